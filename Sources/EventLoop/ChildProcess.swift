@@ -4,26 +4,25 @@ import Synchronization
 
 /// How a child process ended.
 public enum ChildExit: Sendable, Hashable {
-  /// It ended by itself, with this code.
+  /// It exited with this code.
   case exited(Int32)
   /// A signal ended it.
   case killed(signal: Int32)
 }
 
-/// Where a child's standard output and error go.
+/// The destination of a child's standard output and error.
 public enum ChildOutput: Sendable {
-  /// Where the parent's go.
+  /// Those of the parent.
   case inherited
   /// Nowhere.
   case discarded
-  /// Both to the end of a descriptor that the caller has open, such as a log file.
+  /// Both go to a descriptor of the caller, such as a log file.
   case descriptor(Int32)
-  /// Standard input and output are this connected socket, the other end of a ``Stream/pair(on:)``; the error output goes where the parent's
-  /// goes.
+  /// Standard input and output are this connected socket, the other end of a ``Stream/pair(on:)``. The error output is the parent's.
   case socket(Int32)
 }
 
-/// A process started by this one: loop-confined.
+/// A child process. Loop-confined.
 public final class ChildProcess: HandleOwner {
   private let loop: EventLoop
   private let handle: Handle<uv_process_t>
@@ -33,13 +32,13 @@ public final class ChildProcess: HandleOwner {
   /// The process id.
   public var pid: Int32 { isOpen ? handle.pointer.pointee.pid : lastPid }
   private var lastPid: Int32 = 0
-  /// Whether it has not ended yet.
+  /// Whether it is running.
   public private(set) var isRunning = false
 
   private init(on loop: EventLoop, _ onExit: @escaping (ChildExit) -> Void) {
     self.loop = loop
     self.onExit = onExit
-    // uv_spawn initializes the handle itself, also when it fails.
+    // `uv_spawn` initializes the handle itself, even if it fails.
     guard
       let handle = try? Handle<uv_process_t>(
         "spawn",
@@ -51,16 +50,16 @@ public final class ChildProcess: HandleOwner {
     self.handle = handle
   }
 
-  /// Starts a program; its standard input is empty unless the output is a socket.
+  /// Starts a program. Its standard input is empty, unless the output is a socket.
   ///
   /// - Parameters:
-  ///   - executable: a path, or a name that is looked for in `PATH`.
+  ///   - executable: a path, or a name in `PATH`.
   ///   - arguments: without the program's own name.
-  ///   - environment: `NAME=value` each; nil: as the parent's.
-  ///   - endsWithParent: whether the kernel kills it when the thread of this loop has ended, so that it does not outlive a parent that is
-  ///     killed. That takes `setpriv` of util-linux, which Debian always has; where it is missing the child has to see by itself that it is
-  ///     alone. A program that cannot be run then ends with the code 126 or 127 where this call would throw.
-  ///   - onExit: called once on the loop when it has ended.
+  ///   - environment: `NAME=value` each; nil for the parent's.
+  ///   - endsWithParent: whether the kernel kills it when the thread of this loop ends, so that it does not outlive a killed parent. That
+  ///     needs `setpriv` of util-linux, which Debian always has. Without it the child must notice by itself that it is alone. With it, a
+  ///     program that cannot run ends with the code 126 or 127, where this call would throw.
+  ///   - onExit: called once on the loop after its end.
   public static func spawn(
     on loop: EventLoop, executable: String, arguments: [String], environment: [String]? = nil, output: ChildOutput = .inherited,
     endsWithParent: Bool = false, _ onExit: @escaping (ChildExit) -> Void
@@ -70,7 +69,7 @@ public final class ChildProcess: HandleOwner {
     if endsWithParent, let guardian { words = [guardian, "--pdeathsig", "KILL", "--"] + words }
     let child = ChildProcess(on: loop, onExit)
     let result = withoutSpawning {
-      // C libraries make descriptors that a child would have too; what it is given is copied.
+      // C libraries open descriptors that a child would inherit. The ones that it is given are copied.
       carillon_close_others_on_exec()
       return child.start(words[0], words, environment, output)
     }
@@ -87,13 +86,15 @@ public final class ChildProcess: HandleOwner {
 
   private static let spawning = Mutex<Void>(())
 
-  /// Runs `body` while no thread starts a child. A child has what is open when it begins: until it has become its program, and for good
-  /// what a C library has made and not marked yet. As long as it has a listener nobody gets that port, though all others have closed it.
+  /// Runs `body` while no thread starts a child.
+  ///
+  /// A child inherits all open descriptors until it executes its program, and afterwards those that a C library has just made. An inherited
+  /// listener keeps its port taken.
   public static func withoutSpawning<Value>(_ body: () throws -> Value) rethrows -> Value {
     try spawning.withLock { _ in try body() }
   }
 
-  /// What asks the kernel to kill a process with its parent (`PR_SET_PDEATHSIG` of prctl(2)) and becomes another program then.
+  /// The program that asks the kernel to kill a process with its parent (`PR_SET_PDEATHSIG` of prctl(2)), and then executes another one.
   private static let guardian: String? = ["/usr/bin/setpriv", "/bin/setpriv"].first { (path: String) in access(path, X_OK) == 0 }
 
   private func start(_ executable: String, _ arguments: [String], _ environment: [String]?, _ output: ChildOutput) -> Int32 {
@@ -130,7 +131,7 @@ public final class ChildProcess: HandleOwner {
             options.env = environment.isEmpty ? nil : environment.baseAddress
             options.stdio = channels.baseAddress
             options.stdio_count = 3
-            // A group of its own: Ctrl-C at the terminal reaches the parent alone, which ends the child in order.
+            // A process group of its own: Ctrl-C at the terminal reaches only the parent, which ends the child in order.
             options.flags = UInt32(UV_PROCESS_DETACHED.rawValue)
             options.exit_cb = { handle, status, signal in
               owner(handle, as: ChildProcess.self)?.ended(
@@ -152,23 +153,25 @@ public final class ChildProcess: HandleOwner {
     onExit?(exit)
   }
 
-  /// Sends a signal; nothing happens when the process has ended.
+  /// Sends a signal. It does nothing after the process has ended.
   public func kill(_ signal: Int32) {
     loop.preconditionOnLoop()
     if isRunning { uv_process_kill(handle.pointer, signal) }
   }
 
-  /// Sends a signal to the process and to all that it has started and that have not left its group; where it has ended, to those that are
-  /// left, no later than in `onExit`.
+  /// Sends a signal to the process and its descendants that are in its group. After its end it reaches the remaining ones, until `onExit`
+  /// returns.
   public func killGroup(_ signal: Int32) {
     loop.preconditionOnLoop()
     if lastPid > 0 { Glibc.kill(-lastPid, signal) }
   }
 
-  /// Bounds the memory that the process may allocate from now on, in bytes: its private writable pages (`RLIMIT_DATA` of prlimit(2)).
-  /// Beyond that an allocation fails, with which most programs end. The stacks of its threads count.
+  /// Limits the memory that the process may allocate from now on, in bytes.
   ///
-  /// - Returns: false where the system does not take the limit.
+  /// It limits private writable pages (`RLIMIT_DATA` of prlimit(2)), including thread stacks. Beyond the limit an allocation fails, and
+  /// most programs end.
+  ///
+  /// - Returns: false if the system refuses the limit.
   public func limitMemory(bytes: Int) -> Bool {
     loop.preconditionOnLoop()
     return isRunning && carillon_limit_data(pid, UInt64(bytes)) == 0

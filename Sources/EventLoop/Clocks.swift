@@ -1,6 +1,6 @@
 import CUV
 
-/// The time of day: what expirations are judged by.
+/// The time of day, for expirations.
 public enum WallClock {
   /// Seconds since 1970.
   public static func seconds() -> Int64 { read().tv_sec }
@@ -18,7 +18,7 @@ public enum WallClock {
   }
 }
 
-/// A clock that only goes forward, for intervals: setting the time of day does not move it.
+/// A monotonic clock for intervals, which does not change with the time of day.
 public enum SteadyClock {
   /// Milliseconds since some moment before the process began.
   public static func milliseconds() -> Int64 { nanoseconds() / 1_000_000 }

@@ -2,7 +2,7 @@ import Glibc
 
 /// The process' limit of open descriptors: every connection takes one.
 public enum DescriptorLimit {
-  /// Raises the limit to what the system allows this process, and returns it; the largest number where the system does not tell it.
+  /// Raises the limit as far as the system allows, and returns it; the largest number if unknown.
   @discardableResult
   public static func raise() -> Int {
     var limit = rlimit()

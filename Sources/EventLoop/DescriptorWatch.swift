@@ -1,6 +1,6 @@
 import CUV
 
-/// What a descriptor is ready for.
+/// The readiness of a descriptor.
 public struct Readiness: OptionSet, Sendable {
   /// The bits.
   public let rawValue: Int32
@@ -8,15 +8,15 @@ public struct Readiness: OptionSet, Sendable {
   /// Makes a set from its bits.
   public init(rawValue: Int32) { self.rawValue = rawValue }
 
-  /// There is something to read, or the peer has gone.
+  /// Bytes can be read, or the peer has closed.
   public static let readable = Readiness(rawValue: Int32(UV_READABLE.rawValue))
-  /// There is room to write.
+  /// Bytes can be written.
   public static let writable = Readiness(rawValue: Int32(UV_WRITABLE.rawValue))
   /// The peer has closed its half.
   public static let disconnected = Readiness(rawValue: Int32(UV_DISCONNECT.rawValue))
 }
 
-/// Watches a descriptor that somebody else owns: loop-confined.
+/// Watches a descriptor that another object owns. Loop-confined.
 ///
 /// Files on disk cannot be watched (their descriptors are always ready).
 public final class DescriptorWatch: HandleOwner {
@@ -24,13 +24,12 @@ public final class DescriptorWatch: HandleOwner {
   private let handle: Handle<uv_poll_t>
   private var isClosed = false
   private var interest: Readiness = []
-  /// Called on the loop with what the descriptor is ready for; an error of the descriptor counts as all of the interest. An owner that
-  /// makes its watch before it is complete itself sets it afterwards.
+  /// Called on the loop with the readiness. An error of the descriptor counts as all requested kinds. It may be set after the initializer.
   public var handler: ((Readiness) -> Void)?
 
-  /// Makes a watch that does not watch yet.
+  /// Makes a watch that is not active yet.
   ///
-  /// - Parameter descriptor: open until `close` has returned; it becomes non-blocking.
+  /// - Parameter descriptor: stays open until `close` has returned. It becomes non-blocking.
   public init(on loop: EventLoop, descriptor: Int32, _ handler: ((Readiness) -> Void)? = nil) throws(EventLoopError) {
     loop.preconditionOnLoop()
     self.loop = loop
@@ -39,7 +38,7 @@ public final class DescriptorWatch: HandleOwner {
     handle.adopt(by: self)
   }
 
-  /// Watches for these from now on; nothing for an empty set.
+  /// Watches for these kinds from now on; an empty set stops it.
   public func watch(_ interest: Readiness) {
     loop.preconditionOnLoop()
     guard !isClosed, interest != self.interest else { return }
@@ -54,7 +53,7 @@ public final class DescriptorWatch: HandleOwner {
     }
   }
 
-  /// Ends it; afterwards the descriptor's owner may close it.
+  /// Closes the watch. Afterwards the owner may close the descriptor.
   public func close() {
     loop.preconditionOnLoop()
     guard !isClosed else { return }

@@ -1,6 +1,6 @@
-/// What ends a wait early: cancellation comes from any thread, and goes to the loop first.
+/// The early end of a sleep. Cancellation may come from any thread, and goes to the loop first.
 ///
-/// - Note: `@unchecked Sendable` because what is inside is touched on the loop alone.
+/// - Note: `@unchecked Sendable` because only the loop touches its contents.
 private final class Sleep: @unchecked Sendable {
   private let loop: EventLoop
   private let timer: Timer
@@ -27,7 +27,7 @@ private final class Sleep: @unchecked Sendable {
 }
 
 extension EventLoop {
-  /// Waits so long on the loop, or until its task is cancelled; call it from a task of one of its actors.
+  /// Sleeps on the loop, or until the task is cancelled. Call it from a task of one of its actors.
   public func sleep(milliseconds: Int, isolation: isolated (any Actor)? = #isolation) async {
     preconditionOnLoop()
     let sleep = Sleep(on: self)

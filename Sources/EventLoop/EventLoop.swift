@@ -2,10 +2,10 @@ import CUV
 import Glibc
 import Synchronization
 
-/// One thread that runs one libuv loop and is the executor of everything that lives on it.
+/// A thread with a libuv loop, which is the executor of the actors on it.
 ///
-/// A lane's actors name it as their executor and its tasks prefer it (`Task(executorPreference: loop)`), so that neither ever hops to
-/// another thread. What C callbacks touch are plain classes, confined to the loop: made on it, used on it, closed on it.
+/// A lane's actors use it as their executor, and its tasks prefer it (`Task(executorPreference: loop)`), so neither ever runs on another
+/// thread. Objects that C callbacks touch are plain classes, confined to the loop: made, used and closed on it.
 public final class EventLoop: SerialExecutor, TaskExecutor {
   enum Job {
     case task(UnownedJob)
@@ -14,25 +14,25 @@ public final class EventLoop: SerialExecutor, TaskExecutor {
 
   private struct Inbox {
     var jobs: [Job] = []
-    /// A wake-up is under way, so another is not needed.
+    /// A wake-up is pending, so another one is not needed.
     var woken = false
     var isClosed = false
   }
 
-  /// The thread's name, at most 15 bytes of it as the system shows it.
+  /// The thread's name. The system shows its first 15 bytes.
   public let name: String
   private let inbox = Mutex(Inbox())
   private let thread = Atomic<UInt>(0)
   private let offLoop = Atomic<Int>(0)
   private let ticks = Atomic<UInt64>(0)
-  // Addresses as numbers, so that the class is Sendable without a promise: only the loop's thread dereferences them, but for
-  // `uv_async_send`, which libuv allows from any thread and which happens under the inbox' lock while the loop is open.
+  // Addresses as numbers make the class Sendable. Only the loop's thread dereferences them. The exception is `uv_async_send`, which libuv
+  // allows from any thread, under the inbox' lock while the loop is open.
   private let loopAddress: UInt
   private let asyncAddress: UInt
 
   /// Makes the loop and starts its thread.
   ///
-  /// - Parameter name: the thread's name, as shown by `ps` and debuggers.
+  /// - Parameter name: the thread's name in `ps` and debuggers.
   public init(name: String) {
     self.name = name
     Self.ignoreBrokenPipes
@@ -80,20 +80,20 @@ public final class EventLoop: SerialExecutor, TaskExecutor {
   /// Whether the calling thread is the loop's.
   public var isOnLoop: Bool { thread.load(ordering: .relaxed) == UInt(pthread_self()) }
 
-  /// Traps when the calling thread is not the loop's: loop-confined objects check their callers with it.
+  /// Traps if the calling thread is not the loop's. Loop-confined objects check their callers with it.
   @inline(__always)
   public func preconditionOnLoop() { precondition(isOnLoop, "called from another thread than that of the event loop") }
 
-  /// How many jobs came from other threads: a lane at work adds none.
+  /// The number of jobs from other threads. A working lane adds none.
   public var offLoopEnqueues: Int { offLoop.load(ordering: .relaxed) }
 
-  /// Takes a job for the loop's thread; after `close` jobs are dropped.
+  /// Takes a job for the loop's thread. After `close` jobs are dropped.
   public func enqueue(_ job: consuming ExecutorJob) { put(.task(UnownedJob(job))) }
 
-  /// Runs `body` on the loop, soon: from any thread, in order; after `close` it is dropped.
+  /// Runs `body` on the loop soon, from any thread and in order. After `close` it is dropped.
   public func execute(_ body: @escaping @Sendable () -> Void) { put(.body(body)) }
 
-  /// Runs `body` on the loop and answers what it answers.
+  /// Runs `body` on the loop and returns its result.
   public func run<T: Sendable>(_ body: @escaping @Sendable () throws -> T) async throws -> T {
     try await withCheckedThrowingContinuation { continuation in
       execute { continuation.resume(with: Result(catching: body)) }
@@ -101,7 +101,7 @@ public final class EventLoop: SerialExecutor, TaskExecutor {
   }
 
   private func put(_ job: Job) {
-    // What comes from the loop itself is found before the loop can block.
+    // The loop finds a job from itself before it can block.
     if isOnLoop {
       inbox.withLock { $0.jobs.append(job) }
       return
@@ -117,7 +117,7 @@ public final class EventLoop: SerialExecutor, TaskExecutor {
     }
   }
 
-  /// Swaps the waiting jobs for an empty array; false when there are none.
+  /// Swaps the waiting jobs for an empty array; false if there are none.
   func take(_ jobs: inout [Job]) -> Bool {
     inbox.withLock { inbox in
       inbox.woken = false
@@ -127,7 +127,7 @@ public final class EventLoop: SerialExecutor, TaskExecutor {
     }
   }
 
-  /// Whether jobs wait: a turn's end may have added some.
+  /// Whether jobs wait. The end of a turn may have added some.
   var hasJobs: Bool { inbox.withLock { !$0.jobs.isEmpty } }
 
   /// Two loops are never the same context.
@@ -136,7 +136,7 @@ public final class EventLoop: SerialExecutor, TaskExecutor {
   /// Whether the caller runs on this loop.
   public func isIsolatingCurrentContext() -> Bool? { isOnLoop }
 
-  /// Traps when the caller does not run on this loop.
+  /// Traps if the caller does not run on this loop.
   public func checkIsolated() { preconditionOnLoop() }
 
   // MARK: On the loop
@@ -147,17 +147,17 @@ public final class EventLoop: SerialExecutor, TaskExecutor {
     return uv_now(uv)
   }
 
-  /// Milliseconds since 1970 (``WallClock``), read once per turn, for what is told of thousands of things in it; on the loop only.
+  /// Milliseconds since 1970 (``WallClock``), read once per turn for thousands of uses; on the loop only.
   public func wallMilliseconds() -> Int64 { core.wallMilliseconds() }
 
-  /// Runs `body` at the end of every turn, before the loop can block and before streams write what is queued; on the loop only.
+  /// Runs `body` at the end of every turn, before the loop can block and before streams write; on the loop only.
   @discardableResult public func onTurnEnd(_ body: @escaping () -> Void) -> TurnEnd {
     let turnEnd = TurnEnd(core, body)
     core.turnEnds.append(turnEnd)
     return turnEnd
   }
 
-  /// How many turns the loop has made, from any thread: a loop that stands still does not count on.
+  /// The number of turns so far, from any thread. It stops while the loop stands still.
   public var turns: UInt64 { ticks.load(ordering: .relaxed) }
 
   func countTurn() { ticks.add(1, ordering: .relaxed) }
@@ -168,9 +168,9 @@ public final class EventLoop: SerialExecutor, TaskExecutor {
     return LoopCore.of(uv)
   }
 
-  /// Ends the loop and its thread, and answers when both are gone; handles that are still open are closed first.
+  /// Ends the loop and its thread, and waits for both. Open handles are closed first.
   ///
-  /// Call it from outside the loop, after the actors on it have finished: jobs that come later are dropped.
+  /// Call it outside of the loop after its actors have finished. Later jobs are dropped.
   public func close() async {
     await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
       let open = inbox.withLock { inbox in

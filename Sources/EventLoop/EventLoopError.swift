@@ -2,13 +2,13 @@ import CUV
 
 /// Why an operation of the loop failed.
 public struct EventLoopError: Error, Sendable, Hashable, CustomStringConvertible {
-  /// The failures that a caller may want to tell apart.
+  /// The failures that callers distinguish.
   public enum Code: Sendable, Hashable {
-    /// Another socket listens there already.
+    /// Another socket listens on the address.
     case addressInUse
-    /// The address is none of this machine's, or is no address.
+    /// The address does not belong to this machine, or is invalid.
     case addressNotAvailable
-    /// Nobody listens at the peer's address.
+    /// Nothing listens at the peer's address.
     case connectionRefused
     /// The peer cut the connection.
     case connectionReset
@@ -16,13 +16,13 @@ public struct EventLoopError: Error, Sendable, Hashable, CustomStringConvertible
     case hostNotFound
     /// The deadline passed first.
     case timedOut
-    /// No such file or program.
+    /// The file or program does not exist.
     case notFound
     /// The operating system does not allow it.
     case permissionDenied
     /// A limit of the process or the system was reached: descriptors, memory, buffers.
     case exhausted
-    /// The loop or the handle was closed meanwhile.
+    /// The loop or the handle was closed before.
     case closed
     /// Anything else; the message has the system's words.
     case other
@@ -30,12 +30,12 @@ public struct EventLoopError: Error, Sendable, Hashable, CustomStringConvertible
 
   /// The kind of failure.
   public var code: Code
-  /// What was being done, with its object: `listen 127.0.0.1:8080`.
+  /// The operation with its object: `listen 127.0.0.1:8080`.
   public var operation: String
   /// The operating system's words.
   public var message: String
 
-  /// Makes an error from its parts.
+  /// An error of its parts.
   public init(code: Code, operation: String, message: String) {
     self.code = code
     self.operation = operation

@@ -1,10 +1,10 @@
 import CUV
 
-/// One libuv handle and its owner: from `adopt` until the close callback the handle keeps its owner alive.
+/// A libuv handle and its owner. From `adopt` until the close callback the handle keeps its owner alive.
 struct Handle<C> {
   let pointer: UnsafeMutablePointer<C>
 
-  /// Allocates the handle's memory and has libuv initialize it; frees it when that fails.
+  /// Allocates the handle's memory and initializes it; frees the memory on a failure.
   init(_ operation: @autoclosure () -> String, _ initialize: (UnsafeMutablePointer<C>) -> Int32) throws(EventLoopError) {
     pointer = .allocate(capacity: 1)
     let result = initialize(pointer)
@@ -21,18 +21,18 @@ struct Handle<C> {
 
   func adopt(by owner: AnyObject) { base.pointee.data = Unmanaged.passRetained(owner).toOpaque() }
 
-  /// Closes the handle; its memory and the hold on its owner go in the loop's closing phase.
+  /// Closes the handle. The loop's closing phase frees its memory and releases the owner.
   func close() { closeOwnedHandle(base) }
 }
 
-/// The owner of a handle inside one of libuv's callbacks.
+/// The owner of a handle, inside a libuv callback.
 @inline(__always)
 func owner<Owner: AnyObject>(_ handle: UnsafeMutablePointer<some Any>?, as type: Owner.Type) -> Owner? {
   guard let handle, let data = UnsafeMutableRawPointer(handle).assumingMemoryBound(to: uv_handle_t.self).pointee.data else { return nil }
   return Unmanaged<Owner>.fromOpaque(data).takeUnretainedValue()
 }
 
-/// Something that wants to know when its handle is gone.
+/// Gets a call when its handle is closed.
 protocol HandleOwner: AnyObject {
   func handleClosed()
 }

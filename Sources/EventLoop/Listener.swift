@@ -1,13 +1,13 @@
 import CUV
 import Glibc
 
-/// A listening TCP socket: loop-confined.
+/// A listening TCP socket. Loop-confined.
 ///
-/// It accepts by itself and not by libuv, which would accept for ever in one turn while the process has no descriptor left.
+/// It does not let libuv accept, because that would loop for ever in one turn while the process has no free descriptor.
 public final class Listener {
-  /// Connections accepted in one turn of the loop, so that a flood of them does not delay the connected peers.
+  /// The most connections accepted in one turn, so that a flood does not delay the connected peers.
   private static let maximumPerTurn = 256
-  /// How long it waits when the process or the system has no descriptor or memory for a connection.
+  /// The pause after a connection found no descriptor or memory, in milliseconds.
   private static let exhaustedMilliseconds = 100
 
   private let loop: EventLoop
@@ -16,16 +16,16 @@ public final class Listener {
   private let retry: Timer
   private var accept: ((Stream) -> Void)?
 
-  /// The address it listens at, with the port that was taken for 0.
+  /// The address that it listens on, with the real port instead of 0.
   public let localAddress: SocketAddress
 
-  /// Listens.
+  /// Opens a listener.
   ///
   /// - Parameters:
   ///   - address: numeric; port 0 takes a free one.
-  ///   - backlog: connections that the kernel keeps before they are accepted.
-  ///   - reusePort: several loops and processes may listen at the same port, among which the kernel shares the connections.
-  ///   - accept: gets each connection on the loop; it sets the handler and starts reading, or closes.
+  ///   - backlog: the connections that the kernel queues before they are accepted.
+  ///   - reusePort: whether several loops and processes may listen on the same port. The kernel distributes the connections.
+  ///   - accept: gets each connection on the loop. It sets the handler and starts reading, or closes the connection.
   public init(
     on loop: EventLoop, at address: SocketAddress, backlog: Int = 4096, reusePort: Bool = false, accept: @escaping (Stream) -> Void
   ) throws(EventLoopError) {
@@ -45,7 +45,7 @@ public final class Listener {
     self.descriptor = descriptor
     self.accept = accept
     retry = Timer(on: loop)
-    // The watch holds the listener until one of them is closed: an accepting socket needs no other owner.
+    // The watch keeps the listener alive until one of them is closed, so an accepting socket needs no other owner.
     watch.handler = { [self] _ in acceptWaiting() }
     retry.handler = { [watch] in watch.watch(.readable) }
     watch.watch(.readable)
@@ -90,10 +90,10 @@ public final class Listener {
       }
       switch errno {
       case EMFILE, ENFILE, ENOBUFS, ENOMEM:
-        // The connections stay with the kernel, which would report the socket as readable in every turn.
+        // The connections stay in the kernel, which would report the socket as readable in every turn.
         watch.watch([])
         return retry.start(after: Self.exhaustedMilliseconds)
-      // No connection is left, or one broke before it was accepted: the next turn accepts the others.
+      // No connection is left, or one broke before it was accepted. The next turn accepts the others.
       default: return
       }
     }
@@ -107,7 +107,7 @@ public final class Listener {
     if stream.take(connection) { accept(stream) } else { stream.close() }
   }
 
-  /// Ends listening; accepted connections stay.
+  /// Stops listening. Accepted connections stay open.
   public func close() {
     loop.preconditionOnLoop()
     guard accept != nil else { return }
@@ -118,7 +118,7 @@ public final class Listener {
   }
 
   deinit {
-    // The loop has ended before anybody closed the listener.
+    // The loop has ended before the listener was closed.
     if accept != nil { Glibc.close(descriptor) }
   }
 }

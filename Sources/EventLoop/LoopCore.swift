@@ -1,6 +1,6 @@
 import CUV
 
-/// What belongs to the loop's thread alone: the jobs being run, what happens at the end of a turn, buffers that all streams share.
+/// The parts of a loop that only its thread uses. They are running jobs, ends of turns, and shared buffers.
 final class LoopCore {
   let loop: EventLoop
   private let uv: UnsafeMutablePointer<uv_loop_t>
@@ -10,7 +10,7 @@ final class LoopCore {
   private let check: UnsafeMutablePointer<uv_check_t>
   private var isIdle = false
   private var isDraining = false
-  /// The time of day, and when in the loop's own milliseconds it was read.
+  /// The time of day, and when it was read in the loop's milliseconds.
   private var wall: (read: UInt64, milliseconds: Int64) = (.max, 0)
   var turnEnds: [TurnEnd] = []
   var whenClosed: [CheckedContinuation<Void, Never>] = []
@@ -18,7 +18,7 @@ final class LoopCore {
   var unwritten: [Stream] = []
   private var writing: [Stream] = []
 
-  /// One buffer for every read: what a stream receives is valid during its handler's call only.
+  /// One buffer for all reads. Received bytes are valid only during the handler's call.
   let readBuffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 65536, alignment: 16)
   /// One vector for every write.
   let vector = UnsafeMutableBufferPointer<uv_buf_t>.allocate(capacity: 256)
@@ -66,7 +66,7 @@ final class LoopCore {
 
   /// Runs the waiting jobs once.
   func drain() {
-    // A job may run the loop's callbacks, but never this function inside itself.
+    // A job may run the loop's callbacks, but must not enter this function again.
     guard !isDraining, loop.take(&jobs) else { return }
     isDraining = true
     let serial = loop.asUnownedSerialExecutor()
@@ -81,7 +81,7 @@ final class LoopCore {
     isDraining = false
   }
 
-  /// Jobs may queue writes and turn ends may queue jobs: both are repeated until quiet, or the loop is kept from blocking.
+  /// Jobs may queue writes, and ends of turns may queue jobs. Both repeat until no work is left, or the loop is kept from blocking.
   private func beforeBlocking() {
     loop.countTurn()
     var rounds = 0

@@ -1,7 +1,7 @@
 import CUV
 import Glibc
 
-/// A thread of its own for what may block or never ends, with a name that `ps` and debuggers show.
+/// A named thread for code that may block or never ends.
 public enum NamedThread {
   /// A closure on its way to its thread.
   private final class Work: Sendable {

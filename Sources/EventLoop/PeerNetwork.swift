@@ -1,13 +1,13 @@
 import CUV
 import Glibc
 
-/// Where a peer connects from, as coarse as one party can have it: an IPv4 address, or the first 64 bits of an IPv6 address.
+/// The network of a peer. An IPv4 address, or the first 64 bits of an IPv6 address.
 ///
-/// One household or machine commands a whole /64 of IPv6 addresses (RFC 6177), so counting single ones would count nothing.
+/// One household or machine has a whole /64 of IPv6 addresses (RFC 6177), so counting single ones would be useless.
 public struct PeerNetwork: Sendable, Hashable {
   private let bits: UInt64
 
-  /// Of an address in the kernel's form; nil for one that is neither IPv4 nor IPv6.
+  /// Makes it from the kernel's form; nil for another family than IPv4 and IPv6.
   init?(_ address: UnsafePointer<sockaddr>) {
     let raw = UnsafeRawPointer(address)
     switch Int32(address.pointee.sa_family) {
@@ -15,7 +15,7 @@ public struct PeerNetwork: Sendable, Hashable {
     case AF_INET6:
       let high = UInt64(bigEndian: raw.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
       let low = UInt64(bigEndian: raw.loadUnaligned(fromByteOffset: 16, as: UInt64.self))
-      // An IPv4 peer of a socket for both (RFC 4291, section 2.5.5.2) is the IPv4 address that it is.
+      // An IPv4 peer of a dual-stack socket (RFC 4291, section 2.5.5.2) counts as its IPv4 address.
       bits = high == 0 && low >> 32 == 0xFFFF ? low & 0xFFFF_FFFF : high
     default: return nil
     }
@@ -23,6 +23,6 @@ public struct PeerNetwork: Sendable, Hashable {
 }
 
 extension SocketAddress {
-  /// The network that the address lies in; nil for a name.
+  /// The network of the address; nil for a name.
   var network: PeerNetwork? { withNumeric { PeerNetwork($0) } ?? nil }
 }

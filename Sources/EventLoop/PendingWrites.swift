@@ -1,14 +1,14 @@
 import CUV
 
-/// What a stream has still to write, oldest first.
+/// The queued writes of a stream, oldest first.
 ///
-/// The first buffer has a place of its own, since one is the usual number: an idle or lightly used stream has no array.
+/// The first buffer is stored apart, since one is the usual number. So an idle or lightly used stream has no array.
 struct PendingWrites {
   private var first: SharedBytes?
   private var rest: [SharedBytes] = []
-  /// Bytes of `first` that the kernel has taken.
+  /// Bytes of `first` that the kernel has accepted.
   private var begun = 0
-  /// Bytes not yet taken.
+  /// Bytes that the kernel has not accepted yet.
   private(set) var bytes = 0
 
   var isEmpty: Bool { first == nil }
@@ -19,7 +19,7 @@ struct PendingWrites {
     if first == nil { first = buffer } else { rest.append(buffer) }
   }
 
-  /// Fills the vector with what comes next; answers how many entries and bytes.
+  /// Fills the vector with the next buffers; answers the numbers of entries and bytes.
   func fill(_ vector: UnsafeMutableBufferPointer<uv_buf_t>) -> (entries: Int, bytes: Int) {
     guard let first else { return (0, 0) }
     vector[0] = uv_buf_t(base: first.base + begun, len: first.count - begun)
@@ -33,7 +33,7 @@ struct PendingWrites {
     return (entries, total)
   }
 
-  /// Takes away what the kernel has taken.
+  /// Removes bytes that the kernel has accepted.
   mutating func advance(_ taken: Int) {
     bytes -= taken
     if bytes == 0 {
@@ -57,7 +57,7 @@ struct PendingWrites {
     rest.removeFirst(min(whole, rest.count))
   }
 
-  /// Moves the first entries out, for a write that the kernel finishes later.
+  /// Removes the first entries for a write that the kernel finishes later.
   mutating func take(_ entries: Int) -> [SharedBytes] {
     guard let first, entries > 0 else { return [] }
     let taken = [first] + rest.prefix(entries - 1)
@@ -68,7 +68,7 @@ struct PendingWrites {
     return taken
   }
 
-  /// Drops the buffers of which no byte has gone out.
+  /// Drops the buffers without a sent byte.
   mutating func discard() {
     rest = []
     if begun == 0 { first = nil }

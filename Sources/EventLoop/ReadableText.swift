@@ -1,4 +1,4 @@
-/// Times and counts as a person reads them; for messages, logs and reports, not for programs.
+/// Times and counts in words, for messages, logs and reports.
 public enum ReadableText {
   /// A time in at most two units: `850 ms`, `8.4 s`, `3 min 20 s`, `2 h 5 min`, `4 d`.
   public static func duration(milliseconds: Int64) -> String {
@@ -14,7 +14,7 @@ public enum ReadableText {
     }
   }
 
-  /// The larger unit, and the smaller one where it is not 0.
+  /// The larger unit, and the smaller one unless it is 0.
   private static func units(_ count: UInt64, _ size: UInt64, _ larger: String, _ smaller: String) -> String {
     "\(count / size) \(larger)" + (count % size > 0 ? " \(count % size) \(smaller)" : "")
   }
@@ -22,7 +22,7 @@ public enum ReadableText {
   /// A number of things: `1 mailbox`, `2 mailboxes`, `3 entries`.
   public static func count(_ number: some BinaryInteger, _ noun: String) -> String { "\(number) \(number == 1 ? noun : plural(noun))" }
 
-  /// More than one of something.
+  /// The plural of a noun.
   public static func plural(_ noun: String) -> String {
     if ["s", "x", "ch", "sh"].contains(where: noun.hasSuffix) { return noun + "es" }
     guard noun.hasSuffix("y"), let before = noun.dropLast().last, !"aeiou".contains(before) else { return noun + "s" }

@@ -1,7 +1,7 @@
 import CUV
 import Glibc
 
-/// Looks names up without holding the loop: libuv asks the system's resolver on a thread of its own.
+/// Looks up names without blocking the loop: libuv asks the system's resolver on another thread.
 public enum Resolver {
   private final class Lookup {
     var request = uv_getaddrinfo_t()
@@ -14,9 +14,9 @@ public enum Resolver {
     }
   }
 
-  /// The numeric addresses of a host, in the resolver's order; a numeric one is answered as it is.
+  /// Looks up the numeric addresses of a host, in the resolver's order. A numeric host is its own answer.
   ///
-  /// Call it on the loop; `answer` is called on the loop, once, never inside this call for a name.
+  /// Call it on the loop. `answer` is called once on the loop; for a name, never inside this call.
   public static func resolve(
     _ address: SocketAddress, on loop: EventLoop, _ answer: @escaping (Result<[SocketAddress], EventLoopError>) -> Void
   ) {
@@ -59,7 +59,7 @@ public enum Resolver {
     return .success(found)
   }
 
-  /// The numeric addresses of a host, in the resolver's order.
+  /// Looks up the numeric addresses of a host, in the resolver's order.
   ///
   /// Call it from a task on the loop.
   public static func resolve(_ address: SocketAddress, on loop: EventLoop) async throws(EventLoopError) -> [SocketAddress] {

@@ -1,10 +1,10 @@
 /// Immutable bytes in one allocation, shared by reference.
 ///
-/// What is written to many streams is encoded once and shared: a stream holds a reference until the kernel has taken the bytes.
+/// Bytes for many streams are encoded once and shared. Each stream keeps a reference until the kernel has accepted the bytes.
 public final class SharedBytes: Sendable {
-  // The buffer's address as a number: it is written only before the object is handed out, and freed only by `deinit`.
+  // The buffer's address as a number. It is written only before the object is handed out, and freed only by `deinit`.
   private let address: UInt
-  /// How many bytes.
+  /// The number of bytes.
   public let count: Int
 
   private init(_ buffer: UnsafeMutableRawBufferPointer, count: Int) {
@@ -14,18 +14,18 @@ public final class SharedBytes: Sendable {
 
   deinit { UnsafeMutableRawPointer(bitPattern: address)?.deallocate() }
 
-  /// Makes `count` bytes; `fill` writes all of them.
+  /// Makes `count` bytes, which `fill` must write completely.
   public static func make(count: Int, _ fill: (UnsafeMutableRawBufferPointer) -> Void) -> SharedBytes {
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: max(count, 1), alignment: 8)
     fill(UnsafeMutableRawBufferPointer(rebasing: buffer[..<count]))
     return SharedBytes(buffer, count: count)
   }
 
-  /// Makes room for `capacity` bytes; `fill` answers how many of them it wrote.
+  /// Allocates `capacity` bytes; `fill` answers how many it wrote.
   public static func make(capacity: Int, _ fill: (UnsafeMutableRawBufferPointer) -> Int) -> SharedBytes {
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: max(capacity, 1), alignment: 8)
     let count = fill(buffer)
-    precondition(count >= 0 && count <= capacity, "the filler of a SharedBytes claims more bytes than it had room for")
+    precondition(count >= 0 && count <= capacity, "the filler of a SharedBytes claims more bytes than its capacity")
     return SharedBytes(buffer, count: count)
   }
 
@@ -45,7 +45,7 @@ public final class SharedBytes: Sendable {
     try body(UnsafeRawBufferPointer(start: UnsafeRawPointer(bitPattern: address), count: count))
   }
 
-  /// Where the bytes lie: for system calls, as long as the object is held.
+  /// The address of the bytes for system calls, valid while the object is referenced.
   var base: UnsafeMutablePointer<CChar> {
     guard let pointer = UnsafeMutablePointer<CChar>(bitPattern: address) else { preconditionFailure("a buffer has an address") }
     return pointer

@@ -6,7 +6,7 @@ public final class SignalWatch: HandleOwner {
   private let handle: Handle<uv_signal_t>
   private var handler: (() -> Void)?
 
-  /// Takes the signal over from its default action.
+  /// Replaces the signal's default action.
   ///
   /// - Parameter signal: its number, such as `SIGTERM`.
   public init(on loop: EventLoop, signal: Int32, _ handler: @escaping () -> Void) throws(EventLoopError) {
@@ -22,7 +22,7 @@ public final class SignalWatch: HandleOwner {
     }
   }
 
-  /// Gives the signal back to its default action.
+  /// Restores the signal's default action.
   public func close() {
     loop.preconditionOnLoop()
     guard handler != nil else { return }

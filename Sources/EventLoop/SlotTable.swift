@@ -1,15 +1,17 @@
-/// Values in numbered slots: a number is all that a call carries until its answer comes. Numbers are used again, the last freed first.
+/// Values in numbered slots. A call carries only the number until its answer comes.
+///
+/// Freed numbers are used again, the last one first.
 public struct SlotTable<Value> {
   @usableFromInline var slots: [Value?] = []
   @usableFromInline var free: [Int] = []
 
-  /// Without any.
+  /// Makes an empty table.
   @inlinable public init() {}
 
-  /// How many there are.
+  /// The number of values.
   @inlinable public var count: Int { slots.count - free.count }
 
-  /// Gives a value a slot, and answers its number.
+  /// Stores a value and answers its number.
   @inlinable public mutating func add(_ value: Value) -> Int {
     guard let number = free.popLast() else {
       slots.append(value)
@@ -19,7 +21,7 @@ public struct SlotTable<Value> {
     return number
   }
 
-  /// The value of a number, whose slot is free afterwards; nil where there is none.
+  /// Removes and returns the value of a number; nil if there is none.
   @inlinable public mutating func take(_ number: Int) -> Value? {
     guard slots.indices.contains(number), let value = slots[number] else { return nil }
     slots[number] = nil
@@ -27,10 +29,10 @@ public struct SlotTable<Value> {
     return value
   }
 
-  /// The value of a number, or nil where there is none.
+  /// The value of a number; nil if there is none.
   @inlinable public subscript(number: Int) -> Value? { slots.indices.contains(number) ? slots[number] : nil }
 
-  /// Changes the value of a number, where there is one.
+  /// Changes the value of a number, if there is one.
   @inlinable public mutating func update(_ number: Int, _ change: (inout Value) -> Void) {
     guard slots.indices.contains(number), var value = slots[number] else { return }
     slots[number] = nil

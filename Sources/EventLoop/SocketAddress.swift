@@ -1,20 +1,20 @@
 import CUV
 import Glibc
 
-/// A host, by number or by name, and a port.
+/// A host, by number or name, and a port.
 public struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
   /// An IPv4 or IPv6 address without brackets, or a name.
   public var host: String
-  /// 0 to 65535; a listener takes a free one for 0.
+  /// 0 to 65535. A listener replaces 0 by a free port.
   public var port: Int
 
-  /// Makes an address from its parts.
+  /// An address of its parts.
   public init(host: String, port: Int) {
     self.host = host
     self.port = port
   }
 
-  /// Reads `HOST:PORT`; an IPv6 address stands in brackets. Nil when it is not of that form.
+  /// Reads `HOST:PORT`, with an IPv6 address in brackets; nil for another form.
   public init?(_ text: String) {
     guard let colon = text.lastIndex(of: ":"), let port = Int(text[text.index(after: colon)...]), (0...65535).contains(port),
       text[text.index(after: colon)...].allSatisfy(\.isNumber)
@@ -29,19 +29,19 @@ public struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
     self.init(host: String(host), port: port)
   }
 
-  /// `HOST:PORT`, an IPv6 address in brackets.
+  /// `HOST:PORT`, with an IPv6 address in brackets.
   public var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
 
-  /// Whether it is a numeric address of this machine alone: 127.0.0.0/8 or ::1.
+  /// Whether it is a numeric loopback address: 127.0.0.0/8 or ::1.
   public var isLoopback: Bool {
     guard let bytes = numericBytes else { return false }
     return bytes.count == 4 ? bytes[0] == 127 : bytes == Array(repeating: 0, count: 15) + [1]
   }
 
-  /// Whether it stands for every address of this machine: 0.0.0.0 or ::.
+  /// Whether it means every address of this machine: 0.0.0.0 or ::.
   public var isAnyAddress: Bool { numericBytes?.allSatisfy { $0 == 0 } ?? false }
 
-  /// The 4 or 16 bytes of the address, in network order; nil where the host is a name.
+  /// The 4 or 16 bytes of the address, in network order; nil for a name.
   private var numericBytes: [UInt8]? {
     withNumeric { address in
       let places = Int32(address.pointee.sa_family) == AF_INET6 ? 8..<24 : 4..<8
@@ -49,7 +49,7 @@ public struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
     }
   }
 
-  /// Lends the address in the kernel's form; nil where the host is a name.
+  /// Lends the address in the kernel's form; nil for a name.
   func withNumeric<R>(_ body: (UnsafePointer<sockaddr>) -> R) -> R? {
     var storage = sockaddr_storage()
     let known = withUnsafeMutablePointer(to: &storage) { pointer in
@@ -60,7 +60,7 @@ public struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
     return withUnsafePointer(to: &storage) { $0.withMemoryRebound(to: sockaddr.self, capacity: 1, body) }
   }
 
-  /// From the kernel's form.
+  /// Reads the kernel's form.
   init?(_ address: UnsafePointer<sockaddr>) {
     let size = 64
     let host = withUnsafeTemporaryAllocation(of: CChar.self, capacity: size) { name -> String? in
@@ -68,12 +68,12 @@ public struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
       return String(cString: base)
     }
     guard let host else { return nil }
-    // The port lies at the same place in both families, in network order.
+    // Both families have the port at the same place, in network order.
     let port = UnsafeRawPointer(address).loadUnaligned(fromByteOffset: 2, as: UInt16.self)
     self.init(host: host, port: Int(UInt16(bigEndian: port)))
   }
 
-  /// Lends the address that `ask` writes; nil when `ask` fails, or when `body` answers nil.
+  /// Lends the address that `ask` writes; nil if `ask` fails, or if `body` answers nil.
   ///
   /// - Parameter ask: gets memory of `sockaddr_storage` and answers 0 after it wrote an address there.
   static func read<R>(_ ask: (UnsafeMutablePointer<sockaddr>) -> Int32, _ body: (UnsafePointer<sockaddr>) -> R?) -> R? {

@@ -1,9 +1,9 @@
 import CUV
 import Glibc
 
-/// How a stream came to its end.
+/// How a stream ended.
 public enum StreamEnd: Sendable {
-  /// The peer closed its half, and all that was queued has been written.
+  /// The peer closed its half, and all queued bytes were written.
   case peerClosed
   /// This side closed it.
   case closed
@@ -11,27 +11,27 @@ public enum StreamEnd: Sendable {
   indirect case failed(EventLoopError)
 }
 
-/// What a stream tells its owner: always on the loop, never inside one of the owner's own calls of the stream.
+/// Gets a stream's events. Calls come on the loop, never inside the owner's own calls of the stream.
 public protocol StreamHandler: AnyObject {
-  /// Bytes have come; they are valid during the call only.
+  /// Bytes arrived. They are valid only during the call.
   func streamReceived(_ bytes: UnsafeRawBufferPointer)
-  /// The stream is closed; called once, last. The stream lets go of its handler.
+  /// The stream is closed. This is the last call, and the stream releases its handler.
   func streamEnded(_ end: StreamEnd)
-  /// All that was written has gone to the kernel.
+  /// The kernel has accepted all written bytes.
   func streamDrained()
 }
 
-/// One TCP connection: loop-confined.
+/// A TCP connection. Loop-confined.
 ///
-/// Writes are queued without a bound: the owner watches `pendingBytes` and decides what happens when they are too many.
-/// All writes of one turn of the loop go out in one system call at its end.
+/// The queue of writes has no limit: the owner watches `pendingBytes` and decides what happens when they are too many. All writes of a turn
+/// go out in one system call at its end.
 public final class Stream: HandleOwner {
   private enum Phase { case open, finishing, closing }
 
   private let core: LoopCore
   private let loop: EventLoop
   private let handle: Handle<uv_tcp_t>
-  // One beside the other: there are many idle streams, and each takes 128 bytes so.
+  // The order of these members keeps an idle stream at 128 bytes; there are many.
   private var phase = Phase.open
   private var isGone = false
   private var isReading = false
@@ -40,13 +40,13 @@ public final class Stream: HandleOwner {
   /// The loop's turn of the last read.
   private var readTurn = UInt64.max
   private var pending = PendingWrites()
-  /// Bytes that a write request holds: at most one is under way.
+  /// The bytes of the running write request; there is at most one.
   private var requested = 0
   private var end = StreamEnd.closed
   /// Set by `finish`.
   private var finishing: Finishing?
 
-  /// Who is told what happens; held until the end.
+  /// Gets the events; released at the end.
   public var handler: (any StreamHandler)?
 
   init(on loop: EventLoop) throws(EventLoopError) {
@@ -63,9 +63,9 @@ public final class Stream: HandleOwner {
     init(_ answer: @escaping (Int32) -> Void) { self.answer = answer }
   }
 
-  /// Connects to an address; a name is looked up, and its addresses are tried in order.
+  /// Connects to an address. A name is looked up, and its addresses are tried in order.
   ///
-  /// Call it from a task on the loop. The stream does not read until `startReading`.
+  /// Call it from a task on the loop. The stream does not read before `startReading`.
   /// - Parameter timeoutMilliseconds: for each address.
   public static func connect(on loop: EventLoop, to address: SocketAddress, timeoutMilliseconds: Int) async throws(EventLoopError) -> Stream
   {
@@ -120,16 +120,16 @@ public final class Stream: HandleOwner {
     timer.start(after: timeoutMilliseconds)
   }
 
-  /// A stream to another process: what is written here is read from the descriptor, and the other way round.
+  /// Makes a stream to another process. Bytes written here are read from the descriptor, and vice versa.
   ///
-  /// - Returns: a stream that does not read until `startReading`, and the other end, which the caller closes when the process has it.
+  /// - Returns: a stream that does not read before `startReading`, and the other end, which the caller closes when the process has it.
   public static func pair(on loop: EventLoop) throws(EventLoopError) -> (stream: Stream, other: Int32) {
     let stream = try Stream(on: loop)
     var ends: (Int32, Int32) = (-1, -1)
     let made = withUnsafeMutablePointer(to: &ends) { pair in
       pair.withMemoryRebound(to: Int32.self, capacity: 2) { uv_socketpair(Int32(SOCK_STREAM.rawValue), 0, $0, 0, 0) }
     }
-    // Any connected stream socket may be opened so, by libuv's documentation of uv_tcp_open.
+    // By libuv's documentation, `uv_tcp_open` accepts any connected stream socket.
     let opened = made == 0 ? uv_tcp_open(stream.handle.pointer, ends.0) : made
     guard opened == 0 else {
       stream.close()
@@ -142,7 +142,7 @@ public final class Stream: HandleOwner {
     return (stream, ends.1)
   }
 
-  /// Takes an accepted connection over; false, and the descriptor is closed, where that fails.
+  /// Takes an accepted connection; on a failure it closes the descriptor and answers false.
   func take(_ connection: Int32) -> Bool {
     guard uv_tcp_open(handle.pointer, connection) == 0 else {
       Glibc.close(connection)
@@ -153,31 +153,31 @@ public final class Stream: HandleOwner {
     return true
   }
 
-  /// What the kernel keeps for a slow peer before it says that there is no room: it would be megabytes for each, that nobody counts.
+  /// The bytes that the kernel buffers for a slow peer. By default it would be megabytes for each, uncounted.
   private static let unsentBytes: Int32 = 128 << 10
 
-  /// Where it does not work the stream works as well, with more memory of the kernel.
+  /// If it fails, the stream works too, with more of the kernel's memory.
   private func boundUnsent() {
     guard let descriptor else { return }
     var bytes = Self.unsentBytes
     _ = setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NOTSENT_LOWAT, &bytes, socklen_t(MemoryLayout<Int32>.size))
   }
 
-  /// The number of the stream's descriptor, as long as the connection stands.
+  /// The stream's descriptor, while the connection is open.
   ///
-  /// The system gives the lowest number that is free. So the process has at least as many descriptors open at that moment.
+  /// The system assigns the lowest free number, so the process has at least as many open descriptors at that moment.
   public var descriptor: Int32? {
     guard !isGone, !handle.isClosing else { return nil }
     var descriptor: uv_os_fd_t = -1
     return uv_fileno(handle.base, &descriptor) == 0 ? descriptor : nil
   }
 
-  /// The peer's address, as long as the connection stands.
+  /// The peer's address, while the connection is open.
   public var peerAddress: SocketAddress? {
     withPeer { SocketAddress($0) }
   }
 
-  /// The peer's network, as long as the connection stands: without making a text of the address.
+  /// The peer's network, while the connection is open. It makes no text of the address.
   public var peerNetwork: PeerNetwork? {
     withPeer { PeerNetwork($0) }
   }
@@ -193,15 +193,15 @@ public final class Stream: HandleOwner {
 
   // MARK: Reading
 
-  /// Hands what comes to the handler from now on.
+  /// Passes received bytes to the handler from now on.
   public func startReading() {
     guard phase == .open, !isReading, !peerHasClosed, !handle.isClosing else { return }
     isReading = true
     uv_read_start(
       handle.stream,
       { handle, _, buffer in
-        // libuv reads on while a buffer is filled; without one it stops. So a turn takes one buffer of each stream, and nobody's flood
-        // makes the others wait.
+        // libuv continues to read while a buffer is filled, and stops without one. So a turn takes one buffer of each stream, and a flood
+        // of one peer does not delay the others.
         guard let stream = owner(handle, as: Stream.self), let buffer, stream.readTurn != stream.loop.turns else { return }
         stream.readTurn = stream.loop.turns
         let shared = stream.core.readBuffer
@@ -211,7 +211,7 @@ public final class Stream: HandleOwner {
       { handle, count, _ in owner(handle, as: Stream.self)?.received(count) })
   }
 
-  /// Leaves what comes to the kernel, which slows the peer down.
+  /// Leaves received bytes in the kernel, which slows the peer down.
   public func stopReading() {
     guard isReading else { return }
     isReading = false
@@ -239,10 +239,10 @@ public final class Stream: HandleOwner {
 
   // MARK: Writing
 
-  /// Bytes queued and not yet taken by the kernel.
+  /// Queued bytes that the kernel has not accepted yet.
   public var pendingBytes: Int { pending.bytes + requested }
 
-  /// Queues bytes; what is written after the end is dropped.
+  /// Queues bytes. After the end they are dropped.
   public func write(_ bytes: SharedBytes) {
     guard phase == .open, bytes.count > 0 else { return }
     pending.append(bytes)
@@ -255,10 +255,10 @@ public final class Stream: HandleOwner {
     core.unwritten.append(self)
   }
 
-  /// Drops queued bytes of which none has gone out yet; a buffer that was begun is still written whole.
+  /// Drops queued buffers without a sent byte. A partly sent buffer is still written completely.
   public func discardPending() { pending.discard() }
 
-  /// Writes what is queued: at once what the kernel takes, the rest when the socket has room.
+  /// Writes queued bytes: at once as many as the kernel accepts, the rest later.
   func flush() {
     isDirty = false
     guard phase != .closing, requested == 0 else { return }
@@ -281,7 +281,7 @@ public final class Stream: HandleOwner {
     }
   }
 
-  /// The socket is full: libuv waits for room and writes; the request owns the buffers until then.
+  /// The socket is full. libuv waits and writes, and the request keeps the buffers until then.
   private func request() {
     let (entries, bytes) = pending.fill(core.vector)
     let request = UnsafeMutablePointer<uv_write_t>.allocate(capacity: 1)
@@ -321,11 +321,11 @@ public final class Stream: HandleOwner {
 
   // MARK: Ending
 
-  /// What a stream still reads after `finish`, and until when it stands.
+  /// The limits of a stream after `finish`.
   private final class Finishing {
     let deadline: Timer
     let end: UInt64
-    /// Bytes of the peer that may still be read.
+    /// How many bytes of the peer may still be read.
     var unread: Int
 
     init(_ deadline: Timer, end: UInt64, unread: Int) { (self.deadline, self.end, self.unread) = (deadline, end, unread) }
@@ -333,18 +333,18 @@ public final class Stream: HandleOwner {
     var isExhausted: Bool { unread <= 0 }
   }
 
-  /// How long a peer that sends too much after `finish` is left unread before its connection is reset.
+  /// How long a peer that sends too much after `finish` stays unread before the reset, in milliseconds.
   private static let unreadMilliseconds: UInt64 = 1_000
 
-  /// Writes out all that is queued, closes this half, waits for the peer's end, then closes.
+  /// Writes all queued bytes, closes this half, waits for the peer's end, then closes.
   ///
-  /// Until then it reads and drops what the peer sends. A socket that is closed with unread bytes is reset, and with some systems a reset
-  /// takes the last bytes away from a peer that has not read them yet.
+  /// Until then it reads and drops the peer's bytes. A socket that is closed with unread bytes is reset, and on some systems a reset
+  /// destroys the last bytes that the peer has not read yet.
   ///
   /// - Parameters:
-  ///   - milliseconds: after this long it is closed all the same.
-  ///   - maximum: bytes of the peer that it reads at most. The connection of a peer that sends more is reset a second later, or when the
-  ///     peer's system has all that was written.
+  ///   - milliseconds: the deadline for closing.
+  ///   - maximum: the most bytes of the peer to read. If the peer sends more, the connection is reset a second later, or when the peer's
+  ///     system has all written bytes.
   public func finish(withinMilliseconds milliseconds: Int, readingAtMost maximum: Int = .max) {
     guard phase == .open, !handle.isClosing else { return }
     phase = .finishing
@@ -371,7 +371,7 @@ public final class Stream: HandleOwner {
     }
   }
 
-  /// Stops reading; once all is written, the peer has little time left.
+  /// Stops reading. Once all is written, the peer gets little more time.
   private func leaveUnread(_ finishing: Finishing) {
     stopReading()
     if pendingBytes == 0 { waitUnread(finishing) }
@@ -384,12 +384,12 @@ public final class Stream: HandleOwner {
 
   private func finishingEnded() {
     guard let finishing, finishing.isExhausted else { return close() }
-    // A reset drops what is on its way to a slow peer.
+    // A reset would drop bytes that are on their way to a slow peer.
     let isOnItsWay = descriptor.map { carillon_unacknowledged($0) > 0 } ?? false
     if isOnItsWay, loop.milliseconds() < finishing.end { waitUnread(finishing) } else { reset() }
   }
 
-  /// Closes at once and tells the peer by a reset, so that the kernel keeps nothing of the connection.
+  /// Closes at once with a reset, so that the kernel keeps nothing of the connection.
   private func reset() {
     if let descriptor {
       var option = linger(l_onoff: 1, l_linger: 0)
@@ -398,7 +398,7 @@ public final class Stream: HandleOwner {
     close()
   }
 
-  /// Closes at once; what is queued is dropped.
+  /// Closes at once. Queued bytes are dropped.
   public func close() {
     guard phase != .closing else { return }
     if case .peerClosed = end { end = .closed }

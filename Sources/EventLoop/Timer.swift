@@ -1,14 +1,14 @@
 import CUV
 
-/// A timer on a loop: loop-confined.
+/// A timer on a loop. Loop-confined.
 public final class Timer: HandleOwner {
   private let loop: EventLoop
   private let handle: Handle<uv_timer_t>
   private var isClosed = false
-  /// Called on the loop when the time has come. An owner that makes its timer before it is complete itself sets it afterwards.
+  /// Called on the loop when the timer fires. It may be set after the initializer.
   public var handler: (() -> Void)?
 
-  /// Makes a timer that does not run yet.
+  /// Makes a timer that is not running.
   public init(on loop: EventLoop, _ handler: (() -> Void)? = nil) {
     loop.preconditionOnLoop()
     self.loop = loop
@@ -20,7 +20,7 @@ public final class Timer: HandleOwner {
     handle.adopt(by: self)
   }
 
-  /// Starts, or starts again.
+  /// Starts or restarts the timer.
   ///
   /// - Parameters:
   ///   - milliseconds: until the first call, counted from the loop's present turn.
@@ -32,7 +32,7 @@ public final class Timer: HandleOwner {
     uv_timer_start(handle.pointer, callback, UInt64(max(0, milliseconds)), UInt64(max(0, repeating)))
   }
 
-  /// Starts for one call, unless it runs and is due no later.
+  /// Starts for one call, unless it already runs and fires no later.
   public func start(noLaterThan milliseconds: Int) {
     loop.preconditionOnLoop()
     guard !isClosed,
@@ -49,7 +49,7 @@ public final class Timer: HandleOwner {
     uv_timer_stop(handle.pointer)
   }
 
-  /// Ends it and lets go of its handler; needed once.
+  /// Closes the timer and releases its handler. Every timer needs it once.
   public func close() {
     loop.preconditionOnLoop()
     guard !isClosed else { return }

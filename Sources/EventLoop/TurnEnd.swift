@@ -1,4 +1,4 @@
-/// Something that runs at the end of every turn of a loop, until it is closed or the loop is: loop-confined.
+/// A closure that runs at the end of every turn, until it or the loop is closed. Loop-confined.
 public final class TurnEnd {
   let body: () -> Void
   private weak var core: LoopCore?
@@ -8,6 +8,6 @@ public final class TurnEnd {
     self.body = body
   }
 
-  /// Runs it no more.
+  /// Stops running it.
   public func close() { core?.turnEnds.removeAll { $0 === self } }
 }

@@ -1,9 +1,9 @@
 import CUV
 import Glibc
 
-/// A pipe whose writing end a C library may use to wake the loop: loop-confined.
+/// A pipe by which a C library wakes the loop. Loop-confined.
 ///
-/// librdkafka writes to it when one of its queues is no longer empty (`rd_kafka_queue_io_event_enable`).
+/// librdkafka writes to it when one of its queues becomes non-empty (`rd_kafka_queue_io_event_enable`).
 public final class WakePipe: HandleOwner {
   private let loop: EventLoop
   private let handle: Handle<uv_poll_t>
@@ -11,10 +11,10 @@ public final class WakePipe: HandleOwner {
   private var handler: (() -> Void)?
   private var isWoken = false
 
-  /// The end to write to, valid until `close`; any bytes, from any thread; it does not block.
+  /// The end to write to, valid until `close`. Any thread may write any bytes; it does not block.
   public let writeDescriptor: Int32
 
-  /// Opens the pipe; `handler` is called on the loop after bytes have come, which are then gone.
+  /// Opens the pipe. `handler` is called on the loop after bytes have arrived, which are dropped.
   public init(on loop: EventLoop, _ handler: @escaping () -> Void) throws(EventLoopError) {
     loop.preconditionOnLoop()
     var ends: (Int32, Int32) = (-1, -1)
@@ -39,7 +39,7 @@ public final class WakePipe: HandleOwner {
     uv_poll_start(handle.pointer, Readiness.readable.rawValue) { handle, _, _ in owner(handle, as: WakePipe.self)?.drain() }
   }
 
-  /// Has the handler called in the next turn of the loop.
+  /// Makes the loop call the handler in its next turn.
   public func wake() {
     loop.preconditionOnLoop()
     guard handler != nil, !isWoken else { return }
@@ -57,7 +57,7 @@ public final class WakePipe: HandleOwner {
     handler?()
   }
 
-  /// Closes both ends; the writer must have stopped before.
+  /// Closes both ends. The writer must have stopped before.
   public func close() {
     loop.preconditionOnLoop()
     guard handler != nil else { return }

@@ -1,11 +1,11 @@
-/// How long to wait before connecting again: exponential, with full jitter, so that a fleet does not come back in step.
+/// The wait before the next connection attempt. It is exponential with full jitter, so that a fleet does not reconnect in step.
 public struct Backoff: Sendable, Hashable {
-  /// The longest first wait in milliseconds; each further one may be twice as long. Default 50.
+  /// The longest first wait in milliseconds. Each further one may be twice as long. Default 50.
   public var firstMilliseconds: Int
-  /// What no wait exceeds, in milliseconds. Default 5,000.
+  /// The longest wait in milliseconds. Default 5,000.
   public var longestMilliseconds: Int
 
-  /// Makes a back-off from its bounds, both at least 1.
+  /// A back-off of its bounds, both at least 1.
   public init(firstMilliseconds: Int = 50, longestMilliseconds: Int = 5000) {
     self.firstMilliseconds = max(1, firstMilliseconds)
     self.longestMilliseconds = max(self.firstMilliseconds, longestMilliseconds)
@@ -14,9 +14,9 @@ public struct Backoff: Sendable, Hashable {
   /// The wait before an attempt.
   ///
   /// - Parameters:
-  ///   - failures: how many attempts have failed in a row, from 0.
-  ///   - isHopeless: waiting alone will not help, as with a wrong password: the wait is of the longest kind at once.
-  ///   - random: a number drawn evenly from a range.
+  ///   - failures: the failed attempts in a row, from 0.
+  ///   - isHopeless: whether waiting alone cannot help, as with a wrong password. Then the wait is of the longest kind at once.
+  ///   - random: draws a number from a range, evenly.
   func wait(after failures: Int, isHopeless: Bool, random: (ClosedRange<Int>) -> Int) -> Int {
     if isHopeless { return random((longestMilliseconds / 2)...longestMilliseconds) }
     var bound = firstMilliseconds

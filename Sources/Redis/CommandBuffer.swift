@@ -1,4 +1,4 @@
-/// Bytes that grow at the end, in one allocation that is kept for the next use.
+/// Bytes that grow at the end, in one allocation that is kept and reused.
 struct CommandBuffer: ~Copyable {
   private(set) var base: UnsafeMutableRawPointer
   private(set) var capacity: Int
@@ -69,31 +69,33 @@ struct CommandBuffer: ~Copyable {
     count += digits
   }
 
-  /// Appends a copy of own bytes.
+  /// Appends a copy of some of its own bytes.
   mutating func appendCopy(of range: Range<Int>) {
     reserve(range.count)
     (base + count).copyMemory(from: base + range.lowerBound, byteCount: range.count)
     count += range.count
   }
 
-  /// Opens a gap of `size` bytes, not set to anything, before the byte at `position`.
+  /// Opens an uninitialized gap of `size` bytes before the byte at `position`.
   mutating func openGap(of size: Int, at position: Int) {
     reserve(size)
     (base + position + size).copyMemory(from: base + position, byteCount: count - position)
     count += size
   }
 
-  /// Takes bytes off the end.
+  /// Removes bytes at the end.
   mutating func truncate(to size: Int) { count = min(count, size) }
 
-  /// Forgets the first bytes; the others move to the front.
+  /// Removes the first bytes; the others move to the front.
   mutating func removeFirst(_ removed: Int) {
     base.copyMemory(from: base + removed, byteCount: count - removed)
     count -= removed
   }
 
-  /// Forgets all bytes. Memory beyond `kept` is given back by halves, each time that less than a quarter was of use: who needs as much
-  /// again at once would have new pages from the kernel for it each time.
+  /// Removes all bytes.
+  ///
+  /// Memory beyond `kept` is halved each time that less than a quarter of it was used. A caller that soon needs as much again would
+  /// otherwise get new pages from the kernel each time.
   mutating func removeAll(keeping kept: Int) {
     let used = count
     count = 0
@@ -101,7 +103,7 @@ struct CommandBuffer: ~Copyable {
   }
 }
 
-/// How many digits a number has when written in decimal.
+/// The number of decimal digits of a number.
 @inline(__always)
 func decimalDigits(of magnitude: UInt64) -> Int {
   var digits = 1

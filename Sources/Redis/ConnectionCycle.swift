@@ -1,6 +1,6 @@
-/// The life of a connection as a value: what happened goes in, what to do comes out.
+/// The state machine of a connection. A value: events in, actions out.
 ///
-/// idle → connecting → greeting → up, from each of the last three back to waiting when it fails, and from waiting to connecting again.
+/// idle → connecting → greeting → up. A failure leads from each of the last three to waiting, and from waiting back to connecting.
 struct ConnectionCycle {
   enum Phase: Hashable {
     case idle, connecting, greeting, up, waiting, closed
@@ -11,7 +11,7 @@ struct ConnectionCycle {
     case connect
     case greet
     case announceUp
-    /// `wasUp`: a connection in use was lost, not only an attempt.
+    /// `wasUp`: a working connection was lost, and not only an attempt failed.
     case retry(afterMilliseconds: Int, wasUp: Bool)
   }
 
@@ -23,7 +23,7 @@ struct ConnectionCycle {
   private let backoff: Backoff
   private let random: (ClosedRange<Int>) -> Int
 
-  /// A connection that lasted less long counts as a further failure, so that a server that drops its clients is not hammered.
+  /// A connection that lasted less long counts as a further failure, so that a server that drops its clients is not flooded.
   static let steadyMilliseconds: UInt64 = 5000
 
   init(_ backoff: Backoff, random: @escaping (ClosedRange<Int>) -> Int = { Int.random(in: $0) }) {
@@ -71,7 +71,7 @@ struct ConnectionCycle {
     return .connect
   }
 
-  /// Answers whether it was open.
+  /// Closes it; answers whether it was open.
   mutating func close() -> Bool {
     guard phase != .closed else { return false }
     phase = .closed

@@ -1,6 +1,6 @@
-/// What is said first on a new connection, in one write: who we are, which database, and the scripts.
+/// The first commands on a new connection, in one write: credentials, name, database, and scripts.
 ///
-/// It ends at the first reply that makes the connection useless, or at the last of all.
+/// It ends at the first reply that makes the connection useless, or at the last reply.
 final class Greeting: RedisReplyHandler {
   private enum Step: UInt64 {
     case authenticate, select, name, ping, load
@@ -17,7 +17,7 @@ final class Greeting: RedisReplyHandler {
     self.end = end
   }
 
-  /// Hands each command out with its tag.
+  /// Hands out each command with its tag.
   func write(_ send: (borrowing RedisCommand, UInt64) -> Void) {
     var command = RedisCommand()
     func put(_ step: Step) {
@@ -48,7 +48,7 @@ final class Greeting: RedisReplyHandler {
   }
 
   func redisReplied(tag: UInt64, reply: RedisReplyView) {
-    // A server that reads its data set, or is none, shows here.
+    // A server that is loading its data set, or is not a Redis, shows here.
     if tag == Step.ping.rawValue, !reply.equals("PONG") {
       return finish(.failure(RedisError(.protocolViolation, "\(configuration.address) does not answer PING with PONG; is it a Redis?")))
     }
@@ -62,7 +62,7 @@ final class Greeting: RedisReplyHandler {
     switch (Step(rawValue: tag), error.code) {
     // The connection says so itself.
     case (_, .connectionLost), (_, .timedOut), (_, .closed): isOver = true
-    // Managed services forbid the one or the other; both are a courtesy.
+    // Managed services forbid one or the other. Neither is essential.
     case (.name, .rejected), (.name, .noPermission), (.ping, .noPermission): count()
     default: finish(.failure(explained(error, Step(rawValue: tag))))
     }
@@ -73,7 +73,7 @@ final class Greeting: RedisReplyHandler {
     switch (step, error.code) {
     case (_, .authenticationFailed):
       error.message = "\(configuration.address) refuses user and password (\(error.message)); check them in the Redis address"
-    // The server may repeat a command that it does not know, and with it the password.
+    // The server may repeat an unknown command in its error, and with it the password.
     case (.authenticate, .rejected): error.message = "\(configuration.address) does not take AUTH with user and password"
     case (.select, _): error.message = "\(configuration.address) has no such database (\(error.message))"
     case (.load, .rejected): error.message = "a script does not load into \(configuration.address) (\(error.message))"

@@ -1,24 +1,24 @@
-/// The bytes of all calls in flight, oldest first: those not yet sent, and those sent whose reply has not come.
+/// The bytes of all calls in flight, oldest first, sent or unsent.
 ///
-/// The sent ones are kept because a call is repeated from them when the server has forgotten its script.
+/// Sent bytes are kept, because a call is repeated from them if the server has forgotten its script.
 struct OutgoingBytes: ~Copyable {
   private var buffer = CommandBuffer(capacity: 4096)
-  /// Where the oldest call begins.
+  /// The beginning of the oldest call.
   private var start = 0
-  /// Where the bytes begin that the kernel has not taken.
+  /// The beginning of the bytes that the kernel has not accepted.
   private var sent = 0
   private static let keptCapacity = 1 << 20
 
-  /// How many bytes are held.
+  /// The number of bytes.
   var count: Int { buffer.count - start }
   var unsentCount: Int { buffer.count - sent }
-  /// How many bytes of the oldest calls have gone out.
+  /// The number of sent bytes of the oldest calls.
   var sentCount: Int { sent - start }
 
   /// Valid until the next change.
   var unsent: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: buffer.bytes[sent...]) }
 
-  /// Appends a command and answers how many bytes it takes.
+  /// Appends a command and answers its size.
   mutating func append(_ command: borrowing RedisCommand) -> Int {
     let before = buffer.count
     buffer.append(UInt8(ascii: "*"))
@@ -28,19 +28,19 @@ struct OutgoingBytes: ~Copyable {
     return buffer.count - before
   }
 
-  /// Appends the first `length` bytes once more: the oldest call.
+  /// Appends the first `length` bytes again: the oldest call.
   mutating func repeatFirst(_ length: Int) { buffer.appendCopy(of: start..<(start + length)) }
 
   mutating func wasSent(_ count: Int) { sent += count }
 
-  /// Forgets the bytes of the oldest call.
+  /// Removes the bytes of the oldest call.
   mutating func removeFirst(_ length: Int) {
     start += length
     if start == buffer.count {
       buffer.removeAll(keeping: Self.keptCapacity)
       (start, sent) = (0, 0)
     } else if start >= 65536 && start > buffer.count / 2 {
-      // What is moved is less than what was answered since the last move, so the cost per call is bounded.
+      // Fewer bytes are moved than were answered since the last move, so the cost per call is bounded.
       buffer.removeFirst(start)
       (start, sent) = (0, sent - start)
     }

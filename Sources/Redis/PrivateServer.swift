@@ -2,24 +2,25 @@ import Cryptography
 public import EventLoop
 import Glibc
 
-/// A `redis-server` of our own, as a child process: for a cluster on one machine, and for tests.
+/// A private `redis-server` as a child process, for a cluster on one machine and for tests.
 ///
-/// It keeps nothing: no persistence, a temporary folder that is removed with it, or, where its process was killed, by the next one. It listens on a Unix socket or a free port of the loopback
-/// interface, asks for a password if it is told to, and ends with its loop or its parent where the system can see to that (`setpriv`), else by `stop`.
+/// It has no persistence. Its temporary folder is removed with it, or after a kill by the next server. It listens on a Unix socket or a
+/// free port of the loopback interface, optionally with a password. It ends with its loop or its parent if the system supports that
+/// (`setpriv`), else by `stop`.
 public actor PrivateServer {
-  /// Where it listens.
+  /// The address to listen on.
   public enum Listening: Sendable, Hashable {
     /// On a Unix socket in its temporary folder.
     case unixSocket
-    /// At a port of 127.0.0.1; nil takes a free one.
+    /// A port of 127.0.0.1; nil takes a free one.
     case port(Int?)
   }
 
-  /// The loop that watches it.
+  /// The actor's loop.
   public nonisolated let loop: EventLoop
   /// The loop is its executor.
   public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
-  /// Where it can be reached; the same after `kill` and `launch`.
+  /// Its address, which stays the same after `kill` and `launch`.
   public nonisolated let address: RedisAddress
 
   private let program: String
@@ -27,7 +28,7 @@ public actor PrivateServer {
   private let settings: [String]
   private var run: Run?
 
-  /// One life of the process.
+  /// One run of the process.
   private final class Run {
     var child: ChildProcess?
     var exit: ChildExit?
@@ -43,11 +44,11 @@ public actor PrivateServer {
     self.settings = settings
   }
 
-  /// Starts a server and answers when it takes commands.
+  /// Starts a server and waits until it takes commands.
   ///
   /// - Parameters:
-  ///   - hasPassword: whether it asks for a password, a new one of each server's own, which is in its `address` and no process list shows.
-  ///   - settings: further ones, each as the words of a command-line option: `["--appendonly", "yes"]`. They win over ours.
+  ///   - hasPassword: whether it needs a password. Each server gets a new one, which is in its `address` and in no process list.
+  ///   - settings: further settings, each as the words of a command-line option: `["--appendonly", "yes"]`. They override the default ones.
   ///   - deadlineMilliseconds: how long the start may take.
   /// - Throws: `serverMissing` with what to install, `serverFailed` with the end of the server's log.
   public static func start(
@@ -59,7 +60,7 @@ public actor PrivateServer {
         .serverMissing, "no redis-server is installed; install it (apt-get install redis-server), or name a running Redis with --redis")
     }
     var failure = RedisError(.serverFailed, "redis-server did not start")
-    // Between finding a free port and the server's taking it somebody else may take it.
+    // Another process may take the free port before the server does.
     for _ in 0..<5 {
       let folder = try TemporaryFolder()
       var address: RedisAddress
@@ -83,10 +84,10 @@ public actor PrivateServer {
     throw failure
   }
 
-  /// The process id; nil while it does not run.
+  /// The process id; nil while it is not running.
   public var pid: Int32? { run?.child?.pid }
 
-  /// Starts the process again after `kill`, at the same address, and answers when it takes commands.
+  /// Starts the process again after `kill` at the same address, and waits until it takes commands.
   public func launch(deadlineMilliseconds: Int = 10000) async throws(RedisError) {
     guard run == nil else { return }
     let run = Run()
@@ -110,7 +111,7 @@ public actor PrivateServer {
       let pid = run.child?.pid ?? 0
       isOurs = try await connection.command("INFO", "server").text?.contains("process_id:\(pid)\r\n") == true
     } catch {
-      // It answers, if only to ask for a password that is among the settings. Ours knows the one that it was given.
+      // It answers, but asks for a password that is among the settings. A server of this call knows its own password.
       if error.code == .authenticationFailed {
         if address.password == nil { return }
         throw Self.otherServer
@@ -121,27 +122,27 @@ public actor PrivateServer {
     if !isOurs { throw Self.otherServer }
   }
 
-  /// Of two that look for a free port at the same time one may find the other there.
+  /// Two processes that look for a free port at the same time may find the other's server there.
   private static let otherServer = RedisError(
     .serverFailed, "redis-server did not start: Address already in use, by another Redis")
 
-  /// Ends the process at once, as `kill -9` does, and answers when it has gone. Its folder stays, for `launch`.
+  /// Kills the process, as `kill -9` does, and waits for its end. Its folder stays for `launch`.
   public func kill() async {
     guard let run else { return }
     run.child?.kill(SIGKILL)
     await withCheckedContinuation { continuation in
-      // Asked here, for the loop may turn between a question and an await.
+      // Checked here, since other tasks may run between a check and an await.
       if run.exit == nil { run.waiting.append(continuation) } else { continuation.resume() }
     }
     self.run = nil
   }
 
-  /// Sends the process a signal, such as `SIGSTOP` and `SIGCONT`.
+  /// Sends a signal to the process, such as `SIGSTOP` and `SIGCONT`.
   public func signal(_ number: Int32) { run?.child?.kill(number) }
 
   /// Ends the process and removes its folder.
   public func stop() async {
-    // There is nothing to save, so nothing is gained by asking politely.
+    // It has nothing to save, so an orderly stop gains nothing.
     await kill()
     folder.remove()
   }
@@ -155,13 +156,13 @@ public actor PrivateServer {
     case .unix(let path): arguments += ["--port", "0", "--unixsocket", path, "--unixsocketperm", "700"]
     case .tcp(_, let port): arguments += ["--port", "\(port)", "--bind", "127.0.0.1"]
     }
-    // The older name of hash-max-listpack-value is understood by every version.
+    // Every version understands the older name of `hash-max-listpack-value`.
     arguments += ["--save", "", "--appendonly", "no", "--maxmemory-policy", "noeviction", "--hash-max-ziplist-value", "1024"]
     arguments += ["--maxmemory", "\(Self.maximumMemory)"]
     arguments += settings
     if let password = address.password { arguments.insert(try privateConfiguration("requirepass \(password)\n"), at: 0) }
     let environment = ["PATH=/usr/local/bin:/usr/bin:/bin"]
-    // A file of our own, for what is wrong with the settings the server says before it has a log.
+    // A log file from outside, because the server reports wrong settings before it opens its own log.
     let log = open(logPath, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
     defer { if log >= 0 { close(log) } }
     return try ChildProcess.spawn(
@@ -177,7 +178,7 @@ public actor PrivateServer {
 
   // MARK: Files
 
-  /// Writes settings that nobody may see among the processes, and answers the file's path.
+  /// Writes secret settings to a file, since everybody can read a command line; answers the file's path.
   private func privateConfiguration(_ text: String) throws(EventLoopError) -> String {
     let path = folder.path + "/private.conf"
     let file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)

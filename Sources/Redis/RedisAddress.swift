@@ -1,7 +1,7 @@
-/// Where a Redis is and who asks there.
+/// The address of a Redis, with the user and password of the client.
 ///
 /// Read from `HOST:PORT`, `redis://[user:password@]host[:port][/db]`, `unix:[//[user:password@]]/path[?db=n]` or `/path[?db=n]`. User and
-/// password are percent-encoded in URLs. No text of this type shows the password, except the one that says so.
+/// password are percent-encoded in URLs. Only `textWithPassword` contains the password.
 public struct RedisAddress: Sendable, Hashable, CustomStringConvertible, CustomReflectable {
   /// The way to the server.
   public enum Endpoint: Sendable, Hashable {
@@ -13,14 +13,14 @@ public struct RedisAddress: Sendable, Hashable, CustomStringConvertible, CustomR
 
   /// The way to the server.
   public var endpoint: Endpoint
-  /// The user to authenticate as; nil with a password: the default user.
+  /// The user to authenticate as; nil for the default user.
   public var user: String?
-  /// The password; nil: no authentication.
+  /// The password; nil for no authentication.
   public var password: String?
   /// The database to select.
   public var database: Int
 
-  /// Makes an address from its parts.
+  /// An address of its parts.
   public init(_ endpoint: Endpoint, user: String? = nil, password: String? = nil, database: Int = 0) {
     self.endpoint = endpoint
     self.user = user
@@ -28,7 +28,7 @@ public struct RedisAddress: Sendable, Hashable, CustomStringConvertible, CustomR
     self.database = database
   }
 
-  /// Reads an address strictly; the error names what is wrong with it.
+  /// Reads an address strictly. The error names the mistake.
   public init(_ text: String) throws(RedisError) {
     guard !text.isEmpty else { throw Self.bad("the Redis address is empty; write HOST:PORT, redis://host:port/db or the path of a socket") }
     guard text.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) else {
@@ -47,10 +47,10 @@ public struct RedisAddress: Sendable, Hashable, CustomStringConvertible, CustomR
     }
   }
 
-  /// As `redis://user:***@host:port/db` or `unix:/path?db=n`, the password left out.
+  /// `redis://user:***@host:port/db` or `unix:/path?db=n`, without the password.
   public var description: String { text(who: password == nil ? "" : "\(user ?? ""):***@") }
 
-  /// The same with the password: for whoever is to connect there, and never for a log.
+  /// The text with the password, for a client that connects there; never log it.
   public var textWithPassword: String {
     text(who: password.map { "\(user.map(Self.percentEncoded) ?? ""):\(Self.percentEncoded($0))@" } ?? "")
   }
@@ -64,7 +64,7 @@ public struct RedisAddress: Sendable, Hashable, CustomStringConvertible, CustomR
     }
   }
 
-  /// The description only, so that no dump shows the password.
+  /// Only the description, so that no dump shows the password.
   public var customMirror: Mirror { Mirror(self, children: ["address": description]) }
 }
 

@@ -1,4 +1,4 @@
-/// An argument of a command, for cold paths: a text, a number or any bytes.
+/// An argument of a command: a text, a number or bytes. For cold paths.
 public enum RedisArgument: Sendable, Hashable, ExpressibleByStringLiteral, ExpressibleByStringInterpolation, ExpressibleByIntegerLiteral {
   /// The UTF-8 of a text.
   case text(String)

@@ -1,29 +1,29 @@
 public import EventLoop
 
-/// A command being written, argument by argument, in the form that goes over the wire (RESP2 arrays of bulk strings).
+/// A command in the form of the wire (RESP2 arrays of bulk strings), written argument by argument.
 ///
-/// It is one buffer: keep it, and begin again for each call. Sending copies it into the connection's own buffer, so it may be changed as
-/// soon as `send` has returned. Arguments may be any bytes.
+/// Keep it and use it again for each call: it is one buffer. `send` copies it into the connection's buffer, so it may change when `send`
+/// has returned. Arguments may be any bytes.
 public struct RedisCommand: ~Copyable {
   private(set) var body: CommandBuffer
   private(set) var arguments = 0
   private(set) var script: RedisScript?
-  /// Where the argument that is being put together from parts begins; -1: there is none.
+  /// The beginning of the open argument; -1 if there is none.
   private var open = -1
 
-  /// Makes an empty one with room for so many bytes; it grows as needed.
+  /// Makes an empty command with this capacity, which grows as needed.
   public init(reserving capacity: Int = 1024) { body = CommandBuffer(capacity: capacity) }
 
-  /// How many bytes it is so far, without its first line.
+  /// Its size so far, without its first line.
   public var byteCount: Int { body.count }
 
-  /// Begins a command by its name, forgetting what was written before.
+  /// Begins a command by its name, and drops the former one.
   public mutating func begin(_ name: String) {
     restart()
     append(name)
   }
 
-  /// Begins the call of a script; exactly `keys` arguments that are keys come next, then the others.
+  /// Begins a call of a script. Exactly `keys` arguments that are keys follow, then the others.
   public mutating func begin(_ script: RedisScript, keys: Int) {
     restart()
     self.script = script
@@ -32,7 +32,7 @@ public struct RedisCommand: ~Copyable {
     append(keys)
   }
 
-  /// Begins a command whose name is the first argument to come.
+  /// Begins a command whose name is the next argument.
   mutating func begin() { restart() }
 
   private mutating func restart() {
@@ -58,14 +58,14 @@ public struct RedisCommand: ~Copyable {
   /// Appends an argument of any bytes.
   public mutating func append(_ bytes: SharedBytes) { bytes.withUnsafeBytes { append($0) } }
 
-  /// Appends an argument: a text's UTF-8. A literal costs no allocation.
+  /// Appends a text's UTF-8 as an argument. A literal needs no allocation.
   @inline(__always)
   public mutating func append(_ text: String) {
     var text = text
     text.withUTF8 { append(UnsafeRawBufferPointer($0)) }
   }
 
-  /// Appends an argument: a number in decimal.
+  /// Appends a number in decimal as an argument.
   @inline(__always)
   public mutating func append(_ number: some FixedWidthInteger & Sendable) {
     precondition(open < 0, "an argument made of parts must be ended before the next")
@@ -76,37 +76,37 @@ public struct RedisCommand: ~Copyable {
     arguments += 1
   }
 
-  /// Begins an argument that is put together from parts with `extend`, such as a key with its prefix and hash tag.
+  /// Begins an argument that consists of several parts, such as a key with its prefix and hash tag.
   public mutating func beginArgument() {
     precondition(open < 0, "an argument made of parts must be ended before the next")
     open = body.count
   }
 
-  /// Adds bytes to the argument that was begun.
+  /// Appends bytes to the open argument.
   public mutating func extend(_ bytes: UnsafeRawBufferPointer) {
     precondition(open >= 0, "begin the argument first")
     body.append(bytes)
   }
 
-  /// Adds a text's UTF-8 to the argument that was begun.
+  /// Appends a text's UTF-8 to the open argument.
   public mutating func extend(_ text: String) {
     var text = text
     text.withUTF8 { extend(UnsafeRawBufferPointer($0)) }
   }
 
-  /// Adds a number in decimal to the argument that was begun.
+  /// Appends a number in decimal to the open argument.
   public mutating func extend(_ number: some FixedWidthInteger & Sendable) {
     precondition(open >= 0, "begin the argument first")
     body.append(decimal: Int64(clamping: number))
   }
 
-  /// Ends the argument that was begun.
+  /// Ends the open argument.
   public mutating func endArgument() {
     precondition(open >= 0, "begin the argument first")
     let start = open
     let length = body.count - start
     open = -1
-    // Its length stands before it, so it is written where the argument ends now, and the two change places by way of the gap.
+    // The length precedes the argument, so it is written after it, and the two swap places through the gap.
     let header = decimalDigits(of: UInt64(length)) + 3
     body.openGap(of: header, at: start)
     let end = body.count
@@ -124,6 +124,6 @@ public struct RedisCommand: ~Copyable {
     body.appendLineEnd()
   }
 
-  /// Whether it can be sent: an argument is never left open.
+  /// Whether it can be sent: no argument is open.
   var isComplete: Bool { open < 0 && arguments > 0 }
 }

@@ -1,18 +1,18 @@
-/// How a connection to Redis behaves.
+/// The settings of a connection to Redis.
 public struct RedisConfiguration: Sendable {
   /// The server, the credentials and the database.
   public var address: RedisAddress
-  /// The name by which `CLIENT LIST` shows the connection; without spaces. Default `carillon`.
+  /// The connection's name in `CLIENT LIST`, without spaces. Default `carillon`.
   public var clientName: String
-  /// How long a call may take, in milliseconds, while the server says nothing; a later one fails and resets the connection. Default 5,000.
+  /// How long a call may take while the server is silent, in milliseconds. A slower call fails and resets the connection. Default 5,000.
   public var callDeadlineMilliseconds: Int
-  /// How long name look-up, connecting and greeting may take together, in milliseconds. Default 5,000.
+  /// How long look-up, connection and greeting may take together, in milliseconds. Default 5,000.
   public var connectDeadlineMilliseconds: Int
-  /// How many calls may be in flight before `send` answers `full`. Default 16,384.
+  /// The most calls in flight. Beyond it `send` answers `full`. Default 16,384.
   public var maximumInFlight: Int
-  /// How many bytes of calls may be in flight before `send` answers `full`; a single call may be larger. Default 64 MiB.
+  /// The most bytes of calls in flight. Beyond it `send` answers `full`; a single call may be larger. Default 64 MiB.
   public var maximumBytesInFlight: Int
-  /// How long to wait between attempts to connect.
+  /// The waits between attempts to connect.
   public var backoff: Backoff
   /// The scripts that are loaded before the connection is up.
   public var scripts: [RedisScript]
@@ -33,25 +33,25 @@ public struct RedisConfiguration: Sendable {
   }
 }
 
-/// What became of a call that was handed to a connection.
+/// The answer to a call.
 public enum RedisAdmission: Sendable, Hashable {
-  /// It is in flight; its handler is called exactly once.
+  /// It is in flight. Its handler is called exactly once.
   case accepted
-  /// Too many calls or bytes are in flight; nothing was sent, and the handler is not called. Wait for replies.
+  /// Too many calls or bytes are in flight. Nothing was sent, and the handler is not called. Wait for replies.
   case full
-  /// There is no connection now; nothing was sent, and the handler is not called. Wait for `onUp`.
+  /// There is no connection now. Nothing was sent, and the handler is not called. Wait for `onUp`.
   case down
 }
 
-/// What a connection is doing.
+/// The state of a connection.
 public enum RedisConnectionState: Sendable, Hashable {
   /// It was not started.
   case idle
   /// The first connection is being made.
   case connecting
-  /// It takes calls.
+  /// It accepts calls.
   case up
-  /// It is being made again, because of this.
+  /// It is reconnecting, because of this error.
   case down(RedisError)
   /// It was closed for good.
   case closed

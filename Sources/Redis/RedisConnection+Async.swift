@@ -1,6 +1,6 @@
 import EventLoop
 
-/// One call of a task: its handler, and its continuation.
+/// A call of a task: its handler, and its continuation.
 private final class AsyncCall: RedisReplyHandler {
   private var continuation: CheckedContinuation<Result<RedisValue, RedisError>, Never>?
 
@@ -16,14 +16,14 @@ private final class AsyncCall: RedisReplyHandler {
   }
 }
 
-// For cold paths: from a task on the loop. A task that is cancelled still waits for the reply, at most for the deadline of calls.
+// For cold paths, from a task on the loop. A cancelled task still waits for the reply, at most until the deadline of calls.
 extension RedisConnection {
-  /// Sends a command and answers the reply, copied out.
+  /// Sends a command and returns a copy of the reply.
   ///
   /// - Throws: an error reply, `notConnected`, `full`, or why no reply came.
   public func command(_ arguments: RedisArgument...) async throws(RedisError) -> RedisValue { try await command(arguments) }
 
-  /// Sends a command and answers the reply, copied out; `arguments` begins with the command's name and is not empty.
+  /// Sends a command and returns a copy of the reply. `arguments` begins with the command's name.
   public func command(_ arguments: [RedisArgument]) async throws(RedisError) -> RedisValue {
     precondition(!arguments.isEmpty, "a command has a name")
     return try await reply {
@@ -34,7 +34,7 @@ extension RedisConnection {
     }
   }
 
-  /// Calls a script and answers its reply, copied out.
+  /// Calls a script and returns a copy of its reply.
   public func call(_ script: RedisScript, keys: [RedisArgument], arguments: [RedisArgument] = []) async throws(RedisError) -> RedisValue {
     try await reply {
       var command = RedisCommand(reserving: 256)

@@ -1,24 +1,24 @@
 import CHiredis
 public import EventLoop
 
-/// One connection to Redis, which is made again when it is lost: loop-confined.
+/// A connection to Redis that reconnects after a loss. Loop-confined.
 ///
-/// Calls are pipelined: all of one turn of the loop go out in one write at the turn's end, and their replies come in order. Once started it
-/// keeps itself alive until `close`.
+/// Calls are pipelined: all calls of a turn go out in one write at its end, and replies come in order. After `start` it keeps itself alive
+/// until `close`.
 public final class RedisConnection {
   let loop: EventLoop
-  /// What it was made with.
+  /// The settings.
   public let configuration: RedisConfiguration
-  /// Called when it takes calls, for the first time and after each loss.
+  /// Called when calls are accepted: the first time, and again after each loss.
   public var onUp: (() -> Void)?
-  /// Called when a connection that was up is lost, after the calls in flight have failed.
+  /// Called when a connection is lost, after the calls in flight have failed.
   public var onDown: ((RedisError) -> Void)?
   /// Called when an attempt to connect has failed, with the milliseconds until the next.
   public var onAttemptFailed: ((RedisError, Int) -> Void)?
-  /// Called for each call that was sent and fails, and for each attempt to connect that does: to be counted.
+  /// Called for each sent call that fails, and for each failed attempt to connect, to count them.
   public var onError: ((RedisError) -> Void)?
-  /// How often the server's memory may have changed under the caller: lost connections, and replies that tell of a failover
-  /// (`READONLY`, `MOVED`). What was written before may be gone when it has risen.
+  /// Counts the signs that the server may have lost something. They are lost connections, and replies of a failover (`READONLY`, `MOVED`).
+  /// If it has risen, data that was written before may be gone.
   public private(set) var epoch: UInt64 = 0
 
   private var cycle: ConnectionCycle
@@ -26,12 +26,12 @@ public final class RedisConnection {
   private var watch: DescriptorWatch?
   private var calls = CallQueue()
   private var outgoing = OutgoingBytes()
-  /// When the server last said anything, in the loop's milliseconds.
+  /// The time of the server's last bytes, in the loop's milliseconds.
   private var heardAt: UInt64 = 0
   private var wantsWritable = false
-  /// The number of the call that loads a script, by the script's digest: so a script is loaded once for many calls that missed it.
+  /// The number of the call that loads a script, by the script's digest. So a script is loaded once for many calls.
   private var loads: [String: UInt64] = [:]
-  /// The connection is to be given up when the replies at hand are handed out.
+  /// The connection is dropped when the received replies are handed out.
   private var pendingLoss: RedisError?
   private var attempt = 0
   private var isLookingUp = false
@@ -44,7 +44,7 @@ public final class RedisConnection {
   private var isFlushArmed = false
   private var upWaiters = UpWaiters()
 
-  /// Makes a connection that is not started; on the loop.
+  /// Makes a connection that is not started; call it on the loop.
   public init(on loop: EventLoop, _ configuration: RedisConfiguration) {
     loop.preconditionOnLoop()
     self.loop = loop
@@ -52,7 +52,7 @@ public final class RedisConnection {
     cycle = ConnectionCycle(configuration.backoff)
   }
 
-  /// Begins to connect; the outcome is told by `onUp` and `onAttemptFailed`.
+  /// Begins to connect. `onUp` and `onAttemptFailed` report the outcome.
   public func start() {
     loop.preconditionOnLoop()
     guard cycle.phase == .idle else { return }
@@ -63,7 +63,7 @@ public final class RedisConnection {
     perform(cycle.start())
   }
 
-  /// What it is doing: for readiness.
+  /// Its state, for readiness.
   public var state: RedisConnectionState {
     switch cycle.phase {
     case .idle: .idle
@@ -73,16 +73,16 @@ public final class RedisConnection {
     }
   }
 
-  /// Whether it takes calls.
+  /// Whether calls are accepted.
   public var isUp: Bool { cycle.phase == .up }
 
-  /// How many calls wait for their replies.
+  /// The number of calls without a reply.
   public var inFlight: Int { calls.count }
 
-  /// Sends a command; its outcome goes to `handler`, exactly once, never inside this call.
+  /// Sends a command. Its outcome goes to `handler`, exactly once and never inside this call.
   ///
-  /// A call of a script that the server has forgotten is repeated once after the script was loaded again, with a deadline of its own; then
-  /// the order among calls is not kept.
+  /// If the server has forgotten a script, the call is repeated once after the script is loaded, with a deadline of its own. Then the order
+  /// of calls is not kept.
   public func send(_ command: borrowing RedisCommand, to handler: any RedisReplyHandler, tag: UInt64 = 0) -> RedisAdmission {
     loop.preconditionOnLoop()
     precondition(command.isComplete, "a command is sent when its name and arguments are whole")
@@ -93,7 +93,7 @@ public final class RedisConnection {
     return .accepted
   }
 
-  /// Fails every call in flight with `closed` and ends the connection for good; what comes later is refused.
+  /// Fails every call in flight with `closed` and closes the connection for good. Later calls are refused.
   public func close() {
     loop.preconditionOnLoop()
     guard cycle.close() else { return }
@@ -127,7 +127,7 @@ public final class RedisConnection {
     }
   }
 
-  /// One timer for the two waits that never happen at once: for the attempt under way to succeed, and for the next attempt.
+  /// One timer for the running attempt and for the wait before the next one, which never overlap.
   private func attemptTimerFired() {
     if cycle.phase == .waiting { return perform(cycle.waited()) }
     lose(
@@ -148,7 +148,7 @@ public final class RedisConnection {
   }
 
   private func lookUp(_ address: SocketAddress) {
-    // A look-up cannot be called off: while one of an attempt that was given up still runs, no second one is added to it.
+    // A look-up cannot be cancelled. While one of an earlier attempt is running, no second one is started.
     guard !isLookingUp else { return lose(RedisError(.unresolved, "the name \(address.host) is still being looked up")) }
     isLookingUp = true
     let number = attempt
@@ -157,7 +157,7 @@ public final class RedisConnection {
       guard self.cycle.phase == .connecting, self.attempt == number else { return }
       switch result {
       case .success(let found):
-        // Attempts take turns among the addresses of the name.
+        // Attempts use the addresses of the name in turn.
         let next = found[number % found.count]
         self.open(.tcp(host: next.host, port: next.port))
       case .failure(let error): self.lose(RedisError(.unresolved, "the host of \(self.configuration.address) has no address: \(error)"))
@@ -199,7 +199,7 @@ public final class RedisConnection {
       self.greeting = nil
       switch result {
       case .success: self.perform(self.cycle.greeted(now: self.loop.milliseconds()))
-      // The other replies of the greeting are still at hand.
+      // The other replies of the greeting are not handed out yet.
       case .failure(let error): self.giveUp(error)
       }
     }
@@ -226,7 +226,7 @@ public final class RedisConnection {
     armFlush()
   }
 
-  /// The turn's end writes; the timer only keeps the loop from blocking when calls are made at the turn's end after ours.
+  /// The end of the turn writes. The timer only keeps the loop from blocking if calls are made at the end of a turn after this one's.
   private func armFlush() {
     guard !isFlushArmed else { return }
     isFlushArmed = true
@@ -239,7 +239,7 @@ public final class RedisConnection {
     lose(error)
   }
 
-  /// Never fails a call itself: handlers are not called at a turn's end, when the loop may be about to block.
+  /// Never fails a call itself, because handlers are not called at a turn's end, when the loop may be about to block.
   private func flush() {
     guard let socket, cycle.phase != .connecting, pendingLoss == nil else { return }
     guard isFlushArmed || wantsWritable else { return }
@@ -261,7 +261,7 @@ public final class RedisConnection {
     }
   }
 
-  /// Hands out what has arrived and answers whether that was anything.
+  /// Hands out received replies; answers whether there were any.
   private func receive(from socket: RedisSocket) -> Bool {
     do throws(RedisError) {
       guard try socket.fill() else { return false }
@@ -294,7 +294,7 @@ public final class RedisConnection {
     finish(call)
     switch error.code {
     case .readOnly:
-      // The server has been made a replica: the name may lead to the new primary.
+      // The server has become a replica. The name may lead to the new primary.
       if pendingLoss == nil { giveUp(error) }
     case .moved: epoch += 1
     default: break
@@ -308,7 +308,7 @@ public final class RedisConnection {
     outgoing.removeFirst(call.length)
   }
 
-  /// Repeats the oldest call behind one that loads its script; many calls that missed it share that one.
+  /// Repeats the oldest call after one that loads its script. Many calls may share one load.
   private func sendAgain(_ call: Call, _ script: RedisScript) {
     if (loads[script.sha1] ?? 0) <= calls.firstNumber {
       loads[script.sha1] = calls.nextNumber
@@ -322,17 +322,17 @@ public final class RedisConnection {
       Call(handler: call.handler, tag: call.tag, deadline: newDeadline, length: call.length, script: script, isRepeat: true))
   }
 
-  /// Fails what waits for too long. Replies come in order, so after one that is missing no other can be trusted to come.
+  /// Fails calls that are too slow.
   ///
-  /// A server that answers has many calls to answer before: only one that is silent for as long is lost. Else those who give it more than
-  /// it can do within the deadline would begin again for ever.
+  /// Replies come in order, so after a missing one no other can be expected. But a server that sends replies is only busy. Only a silent
+  /// one is lost. Otherwise callers that give it more than it can do within the deadline would start again for ever.
   private func sweep() {
     guard !calls.isEmpty else {
       isSweeping = false
       sweepTimer?.stop()
       return
     }
-    // A loop that was held up itself finds the replies first.
+    // A loop that was delayed itself finds the replies first.
     let patience = UInt64(max(1, configuration.callDeadlineMilliseconds))
     while let call = calls.first, max(call.deadline, heardAt + patience) <= loop.milliseconds() {
       guard let socket else { return }
@@ -344,9 +344,9 @@ public final class RedisConnection {
     }
   }
 
-  // MARK: Losing it
+  // MARK: Loss
 
-  /// Gives the connection up as soon as nothing of it is on the stack.
+  /// Drops the connection as soon as none of its code is on the stack.
   private func giveUp(_ error: RedisError) {
     guard pendingLoss == nil else { return }
     pendingLoss = error
@@ -388,16 +388,16 @@ public final class RedisConnection {
     }
   }
 
-  // MARK: Waiting for it
+  // MARK: Waiting for the connection
 
-  /// Answers when it takes calls.
+  /// Waits until calls are accepted.
   ///
-  /// - Throws: the cause of the last failure, or `timedOut`, when it does not within so many milliseconds; `closed`; at once what waiting
-  ///   cannot help, such as `authenticationFailed`, though attempts go on.
+  /// - Throws: the cause of the last failure, or `timedOut`, if that takes too long; `closed`; at once an error that waiting cannot help,
+  ///   such as `authenticationFailed`, though attempts continue.
   public func waitUntilUp(withinMilliseconds milliseconds: Int) async throws(RedisError) {
     let result: Result<Void, RedisError> = await withCheckedContinuation { continuation in
       loop.preconditionOnLoop()
-      // Asked here, for the loop may turn between a question and an await.
+      // Checked here, since other tasks may run between a check and an await.
       if isUp { return continuation.resume(returning: .success(())) }
       if cycle.phase == .closed {
         return continuation.resume(returning: .failure(RedisError(.closed, "the connection to Redis was closed")))
@@ -412,7 +412,7 @@ public final class RedisConnection {
   }
 }
 
-/// Takes replies that matter to nobody: a script that cannot be loaded shows in the calls that are repeated.
+/// Drops replies. If a script cannot be loaded, the repeated calls report it.
 private final class Ignored: RedisReplyHandler {
   func redisReplied(tag: UInt64, reply: RedisReplyView) {}
   func redisFailed(tag: UInt64, error: RedisError) {}

@@ -1,19 +1,19 @@
 /// Why a call, a connection or an address failed.
 public struct RedisError: Error, Sendable, Hashable, CustomStringConvertible {
-  /// The failures that a caller may want to tell apart.
+  /// The failures that callers distinguish.
   public enum Code: String, Sendable, Hashable, CaseIterable {
-    /// The address is not of a form that is read here.
+    /// The address has an unknown form.
     case badAddress
-    /// What is asked for exists, but not in this version: TLS, a Redis Cluster.
+    /// The feature is not in this version: TLS, a Redis Cluster.
     case notInThisVersion
 
     /// The host's name has no address.
     case unresolved
-    /// Nobody takes the connection.
+    /// Nothing accepts the connection.
     case unreachable
-    /// There is no connection at the moment; the call was not sent.
+    /// There is no connection now, and the call was not sent.
     case notConnected
-    /// Too many calls are in flight; the call was not sent.
+    /// Too many calls are in flight, and the call was not sent.
     case full
     /// The connection was lost with the call in flight.
     case connectionLost
@@ -26,17 +26,17 @@ public struct RedisError: Error, Sendable, Hashable, CustomStringConvertible {
 
     /// `WRONGPASS`, `NOAUTH`: user and password are missing or wrong.
     case authenticationFailed
-    /// `NOPERM`, `DENIED`: the user may not do this.
+    /// `NOPERM`, `DENIED`: the user lacks the right.
     case noPermission
     /// `READONLY`: the server has become a replica.
     case readOnly
-    /// `LOADING`: the server reads its data set.
+    /// `LOADING`: the server is loading its data set.
     case loading
     /// `MASTERDOWN`: a replica without its primary.
     case masterDown
     /// `OOM`: `maxmemory` is reached.
     case outOfMemory
-    /// `NOSCRIPT`: the script is unknown, also after it was loaded again.
+    /// `NOSCRIPT`: the script is unknown, even after loading it again.
     case noScript
     /// `MOVED`, `ASK`, `CROSSSLOT`: the server is a node of a Redis Cluster.
     case moved
@@ -44,16 +44,16 @@ public struct RedisError: Error, Sendable, Hashable, CustomStringConvertible {
     case clusterDown
     /// `BUSY`: a script runs for too long.
     case busy
-    /// `MISCONF`, `NOREPLICAS`: the server refuses writes because it cannot make them safe.
+    /// `MISCONF`, `NOREPLICAS`: the server refuses writes because it cannot make them durable.
     case writesRefused
-    /// `WRONGTYPE`: the key holds something else.
+    /// `WRONGTYPE`: the key has a value of another type.
     case wrongType
-    /// The server has as many clients as it takes.
+    /// The server has reached its limit of clients.
     case tooManyClients
     /// Any other error reply; the message has the server's words.
     case rejected
 
-    /// The server's settings or version cannot be worked with.
+    /// The server's settings or version are unsuitable.
     case unsuitableServer
     /// No `redis-server` is installed.
     case serverMissing
@@ -68,7 +68,7 @@ public struct RedisError: Error, Sendable, Hashable, CustomStringConvertible {
   /// Whether the server may have executed the call although no reply came.
   public var maybeExecuted: Bool
 
-  /// Makes an error from its parts.
+  /// An error of its parts.
   public init(_ code: Code, _ message: String, maybeExecuted: Bool = false) {
     self.code = code
     self.message = message
@@ -92,7 +92,7 @@ public struct RedisError: Error, Sendable, Hashable, CustomStringConvertible {
 }
 
 extension RedisError {
-  /// An error reply: its first word is the code, after the convention of Redis.
+  /// Reads an error reply. Its first word is the code, by Redis' convention.
   init(reply text: String) {
     self.init(Self.code(of: text), "Redis answered: \(text)")
   }
@@ -119,7 +119,7 @@ extension RedisError {
 
   private static func codeOfGeneral(_ text: String) -> Code {
     if text.hasPrefix("ERR max number of clients") { return .tooManyClients }
-    // A script's user may not run one of its commands, or touch one of its keys: in the words of Redis before 7.2, and since then.
+    // A script's user may not run one of its commands, or use one of its keys: the words before Redis 7.2, and since then.
     if text.contains("The user executing the script can't") || text.contains("ACL failure in script") { return .noPermission }
     // Servers before 6.0, and those without a password.
     if text.hasPrefix("ERR invalid password") || text.hasPrefix("ERR AUTH <password>") || text.hasPrefix("ERR Client sent AUTH") {

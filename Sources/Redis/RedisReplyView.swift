@@ -1,13 +1,13 @@
 import CHiredis
 
-/// A reply as it lies in hiredis' memory, valid during the call it is an argument of.
+/// A reply in hiredis' memory, valid only during the call that gets it.
 ///
-/// What is asked of a reply of another kind, or beyond its elements, is nil: a server of another mind never traps. An element belongs to
-/// the same memory, so neither may outlive the call.
+/// A question to a reply of another kind, or beyond its elements, answers nil, so an unexpected reply never traps. Elements belong to the
+/// same memory, so they must not outlive the call either.
 public struct RedisReplyView {
-  /// What a reply can be.
+  /// The kinds of replies.
   public enum Kind: Sendable, Hashable {
-    /// No such key, no such field.
+    /// Nothing: no such key or field.
     case null
     /// A number.
     case integer
@@ -19,7 +19,7 @@ public struct RedisReplyView {
     case array
     /// An error, as an element of an array.
     case error
-    /// What this version of the protocol does not know.
+    /// A kind that this version of the protocol does not have.
     case unknown
   }
 
@@ -27,7 +27,7 @@ public struct RedisReplyView {
 
   init(_ reply: UnsafePointer<redisReply>) { self.reply = reply }
 
-  /// What it is.
+  /// The kind of the reply.
   public var kind: Kind {
     switch reply.pointee.type {
     case REDIS_REPLY_NIL: .null
@@ -40,10 +40,10 @@ public struct RedisReplyView {
     }
   }
 
-  /// Whether it is nothing.
+  /// Whether it is null.
   public var isNull: Bool { reply.pointee.type == REDIS_REPLY_NIL }
 
-  /// The number of a number.
+  /// The value of an integer reply.
   public var integer: Int64? { reply.pointee.type == REDIS_REPLY_INTEGER ? Int64(reply.pointee.integer) : nil }
 
   /// A number, or a value or status that is a decimal number in the range of Int64.
@@ -65,16 +65,16 @@ public struct RedisReplyView {
     return value
   }
 
-  /// How many elements; 0 for what is no array.
+  /// The number of elements; 0 if it is not an array.
   public var count: Int { reply.pointee.type == REDIS_REPLY_ARRAY ? Int(reply.pointee.elements) : 0 }
 
-  /// An element of an array; nil beyond its end.
+  /// An element of an array; nil beyond the end.
   public subscript(_ index: Int) -> RedisReplyView? {
     guard index >= 0, index < count, let elements = reply.pointee.element, let element = elements[index] else { return nil }
     return RedisReplyView(element)
   }
 
-  /// The bytes of a value or status where they lie, also of an empty one; nil for anything else.
+  /// The bytes of a value or status in place, even if empty; nil for another kind.
   public var bytes: UnsafeRawBufferPointer? {
     switch reply.pointee.type {
     case REDIS_REPLY_STRING, REDIS_REPLY_STATUS: UnsafeRawBufferPointer(start: reply.pointee.str, count: Int(reply.pointee.len))
@@ -82,23 +82,23 @@ public struct RedisReplyView {
     }
   }
 
-  /// The text of a value or status, copied; what is no UTF-8 is replaced.
+  /// A copy of a value's or status' text, with invalid UTF-8 replaced.
   public var text: String? { bytes.map { String(decoding: $0, as: UTF8.self) } }
 
-  /// Whether it is a value or status of just these bytes.
+  /// Whether it is a value or status with exactly these bytes.
   public func equals(_ text: StaticString) -> Bool {
     guard let bytes, bytes.count == text.utf8CodeUnitCount else { return false }
     return zip(bytes, UnsafeBufferPointer(start: text.utf8Start, count: bytes.count)).allSatisfy(==)
   }
 
-  /// The error that an element of an array is.
+  /// The error in an element of an array.
   public var error: RedisError? {
     guard reply.pointee.type == REDIS_REPLY_ERROR else { return nil }
     let text = UnsafeRawBufferPointer(start: reply.pointee.str, count: Int(reply.pointee.len))
     return RedisError(reply: String(decoding: text, as: UTF8.self))
   }
 
-  /// A copy that may be kept.
+  /// A copy to keep.
   public var value: RedisValue {
     switch kind {
     case .null, .unknown: return .null
@@ -108,7 +108,7 @@ public struct RedisReplyView {
     case .error: return error.map { .error($0) } ?? .null
     case .array:
       var elements: [RedisValue] = []
-      // hiredis refuses replies nested deeper than seven, so this ends. An announced length has been received whole.
+      // hiredis refuses replies that are nested deeper than seven, so this ends. All announced elements have arrived.
       elements.reserveCapacity(count)
       for index in 0..<count { elements.append(self[index]?.value ?? .null) }
       return .array(elements)
@@ -116,11 +116,11 @@ public struct RedisReplyView {
   }
 }
 
-/// Where replies go: once for each call that was accepted, either of the two, on the loop.
+/// Gets the reply or the failure of each accepted call, exactly once, on the loop.
 ///
-/// A call may be made from inside either, and the connection closed.
+/// Both functions may make calls and close the connection.
 public protocol RedisReplyHandler: AnyObject {
-  /// The reply has come; it is valid during this call only.
+  /// The reply has arrived. It is valid only during this call.
   func redisReplied(tag: UInt64, reply: RedisReplyView)
   /// The server answered with an error, or no reply will come.
   func redisFailed(tag: UInt64, error: RedisError)

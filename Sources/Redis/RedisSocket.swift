@@ -1,22 +1,22 @@
 import CHiredis
 import Glibc
 
-/// One connection's descriptor and the parser of its replies: the owner of a `redisContext`.
+/// A connection's descriptor and the parser of its replies: the owner of a `redisContext`.
 ///
-/// It is hiredis' plain context in its non-blocking form, driven by the loop. The asynchronous context around it is not used: it aborts
-/// the process when a server sends a reply that nobody asked for, and it allocates for each call.
+/// It uses hiredis' plain context in its non-blocking form, driven by the loop. hiredis' asynchronous context would abort the process on an
+/// unexpected reply, and allocate for each call.
 final class RedisSocket {
   private let context: UnsafeMutablePointer<redisContext>
   private let functions = UnsafeMutablePointer<redisReplyObjectFunctions>.allocate(capacity: 1)
 
-  /// Replies longer than this are taken for nonsense.
+  /// A longer reply is a protocol violation.
   private static let longestReply = 512 << 20
-  /// So are arrays of more elements: hiredis makes room for as many as are announced.
+  /// So is an array of more elements: hiredis allocates as many as are announced.
   private static let maximumElements: Int32 = 1 << 22
 
-  /// Begins to connect; the descriptor is writable when that has succeeded or failed.
+  /// Begins to connect. The descriptor becomes writable when that has succeeded or failed.
   ///
-  /// - Parameter endpoint: with a numeric host, for looking up a name would block.
+  /// - Parameter endpoint: with a numeric host, since looking up a name would block.
   init(connectingTo endpoint: RedisAddress.Endpoint) throws(RedisError) {
     let made: UnsafeMutablePointer<redisContext>?
     switch endpoint {
@@ -37,21 +37,21 @@ final class RedisSocket {
     }
     reader.pointee.privdata = UnsafeMutableRawPointer(original)
     reader.pointee.fn = functions
-    // hiredis leaves it open in programs that this one starts, and what it speaks is authenticated.
+    // hiredis leaves the descriptor open in child processes, and the connection is authenticated.
     if made.pointee.fd >= 0 { _ = fcntl(made.pointee.fd, F_SETFD, FD_CLOEXEC) }
     if made.pointee.err != 0 { throw RedisError(.unreachable, failureText) }
     if case .tcp = endpoint { redisEnableKeepAlive(made) }
   }
 
   deinit {
-    // It frees by the functions, so they go last.
+    // The functions free the context, so they are removed last.
     redisFree(context)
     functions.deallocate()
   }
 
   var descriptor: Int32 { context.pointee.fd }
 
-  /// The system's reason why connecting failed; nil when it succeeded.
+  /// The system's reason for a failed connection; nil if it succeeded.
   func connectFailure() -> String? {
     var code: Int32 = 0
     var size = socklen_t(MemoryLayout<Int32>.size)
@@ -59,7 +59,7 @@ final class RedisSocket {
     return code == 0 ? nil : String(cString: strerror(code))
   }
 
-  /// Gives bytes to the kernel and answers how many it took; 0 when it has no room.
+  /// Writes bytes and answers how many the kernel accepted; 0 if its buffer is full.
   func write(_ bytes: UnsafeRawBufferPointer) throws(RedisError) -> Int {
     while true {
       let count = send(descriptor, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL))
@@ -72,7 +72,7 @@ final class RedisSocket {
     }
   }
 
-  /// Takes what has arrived, up to 16 KiB, and answers whether there was anything.
+  /// Reads up to 16 KiB; answers whether anything had arrived.
   func fill() throws(RedisError) -> Bool {
     let before = unparsed
     guard redisBufferRead(context) == REDIS_OK else { throw failure }
@@ -86,7 +86,7 @@ final class RedisSocket {
     return Int(reader.pointee.len) - Int(reader.pointee.pos)
   }
 
-  /// The next whole reply that has arrived; the caller frees it with `free`.
+  /// The next complete reply; the caller frees it with `free`.
   func nextReply() throws(RedisError) -> UnsafeMutablePointer<redisReply>? {
     var reply: UnsafeMutableRawPointer?
     guard redisGetReplyFromReader(context, &reply) == REDIS_OK else { throw failure }

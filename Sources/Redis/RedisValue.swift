@@ -1,6 +1,6 @@
-/// A reply, copied out: for cold paths.
+/// A copied reply, for cold paths.
 public enum RedisValue: Sendable, Hashable {
-  /// Nothing: no such key, no such field.
+  /// Nothing: no such key or field.
   case null
   /// A number.
   case integer(Int64)
@@ -10,10 +10,10 @@ public enum RedisValue: Sendable, Hashable {
   case bytes([UInt8])
   /// Several replies.
   case array([RedisValue])
-  /// An error among the elements of an array; an error reply as a whole is thrown.
+  /// An error among the elements of an array. A complete error reply is thrown.
   case error(RedisError)
 
-  /// The number, or the number that the bytes are written as; nil for anything else.
+  /// The number, or the number in the bytes; nil for another kind.
   public var integer: Int64? {
     switch self {
     case .integer(let value): value
@@ -22,7 +22,7 @@ public enum RedisValue: Sendable, Hashable {
     }
   }
 
-  /// The bytes or status as text, what is no UTF-8 replaced; nil for anything else.
+  /// The bytes or status as text, with invalid UTF-8 replaced; nil for another kind.
   public var text: String? {
     switch self {
     case .bytes(let bytes): String(decoding: bytes, as: UTF8.self)
@@ -31,16 +31,16 @@ public enum RedisValue: Sendable, Hashable {
     }
   }
 
-  /// The bytes; nil for anything else.
+  /// The bytes; nil for another kind.
   public var bytes: [UInt8]? {
     if case .bytes(let bytes) = self { bytes } else { nil }
   }
 
-  /// The elements; nil when it is no array.
+  /// The elements; nil if it is not an array.
   public var array: [RedisValue]? {
     if case .array(let elements) = self { elements } else { nil }
   }
 
-  /// Whether it is nothing.
+  /// Whether it is null.
   public var isNull: Bool { self == .null }
 }

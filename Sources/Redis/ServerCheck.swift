@@ -1,10 +1,10 @@
-/// What a Redis server says of itself, and whether it can be worked with.
+/// A Redis server's report of itself, and whether it is suitable.
 public struct RedisServerReport: Sendable {
-  /// How much a finding matters.
+  /// The severity of a finding.
   public enum Severity: Sendable, Hashable {
     /// A guarantee cannot be kept: do not start.
     case error
-    /// It cannot be worked with now, and may change by itself: ask again.
+    /// It cannot be used now, but that may change by itself: ask again.
     case passing
     /// It works, but worse than it could.
     case warning
@@ -12,86 +12,86 @@ public struct RedisServerReport: Sendable {
     case note
   }
 
-  /// One thing found.
+  /// One finding.
   public struct Finding: Sendable, Hashable, CustomStringConvertible {
-    /// How much it matters.
+    /// Its severity.
     public var severity: Severity
-    /// What it is and what to do.
+    /// The finding, and what to do.
     public var text: String
     /// The text.
     public var description: String { text }
   }
 
-  /// As the server says it, for example `7.0.15`; nil when it does not.
+  /// The version, for example `7.0.15`; nil if unknown.
   public internal(set) var version: String?
-  /// `maxmemory-policy`; nil when the server does not say.
+  /// `maxmemory-policy`; nil if unknown.
   public internal(set) var maximumMemoryPolicy: String?
-  /// Bytes that its data and buffers take; nil when the server does not say.
+  /// Bytes of its data and buffers; nil if unknown.
   public internal(set) var usedMemory: Int64?
-  /// `maxmemory` in bytes: 0 where the server sets itself no bound; nil when it does not say.
+  /// `maxmemory` in bytes: 0 if it has no limit, nil if unknown.
   public internal(set) var maximumMemory: Int64?
-  /// Keys that it has thrown away for want of memory since it was started; nil when it does not say.
+  /// Keys evicted for lack of memory since its start; nil if unknown.
   public internal(set) var evictedKeys: Int64?
-  /// Whether it is a primary, or a replica of one; nil when it does not say.
+  /// Whether it is a primary or a replica; nil if unknown.
   public internal(set) var role: Role?
-  /// Replicas that are connected to it; nil when it does not say.
+  /// Its connected replicas; nil if unknown.
   public internal(set) var replicas: Int?
-  /// What it keeps on disk; nil when it does not say.
+  /// Its persistence; nil if unknown.
   public internal(set) var persistence: Persistence?
-  /// The server's `run_id`: another one is another process, whose memory may be another.
+  /// The server's `run_id`. Another one is another process, which may have other data.
   public internal(set) var runIdentifier: String?
-  /// What a server is to others.
+  /// The role of a server.
   public enum Role: String, Sendable, Hashable {
     /// It takes writes.
     case primary = "master"
-    /// It follows a primary.
+    /// It replicates a primary.
     case replica = "slave"
   }
 
-  /// What a server keeps on disk, and whether that went well the last time.
+  /// A server's persistence, and whether it succeeded the last time.
   public struct Persistence: Sendable, Hashable {
     /// Whether each write is appended to a file (AOF).
     public var appendsWrites: Bool
-    /// How often that file is synchronized: `everysec`, `always` or `no`; nil when the server does not say.
+    /// How often that file is synchronized: `everysec`, `always` or `no`; nil if unknown.
     public var synchronization: String?
-    /// Whether the last write to that file went well; true where there is none.
+    /// Whether the last write to that file succeeded; true if there is none.
     public var appended: Bool
-    /// Whether the last snapshot (RDB) was written; true where there was none.
+    /// Whether the last snapshot (RDB) succeeded; true if there was none.
     public var saved: Bool
 
-    /// What is kept, of its parts.
+    /// A persistence of its parts.
     public init(appendsWrites: Bool, synchronization: String?, appended: Bool, saved: Bool) {
       (self.appendsWrites, self.synchronization, self.appended, self.saved) = (appendsWrites, synchronization, appended, saved)
     }
   }
 
-  /// Everything found, in the order of the checks.
+  /// All findings, in the order of the checks.
   public internal(set) var findings: [Finding] = []
 
-  /// Whether nothing found is an error.
+  /// Whether no finding is an error.
   public var isAcceptable: Bool { firstError == nil }
 
-  /// The first error as one to throw; nil when there is none.
+  /// The first error, to throw; nil if there is none.
   public var firstError: RedisError? {
     findings.first { $0.severity == .error }.map { RedisError(.unsuitableServer, $0.text) }
   }
 
-  /// What is to pass before the server can be worked with; nil when nothing is.
+  /// Why the server cannot be used yet; nil if it can.
   public var passing: String? { findings.first { $0.severity == .passing }?.text }
 
   mutating func find(_ severity: Severity, _ text: String) { findings.append(Finding(severity: severity, text: text)) }
 }
 
 extension RedisConnection {
-  /// Asks the server for its version, role, memory and settings, and judges them: three commands, when the connection is up.
+  /// Reads and judges the server's version, role, memory and settings, by three commands. The connection must be up.
   ///
-  /// What a managed service does not let be asked is left out with a note.
+  /// Questions that a managed service forbids are left out with a note.
   ///
-  /// - Throws: what keeps the server from answering; never what was found.
+  /// - Throws: why the server does not answer; never a finding.
   public func checkServer() async throws(RedisError) -> RedisServerReport {
     var report = RedisServerReport()
     var facts: [Substring: Substring] = [:]
-    // Without a section it tells all that is needed, which several sections in one call do only since Redis 7.
+    // Without a section INFO answers everything that is needed. Several sections in one call need Redis 7.
     if let text = try await allowed("INFO", or: "INFO", &report)?.text {
       for line in text.split(whereSeparator: \.isNewline) {
         if let colon = line.firstIndex(of: ":") { facts[line[..<colon]] = line[line.index(after: colon)...] }
@@ -108,7 +108,7 @@ extension RedisConnection {
 
   private func settings(_ report: inout RedisServerReport) async throws(RedisError) -> [Substring: Substring] {
     var settings: [Substring: Substring] = [:]
-    // One pattern to a call, since several are taken only since Redis 7.
+    // One pattern in a call, since several need Redis 7.
     for pattern: RedisArgument in ["*max*", "appendfsync"] {
       guard let pairs = try await allowed("CONFIG", "GET", pattern, or: "CONFIG GET", &report)?.array else { break }
       for index in stride(from: 0, to: pairs.count - 1, by: 2) {
@@ -137,7 +137,7 @@ extension RedisServerReport {
     func number(_ name: Substring) -> Int64? { facts[name].flatMap { Int64($0) } }
     usedMemory = number("used_memory")
     maximumMemory = number("maxmemory") ?? settings["maxmemory"].flatMap { Int64($0) }
-    // A count that no server comes to is none that can be reckoned with.
+    // Limits an impossible count, so that arithmetic with it is safe.
     evictedKeys = number("evicted_keys").map { min(max(0, $0), 1 << 53) }
     role = facts["role"].flatMap { Role(rawValue: String($0)) }
     replicas = facts["connected_slaves"].flatMap { Int($0) }

@@ -1,8 +1,8 @@
 import Glibc
 
-/// A folder for a private server, which goes with it.
+/// The folder of a private server, removed with it.
 ///
-/// It is locked as long as its process lives: one that is not belongs to a process that was killed, and whoever makes a folder removes it.
+/// It is locked while its process lives. An unlocked one belongs to a killed process, and the next process that makes a folder removes it.
 struct TemporaryFolder: Sendable {
   let path: String
   private let lock: Int32
@@ -13,7 +13,7 @@ struct TemporaryFolder: Sendable {
 
   init() throws(RedisError) {
     let wanted = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
-    // A socket's path has 107 bytes at most.
+    // A socket's path has at most 107 bytes.
     let parent = wanted.utf8.count < 80 ? wanted : "/tmp"
     Self.removeLeft(in: parent)
     var bytes = Array("\(parent)/\(Self.prefix)XXXXXX".utf8CString)
@@ -24,13 +24,13 @@ struct TemporaryFolder: Sendable {
     lock = Self.lock(path) ?? -1
   }
 
-  /// Removes the folder and what is in it.
+  /// Removes the folder and its contents.
   func remove() {
     Self.remove(path)
     if lock >= 0 { close(lock) }
   }
 
-  /// The descriptor that holds the lock; nil where somebody else has it.
+  /// The descriptor that holds the lock; nil if another process has it.
   private static func lock(_ path: String) -> Int32? {
     let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
     guard descriptor >= 0 else { return nil }

@@ -1,6 +1,6 @@
 import EventLoop
 
-/// Those who wait until a connection is up, each with a deadline.
+/// The tasks that wait for a connection, each with a deadline.
 final class UpWaiters {
   private final class Waiter {
     var continuation: CheckedContinuation<Result<Void, RedisError>, Never>?
@@ -16,7 +16,7 @@ final class UpWaiters {
 
   private var waiters: [Waiter] = []
 
-  /// - Parameter cause: asked when the deadline has passed.
+  /// - Parameter cause: answers the error after the deadline.
   func add(
     on loop: EventLoop, _ milliseconds: Int, _ continuation: CheckedContinuation<Result<Void, RedisError>, Never>,
     cause: @escaping () -> RedisError
