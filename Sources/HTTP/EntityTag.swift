@@ -1,17 +1,17 @@
-/// An entity tag as it stands in a field (RFC 9110, section 8.8.3).
+/// An entity tag of a header field (RFC 9110, section 8.8.3).
 struct EntityTag {
   private static let quote = UInt8(ascii: "\"")
 
   let isWeak: Bool
-  /// What stands between the quotes.
+  /// The text between the quotes.
   private let opaque: Substring.UTF8View
 
-  /// Whether `text` may stand between the quotes; what is sent by this server is ASCII.
+  /// Whether `text` may stand between the quotes. This server sends only ASCII.
   static func isOpaque(_ text: String) -> Bool { text.utf8.allSatisfy { isOpaque($0) && $0 < 0x7F } }
 
   private static func isOpaque(_ byte: UInt8) -> Bool { byte == 0x21 || byte >= 0x23 && byte != 0x7F }
 
-  /// A value that is one tag; nil where it is anything else.
+  /// Reads a value that is one tag; nil for anything else.
   init?(_ value: String) {
     var rest = Substring(value).utf8
     guard let tag = Self.read(&rest), rest.isEmpty else { return nil }
@@ -23,7 +23,7 @@ struct EntityTag {
     self.opaque = opaque
   }
 
-  /// The tags of a list; nil where it is malformed. Tags may have commas in them, so that the list is not cut at each.
+  /// The tags of a list; nil if it is malformed. Tags may contain commas, so the list is not cut at each.
   static func list(_ value: String) -> [EntityTag]? {
     var tags: [EntityTag] = []
     var rest = Substring(value).utf8
@@ -47,9 +47,9 @@ struct EntityTag {
     return EntityTag(isWeak: isWeak, opaque: opaque)
   }
 
-  /// The weak comparison: the same between the quotes, byte by byte.
+  /// The weak comparison: equal text between the quotes, byte by byte.
   func matchesWeakly(_ text: String) -> Bool { opaque.elementsEqual(text.utf8) }
 
-  /// The strong comparison, with a tag that is strong.
+  /// The strong comparison with a strong tag.
   func matches(_ text: String) -> Bool { !isWeak && matchesWeakly(text) }
 }

@@ -1,9 +1,9 @@
 import CWslay
 
-/// Takes the frames out of a stream of bytes: wslay's frame context, which is 4 KB.
+/// Reads frames from a stream of bytes with wslay's frame context, which has 4 KB.
 ///
-/// A connection holds one only while a frame is incomplete; they are pooled. One that was left in the midst of a frame, or that
-/// found one broken, is thrown away.
+/// A connection holds a reader only while a frame is incomplete; readers are pooled. After an incomplete or broken frame it is not used
+/// again.
 final class FrameReader {
   /// A part of a frame's payload, or all of it.
   struct Chunk {
@@ -11,9 +11,9 @@ final class FrameReader {
     var isFinal: Bool
     var reservedBits: UInt8
     var isMasked: Bool
-    /// Of the whole frame's payload.
+    /// The length of the whole payload.
     var length: UInt64
-    /// Whether the frame begins, and ends, with it.
+    /// Whether the frame begins, and ends, with this part.
     var isFirst: Bool
     var isLast: Bool
     /// Unmasked; valid until the next call.
@@ -28,10 +28,10 @@ final class FrameReader {
 
   private var context: wslay_frame_context_ptr?
   private var input = UnsafeRawBufferPointer(start: nil, count: 0)
-  /// Bytes that the context has taken, and those of them that belong to whole frames: equal between frames.
+  /// Bytes that the context has taken, and those that belong to whole frames. They are equal between frames.
   private var taken = 0
   private var framed = 0
-  /// Of the frame at hand.
+  /// The taken payload of the present frame.
   private var payloadTaken: UInt64 = 0
   private var isInFrame = false
 
@@ -58,7 +58,7 @@ final class FrameReader {
     return count
   }
 
-  /// Lends the bytes that have come; they must stay valid until `next` needs more.
+  /// Lends the received bytes. They must stay valid until `next` needs more.
   func feed(_ bytes: UnsafeRawBufferPointer) { input = bytes }
 
   /// The next part of a frame.
@@ -81,7 +81,7 @@ final class FrameReader {
         isLast: isLast, bytes: UnsafeRawBufferPointer(start: io.data, count: io.data_length)))
   }
 
-  /// Nothing of a frame has come yet, and nothing is left to be taken: it can serve another connection.
+  /// Whether no part of a frame is held and no input is left, so that it can serve another connection.
   var isBetweenFrames: Bool { taken == framed && input.isEmpty }
 
   private static func headerBytes(_ io: wslay_frame_iocb) -> Int {

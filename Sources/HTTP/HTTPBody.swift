@@ -1,11 +1,11 @@
 import EventLoop
 
-/// What follows a response's head.
+/// The body of a response.
 enum HTTPBody {
   case bytes(SharedBytes)
   case streamed(StreamedBody)
 
-  /// Bytes in all.
+  /// The length in bytes.
   var count: Int {
     switch self {
     case .bytes(let bytes): bytes.count
@@ -13,7 +13,7 @@ enum HTTPBody {
     }
   }
 
-  /// Nothing of it is needed any more.
+  /// Closes it; no more of it is needed.
   func close() {
     switch self {
     case .bytes: break
@@ -22,17 +22,17 @@ enum HTTPBody {
   }
 }
 
-/// A source on its way to a client: what is left of it, and that it is closed once. Loop-confined.
+/// The unsent rest of a source, which is closed once. Loop-confined.
 final class StreamedBody {
-  /// Bytes that are read at once: what a slow client costs in memory.
+  /// The most bytes of one read, which a slow client costs in memory.
   static let pieceBytes = 131_072
 
   let count: Int
-  /// Bytes that have not been read.
+  /// The bytes that have not been read.
   private(set) var remaining: Int
-  /// Until it is closed.
+  /// Nil after it is closed.
   private var source: (any HTTPBodySource)?
-  /// From `start` to `close`.
+  /// Set from `start` to `close`.
   private var nextTurn: Timer?
 
   init(_ source: any HTTPBodySource) {
@@ -42,7 +42,7 @@ final class StreamedBody {
     self.source = source
   }
 
-  // A response that nobody sends is let go of, with what it would have sent.
+  // A response that is never sent is released with its source.
   deinit { close() }
 
   /// Begins to send it.
@@ -53,10 +53,10 @@ final class StreamedBody {
     nextTurn = Timer(on: loop, sendPiece)
   }
 
-  /// Lets the others of the loop go first: a client that takes each piece at once would else have the loop to itself until the end.
+  /// Lets the loop's other work run first. Otherwise a fast client would occupy the loop until the end.
   func waitForTurn() { nextTurn?.start(after: 0) }
 
-  /// The next piece; closes the source with the last one. Nil when the rest cannot be had.
+  /// The next piece; closes the source after the last one. Nil if the rest cannot be read.
   func read() -> SharedBytes? {
     let maximum = min(remaining, Self.pieceBytes)
     guard let piece = try? source?.read(atMost: maximum), piece.count > 0, piece.count <= maximum else {
@@ -68,7 +68,7 @@ final class StreamedBody {
     return piece
   }
 
-  /// Closes the source, unless that has been done.
+  /// Closes the source, unless it is closed.
   func close() {
     nextTurn?.close()
     nextTurn = nil

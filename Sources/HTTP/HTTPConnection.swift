@@ -1,32 +1,31 @@
 import EventLoop
 
-/// One client's connection while it speaks HTTP: requests in order, one at a time. Loop-confined.
+/// One client's connection while it speaks HTTP. It handles one request at a time. Loop-confined.
 ///
-/// Without a request it holds no parser and no bytes. What is pipelined behind a request waits in the connection (one read at most)
-/// and in the kernel.
+/// Without a request it holds no parser and no bytes. Pipelined requests wait in the connection (at most one read) and in the kernel.
 final class HTTPConnection: StreamHandler, SweepMember {
   private enum Phase {
     /// Between requests.
     case idle
-    /// A request is coming in.
+    /// A request is arriving.
     case head, body
     /// A handler has the request.
     case handling
-    /// The response's body is read piece by piece, the next piece when the client has taken the one before.
+    /// The response's body is sent piece by piece; each piece follows when the client has taken the one before.
     case streaming(StreamedBody)
-    /// The last response has not gone out far enough to take another request.
+    /// Too much of the last response is unsent to take another request.
     case congested
-    /// The last response is on its way, nothing more is read.
+    /// The last response is being sent, and nothing more is read.
     case closing
     case ended
   }
 
-  /// Responses that may wait for the client before its next request is looked at.
+  /// The unsent bytes of responses up to which the next request is read.
   private static let congestionBytes = 262_144
 
   private let server: HTTPServer
   private let stream: Stream
-  /// What the connection is counted under, where connections of an address are bounded.
+  /// The network in the count of connections, if connections per address are limited.
   private let network: PeerNetwork?
   private var isRefusal = false
   private var phase = Phase.idle
@@ -34,7 +33,7 @@ final class HTTPConnection: StreamHandler, SweepMember {
   private var pipelined: [UInt8] = []
   private var isFeeding = false
   private var saidContinue = false
-  // Of the request at hand: what its response must know.
+  // Properties of the present request that its response needs.
   private var isHead = false
   private var persistence = HTTPResponse.Persistence.kept
   var sweepSlot: Int32 = -1
@@ -52,7 +51,7 @@ final class HTTPConnection: StreamHandler, SweepMember {
     stream.startReading()
   }
 
-  /// Begins with a refusal: reads no request.
+  /// Begins with a refusal, without reading a request.
   func startRefusing(_ response: HTTPResponse) {
     isRefusal = true
     server.sweep.add(self, deadline: Sweep.never)
@@ -61,11 +60,11 @@ final class HTTPConnection: StreamHandler, SweepMember {
     finish(with: response)
   }
 
-  /// Whether the client owes a request, the rest of one, or the end of a connection that is answered.
+  /// Whether the client must send a request or the rest of one, or must close an answered connection.
   var isSilent: Bool {
     switch phase {
     case .idle, .head, .body: true
-    // A refused client takes no place of its own.
+    // A refused client does not count as a connection.
     case .closing: !isRefusal && stream.pendingBytes == 0
     case .handling, .streaming, .congested, .ended: false
     }
@@ -73,7 +72,7 @@ final class HTTPConnection: StreamHandler, SweepMember {
 
   var awaitsResponse: Bool { if case .handling = phase { true } else { false } }
 
-  /// Whether a request may begin or go on.
+  /// Whether a request may begin or continue.
   private var takesRequest: Bool {
     switch phase {
     case .idle, .head, .body: true
@@ -138,7 +137,7 @@ final class HTTPConnection: StreamHandler, SweepMember {
     }
   }
 
-  /// Hands a whole request to its route; answers the WebSocket that the connection has become, if it has.
+  /// Hands a whole request to its route; returns the WebSocket after an upgrade.
   private func dispatch(_ parser: MessageParser) -> WebSocketTransport? {
     self.parser = nil
     defer { server.giveBack(parser) }
@@ -166,7 +165,7 @@ final class HTTPConnection: StreamHandler, SweepMember {
 
   // MARK: Answering
 
-  /// Sends the response to the request at hand and goes on with the next one.
+  /// Sends the response to the present request, and continues with the next one.
   func respond(_ response: HTTPResponse) {
     server.loop.preconditionOnLoop()
     guard awaitsResponse else {
@@ -192,11 +191,11 @@ final class HTTPConnection: StreamHandler, SweepMember {
     }
   }
 
-  /// - Parameter hasRoom: nothing is pending but the head; else the first piece waits like every other.
+  /// - Parameter hasRoom: whether only the head is unsent. Otherwise the first piece waits like every other.
   private func startStreaming(_ body: StreamedBody, hasRoom: Bool) {
     phase = .streaming(body)
     body.start(on: server.loop) { [weak self] in self?.sendPiece() }
-    // Nothing is read meanwhile: a client that has closed its half would be taken for gone, and is still to get everything.
+    // A client that has closed its sending half must still get everything. Reading would take it for gone.
     stream.stopReading()
     if hasRoom { sendPiece() } else { setDeadline(after: server.configuration.writeMilliseconds) }
   }
@@ -214,7 +213,7 @@ final class HTTPConnection: StreamHandler, SweepMember {
     }
   }
 
-  /// The last response is queued: closes when it has gone out.
+  /// The last response is queued: closes after it is sent.
   private func finishResponse() {
     phase = .closing
     finishStream(withinMilliseconds: server.configuration.writeMilliseconds)
@@ -226,10 +225,10 @@ final class HTTPConnection: StreamHandler, SweepMember {
     setDeadline(after: server.configuration.writeMilliseconds)
   }
 
-  /// Closes at once, also in the middle of a response.
+  /// Closes at once, even within a response.
   private func cut() {
     if case .streaming(let body) = phase { body.close() }
-    // Not closing: a connection that is cut is not cut again for the next client of the same turn.
+    // Not `closing`: a connection that is cut must not be replaced for another client of the same turn.
     phase = .ended
     stream.close()
   }
@@ -237,7 +236,7 @@ final class HTTPConnection: StreamHandler, SweepMember {
   private func becomeIdle() {
     phase = .idle
     setDeadline(after: server.configuration.idleMilliseconds)
-    // When the answer came from within `feed`, its loop goes on with what it has; else what has waited is next.
+    // If the answer came from within `feed`, its loop continues with its bytes. Otherwise the waiting bytes are next.
     if !isFeeding { resume() }
   }
 
@@ -254,7 +253,7 @@ final class HTTPConnection: StreamHandler, SweepMember {
     finish(with: response)
   }
 
-  /// Sends an error response and closes, reading on a little so that a client in the midst of its request still sees it.
+  /// Sends an error response and closes. It reads a little longer, so that a client that is still sending sees the response.
   private func finish(with response: HTTPResponse) {
     if let parser {
       self.parser = nil
@@ -303,7 +302,7 @@ final class HTTPConnection: StreamHandler, SweepMember {
     }
   }
 
-  /// The server is closing: goes at once when idle, after the response else.
+  /// The server is closing: closes at once if idle, otherwise after the response.
   func drain() {
     switch phase {
     case .idle: finishIdle()

@@ -1,6 +1,6 @@
 import Glibc
 
-/// The value of the `Date` field, made once a second.
+/// The value of the `Date` field, which is made once a second.
 struct HTTPDate {
   private var second: time_t = 0
   private var text = ""

@@ -1,8 +1,8 @@
-/// The header fields of a message that was received, as spans of its head: looking up costs a scan, and no string is made before.
+/// The header fields of a received message as ranges of its head. A lookup scans them, and makes a string only for a result.
 ///
 /// Names compare without regard to case (RFC 9110, section 5.1).
 public struct HTTPHeaders: Sendable {
-  /// Where one field lies in the head's bytes.
+  /// The position of one field in the head's bytes.
   struct Field {
     var nameStart: Int
     var nameEnd: Int
@@ -18,10 +18,10 @@ public struct HTTPHeaders: Sendable {
     self.fields = fields
   }
 
-  /// How many fields; one that is repeated counts each time.
+  /// The number of fields; a repeated one counts each time.
   public var count: Int { fields.count }
 
-  /// The first value of a field, without the white space around it; nil where the field is absent.
+  /// The first value of a field, without white space around it; nil if the field is absent.
   public subscript(name: String) -> String? {
     fields.first { matches($0, name) }.map(value)
   }
@@ -31,17 +31,17 @@ public struct HTTPHeaders: Sendable {
     fields.filter { matches($0, name) }.map(value)
   }
 
-  /// The members of a field that is a list (RFC 9110, section 5.6.1), of all its lines, without empty ones.
+  /// The members of a list field (RFC 9110, section 5.6.1) from all its lines, without empty ones.
   public func list(of name: String) -> [String] {
     values(of: name).flatMap { $0.split(separator: ",") }.map { $0.trimmed }.filter { !$0.isEmpty }
   }
 
-  /// Whether a field that is a list has `token`, in any case.
+  /// Whether a list field has `token`, in any case.
   func hasToken(_ token: String, in name: String) -> Bool {
     list(of: name).contains { $0.lowercased() == token }
   }
 
-  /// How often a field stands there.
+  /// The number of lines of a field.
   func occurrences(of name: String) -> Int {
     fields.reduce(0) { $0 + (matches($1, name) ? 1 : 0) }
   }
@@ -62,7 +62,7 @@ public struct HTTPHeaders: Sendable {
   }
 }
 
-/// An ASCII letter in lower case, other bytes as they are.
+/// An ASCII letter in lower case; another byte unchanged.
 @inline(__always)
 private func lowercase(_ byte: UInt8) -> UInt8 { byte &- 65 < 26 ? byte | 0x20 : byte }
 

@@ -10,7 +10,7 @@ public struct HTTPMethod: RawRepresentable, Hashable, Sendable, CustomStringConv
   public static let get = HTTPMethod(rawValue: "GET")
   /// Reads a resource's header fields.
   public static let head = HTTPMethod(rawValue: "HEAD")
-  /// Hands over content to be processed.
+  /// Sends content to be processed.
   public static let post = HTTPMethod(rawValue: "POST")
   /// Replaces a resource.
   public static let put = HTTPMethod(rawValue: "PUT")

@@ -1,11 +1,11 @@
-/// What a resource would be answered with: bytes of a known number, and a tag that no other bytes have.
+/// The representation of a resource: the number of its bytes, and a tag that no other bytes have.
 ///
-/// It judges a request's conditions and its range (RFC 9110, sections 13 and 14), without I/O. It has no date, so conditions about one are
-/// ignored, as section 13.1 asks for.
+/// It evaluates a request's conditions and its range (RFC 9110, sections 13 and 14), without I/O. It has no date, so conditions on dates
+/// are ignored, as section 13.1 requires.
 public struct HTTPRepresentation: Hashable, Sendable {
-  /// The strong entity tag, without the quotes: a digest, say.
+  /// The strong entity tag, without the quotes, such as a digest.
   public let entityTag: String
-  /// Bytes in all.
+  /// The number of bytes.
   public let count: Int
 
   /// Describes a representation.
@@ -20,9 +20,10 @@ public struct HTTPRepresentation: Hashable, Sendable {
     self.count = count
   }
 
-  /// What a request is answered with.
+  /// The answer to a request.
   ///
-  /// A range counts for GET only, and must be a single one of bytes: several, or a malformed field, or another unit, give everything.
+  /// A range applies to GET only, and must be a single one of bytes. For several, a malformed field, or another unit the answer is
+  /// everything.
   public func selection(for request: HTTPRequest) -> HTTPSelection {
     // The order of RFC 9110, section 13.2.2.
     let headers = request.headers
@@ -47,7 +48,7 @@ public struct HTTPRepresentation: Hashable, Sendable {
     return EntityTag.list(value)?.contains { isStrong ? $0.matches(entityTag) : $0.matchesWeakly(entityTag) } ?? false
   }
 
-  /// Whether `If-Range` lets the range count: a client that has a part of other bytes must get everything.
+  /// Whether `If-Range` allows the range. A client with a part of other bytes must get everything.
   private func isRangeWanted(_ headers: HTTPHeaders) -> Bool {
     let values = headers.values(of: "If-Range")
     guard let value = values.first else { return true }
@@ -55,13 +56,13 @@ public struct HTTPRepresentation: Hashable, Sendable {
   }
 }
 
-/// What of a representation a request is answered with.
+/// The part of a representation that answers a request.
 public struct HTTPSelection: Sendable {
   /// 200, 206, 304, 412 or 416.
   public let status: HTTPStatus
-  /// The bytes to send, perhaps none of an empty representation; nil where the response has nothing of it (304, 412 and 416).
+  /// The bytes to send, which may be empty; nil for a response without a body (304, 412 and 416).
   public let range: Range<Int>?
-  /// The fields that belong to it: `ETag`, `Accept-Ranges` and `Content-Range`, as the status asks for them.
+  /// The fields that the status requires: `ETag`, `Accept-Ranges` and `Content-Range`.
   public let headers: [(name: String, value: String)]
 
   init(_ representation: HTTPRepresentation, _ status: HTTPStatus, _ range: Range<Int>? = nil) {
@@ -79,9 +80,9 @@ public struct HTTPSelection: Sendable {
   }
 }
 
-/// A `Range` field's value, read for a representation of some length (RFC 9110, section 14.1.2).
+/// The value of a `Range` field for a representation of some length (RFC 9110, section 14.1.2).
 private enum RangeField {
-  /// It asks for nothing that is known here.
+  /// The value is not supported.
   case ignored
   case part(Range<Int>)
   case notSatisfiable
@@ -98,7 +99,7 @@ private enum RangeField {
       if length == 0 {
         self = .notSatisfiable
       } else if count > 0 {
-        // Of an empty representation the last bytes are all, and no part: no field could name it.
+        // The last bytes of an empty representation are all of it, and not a part, since no field could name that.
         self = .part(max(0, count - length)..<count)
       }
     } else {
@@ -107,7 +108,7 @@ private enum RangeField {
     }
   }
 
-  /// A number of digits; one that is too large for an `Int` is the largest one, which is beyond every end.
+  /// A number of digits. One that overflows becomes the largest `Int`, which is beyond every end.
   private static func number(_ text: Substring) -> Int? {
     guard !text.isEmpty else { return nil }
     var number = 0

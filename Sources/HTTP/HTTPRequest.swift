@@ -1,21 +1,21 @@
 public import EventLoop
 
-/// A whole request as a handler gets it.
+/// A whole request for a handler.
 public struct HTTPRequest: Sendable {
   /// The method.
   public let method: HTTPMethod
-  /// The target's path, as sent: not decoded, and matched byte by byte.
+  /// The target's path as sent: not decoded, and matched byte by byte.
   public let path: String
-  /// What follows the target's question mark, as sent; nil without one.
+  /// The part after the target's question mark, as sent; nil without one.
   public let query: String?
   /// The header fields.
   public let headers: HTTPHeaders
   /// The body, without transfer coding; at most the configured number of bytes.
   public let body: [UInt8]
-  /// Who sent it; nil when the connection is gone already.
+  /// The client's address; nil if the connection has gone.
   public let peerAddress: SocketAddress?
 
-  /// The first value of a query parameter, with percent and plus signs decoded; nil where it is absent or not UTF-8.
+  /// The first value of a query parameter, with percent and plus signs decoded; nil if it is absent or not UTF-8.
   public func queryParameter(_ name: String) -> String? {
     guard let query else { return nil }
     for pair in query.utf8.split(separator: UInt8(ascii: "&")) {

@@ -1,6 +1,6 @@
 /// Answers one request, at once or later. Loop-confined.
 ///
-/// A responder that is let go of without an answer gives 500, so that no client waits for ever.
+/// A responder that is released without an answer sends 500, so that no client waits for ever.
 public final class HTTPResponder {
   private var connection: HTTPConnection?
 
@@ -8,10 +8,10 @@ public final class HTTPResponder {
 
   deinit { connection?.respond(HTTPResponse(.internalServerError, text: "The request was not answered.\n")) }
 
-  /// Whether the client is still there and waits.
+  /// Whether the client is still connected and waits.
   public var isOpen: Bool { connection?.awaitsResponse ?? false }
 
-  /// Sends the response; only the first call counts, and none after the client has gone.
+  /// Sends the response. Only the first call has an effect, and only while the client is connected.
   public func respond(_ response: HTTPResponse) {
     guard let connection else { return }
     self.connection = nil

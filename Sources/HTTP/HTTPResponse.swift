@@ -1,14 +1,14 @@
 public import EventLoop
 
-/// What a handler answers: a status, header fields and a body.
+/// A handler's answer: a status, header fields and a body.
 ///
-/// `Content-Length`, `Date` and `Connection` are the server's to add. It is not `Sendable`: a body's source is confined to its loop.
+/// The server adds `Content-Length`, `Date` and `Connection`. It is not `Sendable`, since a body's source is confined to its loop.
 public struct HTTPResponse {
   /// The status.
   public var status: HTTPStatus
   /// Further header fields, in order; line breaks in them are replaced by spaces.
   public var headers: [(name: String, value: String)]
-  /// The body; of a request by HEAD only its length is sent.
+  /// The body; for a HEAD request only its length is sent.
   let body: HTTPBody?
 
   /// Makes a response from bytes.
@@ -18,9 +18,9 @@ public struct HTTPResponse {
     self.body = body.map { .bytes($0) }
   }
 
-  /// Makes a response whose body is read piece by piece while it is sent; it can be sent once.
+  /// Makes a response whose body is read piece by piece during sending. It can be sent once.
   ///
-  /// - Parameter source: closed by the server, or with the response when that is never sent.
+  /// - Parameter source: closed by the server, or with the response if that is never sent.
   public init(_ status: HTTPStatus, headers: [(name: String, value: String)] = [], source: any HTTPBodySource) {
     self.status = status
     self.headers = headers
@@ -29,7 +29,7 @@ public struct HTTPResponse {
 
   /// Makes a response from a text.
   ///
-  /// - Parameter contentType: of the text, which is UTF-8.
+  /// - Parameter contentType: the type of the text, which is UTF-8.
   public init(
     _ status: HTTPStatus, text: String, contentType: String = "text/plain; charset=utf-8", headers: [(name: String, value: String)] = []
   ) {
@@ -38,11 +38,11 @@ public struct HTTPResponse {
 }
 
 extension HTTPResponse {
-  /// What becomes of the connection after a response.
+  /// Whether the connection lasts after a response.
   enum Persistence {
-    /// Kept, as HTTP/1.1 does unless told otherwise.
+    /// Kept, as HTTP/1.1 does by default.
     case kept
-    /// Kept, said so because the client speaks HTTP/1.0.
+    /// Kept, and declared so for a client of HTTP/1.0.
     case keptExplicitly
     /// Closed.
     case closed
@@ -68,7 +68,7 @@ extension HTTPResponse {
 }
 
 extension String {
-  /// No text of a caller may end a header line before its time.
+  /// The text with line breaks replaced, so that a caller's text cannot end a header line.
   var withoutLineBreaks: String {
     guard utf8.contains(where: { $0 < 0x20 && $0 != 0x09 }) else { return self }
     return String(decoding: utf8.map { $0 < 0x20 && $0 != 0x09 ? 0x20 : $0 }, as: UTF8.self)

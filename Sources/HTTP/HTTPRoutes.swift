@@ -1,9 +1,9 @@
-/// Which handler answers which method and path.
+/// The handlers by method and path.
 ///
-/// A path that was added matches exactly, whatever the method; any other belongs to the longest prefix that it begins with. Where only
-/// other methods are known the answer is 405 with `Allow`, and 404 where none is.
+/// An added path matches exactly, with any method. Another path belongs to the longest prefix that it begins with. The answer is 405 with
+/// `Allow` if only other methods have a handler, and 404 if there is none.
 public struct HTTPRoutes {
-  /// Answers a request; called on the loop, and may keep the responder to answer later on the loop.
+  /// Answers a request. It is called on the loop, and may keep the responder to answer later on the loop.
   public typealias Handler = (HTTPRequest, HTTPResponder) -> Void
 
   enum Endpoint {
@@ -24,14 +24,14 @@ public struct HTTPRoutes {
   /// Makes routes that answer everything with 404.
   public init() {}
 
-  /// Adds a handler; one for GET answers HEAD too.
+  /// Adds a handler. One for GET answers HEAD too.
   public mutating func add(_ method: HTTPMethod, _ path: String, _ handler: @escaping Handler) {
     paths[path, default: [:]][method] = .plain(handler)
   }
 
-  /// Adds a handler of every path that begins with `prefix` and goes on behind it; one for GET answers HEAD too.
+  /// Adds a handler for every longer path that begins with `prefix`. One for GET answers HEAD too.
   ///
-  /// What goes on is the handler's to read, out of the request's path: any bytes of a path, as sent, slashes and dots among them.
+  /// The handler reads the rest from the request's path. It may be any bytes of a path as sent, with slashes and dots.
   public mutating func add(_ method: HTTPMethod, prefix: String, _ handler: @escaping Handler) {
     if let index = prefixes.firstIndex(where: { $0.prefix == prefix }) {
       prefixes[index].endpoints[method] = .plain(handler)
@@ -43,7 +43,7 @@ public struct HTTPRoutes {
 
   /// Adds a WebSocket endpoint (RFC 6455).
   ///
-  /// - Parameter admit: judges each upgrade that is well-formed, on the loop: it gives the connection's handler, or refuses.
+  /// - Parameter admit: called on the loop for each well-formed upgrade; returns the connection's handler, or refuses.
   public mutating func addWebSocket(
     _ path: String, _ configuration: WebSocketConfiguration, admit: @escaping (HTTPRequest) -> WebSocketAdmission
   ) {
@@ -59,7 +59,7 @@ public struct HTTPRoutes {
     return .otherMethod(allow: names.sorted().joined(separator: ", "))
   }
 
-  /// Gives each WebSocket route the state that its connections share.
+  /// Gives each WebSocket route the shared state of its connections.
   mutating func bindWebSockets(_ makeEndpoint: (WebSocketConfiguration) -> WebSocketEndpoint) {
     for (path, endpoints) in paths {
       for case (let method, .webSocket(var route)) in endpoints {

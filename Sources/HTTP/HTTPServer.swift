@@ -2,10 +2,10 @@ public import EventLoop
 
 /// An HTTP/1.1 server (RFC 9112) on one loop, with WebSocket endpoints (RFC 6455). Loop-confined.
 ///
-/// It keeps order and bounds: requests of a connection are answered one after the other, and each bound of its configuration has a
-/// status or an end of its own. Close it with `close(withinMilliseconds:)`.
+/// It answers the requests of a connection in order. Each limit of its configuration has a status or an end of its own. Close it with
+/// `close(withinMilliseconds:)`.
 public final class HTTPServer {
-  /// Clients beyond the bound that may be read their refusal at once.
+  /// The most clients beyond the limit that get a refusal at the same time.
   private static let refusalsAtOnce = 64
 
   let loop: EventLoop
@@ -14,7 +14,7 @@ public final class HTTPServer {
   let sweep: Sweep
   let continueResponse = SharedBytes.make("HTTP/1.1 100 Continue\r\n\r\n")
   private(set) var isDraining = false
-  /// Connections that are being told that they are too many.
+  /// The number of connections that are being refused.
   private var refusing = 0
   private var parsers: Pool<MessageParser>
   private var clock = HTTPDate()
@@ -23,10 +23,10 @@ public final class HTTPServer {
   private var addresses: AddressCounts
   private var whenEmpty: [CheckedContinuation<Void, Never>] = []
 
-  /// What it has counted.
+  /// The counters.
   public internal(set) var statistics = HTTPServerStatistics()
 
-  /// Where it listens, with the port that was taken for 0.
+  /// Its address, with the assigned port for 0.
   public let localAddress: SocketAddress
 
   /// Listens and serves; call it on the loop.
@@ -64,7 +64,7 @@ public final class HTTPServer {
     }
   }
 
-  /// Lets the listener know its server after the server is made.
+  /// Lets the listener know its server, which is made later.
   private final class Acceptor {
     weak var server: HTTPServer?
   }
@@ -87,7 +87,7 @@ public final class HTTPServer {
     }
   }
 
-  /// Closes the connection that has owed a request for longest; false where all of them have one.
+  /// Closes the connection that has waited longest without a request; false if each of them has one.
   private func replaceSilent() -> Bool {
     guard configuration.replacesSilent else { return false }
     let silent = sweep.earliest { ($0 as? HTTPConnection)?.isSilent ?? false }
@@ -95,7 +95,7 @@ public final class HTTPServer {
     return silent != nil
   }
 
-  /// Says why, unless too many are being told that already.
+  /// Sends the reason, unless too many refusals are being sent already.
   private func refuse(_ stream: Stream, _ status: HTTPStatus, _ text: String) {
     guard refusing < Self.refusalsAtOnce else { return stream.close() }
     refusing += 1
@@ -105,7 +105,7 @@ public final class HTTPServer {
     HTTPConnection(self, stream, of: nil).startRefusing(HTTPResponse(status, text: text, headers: [header]))
   }
 
-  /// A connection that was told why it is refused has gone.
+  /// A refused connection has ended.
   func refusalEnded() { refusing -= 1 }
 
   // MARK: What connections need
@@ -119,7 +119,7 @@ public final class HTTPServer {
 
   func date() -> String { clock.now() }
 
-  /// - Parameter network: what the connection was counted under, if it was.
+  /// - Parameter network: the network under which the connection was counted, if it was.
   func streamEnded(of network: PeerNetwork?) {
     statistics.open -= 1
     if let network { addresses.remove(network) }
@@ -132,16 +132,16 @@ public final class HTTPServer {
 
   // MARK: Ending
 
-  /// Takes no more connections; those that stand go on.
+  /// Accepts no more connections; existing ones continue.
   public func stopAccepting() {
     listener?.close()
     listener = nil
   }
 
-  /// Stops accepting, finishes what is in flight, closes idle connections, and answers when all are closed.
+  /// Stops accepting, finishes running requests, closes idle connections, and returns when all are closed.
   ///
-  /// WebSocket connections that are still open are closed with 1001, after what is queued for them.
-  /// - Parameter withinMilliseconds: what is not closed after this long is cut.
+  /// Open WebSocket connections are closed with 1001, after their queued frames.
+  /// - Parameter withinMilliseconds: connections that are still open then are cut.
   public func close(withinMilliseconds: Int) async {
     loop.preconditionOnLoop()
     stopAccepting()
@@ -151,7 +151,7 @@ public final class HTTPServer {
     let deadline = Timer(on: loop) { [weak self] in self?.cut() }
     deadline.start(after: withinMilliseconds)
     await withCheckedContinuation { continuation in
-      // The call into here may give up the loop, and the last connection may end meanwhile.
+      // This call may suspend, and the last connection may end meanwhile.
       if statistics.open == 0 { continuation.resume() } else { whenEmpty.append(continuation) }
     }
     deadline.close()

@@ -1,4 +1,4 @@
-/// What a server has counted since it started.
+/// The counters of a server since its start.
 public struct HTTPServerStatistics: Sendable {
   /// Connections accepted.
   public var accepted = 0
@@ -14,7 +14,7 @@ public struct HTTPServerStatistics: Sendable {
   public var requests = 0
   /// Requests that were refused before a route saw them, by status.
   public var refused: [Int: Int] = [:]
-  /// Requests whose time was over (408).
+  /// Requests that exceeded their time (408).
   public var timedOut = 0
   /// WebSocket connections that are open or closing.
   public var webSockets = 0
@@ -25,6 +25,6 @@ public struct HTTPServerStatistics: Sendable {
   /// WebSocket connections that have ended, by cause.
   public var webSocketsEnded: [WebSocketEnd.Cause: Int] = [:]
 
-  /// Nothing counted.
+  /// Makes counters of zero.
   public init() {}
 }

@@ -1,8 +1,7 @@
-/// The rules for a message's lines that http_parser as Debian builds it leaves to its caller: they end in CR LF, a field is not folded,
-/// and the version says HTTP.
+/// The rules for a message's lines that Debian's http_parser leaves to its caller: lines end in CR LF, a field is not folded, and the
+/// version is HTTP.
 ///
-/// What is read here in one way and in another by a server in front lets a request hide in another one (RFC 9112, sections 2.2, 2.3, 5.2
-/// and 7.1). A value: bytes go in as they come, the fault comes out.
+/// If a server in front reads a line differently, a request can hide in another one (RFC 9112, sections 2.2, 2.3, 5.2 and 7.1). A value.
 struct LineRules {
   private enum Position {
     /// Empty lines may precede the first one.
@@ -18,7 +17,7 @@ struct LineRules {
 
   private let isRequest: Bool
   private var position = Position.beforeHead
-  /// Where the LF leads that must come now.
+  /// The position after the LF that must come now.
   private var afterLF: Position?
   /// The first line's length, and its last eight bytes.
   private var count = 0
@@ -26,15 +25,15 @@ struct LineRules {
 
   init(isRequest: Bool) { self.isRequest = isRequest }
 
-  /// Whether the lines of the head, or of the trailer, are over.
+  /// Whether the lines of the head, or of the trailer, have ended.
   var hasEnded: Bool { position == .ended }
 
-  /// The fields behind the last chunk are lines like those of the head.
+  /// The fields after the last chunk follow the same rules as those of the head.
   mutating func beginTrailer() { position = .lineStart }
 
   /// Takes bytes of a head or a trailer up to its end.
   ///
-  /// - Returns: how many belong to it, and the fault that was found, if any.
+  /// - Returns: the number of bytes that belong to it, and the fault, if there is one.
   mutating func take(_ bytes: UnsafeRawBufferPointer) -> (count: Int, fault: MessageFailure?) {
     for (index, byte) in bytes.enumerated() {
       if hasEnded { return (index, nil) }
@@ -70,20 +69,20 @@ struct LineRules {
   }
 }
 
-/// The same for the lines between the chunks of a body, which http_parser tells the ends of.
+/// The same rules for the lines between the chunks of a body. http_parser reports their ends.
 struct ChunkRules {
   private static let lineEnd: UInt16 = 0x0D0A
-  /// Whether a line with a chunk's size is being read, not a chunk.
+  /// Whether it reads a line with a chunk's size, and not a chunk.
   private var isInSize = true
   /// The last two bytes.
   private var last: UInt16 = 0
 
-  /// Takes what http_parser has taken.
+  /// Takes the bytes that http_parser has taken.
   ///
-  /// - Parameter isAtEnd: it ends with the line's end behind a size, or behind a chunk.
+  /// - Parameter isAtEnd: whether they end with the end of a line, after a size or a chunk.
   mutating func take(_ bytes: UnsafeRawBufferPointer, isAtEnd: Bool) -> MessageFailure? {
     for byte in bytes.suffix(2) { last = last << 8 | UInt16(byte) }
-    // A chunk's extensions end in CR for http_parser, whatever stands before.
+    // For http_parser a chunk's extensions end in CR, whatever comes before.
     let hasBareLF = isInSize && bytes.dropLast(isAtEnd ? 1 : 0).contains(0x0A)
     if isAtEnd { isInSize.toggle() }
     return hasBareLF || isAtEnd && last != Self.lineEnd ? .malformed("a chunk and its size must end in CR LF") : nil

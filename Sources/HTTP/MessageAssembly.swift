@@ -1,8 +1,8 @@
-/// The rules of RFC 6455, section 5, for what frames may follow each other, and the message being put together from them.
+/// The rules of RFC 6455, section 5, for the order of frames, and the message that is being assembled.
 ///
-/// A value: a chunk goes in, what it means comes out.
+/// A value: it takes chunks and returns their meaning.
 struct MessageAssembly {
-  /// What an endpoint demands of its peer's frames.
+  /// The requirements for the peer's frames.
   struct Rules {
     /// A client's frames are masked, a server's never.
     var expectsMask: Bool
@@ -10,15 +10,15 @@ struct MessageAssembly {
     var tooBigCode = WebSocketCloseCode.messageTooBig
   }
 
-  /// Where a whole payload lies.
+  /// The place of a whole payload.
   enum Payload {
-    /// In the chunk itself: it came in one piece.
+    /// In the chunk itself, since it came in one piece.
     case chunk
     case assembled([UInt8])
   }
 
   enum Step {
-    /// Nothing is whole yet.
+    /// Nothing is complete yet.
     case wait
     case text(Payload)
     case binary(Payload)
@@ -28,9 +28,9 @@ struct MessageAssembly {
     case violation(WebSocketEnd)
   }
 
-  /// Fragments of a message that is not whole.
+  /// Fragments of an incomplete message.
   private var message: [UInt8] = []
-  /// A part of a control frame, which may stand between fragments.
+  /// A part of a control frame, which may come between fragments.
   private var control: [UInt8] = []
   /// The message's first opcode; 0 while there is none.
   private var opcode: UInt8 = 0
@@ -39,7 +39,7 @@ struct MessageAssembly {
     if chunk.isFirst, let end = violation(chunk, rules) { return .violation(end) }
     if chunk.opcode >= WebSocketFrame.Opcode.close { return takeControl(chunk) }
     if chunk.isFirst, chunk.opcode != WebSocketFrame.Opcode.continuation { opcode = chunk.opcode }
-    // The usual: a whole message in one piece is not copied.
+    // The usual case: a whole message in one piece is not copied.
     if chunk.isFirst, chunk.isLast, chunk.isFinal, chunk.opcode != WebSocketFrame.Opcode.continuation {
       return whole(chunk.bytes, .chunk)
     }
@@ -104,13 +104,13 @@ extension MessageAssembly.Payload {
   }
 }
 
-/// What a close frame says.
+/// The content of a close frame.
 struct ClosePayload: Equatable {
-  /// 1005 without one.
+  /// 1005 if there is none.
   var code: WebSocketCloseCode
   var reason: String
 
-  /// Reads it; answers the violation when it is not as RFC 6455, section 5.5.1, wants it.
+  /// Reads it; returns the violation if it breaks RFC 6455, section 5.5.1.
   static func read(_ bytes: UnsafeRawBufferPointer) -> Result<ClosePayload, ClosePayloadError> {
     if bytes.isEmpty { return .success(ClosePayload(code: .none, reason: "")) }
     guard bytes.count >= 2 else { return .failure(ClosePayloadError(.protocolViolation, .protocolError, "half a close code")) }

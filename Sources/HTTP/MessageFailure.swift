@@ -1,4 +1,4 @@
-/// Why a message that is being received cannot be taken.
+/// Why a received message is refused.
 enum MessageFailure: Error, Equatable {
   case malformed(String)
   case headTooLarge
@@ -7,7 +7,7 @@ enum MessageFailure: Error, Equatable {
   case versionUnknown
   case expectationUnknown
 
-  /// What the client is told; the connection is closed after it, because the next message's beginning is not known.
+  /// The response to the client. Then the connection is closed, because the next message's beginning is unknown.
   var response: HTTPResponse {
     switch self {
     case .malformed(let text): HTTPResponse(.badRequest, text: "The request is malformed: \(text).\n")

@@ -2,17 +2,17 @@ import CHTTPParser
 import EventLoop
 import Glibc
 
-/// One message being received: http_parser's state, and the head and body collected so far.
+/// One message that is being received: http_parser's state, and the head and body so far.
 ///
-/// A connection holds one only while a message is incomplete; they are pooled. One message at a time: the parser stops behind it, so
-/// that what follows (a pipelined request, another protocol) is left to the caller.
+/// A connection holds one only while a message is incomplete; parsers are pooled. The parser stops after one message, so the bytes after it
+/// (a pipelined request, another protocol) are left to the caller.
 final class MessageParser {
-  /// What a message may cost.
+  /// The limits of a message.
   struct Limits {
     var headBytes: Int
     var fields: Int
     var bodyBytes: Int
-    /// Keep the beginning of a body that is too large instead of failing.
+    /// Whether to keep the beginning of a body that is too large, instead of failing.
     var cutsBody = false
   }
 
@@ -38,7 +38,7 @@ final class MessageParser {
   private var incompleteHeadBytes = 0
   private var failure: MessageFailure?
   private var isComplete = false
-  /// http_parser has stopped behind the line's end of a chunk or its size.
+  /// Whether http_parser has stopped after the line's end of a chunk or of its size.
   private var isAtLineEnd = false
   private var lines: LineRules
   private var chunks = ChunkRules()
@@ -46,11 +46,11 @@ final class MessageParser {
   private(set) var isHeadComplete = false
   private(set) var body: [UInt8] = []
   private(set) var headers = HTTPHeaders(bytes: [], fields: [])
-  /// Whether the connection outlives the message.
+  /// Whether the connection is kept after the message.
   private(set) var keepsAlive = false
-  /// The client waits for `100 Continue` before it sends the body.
+  /// Whether the client waits for `100 Continue` before it sends the body.
   private(set) var expectsContinue = false
-  /// A GET that asks for the WebSocket protocol.
+  /// Whether it is a GET that asks for the WebSocket protocol.
   private(set) var asksForWebSocket = false
 
   /// A parser of requests.
@@ -80,7 +80,7 @@ final class MessageParser {
     settings.deallocate()
   }
 
-  /// Makes it ready for another message, without the last one's memory.
+  /// Prepares it for another message, and releases the memory of the last one.
   func reset() {
     http_parser_init(parser, kind)
     parser.pointee.data = Unmanaged.passUnretained(self).toOpaque()
@@ -105,7 +105,7 @@ final class MessageParser {
 
   /// Takes bytes up to the end of the message.
   ///
-  /// - Returns: how many were taken, and how the message stands; after a failure only `reset` may follow.
+  /// - Returns: the number of taken bytes, and the message's state. After a failure only `reset` may follow.
   func parse(_ bytes: UnsafeRawBufferPointer) -> (consumed: Int, outcome: Outcome) {
     var consumed = 0
     while consumed < bytes.count {
@@ -144,7 +144,7 @@ final class MessageParser {
     default: return (consumed, .failed(.malformed(String(cString: http_errno_description(error)))))
     }
     if !isHeadComplete {
-      // What stands between the pieces (white space, line ends) counts too.
+      // The bytes between the pieces (white space, line ends) count too.
       incompleteHeadBytes += bytes.count
       if incompleteHeadBytes > limits.headBytes { return (consumed, .failed(.headTooLarge)) }
     }
@@ -154,7 +154,7 @@ final class MessageParser {
   private var isChunked: Bool { UInt32(parser.pointee.flags) & F_CHUNKED.rawValue != 0 }
   private var isTrailing: Bool { UInt32(parser.pointee.flags) & F_TRAILING.rawValue != 0 }
 
-  // MARK: What the message says
+  // MARK: Parts of the message
 
   /// The request's method.
   var method: HTTPMethod { HTTPMethod(rawValue: String(cString: http_method_str(http_method(rawValue: UInt32(parser.pointee.method))))) }
@@ -196,7 +196,7 @@ final class MessageParser {
     checkHead()
   }
 
-  /// Fields behind a chunked body say nothing that is used here; they are only counted.
+  /// Fields after a chunked body are not used, only counted.
   private func trailer(_ bytes: UnsafeRawBufferPointer) {
     trailerBytes += bytes.count + 4
     if trailerBytes > limits.headBytes { failure = .headTooLarge }
@@ -211,7 +211,7 @@ final class MessageParser {
     piece = .none
     field.valueEnd = head.count
     while field.valueEnd > field.valueStart, [0x20, 0x09].contains(head[field.valueEnd - 1]) { field.valueEnd -= 1 }
-    // The library as Debian builds it lets a space pass in a name, which others read as the end of it.
+    // Debian's build of the library accepts a space in a name, which other servers read as its end.
     if head[field.nameStart..<field.nameEnd].contains(0x20) { failure = .malformed("white space in a header field's name") }
     fields.append(field)
     checkHead()
@@ -243,7 +243,7 @@ final class MessageParser {
     expectsContinue = isVersion11 && headers["Expect"] != nil
     asksForWebSocket =
       isVersion11 && method == .get && headers.hasToken("websocket", in: "Upgrade") && headers.hasToken("upgrade", in: "Connection")
-    // Any other protocol that is offered is declined, as CONNECT is, by reading the message as an ordinary one.
+    // Every other offered protocol is declined, and so is CONNECT: the message is read as an ordinary one.
     if !asksForWebSocket { parser.pointee.upgrade = 0 }
   }
 
@@ -256,7 +256,7 @@ final class MessageParser {
     body.append(contentsOf: bytes.prefix(room))
   }
 
-  /// So that its bytes are known.
+  /// Stops the parser here, so that the line's bytes are known.
   private func lineEnded() {
     isAtLineEnd = true
     http_parser_pause(parser, 1)
@@ -267,7 +267,7 @@ final class MessageParser {
     http_parser_pause(parser, 1)
   }
 
-  /// Enters a callback; 0 goes on, 1 makes http_parser stop.
+  /// Enters a callback; 0 continues, 1 stops http_parser.
   fileprivate static func enter(
     _ parser: UnsafeMutablePointer<http_parser>?, _ bytes: UnsafeRawBufferPointer, _ body: (MessageParser, UnsafeRawBufferPointer) -> Void
   ) -> Int32 {

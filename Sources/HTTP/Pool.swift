@@ -1,10 +1,10 @@
-/// Objects that were made and are not in use, kept for the next one who needs one. Loop-confined.
+/// Objects that are not in use, kept for the next need. Loop-confined.
 struct Pool<Object: AnyObject> {
   private var free: [Object] = []
   private let limit: Int
   private let make: () -> Object
 
-  /// - Parameter limit: how many are kept at most; what is given back beyond it is freed.
+  /// - Parameter limit: the most objects that are kept. More returned ones are freed.
   init(limit: Int, make: @escaping () -> Object) {
     self.limit = limit
     self.make = make

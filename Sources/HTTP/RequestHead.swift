@@ -1,15 +1,15 @@
 /// The rules for a request's head that http_parser leaves to its caller.
 ///
-/// They refuse whatever another server in front might read differently, so that no request can hide in another one's body
-/// (RFC 9112, sections 3.2, 6.1, 6.3 and 11.2).
+/// They refuse everything that a server in front may read differently, so that no request can hide in another one's body (RFC 9112,
+/// sections 3.2, 6.1, 6.3 and 11.2).
 struct RequestHead {
   var major: Int
   var minor: Int
   var headers: HTTPHeaders
-  /// How http_parser will read the body.
+  /// Whether http_parser will read a chunked body.
   var isChunked: Bool
 
-  /// Why the request is refused; nil when it may pass.
+  /// Why the request is refused; nil if it is valid.
   var failure: MessageFailure? {
     if major != 1 { return .versionUnknown }
     let hosts = headers.occurrences(of: "Host")
@@ -31,16 +31,16 @@ struct RequestHead {
   }
 }
 
-/// A request target, taken apart (RFC 9112, section 3.2).
+/// The parts of a request target (RFC 9112, section 3.2).
 struct RequestTarget {
   var path: String
   var query: String?
 
-  /// Nil for forms that name no resource of this server: an authority, or garbage.
+  /// Nil for forms without a resource of this server: an authority, or an invalid text.
   init?(_ text: String) {
     var rest = Substring(text)
     if !rest.hasPrefix("/") {
-      // Clients send the absolute form to proxies, and servers must take it too.
+      // Clients send the absolute form to proxies, and servers must accept it too.
       guard text.lowercased().hasPrefix("http://") else {
         guard text == "*" else { return nil }
         path = text

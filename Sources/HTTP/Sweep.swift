@@ -1,21 +1,21 @@
 import EventLoop
 
-/// Something with one deadline at a time.
+/// An object with one deadline at a time.
 protocol SweepMember: AnyObject {
-  /// Its place in the sweep; the sweep's to change.
+  /// Its index in the sweep, which only the sweep changes.
   var sweepSlot: Int32 { get set }
-  /// The deadline has passed; it has none until it sets another. Called on the loop, may remove any member.
+  /// The deadline has passed, and is removed. Called on the loop; may remove any member.
   func deadlinePassed(now: UInt64)
-  /// The server is closing: finish what is in flight, begin nothing.
+  /// The server is closing: finish running work, and begin nothing.
   func drain()
-  /// Close at once.
+  /// Closes at once.
   func abort()
 }
 
-/// The deadlines of all connections of a server, looked at together: one timer, however many connections.
+/// The deadlines of all connections of a server, checked together with one timer.
 ///
-/// The times stand in an array of their own, so that a look at ten thousand connections touches 80 KB and none of the connections.
-/// A deadline is noticed up to one interval late. Loop-confined.
+/// The times are in an array of their own. So a check of ten thousand connections touches 80 KB and none of the connections. A deadline is
+/// noticed up to one interval late. Loop-confined.
 final class Sweep {
   static let never = UInt64.max
 
@@ -23,10 +23,10 @@ final class Sweep {
   private let interval: Int
   private var deadlines: [UInt64] = []
   private var members: [any SweepMember] = []
-  /// Only while there are members: who has none needs no end.
+  /// Set only while there are members, so an empty sweep needs no end.
   private var timer: Timer?
 
-  /// - Parameter interval: milliseconds between two looks.
+  /// - Parameter interval: the milliseconds between two checks.
   init(on loop: EventLoop, interval: Int) {
     self.loop = loop
     self.interval = max(1, interval)
@@ -69,7 +69,7 @@ final class Sweep {
     }
   }
 
-  /// The member with the earliest deadline among those that `isWanted` accepts. It looks at all of them.
+  /// The member with the earliest deadline among those that `isWanted` accepts. It checks all of them.
   func earliest(where isWanted: (any SweepMember) -> Bool) -> (any SweepMember)? {
     var found: Int?
     for slot in deadlines.indices where found.map({ deadlines[slot] < deadlines[$0] }) ?? true {
@@ -78,12 +78,12 @@ final class Sweep {
     return found.map { members[$0] }
   }
 
-  /// Every member; the array is a copy, so members may leave meanwhile.
+  /// Every member. The array is a copy, so members may leave meanwhile.
   var all: [any SweepMember] { members }
 
   private func look() {
     let now = loop.milliseconds()
-    // Backwards: a member that leaves is replaced by the last one, which has been looked at.
+    // Backwards: a member that leaves is replaced by the last one, which was checked already.
     var slot = deadlines.count - 1
     while slot >= 0 {
       if slot < deadlines.count, deadlines[slot] <= now {

@@ -2,8 +2,8 @@ public import EventLoop
 
 /// Makes WebSocket connections to servers. Loop-confined.
 ///
-/// One client serves any number of connections, which share its deadlines and buffers. It needs no end: it holds nothing while it has
-/// no connection.
+/// One client serves any number of connections, which share its deadlines and buffers. It needs no end, since it holds nothing without
+/// connections.
 public final class WebSocketClient {
   private let loop: EventLoop
   private let endpoint: WebSocketEndpoint
@@ -12,9 +12,9 @@ public final class WebSocketClient {
   /// Makes a client; call it on the loop.
   ///
   /// - Parameters:
-  ///   - configuration: its subprotocols are offered, and when there are any, the server must choose one.
-  ///   - connectMilliseconds: for the connection, and again for the server's answer.
-  ///   - sweepMilliseconds: between two looks at all deadlines.
+  ///   - configuration: its subprotocols are offered. If there are any, the server must choose one.
+  ///   - connectMilliseconds: the limit for the connection, and again for the server's answer.
+  ///   - sweepMilliseconds: the interval between two checks of all deadlines.
   public init(
     on loop: EventLoop, configuration: WebSocketConfiguration = WebSocketConfiguration(), connectMilliseconds: Int = 10_000,
     sweepMilliseconds: Int = 1_000
@@ -27,7 +27,7 @@ public final class WebSocketClient {
 
   /// Connects and upgrades; call it from a task on the loop.
   ///
-  /// The handler's `webSocketOpened` has been called when it returns.
+  /// The handler's `webSocketOpened` was called before it returns.
   /// - Parameters:
   ///   - url: `ws://HOST[:PORT]/PATH`.
   ///   - headers: further fields of the request.

@@ -10,7 +10,7 @@ public enum WebSocketClientError: Error, Sendable, CustomStringConvertible {
   case timedOut(HTTPURL)
   /// The server answered with another status than 101.
   ///
-  /// With the beginning of the body, which says why, and with `Retry-After` in seconds where the server gave it.
+  /// It has the beginning of the body, which gives the reason, and the seconds of `Retry-After`, if the server sent it.
   case refused(HTTPURL, status: Int, body: String, retryAfterSeconds: Int?)
   /// The answer breaks the protocol.
   case invalidResponse(HTTPURL, String)
@@ -25,7 +25,7 @@ public enum WebSocketClientError: Error, Sendable, CustomStringConvertible {
     }
   }
 
-  /// What failed, and why, in one line.
+  /// The failure and its reason in one line.
   public var description: String {
     switch self {
     case .url(let text, let failure): "'\(text.prefix(300).description.withoutLineBreaks)' cannot be used: \(failure)"

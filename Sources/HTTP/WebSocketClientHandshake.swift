@@ -1,6 +1,6 @@
 import EventLoop
 
-/// A client's side of one upgrade (RFC 6455, section 4.1): sends the request, judges the response. Loop-confined.
+/// A client's side of one upgrade (RFC 6455, section 4.1): sends the request, checks the response. Loop-confined.
 final class WebSocketClientHandshake: StreamHandler {
   private static let limits = MessageParser.Limits(headBytes: 16_384, fields: 100, bodyBytes: 1024, cutsBody: true)
 
@@ -37,7 +37,7 @@ final class WebSocketClientHandshake: StreamHandler {
     stream.write(.make(text))
   }
 
-  /// What came of it; asked for when it is done.
+  /// The result, which is read once it is done.
   func outcome() throws(WebSocketClientError) -> WebSocketConnection {
     guard let result else { throw .timedOut(url) }
     return try result.get()
@@ -51,12 +51,12 @@ final class WebSocketClientHandshake: StreamHandler {
       rest = UnsafeRawBufferPointer(rebasing: rest[min(consumed, rest.count)...])
       switch outcome {
       case .incomplete:
-        // The beginning of a refusal's body is enough, however long it goes on.
+        // The beginning of a refusal's body is enough, however long it is.
         if parser.body.count >= Self.limits.bodyBytes { end(.failure(refusal)) }
         return
       case .failed(let failure): return end(.failure(.invalidResponse(url, "\(failure)")))
       case .complete:
-        // Interim responses (RFC 9110, section 15.2) precede the one that counts.
+        // Interim responses (RFC 9110, section 15.2) come before the final one.
         if (100...199).contains(parser.status), parser.status != 101 {
           parser.reset()
           continue
@@ -75,7 +75,7 @@ final class WebSocketClientHandshake: StreamHandler {
     if !rest.isEmpty { connection.streamReceived(rest) }
   }
 
-  /// A status that counts has come, and it is not 101.
+  /// Whether a final status other than 101 has come.
   private var isRefused: Bool { parser.isHeadComplete && parser.status >= 200 }
 
   private var refusal: WebSocketClientError {

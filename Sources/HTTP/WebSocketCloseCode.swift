@@ -1,4 +1,4 @@
-/// Why a WebSocket connection is closed, as said in its close frame (RFC 6455, section 7.4, and its registry).
+/// The reason for closing a WebSocket connection, in its close frame (RFC 6455, section 7.4, and its registry).
 public struct WebSocketCloseCode: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
   /// The code; 3000 to 4999 are for libraries and applications.
   public let rawValue: UInt16
@@ -12,7 +12,7 @@ public struct WebSocketCloseCode: RawRepresentable, Hashable, Sendable, CustomSt
   public static let goingAway = WebSocketCloseCode(rawValue: 1001)
   /// 1002: a frame broke the protocol.
   public static let protocolError = WebSocketCloseCode(rawValue: 1002)
-  /// 1003: a kind of message that is not understood here.
+  /// 1003: a kind of message that this endpoint does not understand.
   public static let unsupportedData = WebSocketCloseCode(rawValue: 1003)
   /// 1005: the close frame had no code; never sent.
   public static let none = WebSocketCloseCode(rawValue: 1005)
@@ -20,7 +20,7 @@ public struct WebSocketCloseCode: RawRepresentable, Hashable, Sendable, CustomSt
   public static let abnormal = WebSocketCloseCode(rawValue: 1006)
   /// 1007: a text that is not UTF-8.
   public static let invalidPayload = WebSocketCloseCode(rawValue: 1007)
-  /// 1008: against the endpoint's rules.
+  /// 1008: a violation of the endpoint's rules.
   public static let policyViolation = WebSocketCloseCode(rawValue: 1008)
   /// 1009: too big.
   public static let messageTooBig = WebSocketCloseCode(rawValue: 1009)
@@ -28,10 +28,10 @@ public struct WebSocketCloseCode: RawRepresentable, Hashable, Sendable, CustomSt
   public static let internalError = WebSocketCloseCode(rawValue: 1011)
   /// 1012: the server restarts.
   public static let serviceRestart = WebSocketCloseCode(rawValue: 1012)
-  /// 1013: come again later.
+  /// 1013: try again later.
   public static let tryAgainLater = WebSocketCloseCode(rawValue: 1013)
 
-  /// Whether it may stand in a close frame.
+  /// Whether a close frame may contain it.
   public var isSendable: Bool {
     switch rawValue {
     case 1000...1003, 1007...1014, 3000...4999: true

@@ -1,33 +1,33 @@
-/// The bounds and rules of WebSocket connections. Times are milliseconds, and are noticed up to one sweep late.
+/// The limits and rules of WebSocket connections. Times are milliseconds, and are noticed up to one sweep late.
 public struct WebSocketConfiguration: Sendable {
-  /// The subprotocols spoken here; unless empty, a client must offer one of them. Its order decides.
+  /// The supported subprotocols, in order of preference. Unless it is empty, a client must offer one of them.
   public var subprotocols: [String] = []
-  /// Bytes of a message, all its fragments together; beyond it the connection is closed.
+  /// The most bytes of a message with all its fragments. Beyond it the connection is closed.
   public var maximumMessageBytes = 65_536
-  /// What a peer is told whose message is larger.
+  /// The close code for a message that is too large.
   public var tooBigCode = WebSocketCloseCode.messageTooBig
-  /// Bytes that may wait for a slow peer; must hold the largest frame that is sent.
+  /// The most bytes that may wait for a slow peer. It must hold the largest frame.
   public var maximumOutboxBytes = 1_048_576
-  /// What a peer is told whose outbox is full.
+  /// The close code for a full outbox.
   public var outboxFullCode = WebSocketCloseCode.tryAgainLater
-  /// What it is told with the code, at most 123 bytes.
+  /// The reason with that code, at most 123 bytes.
   public var outboxFullReason = "the connection is too slow"
-  /// What a peer is told whose frames are too many, as the handler counts them.
+  /// The close code for too many frames, which the handler counts.
   public var tooManyFramesCode = WebSocketCloseCode.policyViolation
-  /// What it is told with the code, at most 123 bytes.
+  /// The reason with that code, at most 123 bytes.
   public var tooManyFramesReason = "too many frames"
-  /// After this long without a frame the peer is sent a ping: between three quarters of it and the whole, by lot; 0 for never.
+  /// After this time without a frame the peer gets a ping. The time is random from three quarters of it to all of it; 0 for never.
   public var pingMilliseconds = 30_000
   /// How long after a ping any frame must come.
   public var pongMilliseconds = 10_000
-  /// What a peer is told that does not answer a ping.
+  /// The close code for a missing answer to a ping.
   public var pingTimeoutCode = WebSocketCloseCode.goingAway
-  /// What it is told with the code, at most 123 bytes.
+  /// The reason with that code, at most 123 bytes.
   public var pingTimeoutReason = "no answer to a ping"
   /// How long a peer may take to answer a close frame, and to close the connection after it.
   public var closeMilliseconds = 5_000
-  /// Bytes that are read, and dropped, of a peer after both close frames, or after an error. One that sends more is reset a second later.
-  /// While its close frame is awaited one message more is read, for a peer that was in the midst of it.
+  /// Bytes that are read and dropped after both close frames, or after an error. A peer that sends more is reset a second later. During the
+  /// wait for its close frame one message more is read, since the peer may be within it.
   public var closeBytes = 16_384
 
   /// The defaults.

@@ -2,52 +2,52 @@ public import EventLoop
 
 /// One WebSocket connection, of a server or of a client. Loop-confined.
 ///
-/// While nothing of a frame is under way it holds no buffer and no parser.
+/// Between frames it holds no buffer and no parser.
 public class WebSocketConnection {
   private static let maximumWaitingPongs = 16
 
   private enum Phase {
     case open
-    /// This side's close frame is sent, the peer's awaited.
+    /// This side's close frame is sent, and the peer's is awaited.
     case closing
-    /// Nothing more is taken from the peer; the stream is being closed.
+    /// Nothing more of the peer is read; the stream is being closed.
     case finishing
     case ended
   }
 
-  /// What `close` does with frames that were sent and have not begun to go out.
+  /// What `close` does with queued frames that were not sent yet.
   public enum Pending: Sendable {
-    /// They are dropped: the peer learns soonest.
+    /// They are dropped, so that the peer is told soonest.
     case dropped
-    /// They go out before the close frame.
+    /// They are sent before the close frame.
     case sent
   }
 
   private let endpoint: WebSocketEndpoint
   fileprivate let stream: Stream
   private let network: PeerNetwork?
-  // The narrow ones beside each other: there are many idle connections, and each takes 128 bytes so.
+  // The small ones are adjacent: there are many idle connections, and so each takes 128 bytes.
   private var phase = Phase.open
   private var awaitsPong = false
-  /// Pongs sent since the kernel last had all that was sent; `lastPong` waits for that.
+  /// Pongs since the kernel last had everything that was sent; then `lastPong` follows.
   private var waitingPongs: UInt8 = 0
   private var isReported = false
-  /// The response to the upgrade is with the kernel: until then nothing that waits can be dropped, or it would be too.
+  /// Whether the kernel has the response to the upgrade. Before that no queued bytes can be dropped, since it would be among them.
   private var isEstablished: Bool
   private var closeCode = WebSocketCloseCode.abnormal
   private var assembly = MessageAssembly()
   var sweepSlot: Int32 = -1
-  /// Bytes received while the peer's close frame is awaited.
+  /// Bytes received during the wait for the peer's close frame.
   private var closingBytes: Int32 = 0
   private var reader: FrameReader?
   private var lastHeard: UInt64 = 0
   private var lastPong: WebSocketFrame?
   private var closeReason = ""
 
-  /// Who is told what happens; nil after the end.
+  /// Gets the events; nil after the end.
   public private(set) var handler: (any WebSocketHandler)?
 
-  /// - Parameter network: what its server counts it under.
+  /// - Parameter network: the network under which its server counts it.
   init(_ endpoint: WebSocketEndpoint, _ stream: Stream, _ handler: any WebSocketHandler, of network: PeerNetwork? = nil) {
     self.endpoint = endpoint
     self.stream = stream
@@ -67,15 +67,15 @@ public class WebSocketConnection {
   /// Whether frames can be sent: neither side has begun to close.
   public var isOpen: Bool { phase == .open }
 
-  /// Bytes that wait for the peer to read.
+  /// The bytes that wait for the peer.
   public var outboxBytes: Int { stream.pendingBytes }
 
-  /// The peer's address, as long as the connection stands.
+  /// The peer's address, while the connection is open.
   public var peerAddress: SocketAddress? { stream.peerAddress }
 
   /// Queues a frame; all frames of one turn of the loop go out in one write.
   ///
-  /// When the outbox would grow beyond its bound, what waits in it is dropped and the connection closed with the configured code.
+  /// A frame that would exceed the outbox's limit drops all waiting bytes, and closes the connection with the configured code.
   /// - Returns: whether it was queued.
   @discardableResult
   public func send(_ frame: WebSocketFrame) -> Bool {
@@ -90,12 +90,12 @@ public class WebSocketConnection {
     return true
   }
 
-  /// Begins to close: nothing more is received, and `webSocketEnded` comes when the peer has agreed or its time is over.
+  /// Begins to close. Nothing more is received, and `webSocketEnded` comes after the peer's answer or the time limit.
   ///
   /// - Parameters:
   ///   - code: one that may be sent.
   ///   - reason: at most 123 bytes are sent.
-  ///   - pending: what becomes of frames that wait; a frame that has begun always goes out whole.
+  ///   - pending: what happens to waiting frames. A frame that was sent in part is always completed.
   public func close(_ code: WebSocketCloseCode, _ reason: String = "", pending: Pending = .dropped) {
     endpoint.loop.preconditionOnLoop()
     precondition(code.isSendable, "close code \(code) may not stand in a close frame")
@@ -132,13 +132,13 @@ public class WebSocketConnection {
       case .broken: return fail(WebSocketEnd(.protocolViolation, .protocolError, "a frame that is none"))
       case .chunk(let chunk):
         take(chunk)
-        // Left in the midst of its bytes, the reader is thrown away.
+        // In the middle of its bytes the reader cannot be used again.
         guard phase == .open || phase == .closing else { return }
       }
     }
   }
 
-  /// A peer that is told to close and sends on and on is not read for as long as it may take.
+  /// A peer that keeps sending after the close frame is read only up to a limit.
   private func countWhileClosing(_ bytes: Int) {
     guard phase == .closing else { return }
     closingBytes += Int32(bytes)
@@ -160,14 +160,14 @@ public class WebSocketConnection {
     case .wait, .pong: break
     case .violation(let end): fail(end)
     case .close(let payload): payload.withBytes(of: chunk) { peerCloses(ClosePayload.read($0)) }
-    // After this side's close frame only the peer's is of interest.
+    // After this side's close frame only the peer's matters.
     case .text(let payload): if phase == .open { payload.withBytes(of: chunk) { handler?.webSocketReceived(text: $0) } }
     case .binary(let payload): if phase == .open { payload.withBytes(of: chunk) { handler?.webSocketReceived(binary: $0) } }
     case .ping(let payload): if phase == .open { payload.withBytes(of: chunk) { answerPing($0) } }
     }
   }
 
-  /// A peer that does not read what it asks for gets no more of it: behind a few pongs only the last waits (RFC 6455, section 5.5.3).
+  /// A peer that does not read its pongs gets no more. After a few pongs only the last one waits (RFC 6455, section 5.5.3).
   private func answerPing(_ payload: UnsafeRawBufferPointer) {
     guard waitingPongs < Self.maximumWaitingPongs else { return lastPong = .pong(payload) }
     waitingPongs += 1
@@ -188,7 +188,7 @@ public class WebSocketConnection {
     }
   }
 
-  /// Ends the connection for a reason that no word of the peer can change.
+  /// Ends the connection for a reason that the peer cannot change.
   private func fail(_ end: WebSocketEnd) {
     if phase == .open {
       discardPending()
@@ -247,7 +247,7 @@ public class WebSocketConnection {
 
   // MARK: The end
 
-  /// The server is closing: what is queued still goes out.
+  /// The server is closing: queued frames are still sent.
   func drain() { close(.goingAway, "the server is shutting down", pending: .sent) }
 
   fileprivate func drained() {
@@ -291,9 +291,9 @@ public class WebSocketConnection {
 
 extension WebSocketConnection: SweepMember {}
 
-/// A connection as its stream sees it: apart, so that what the stream calls is not offered to the connection's owner.
+/// The stream's view of a connection. It is separate, so that the connection's owner does not see the stream's calls.
 final class WebSocketTransport: WebSocketConnection, StreamHandler {
-  /// Takes the stream over.
+  /// Takes over the stream.
   func start() {
     stream.handler = self
     begin()

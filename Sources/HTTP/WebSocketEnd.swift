@@ -1,8 +1,8 @@
-/// How a WebSocket connection came to its end.
+/// How a WebSocket connection ended.
 public struct WebSocketEnd: Sendable, Hashable, CustomStringConvertible {
-  /// What ended it; the raw values are for metrics and logs.
+  /// The causes; the raw values are for metrics and logs.
   public enum Cause: String, Sendable, CaseIterable {
-    /// The peer said it would close.
+    /// The peer closed.
     case peerClosed = "peer-closed"
     /// This side closed, and the peer agreed.
     case closed
@@ -12,13 +12,13 @@ public struct WebSocketEnd: Sendable, Hashable, CustomStringConvertible {
     case protocolViolation = "protocol-violation"
     /// The peer sent a text that is not UTF-8.
     case invalidText = "invalid-text"
-    /// The peer sent a message beyond the bound.
+    /// The peer sent a message beyond the limit.
     case messageTooBig = "message-too-big"
-    /// The peer sent more frames than the handler takes.
+    /// The peer sent more frames than the handler allows.
     case tooManyFrames = "too-many-frames"
-    /// The peer reads too slowly: what waited for it came to the outbox' bound.
+    /// The peer reads too slowly, and its outbox is full.
     case outboxFull = "outbox-full"
-    /// The peer answered no ping.
+    /// The peer did not answer a ping.
     case pingTimeout = "ping-timeout"
     /// This side cut the connection.
     case aborted
@@ -26,12 +26,11 @@ public struct WebSocketEnd: Sendable, Hashable, CustomStringConvertible {
     case connectionLost = "connection-lost"
   }
 
-  /// What ended it.
+  /// The cause.
   public var cause: Cause
-  /// The code of the close frame that the peer sent, where it was the first to close; else the one that this side sent; 1006 when
-  /// there was none.
+  /// The code of the peer's close frame if the peer closed first, otherwise this side's; 1006 if there was none.
   public var code: WebSocketCloseCode
-  /// What was said with the code.
+  /// The reason with the code.
   public var reason: String
 
   /// Makes an end from its parts.

@@ -1,6 +1,6 @@
 import EventLoop
 
-/// What the WebSocket connections of one route, or of one client, share: the rules, the pooled readers, the deadlines. Loop-confined.
+/// The shared rules, pooled readers and deadlines of one route's or one client's connections. Loop-confined.
 final class WebSocketEndpoint {
   enum Role { case server, client }
 
@@ -9,9 +9,9 @@ final class WebSocketEndpoint {
   let configuration: WebSocketConfiguration
   let rules: MessageAssembly.Rules
   let sweep: Sweep
-  /// Told of each end, before the handler is.
+  /// Called at each end, before the handler.
   var onEnd: (WebSocketEnd) -> Void = { _ in }
-  /// Told when a connection's stream is closed, with what it is counted under.
+  /// Called after a connection's stream is closed, with its network in the count.
   var onStreamEnd: (PeerNetwork?) -> Void = { _ in }
 
   private var readers = Pool(limit: 64) { FrameReader() }
@@ -32,16 +32,16 @@ final class WebSocketEndpoint {
 
   func giveBack(_ reader: FrameReader) { readers.giveBack(reader) }
 
-  /// A mask that nobody can foresee (RFC 6455, section 10.3).
+  /// An unpredictable mask (RFC 6455, section 10.3).
   func mask() -> UInt32 { random.next() }
 
-  /// When a connection that is quiet from now on gets its next ping: by lot, so that those that were heard of together part again.
+  /// The next ping of a connection that stays quiet. It is random, so that simultaneous connections drift apart.
   func nextPing(after now: UInt64) -> UInt64 {
     let whole = UInt64(max(0, configuration.pingMilliseconds))
     return whole == 0 ? Sweep.never : now + whole - UInt64.random(in: 0...whole / 4, using: &random)
   }
 
-  /// Remembers an end, of which the handler is told when none of its calls is on the stack.
+  /// Stores an end. Its handler is called when none of its calls is on the stack.
   func report(_ end: WebSocketEnd, of connection: WebSocketConnection) {
     onEnd(end)
     ends.append((connection, end))
@@ -52,7 +52,7 @@ final class WebSocketEndpoint {
     }
   }
 
-  /// Tells the handlers of the ends that are remembered.
+  /// Calls the handlers of the stored ends.
   func deliverEnds() {
     while !ends.isEmpty {
       let delivered = ends

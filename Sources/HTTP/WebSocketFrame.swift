@@ -1,8 +1,8 @@
 import EventLoop
 
-/// One whole frame, encoded once and shared by every connection that it is sent on.
+/// One whole frame, which is encoded once and shared by every connection that sends it.
 ///
-/// It is encoded as a server sends it; a client's connection masks a copy.
+/// It has the form of a server's frame. A client's connection masks a copy.
 public struct WebSocketFrame: Sendable {
   /// A frame's opcode (RFC 6455, section 5.2).
   enum Opcode {
@@ -14,12 +14,12 @@ public struct WebSocketFrame: Sendable {
     static let pong: UInt8 = 10
   }
 
-  /// What a control frame may hold.
+  /// The most bytes of a control frame.
   static let maximumControlBytes = 125
 
   let bytes: SharedBytes
 
-  /// Bytes on the wire, as a server sends it.
+  /// The bytes of the server's form.
   public var count: Int { bytes.count }
 
   /// A text message; `fill` writes all of its `count` bytes, which must be UTF-8.
@@ -27,7 +27,7 @@ public struct WebSocketFrame: Sendable {
     make(Opcode.text, count, fill)
   }
 
-  /// A text message of up to `capacity` bytes; `fill` answers how many it wrote.
+  /// A text message of up to `capacity` bytes; `fill` returns how many it wrote.
   public static func text(capacity: Int, _ fill: (UnsafeMutableRawBufferPointer) -> Int) -> WebSocketFrame {
     let reserved = headerBytes(capacity)
     return WebSocketFrame(
@@ -64,7 +64,7 @@ public struct WebSocketFrame: Sendable {
   static func close(_ code: WebSocketCloseCode?, _ reason: String) -> WebSocketFrame {
     guard let code else { return make(Opcode.close, 0) { _ in } }
     var text = reason
-    // Whole characters only, as many as fit.
+    // Only whole characters, as many as fit.
     while text.utf8.count > maximumControlBytes - 2 { text.removeLast() }
     return text.withUTF8 { utf8 in
       make(Opcode.close, 2 + utf8.count) { payload in
@@ -83,7 +83,7 @@ public struct WebSocketFrame: Sendable {
       })
   }
 
-  /// The frame as a client sends it (RFC 6455, section 5.3).
+  /// The client's form of the frame (RFC 6455, section 5.3).
   func masked(with mask: UInt32) -> SharedBytes {
     bytes.withUnsafeBytes { plain in
       let header = Self.headerBytes(ofFrame: plain)

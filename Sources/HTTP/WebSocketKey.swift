@@ -4,7 +4,7 @@ import Cryptography
 enum WebSocketKey {
   private static let salt = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
-  /// A new key of a client: 16 bytes that nobody can foresee.
+  /// A new key of a client: 16 unpredictable bytes.
   static func make() -> String {
     RandomBytes.make(count: 16).withUnsafeBytes { Base64.encode($0) }
   }
@@ -21,6 +21,6 @@ enum WebSocketKey {
     }
   }
 
-  /// What the server answers to a key.
+  /// The server's answer to a key.
   static func accept(_ key: String) -> String { Digest.sha1(key + salt).withUnsafeBytes { Base64.encode($0) } }
 }

@@ -1,12 +1,12 @@
 import EventLoop
 
-/// What an endpoint's owner says to an upgrade that is well-formed.
+/// The answer of an endpoint's owner to a well-formed upgrade.
 public enum WebSocketAdmission {
-  /// Take it; the handler is told what happens on the connection.
+  /// Accepted; the handler gets the connection's events.
   case accept(any WebSocketHandler)
-  /// Refuse it, with an HTTP status of 400 or more.
+  /// Refused, with an HTTP status of at least 400.
   ///
-  /// `retryAfterSeconds` goes with 429 and 503.
+  /// `retryAfterSeconds` is for 429 and 503.
   case refuse(HTTPStatus, String, retryAfterSeconds: Int? = nil)
 }
 
@@ -20,10 +20,10 @@ struct WebSocketRoute {
 
   let configuration: WebSocketConfiguration
   let admit: (HTTPRequest) -> WebSocketAdmission
-  /// What its connections share; the server gives it.
+  /// The shared state of its connections, set by the server.
   var endpoint: WebSocketEndpoint?
 
-  /// - Parameter isAsked: the request is a GET by HTTP/1.1 with the fields that ask for WebSocket.
+  /// - Parameter isAsked: whether the request is a GET by HTTP/1.1 with the fields that ask for WebSocket.
   func judge(_ request: HTTPRequest, isAsked: Bool) -> Judgement {
     let headers = request.headers
     guard isAsked else { return .refuse(Self.upgradeRequired("This is a WebSocket endpoint.\n")) }

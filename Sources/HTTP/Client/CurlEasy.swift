@@ -1,7 +1,7 @@
 import CCurl
 import Cryptography
 
-/// One easy handle of libcurl, to be set for one request after the other. Loop-confined.
+/// One easy handle of libcurl, which serves one request after the other. Loop-confined.
 final class CurlEasy {
   private static let prepared: Void = {
     OpenSSL.prepare()
@@ -27,7 +27,7 @@ final class CurlEasy {
     errorText.deallocate()
   }
 
-  /// Forgets all options.
+  /// Resets all options.
   func reset() {
     curl_easy_reset(handle)
     freeLists()
@@ -40,17 +40,17 @@ final class CurlEasy {
     lists = []
   }
 
-  /// What libcurl says of the last failure; it may name what the server sent.
+  /// libcurl's message on the last failure; it may contain text from the server.
   var lastError: String { String(cString: errorText) }
 
-  /// The URL that the response redirects to, made absolute.
+  /// The absolute URL of a response's redirect.
   var redirectURL: String? {
     var text: UnsafePointer<CChar>?
     guard carillon_curl_get_pointer(handle, CURLINFO_REDIRECT_URL, &text) == CURLE_OK, let text else { return nil }
     return String(cString: text)
   }
 
-  // An option fails when this libcurl does not have it or there is no memory: a request must not go on without what protects it.
+  // An option fails if this libcurl lacks it or memory is full. A request must not continue without its protection.
   private func check(_ result: CURLcode) {
     precondition(result == CURLE_OK, "libcurl refuses an option: \(String(cString: curl_easy_strerror(result)))")
   }

@@ -1,17 +1,17 @@
 import CCurl
 import EventLoop
 
-/// libcurl's multi interface, driven by a loop: it says which sockets and which moment it waits for, the loop tells it when they come.
+/// libcurl's multi interface on a loop. libcurl names sockets and a time to wait for, and the loop reports them.
 ///
-/// libcurl does not allow calls of itself inside its callbacks, where body handlers run: what they ask for is done when it has returned.
-/// Names are looked up by threads that libcurl starts for it (`AsynchDNS`), and nothing else of it runs outside the loop. Loop-confined.
+/// libcurl allows no calls of itself inside its callbacks, where body handlers run. Requested actions run after it has returned. libcurl
+/// looks up names in threads of its own (`AsynchDNS`), and runs nothing else outside the loop. Loop-confined.
 final class CurlMulti {
-  /// What waits until libcurl has returned.
+  /// Actions that wait until libcurl has returned.
   private enum Action {
     case add(CurlTransfer)
     case remove(CurlTransfer)
     case resume(CurlTransfer)
-    /// The transfer has a failure that libcurl does not know of.
+    /// The transfer has a failure that libcurl does not know.
     case conclude(CurlTransfer, CURLcode)
     case cleanUp
   }
@@ -59,7 +59,7 @@ final class CurlMulti {
   }
 
   deinit {
-    // Nobody closed it, and its loop has ended, which took its timer and its watches.
+    // It was not closed, and its loop has ended with its timer and its watches.
     if !isClosed { releaseHandle() }
   }
 
@@ -68,7 +68,7 @@ final class CurlMulti {
     return Unmanaged<CurlMulti>.fromOpaque(this).takeUnretainedValue()
   }
 
-  // MARK: What libcurl waits for
+  // MARK: Sockets and times
 
   private func watch(_ socket: curl_socket_t, _ what: Int32, for easy: UnsafeMutableRawPointer?) {
     guard what != CURL_POLL_REMOVE else {
@@ -88,7 +88,7 @@ final class CurlMulti {
       watches[socket] = watch
       watch.watch(interest)
     } catch {
-      // Saying so to libcurl would end every transfer.
+      // An error to libcurl would end every transfer.
       guard let easy, let transfer = transfers[easy] else { return }
       transfer.failToConnect(error.message)
       actions.append(.conclude(transfer, CURLE_COULDNT_CONNECT))
@@ -107,7 +107,7 @@ final class CurlMulti {
     }
   }
 
-  /// Calls libcurl, and does what has to be done after it.
+  /// Calls libcurl, and then runs the waiting actions.
   private func enter(_ body: () -> Void) {
     precondition(!isInside, "libcurl does not allow calls inside its callbacks")
     isInside = true
@@ -117,7 +117,7 @@ final class CurlMulti {
   }
 
   private func settle() {
-    // Callers of what follows come back here; the outermost call goes on until nothing is left.
+    // The actions come back here. The outermost call continues until none is left.
     guard !isSettling else { return }
     isSettling = true
     while !isClosed {
@@ -136,13 +136,13 @@ final class CurlMulti {
     return transfer
   }
 
-  /// Ends a transfer without telling `whenDone`: its connection is closed, or its stream of HTTP/2 reset.
+  /// Ends a transfer without `whenDone`: its connection is closed, or its stream of HTTP/2 reset.
   func remove(_ transfer: CurlTransfer) { submit(.remove(transfer)) }
 
-  /// Goes on with a transfer that was paused.
+  /// Continues a paused transfer.
   func resume(_ transfer: CurlTransfer) { submit(.resume(transfer)) }
 
-  /// Ends libcurl, and with it every transfer that was not removed and every connection.
+  /// Ends libcurl with every remaining transfer and every connection.
   func close() {
     whenDone = nil
     submit(.cleanUp)
@@ -165,7 +165,7 @@ final class CurlMulti {
     case .remove(let transfer): detach(transfer)
     case .resume(let transfer):
       guard transfers[transfer.easy.handle] === transfer, transfer.resume() else { return }
-      // It may deliver at once what had come before; what is refused then it says here, and to nobody else.
+      // It may deliver waiting bytes at once, and reports their refusal only here.
       enter {
         let result = curl_easy_pause(transfer.easy.handle, CURLPAUSE_CONT)
         if result != CURLE_OK { actions.append(.conclude(transfer, result)) }
@@ -175,7 +175,7 @@ final class CurlMulti {
     }
   }
 
-  /// Takes a transfer that libcurl is done with; false when there is none.
+  /// Takes a finished transfer from libcurl; false if there is none.
   private func concludeNext() -> Bool {
     var left: Int32 = 0
     guard let message = curl_multi_info_read(handle, &left) else { return false }
@@ -209,7 +209,7 @@ final class CurlMulti {
   }
 
   private func releaseHandle() {
-    // From here on libcurl's callbacks have nobody to talk to.
+    // From here on libcurl's callbacks have no owner.
     carillon_curl_multi_set_socket(handle, nil)
     carillon_curl_multi_set_timer(handle, nil)
     for transfer in transfers.values { curl_multi_remove_handle(handle, transfer.easy.handle) }

@@ -2,9 +2,9 @@ import CCurl
 import EventLoop
 import Glibc
 
-/// One request to one URL, and its answer as it comes: what an easy handle's callbacks talk to. Loop-confined.
+/// One request to one URL, and its response so far: the owner of an easy handle's callbacks. Loop-confined.
 final class CurlTransfer {
-  /// Bytes of a redirect's body that are read for the sake of the connection.
+  /// Bytes of a redirect's body that are read so that the connection can be kept.
   private static let redirectBytes = 65_536
   private static let redirects: Set<Int> = [301, 302, 303, 307, 308]
 
@@ -14,12 +14,12 @@ final class CurlTransfer {
   private var head: ResponseHead
   private var response: HTTPClientResponse?
   private var received = 0
-  /// The response is a redirect that is to be followed.
+  /// Whether the response is a redirect to follow.
   private var isRedirect = false
   private var isPaused = false
-  /// Why it cannot succeed any more, found inside a callback.
+  /// A final failure that was found inside a callback.
   private(set) var failure: HTTPClientError?
-  /// Called inside libcurl when the transfer must end though libcurl would go on.
+  /// Called inside libcurl if the transfer must end although libcurl would continue.
   var whenHopeless: (() -> Void)?
 
   private var url: HTTPURL { call.url }
@@ -43,9 +43,9 @@ final class CurlTransfer {
     easy.set(CURLOPT_PROXY, "")
     easy.set(CURLOPT_NOPROXY, "*")
     easy.set(CURLOPT_NETRC, Int(CURL_NETRC_IGNORED.rawValue))
-    // Signals and threads do not go together; time limits do not need them, since names are looked up by threads of libcurl's own.
+    // Signals are unsafe with threads. Time limits do not need them, since libcurl's own threads look up names.
     easy.set(CURLOPT_NOSIGNAL, 1)
-    // Otherwise a transfer that ends during its lookup would stop the loop until the system's resolver gives up.
+    // Otherwise a transfer that ends during its lookup would block the loop until the resolver's time limit.
     easy.set(CURLOPT_QUICK_EXIT, 1)
     easy.set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_2TLS))
     easy.set(CURLOPT_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_2))
@@ -83,9 +83,9 @@ final class CurlTransfer {
   }
 
   private var headerLines: [String] {
-    // A name with a semicolon is a field without a value; one with a colon and nothing else would take libcurl's own field away.
+    // A name with a semicolon is a field without a value. With a colon and no value it would remove libcurl's own field.
     var lines = call.headers.map { $0.value.utf8.allSatisfy { $0 == 0x20 || $0 == 0x09 } ? "\($0.name);" : "\($0.name): \($0.value)" }
-    // Bodies are small and bounded by the caller: asking first would cost a round trip.
+    // Bodies are small and limited by the caller, so asking first would only cost a round trip.
     lines.append("Expect:")
     if !call.headers.contains(where: { $0.name.lowercased() == "content-type" }) { lines.append("Content-Type:") }
     return lines
@@ -96,18 +96,18 @@ final class CurlTransfer {
     return Unmanaged<CurlTransfer>.fromOpaque(this).takeUnretainedValue()
   }
 
-  // MARK: The answer
+  // MARK: The response
 
-  /// The caller has ended it: nothing more is taken.
+  /// Whether it has ended for the caller, so that nothing more is taken.
   private var isOver: Bool { failure != nil || call.isEnded }
 
   private func fail(_ code: HTTPClientError.Code, _ message: String) {
     if failure == nil { failure = HTTPClientError(code, url, message) }
   }
 
-  /// Makes the socket for an address, if it may be connected to.
+  /// Makes the socket for an address, if connections to it are allowed.
   private func open(_ address: UnsafeMutablePointer<curl_sockaddr>) -> curl_socket_t {
-    // After one address is refused no other one is tried: the name is not to be trusted.
+    // After one refused address no other is tried: the name is not trustworthy.
     guard !isOver, let offset = MemoryLayout<curl_sockaddr>.offset(of: \.addr) else { return CURL_SOCKET_BAD }
     guard let peer = IPAddress(UnsafeRawPointer(address) + offset, length: Int(address.pointee.addrlen)) else {
       fail(.connectFailed, "\(url.host) has an address that is neither IPv4 nor IPv6")
@@ -133,7 +133,7 @@ final class CurlTransfer {
     return true
   }
 
-  /// Looks at the head once; false where its body is too large already.
+  /// Checks the head once; false if its body is too large already.
   private func begin(_ response: HTTPClientResponse) -> Bool {
     self.response = response
     isRedirect =
@@ -142,7 +142,7 @@ final class CurlTransfer {
     guard let length = response.headers["content-length"], !length.isEmpty, length.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else {
       return true
     }
-    // A number beyond all numbers is too large as well; libcurl would read until the connection ends.
+    // A number that overflows is too large as well. libcurl would read until the connection ends.
     if Int(length) ?? .max <= call.request.maximumBodyBytes { return true }
     failTooLarge()
     return false
@@ -152,7 +152,7 @@ final class CurlTransfer {
     fail(.bodyTooLarge, "\(url.host) answers with a body of more than \(call.request.maximumBodyBytes) bytes")
   }
 
-  /// Takes a piece of the body, and answers what libcurl wants to hear: how many bytes were taken, or to wait with them.
+  /// Takes a piece of the body. Returns libcurl's result: the number of taken bytes, or a pause.
   private func takeBody(_ bytes: UnsafeRawBufferPointer) -> Int {
     guard !isOver else { return 0 }
     guard let response else {
@@ -184,13 +184,13 @@ final class CurlTransfer {
     return bytes.count
   }
 
-  /// Delivers again; true when libcurl has to be told.
+  /// Delivers again; true if libcurl must be told.
   func resume() -> Bool {
     defer { isPaused = false }
     return isPaused
   }
 
-  /// Sets a failure that the transfer's surroundings found.
+  /// Sets a failure that was found outside the transfer.
   func failToConnect(_ reason: String) { fail(.connectFailed, "\(url.host) cannot be connected to: \(reason)") }
 
   // MARK: The end
@@ -201,7 +201,7 @@ final class CurlTransfer {
     case failure(HTTPClientError)
   }
 
-  /// What came of it; asked for once, when libcurl is done with it and before the handle is set again.
+  /// The result. It is read once, when libcurl is done and before the handle is set again.
   func outcome(_ result: CURLcode) -> Outcome {
     if let failure { return .failure(failure) }
     guard result == CURLE_OK else { return .failure(error(result)) }
@@ -226,11 +226,11 @@ final class CurlTransfer {
       return HTTPClientError(.tlsFailed, url, "no TLS connection to \(host) came about: \(detail)")
     case CURLE_PARTIAL_FILE: return HTTPClientError(.truncated, url, "\(host) cut the connection in the middle of the body")
     case CURLE_GOT_NOTHING, CURLE_RECV_ERROR, CURLE_SEND_ERROR, CURLE_HTTP2, CURLE_HTTP2_STREAM:
-      // Also a chunk that is none.
+      // This includes an invalid chunk.
       guard response == nil else { return HTTPClientError(.truncated, url, "the body from \(host) broke off") }
       return HTTPClientError(.connectionLost, url, "the connection to \(host) broke before the response")
     case CURLE_OUT_OF_MEMORY where response == nil:
-      // libcurl's own bound for one line, 100 KB.
+      // libcurl's own limit for one line, 100 KB.
       return HTTPClientError(.headersTooLarge, url, "\(host) answers with a header field of more than 100 KB")
     default:
       let reason = String(cString: curl_easy_strerror(result))
@@ -238,7 +238,7 @@ final class CurlTransfer {
     }
   }
 
-  /// libcurl's words on a connection that did not come about: host, port, certificate, and nothing of the request.
+  /// libcurl's text on a failed connection: host, port, certificate, and nothing of the request.
   private var detail: String {
     let text = easy.lastError.withoutLineBreaks
     return text.isEmpty ? "no reason is known" : text

@@ -1,13 +1,13 @@
-/// Which addresses a client may connect to: by default those of the public internet alone.
+/// The addresses that a client may connect to; by default only those of the public internet.
 ///
-/// It is judged at the socket that is about to connect, so what a name resolves to at that moment counts, and not what it resolved to
-/// when somebody checked it. The tables are IANA's registries of special-purpose addresses (RFC 6890), and what clouds add to them.
+/// It is applied to the socket that is about to connect. So the name's addresses of that moment count, and not those of an earlier check.
+/// The tables are IANA's registries of special-purpose addresses (RFC 6890), and additions of clouds.
 public struct HTTPAddressRule: Sendable, Hashable {
-  /// What the rule says of an address.
+  /// The result for an address.
   public enum Decision: Sendable, Hashable {
-    /// It may be connected to.
+    /// Connections are allowed.
     case admitted
-    /// It may not: what kind of address it is, for an error message.
+    /// Connections are not allowed. The text is the kind of address for an error message.
     case refused(String)
   }
 
@@ -29,7 +29,7 @@ public struct HTTPAddressRule: Sendable, Hashable {
     Kind("192.175.48.0/24", "AS112"), Kind("198.18.0.0/15", "benchmarking"), Kind("198.51.100.0/24", "documentation"),
     Kind("203.0.113.0/24", "documentation"), Kind("224.0.0.0/4", "multicast"), Kind("255.255.255.255/32", "broadcast"),
     Kind("240.0.0.0/4", "reserved"),
-    // Public by its number, but answered by the host of an Azure machine, with that machine's secrets.
+    // A public number, but the host of an Azure machine answers there with that machine's secrets.
     Kind("168.63.129.16/32", "metadata"),
   ]
 
@@ -46,17 +46,17 @@ public struct HTTPAddressRule: Sendable, Hashable {
   private static let mapped = IPNetwork(known: "::ffff:0:0/96")
   private static let globalUnicast = IPNetwork(known: "2000::/3")
 
-  /// Networks that may be connected to, whatever else is said of them.
+  /// Networks that are allowed in any case.
   public var admitted: [IPNetwork]
 
   /// Makes the default rule with exceptions.
   ///
-  /// - Parameter admitted: an IPv4 network admits its addresses in their IPv6 forms as well.
+  /// - Parameter admitted: an IPv4 network also admits the IPv6 forms of its addresses.
   public init(admitting admitted: [IPNetwork] = []) { self.admitted = admitted }
 
-  /// Says whether an address may be connected to.
+  /// Whether an address may be connected to.
   ///
-  /// An IPv6 address that has an IPv4 address in it, to which something on the way would connect in turn, is judged by that one.
+  /// An IPv6 address that contains an IPv4 address is judged by that one, since a gateway may connect to it.
   public func decision(on address: IPAddress) -> Decision {
     if admitted.contains(where: { $0.contains(address) }) { return .admitted }
     let inner = Self.embedded(in: address)
@@ -68,11 +68,11 @@ public struct HTTPAddressRule: Sendable, Hashable {
     }
     let kinds = address.family == .v4 ? Self.kinds4 : Self.kinds6
     if let kind = kinds.first(where: { $0.network.contains(address) }) { return .refused(kind.name) }
-    // Whatever IANA has not given out for public use yet is nobody's (RFC 4291, section 2.4).
+    // Addresses that IANA has not assigned for public use belong to nobody (RFC 4291, section 2.4).
     return address.family == .v4 || Self.globalUnicast.contains(address) ? .admitted : .refused("reserved")
   }
 
-  /// What kind of address keeps a host from ever being connected to; nil where none does, and for a name whose addresses a resolver gives.
+  /// The kind of address that excludes a host; nil if none does, and for a name that a resolver must look up.
   func refusal(ofHost host: String) -> String? {
     // Resolvers answer these names by themselves (RFC 6761, section 6.3).
     let isLocal = host == "localhost" || host.hasSuffix(".localhost")
@@ -87,7 +87,7 @@ public struct HTTPAddressRule: Sendable, Hashable {
 
   private static let localhost = [IPNetwork(known: "127.0.0.1").first, IPNetwork(known: "::1").first]
 
-  /// The IPv4 addresses that an IPv6 address leads to.
+  /// The IPv4 addresses inside an IPv6 address.
   private static func embedded(in address: IPAddress) -> [IPAddress] {
     guard address.family == .v6 else { return [] }
     let value = address.value
@@ -96,7 +96,7 @@ public struct HTTPAddressRule: Sendable, Hashable {
     if mapped.contains(address) || nat64.contains(address) { return [v4(at: 96)] }
     // RFC 3056, section 2.
     if sixToFour.contains(address) { return [v4(at: 16)] }
-    // RFC 4380, section 4: the server, and the client with all bits turned over.
+    // RFC 4380, section 4: the server, and the client with inverted bits.
     if teredo.contains(address) { return [v4(at: 32), IPAddress(v4: ~UInt32(truncatingIfNeeded: value))] }
     return []
   }

@@ -1,4 +1,4 @@
-/// Host and port as a URL writes them (RFC 3986, section 3.2), in one form for every way to write the same.
+/// Host and port of a URL (RFC 3986, section 3.2), in one form for all spellings.
 struct HTTPAuthority: Hashable {
   struct Failure: Error {
     let reason: String
@@ -8,7 +8,7 @@ struct HTTPAuthority: Hashable {
   let host: String
   /// Whether the host is an address and not a name.
   let isNumeric: Bool
-  /// 1 to 65535, where there is one.
+  /// 1 to 65535, if there is one.
   let port: Int?
 
   init(_ text: Substring) throws(Failure) {
@@ -54,7 +54,7 @@ struct HTTPAuthority: Hashable {
     guard name.utf8.allSatisfy({ isNameByte($0) }) else {
       throw Failure(reason: "the host may have letters, digits, hyphens, underscores and dots only")
     }
-    // Resolvers read 2130706433, 0x7f.1 and 127.1 as addresses; names end in a label that is no number (RFC 3696, section 2).
+    // Resolvers read 2130706433, 0x7f.1 and 127.1 as addresses. A name's last label is not a number (RFC 3696, section 2).
     guard let last = labels.last, isNumber(last) else { return (name, false) }
     guard let address = IPAddress(name), address.family == .v4 else {
       throw Failure(reason: "a host that ends in a number must be an IPv4 address of four decimal numbers")

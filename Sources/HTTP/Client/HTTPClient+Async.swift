@@ -1,9 +1,9 @@
 import EventLoop
 
-/// A request that a task waits for, as the task's cancellation sees it.
+/// A request that a task waits for, with the task's cancellation.
 ///
-/// - Note: `@unchecked Sendable` because what is inside is touched on the loop alone: it is set there, and cancellation, which comes from
-///   any thread, goes there first.
+/// - Note: `@unchecked Sendable` because only the loop touches the content: it is set there, and cancellation, which comes from any thread,
+///   goes there first.
 private final class AwaitedCall: @unchecked Sendable {
   private let loop: EventLoop
   private weak var call: HTTPClientCall?
@@ -19,7 +19,7 @@ private final class AwaitedCall: @unchecked Sendable {
 
   func cancel() {
     loop.execute {
-      // A task that was cancelled before comes here first, and then to `set`.
+      // For a task that was cancelled before, this comes before `set`.
       self.isCanceled = true
       self.call?.cancel()
     }
@@ -27,10 +27,10 @@ private final class AwaitedCall: @unchecked Sendable {
 }
 
 extension HTTPClient {
-  /// Sends a request and answers the response, whatever its status; from a task on the loop.
+  /// Sends a request and returns the response, whatever its status; from a task on the loop.
   ///
-  /// When the task is cancelled the request is stopped, with `canceled`.
-  /// - Parameter isolation: the caller's actor, where there is one: cancellation's closure would leave its executor otherwise.
+  /// A cancelled task stops its request with `canceled`.
+  /// - Parameter isolation: the caller's actor, if there is one. Otherwise cancellation's closure would leave its executor.
   public func send(
     _ request: HTTPClientRequest, to bodyHandler: (any HTTPBodyHandler)? = nil, isolation: isolated (any Actor)? = #isolation
   ) async throws(HTTPClientError) -> HTTPClientResponse {

@@ -1,13 +1,13 @@
 public import EventLoop
 
-/// An HTTP client (HTTP/1.1 and, over TLS, HTTP/2) for hosts that are not to be trusted, on libcurl and one loop. Loop-confined.
+/// An HTTP client for untrusted hosts (HTTP/1.1 and, over TLS, HTTP/2), on libcurl and one loop. Loop-confined.
 ///
-/// It goes to allowed hosts and admitted addresses only, bounds what comes back and how long it may take, never uses a proxy, a cookie or
-/// a password file, and keeps connections to use them again. A request that finds such a connection dead is sent once more on a new one,
-/// so a server may see a POST twice: give it a key to know it by. Close it with `close()`.
+/// It connects only to allowed hosts and addresses, and limits the size and time of responses. It never uses a proxy, a cookie or a
+/// password file, and keeps connections to use them again. A request on a kept connection that has died is sent once more on a new one, so
+/// a server may see a POST twice: send a key that identifies it. Close it with `close()`.
 public final class HTTPClient {
   let loop: EventLoop
-  /// Where it goes, and its bounds.
+  /// Its rules and limits.
   public let configuration: HTTPClientConfiguration
   private var multi: CurlMulti?
   private var queue: RequestQueue
@@ -23,16 +23,16 @@ public final class HTTPClient {
     multi = CurlMulti(on: loop, configuration) { [weak self] transfer, outcome in self?.done(transfer, outcome) }
   }
 
-  /// Requests that have not ended, those in line included.
+  /// The requests that have not ended, with the waiting ones.
   public var inFlight: Int { calls.count }
 
   /// Sends a request.
   ///
   /// - Parameters:
   ///   - bodyHandler: gets the response's body instead of the response; held until the end.
-  ///   - completion: called on the loop, once and never inside this call, with the response, whatever its status, or why there is none.
-  /// - Throws: what can be told at once: `invalidURL`, `invalidHeader`, `schemeRefused`, `hostRefused`, `tooMany`, or after `close`
-  ///   `canceled`; then the completion is not called.
+  ///   - completion: called on the loop, once and never inside this call, with the response of any status, or the failure.
+  /// - Throws: immediate failures: `invalidURL`, `invalidHeader`, `schemeRefused`, `hostRefused`, `tooMany`, or after `close` `canceled`.
+  ///   Then the completion is not called.
   @discardableResult
   public func send(
     _ request: HTTPClientRequest, to bodyHandler: (any HTTPBodyHandler)? = nil,
@@ -62,7 +62,7 @@ public final class HTTPClient {
     multi.close()
   }
 
-  // MARK: Requests under way
+  // MARK: Running requests
 
   private func startNext() {
     guard let multi else { return }
@@ -97,7 +97,7 @@ public final class HTTPClient {
     multi?.resume(transfer)
   }
 
-  /// Ends a request, wherever it stands.
+  /// Ends a request in any state.
   func end(_ call: HTTPClientCall, _ result: Result<HTTPClientResponse, HTTPClientError>) {
     loop.preconditionOnLoop()
     let phase = call.phase

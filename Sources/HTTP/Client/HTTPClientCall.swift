@@ -1,17 +1,17 @@
 import EventLoop
 
-/// A request under way. Loop-confined.
+/// A running request. Loop-confined.
 ///
-/// A caller holds it to stop the request; the client needs nobody to hold it.
+/// A caller holds it to stop the request; the client does not need that.
 public final class HTTPClientCall {
   enum Phase {
-    /// In line for its turn.
+    /// It waits for its turn.
     case waiting
     case running(CurlTransfer)
     case ended
   }
 
-  /// Held until the end: a client lives as long as it has requests.
+  /// Held until the end, so that a client lives while it has requests.
   private var client: HTTPClient?
   let request: HTTPClientRequest
   private(set) var bodyHandler: (any HTTPBodyHandler)?
@@ -20,7 +20,7 @@ public final class HTTPClientCall {
   var phase = Phase.waiting
   let number: Int
 
-  // What the present hop sends: after a redirect others than the request's.
+  // The parts that the present hop sends. After a redirect they differ from the request's.
   private(set) var url: HTTPURL
   private(set) var method: HTTPClientRequest.Method
   private(set) var headers: [(name: String, value: String)]
@@ -47,7 +47,7 @@ public final class HTTPClientCall {
 
   var isEnded: Bool { if case .ended = phase { true } else { false } }
 
-  /// Stops the request, unless it is over: its connection is closed, and its completion is called with `canceled` before this returns.
+  /// Stops the request, unless it has ended. Its connection is closed, and its completion gets `canceled` before this returns.
   public func cancel() {
     end(.canceled, "the request to \(url.host) was canceled")
   }
@@ -56,12 +56,12 @@ public final class HTTPClientCall {
     client?.end(self, .failure(HTTPClientError(code, url, message)))
   }
 
-  /// Goes on after the body's handler has said `pause`.
+  /// Continues after the body's handler has returned `pause`.
   public func resumeBody() {
     if case .running(let transfer) = phase { client?.resume(transfer) }
   }
 
-  /// Points it at the URL that a response redirects to, with what may be sent there (RFC 9110, section 15.4).
+  /// Sets the URL of a redirect, and removes everything that must not be sent there (RFC 9110, section 15.4).
   func redirect(to text: String, _ status: HTTPStatus, _ configuration: HTTPClientConfiguration) throws(HTTPClientError) {
     let maximum = min(request.maximumRedirects, HTTPClientRequest.redirectsAtMost)
     guard redirects < maximum else {

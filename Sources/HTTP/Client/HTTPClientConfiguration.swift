@@ -1,22 +1,22 @@
-/// Where a client may go, and its bounds.
+/// The rules and limits of a client.
 public struct HTTPClientConfiguration: Sendable {
-  /// Hosts that requests, and redirects, may name.
+  /// The allowed hosts of requests and redirects.
   public var hosts: HTTPHostRule
-  /// Addresses that may be connected to.
+  /// The allowed addresses.
   public var addresses = HTTPAddressRule()
-  /// Schemes that requests, and redirects, may have. A redirect from https to http is refused in any case.
+  /// The allowed schemes of requests and redirects. A redirect from https to http is always refused.
   public var schemes: Set<HTTPScheme> = [.https]
-  /// Requests that are sent and not answered, in all: so many connections there are at most, idle ones included. At least 1.
+  /// The most requests that are sent and not answered, and so the most connections, idle ones included. At least 1.
   public var maximumConnections = 256
   /// The same for one scheme, host and port. With HTTP/2 they share connections.
   public var maximumConnectionsPerHost = 32
-  /// Requests at once with those that wait for their turn; one more fails with `tooMany`.
+  /// The most requests, with those that wait for their turn. One more fails with `tooMany`.
   public var maximumInFlight = 4096
-  /// How long a connection without a request is kept to be used again, in milliseconds; rounded up to seconds.
+  /// How long an idle connection is kept, in milliseconds; rounded up to seconds.
   public var idleMilliseconds = 60_000
-  /// A file with the certificates that are trusted, in PEM; nil for those that the system trusts.
+  /// A PEM file with the trusted certificates; nil for those that the system trusts.
   public var certificateFile: String?
-  /// What requests say that they come from.
+  /// The value of `User-Agent`.
   public var userAgent = "carillon"
   /// Names whose addresses are not looked up.
   public var pinned: [HTTPPinnedHost] = []
@@ -29,7 +29,7 @@ public struct HTTPClientConfiguration: Sendable {
   /// - Throws: `invalidURL`, `schemeRefused`, `hostRefused` or `addressRefused`.
   public func check(_ url: String) throws(HTTPClientError) { try check(host: try admit(url).host) }
 
-  /// Checks whether each host that is allowed by number could be connected to.
+  /// Checks whether each allowed host that is an address may be connected to.
   ///
   /// - Throws: `addressRefused`.
   public func checkHosts() throws(HTTPClientError) { for host in hosts.hosts { try check(host: host) } }
@@ -41,7 +41,7 @@ public struct HTTPClientConfiguration: Sendable {
 
   /// Reads a URL and judges it.
   ///
-  /// - Parameter from: the URL that redirects there.
+  /// - Parameter from: the URL that redirects to it.
   func admit(_ text: String, from: HTTPURL? = nil) throws(HTTPClientError) -> HTTPURL {
     let via = from.map { ", to which \($0.host) redirects," } ?? ""
     let url: HTTPURL
@@ -61,16 +61,16 @@ public struct HTTPClientConfiguration: Sendable {
   }
 }
 
-/// A name with the addresses that it has for one client, whatever the system's resolver says.
+/// A name with fixed addresses for one client, independent of the system's resolver.
 public struct HTTPPinnedHost: Sendable, Hashable {
-  /// The name as `HTTPHostRule` has it: ASCII, without a port.
+  /// The name in the form of `HTTPHostRule`: ASCII, without a port.
   public let host: String
-  /// The port of the URLs that it counts for.
+  /// The port of the URLs that it applies to.
   public let port: Int
-  /// The addresses, tried in order; IPv6 ones first. They are judged like any others.
+  /// The addresses, tried in order; IPv6 ones first. The rules apply to them too.
   public let addresses: [IPAddress]
 
-  /// Pins a name; nil when it is none, or when there is no address or no such port.
+  /// Pins a name; nil if the name is invalid, or if there is no address or no such port.
   public init?(host: String, port: Int, addresses: [IPAddress]) {
     guard let authority = try? HTTPAuthority(host[...]), authority.port == nil, !authority.isNumeric, (1...65535).contains(port),
       !addresses.isEmpty
@@ -80,7 +80,7 @@ public struct HTTPPinnedHost: Sendable, Hashable {
     self.addresses = addresses
   }
 
-  /// As libcurl reads it.
+  /// The form for libcurl.
   var entry: String {
     let list = addresses.map { $0.family == .v6 ? "[\($0)]" : "\($0)" }
     return "\(host):\(port):\(list.joined(separator: ","))"

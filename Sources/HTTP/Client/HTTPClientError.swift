@@ -1,25 +1,25 @@
 /// Why a request of an HTTP client has no response.
 public struct HTTPClientError: Error, Sendable, Hashable, CustomStringConvertible {
-  /// The failures that a caller may want to tell apart.
+  /// The failures that a caller may have to distinguish.
   public enum Code: String, Sendable, Hashable, CaseIterable {
-    /// The URL, or one that a redirect leads to, is not of a form that is read here.
+    /// The URL, or one of a redirect, has an unsupported form.
     case invalidURL
     /// A header field of the request has a name or a value that cannot be sent.
     case invalidHeader
     /// The URL's scheme is not allowed.
     case schemeRefused
-    /// The URL's host is not on the list of those that are allowed.
+    /// The URL's host is not among the allowed ones.
     case hostRefused
-    /// The host has an address that must not be connected to.
+    /// The host has an address that is not allowed.
     case addressRefused
-    /// As many requests are in flight as the client takes.
+    /// The client has the maximum of running requests.
     case tooMany
 
     /// The host's name has no address.
     case unresolved
-    /// No address of the host takes the connection.
+    /// No address of the host accepts the connection.
     case connectFailed
-    /// No TLS connection came about: the certificate is not trusted or not the host's, or the versions do not fit.
+    /// TLS failed: the certificate is not trusted or not the host's, or the versions do not match.
     case tlsFailed
     /// The connection was lost before the response began.
     case connectionLost
@@ -34,7 +34,7 @@ public struct HTTPClientError: Error, Sendable, Hashable, CustomStringConvertibl
     case bodyTooLarge
     /// The connection was lost in the middle of the body.
     case truncated
-    /// The response redirects once more than the request allows.
+    /// The response has one redirect more than the request allows.
     case tooManyRedirects
     /// The caller, or the client's end, stopped it.
     case canceled
@@ -42,9 +42,9 @@ public struct HTTPClientError: Error, Sendable, Hashable, CustomStringConvertibl
 
   /// The kind of failure.
   public var code: Code
-  /// What it was about; nil where the URL could not be read.
+  /// The host; nil if the URL could not be read.
   public var host: String?
-  /// The reason in one line: with host and rule, never with a query, a header field's value or a body.
+  /// The reason in one line. It has the host and the rule, but never a query, a header field's value or a body.
   public var message: String
 
   init(_ code: Code, host: String?, _ message: String) {

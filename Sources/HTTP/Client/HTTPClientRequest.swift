@@ -1,39 +1,40 @@
-/// What a client asks a server, and the bounds of the answer.
+/// A client's request, and the limits of the response.
 public struct HTTPClientRequest: Sendable {
-  /// What is done, with the content that goes along.
+  /// The method, with its content.
   public enum Method: Sendable, Hashable {
     /// Reads a resource.
     case get
     /// Reads a resource's header fields.
     case head
-    /// Hands over content to be processed.
+    /// Sends content to be processed.
     case post(body: [UInt8])
   }
 
-  /// How many redirects a request can allow.
+  /// The most redirects that a request can allow.
   public static let redirectsAtMost = 5
 
-  /// What is done.
+  /// The method.
   public var method: Method
   /// `https://HOST[:PORT][/PATH][?QUERY]`.
   public var url: String
-  /// Header fields, in order. Those that frame a message or name its host are the client's own.
+  /// Header fields, in order. The client itself sets those that frame a message or name its host.
   public var headers: [(name: String, value: String)]
-  /// For all of it, in milliseconds: from the call, over its wait for a turn and all redirects, to the body's end.
+  /// The limit for everything, in milliseconds: from the call, with its wait for a turn and all redirects, to the body's end.
   public var timeoutMilliseconds = 10_000
-  /// For a name's lookup, the connection and TLS, in milliseconds.
+  /// The limit for a name's lookup, the connection and TLS, in milliseconds.
   public var connectMilliseconds = 5_000
-  /// Bytes of the response's body; beyond it `bodyTooLarge`, also where `Content-Length` said less or nothing.
+  /// The most bytes of the response's body; beyond it `bodyTooLarge`, whatever `Content-Length` is.
   public var maximumBodyBytes = 1_048_576
-  /// Bytes of the response's header fields, interim responses and trailers included; beyond it `headersTooLarge`.
+  /// The most bytes of the response's header fields, with interim responses and trailers; beyond it `headersTooLarge`.
   public var maximumHeaderBytes = 16_384
-  /// Redirects that are followed, 0 to 5; with 0 a redirect is a response like any other, otherwise one more is `tooManyRedirects`.
+  /// The most redirects that are followed, 0 to 5. With 0 a redirect is a response like any other; otherwise one more is
+  /// `tooManyRedirects`.
   ///
-  /// Each is judged as the first URL was. To another origin go neither the request's header fields, but for `Accept`, `Accept-Language` and
-  /// `User-Agent`, nor its body: a redirect that keeps the method of a POST (307, 308) fails there with `hostRefused`.
+  /// Each is judged like the first URL. Another origin gets only the header fields `Accept`, `Accept-Language` and `User-Agent`, and never
+  /// the body: there a redirect that keeps the method of a POST (307, 308) fails with `hostRefused`.
   public var maximumRedirects = 0
 
-  /// Makes a request with the default bounds.
+  /// Makes a request with the default limits.
   public init(_ method: Method, _ url: String, headers: [(name: String, value: String)] = []) {
     self.method = method
     self.url = url
@@ -42,12 +43,12 @@ public struct HTTPClientRequest: Sendable {
 }
 
 extension HTTPClientRequest {
-  /// What the message's framing, the connection and the URL say (RFC 9110, section 7.6.1; RFC 9112, section 6).
+  /// The fields of the message's framing, the connection and the URL (RFC 9110, section 7.6.1; RFC 9112, section 6).
   private static let own: Set<String> = [
     "connection", "content-length", "expect", "host", "http2-settings", "keep-alive", "proxy-authorization", "proxy-connection", "te",
     "trailer", "transfer-encoding", "upgrade",
   ]
-  /// What says nothing of the caller that another origin must not know.
+  /// The fields that another origin may know.
   private static let carried: Set<String> = ["accept", "accept-language", "user-agent"]
 
   /// The header fields that another origin may see.
@@ -55,7 +56,7 @@ extension HTTPClientRequest {
     headers.filter { carried.contains($0.name.lowercased()) }
   }
 
-  /// Throws where a header field would not arrive as it is, or would arrive as two.
+  /// Throws if a header field would arrive changed, or as two.
   func checkHeaders() throws(HTTPClientError) {
     for (index, header) in headers.enumerated() {
       func failure(_ reason: String) -> HTTPClientError {

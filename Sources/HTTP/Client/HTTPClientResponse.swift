@@ -1,26 +1,26 @@
-/// What a server answered.
+/// A server's response.
 public struct HTTPClientResponse: Sendable {
-  /// The status; of an interim response never.
+  /// The status; never that of an interim response.
   public let status: HTTPStatus
   /// The header fields, without those of a trailer.
   public let headers: HTTPHeaders
-  /// The body; empty where a handler took it.
+  /// The body; empty if a handler took it.
   public internal(set) var body: [UInt8] = []
 }
 
-/// What a handler says after a piece of a body.
+/// A handler's answer to a piece of a body.
 public enum HTTPBodyDemand: Sendable, Hashable {
-  /// Go on.
+  /// Continue.
   case more
-  /// Deliver nothing until `HTTPClientCall.resumeBody()`: the server is made to wait. The request's time goes on.
+  /// Deliver nothing until `HTTPClientCall.resumeBody()`. The server has to wait, and the request's time continues.
   case pause
-  /// That is all that is wanted: the request ends with `canceled`.
+  /// Nothing more is needed: the request ends with `canceled`.
   case stop
 }
 
-/// Takes a response's body as it comes, so that it need not lie in memory.
+/// Takes a response's body as it arrives, so that it need not be in memory.
 public protocol HTTPBodyHandler: AnyObject {
-  /// A piece of the body has come; its bytes are valid during the call only. Called on the loop, never for a redirect that is followed.
+  /// A piece of the body, which is valid only during the call. Called on the loop, never for a redirect that is followed.
   ///
   /// - Parameter response: status and header fields, always the same for one request.
   func httpBodyReceived(_ bytes: UnsafeRawBufferPointer, of response: HTTPClientResponse) -> HTTPBodyDemand

@@ -1,14 +1,14 @@
-/// Which hosts and ports a client may be sent to: an allow-list of names.
+/// The hosts and ports that a client may use: an allow-list of names.
 ///
 /// - `api.example.com` is that host, at the port of the URL's scheme (443 for https, 80 for http).
 /// - `api.example.com:8443` is that host at that port.
 /// - `*.example.com` is every name below `example.com`, at any depth, and not `example.com` itself.
-/// - `192.0.2.1` and `[2001:db8::1]` are hosts by number, where URLs write them so.
+/// - `192.0.2.1` and `[2001:db8::1]` are hosts by number, in the form of URLs.
 ///
-/// Names are ASCII, without regard to case and to one dot at the end; international names stand in their `xn--` form.
+/// Names are ASCII. Case and one dot at the end are ignored. International names have their `xn--` form.
 public struct HTTPHostRule: Sendable, Hashable {
   private struct Pattern: Sendable, Hashable {
-    /// A name, a number, or for names below it what follows the asterisk, dot included.
+    /// A name or a number. For names below it, the part after the asterisk with the dot.
     let host: String
     let isBelow: Bool
     /// Nil for the port of the URL's scheme.
@@ -20,7 +20,7 @@ public struct HTTPHostRule: Sendable, Hashable {
     }
   }
 
-  /// Why a text is no pattern.
+  /// Why a text is not a pattern.
   public struct Failure: Error, Sendable, Hashable, CustomStringConvertible {
     /// What is wrong, and what to write instead.
     public let description: String
@@ -28,7 +28,7 @@ public struct HTTPHostRule: Sendable, Hashable {
 
   private let patterns: [Pattern]
 
-  /// Reads the patterns; without any no host is admitted.
+  /// Reads the patterns. Without any, no host is allowed.
   public init(_ patterns: [String]) throws(Failure) {
     var read: [Pattern] = []
     for pattern in patterns { read.append(try Self.pattern(pattern)) }
@@ -51,7 +51,7 @@ public struct HTTPHostRule: Sendable, Hashable {
     return Pattern(host: isBelow ? ".\(authority.host)" : authority.host, isBelow: isBelow, port: authority.port)
   }
 
-  /// The hosts that are allowed one by one: names and numbers, as URLs have them.
+  /// The hosts that are allowed one by one: names and numbers in the form of URLs.
   var hosts: [String] { patterns.filter { !$0.isBelow }.map(\.host) }
 
   /// Whether requests to this URL's host and port are allowed.

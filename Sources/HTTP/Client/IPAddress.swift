@@ -1,6 +1,6 @@
 import Glibc
 
-/// An IPv4 or IPv6 address as its bits, without a port or a zone.
+/// An IPv4 or IPv6 address as bits, without a port or a zone.
 public struct IPAddress: Sendable, Hashable, CustomStringConvertible {
   /// The two families.
   public enum Family: Sendable, Hashable {
@@ -9,13 +9,13 @@ public struct IPAddress: Sendable, Hashable, CustomStringConvertible {
     /// 128 bits.
     case v6
 
-    /// How many bits an address has.
+    /// The number of bits of an address.
     var bits: Int { self == .v4 ? 32 : 128 }
   }
 
-  /// Which of both it is.
+  /// The family.
   public let family: Family
-  /// The address as a number; of IPv4 the lower 32 bits.
+  /// The address as a number. IPv4 uses the lower 32 bits.
   let value: UInt128
 
   init(v4 value: UInt32) {
@@ -41,7 +41,7 @@ public struct IPAddress: Sendable, Hashable, CustomStringConvertible {
     }
   }
 
-  /// From the kernel's form, whose `length` bytes begin at `address`; nil for another family.
+  /// Reads the kernel's form, whose `length` bytes begin at `address`; nil for another family.
   init?(_ address: UnsafeRawPointer, length: Int) {
     guard length >= MemoryLayout<sa_family_t>.size else { return nil }
     switch Int32(address.loadUnaligned(as: sa_family_t.self)) {
@@ -53,7 +53,7 @@ public struct IPAddress: Sendable, Hashable, CustomStringConvertible {
     }
   }
 
-  /// The usual form, as `inet_ntop` writes it.
+  /// The form of `inet_ntop`.
   public var description: String {
     withUnsafeTemporaryAllocation(of: CChar.self, capacity: 64) { text in
       let written: UnsafePointer<CChar>?

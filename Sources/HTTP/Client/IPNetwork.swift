@@ -1,11 +1,11 @@
 /// The addresses that begin with the same bits: `10.0.0.0/8`, `fd00::/8`.
 public struct IPNetwork: Sendable, Hashable, CustomStringConvertible {
-  /// The first of its addresses.
+  /// The first address.
   public let first: IPAddress
-  /// How many bits they have in common.
+  /// The number of common bits.
   public let prefix: Int
 
-  /// Why a text is no network.
+  /// Why a text is not a network.
   public struct Failure: Error, Sendable, Hashable, CustomStringConvertible {
     /// What is wrong, and what to write instead.
     public let description: String
@@ -36,7 +36,7 @@ public struct IPNetwork: Sendable, Hashable, CustomStringConvertible {
     self.prefix = prefix
   }
 
-  /// Networks that are written in the source.
+  /// A network that is written in the source.
   init(known text: StaticString) {
     do { try self.init(text.description) } catch { preconditionFailure("a network of this program's own tables: \(error)") }
   }
@@ -49,11 +49,11 @@ public struct IPNetwork: Sendable, Hashable, CustomStringConvertible {
     }
   }
 
-  /// Whether the address is one of them; one of the other family never is.
+  /// Whether it contains the address; false for the other family.
   public func contains(_ address: IPAddress) -> Bool {
     address.family == first.family && Self.first(of: address, prefix) == first
   }
 
-  /// In CIDR notation.
+  /// The network in CIDR notation.
   public var description: String { "\(first)/\(prefix)" }
 }

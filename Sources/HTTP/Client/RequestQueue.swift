@@ -1,19 +1,19 @@
-/// Whose turn it is: so many requests at once, so many of them of one origin, the others wait in order.
+/// The order of requests: a limit for all, a limit for each origin, and the others wait in order.
 ///
-/// libcurl bounds its connections too, but lets requests wait in one line for all hosts, where those of a host that hangs stand before
-/// those of others. Here origins with waiting requests take turns. A value: numbers go in, the numbers of those that may begin come out.
+/// libcurl limits its connections too, but its requests wait in one line for all hosts, so a hanging host delays the others. Here origins
+/// with waiting requests take turns. A value of numbers.
 struct RequestQueue {
   private struct Origin {
     var active = 0
     var waiting: [Int] = []
-    /// It stands in `turns`.
+    /// Whether it is in `turns`.
     var isListed = false
   }
 
   private let maximum: Int
   private let maximumPerOrigin: Int
   private var origins: [String: Origin] = [:]
-  /// Origins with a request that may begin once there is room in all.
+  /// Origins with a request that may begin as soon as the total allows it.
   private var turns: [String] = []
   private(set) var active = 0
 
@@ -28,14 +28,14 @@ struct RequestQueue {
     list(origin)
   }
 
-  /// Takes a request that waits out of the line.
+  /// Removes a waiting request from the line.
   mutating func withdraw(_ number: Int, of origin: String) {
     guard let index = origins[origin]?.waiting.firstIndex(of: number) else { return }
     origins[origin]?.waiting.remove(at: index)
     forget(origin)
   }
 
-  /// A request that had begun is over; ask `next` afterwards.
+  /// A request that had begun has ended; ask `next` afterwards.
   mutating func end(_ origin: String) {
     active -= 1
     origins[origin]?.active -= 1
@@ -43,7 +43,7 @@ struct RequestQueue {
     forget(origin)
   }
 
-  /// The next request that may begin, which counts as begun from now on; nil when none may.
+  /// The next request that may begin; it counts as begun from now on. Nil if none may.
   mutating func next() -> Int? {
     while active < maximum, !turns.isEmpty {
       let name = turns.removeFirst()

@@ -1,19 +1,19 @@
-/// A response's head, put together from the lines that libcurl hands out one by one, within a bound.
+/// A response's head, assembled from the lines that libcurl delivers, within a limit.
 ///
-/// libcurl has judged their syntax. An interim response (RFC 9110, section 15.2) gives way to the next; what comes after the head that
-/// counts is a trailer, and only its bytes are counted.
+/// libcurl has checked their syntax. An interim response (RFC 9110, section 15.2) is replaced by the next. Lines after the final head are a
+/// trailer, and only their bytes are counted.
 struct ResponseHead {
   private let maximumBytes: Int
   private var total = 0
   private var bytes: [UInt8] = []
   private var fields: [HTTPHeaders.Field] = []
   private var status = 0
-  /// The head that counts is there.
+  /// Whether the final head is complete.
   private(set) var isComplete = false
 
   init(maximumBytes: Int) { self.maximumBytes = maximumBytes }
 
-  /// Takes a line with its end; false when it is one byte too many.
+  /// Takes a line with its end; false if it is one byte too many.
   mutating func take(_ line: UnsafeRawBufferPointer) -> Bool {
     total += line.count
     guard total <= maximumBytes else { return false }
