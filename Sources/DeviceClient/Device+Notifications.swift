@@ -1,23 +1,23 @@
 public import Notifications
 
-/// The device's notification center: what was delivered, and what the person and the application do with it.
+/// The device's notification center, with the actions of the person and the application.
 extension Device {
   /// The delivered notifications, the newest first.
   public var delivered: [DeliveredNotification] { connection?.memory.store.delivered ?? [] }
-  /// The notifications that wait for a place.
+  /// The notifications that wait for a location.
   public var pending: [DeliveredNotification] { connection?.memory.store.pending ?? [] }
   /// The number at the application's icon.
   public var badge: Int { connection?.memory.store.badge ?? 0 }
-  /// The categories that are registered.
+  /// The registered categories.
   public var categories: [NotificationCategory] { connection?.hello.categories ?? [] }
-  /// What the person lets notifications do.
+  /// The person's permissions for notifications.
   public var authorization: Authorization? { connection?.hello.authorization }
-  /// How many responses the cluster has not answered yet.
+  /// The number of responses that the cluster has not answered yet.
   public var waitingResponses: Int { connection?.memory.outbox.waiting.count ?? 0 }
 
-  // MARK: The person
+  // MARK: Actions of the person
 
-  /// The person opens a notification: it leaves the list, and the default action is told.
+  /// Opens a notification for the person: it leaves the list, and the default action is reported.
   ///
   /// - Returns: the response's id, which the events `accepted` and `refused` name.
   @discardableResult
@@ -25,9 +25,9 @@ extension Device {
     try respond(to: identifier, action: NotificationAction.defaultIdentifier)
   }
 
-  /// The person takes an action of the notification's category, with text if it is one that takes text: the notification leaves the list.
+  /// Takes an action of the notification's category, with a text if the action needs one. The notification leaves the list.
   ///
-  /// Throws when there is no such notification, category or action, the text does not fit, or too many responses wait.
+  /// Throws if there is no such notification, category or action, the text does not fit, or too many responses wait.
   /// - Returns: the response's id.
   @discardableResult
   public func respond(to identifier: Name, action: Name, userText: String? = nil) throws(DeviceError) -> String {
@@ -36,9 +36,9 @@ extension Device {
     return try send(action, userText, notification, connection)
   }
 
-  /// The person dismisses a notification explicitly: it leaves the list, and is told if its category asks for that.
+  /// Dismisses a notification: it leaves the list, and is reported if its category asks for that.
   ///
-  /// - Returns: the response's id; nil when the category does not ask for dismissals.
+  /// - Returns: the response's id; nil if the category does not ask for dismissals.
   @discardableResult
   public func dismiss(_ identifier: Name) throws(DeviceError) -> String? {
     let (connection, notification) = try delivered(identifier)
@@ -49,22 +49,22 @@ extension Device {
     return nil
   }
 
-  /// The person changes what notifications may do; it holds at once, and the cluster is told.
+  /// Changes the permissions for notifications, at once and at the cluster.
   ///
   /// - Returns: the request's id, which the events `accepted` and `refused` name.
   @discardableResult
   public func setAuthorization(_ authorization: Authorization) throws(DeviceError) -> String { try change(.settings(authorization)) }
 
-  /// The device's locale or time zone is another; nil leaves it.
+  /// Changes the device's locale or time zone; nil leaves it.
   @discardableResult
   public func setLocale(_ locale: String?, timeZone: String?) throws(DeviceError) -> String {
     guard locale != nil || timeZone != nil else { throw DeviceError(.configuration, "name a locale, a time zone, or both") }
     return try change(.locale(locale: locale, timeZone: timeZone))
   }
 
-  // MARK: The application
+  // MARK: Actions of the application
 
-  /// The application takes delivered notifications off the list: nothing is told, and they do not come back.
+  /// Removes delivered notifications from the list without a response. They do not come back.
   ///
   /// - Returns: those that were in the list.
   @discardableResult
@@ -73,26 +73,26 @@ extension Device {
     return connection.clear(identifiers)
   }
 
-  /// Takes all delivered notifications off the list.
+  /// Removes all delivered notifications from the list.
   @discardableResult
   public func removeAll() -> [DeliveredNotification] { remove(delivered.map(\.identifier)) }
 
-  /// Registers the application's categories in the place of all former ones.
+  /// Registers the application's categories, which replace all former ones.
   @discardableResult
   public func setCategories(_ categories: [NotificationCategory]) throws(DeviceError) -> String { try change(.categories(categories)) }
 
-  /// The person signs out, or the application is removed: when the cluster knows, the event `unregistered` comes, and the device stays away.
+  /// Signs the person out, or removes the application. The event `unregistered` confirms it, and the device stays disconnected.
   @discardableResult
   public func unregister() throws(DeviceError) -> String { try change(.unregister) }
 
-  /// The device is where a waiting notification's trigger says: it is shown; false when none of this identifier waits.
+  /// Fires the trigger of a waiting notification, which is then shown; false if none of this identifier waits.
   @discardableResult
   public func fire(_ identifier: Name) -> Bool { connection?.fire(identifier) ?? false }
 
-  /// Asks for new links to the attachments of a delivered notification: those that it came with are good for a while.
+  /// Asks for new links to the attachments of a delivered notification, since its first links expire.
   ///
-  /// Nothing of it is remembered: where the connection is lost before the answers come, they are asked for again.
-  /// - Returns: of each attachment the request's id, which the events `linked` and `refused` name.
+  /// These requests are not stored: after a lost connection they must be sent again.
+  /// - Returns: the request's id for each attachment, which the events `linked` and `refused` name.
   @discardableResult
   public func renewLinks(of identifier: Name) throws(DeviceError) -> [String] {
     let (connection, notification) = try delivered(identifier)
@@ -119,7 +119,7 @@ extension Device {
     return (connection, notification)
   }
 
-  /// The cluster's own rules, so that a response it would refuse is refused where the person still sees why.
+  /// Applies the cluster's own rules, so that the person sees at once why a response is refused.
   private func judge(
     _ action: Name, _ userText: String?, _ notification: DeliveredNotification, _ connection: DeviceConnection
   ) throws(DeviceError) {
@@ -161,7 +161,7 @@ extension Device {
     return request
   }
 
-  /// An id that no other has: 128 random bits.
+  /// A unique id: 128 random bits.
   private static func uniqueID() -> String {
     NotificationID(high: .random(in: 0...UInt64.max), low: .random(in: 0...UInt64.max)).description
   }

@@ -10,10 +10,10 @@ internal import Notifications
 ///     try await device.respond(to: "order-7", action: "reply", userText: "thank you")
 ///     await device.close()
 ///
-/// It keeps itself connected, and what the person does is sent until the cluster has it. Events are told on the loop, in order, and the
-/// handler must not block. Any number of devices share a loop.
+/// It keeps itself connected, and sends the person's actions until the cluster has them. The handler gets events on the loop, in order, and
+/// must not block. Any number of devices share a loop.
 public actor Device {
-  /// The loop that everything of the device runs on.
+  /// The loop on which everything of the device runs.
   public nonisolated let loop: EventLoop
   /// The loop, as the actor's executor.
   public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
@@ -36,7 +36,7 @@ public actor Device {
 
   /// Reads the state file, if there is one, and begins to connect; call it once.
   ///
-  /// Throws when the state file is in use, is another device's, or cannot be used.
+  /// Throws if the state file is in use, is another device's, or cannot be used.
   public func start() async throws(DeviceError) {
     guard connection == nil else { throw DeviceError(.configuration, "the device is started already") }
     guard configuration.stateFile?.isEmpty != true else { throw DeviceError(.configuration, "the state file's name is empty") }
@@ -75,10 +75,10 @@ public actor Device {
     connection.begin()
   }
 
-  /// Connects again after a close code after which it does not reconnect by itself.
+  /// Connects again after a close code that ends automatic reconnection.
   public func reconnect() { connection?.begin() }
 
-  /// Leaves in order, and answers when the connection is over and everything is on the disk. It cannot be started again.
+  /// Leaves in order, and returns when the connection has ended and everything is on the disk. It cannot be started again.
   public func close() async {
     guard let connection else { return }
     await withCheckedContinuation { continuation in connection.stop { continuation.resume() } }
@@ -103,7 +103,7 @@ public actor Device {
     }
   }
 
-  /// Has the disk do a job, and tells the connection when it is done.
+  /// Runs a job on the disk, and reports its end to the connection.
   private nonisolated func perform(_ job: StateWriter.Job, _ file: StateFile) {
     Task(executorPreference: loop) {
       var failure: DeviceError?

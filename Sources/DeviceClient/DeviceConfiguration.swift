@@ -1,26 +1,27 @@
 public import Extensions
 public import Notifications
 
-/// What a device is, and how it behaves.
+/// The properties and the behaviour of a device.
 public struct DeviceConfiguration: Sendable {
-  /// Where the cluster is: `ws://HOST:PORT/v1/device`, at least one. Where one drains, fails or does not answer, the next is tried.
+  /// The cluster's addresses, `ws://HOST:PORT/v1/device`; at least one. If one drains, fails or does not answer, the next is tried.
   public var urls: [String]
-  /// Who it is: the first frame of each connection.
+  /// The device's identity: the first frame of each connection.
   public var hello: Hello
-  /// Gives the credential for each hello, so that one that has expired can be replaced; called on the device's loop, which it must not block
-  /// for long. Nil, or an answer of nil: the one that the last hello had.
+  /// Returns the credential for each hello, so that an expired one can be replaced. It is called on the device's loop, and must not block
+  /// it for long. If it is nil or returns nil, the last hello's credential is used.
   public var credential: (@Sendable () -> String?)?
-  /// The file that lets it remember over its end; nil: it remembers as long as it runs.
+  /// The file that keeps the state after the device's end; nil keeps it only in memory.
   public var stateFile: String?
-  /// Whether it acknowledges what it is given; for tests of the cluster.
+  /// Whether it acknowledges deliveries; for tests of the cluster.
   public var acknowledges = true
-  /// Whether each frame is told as an event.
+  /// Whether each frame is an event.
   public var tracesFrames = false
-  /// The service extensions of its application that run on the device: what they leave is shown, what came is kept. Nil: none.
+  /// The service extensions of its application that run on the device. Their result is shown, and the received payload is kept. Nil for
+  /// none.
   public var extensions: ExtensionChain?
-  /// How much it remembers.
+  /// The limits of its memory.
   public var limits = NotificationStore.Limits()
-  /// For the connection, and again for the upgrade and for the welcome.
+  /// The time limit of the connection, and again of the upgrade and of the welcome.
   public var connectMilliseconds = 10_000
 
   /// Describes a device.

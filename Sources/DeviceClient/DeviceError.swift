@@ -1,8 +1,8 @@
-/// Why a device cannot do what was asked.
+/// Why a device cannot do an action.
 public struct DeviceError: Error, Sendable, Hashable, CustomStringConvertible {
-  /// The mistakes that can be made, and what can fail.
+  /// The kinds of mistakes and failures.
   public enum Code: String, Sendable {
-    /// The configuration cannot be used as it stands.
+    /// The configuration cannot be used.
     case configuration
     /// The device was not started, or was closed.
     case notRunning
@@ -16,22 +16,22 @@ public struct DeviceError: Error, Sendable, Hashable, CustomStringConvertible {
     case noCategory
     /// The category has no such action.
     case noSuchAction
-    /// The action takes text and there is none, or takes none and there is some, or it is too long.
+    /// The text is missing, not allowed, or too long.
     case wrongText
     /// Too many responses or requests wait for the cluster's answer.
     case tooManyWaiting
-    /// Another process has the state file.
+    /// Another process uses the state file.
     case stateInUse
     /// The state file cannot be read or written, or is of another device.
     case stateUnusable
   }
 
-  /// What is wrong.
+  /// The kind of error.
   public let code: Code
-  /// What is wrong and what to do.
+  /// The error, and what to do.
   public let description: String
 
-  /// An error of its parts.
+  /// Makes an error from its parts.
   init(_ code: Code, _ description: String) {
     self.code = code
     self.description = description

@@ -1,8 +1,8 @@
 public import Notifications
 
-/// What a device tells its owner.
+/// An event of a device, for its owner.
 public enum DeviceEvent: Sendable {
-  /// Which way a frame went.
+  /// The direction of a frame.
   public enum Direction: String, Sendable {
     /// From the cluster.
     case `in`
@@ -10,25 +10,25 @@ public enum DeviceEvent: Sendable {
     case out
   }
 
-  /// A frame's text, when the configuration asks for it. A hello is told without its credential.
+  /// A frame's text, if the configuration asks for it. A hello appears without its credential.
   case frame(Direction, String)
-  /// The cluster has welcomed it, at this address.
+  /// The cluster has sent a welcome, at this address.
   case connected(WelcomeFrame, url: String)
-  /// A connection is over: its code, why, and the milliseconds until the next attempt; nil when it does not reconnect by itself.
+  /// A connection has ended, with its code, the reason, and the milliseconds until the next attempt; nil if it does not reconnect.
   case closed(code: UInt16, reason: String, reconnectAfter: Int?)
-  /// No connection could be made: why, and the milliseconds until the next attempt; nil when trying again is useless.
+  /// No connection could be made. With the reason, and the milliseconds until the next attempt; nil if another attempt is useless.
   case unreachable(String, reconnectAfter: Int?)
-  /// A notification has come before the person.
+  /// A notification was shown.
   case shown(DeliveredNotification)
-  /// A notification has taken the place of the one with its identifier.
+  /// A notification has replaced the one with its identifier.
   case updated(DeliveredNotification)
   /// A notification was stored and not shown.
   case silent(DeliveredNotification)
-  /// A notification waits until the device is somewhere.
+  /// A notification waits for a location.
   case held(DeliveredNotification)
-  /// A notification or a removal was not taken.
+  /// A notification or a removal was dropped.
   case dropped(delivery: UInt64?, id: String?, identifiers: [Name], DropReason)
-  /// The cluster took identifiers away, and these were in the list.
+  /// The cluster removed identifiers, and these were in the list.
   case removed(identifiers: [Name], [DeliveredNotification])
   /// A response or a request was accepted.
   case accepted(FrameSubject)
@@ -40,12 +40,12 @@ public enum DeviceEvent: Sendable {
   case gap(GapFrame)
   /// The connection will end soon.
   case goaway(GoawayFrame)
-  /// A frame of the cluster is not of the protocol, and is passed over.
+  /// A frame of the cluster breaks the protocol, and is ignored.
   case badFrame(DeviceFrameError)
-  /// The cluster knows that the device signed out; it does not reconnect.
+  /// The cluster has confirmed that the device signed out; it does not reconnect.
   case unregistered
-  /// So many lines of the state file were damaged, and are forgotten.
+  /// This many lines of the state file were damaged, and are ignored.
   case stateDamaged(lines: Int)
-  /// The device has stopped: it cannot remember any more.
+  /// The device has stopped, because it cannot save its state any more.
   case failed(DeviceError)
 }

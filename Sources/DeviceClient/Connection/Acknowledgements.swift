@@ -1,17 +1,17 @@
 internal import JSON
 internal import Notifications
 
-/// What a device says of one delivery.
+/// The acknowledgement of one delivery.
 enum Acknowledgement {
   /// It was stored or shown.
   case taken(UInt64)
-  /// It took the place of a notification on the screen.
+  /// It replaced a notification on the screen.
   case updated(UInt64)
-  /// It was not taken.
+  /// It was dropped.
   case dropped(UInt64, DropReason)
 }
 
-/// The deliveries of one session that are to be acknowledged with the next frame.
+/// The deliveries of one session for the next acknowledgement frame.
 struct Acknowledgements {
   private var deliveries: [UInt64] = []
   private var updated: [UInt64] = []

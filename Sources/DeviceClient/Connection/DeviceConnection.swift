@@ -3,10 +3,10 @@ internal import HTTP
 internal import JSON
 internal import Notifications
 
-/// A device's side of `carillon.v1`: one connection after the other, and what outlives them. Loop-confined.
+/// A device's side of `carillon.v1`: its successive connections, and the state beyond them. Loop-confined.
 ///
-/// What is taken is durable before it is shown, and shown before it is acknowledged; so after any end of the device, the cluster sends
-/// again what was not, and nothing is shown twice.
+/// A delivery is durable before it is shown, and shown before it is acknowledged. So after any end of the device the cluster sends the rest
+/// again, and nothing is shown twice.
 final class DeviceConnection {
   private enum Phase {
     /// Not started, or stopped for good.
@@ -15,28 +15,28 @@ final class DeviceConnection {
     case connecting
     /// The hello is sent.
     case greeting(WebSocketConnection)
-    /// Notifications flow.
+    /// Notifications are delivered.
     case open(WebSocketConnection, since: UInt64, WelcomeFrame)
     /// This side is closing.
     case leaving(WebSocketConnection)
-    /// Until the next attempt.
+    /// It waits for the next attempt.
     case waiting
   }
 
   let loop: EventLoop
   let configuration: DeviceConfiguration
-  /// Who it is now: changes are said with the next hello.
+  /// The device's present identity; changes are sent with the next hello.
   private(set) var hello: Hello
-  /// What outlives connections, and with a state file the device.
+  /// The state that outlives connections, and with a state file the device.
   let memory: DeviceMemory
   private var changes = RegistrationChanges()
-  /// Requests for links that are not answered yet, of this session.
+  /// Unanswered requests for links of this session.
   private var links: Set<String> = []
   private var clock = ClusterClock()
   private var plan: ReconnectionPlan
   private var phase = Phase.idle
   private var acknowledgements = Acknowledgements()
-  /// Counted with each session, so that what becomes durable later is not acknowledged in another one.
+  /// Counts the sessions, so that nothing is acknowledged in a later session.
   private var session = 0
   /// When the hello was sent, in the loop's milliseconds, until it is answered.
   private var unansweredHello: UInt64?
@@ -47,7 +47,7 @@ final class DeviceConnection {
   private var deadlineTimer: Timer?
   private var json = JSONWriter(capacity: 1024)
   private var tell: ((DeviceEvent) -> Void)?
-  /// Asks the owner to connect, with this as the handler; it answers with `failed` when it cannot.
+  /// Asks the owner to connect, with this as the handler. The owner calls `failed` if it cannot.
   private let connect: () -> Void
   private var whenEnded: [() -> Void] = []
 
@@ -70,7 +70,7 @@ final class DeviceConnection {
   /// The cluster's clock.
   var now: Int64 { clock.now(loopMilliseconds: loop.milliseconds()) }
 
-  /// Where the next attempt goes, and the present connection has gone.
+  /// The address of the next attempt or of the present connection.
   var url: String { configuration.urls[plan.address] }
 
   // MARK: The beginning and the end
@@ -86,7 +86,7 @@ final class DeviceConnection {
     connect()
   }
 
-  /// Leaves in order, what was taken acknowledged, and calls `body` when the connection is over and the disk has everything.
+  /// Leaves in order with all acknowledgements sent; calls `body` when the connection has ended and the disk has everything.
   func stop(_ body: @escaping () -> Void) {
     whenEnded.append(body)
     isStopping = true
@@ -120,7 +120,7 @@ final class DeviceConnection {
   func diskFinished(_ failure: DeviceError?) {
     memory.writer.finished(isDurable: failure == nil)
     if let failure {
-      // What cannot be remembered must not be acknowledged.
+      // A delivery that cannot be saved must not be acknowledged.
       tell?(.failed(failure))
       stop {}
     }
@@ -130,7 +130,7 @@ final class DeviceConnection {
   // MARK: Connecting
 
   private func opened(_ connection: WebSocketConnection) {
-    // One that was asked for before the device stopped is not wanted any more.
+    // A connection that was requested before the device stopped is not needed any more.
     guard case .connecting = phase else { return connection.abort() }
     phase = .greeting(connection)
     unansweredHello = loop.milliseconds()
@@ -179,7 +179,7 @@ final class DeviceConnection {
     case .greeting, .leaving: break
     }
     session += 1
-    // A worker that drains, or cannot serve, may have the hello still under way in Redis.
+    // The hello to a worker that drains or cannot serve may still be in progress in Redis.
     if unansweredHello != nil, CloseCode.reconnection(after: code) != .never { plan.helloAbandoned() }
     unansweredHello = nil
     acknowledgements = Acknowledgements()
@@ -242,7 +242,7 @@ final class DeviceConnection {
   private func take(_ frame: NotifyFrame) {
     guard case .open(let connection, _, _) = phase else { return }
     if frame.isPast(now), !frame.isPast(clock.earliest(loopMilliseconds: loop.milliseconds())) {
-      // To show it might be late, to drop it early: another hello tells, and the cluster sends it again.
+      // It may be too late to show it, and too early to drop it. Another hello gives the time, and the cluster sends it again.
       sendAcknowledgements()
       return leave(connection, .tryAgainLater, "it took too long to learn the cluster's time")
     }
@@ -264,7 +264,7 @@ final class DeviceConnection {
     }
   }
 
-  /// Tells what has been taken, as soon as it is remembered; what came in an earlier session is not acknowledged in this one.
+  /// Reports a saved delivery. One from an earlier session is not acknowledged in this one.
   private func tell(_ event: DeviceEvent, acknowledging acknowledgement: Acknowledgement, in session: Int) {
     tell?(event)
     guard configuration.acknowledges, self.session == session else { return }
@@ -293,7 +293,7 @@ final class DeviceConnection {
 
   // MARK: Frames out
 
-  /// One turn's end: what was taken in it goes to the disk together, and is acknowledged together.
+  /// The end of a turn: its deliveries are saved together, and acknowledged together.
   private func scheduleTurn() {
     guard !isTurnScheduled, tell != nil else { return }
     isTurnScheduled = true
@@ -338,7 +338,7 @@ final class DeviceConnection {
     }
   }
 
-  /// Sends what stands in the writer.
+  /// Sends the content of the writer.
   private func send(_ connection: WebSocketConnection, masked: Bool = false) {
     json.withUnsafeBytes { bytes in
       _ = connection.send(.text(count: bytes.count) { $0.copyMemory(from: bytes) })
@@ -355,16 +355,16 @@ final class DeviceConnection {
     tell?(.frame(.out, text))
   }
 
-  // MARK: What the person and the application do
+  // MARK: Actions of the person and the application
 
-  /// Queues a response; it is sent until the cluster has answered.
+  /// Queues a response, which is sent until the cluster has answered.
   func respond(_ response: ResponseFrame) throws(DeviceError) {
     try memory.respond(response)
     sendResponses()
     scheduleTurn()
   }
 
-  /// Takes notifications off the list, and answers those that were in it.
+  /// Removes notifications from the list, and returns those that were in it.
   func clear(_ identifiers: [Name]) -> [DeliveredNotification] {
     scheduleTurn()
     return memory.clear(identifiers)
@@ -388,7 +388,7 @@ final class DeviceConnection {
     sendChanges()
   }
 
-  /// Asks for links; what is lost with the connection is not asked for again.
+  /// Asks for links. Requests that are lost with the connection are not repeated.
   func askForLinks(_ frames: [LinkFrame]) throws(DeviceError) {
     guard case .open(let connection, _, _) = phase else {
       throw DeviceError(.notConnected, "there is no connection to the cluster at the moment: ask again when there is")
@@ -406,7 +406,7 @@ final class DeviceConnection {
 
   private static let maximumLinks = 64
 
-  /// A waiting notification's place was reached; false when none of this identifier waits.
+  /// A waiting notification's location was reached; false if none of this identifier waits.
   func fire(_ identifier: Name) -> Bool {
     scheduleTurn()
     return memory.fire(identifier, now: now) { [weak self] in self?.tell?($0) }

@@ -1,40 +1,40 @@
 internal import Notifications
 
-/// When and where to connect again, as a value: an end in, a wait out.
+/// The time and address of the next connection. A value that takes ends and returns waits.
 struct ReconnectionPlan {
-  /// After a session has stood this long, the next loss counts as a first one.
+  /// After a session of this duration the next loss counts as a first one.
   static let steadyMilliseconds: UInt64 = 10_000
 
-  /// A session that has stood so long is not taken over by a hello of before.
+  /// An older hello cannot take over a session of this age.
   static let settledMilliseconds: UInt64 = 300_000
-  /// Hellos left without an answer that are counted.
+  /// The most unanswered hellos that are counted.
   static let maximumAbandoned = 4
 
-  /// The number of the address that is tried next, or connected to.
+  /// The number of the present or next address.
   private(set) var address = 0
   private let addresses: Int
-  /// Attempts that have failed since the last connection.
+  /// The failed attempts since the last connection.
   private var failures = 0
   private var attempt = 0
   private var told: Int?
   private var abandoned = 0
 
-  /// - Parameter addresses: how many there are, at least one.
+  /// - Parameter addresses: their number, at least one.
   init(addresses: Int = 1) { self.addresses = addresses }
 
-  /// The cluster has said when to reconnect.
+  /// Notes the cluster's order when to reconnect.
   mutating func goaway(_ reconnectAfterMilliseconds: Int) { told = reconnectAfterMilliseconds }
 
-  /// A hello was sent, and its connection was lost, given up, or closed by a worker that cannot serve it, before a welcome came.
+  /// Notes a hello whose connection ended before a welcome: lost, given up, or closed by a worker that cannot serve it.
   ///
-  /// It may reach the cluster, or be worked on, after the next one, and take that one's session over: such an end is no reason to stay away.
+  /// The cluster may process it after the next hello, and take over that one's session. Such an end is no reason to stay disconnected.
   mutating func helloAbandoned() { abandoned = min(abandoned + 1, Self.maximumAbandoned) }
 
-  /// A connection is over: the milliseconds until the next attempt, or nil when there is to be none.
+  /// Notes the end of a connection; returns the milliseconds until the next attempt, or nil if there must be none.
   ///
   /// - Parameters:
-  ///   - code: the close code; 1006 when there was none.
-  ///   - sessionMilliseconds: how long its session stood; nil when there was none.
+  ///   - code: the close code; 1006 if there was none.
+  ///   - sessionMilliseconds: the session's duration; nil if there was none.
   ///   - jitter: a random number from 0 to 1.
   mutating func ended(code: UInt16, sessionMilliseconds: UInt64?, jitter: Double) -> Int? {
     defer {
@@ -49,19 +49,19 @@ struct ReconnectionPlan {
       abandoned -= 1
       reconnection = CloseCode.registrationLost.reconnection
     }
-    // The cluster's word holds for any end that follows it, unless the code forbids to reconnect.
+    // The cluster's order applies to any end after it, unless the code forbids a reconnection.
     if let told, reconnection != .never {
-      // To be told to go away is no failure: what follows is tried as after a first loss.
+      // A goaway is not a failure, so the next attempt counts as the first.
       attempt = -1
       return Reconnection.wait(told: told, jitter: jitter)
     }
     return reconnection.wait(attempt: attempt, told: nil, jitter: jitter)
   }
 
-  /// No connection could be made: the milliseconds until the next attempt, which goes to the next address. Only when none of them
-  /// has answered does the device wait longer each time.
+  /// Notes a failed attempt; returns the milliseconds until the next one, at the next address. The wait grows only when all addresses have
+  /// failed.
   ///
-  /// - Parameter atLeast: what the server asked for, in milliseconds; it says whole seconds, so the device adds a part of one by lot.
+  /// - Parameter atLeast: the server's demand in milliseconds. It has whole seconds, so the device adds a random part of one.
   mutating func failed(jitter: Double, atLeast: Int = 0) -> Int {
     (address, failures) = ((address + 1) % addresses, failures + 1)
     let isRound = failures % addresses == 0

@@ -1,8 +1,8 @@
 internal import Notifications
 
-/// What the device has changed about itself and the cluster has not answered yet, as a value.
+/// The device's changes that the cluster has not answered yet. A value.
 ///
-/// A hello says all of it, so a change that was made before a hello is answered by the welcome; only signing out needs a frame in any case.
+/// A hello contains all of them, so the welcome answers earlier changes. Only a sign-out always needs a frame.
 struct RegistrationChanges {
   enum Change: Equatable {
     case settings(Authorization)
@@ -24,17 +24,17 @@ struct RegistrationChanges {
   /// - Parameter limit: how many may wait for an answer.
   init(limit: Int = 64) { self.limit = limit }
 
-  /// Whether the person signed out, and the cluster does not know yet.
+  /// Whether the person signed out, and the cluster has not confirmed it yet.
   var isLeaving: Bool { entries.contains { $0.change == .unregister } }
 
-  /// Adds a change under the device's own id; false when too many wait.
+  /// Adds a change under the device's own id; false if too many wait.
   mutating func add(_ change: Change, request: String) -> Bool {
     guard entries.count < limit else { return false }
     entries.append(Entry(request: request, change: change))
     return true
   }
 
-  /// A hello is being sent, and says everything that has changed so far.
+  /// Notes that a hello is sent, which contains all changes so far.
   mutating func helloSent() {
     for index in entries.indices {
       entries[index].isSent = false
@@ -42,14 +42,14 @@ struct RegistrationChanges {
     }
   }
 
-  /// The welcome has come: the requests that are answered by it.
+  /// Takes the welcome; returns the requests that it answers.
   mutating func welcomed() -> [String] {
     let answered = entries.filter(\.isInHello).map(\.request)
     entries.removeAll(where: \.isInHello)
     return answered
   }
 
-  /// What is to be sent now in an open session.
+  /// The changes to send now in an open session.
   mutating func next() -> [(request: String, change: Change)] {
     var due: [(request: String, change: Change)] = []
     for index in entries.indices where !entries[index].isSent {
@@ -59,7 +59,7 @@ struct RegistrationChanges {
     return due
   }
 
-  /// The cluster has answered: what it was, or nil for an id that does not wait.
+  /// Takes the cluster's answer; returns the change, or nil for an unknown id.
   mutating func settle(_ request: String) -> Change? {
     guard let index = entries.firstIndex(where: { $0.request == request }) else { return nil }
     return entries.remove(at: index).change

@@ -1,10 +1,10 @@
 internal import Notifications
 
-/// The responses that the cluster has not answered yet, as a value: each is sent, with the same id, until it is accepted or refused.
+/// The responses that the cluster has not answered yet. Each is sent, with the same id, until it is accepted or refused. A value.
 struct ResponseOutbox {
   private struct Entry {
     let response: ResponseFrame
-    /// When it was sent in this session, in the loop's milliseconds; nil when it was not.
+    /// When it was sent in this session, in the loop's milliseconds; nil if it was not.
     var sentAt: UInt64?
   }
 
@@ -15,34 +15,34 @@ struct ResponseOutbox {
 
   /// - Parameters:
   ///   - limit: how many may wait for an answer.
-  ///   - inFlightLimit: how many of them may be under way at once.
-  ///   - resendMilliseconds: after how long without an answer one is sent again within a session.
+  ///   - inFlightLimit: how many may be sent and unanswered at once.
+  ///   - resendMilliseconds: the time without an answer after which one is sent again within a session.
   init(limit: Int = 1_000, inFlightLimit: Int = 16, resendMilliseconds: UInt64 = 30_000) {
     (self.limit, self.inFlightLimit, self.resendMilliseconds) = (limit, inFlightLimit, resendMilliseconds)
   }
 
-  /// What waits for an answer, the oldest first.
+  /// The responses without an answer, the oldest first.
   var waiting: [ResponseFrame] { entries.map(\.response) }
 
-  /// Adds one; false when too many wait, and it is not taken.
+  /// Adds one; false if too many wait.
   mutating func add(_ response: ResponseFrame) -> Bool {
     guard entries.count < limit else { return false }
     entries.append(Entry(response: response))
     return true
   }
 
-  /// Puts one back that was taken before, however many there are; one that is there already stays alone.
+  /// Restores a response without a limit, unless it exists already.
   mutating func restore(_ response: ResponseFrame) {
     if !entries.contains(where: { $0.response.response == response.response }) { entries.append(Entry(response: response)) }
   }
 
-  /// The cluster has answered: what it was, or nil for an id that does not wait.
+  /// Takes the cluster's answer; returns the response, or nil for an unknown id.
   mutating func settle(_ id: String) -> ResponseFrame? {
     guard let index = entries.firstIndex(where: { $0.response.response == id }) else { return nil }
     return entries.remove(at: index).response
   }
 
-  /// What is to be sent now in an open session: those not sent yet as far as there is room, and those unanswered for too long.
+  /// The responses to send now in an open session: new ones up to the limit, and those without an answer for too long.
   mutating func next(now: UInt64) -> [ResponseFrame] {
     var inFlight = entries.count { $0.sentAt != nil }
     var due: [ResponseFrame] = []
@@ -59,6 +59,6 @@ struct ResponseOutbox {
     return due
   }
 
-  /// The session is over: everything is to be sent again in the next.
+  /// The session has ended: everything is sent again in the next.
   mutating func sessionEnded() { for index in entries.indices { entries[index].sentAt = nil } }
 }

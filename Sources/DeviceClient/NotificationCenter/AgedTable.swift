@@ -1,21 +1,21 @@
 internal import Notifications
 
-/// Values by name, the oldest of which are forgotten: by age, and when there are too many.
+/// Values by name, of which the oldest are removed: by age, and beyond a limit.
 struct AgedTable<Value: Sendable>: Sendable {
   private struct Entry: Sendable {
     var value: Value
     var at: Int64
-    /// Which place in the order is the entry's own; earlier ones are left over from before it was set again.
+    /// The entry's present place in the order. Earlier places of it are obsolete.
     var place: Int
   }
 
   private var entries: [Name: Entry] = [:]
   private var order: [Name] = []
-  /// Places before this one are over; `order[0]` has the place `firstPlace`.
+  /// Places before this one are obsolete; `order[0]` has the place `firstPlace`.
   private var head = 0
   private var firstPlace = 0
   private let limit: Int
-  /// How many were forgotten because there were too many.
+  /// How many were removed because of the limit.
   private(set) var evictions = 0
 
   /// - Parameter limit: how many are kept, at least one.
@@ -33,13 +33,13 @@ struct AgedTable<Value: Sendable>: Sendable {
     compact()
   }
 
-  /// Forgets what was set before a time; times are expected to rise, so it stops at the first that stays.
+  /// Removes values from before a time. Times are expected to rise, so it stops at the first that stays.
   mutating func forget(before time: Int64) {
     while removeOldest(where: { $0.at < time }) {}
     compact()
   }
 
-  /// Calls `body` with what is kept, the oldest first.
+  /// Calls `body` with the values, the oldest first.
   func forEach(_ body: (_ name: Name, _ value: Value, _ at: Int64) -> Void) {
     for index in head..<order.count {
       guard let entry = entries[order[index]], entry.place == firstPlace + index else { continue }
@@ -61,9 +61,9 @@ struct AgedTable<Value: Sendable>: Sendable {
     return false
   }
 
-  /// Gives back the memory of places that are over; amortised, since it at least halves the order.
+  /// Frees the memory of obsolete places. It is amortised, since it at least halves the order.
   private mutating func compact() {
-    // Names that are set again and again fill the order though they are few.
+    // Names that are set repeatedly fill the order although they are few.
     if order.count - head > 2 * entries.count + 64 {
       let kept = (head..<order.count).filter { entries[order[$0]]?.place == firstPlace + $0 }.map { order[$0] }
       (order, head, firstPlace) = (kept, 0, 0)

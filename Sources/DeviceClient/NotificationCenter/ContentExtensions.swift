@@ -2,16 +2,15 @@ import Extensions
 import JSON
 import Notifications
 
-/// What a device shows of the payloads that it is given: as its own service extensions leave them. What it keeps and acknowledges is the
-/// payload as it came.
+/// Applies the device's own service extensions to payloads before they are shown. The device keeps and acknowledges the received payload.
 struct ContentExtensions: Sendable {
-  /// Nil: payloads are shown as they came.
+  /// Nil to show payloads as received.
   let chain: ExtensionChain?
   /// The device's.
   let locale: String?
   private static let rules = ContentRules()
 
-  /// What a notification says; as it came where it is not mutable, and where its extensions fail.
+  /// A notification's content. It is as received if it is not mutable, or if its extensions fail.
   func content(of frame: NotifyFrame) -> NotificationContent {
     guard let chain, frame.pushType == PushType.alert.name.description, Self.isMutable(frame.payload),
       let payload = frame.payload.withUnsafeBytes({ try? JSONValue(parsing: $0) }),

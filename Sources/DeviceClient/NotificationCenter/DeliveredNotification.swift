@@ -2,13 +2,13 @@ public import Notifications
 
 /// A notification that the device has taken.
 public struct DeliveredNotification: Sendable, Equatable {
-  /// As it came; its delivery number means nothing after its session.
+  /// The received frame. Its delivery number is only valid in its session.
   public let frame: NotifyFrame
-  /// What it says, as the device's service extensions have left it.
+  /// The content after the device's service extensions.
   public let content: NotificationContent
   /// When it was taken, by the cluster's clock, in milliseconds since 1970.
   public let takenAt: Int64
-  /// How it came before the person; empty when the person wants none.
+  /// How it was shown; empty if the person allows nothing.
   public let presentation: Presentation
 
   init(_ frame: NotifyFrame, takenAt: Int64, authorization: Authorization, _ extensions: ContentExtensions) {
@@ -19,7 +19,7 @@ public struct DeliveredNotification: Sendable, Equatable {
 
   /// The request's identifier.
   public var identifier: Name { frame.identifier }
-  /// What it comes with, in the order in which it is shown.
+  /// The attachments, in the order in which they are shown.
   public var attachments: [LinkedAttachment] { frame.attachments }
   /// The apns-id.
   public var id: String { frame.id }

@@ -1,7 +1,7 @@
 public import JSON
 public import Notifications
 
-/// What a notification says, read from its payload.
+/// The content of a notification, read from its payload.
 public struct NotificationContent: Sendable, Equatable {
   /// How much a notification may interrupt.
   public enum InterruptionLevel: String, Sendable, CaseIterable {
@@ -15,33 +15,33 @@ public struct NotificationContent: Sendable, Equatable {
     case critical
   }
 
-  /// The title; empty when there is none.
+  /// The title; empty if there is none.
   public var title = ""
-  /// The subtitle; empty when there is none.
+  /// The subtitle; empty if there is none.
   public var subtitle = ""
-  /// The text; empty when there is none.
+  /// The text; empty if there is none.
   public var body = ""
   /// The number at the application's icon; 0 clears it, `nil` leaves it.
   public var badge: Int?
-  /// The sound's name; `nil` when it makes none.
+  /// The sound's name; `nil` without a sound.
   public var sound: String?
-  /// What it is grouped by.
+  /// The name of its group.
   public var threadIdentifier: Name?
-  /// The category, whose actions it offers.
+  /// The category with its actions.
   public var categoryIdentifier: Name?
   /// How much it may interrupt.
   public var interruptionLevel = InterruptionLevel.active
   /// The whole payload, the application's own members included.
   public var payload: JSONValue
 
-  /// Whether it has something to read.
+  /// Whether it has a text to read.
   public var hasAlert: Bool { !title.isEmpty || !subtitle.isEmpty || !body.isEmpty }
   /// Whether it only wakes the application.
   public var isBackground: Bool { !hasAlert && badge == nil && sound == nil }
 
-  /// Reads a payload; what is not of the expected type counts as absent.
+  /// Reads a payload. A value of an unexpected type counts as absent.
   ///
-  /// Where there is a key for a localised text and no text, the key stands for it, as it does where an application lacks the translation.
+  /// A localisation key without a text is shown itself, as in an application without the translation.
   public init(_ payload: JSONValue) {
     self.payload = payload
     guard let aps = payload["aps"] else { return }
@@ -65,7 +65,7 @@ public struct NotificationContent: Sendable, Equatable {
     interruptionLevel = aps["interruption-level"]?.stringValue.flatMap(InterruptionLevel.init) ?? .active
   }
 
-  /// Reads a payload's bytes; those that are no JSON have no content.
+  /// Reads a payload's bytes; invalid JSON has no content.
   init(payload: [UInt8]) {
     self.init(payload.withUnsafeBytes { try? JSONValue(parsing: $0) } ?? .null)
   }

@@ -2,13 +2,13 @@ public import Extensions
 internal import JSON
 public import Notifications
 
-/// What a device knows of notifications, as a value: a frame in, what becomes of it out.
+/// A device's knowledge of notifications. A value: it takes frames and returns what happens to them.
 ///
-/// It keeps the promises that only the device can keep: each id is taken at most once, what is on the screen is the newest revision of
-/// its identifier, and nothing comes after its expiration. For that it remembers ids and the newest revision of each identifier, those of
-/// dismissed, removed and expired ones too. All times are the cluster's, in milliseconds since 1970.
+/// It keeps the guarantees that only the device can keep. Each id is taken at most once, the screen has the newest revision of each
+/// identifier, and nothing is shown after its expiration. So it keeps ids and the newest revision of each identifier, also of dismissed,
+/// removed and expired ones. All times are the cluster's, in milliseconds since 1970.
 public struct NotificationStore: Sendable {
-  /// How much is remembered; beyond each bound the oldest is let go.
+  /// The limits of its memory. Beyond each limit the oldest is removed.
   public struct Limits: Sendable, Hashable {
     /// Ids that were taken.
     public var ids = 50_000
@@ -16,42 +16,42 @@ public struct NotificationStore: Sendable {
     public var identifiers = 50_000
     /// Delivered notifications in the list.
     public var delivered = 500
-    /// Notifications that wait for a place.
+    /// Notifications that wait for a location.
     public var pending = 64
 
     /// The defaults.
     public init() {}
   }
 
-  /// What becomes of a notification.
+  /// The result of a notification.
   public enum Outcome: Sendable, Equatable {
-    /// It comes before the person.
+    /// It is shown.
     case shown(DeliveredNotification)
-    /// It takes the place of the delivered one of its identifier, at the top of the list.
+    /// It replaces the delivered one of its identifier, at the top of the list.
     case updated(DeliveredNotification)
-    /// It is stored, and nothing is shown: it only wakes the application, or the person wants none.
+    /// It is stored and not shown, because it only wakes the application or the person allows nothing.
     case silent(DeliveredNotification)
-    /// It waits until the device is where its trigger says.
+    /// It waits until the device is at its trigger's location.
     case held(DeliveredNotification)
-    /// It is not taken.
+    /// It is dropped.
     case dropped(DropReason)
   }
 
-  /// What becomes of identifiers that the cluster takes away.
+  /// The result of a removal.
   public enum Removal: Sendable, Equatable {
-    /// It holds; these were in the list.
+    /// It is valid; these were in the list.
     case removed([DeliveredNotification])
-    /// It is not taken: known, or newer ones have come.
+    /// It is dropped: it is a repeat, or newer ones have come.
     case dropped(DropReason)
   }
 
-  /// What the person lets notifications do; it holds for those that come later.
+  /// The person's permissions, which apply to later notifications.
   public var authorization: Authorization
-  /// For how long ids and revisions are remembered, in seconds; the cluster says it with each welcome.
+  /// How long ids and revisions are kept, in seconds; each welcome sets it.
   public var rememberSeconds: Int64 = 30 * 86_400
   /// The delivered notifications, the newest first.
   public private(set) var delivered: [DeliveredNotification] = []
-  /// The notifications that wait for a place, in the order in which they came.
+  /// The notifications that wait for a location, in the order of their arrival.
   public private(set) var pending: [DeliveredNotification] = []
   /// The number at the application's icon.
   public private(set) var badge = 0
@@ -64,8 +64,8 @@ public struct NotificationStore: Sendable {
   /// An empty store.
   ///
   /// - Parameters:
-  ///   - extensions: what changes mutable notifications before they are shown.
-  ///   - locale: the device's, for those that fill in texts.
+  ///   - extensions: they change mutable notifications before these are shown.
+  ///   - locale: the device's, for extensions that add texts.
   public init(
     authorization: Authorization = Authorization(status: .authorized), limits: Limits = Limits(), extensions: ExtensionChain? = nil,
     locale: String? = nil
@@ -77,16 +77,16 @@ public struct NotificationStore: Sendable {
     revisions = AgedTable(limit: limits.identifiers)
   }
 
-  // MARK: What the cluster says
+  // MARK: Frames of the cluster
 
-  /// Takes a notification, or says why not.
+  /// Takes a notification, or returns why not.
   public mutating func take(_ frame: NotifyFrame, now: Int64) -> Outcome {
     forget(now)
     if ids[Name(frame.id)] != nil { return .dropped(.known) }
     let newest = revisions[frame.identifier]
     if let newest, frame.revision.isOlder(than: newest) { return .dropped(.stale) }
     if frame.isPast(now) {
-      // An older revision must not come to light because the newest came too late.
+      // An older revision must not be shown because the newest came too late.
       note(frame.revision, of: frame.identifier, at: now)
       return .dropped(.expired)
     }
@@ -103,7 +103,7 @@ public struct NotificationStore: Sendable {
     return place(notification)
   }
 
-  /// Takes delivered and waiting notifications away, as far as they are not newer than the removal.
+  /// Removes delivered and waiting notifications that are not newer than the removal.
   public mutating func remove(_ identifiers: [Name], revision: String, now: Int64) -> Removal {
     forget(now)
     var removed: [DeliveredNotification] = []
@@ -122,21 +122,21 @@ public struct NotificationStore: Sendable {
     return isNew ? .removed(removed) : .dropped(isKnown ? .known : .stale)
   }
 
-  // MARK: What the person and the application do
+  // MARK: Actions of the person and the application
 
   /// The delivered notification of an identifier.
   public func notification(_ identifier: Name) -> DeliveredNotification? { delivered.first { $0.identifier == identifier } }
 
-  /// Takes delivered notifications off the list and answers those that were in it; they stay remembered.
+  /// Removes delivered notifications from the list, and returns those that were in it. Their ids and revisions are kept.
   public mutating func clear(_ identifiers: [Name]) -> [DeliveredNotification] {
     let cleared = delivered.filter { identifiers.contains($0.identifier) }
     if !cleared.isEmpty { delivered.removeAll { identifiers.contains($0.identifier) } }
     return cleared
   }
 
-  /// The device is where the trigger of a waiting notification says: what becomes of it; nil when none waits.
+  /// Fires the trigger of a waiting notification; returns the result, or nil if none waits.
   ///
-  /// One whose trigger repeats goes on waiting.
+  /// One whose trigger repeats stays.
   public mutating func fire(_ identifier: Name, now: Int64) -> Outcome? {
     guard let index = pending.firstIndex(where: { $0.identifier == identifier }) else { return nil }
     let waiting = pending[index]
@@ -151,7 +151,7 @@ public struct NotificationStore: Sendable {
 
   mutating func restore(revision: String, of identifier: Name, at time: Int64) { note(revision, of: identifier, at: time) }
 
-  /// Puts a notification back as the newest of its list.
+  /// Restores a notification as the newest of its list.
   mutating func restore(_ frame: NotifyFrame, at time: Int64, isPending: Bool) {
     let notification = DeliveredNotification(frame, takenAt: time, authorization: authorization, extensions)
     if isPending { pending.append(notification) } else { _ = place(notification) }
@@ -161,7 +161,7 @@ public struct NotificationStore: Sendable {
 
   private mutating func place(_ notification: DeliveredNotification) -> Outcome {
     if notification.presentation.contains(.badge), let badge = notification.content.badge { self.badge = max(badge, 0) }
-    // What has nothing to read never enters the list, and leaves alone what is there.
+    // A notification without a text never enters the list, and changes nothing in it.
     guard notification.content.hasAlert else { return notification.presentation.isEmpty ? .silent(notification) : .shown(notification) }
     let former = clear([notification.identifier]).first
     delivered.insert(notification, at: 0)
@@ -184,16 +184,16 @@ public struct NotificationStore: Sendable {
 }
 
 extension NotifyFrame {
-  /// Whether its time is over, by the cluster's clock in milliseconds; 0 is one attempt, whose end the cluster alone knows.
+  /// Whether it has expired, by the cluster's clock in milliseconds. 0 allows one attempt, whose end only the cluster knows.
   func isPast(_ now: Int64) -> Bool { expiration > 0 && now / 1000 >= expiration }
 }
 
 extension DeliveredNotification {
-  /// Whether its trigger fires again and again.
+  /// Whether its trigger fires repeatedly.
   var triggerRepeats: Bool { frame.trigger.flatMap { try? JSONValue(parsing: $0) }?["repeats"]?.boolValue ?? false }
 }
 
 extension String {
-  /// Whether a revision is older than another: byte by byte, as the protocol compares them.
+  /// Whether a revision is older than another: byte by byte, as in the protocol.
   func isOlder(than other: String) -> Bool { utf8.lexicographicallyPrecedes(other.utf8) }
 }

@@ -1,6 +1,6 @@
 public import Notifications
 
-/// How a notification comes before the person.
+/// How a notification is shown.
 public struct Presentation: OptionSet, Sendable, Hashable {
   /// The bits.
   public let rawValue: UInt8
@@ -17,7 +17,7 @@ public struct Presentation: OptionSet, Sendable, Hashable {
   /// The number at the application's icon.
   public static let badge = Presentation(rawValue: 8)
 
-  /// How the person lets a notification come: nothing unless it is authorised; provisional ones quietly, to the list only.
+  /// The presentation that the person allows: nothing without an authorization, and only the list if it is provisional.
   ///
   /// An option that the authorization does not mention is allowed.
   public init(of content: NotificationContent, under authorization: Authorization) {

@@ -1,14 +1,14 @@
 internal import JSON
 internal import Notifications
 
-/// What a device must know again after any end: notifications and responses, each change of which goes to the writer. Loop-confined.
+/// The durable state of a device: notifications and responses. The writer gets each change. Loop-confined.
 final class DeviceMemory {
   private let owner: StateRecord
   var store: NotificationStore
   var outbox = ResponseOutbox()
   private(set) var writer = StateWriter(perform: nil) { [] }
 
-  /// - Parameter perform: starts a job on the disk; nil when nothing is to outlive the device.
+  /// - Parameter perform: starts a job on the disk; nil if nothing must outlive the device.
   init(_ configuration: DeviceConfiguration, perform: ((StateWriter.Job) -> Void)?) {
     owner = .owner(device: configuration.hello.device.text, application: configuration.hello.application)
     store = NotificationStore(
@@ -17,7 +17,7 @@ final class DeviceMemory {
     writer = StateWriter(perform: perform) { [weak self] in self?.snapshot() ?? [] }
   }
 
-  /// Takes what the state file remembers.
+  /// Takes the records of the state file.
   func restore(_ records: [StateRecord]) throws(DeviceError) {
     for record in records {
       switch record {
@@ -49,9 +49,9 @@ final class DeviceMemory {
     return records
   }
 
-  // MARK: What the cluster sends
+  // MARK: Frames of the cluster
 
-  /// Takes a notification; `body` gets what is to be told and acknowledged when it is remembered.
+  /// Takes a notification; `body` gets the event and the acknowledgement when it is saved.
   func take(_ frame: NotifyFrame, now: Int64, _ body: @escaping (DeviceEvent, Acknowledgement) -> Void) {
     let (event, acknowledgement): (DeviceEvent, Acknowledgement)
     switch store.take(frame, now: now) {
@@ -61,7 +61,7 @@ final class DeviceMemory {
     case .held(let notification): (event, acknowledgement) = (.held(notification), .taken(frame.delivery))
     case .dropped(let reason):
       if reason == .expired { writer.append(.noted(identifier: frame.identifier, revision: frame.revision, at: now)) }
-      // What it is a repeat of may be on its way to the disk still.
+      // The one that it repeats may not be saved yet.
       writer.whenDurable {
         body(
           .dropped(delivery: frame.delivery, id: frame.id, identifiers: [frame.identifier], reason), .dropped(frame.delivery, reason))
@@ -72,7 +72,7 @@ final class DeviceMemory {
     writer.whenDurable { body(event, acknowledgement) }
   }
 
-  /// Takes identifiers away; `body` gets what is to be told and acknowledged when it is remembered.
+  /// Removes identifiers; `body` gets the event and the acknowledgement when it is saved.
   func remove(_ frame: RemoveFrame, now: Int64, _ body: @escaping (DeviceEvent, Acknowledgement) -> Void) {
     switch store.remove(frame.identifiers, revision: frame.revision, now: now) {
     case .removed(let notifications):
@@ -85,16 +85,16 @@ final class DeviceMemory {
     }
   }
 
-  /// The cluster has answered a response; false for one that does not wait.
+  /// Takes the cluster's answer to a response; false for an unknown one.
   func settle(_ id: String) -> Bool {
     guard outbox.settle(id) != nil else { return false }
     writer.append(.settled(id))
     return true
   }
 
-  // MARK: What the person and the application do
+  // MARK: Actions of the person and the application
 
-  /// Remembers a response until it is answered.
+  /// Stores a response until it is answered.
   func respond(_ response: ResponseFrame) throws(DeviceError) {
     guard outbox.add(response) else {
       throw DeviceError(
@@ -103,14 +103,14 @@ final class DeviceMemory {
     writer.append(.response(response))
   }
 
-  /// Takes notifications off the list, and answers those that were in it.
+  /// Removes notifications from the list, and returns those that were in it.
   func clear(_ identifiers: [Name]) -> [DeliveredNotification] {
     let cleared = store.clear(identifiers)
     if !cleared.isEmpty { writer.append(.cleared(cleared.map(\.identifier))) }
     return cleared
   }
 
-  /// A waiting notification's place was reached; false when none of this identifier waits.
+  /// A waiting notification's location was reached; false if none of this identifier waits.
   func fire(_ identifier: Name, now: Int64, _ body: @escaping (DeviceEvent) -> Void) -> Bool {
     guard let outcome = store.fire(identifier, now: now) else { return false }
     writer.append(.fired(identifier, at: now))

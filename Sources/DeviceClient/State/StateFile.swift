@@ -16,13 +16,13 @@ actor StateFile {
     disk = EventLoop(name: "device-state")
   }
 
-  /// Opens the file, or makes it, and reads its lines. A torn last line is cut off, since nobody was told of it.
+  /// Opens the file, or makes it, and reads its lines. An incomplete last line is cut off, since it was never reported.
   ///
   /// Only one device at a time may have it open.
   func open(limit: Int = 1 << 30) throws(DeviceError) -> (records: [StateRecord], damaged: Int) {
     descriptor = Glibc.open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else { throw error("opened") }
-    // A file that was replaced between the opening and the locking is not the one of this name any more.
+    // A file that was replaced between opening and locking does not have this name any more.
     guard flock(descriptor, LOCK_EX | LOCK_NB) == 0, isCurrent else {
       close(descriptor)
       descriptor = -1
@@ -36,28 +36,31 @@ actor StateFile {
         if count < 0 { throw error("read") }
         if count == 0 { return }
         bytes.append(contentsOf: chunk[..<count])
-        if bytes.count > limit { throw DeviceError(.stateUnusable, "the state file \(path) is larger than \(limit) bytes: it is none") }
+        if bytes.count > limit {
+          throw DeviceError(.stateUnusable, "the state file \(path) is larger than \(limit) bytes, so it is not a state file")
+        }
       }
     }
     let lines = StateLines.read(bytes)
     // A file without a complete record is another program's, unless it ends within the first line.
     if lines.records.isEmpty, lines.damaged > 0 || lines.whole == 0 && !StateLines.canBeTorn(bytes) {
-      throw DeviceError(.stateUnusable, "\(path) is no state file of a device: name another file")
+      throw DeviceError(.stateUnusable, "\(path) is not the state file of a device: name another file")
     }
     if lines.whole < bytes.count, ftruncate(descriptor, off_t(lines.whole)) != 0 { throw error("cut at its torn end") }
     guard lseek(descriptor, 0, SEEK_END) >= 0 else { throw error("read") }
-    // The name must last as long as what is written under it.
+    // The name must be as durable as the content.
     try syncFolder()
     return (lines.records, lines.damaged)
   }
 
-  /// Appends complete lines; when it returns they are on the disk. After a failure nothing more is written: the disk's state is unknown.
+  /// Appends complete lines, and returns when they are on the disk. After a failure nothing more is written, since the disk's state is
+  /// unknown.
   func append(_ bytes: [UInt8]) throws(DeviceError) {
     if let failure { throw failure }
     guard write(bytes, to: descriptor), fdatasync(descriptor) == 0 else { throw failed("written") }
   }
 
-  /// Puts a snapshot in the place of all lines, completely or not at all.
+  /// Replaces all lines with a snapshot, completely or not at all.
   func replace(_ bytes: [UInt8]) throws(DeviceError) {
     if let failure { throw failure }
     let draft = path + ".new"

@@ -1,8 +1,7 @@
 internal import JSON
 internal import Notifications
 
-/// The text of the state file: one record a line, each behind a hash of its text, so that a torn or damaged line is told from a complete
-/// one.
+/// The text of the state file. Each line has a record after a hash of its text, which shows torn and damaged lines.
 enum StateLines {
   private static let hashDigits = 16
 
@@ -18,14 +17,14 @@ enum StateLines {
     }
   }
 
-  /// The records of a file, how many lines were damaged and are passed over, and how many bytes lie before a torn last line.
+  /// The records of a file, the number of damaged lines, which are ignored, and the number of bytes before a torn last line.
   static func read(_ bytes: [UInt8]) -> (records: [StateRecord], damaged: Int, whole: Int) {
     var (records, damaged, whole): ([StateRecord], Int, Int) = ([], 0, 0)
     bytes.withUnsafeBytes { bytes in
       while let end = bytes[whole...].firstIndex(of: UInt8(ascii: "\n")) {
         let line = UnsafeRawBufferPointer(rebasing: bytes[whole..<end])
         if let value = value(line) {
-          // A record of a later version is complete, and not understood.
+          // A record of a later version is complete, but unknown.
           if let record = StateRecord(value) { records.append(record) }
         } else {
           damaged += 1
@@ -36,7 +35,7 @@ enum StateLines {
     return (records, damaged, whole)
   }
 
-  /// Whether bytes without the end of a line can be what a torn write left of the first one.
+  /// Whether bytes without the end of a line can be the rest of a torn first line.
   static func canBeTorn(_ bytes: [UInt8]) -> Bool {
     let isHash = bytes.prefix(hashDigits).allSatisfy { (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }
     return isHash && " {".utf8.starts(with: bytes.dropFirst(hashDigits).prefix(2))

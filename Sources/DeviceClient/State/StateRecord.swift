@@ -1,7 +1,7 @@
 internal import JSON
 internal import Notifications
 
-/// One line of the state file: something that the device must know again after it was killed.
+/// One line of the state file: a fact that must survive the end of the process.
 ///
 /// | member | what |
 /// |---|---|
@@ -16,8 +16,8 @@ internal import Notifications
 /// | `id`, `at` | an id that was taken: in snapshots |
 /// | `delivered` or `pending`, `at` | a notification in its list, with the frame's text: in snapshots, the oldest first |
 ///
-/// A notification's frame is a string, not an object: its payload and trigger are JSON as others wrote it, which may have line breaks and may
-/// be nested as deep as a text can be.
+/// A notification's frame is a string, not an object. Its payload and trigger are foreign JSON, which may have line breaks and be nested as
+/// deep as a text can be.
 enum StateRecord: Equatable {
   case owner(device: String, application: Name)
   case took(NotifyFrame, at: Int64)
@@ -30,7 +30,7 @@ enum StateRecord: Equatable {
   case id(Name, at: Int64)
   case listed(NotifyFrame, at: Int64, isPending: Bool)
 
-  /// Reads a line's object; nil when it is none of these, as a later version's may be.
+  /// Reads a line's object; nil if it is none of these, such as one of a later version.
   init?(_ value: JSONValue) {
     let at = value["at"]?.integerValue.map { Timestamp.bounded($0) }
     if let device = value["device"]?.stringValue, let application = value["application"]?.nameValue {
@@ -113,7 +113,7 @@ enum StateRecord: Equatable {
     return notification
   }
 
-  /// Whatever the person could say must be known again: only the cluster judges it by the protocol's rules.
+  /// Any response of the person is restored: only the cluster judges it by the protocol's rules.
   private static func response(_ value: JSONValue?) -> ResponseFrame? {
     guard let value, let id = value["response"]?.stringValue, let receipt = value["receipt"]?.stringValue,
       let identifier = value["identifier"]?.nameValue, let action = value["action"]?.nameValue
@@ -148,7 +148,7 @@ enum StateRecord: Equatable {
       JSONValue.array(frame.attachments.map(\.object)).write(to: &text)
     }
     frame.payload.withUnsafeBytes { text.member("payload", raw: $0) }
-    // Without one it was sent without one.
+    // A response without a receipt was sent without one.
     if !frame.receipt.isEmpty { text.member("receipt", frame.receipt) }
     text.closeObject()
     text.withUnsafeBytes { json.string(utf8: $0) }

@@ -1,17 +1,17 @@
 internal import EventLoop
 
-/// What goes to the state file, in order, and what may happen only when it is there. Loop-confined.
+/// Writes the state file in order, and runs actions after the writes that they need. Loop-confined.
 ///
-/// Records that come while the disk is at work go out together after it. Without a file everything is durable at once: as durable as the
+/// Records that come during a write are written together after it. Without a file every record counts as durable at once: as durable as the
 /// device itself.
 final class StateWriter {
-  /// What the owner has the disk do; it calls `finished` on the loop when that is done.
+  /// A job of the disk. The owner calls `finished` on the loop after it.
   enum Job: Sendable {
     case append([UInt8])
     case replace([UInt8])
   }
 
-  /// What may wait for the disk; beyond it the owner stops taking more.
+  /// The most bytes that may wait for the disk. Beyond it the owner takes no more deliveries.
   static let maximumPendingBytes = 8 << 20
 
   private let perform: ((Job) -> Void)?
@@ -24,9 +24,9 @@ final class StateWriter {
   private var hasFailed = false
 
   /// - Parameters:
-  ///   - perform: starts a job on the disk; nil when there is no file.
-  ///   - size: bytes of the file as it was read.
-  ///   - snapshot: everything that a new file has to hold.
+  ///   - perform: starts a job on the disk; nil without a file.
+  ///   - size: the bytes of the file when it was read.
+  ///   - snapshot: returns everything that a new file must contain.
   init(perform: ((Job) -> Void)?, size: Int = 0, snapshot: @escaping () -> [StateRecord]) {
     self.perform = perform
     self.snapshot = snapshot
@@ -34,16 +34,16 @@ final class StateWriter {
     replaceDue = 1 << 20
   }
 
-  /// Whether more is waiting for the disk than may wait.
+  /// Whether too many bytes wait for the disk.
   var isFull: Bool { lines.count > Self.maximumPendingBytes }
 
-  /// Remembers a record; `body` runs on the loop when it is durable, and never when it cannot be.
+  /// Writes a record.
   func append(_ record: StateRecord) {
     guard perform != nil, !hasFailed else { return }
     StateLines.append(record, to: &lines)
   }
 
-  /// Runs `body` when all records so far are durable, in order; never when they cannot be.
+  /// Runs `body` when all records so far are durable, in order; never if they cannot be.
   func whenDurable(_ body: @escaping () -> Void) {
     guard perform != nil else { return body() }
     guard !hasFailed else { return }
@@ -51,7 +51,7 @@ final class StateWriter {
     waiting.append(body)
   }
 
-  /// Gives what has come to the disk, unless it is at work: called once a turn.
+  /// Starts to write the waiting records, unless a write is running. Called once a turn.
   func flush() {
     guard let perform, underWay == nil, !hasFailed, !lines.isEmpty else { return }
     underWay = waiting
@@ -59,7 +59,7 @@ final class StateWriter {
     var bytes: [UInt8] = []
     swap(&bytes, &lines)
     if written + bytes.count > replaceDue {
-      // What was going to be appended is in the snapshot.
+      // The snapshot contains the records that were to be appended.
       bytes = []
       for record in snapshot() { StateLines.append(record, to: &bytes) }
       written = bytes.count
@@ -71,7 +71,7 @@ final class StateWriter {
     }
   }
 
-  /// The disk is done with the job.
+  /// The disk has finished the job.
   func finished(isDurable: Bool) {
     let done = underWay ?? []
     underWay = nil
@@ -82,7 +82,7 @@ final class StateWriter {
     }
     for body in done { body() }
     if lines.isEmpty {
-      // They waited only for what is durable now.
+      // They needed only the records that are durable now.
       let others = waiting
       waiting = []
       for body in others { body() }
@@ -90,6 +90,6 @@ final class StateWriter {
     flush()
   }
 
-  /// Whether nothing is waiting for the disk.
+  /// Whether nothing waits for the disk.
   var isIdle: Bool { underWay == nil && lines.isEmpty && waiting.isEmpty }
 }
