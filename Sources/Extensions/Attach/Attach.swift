@@ -3,8 +3,8 @@ import HTTP
 import JSON
 import Notifications
 
-/// The built-in extension `attach`: fetches the media that a notification comes with into the media store. Each lane has its own, with
-/// connections that it uses again; a file is fetched once for all the notifications that come with it at about the same time.
+/// The built-in extension `attach`: fetches a notification's media into the media store. Each lane has one, with connections that it uses
+/// again. It fetches a file once for all notifications that need it at about the same time.
 actor Attach: ServiceExtension {
   private let loop: EventLoop
   nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
@@ -14,17 +14,17 @@ actor Attach: ServiceExtension {
   private var recent: RecentMedia
   private var fetches: [Name: Fetch] = [:]
   private var lastWaiter = 0
-  /// Questions to the store, and files on their way, that have no end yet.
+  /// The number of unfinished requests to the store, and of running downloads.
   private var asked = 0
   private var running = 0
-  /// Beyond these the store, or the servers, have come to a halt.
+  /// Beyond these numbers the store or the servers hang.
   private static let (maximumAsked, maximumRunning) = (16_384, 1_024)
 
-  /// A file that is being fetched, and who waits for it.
+  /// A file that is being fetched, with the calls that wait for it.
   private final class Fetch {
     let download: MediaDownload
     var waiters: [Int: CheckedContinuation<RecentMedia.Outcome, Never>] = [:]
-    /// Until when those who wait want it.
+    /// The latest time until which a waiting call needs it.
     var until: Int64 = 0
 
     init(_ download: MediaDownload) { self.download = download }
@@ -32,7 +32,7 @@ actor Attach: ServiceExtension {
 
   /// Call it on the loop.
   ///
-  /// - Parameter store: nil where the process has none: then it fails.
+  /// - Parameter store: nil if the process has none: then every call fails.
   init(_ settings: AttachSettings, _ store: MediaStore?, on loop: EventLoop) {
     self.loop = loop
     self.settings = settings
@@ -66,7 +66,7 @@ actor Attach: ServiceExtension {
     return bestAttempt.content
   }
 
-  /// A file of the store, which stays there until a day after this.
+  /// A file of the store, which keeps it until a day after this time.
   private func media(_ url: Name, until: Int64) async -> RecentMedia.Outcome {
     for _ in 0..<2 {
       let outcome = await fetched(url, until: until)
@@ -81,7 +81,7 @@ actor Attach: ServiceExtension {
     return .failure(Self.gone)
   }
 
-  /// Has a file kept, and answers whether it is there; nil where nobody waits any more: a folder may hang, and with it its answer.
+  /// Makes the store keep a file; returns whether the store has it, or nil if the call was cancelled. A hanging folder never answers.
   private func keep(_ media: Media, until: Int64) async -> Result<Bool, MediaError>? {
     guard asked < Self.maximumAsked else { return .failure(MediaError(.unavailable, "too many questions wait for the media store")) }
     asked += 1
@@ -90,7 +90,7 @@ actor Attach: ServiceExtension {
       answer.yield(await self.ask(media, until: until))
       answer.finish()
     }
-    // It ends with its task, too.
+    // The loop also ends with its task.
     for await kept in answers { return kept }
     return nil
   }
@@ -103,7 +103,7 @@ actor Attach: ServiceExtension {
   private static let gone = ExtensionFailure("its file is gone from the media store")
   private static let canceled = ExtensionFailure("its file was not waited for")
 
-  /// What has come from a URL, fetched where that is not known.
+  /// The file of a URL, which is fetched if it is unknown.
   private func fetched(_ url: Name, until: Int64) async -> RecentMedia.Outcome {
     if let known = recent.outcome(url, at: loop.milliseconds()) { return known }
     guard fetches[url] != nil || running < Self.maximumRunning else {
@@ -128,7 +128,7 @@ actor Attach: ServiceExtension {
     let fetch = Fetch(MediaDownload(url.text, timeoutMilliseconds: settings.timeoutMilliseconds))
     fetches[url] = fetch
     running += 1
-    // It begins before anybody can leave, for the loop has nothing else in between.
+    // The task starts before any call can leave, since the loop runs nothing else in between.
     Task(executorPreference: loop) { await self.run(url) }
     return fetch
   }
@@ -137,14 +137,14 @@ actor Attach: ServiceExtension {
     defer { running -= 1 }
     guard let fetch = fetches[url], let store else { return }
     let outcome = await fetch.download.run(client, into: store) { fetch.until }
-    // Those who waited may all have left, and others may have come.
+    // All waiting calls may have left, and new ones may have come.
     guard fetches[url] === fetch else { return }
     fetches[url] = nil
     recent.remember(url, outcome, at: loop.milliseconds())
     for continuation in fetch.waiters.values { continuation.resume(returning: outcome) }
   }
 
-  /// Somebody waits no longer; when nobody does the file is not fetched to its end.
+  /// A call leaves. Without waiting calls the download is cancelled.
   private func leave(_ url: Name, _ waiter: Int) {
     guard let fetch = fetches[url], let continuation = fetch.waiters.removeValue(forKey: waiter) else { return }
     continuation.resume(returning: .failure(Self.canceled))
@@ -160,8 +160,8 @@ actor Attach: ServiceExtension {
 }
 
 extension AttachSettings {
-  /// What is to be fetched for a content: what has only a URL so far, and what the payload names; and what is wrong with a place of the
-  /// payload, if something is.
+  /// The attachments to fetch for a content: those that have only a URL, and those that the payload names. With the first error in the
+  /// payload's places.
   fileprivate func wanted(in content: MutableContent) -> (wanted: [(attachment: ContentAttachment, url: String)], ExtensionFailure?) {
     var wanted: [(attachment: ContentAttachment, url: String)] = []
     var failure: ExtensionFailure?
@@ -182,7 +182,7 @@ extension AttachSettings {
 }
 
 extension MutableContent {
-  /// Puts an attachment where it is to stand among others, or in the place of the one with its identifier.
+  /// Inserts an attachment in the order of all, or replaces the one with its identifier.
   fileprivate mutating func put(_ attachment: ContentAttachment, inOrderOf all: [ContentAttachment]) {
     attachments.removeAll { $0.identifier == attachment.identifier }
     let order = Dictionary(all.enumerated().map { ($0.element.identifier, $0.offset) }, uniquingKeysWith: { first, _ in first })

@@ -2,7 +2,7 @@ import HTTP
 import JSON
 import Notifications
 
-/// What the extensions' file says of `attach`.
+/// The settings of `attach` in the extensions' file.
 struct AttachSettings: Sendable {
   /// A place of the payload that may have a URL.
   struct Place: Sendable {
@@ -11,18 +11,18 @@ struct AttachSettings: Sendable {
     let options: AttachmentOptions
   }
 
-  /// Where URLs stand.
+  /// The places of URLs.
   let places: [Place]
-  /// How long a file may take to come, in milliseconds.
+  /// The time limit of a download, in milliseconds.
   let timeoutMilliseconds: Int
-  /// For how long a file that has come is not fetched again, in milliseconds.
+  /// How long a fetched file is used again, in milliseconds.
   let reuseMilliseconds: Int
   let configuration: HTTPClientConfiguration
 
-  /// Redirects that are followed; each is judged as the first URL is.
+  /// The most redirects; each is judged like the first URL.
   static let redirects = 3
 
-  /// Of the members `attachments`, `hosts`, `timeout`, `reuse`, `networks`, `plaintext` and `certificates`.
+  /// Reads the members `attachments`, `hosts`, `timeout`, `reuse`, `networks`, `plaintext` and `certificates`.
   init(_ settings: inout SettingsObject, concurrency: Int) throws(FieldError) {
     places = try Self.places(&settings)
     let hosts = try settings.texts("hosts", atMost: 64)

@@ -2,9 +2,9 @@ import EventLoop
 import HTTP
 import Notifications
 
-/// A file on its way from a URL into the media store: a few pieces of it at a time, as fast as the store takes them. Loop-confined.
+/// A download from a URL into the media store, a few pieces at a time, at the store's speed. Loop-confined.
 final class MediaDownload: HTTPBodyHandler {
-  /// Bytes that may wait for the store before the server has to.
+  /// Bytes that may wait for the store before the server has to wait.
   private static let waitingBytes = 256 << 10
 
   private let url: String
@@ -15,7 +15,7 @@ final class MediaDownload: HTTPBodyHandler {
   private var beginning: [UInt8] = []
   private var received = 0
   private var largest = MediaType.largestBytes
-  /// Why it is not wanted, found while it came.
+  /// Why it is refused, found during the download.
   private var refusal: ExtensionFailure?
   private var result: Result<HTTPClientResponse, HTTPClientError>?
   private var continuation: CheckedContinuation<Void, Never>?
@@ -23,15 +23,15 @@ final class MediaDownload: HTTPBodyHandler {
 
   init(_ url: String, timeoutMilliseconds: Int) { (self.url, self.timeoutMilliseconds) = (url, timeoutMilliseconds) }
 
-  /// Fetches the file and keeps it; from a task on the client's loop.
+  /// Fetches the file and stores it; from a task on the client's loop.
   ///
-  /// - Parameter until: until when it is to be kept at least, asked for when it has come.
+  /// - Parameter until: returns the time until which to keep it at least. It is called after the download.
   func run(_ client: HTTPClient, into store: MediaStore, until: () -> Int64) async -> RecentMedia.Outcome {
     var file: Int?
     do {
       try begin(client)
       while let piece = await next() {
-        // Not before something has come: thousands may be in line for their turn.
+        // Begun only with the first piece, since thousands may wait for their turn.
         if file == nil { file = try await store.begin() }
         if let file { try await store.append(piece, to: file) }
       }
@@ -43,7 +43,7 @@ final class MediaDownload: HTTPBodyHandler {
       if let file { await store.discard(file) }
       switch error {
       case let error as ExtensionFailure: return .failure(error)
-      // Its words name the host, which stands in the payload, and perhaps was encrypted there.
+      // The client's message names the host, which comes from the payload and may have been encrypted there.
       case let error as HTTPClientError:
         return .failure(ExtensionFailure("its file cannot be fetched (\(error.code))", said: error.message))
       default: return .failure(ExtensionFailure("\(error)"))
@@ -51,7 +51,7 @@ final class MediaDownload: HTTPBodyHandler {
     }
   }
 
-  /// Nobody wants it any more.
+  /// Stops it; the file is not needed any more.
   func cancel() {
     isCanceled = true
     waiting = []
@@ -71,7 +71,7 @@ final class MediaDownload: HTTPBodyHandler {
     }
   }
 
-  /// The next piece; nil when there is none any more.
+  /// The next piece; nil at the end.
   private func next() async -> [UInt8]? {
     while waiting.isEmpty, result == nil { await withCheckedContinuation { continuation = $0 } }
     guard !waiting.isEmpty else { return nil }
@@ -101,7 +101,7 @@ final class MediaDownload: HTTPBodyHandler {
     return .pause
   }
 
-  /// Takes a piece; false where it shows that the file is not wanted.
+  /// Takes a piece; false if it shows that the file is refused.
   private func take(_ bytes: UnsafeRawBufferPointer) -> Bool {
     received += bytes.count
     if beginning.count < MediaType.tellingBytes {

@@ -1,12 +1,12 @@
 import Notifications
 
-/// What has come from URLs of late, so that a thousand notifications with the same one have it fetched once: a value, in the milliseconds of
-/// a loop's clock.
+/// The recent results of URLs, so that a thousand notifications with the same URL fetch it once. A value, in the milliseconds of a loop's
+/// clock.
 struct RecentMedia {
-  /// What came, or why nothing did.
+  /// The file, or the failure.
   typealias Outcome = Result<Media, ExtensionFailure>
 
-  /// For how long a failure is not tried again: long enough for those who ask at the same time.
+  /// How long a failure is used again: long enough for simultaneous calls.
   static let failureMilliseconds: UInt64 = 2_000
 
   private let maximum: Int
@@ -14,17 +14,17 @@ struct RecentMedia {
   private var known: [Name: (outcome: Outcome, end: UInt64)] = [:]
 
   /// - Parameters:
-  ///   - maximum: URLs that are remembered; when there are more, those go first whose time is up, and then all.
-  ///   - milliseconds: for how long a file is taken to be the same.
+  ///   - maximum: the most URLs. Beyond it expired ones are removed, and then all.
+  ///   - milliseconds: how long a file is taken to be unchanged.
   init(maximum: Int = 1_024, milliseconds: Int) { (self.maximum, lifetime) = (maximum, UInt64(max(0, milliseconds))) }
 
-  /// What came from a URL; nil where it is to be fetched.
+  /// The result of a URL; nil if it must be fetched.
   func outcome(_ url: Name, at now: UInt64) -> Outcome? {
     guard let entry = known[url], now < entry.end else { return nil }
     return entry.outcome
   }
 
-  /// Remembers what came.
+  /// Stores a result.
   mutating func remember(_ url: Name, _ outcome: Outcome, at now: UInt64) {
     if known.count >= maximum, known[url] == nil {
       known = known.filter { now < $0.value.end }
@@ -34,6 +34,6 @@ struct RecentMedia {
     known[url] = (outcome, now + (isFailure ? min(lifetime, Self.failureMilliseconds) : lifetime))
   }
 
-  /// What came is not there any more.
+  /// Removes a result, because its file has gone.
   mutating func forget(_ url: Name) { known[url] = nil }
 }

@@ -1,26 +1,26 @@
-/// A service extension that computes, and needs nothing that it would have to wait for: it is done within microseconds, on the lane.
+/// A service extension that only computes. It takes microseconds, and runs on the lane.
 public protocol ImmediateExtension: Sendable {
   /// Changes a notification's content.
   ///
-  /// - Returns: why it has failed, nil when it has not. After a failure the content is what the extension wants to have shown instead: most
-  ///   leave it as it was.
+  /// - Returns: why it has failed; nil if it has not. After a failure the content is the extension's fallback, which is mostly the
+  ///   unchanged content.
   func change(_ content: inout MutableContent, of request: ExtensionRequest) -> ExtensionFailure?
 
-  /// What is shown where the content that it has left breaks a rule.
+  /// The content to show if the extension's result breaks a rule.
   func fallback(for given: MutableContent) -> MutableContent
 
-  /// Whether what it does depends on the device's locale; then a person's devices may get different contents.
+  /// Whether the result depends on the device's locale. Then a person's devices may get different contents.
   var usesLocale: Bool { get }
 
-  /// The same for locales for which it does the same; asked only where it uses the locale.
+  /// Equal for locales with equal results. Called only if the extension uses the locale.
   func variant(_ locale: String?) -> String
 }
 
 extension ImmediateExtension {
-  /// What it was given.
+  /// The given content.
   public func fallback(for given: MutableContent) -> MutableContent { given }
-  /// It does not, unless it says so.
+  /// False by default.
   public var usesLocale: Bool { false }
-  /// It does the same for all.
+  /// Equal for all locales.
   public func variant(_ locale: String?) -> String { "" }
 }

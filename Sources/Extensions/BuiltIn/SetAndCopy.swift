@@ -7,19 +7,19 @@ public struct SetAndCopy: ImmediateExtension {
   public enum Change: Sendable, Equatable {
     /// The member gets this value.
     case set(JSONValue)
-    /// The member gets the value of another one; where that is missing, nothing happens. A number or a truth value becomes a text where
-    /// the member is one of `aps` that is a text.
+    /// The member gets the value of another one. A missing one changes nothing. A number or a boolean becomes a text if the member is a
+    /// text of `aps`.
     case copy(from: JSONPointer)
-    /// The text of the member begins with this one; what is no text stays as it is.
+    /// The text of the member begins with this one. Another value stays unchanged.
     case prefix(String)
   }
 
   private let changes: [(place: JSONPointer, change: Change)]
 
-  /// The changes, which are made in this order.
+  /// The changes, in their order.
   public init(_ changes: [(place: JSONPointer, change: Change)]) { self.changes = changes }
 
-  /// See ``ImmediateExtension/change(_:of:)``. It fails where a place cannot be: in a text or in an array. Then nothing is changed.
+  /// See ``ImmediateExtension/change(_:of:)``. It fails if a place is impossible, in a text or in an array. Then nothing is changed.
   public func change(_ content: inout MutableContent, of request: ExtensionRequest) -> ExtensionFailure? {
     let given = content
     for (place, change) in changes {
@@ -61,7 +61,7 @@ public struct SetAndCopy: ImmediateExtension {
 }
 
 extension JSONValue {
-  /// The text at a place of a payload; that of an alert which is a text is its body.
+  /// The text at a place of a payload. The text of an alert that is a text is its body.
   fileprivate subscript(text place: JSONPointer) -> String? {
     if place.tokens == ["aps", "alert", "body"], let body = self["aps"]?["alert"]?.stringValue { return body }
     return self[place]?.stringValue
@@ -74,7 +74,7 @@ extension SetAndCopy {
   /// The maximum number of changes of one extension.
   static let maximumChanges = 64
 
-  /// Of the members `set`, `copy` and `prefix`, each an object whose names are places (JSON pointers).
+  /// Reads the members `set`, `copy` and `prefix`, each an object whose names are places (JSON pointers).
   init(_ settings: inout SettingsObject) throws(FieldError) {
     var changes: [(place: JSONPointer, change: Change)] = []
     for (name, make) in Self.kinds {

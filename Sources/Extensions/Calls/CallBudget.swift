@@ -1,28 +1,28 @@
-/// How long the extensions of one notification may take together: a value, in the milliseconds of a loop's clock.
+/// The time for all extensions of one notification together. A value, in the milliseconds of a loop's clock.
 public struct CallBudget: Sendable, Equatable {
   /// The maximum for one extension, and for all those of a notification together.
   public static var longestMilliseconds: Int { 30_000 }
 
-  /// What one call gets of it.
+  /// The share of one call.
   public struct Share: Sendable, Equatable {
-    /// When the extension is told that its time will expire, and when it has expired; from now on.
+    /// The times from now until the warning of the extension, and until its end.
     public let warningMilliseconds, milliseconds: Int
   }
 
   private let end: UInt64
 
-  /// A notification whose first extension is called now.
+  /// The budget of a notification whose first extension is called now.
   ///
-  /// - Parameter lifetime: how long it may be shown from now on, in milliseconds: it is judged before that ends, however slow its extensions.
+  /// - Parameter lifetime: how long it may still be shown, in milliseconds. It is judged before that ends, however slow its extensions are.
   public init(at now: UInt64, lifetime: Int64) {
     let kept = min(1_000, max(0, lifetime) / 4)
     end = now + UInt64(min(Int64(Self.longestMilliseconds), max(0, lifetime) - kept))
   }
 
-  /// What the next extension gets.
+  /// The share of the next extension.
   ///
-  /// - Parameter limit: the maximum by its own setting, in milliseconds.
-  /// - Returns: nil where no time is left.
+  /// - Parameter limit: the maximum of its own setting, in milliseconds.
+  /// - Returns: nil if no time is left.
   public func share(at now: UInt64, atMost limit: Int) -> Share? {
     guard now < end else { return nil }
     let milliseconds = min(limit, Int(end - now))

@@ -2,10 +2,10 @@
 public enum CallEnding: Sendable {
   /// With this content.
   case finished(MutableContent)
-  /// It has failed; this is what it had by then.
+  /// It has failed, with this best attempt.
   case failed(ExtensionFailure, bestAttempt: MutableContent)
-  /// Its time was up; this is what it had by then.
+  /// Its time has ended, with this best attempt.
   case expired(bestAttempt: MutableContent)
-  /// It was not made, for this reason.
+  /// It was not called, for this reason.
   case refused(ExtensionFailure)
 }

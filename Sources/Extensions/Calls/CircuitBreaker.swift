@@ -1,20 +1,19 @@
-/// Keeps an extension that has failed again and again from being asked for a while, and then lets one call find out whether it works again:
-/// a value, in the milliseconds of a loop's clock.
+/// Stops calls of an extension that fails repeatedly, and later tries a single call. A value, in the milliseconds of a loop's clock.
 struct CircuitBreaker: Equatable {
-  /// What it is doing.
+  /// The states.
   private enum Phase: Equatable {
-    /// Calls are made; so many of them in a row have failed.
+    /// Calls are made. With the number of consecutive failures.
     case closed(failures: Int)
-    /// None is made until then.
+    /// No calls until this time.
     case open(until: UInt64)
-    /// One is under way that shows what holds.
+    /// One trial call is running.
     case trying
   }
 
-  /// How long it stays open at first, and at most; each trial that fails doubles it.
+  /// The first and the longest open time; each failed trial doubles it.
   static let (firstMilliseconds, longestMilliseconds): (UInt64, UInt64) = (1_000, 30_000)
 
-  /// Failures in a row that open it; 0: it never opens.
+  /// The consecutive failures that open it; 0 for never.
   private let limit: Int
   private var phase = Phase.closed(failures: 0)
   private var wait = CircuitBreaker.firstMilliseconds
@@ -30,16 +29,16 @@ struct CircuitBreaker: Equatable {
     }
   }
 
-  /// A call is going to be made, since it is not open; the first one after it was shows what holds.
+  /// Begins a call, since it is not open. The first one after it was open is a trial.
   ///
-  /// - Returns: whether it is that one.
+  /// - Returns: whether it is the trial.
   mutating func begin() -> Bool {
     guard case .open = phase else { return false }
     phase = .trying
     return true
   }
 
-  /// A call has come to its end.
+  /// A call has succeeded.
   mutating func succeeded(isTrial: Bool) {
     switch phase {
     case .closed: phase = .closed(failures: 0)
@@ -61,7 +60,7 @@ struct CircuitBreaker: Equatable {
     }
   }
 
-  /// The call that was to show what holds was given up before it could: the next one shows it.
+  /// The trial was given up before its result: the next call is the trial.
   mutating func abandoned(isTrial: Bool, at now: UInt64) {
     if isTrial, phase == .trying { phase = .open(until: now) }
   }

@@ -1,22 +1,22 @@
 import EventLoop
 
-/// One call of an extension, from its begin until its task has come to its end.
+/// One call of an extension, from its beginning to the end of its task.
 ///
-/// - Note: `@unchecked Sendable` because what changes in it is touched on the loop alone: its tasks prefer the loop, so they come back to it
-///   from whatever they await, which the loop's precondition checks.
+/// - Note: `@unchecked Sendable` because only the loop changes it. Its tasks prefer the loop and return to it from every await, which the
+///   loop's precondition checks.
 final class ExtensionCall: @unchecked Sendable {
   private enum Phase {
     /// The extension works.
     case running
-    /// It was told that its time will expire.
+    /// It was warned that its time will expire.
     case expiring
-    /// How it has ended was told, or nobody wants to know.
+    /// Its end was reported, or it was given up.
     case ended
   }
 
-  /// It shows whether an extension works again that has failed too often.
+  /// Whether it is the trial of an extension that has failed too often.
   let isTrial: Bool
-  /// Whether the extension has failed where its time expires: not where the notification has left it less than its own budget.
+  /// Whether an expiry counts as the extension's failure. It does not if the notification had less time than the extension's own budget.
   private let isExpiryFailure: Bool
   private let loop: EventLoop
   private let work: any ServiceExtension
@@ -27,7 +27,7 @@ final class ExtensionCall: @unchecked Sendable {
   private var tasks: [Task<Void, Never>] = []
   private var open = 0
   private var whenEnded: ((CallEnding) -> Void)?
-  /// Told whether it was a success; nil where it was given up.
+  /// Called with whether it was a success; nil if it was given up.
   private var whenSettled: ((ExtensionCall, Bool?) -> Void)?
   private var whenReleased: ((ExtensionCall) -> Void)?
 
@@ -61,7 +61,7 @@ final class ExtensionCall: @unchecked Sendable {
     }
   }
 
-  /// Its time is about to expire.
+  /// Warns the extension before its time expires.
   private func warn(_ left: Int) {
     phase = .expiring
     timer.handler = { [unowned self] in expired(bestAttempt.content) }
@@ -92,7 +92,7 @@ final class ExtensionCall: @unchecked Sendable {
     if case .ended = phase { return }
     phase = .ended
     timer.close()
-    // Whoever still works on it is to stop.
+    // Every remaining task must stop.
     for task in tasks { task.cancel() }
     tasks = []
     whenSettled?(self, isSuccess)
@@ -102,7 +102,7 @@ final class ExtensionCall: @unchecked Sendable {
     told?(ending)
   }
 
-  /// Gives it up: nobody is told.
+  /// Gives it up, without a report.
   func cancel() {
     whenEnded = nil
     end(.expired(bestAttempt: bestAttempt.content), isSuccess: nil)

@@ -1,17 +1,17 @@
 public import EventLoop
 import Synchronization
 
-/// The calls of the extensions that may take their time, in one lane: bounded in number and bytes. Loop-confined.
+/// The calls of slow extensions in one lane, with limits of their number and bytes. Loop-confined.
 ///
-/// An extension that was replaced by another file is let go of when its last call has come to its end.
+/// An extension that another file has replaced is closed after its last call.
 public final class ExtensionCalls {
-  /// What a lane has under way at most; what comes beyond it is refused at once.
+  /// The most running calls of a lane; more are refused at once.
   public struct Bounds: Sendable {
     /// Calls.
     public var calls = 4_096
-    /// Bytes of the contents that they were given.
+    /// The bytes of their given contents.
     public var bytes = 64 << 20
-    /// Whether an extension that has failed too often is not called for a while.
+    /// Whether an extension that fails too often is not called for a while.
     public var hasBreakers = true
 
     /// The defaults.
@@ -21,16 +21,16 @@ public final class ExtensionCalls {
   let loop: EventLoop
   private let bounds: Bounds
   private var instances: [ObjectIdentifier: Instance] = [:]
-  /// Those that were replaced and still have calls.
+  /// Replaced extensions that still have calls.
   private var retired: [ObjectIdentifier: Instance] = [:]
-  /// Those that are let go of.
+  /// Extensions that are being closed.
   private var closings: [Closing] = []
-  /// What is under way, calls included that were given up and whose task has not come to its end.
+  /// The running calls, with those that were given up and whose task has not ended.
   private var calls: [ObjectIdentifier: ExtensionCall] = [:]
   private var bytes = 0
   private var isClosed = false
 
-  /// One lane's own of an extension.
+  /// A lane's own copy of an extension.
   final class Instance {
     // Kept, so that no other definition gets its address.
     let definition: ExtensionDefinition
@@ -41,7 +41,7 @@ public final class ExtensionCalls {
 
     enum Phase {
       case inForce
-      /// Another file is in force; its calls come to their end.
+      /// Another file has replaced it; its calls end.
       case retired
       case closed
     }
@@ -53,16 +53,16 @@ public final class ExtensionCalls {
     }
   }
 
-  /// Makes none yet; call it on the loop.
+  /// Makes it without extensions; call it on the loop.
   public init(on loop: EventLoop, bounds: Bounds = Bounds()) {
     loop.preconditionOnLoop()
     (self.loop, self.bounds) = (loop, bounds)
   }
 
-  /// The time of the extensions of a notification that may be shown for so long from now on, in milliseconds.
+  /// The budget for the extensions of a notification with this remaining lifetime in milliseconds.
   public func budget(lifetime: Int64) -> CallBudget { CallBudget(at: loop.milliseconds(), lifetime: lifetime) }
 
-  /// Whether none of these would be refused at present because of how many calls there are.
+  /// Whether the limits at present allow calls of all these.
   public func hasRoom(for steps: ArraySlice<ExtensionChain.Step>) -> Bool {
     calls.count < bounds.calls
       && steps.allSatisfy { step in
@@ -71,18 +71,18 @@ public final class ExtensionCalls {
       }
   }
 
-  /// Whether the time of a notification's extensions is up.
+  /// Whether the time of a notification's extensions has ended.
   public func isOver(_ budget: CallBudget) -> Bool { budget.share(at: loop.milliseconds(), atMost: 1) == nil }
 
-  /// Calls under way.
+  /// The number of running calls.
   public var count: Int { calls.count }
 
   /// Calls an extension.
   ///
   /// - Parameters:
-  ///   - bytes: what the content has, about.
+  ///   - bytes: the approximate bytes of the content.
   ///   - whenEnded: called once and never inside this call, unless the call is cancelled.
-  /// - Throws: why it is not called now: too much is under way, it has failed too often of late, or no time is left.
+  /// - Throws: why it is not called now: too many calls or bytes, too many recent failures, or no time left.
   func call(
     _ definition: ExtensionDefinition, _ request: ExtensionRequest, _ content: MutableContent, bytes: Int, _ budget: CallBudget,
     whenEnded: @escaping (CallEnding) -> Void
@@ -127,7 +127,7 @@ public final class ExtensionCalls {
     if case .retired = instance.phase, instance.running == 0 { close(instance) }
   }
 
-  /// Another file is in force: of the extensions that there are, no call begins any more, unless somebody still holds their chain.
+  /// Another file has replaced the present extensions. No more calls of them begin, except by holders of their chain.
   public func retire() {
     let retired = instances.values
     instances = [:]
@@ -145,7 +145,7 @@ public final class ExtensionCalls {
     closings.append(Closing(instance.work, on: loop))
   }
 
-  /// An extension that is let go of.
+  /// An extension that is being closed.
   private final class Closing: Sendable {
     let isDone = Atomic(false)
     private let task: Mutex<Task<Void, Never>?> = Mutex(nil)
@@ -162,7 +162,7 @@ public final class ExtensionCalls {
     func wait() async { await task.withLock { $0 }?.value }
   }
 
-  /// Gives up what is under way, without telling anybody, and lets go of the extensions.
+  /// Gives up all running calls without a report, and closes the extensions.
   public func close() async {
     guard !isClosed else { return }
     isClosed = true
@@ -180,7 +180,7 @@ enum ExtensionRefusal: Error {
   case tooManyOfIt
   case failedTooOften
 
-  /// What that comes to for a content.
+  /// The ending of the call with this content.
   func ending(_ given: MutableContent) -> CallEnding {
     switch self {
     case .noTime: .expired(bestAttempt: given)

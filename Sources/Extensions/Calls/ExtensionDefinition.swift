@@ -1,16 +1,16 @@
 public import EventLoop
 
-/// An extension that may take its time, as the extensions' file defines it: each lane makes its own of it.
+/// A slow extension as the extensions' file defines it. Each lane makes its own copy.
 public final class ExtensionDefinition: Sendable {
-  /// What is shown where it does not come to its end.
+  /// What is shown if it does not finish.
   public enum Unfinished: String, Sendable, CaseIterable {
-    /// What it has by then.
+    /// Its best attempt.
     case bestAttempt = "best-attempt"
-    /// What it was given.
+    /// The given content.
     case original
   }
 
-  /// For whom of those who get a notification it is called.
+  /// How often it is called for the recipients of a notification.
   public enum Scope: String, Sendable, CaseIterable {
     /// Once for all of them.
     case request
@@ -20,28 +20,28 @@ public final class ExtensionDefinition: Sendable {
     case device
   }
 
-  /// What holds for its calls.
+  /// The limits of its calls.
   public struct Limits: Sendable, Equatable {
-    /// How long one may take, in milliseconds: 1 to ``CallBudget/longestMilliseconds``.
+    /// The time limit of one call, in milliseconds: 1 to ``CallBudget/longestMilliseconds``.
     public var budgetMilliseconds = 10_000
-    /// How many may be under way in one lane.
+    /// The most running calls in one lane.
     public var concurrency = 256
-    /// After how many failures in a row it is not asked for a while; 0: it is always asked.
+    /// The consecutive failures that stop calls for a while; 0 for never.
     public var breaker = 10
-    /// For whom it is called.
+    /// How often it is called.
     public var scope = Scope.request
-    /// What is shown where it does not come to its end.
+    /// What is shown if it does not finish.
     public var unfinished = Unfinished.bestAttempt
 
     /// The defaults.
     public init() {}
   }
 
-  /// What holds for its calls.
+  /// The limits of its calls.
   public let limits: Limits
   private let make: @Sendable (EventLoop) -> any ServiceExtension
 
-  /// - Parameter make: makes the extension of a lane that lives on this loop; called there.
+  /// - Parameter make: makes the extension of a lane on its loop.
   public init(_ limits: Limits = Limits(), _ make: @escaping @Sendable (EventLoop) -> any ServiceExtension) {
     (self.limits, self.make) = (limits, make)
   }

@@ -1,43 +1,43 @@
 import Synchronization
 
-/// A service extension that may take its time: it asks somebody, or computes for long. It is what Apple's `UNNotificationServiceExtension`
-/// is, with Swift's concurrency in the place of a content handler.
+/// A service extension that may take long, because it asks a server or computes. It resembles Apple's `UNNotificationServiceExtension`,
+/// with Swift's concurrency instead of a content handler.
 ///
-/// Each lane makes one of its own, and many notifications pass it at the same time. Its tasks prefer the lane's loop, so it must not block:
-/// what it waits for it awaits.
+/// Each lane makes one of its own, which handles many notifications at the same time. Its tasks prefer the lane's loop, so they must await
+/// and never block.
 public protocol ServiceExtension: Sendable {
-  /// Changes a notification's content; called once for each, and again only where what it has returned was lost with its worker.
+  /// Changes a notification's content. Called once for each, and again only if a worker's end has lost the result.
   ///
-  /// When its budget has ended its task is cancelled, and what it returns then is not used.
-  /// - Parameter bestAttempt: what is shown if it does not come to its end; it begins as the content that the extension is given.
-  /// - Returns: the content that is shown, or that the next extension gets.
-  /// - Throws: when it has none: then the best attempt is used.
+  /// When its budget has ended its task is cancelled, and a later result is not used.
+  /// - Parameter bestAttempt: shown if the call does not finish; it begins as the given content.
+  /// - Returns: the content to show, or to give to the next extension.
+  /// - Throws: if it has no content: then the best attempt is used.
   func didReceive(_ request: ExtensionRequest, _ bestAttempt: BestAttempt) async throws -> MutableContent
 
-  /// Its budget is about to end: a last chance to say what is shown.
+  /// Called shortly before the budget ends, as a last chance to set a content.
   ///
-  /// - Returns: what is shown, with which the call ends; nil (unless it says otherwise) where it goes on until its budget has ended.
+  /// - Returns: the content to show, which ends the call; nil (the default) to continue until the budget has ended.
   func serviceExtensionTimeWillExpire(_ request: ExtensionRequest, _ bestAttempt: BestAttempt) async -> MutableContent?
 
-  /// Nothing more is asked of it: it lets go of what it holds.
+  /// Releases its resources. No more calls follow.
   func close() async
 }
 
 extension ServiceExtension {
-  /// It has no last word.
+  /// Sets no last content.
   public func serviceExtensionTimeWillExpire(_ request: ExtensionRequest, _ bestAttempt: BestAttempt) async -> MutableContent? { nil }
 
-  /// It holds nothing.
+  /// Has no resources.
   public func close() async {}
 }
 
-/// What an extension would have shown if its time were up now: it may be changed from any task.
+/// The content that an extension would show if its time ended now. Any task may change it.
 public final class BestAttempt: Sendable {
   private let value: Mutex<MutableContent>
-  /// Told of each change, in their order.
+  /// Called with each change, in their order.
   private let whenChanged: (@Sendable (MutableContent) -> Void)?
 
-  /// Begins as this content.
+  /// Begins with this content.
   public convenience init(_ content: MutableContent) { self.init(content, whenChanged: nil) }
 
   init(_ content: MutableContent, whenChanged: (@Sendable (MutableContent) -> Void)?) {
@@ -51,7 +51,7 @@ public final class BestAttempt: Sendable {
     set { update { $0 = newValue } }
   }
 
-  /// Changes the content, and nobody else does meanwhile.
+  /// Changes the content exclusively.
   public func update(_ change: (inout MutableContent) -> Void) {
     value.withLock { content in
       change(&content)

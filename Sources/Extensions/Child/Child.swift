@@ -19,7 +19,7 @@ actor Child: ServiceExtension {
     return answer == .null ? given : try ExtensionMessage.content(answer, of: given)
   }
 
-  /// The program may have a last word, which ends the call: until then it goes on.
+  /// The program may send a last content, which ends the call. Until then the call continues.
   func serviceExtensionTimeWillExpire(_ request: ExtensionRequest, _ bestAttempt: BestAttempt) async -> MutableContent? {
     program.warn(bestAttempt)
     return nil

@@ -1,21 +1,20 @@
 import EventLoop
 import JSON
 
-/// A notification that a child was asked about.
+/// The call of a child for a notification.
 ///
-/// - Note: `@unchecked Sendable` because what changes in it is touched on the loop alone: cancellation, which comes from any thread, goes
-///   there first.
+/// - Note: `@unchecked Sendable` because only the loop changes it: cancellation, which comes from any thread, goes there first.
 final class ChildCall: @unchecked Sendable {
   let number: Int64
   let request: ExtensionRequest
   let bestAttempt: BestAttempt
-  /// The content that it was given.
+  /// The given content.
   let given: MutableContent
-  /// It was sent to the program.
+  /// Whether it was sent to the program.
   var isAsked = false
-  /// It was told that its time will expire.
+  /// Whether it was warned that its time will expire.
   var isWarned = false
-  /// How often it has said what is to be shown if it does not come to its end.
+  /// The number of its best attempts.
   var attempts = 0
   private weak var program: ChildProgram?
   private var outcome: Result<JSONValue, ExtensionFailure>?
@@ -26,7 +25,7 @@ final class ChildCall: @unchecked Sendable {
     given = bestAttempt.content
   }
 
-  /// It has come to its end.
+  /// Ends the call.
   func finish(_ result: Result<JSONValue, ExtensionFailure>) {
     guard outcome == nil else { return }
     outcome = result
@@ -34,7 +33,7 @@ final class ChildCall: @unchecked Sendable {
     continuation = nil
   }
 
-  /// What has come of it; when the task is cancelled it is given up.
+  /// The result. Cancelling the task gives up the call.
   func answer(on loop: EventLoop, isolation: isolated (any Actor)? = #isolation) async throws(ExtensionFailure) -> JSONValue {
     let result = await withTaskCancellationHandler {
       _ = isolation

@@ -1,22 +1,22 @@
 import EventLoop
 import JSON
 
-/// What a worker and its child say to each other: JSON-RPC 2.0, a line for each message.
+/// The messages between a worker and its child: JSON-RPC 2.0, one line each.
 enum ChildMessage {
-  /// What a child has said.
+  /// A message of a child.
   enum Answer {
-    /// What it makes of a notification; null leaves it as it was.
+    /// The result for a notification; null leaves the content unchanged.
     case result(call: Int64, JSONValue)
-    /// It has failed, and says why.
+    /// A failure with its reason.
     case failure(call: Int64, String)
-    /// What is to be shown if it does not come to its end.
+    /// The best attempt of a call.
     case bestAttempt(call: Int64, JSONValue)
 
     /// Whether it ends a call.
     var isFinal: Bool { if case .bestAttempt = self { false } else { true } }
   }
 
-  /// What a worker has said.
+  /// A message of a worker.
   enum Order {
     case configure(JSONValue)
     case didReceive(call: Int64, ExtensionRequest, MutableContent)
@@ -26,35 +26,35 @@ enum ChildMessage {
 
   // MARK: Written by the worker
 
-  /// How it is to work; comes first.
+  /// The settings; the first message.
   static func configure(_ settings: JSONValue) -> SharedBytes { line(["method": "configure", "params": settings]) }
 
-  /// A notification to be changed.
+  /// A notification to change.
   static func didReceive(_ request: ExtensionRequest, _ content: MutableContent, call: Int64) -> SharedBytes {
     line(["id": .integer(call), "method": "didReceive", "params": ExtensionMessage.object(request, content)])
   }
 
-  /// The time of a call is about to expire.
+  /// Warns that the time of a call will expire.
   static func timeWillExpire(call: Int64) -> SharedBytes {
     line(["method": "serviceExtensionTimeWillExpire", "params": ["call": .integer(call)]])
   }
 
-  /// Nobody waits for a call any more.
+  /// A call was given up.
   static func cancel(call: Int64) -> SharedBytes { line(["method": "cancel", "params": ["call": .integer(call)]]) }
 
   // MARK: Written by the child
 
-  /// What is to be shown.
+  /// The content to show.
   static func result(_ content: MutableContent, call: Int64) -> SharedBytes {
     line(["id": .integer(call), "result": ExtensionMessage.answer(content)])
   }
 
-  /// Why nothing has come of it.
+  /// The reason of a failure.
   static func failure(_ reason: String, call: Int64) -> SharedBytes {
     line(["id": .integer(call), "error": ["code": 1, "message": .string(reason)]])
   }
 
-  /// What is to be shown if the call does not come to its end.
+  /// The best attempt of a call.
   static func bestAttempt(_ content: MutableContent, call: Int64) -> SharedBytes {
     var params = ExtensionMessage.answer(content)
     params.set("call", .integer(call))
@@ -75,7 +75,7 @@ enum ChildMessage {
 
   // MARK: Read
 
-  /// What a child has said in a line; nil where that is no such message.
+  /// Reads a line of a child; nil if it is not such a message.
   static func answer(_ line: UnsafeRawBufferPointer) -> Answer? {
     guard let message = message(line) else { return nil }
     if let method = message["method"] {
@@ -93,7 +93,7 @@ enum ChildMessage {
     }
   }
 
-  /// What a worker has said in a line; nil where a child need not know it.
+  /// Reads a line of a worker; nil if a child does not need it.
   static func order(_ line: UnsafeRawBufferPointer) -> Order? {
     guard let message = message(line), let params = message["params"] else { return nil }
     switch message["method"] {

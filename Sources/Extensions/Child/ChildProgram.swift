@@ -1,18 +1,17 @@
 import EventLoop
 import JSON
 
-/// A program that is asked what notifications are to look like: started with the first call, again when it has ended, and killed when it
-/// hangs. Loop-confined.
+/// A program that changes notifications. It starts with the first call and after it has ended, and is killed if it hangs. Loop-confined.
 ///
-/// Who waits for an answer is told by its ``ChildCall``.
+/// The ``ChildCall`` reports the answer of each call.
 final class ChildProgram: ChildRunOwner {
   private enum Phase {
     /// It does not run; the next call starts it.
     case idle
     case running(ChildRun)
-    /// It is left alone for a while.
+    /// It is not started for a while.
     case resting(until: UInt64)
-    /// Nothing is asked of it any more; it may have to end yet.
+    /// No more calls; it may still be ending.
     case closed(ChildRun?)
   }
 
@@ -21,28 +20,28 @@ final class ChildProgram: ChildRunOwner {
   private var phase = Phase.idle
   private var backoff = RestartBackoff()
   private let timer: Timer
-  /// Runs where the program may hang; what it has said by then was read.
+  /// Runs while the program may be hanging, so that its messages are read first.
   private let doubt: Timer
-  /// When it is to fire, and whether a call's time has ended.
+  /// The time at which it fires, and whether a call's time has ended.
   private var doubting: (time: UInt64, hasExpired: Bool)?
-  /// The calls that it has not answered, by their numbers.
+  /// The unanswered calls, by number.
   private var calls: [Int64: ChildCall] = [:]
   /// Their numbers, by their best attempts.
   private var numbers: [ObjectIdentifier: Int64] = [:]
-  /// Of the program that runs.
+  /// Of the running program.
   private var hanging: HangDetector
   private var last: Int64 = 0
-  /// When it was asked last: the loop's milliseconds.
+  /// The time of the last call, in the loop's milliseconds.
   private var used: UInt64
   private var whenClosed: CheckedContinuation<Void, Never>?
 
-  /// What it may be sent and not read, in bytes: it does not keep up.
+  /// The most unread bytes of the program. With more it is too slow.
   private static let longestBacklog = 8 << 20
-  /// A rest for which calls wait; in a longer one they fail.
+  /// The longest rest for which calls wait. In a longer one they fail.
   private static let shortRest = 1_000
-  /// How often it may say what is to be shown if a call does not come to its end.
+  /// The most best attempts of a call.
   static let maximumAttempts = 100
-  /// A program that nobody has asked for so long is ended.
+  /// A program without calls for this time is ended.
   private static let longestIdle: UInt64 = 300_000
 
   init(_ settings: ChildSettings, on loop: EventLoop) {
@@ -57,16 +56,16 @@ final class ChildProgram: ChildRunOwner {
 
   // MARK: Calls
 
-  /// Asks it, and answers what it says; from a task on the loop.
+  /// Calls it, and returns its answer; from a task on the loop.
   func answer(
     _ request: ExtensionRequest, _ bestAttempt: BestAttempt, isolation: isolated (any Actor)? = #isolation
   ) async throws(ExtensionFailure) -> JSONValue {
     try await begin(request, bestAttempt).answer(on: loop)
   }
 
-  /// Asks it.
+  /// Begins a call.
   ///
-  /// - Throws: why it cannot be asked now.
+  /// - Throws: why it cannot be called now.
   private func begin(_ request: ExtensionRequest, _ bestAttempt: BestAttempt) throws(ExtensionFailure) -> ChildCall {
     let now = loop.milliseconds()
     used = now
@@ -98,31 +97,30 @@ final class ChildProgram: ChildRunOwner {
     run.write(ChildMessage.didReceive(call.request, call.bestAttempt.content, call: call.number))
   }
 
-  /// Asks it about those that have waited.
+  /// Sends the waiting calls.
   private func askAll(_ run: ChildRun) {
     for call in calls.values.filter({ !$0.isAsked }).sorted(by: { $0.number < $1.number }) { ask(run, call) }
   }
 
-  /// The time of the call with this best attempt is about to expire.
+  /// Warns that the time of the call with this best attempt will expire.
   func warn(_ bestAttempt: BestAttempt) {
     guard let call = numbers[ObjectIdentifier(bestAttempt)].flatMap({ calls[$0] }), case .running(let run) = phase else { return }
     call.isWarned = true
     run.write(ChildMessage.timeWillExpire(call: call.number))
   }
 
-  /// Nobody waits for a call any more.
+  /// Gives up a call.
   func abandon(_ call: ChildCall) {
     guard take(call.number) != nil else { return }
     call.finish(.failure(ExtensionFailure("its time was up")))
     guard call.isAsked, case .running(let run) = phase else { return }
     hanging.gaveUp(call.number, at: loop.milliseconds())
     run.write(ChildMessage.cancel(call: call.number))
-    // One that was not warned is given up for another reason.
+    // A call that was not warned is given up for another reason.
     if hanging.reason(at: loop.milliseconds(), hasExpired: call.isWarned) != nil { suspect(hasExpired: call.isWarned) }
   }
 
-  /// It seems to hang. That is judged in a while, for which new calls wait: where it was the loop that stood still, its answers are read
-  /// first.
+  /// Judges later whether it hangs; new calls wait for that. If the loop itself stood still, the answers are read first.
   private func suspect(hasExpired: Bool) {
     guard doubting == nil else {
       if hasExpired { doubting?.hasExpired = true }
@@ -140,7 +138,7 @@ final class ChildProgram: ChildRunOwner {
     let now = loop.milliseconds()
     guard case .running(let run) = phase, run.isRunning else { return }
     guard let reason = hanging.reason(at: now, hasExpired: hasExpired) else { return askAll(run) }
-    // A timer that is late shows that the loop stood still again.
+    // A late timer shows that the loop stood still again.
     if now > time + Self.doubtMilliseconds { suspect(hasExpired: hasExpired) } else { run.kill(reason) }
   }
 
@@ -198,14 +196,14 @@ final class ChildProgram: ChildRunOwner {
       whenClosed = nil
       return
     }
-    // Those that came when it was ending already are asked of the next one.
+    // Calls from after its end began go to the next one.
     fail(reason) { $0.isAsked }
-    // One that nobody has asked for long has done nothing wrong.
+    // A program that was ended because it had no calls has not failed.
     if run.isFinished { return restart() }
     rest(answers: run.answers, lived: loop.milliseconds() - run.began)
   }
 
-  /// Has it end, and answers when it has.
+  /// Ends it, and returns after its end.
   func close(isolation: isolated (any Actor)? = #isolation) async {
     if case .closed = phase { return }
     timer.close()
@@ -229,7 +227,7 @@ final class ChildProgram: ChildRunOwner {
     case .bestAttempt(let number, let answer):
       guard hanging.owes(number) else { return refuse() }
       hanging.spoke(at: loop.milliseconds())
-      // Nobody may wait for it any more.
+      // The call may have been given up.
       guard let call = calls[number] else { return }
       call.attempts += 1
       guard call.attempts <= Self.maximumAttempts else { return refuse() }

@@ -1,26 +1,26 @@
 import EventLoop
 import Glibc
 
-/// Who wants to know what a child does.
+/// The owner of a child's run.
 protocol ChildRunOwner: AnyObject {
-  /// It has said something.
+  /// The child has sent a message.
   func said(_ answer: ChildMessage.Answer)
-  /// It has ended, and nothing more comes of it; told once.
+  /// The child has ended, and no more messages follow; called once.
   func ended(_ run: ChildRun, _ reason: ExtensionFailure)
 }
 
-/// One life of a child, from its start until it has gone. Loop-confined.
+/// One run of a child, from its start to its end. Loop-confined.
 final class ChildRun: StreamHandler {
   private enum Phase {
     case running
-    /// It was told to end, or one of its process and its stream has come to its end: the other one follows.
+    /// It was asked to end, or its process or its stream has ended; the other one follows.
     case ending
     case over
   }
 
-  /// When it was started: the loop's milliseconds.
+  /// Its start in the loop's milliseconds.
   let began: UInt64
-  /// The calls that it has answered.
+  /// The number of its answers.
   private(set) var answers = 0
   /// Whether it was asked to end.
   private(set) var isFinished = false
@@ -34,7 +34,7 @@ final class ChildRun: StreamHandler {
   private let timer: Timer
   private weak var owner: (any ChildRunOwner)?
 
-  /// How long a child that was asked to end may take to do so, and what it had begun to say to arrive.
+  /// How long a child may take to end after it was asked to, and its last answers to arrive.
   private static let graceMilliseconds = 1_000
 
   /// Starts the program.
@@ -63,15 +63,15 @@ final class ChildRun: StreamHandler {
     stream.write(ChildMessage.configure(settings.settings))
   }
 
-  /// Whether it takes calls: nothing of it has ended, and it was not told to end.
+  /// Whether it takes calls: no part of it has ended, and it was not asked to end.
   var isRunning: Bool { if case .running = phase { exit == nil } else { false } }
 
-  /// What it was sent and has not read yet, in bytes.
+  /// The bytes that were sent and not read.
   var pendingBytes: Int { stream.pendingBytes }
 
   func write(_ bytes: SharedBytes) { stream.write(bytes) }
 
-  /// Asks it to end, by the end of its input; it is killed where it does not.
+  /// Asks it to end by closing its input. It is killed if it does not.
   func finish() {
     guard case .running = phase else { return }
     phase = .ending
@@ -85,13 +85,13 @@ final class ChildRun: StreamHandler {
     if case .over = phase { return }
     phase = .ending
     stream.close()
-    // One that has ended already says so itself, and what it had started was ended with it.
+    // A child that has ended reports that itself, and the processes that it had started were ended with it.
     guard exit == nil else { return }
     if self.reason == nil { self.reason = reason }
     process?.killGroup(SIGKILL)
   }
 
-  // MARK: What it does
+  // MARK: Events of the child
 
   func streamReceived(_ bytes: UnsafeRawBufferPointer) {
     guard case .running = phase else { return }
@@ -116,14 +116,14 @@ final class ChildRun: StreamHandler {
 
   private func exited(_ exit: ChildExit) {
     self.exit = exit
-    // What it has started does not outlive it.
+    // The processes that it has started must not outlive it.
     process?.killGroup(SIGKILL)
     settle()
   }
 
   private func settle() {
     guard let exit, isStreamOver else {
-      // As long as its stream is open its last answers may be on their way.
+      // While its stream is open, its last answers may still arrive.
       if isStreamOver { phase = .ending }
       return limit()
     }
@@ -135,7 +135,7 @@ final class ChildRun: StreamHandler {
     owner?.ended(self, reason ?? ExtensionFailure("its program has ended \(exit.words)"))
   }
 
-  /// Whatever of it is there after a while is ended.
+  /// Ends everything that remains of it after a while.
   private func limit() {
     timer.handler = { [weak self] in self?.kill(ExtensionFailure("its program has closed its output")) }
     timer.start(after: Self.graceMilliseconds)

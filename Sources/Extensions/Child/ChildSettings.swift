@@ -2,27 +2,27 @@ import Glibc
 import JSON
 import Notifications
 
-/// What the extensions' file says of a program that runs as a child of the worker.
+/// The settings of a child program in the extensions' file.
 struct ChildSettings: Sendable {
-  /// The program's path, with a slash: a name alone would be looked for in `PATH`.
+  /// The program's path, with a slash: a name alone would be searched for in `PATH`.
   let program: String
   /// Its arguments, without its own name.
   let arguments: [String]
-  /// Its environment, `NAME=value` each: a few names of the worker's own, and what the file says.
+  /// Its environment, `NAME=value` each: a few variables of the worker, and those of the file.
   let environment: [String]
-  /// The memory that it may allocate, in bytes.
+  /// The most memory that it may allocate, in bytes.
   let memoryBytes: Int
-  /// What it is told when it starts: an object.
+  /// The settings that it gets at its start: an object.
   let settings: JSONValue
 
-  /// Of the members `program` and `arguments`, and of those that all children have.
+  /// Reads the members `program` and `arguments`, and those of all children.
   init(_ object: inout SettingsObject) throws(FieldError) {
     let program = object.path(try object.requiredText("program", longest: 4_096))
     if let reason = Self.refusal(of: program) { throw object.wrong("program", "\(program): \(reason)") }
     try self.init(program, try object.texts("arguments", atMost: 64), &object)
   }
 
-  /// Why a program cannot be started; nil where it can.
+  /// Why a program cannot be started; nil if it can.
   private static func refusal(of program: String) -> String? {
     var facts = stat()
     guard stat(program, &facts) == 0 else { return "\(String(cString: strerror(errno)))." }
@@ -30,13 +30,13 @@ struct ChildSettings: Sendable {
     return access(program, X_OK) == 0 ? nil : "this user may not execute it; 'chmod +x' allows it."
   }
 
-  /// Of the members that all children have, for an extension that this binary brings along.
+  /// Reads the members of all children, for an extension that is part of this binary.
   init(_ own: OwnExtension, _ object: inout SettingsObject) throws(FieldError) {
-    // Also when the binary was replaced meanwhile, or another program runs before it in the child.
+    // This path is right even if the binary was replaced, or another program runs before it in the child.
     try self.init("/proc/\(getpid())/exe", [OwnExtension.command, own.name], &object)
   }
 
-  /// Of the members `environment`, `memory` and `settings`, which all children have.
+  /// Reads the members `environment`, `memory` and `settings`, which all children have.
   private init(_ program: String, _ arguments: [String], _ object: inout SettingsObject) throws(FieldError) {
     (self.program, self.arguments) = (program, arguments)
     environment = Self.inherited + (try Self.variables(&object))
@@ -45,7 +45,7 @@ struct ChildSettings: Sendable {
     guard settings.members != nil else { throw object.wrong("settings", "This must be an object.") }
   }
 
-  /// What every program may need to know. The rest of the worker's environment is not the child's business: there are passwords in it.
+  /// Variables that every program may need. The rest of the worker's environment has passwords, so the child does not get it.
   private static let inherited = ["PATH", "HOME", "LANG", "LC_ALL", "TZ"].compactMap { (name: String) in
     getenv(name).map { "\(name)=\(String(cString: $0))" }
   }

@@ -3,8 +3,8 @@ internal import Glibc
 import JSON
 import Synchronization
 
-/// The child's side of an extension that runs beside the worker: it reads what the worker says from standard input, and answers on standard
-/// output. What the extension itself prints goes to standard error.
+/// The child's side of an extension beside the worker. It reads the worker's messages from standard input, and answers on standard output.
+/// The extension's own output goes to standard error.
 public final class ExtensionRunner: Sendable {
   private struct Call {
     let request: ExtensionRequest
@@ -21,7 +21,7 @@ public final class ExtensionRunner: Sendable {
   private let output: Output
   private let state = Mutex(State())
 
-  /// How many changes of a best attempt are told at once; a later one when the time is about to expire.
+  /// The most changes of a best attempt that are sent at once. A later one is sent with the warning before the end.
   private static let maximumAttempts = ChildProgram.maximumAttempts / 2
 
   /// Takes over standard output; once in a process.
@@ -30,7 +30,7 @@ public final class ExtensionRunner: Sendable {
     output = Output()
   }
 
-  /// Runs until the input has ended. What has not come to its end then is given up, and may still run: the process is to end.
+  /// Runs until the input has ended. Unfinished calls are given up then, and may still run, so the process must end.
   public func run() async {
     let thread = EventLoop(name: "input")
     try? await thread.run { [self] in read() }
@@ -52,7 +52,7 @@ public final class ExtensionRunner: Sendable {
       guard count > 0 else { return }
       let isInBounds = buffer.withUnsafeBytes { bytes in
         lines.take(UnsafeRawBufferPointer(rebasing: bytes[..<count])) { line in
-          // What it does not know is for later programs.
+          // Unknown messages are for later programs.
           if let order = ChildMessage.order(line) { take(order) }
           return true
         }
@@ -61,7 +61,7 @@ public final class ExtensionRunner: Sendable {
     }
   }
 
-  /// A worker's line has one payload, with whatever was escaped.
+  /// A worker's line has one payload, with escaped characters.
   private static let longestOrder = 1 << 20
 
   private func take(_ order: ChildMessage.Order) {
@@ -82,7 +82,7 @@ public final class ExtensionRunner: Sendable {
     let attempt = BestAttempt(content) { [output, told] content in
       if told.add(1, ordering: .relaxed).newValue <= Self.maximumAttempts { output.attempt(content, of: number) }
     }
-    // The task finds its call when it ends: the call is there before the task is.
+    // The task finds its call when it ends, so the call is stored before the task starts.
     state.withLock { state in
       let work = state.work
       state.calls[number] = Call(
@@ -118,8 +118,8 @@ public final class ExtensionRunner: Sendable {
     }
   }
 
-  /// Where answers go: a descriptor of its own, so that nothing else that is printed stands among them. What is said of a call comes before
-  /// its end, and nothing after it.
+  /// The destination of answers: a descriptor of its own, so that no other output is mixed with them. The messages of a call come before
+  /// its end, and none after it.
   private final class Output: Sendable {
     private struct State {
       let descriptor: Int32
@@ -135,7 +135,7 @@ public final class ExtensionRunner: Sendable {
 
     func open(_ number: Int64) { state.withLock { _ = $0.open.insert(number) } }
 
-    /// What is to be shown if a call does not come to its end; one that is too long is left out.
+    /// The best attempt of a call. One that is too long is not sent.
     func attempt(_ content: MutableContent, of number: Int64) {
       let line = ChildMessage.bestAttempt(content, call: number)
       guard line.count <= ExtensionMessage.longestAnswer else { return }
@@ -149,7 +149,7 @@ public final class ExtensionRunner: Sendable {
       state.withLock { if $0.open.remove(number) != nil { Self.write(line, to: $0.descriptor) } }
     }
 
-    /// When nobody reads any more the input has ended, too.
+    /// If nobody reads any more the input has ended, too.
     private static func write(_ line: SharedBytes, to descriptor: Int32) {
       line.withUnsafeBytes { bytes in
         var rest = bytes[...]

@@ -1,36 +1,36 @@
-/// Finds out that a program owes an answer and does not work on it any more: a value, in the milliseconds of a loop's clock.
+/// Detects that a program owes an answer and does not work on it. A value, in the milliseconds of a loop's clock.
 struct HangDetector {
-  /// A program that has said nothing for so long, though it owed an answer all that time, hangs when a call's time expires.
+  /// A program that is silent for this time while it owes an answer hangs when a call's time expires.
   static let longestSilence: UInt64 = 5_000
-  /// One that has said nothing yet may still be starting for so long.
+  /// A program without any message may still be starting for this time.
   static let longestStart: UInt64 = 60_000
-  /// A call that was given up is answered, too, within this time.
+  /// A call that was given up must be answered within this time, too.
   static let longestDebt: UInt64 = 30_000
-  /// The calls that were given up and are not answered.
+  /// The most unanswered calls that were given up.
   static let maximumDebts = 100_000
 
   private let began: UInt64
-  /// When it said something for the first time.
+  /// The time of its first message.
   private var firstWord: UInt64?
   /// Calls that are open.
   private var open: Set<Int64> = []
-  /// Calls that were given up and are not answered, and when that was; the same in their order, from `next` on.
+  /// Unanswered calls that were given up, and the times of that; also in their order, from `next` on.
   private var debts: Set<Int64> = []
   private var order: [(call: Int64, time: UInt64)] = []
   private var next = 0
-  /// Since when it owes an answer and has said nothing.
+  /// Since when it owes an answer and is silent.
   private var silentSince: UInt64?
 
-  /// A program that starts now.
+  /// Begins with a program that starts now.
   init(at now: UInt64) { began = now }
 
-  /// It is asked.
+  /// A call begins.
   mutating func asked(_ call: Int64, at now: UInt64) {
     open.insert(call)
     if silentSince == nil { silentSince = now }
   }
 
-  /// It has said something.
+  /// It has sent a message.
   mutating func spoke(at now: UInt64) {
     if firstWord == nil { firstWord = now }
     silentSince = open.isEmpty && debts.isEmpty ? nil : now
@@ -45,19 +45,19 @@ struct HangDetector {
     return true
   }
 
-  /// Whether it may say something of a call.
+  /// Whether it may send messages on a call.
   func owes(_ call: Int64) -> Bool { open.contains(call) || debts.contains(call) }
 
-  /// Nobody waits for a call any more.
+  /// A call was given up.
   mutating func gaveUp(_ call: Int64, at now: UInt64) {
     guard open.remove(call) != nil else { return }
     debts.insert(call)
     order.append((call, now))
   }
 
-  /// Why it is to be ended; nil where it works.
+  /// Why it must be ended; nil if it works.
   ///
-  /// - Parameter hasExpired: whether the time of a call has just ended; else nobody can know whether it is only slow.
+  /// - Parameter hasExpired: whether the time of a call has just ended. Otherwise it may only be slow.
   mutating func reason(at now: UInt64, hasExpired: Bool) -> ExtensionFailure? {
     while next < order.count, !debts.contains(order[next].call) { next += 1 }
     if next > 1_024, 2 * next > order.count {

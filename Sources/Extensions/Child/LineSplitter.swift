@@ -1,4 +1,4 @@
-/// Cuts what comes into lines, in bounded memory.
+/// Splits bytes into lines, in bounded memory.
 struct LineSplitter {
   /// The longest line, in bytes.
   let limit: Int
@@ -6,10 +6,10 @@ struct LineSplitter {
 
   init(limit: Int) { self.limit = limit }
 
-  /// Gives each line that has come to its end.
+  /// Takes bytes, and calls `body` with each complete line.
   ///
-  /// - Parameter body: gets a line without its end; false: no more.
-  /// - Returns: whether what has begun may still become a line.
+  /// - Parameter body: gets a line without its end; returns false to stop.
+  /// - Returns: whether the incomplete rest may still become a line.
   mutating func take(_ bytes: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer) -> Bool) -> Bool {
     var rest = bytes[...]
     while let end = rest.firstIndex(of: UInt8(ascii: "\n")) {

@@ -1,12 +1,11 @@
 internal import Glibc
 import Notifications
 
-/// Reads the files that the extensions' file names. The calls block, so they are made where that is allowed: at the start, or on a thread
-/// of their own.
+/// Reads the files that the extensions' file names. The calls block, so they are made at the start, or on a thread of their own.
 enum BoundedFile {
-  /// What a regular file has, nil when there is none; of a larger one than `limit` one byte more than that.
+  /// The content of a regular file; nil if it is missing. From a file larger than `limit` it reads one byte more than that.
   static func read(_ path: String, limit: Int) throws(FieldError) -> [UInt8]? {
-    // Without blocking, for the opening of a FIFO waits until somebody writes there.
+    // Without blocking, since opening a FIFO waits for a writer.
     let file = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
     guard file >= 0 else {
       if errno == ENOENT { return nil }
@@ -16,7 +15,7 @@ enum BoundedFile {
     var facts = stat()
     guard fstat(file, &facts) == 0 else { throw unreadable(path) }
     guard facts.st_mode & S_IFMT == S_IFREG else { throw FieldError(field: path, rule: "only a regular file is read") }
-    // It may have grown since it was asked for its size.
+    // It may have grown since its size was read.
     var bytes = [UInt8](repeating: 0, count: min(limit, max(0, Int(facts.st_size))) + 1)
     var count = 0
     while true {
@@ -30,7 +29,7 @@ enum BoundedFile {
     }
   }
 
-  /// An error by `errno`.
+  /// An error from `errno`.
   private static func unreadable(_ path: String) -> FieldError {
     FieldError(field: path, rule: "cannot be read: \(String(cString: strerror(errno)))")
   }

@@ -1,7 +1,7 @@
 import JSON
 import Notifications
 
-/// What the file may call an extension in `use`: a built-in one, or one that the binary brings along.
+/// The values of `use` in the file: a built-in extension, or one that is part of the binary.
 enum ExtensionKind {
   case setAndCopy
   case decrypt
@@ -16,7 +16,7 @@ enum ExtensionKind {
     ("child", .child),
   ]
 
-  /// Nil where nothing has this name.
+  /// Nil for an unknown name.
   init?(_ name: String, own: [OwnExtension] = []) {
     guard let kind = Self.builtIn.first(where: { $0.name == name })?.kind ?? own.first(where: { $0.name == name }).map(Self.own) else {
       return nil
@@ -27,7 +27,7 @@ enum ExtensionKind {
   /// All names.
   static func names(_ own: [OwnExtension]) -> [String] { builtIn.map(\.name) + own.map(\.name) }
 
-  /// Whether it may take its time.
+  /// Whether it may take long.
   var isCalled: Bool {
     switch self {
     case .setAndCopy, .decrypt, .localize: false
@@ -35,9 +35,9 @@ enum ExtensionKind {
     }
   }
 
-  /// Makes an extension of its settings.
+  /// Makes an extension from its settings.
   ///
-  /// - Parameter element: all that the file says of it.
+  /// - Parameter element: all its members in the file.
   func make(
     _ settings: inout SettingsObject, of element: JSONValue, at place: ExtensionsFile.Place, _ resources: inout ExtensionResources
   ) throws(FieldError) -> ExtensionChain.Step.Work {
@@ -47,7 +47,7 @@ enum ExtensionKind {
     case .localize: return .immediate(try Localize(&settings))
     case .attach:
       resources.usesMedia = true
-      // What one server does not give says nothing of others.
+      // A file that one server does not deliver says nothing about others.
       let limits = try ExtensionDefinition.Limits(&settings, breaker: 0)
       let attach = try AttachSettings(&settings, concurrency: limits.concurrency)
       return .called(ExtensionDefinition(limits) { [media = resources.media] in Attach(attach, media, on: $0) })
@@ -61,17 +61,17 @@ enum ExtensionKind {
   }
 }
 
-/// What the extensions of a file are made with.
+/// The shared resources of a file's extensions.
 struct ExtensionResources {
   /// Each lane runs all of them.
   private static let maximumPrograms = 64
-  /// Extensions that the binary brings along.
+  /// Extensions that are part of the binary.
   let own: [OwnExtension]
-  /// Nil where the process has none.
+  /// Nil if the process has none.
   let media: MediaStore?
-  /// Whether an extension puts something there.
+  /// Whether an extension stores media.
   fileprivate(set) var usesMedia = false
-  /// The programs that the file has run: extensions with the same settings, whatever their names, have one of them together.
+  /// The programs of the file. Extensions with the same settings share one, whatever their names.
   private var programs: [Name: ExtensionDefinition] = [:]
 
   init(_ own: [OwnExtension], _ media: MediaStore?) { (self.own, self.media) = (own, media) }
@@ -95,9 +95,9 @@ struct ExtensionResources {
 }
 
 extension ExtensionDefinition.Limits {
-  /// Of the members `budget`, `concurrency`, `breaker`, `per` and `unfinished`, which all extensions have that may take their time.
+  /// Reads the members `budget`, `concurrency`, `breaker`, `per` and `unfinished` of all slow extensions.
   ///
-  /// - Parameter breaker: what holds where nothing is said.
+  /// - Parameter breaker: the default.
   init(_ settings: inout SettingsObject, breaker: Int = Self().breaker) throws(FieldError) {
     self.init()
     self.breaker = breaker

@@ -2,7 +2,7 @@ import Cryptography
 import JSON
 public import Notifications
 
-/// The file that says which service extensions an application's mutable notifications pass.
+/// The file that defines the service extensions for an application's mutable notifications.
 ///
 ///     {
 ///       "applications": {
@@ -20,12 +20,12 @@ public struct ExtensionsFile: Sendable {
 
   /// The chains by the stable hash of their application.
   private let chains: [UInt64: ExtensionChain]
-  /// Whether an extension puts something into the media store.
+  /// Whether an extension stores media.
   public let usesMedia: Bool
-  /// Tells files apart: the first bytes of a digest of what was read; nil where there is none.
+  /// Identifies the file: the first bytes of a digest of its content; nil without a file.
   public private(set) var digest: String?
 
-  /// Where an extension runs: in one place, and nobody else reads its keys.
+  /// Where an extension runs: in one place, and only that place reads its keys.
   public enum Place: String, Sendable, CaseIterable {
     /// The transform workers.
     case workers
@@ -36,19 +36,19 @@ public struct ExtensionsFile: Sendable {
   /// No extensions.
   public init() { (chains, usesMedia) = ([:], false) }
 
-  /// These, one for each application: what a file would say. Two of the same application are the caller's mistake.
+  /// Makes it from chains, one for each application. Two of the same application are the caller's mistake.
   public init(_ chains: [ExtensionChain]) {
     self.chains = Dictionary(uniqueKeysWithValues: chains.map { (StableHash.hash($0.application), $0) })
     usesMedia = false
   }
 
-  /// Reads a file, and those that it names. The calls block.
+  /// Reads a file, and the files that it names. The calls block.
   ///
   /// - Parameters:
-  ///   - place: whose extensions are wanted; files of others are not read.
+  ///   - place: the place of the wanted extensions. Files of others are not read.
   ///   - own: extensions that the file may use beside the built-in ones.
-  ///   - media: where attachments are kept; without it their extensions fail.
-  /// - Throws: what is wrong first, with its place; the first part of that is the file's path.
+  ///   - media: the store for attachments; without it their extensions fail.
+  /// - Throws: the first error with its place, which begins with the file's path.
   public init(path: String, at place: Place = .workers, own: [OwnExtension] = [], media: MediaStore? = nil) throws(FieldError) {
     guard let bytes = try BoundedFile.read(path, limit: Self.maximumBytes) else {
       throw FieldError(field: path, rule: "there is no such file")
@@ -62,14 +62,14 @@ public struct ExtensionsFile: Sendable {
     }
   }
 
-  /// Reads a file, and those that it names.
+  /// Reads a file, and the files that it names.
   ///
   /// - Parameters:
-  ///   - folder: where it lies: paths in it are meant from there.
-  ///   - place: whose extensions are wanted; files of others are not read.
+  ///   - folder: the file's folder, from which relative paths in it begin.
+  ///   - place: the place of the wanted extensions. Files of others are not read.
   ///   - own: extensions that the file may use beside the built-in ones.
-  ///   - media: where attachments are kept; without it their extensions fail.
-  /// - Throws: what is wrong first, with its place: `applications["com.example.shop"][0].prefix`.
+  ///   - media: the store for attachments; without it their extensions fail.
+  /// - Throws: the first error with its place: `applications["com.example.shop"][0].prefix`.
   public init(
     parsing bytes: [UInt8], in folder: String = "", at place: Place = .workers, own: [OwnExtension] = [], media: MediaStore? = nil
   ) throws(FieldError) {
@@ -135,7 +135,7 @@ public struct ExtensionsFile: Sendable {
       let use = try object.requiredText("use", longest: 64)
       let kind = ExtensionKind(use, own: resources.own)
       if written == .device, kind?.isCalled == true { throw object.wrong("place", "An extension of this kind runs in the workers.") }
-      // What another place knows by this name need not be known here.
+      // A name of another place may be unknown here.
       guard written == place else { continue }
       guard let kind else {
         throw object.wrong("use", "This must be one of: \(ExtensionKind.names(resources.own).joined(separator: ", ")).")

@@ -1,8 +1,8 @@
 import Synchronization
 
-/// The extensions that are in force in a process: read by its lanes, replaced while they run.
+/// The present extensions of a process. Its lanes read them, and they can be replaced meanwhile.
 public final class ExtensionsSource: Sendable {
-  /// The extensions of a file, and which replacement brought them.
+  /// The extensions of a file, with the number of their replacement.
   public struct Version: Sendable {
     /// The extensions.
     public let extensions: ExtensionsFile
@@ -10,12 +10,12 @@ public final class ExtensionsSource: Sendable {
   }
 
   private let version: Mutex<Version>
-  /// The number of the version, so that who has it already need not take the lock.
+  /// The number of the version, so that a reader with the present one needs no lock.
   private let number = Atomic(0)
 
   private let hasNone: Atomic<Bool>
 
-  /// The extensions of a file; none where none is given.
+  /// Begins with the extensions of a file, or with none.
   public init(_ extensions: ExtensionsFile = ExtensionsFile()) {
     version = Mutex(Version(extensions: extensions, number: 0))
     hasNone = Atomic(extensions.isEmpty)
@@ -24,19 +24,19 @@ public final class ExtensionsSource: Sendable {
   /// Whether no application has extensions.
   public var isEmpty: Bool { hasNone.load(ordering: .relaxed) }
 
-  /// What is in force.
+  /// The present version.
   public var current: Version { version.withLock { $0 } }
 
-  /// Takes over what is in force; it costs next to nothing where that is what `known` has.
+  /// Updates `known` to the present version. It is very cheap if nothing has changed.
   ///
-  /// - Returns: whether it was something else.
+  /// - Returns: whether it has changed.
   public func update(_ known: inout Version) -> Bool {
     guard number.load(ordering: .relaxed) != known.number else { return false }
     known = current
     return true
   }
 
-  /// Puts other extensions in force. What is under way goes on with those that it began with.
+  /// Replaces the extensions. Running calls continue with their former ones.
   public func replace(with extensions: ExtensionsFile) {
     version.withLock {
       $0 = Version(extensions: extensions, number: $0.number + 1)

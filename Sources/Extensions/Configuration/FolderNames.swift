@@ -1,10 +1,10 @@
 internal import Glibc
 
-/// What a folder has.
+/// The content of a folder.
 enum FolderNames {
-  /// The names in a folder, in any order, at most so many and one more; nil where it is not there.
+  /// The names in a folder in any order, at most one more than the limit; nil if it is missing.
   ///
-  /// What breaks off is no end: it throws. Its calls block.
+  /// An incomplete reading throws. Its calls block.
   static func read(_ path: String, atMost limit: Int = .max - 1) throws(ReadError) -> [String]? {
     guard let folder = opendir(path) else {
       if errno == ENOENT { return nil }

@@ -2,12 +2,12 @@ import HTTP
 import Notifications
 
 extension HTTPClientConfiguration {
-  /// Of the members `networks`, `plaintext` and `certificates`, which all extensions have that ask somebody by HTTP.
+  /// Reads the members `networks`, `plaintext` and `certificates` of all extensions that use HTTP.
   ///
   /// - Parameters:
-  ///   - schemes: what `plaintext` allows.
-  ///   - connections: how many there are at most.
-  ///   - inFlight: how many requests there are at most, those included that wait for a connection.
+  ///   - schemes: the schemes that `plaintext` allows.
+  ///   - connections: the most connections.
+  ///   - inFlight: the most requests, with those that wait for a connection.
   init(
     _ settings: inout SettingsObject, hosts: HTTPHostRule, plaintext schemes: Set<HTTPScheme>, connections: (all: Int, perHost: Int),
     inFlight: Int
@@ -36,6 +36,6 @@ extension HTTPClientConfiguration {
 }
 
 extension HTTPClientError {
-  /// The reason, and which member of the file changes it.
+  /// The reason, with the member of the file that changes it.
   var settingsRule: String { code == .addressRefused ? "\(message): \"networks\" must admit it" : message }
 }

@@ -2,15 +2,15 @@ import Cryptography
 import JSON
 import Notifications
 
-/// A file with keys by their ids: `{"keys": [{"id": "2026-11", "key": "…"}, …]}`, each key in base64url without padding. It is read
-/// strictly: a member that is unknown or stands there twice is refused, since whoever wrote it means something by it.
+/// A file with keys by their ids: `{"keys": [{"id": "2026-11", "key": "…"}, …]}`, each key in base64url without padding. An unknown or
+/// repeated member is refused, since its author meant something by it.
 enum KeyFile {
   /// The longest key file, in bytes.
   static let maximumBytes = 1 << 20
 
   /// The JSON object of a file.
   ///
-  /// - Parameter names: the members that it may have.
+  /// - Parameter names: the allowed members.
   static func object(parsing text: UnsafeRawBufferPointer, members names: [String]) throws(FieldError) -> JSONValue {
     guard text.count <= maximumBytes else { throw FieldError(field: "", rule: "The file has at most \(maximumBytes) bytes.") }
     let file: JSONValue
@@ -23,7 +23,7 @@ enum KeyFile {
     return file
   }
 
-  /// The members' names are not told: a key may have come to stand there by mistake.
+  /// The message does not contain the members' names, since one of them may be a key by mistake.
   static func check(_ value: JSONValue, place: String, members names: [String]) throws(FieldError) {
     guard let members = value.members else { throw FieldError(field: place, rule: "This must be a JSON object.") }
     guard members.allSatisfy({ names.contains($0.key) }), Set(members.map { Name($0.key) }).count == members.count else {
@@ -34,9 +34,9 @@ enum KeyFile {
   /// The keys of the member `keys`, in the order of the file.
   ///
   /// - Parameters:
-  ///   - count: how many there may be.
-  ///   - lengths: of a key, in bytes.
-  ///   - longestID: in bytes.
+  ///   - count: the allowed number of keys.
+  ///   - lengths: the allowed bytes of a key.
+  ///   - longestID: the most bytes of an id.
   static func keys(
     _ list: JSONValue, count: ClosedRange<Int>, lengths: ClosedRange<Int>, longestID: Int
   ) throws(FieldError) -> [(id: String, bytes: [UInt8])] {

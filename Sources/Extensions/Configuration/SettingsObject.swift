@@ -1,11 +1,11 @@
 import JSON
 import Notifications
 
-/// An object of the extensions' file, whose members are asked for one by one: what nobody has asked for in the end is a mistake.
+/// An object of the extensions' file, whose members are read one by one. An unread member is a mistake.
 struct SettingsObject {
-  /// Where it stands: `applications["com.example.shop"][0]`.
+  /// Its place: `applications["com.example.shop"][0]`.
   let path: String
-  /// The folder of the file; a relative path starts here.
+  /// The folder of the file, from which relative paths begin.
   private let folder: String
   private var members: [JSONValue.Member]
   private var known: [String] = []
@@ -13,7 +13,7 @@ struct SettingsObject {
   init(_ value: JSONValue, at path: String, in folder: String) throws(FieldError) {
     guard case .object(let members) = value else { throw FieldError(field: path, rule: "This must be an object.") }
     self.path = path
-    // A bare name would be looked for in PATH where it is a program's.
+    // A name without a slash would be searched for in PATH if it is a program's.
     self.folder = folder.isEmpty ? "." : folder
     self.members = members
     var names: Set<Name> = []
@@ -27,25 +27,25 @@ struct SettingsObject {
     try SettingsObject(value, at: place(name), in: folder)
   }
 
-  /// Where a member stands.
+  /// The place of a member.
   func place(_ name: String) -> String { (path.isEmpty ? "" : path + ".") + PrintedText.echo(name) }
 
   func wrong(_ name: String, _ rule: String) -> FieldError { FieldError(field: place(name), rule: rule) }
 
-  /// A path of the file, as the process has it; it always has a slash.
+  /// A path of the file for the process; it always has a slash.
   func path(_ written: String) -> String {
     if written.hasPrefix("/") { return written }
     return folder.hasSuffix("/") ? folder + written : "\(folder)/\(written)"
   }
 
-  /// A member, nil where it is not there.
+  /// Takes a member; nil if it is missing.
   mutating func take(_ name: String) -> JSONValue? {
     known.append(name)
     guard let place = members.firstIndex(where: { Name($0.key) == Name(name) }) else { return nil }
     return members.remove(at: place).value
   }
 
-  /// A text of at least one and at most so many bytes.
+  /// A text of at least one byte and at most this many.
   mutating func text(_ name: String, longest: Int) throws(FieldError) -> String? {
     guard let value = take(name) else { return nil }
     guard let text = value.stringValue, (1...longest).contains(text.utf8.count) else {
@@ -54,7 +54,7 @@ struct SettingsObject {
     return text
   }
 
-  /// A text that has to be there.
+  /// A required text.
   mutating func requiredText(_ name: String, longest: Int) throws(FieldError) -> String {
     guard let text = try text(name, longest: longest) else { throw wrong(name, "This member is required.") }
     return text
@@ -79,14 +79,14 @@ struct SettingsObject {
     return number
   }
 
-  /// Whether something holds; not where nothing is said.
+  /// A boolean; false if it is missing.
   mutating func flag(_ name: String) throws(FieldError) -> Bool {
     guard let value = take(name) else { return false }
     guard let flag = value.boolValue else { throw wrong(name, "This must be true or false.") }
     return flag
   }
 
-  /// Texts of at most 1,024 bytes each; none where it is not there.
+  /// Texts of at most 1,024 bytes each; none if the member is missing.
   mutating func texts(_ name: String, atMost count: Int) throws(FieldError) -> [String] {
     guard let value = take(name) else { return [] }
     let texts = value.elements?.compactMap(\.stringValue).filter { (1...1_024).contains($0.utf8.count) } ?? []
@@ -96,13 +96,13 @@ struct SettingsObject {
     return texts
   }
 
-  /// What a file has that is named here, with its path as the process has it.
+  /// The content of a named file, with its path for the process.
   mutating func file(_ name: String, limit: Int) throws(FieldError) -> (path: String, bytes: [UInt8]) {
     guard let file = try optionalFile(name, limit: limit) else { throw wrong(name, "This member is required.") }
     return file
   }
 
-  /// The same; nil where none is named.
+  /// The same; nil if the member is missing.
   mutating func optionalFile(_ name: String, limit: Int) throws(FieldError) -> (path: String, bytes: [UInt8])? {
     guard let written = try text(name, longest: 4_096) else { return nil }
     let path = path(written)
@@ -112,14 +112,14 @@ struct SettingsObject {
     } catch { throw wrong(name, "\(error)") }
   }
 
-  /// The members of an object by its names, in the order of the file; none where it is not there.
+  /// The members of an object by its names, in the order of the file; none if it is missing.
   mutating func entries(_ name: String) throws(FieldError) -> [JSONValue.Member] {
     guard let value = take(name) else { return [] }
     guard let members = value.members else { throw wrong(name, "This must be an object.") }
     return members
   }
 
-  /// All has been asked for that may stand here.
+  /// Checks that every member was read.
   func finish() throws(FieldError) {
     guard let left = members.first else { return }
     throw wrong(left.key, "There is no such setting here; there are: \(known.joined(separator: ", ")).")

@@ -1,12 +1,12 @@
 public import JSON
 public import Notifications
 
-/// Something that a notification comes with, as a service extension sees it: a file of the media store, or a URL whose file is to be put
-/// there by an extension behind it (`attach`). What is still a URL when all extensions are passed goes to no device.
+/// An attachment of a notification for service extensions: a file of the media store, or a URL that a later extension (`attach`) must
+/// fetch. A remaining URL goes to no device.
 public struct ContentAttachment: Sendable, Equatable {
-  /// Where the file is.
+  /// The place of the file.
   public enum Source: Sendable, Equatable {
-    /// It is to be fetched from there.
+    /// It must be fetched from there.
     case url(String)
     /// It is in the media store.
     case stored(Media)
@@ -15,9 +15,9 @@ public struct ContentAttachment: Sendable, Equatable {
   /// The longest URL, in bytes.
   public static var urlBytes: Int { 2_048 }
 
-  /// What the application knows it by, unique in its notification.
+  /// Its name for the application, unique in its notification.
   public var identifier: Name
-  /// Where the file is.
+  /// The place of the file.
   public var source: Source
   /// How it is shown.
   public var options: AttachmentOptions
@@ -27,17 +27,17 @@ public struct ContentAttachment: Sendable, Equatable {
     (self.identifier, self.source, self.options) = (identifier, source, options)
   }
 
-  /// What is to be fetched from a URL.
+  /// Makes an attachment that must be fetched.
   public init(identifier: Name, url: String, options: AttachmentOptions = AttachmentOptions()) {
     self.init(identifier: identifier, .url(url), options: options)
   }
 
-  /// A file of the media store that a device is given.
+  /// Makes one from a device's attachment.
   init(_ attachment: NotificationAttachment) {
     self.init(identifier: attachment.identifier, .stored(attachment.media), options: attachment.options)
   }
 
-  /// It as a device is given it; nil where it is still a URL.
+  /// The device's form; nil if it is still a URL.
   public var attachment: NotificationAttachment? {
     guard case .stored(let media) = source else { return nil }
     return NotificationAttachment(identifier: identifier, media: media, options: options)
@@ -45,7 +45,7 @@ public struct ContentAttachment: Sendable, Equatable {
 }
 
 extension ContentAttachment {
-  /// Throws where a list of them breaks a rule.
+  /// Throws if a list of them breaks a rule.
   static func check(_ attachments: [ContentAttachment]) throws(ExtensionFailure) {
     guard attachments.count <= NotificationAttachment.maximum else {
       throw ExtensionFailure(
@@ -82,7 +82,7 @@ extension ContentAttachment {
 
   /// Reads such an object.
   ///
-  /// - Parameter path: where it stands, for errors.
+  /// - Parameter path: its place, for errors.
   init(_ value: JSONValue, path: String) throws(FieldError) {
     guard let url = value["url"] else {
       self.init(try NotificationAttachment(value, path: path))

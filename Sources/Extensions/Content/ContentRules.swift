@@ -1,20 +1,20 @@
 import JSON
 public import Notifications
 
-/// What the content that a service extension leaves has to keep.
+/// The rules for the result of a service extension.
 public struct ContentRules: Sendable {
-  /// The largest payload, in bytes. It does not travel as a request any more, so it may be larger than one.
+  /// The most bytes of a payload. A result is not sent as a request any more, so it may be larger than one.
   public let payloadBytes: Int
 
   /// The rules of a cluster.
   ///
-  /// - Parameter requests: what it accepts as a request: a result may always be as large.
+  /// - Parameter requests: the limits of its requests. A result may always be as large.
   public init(_ requests: RequestLimits = RequestLimits()) { payloadBytes = max(16_384, requests.payloadBytes) }
 
-  /// The payload's bytes and what it asks for.
+  /// Writes the content, and checks it.
   ///
-  /// - Throws: an error that names the member and the rule: those of a request's payload, its size, and that there is still a text to
-  ///   show, since no extension may suppress a notification.
+  /// - Throws: an error with the member and the rule. The rules are those of a request's payload, the size, and that a text remains, since
+  ///   no extension may suppress a notification.
   public func write(_ content: MutableContent) throws(ExtensionFailure) -> WrittenContent {
     // Copies share their bytes until they are written.
     guard !content.payload.isLarger(than: payloadBytes) else {
@@ -46,17 +46,17 @@ public struct ContentRules: Sendable {
   }
 }
 
-/// Content that keeps the rules, as it goes to a device.
+/// Valid content in the form for a device.
 public struct WrittenContent: Sendable {
   /// The payload: one JSON object.
   public let payload: [UInt8]
   /// The attachments that are in the media store, as ``NotificationAttachment/append(_:to:)`` writes them.
   public let attachments: [UInt8]
   fileprivate let flags: PayloadFlags
-  /// Where the category stands in the payload; empty when there is none.
+  /// The range of the category in the payload; empty if there is none.
   fileprivate let category: Range<Int>
 
-  /// Lends the payload and what was found in it when it was checked.
+  /// Lends the payload, with the facts from its check.
   public func withPayload<Result>(_ body: (UnsafeRawBufferPointer, PayloadFacts) throws -> Result) rethrows -> Result {
     try payload.withUnsafeBytes { payload in
       try body(payload, PayloadFacts(flags: flags, categorySource: UnsafeRawBufferPointer(rebasing: payload[category])))
@@ -65,24 +65,24 @@ public struct WrittenContent: Sendable {
 }
 
 extension UnsafeRawBufferPointer {
-  /// Where a part of these bytes stands; empty for an empty part.
+  /// The range of a part of these bytes; empty for an empty part.
   fileprivate func range(of part: UnsafeRawBufferPointer) -> Range<Int> {
     guard let start = baseAddress, let first = part.baseAddress, !part.isEmpty else { return 0..<0 }
     return (first - start)..<(first - start + part.count)
   }
 }
 
-/// Why an extension has not finished with a content of its own. The text is the program's own; of a payload it has at most the plain name
-/// of an unknown member.
+/// Why an extension has not finished with a content of its own. The text is the program's own. From a payload it contains at most the plain
+/// name of an unknown member.
 public struct ExtensionFailure: Error, Sendable, Hashable, CustomStringConvertible {
-  /// A sentence without its beginning and its end, in words of the program's own: it may be logged.
+  /// A part of a sentence in the program's own words, which may be logged.
   public let reason: String
-  /// What somebody else says of it, where there is that: it may have anything in it, and is for whoever tries the extension.
+  /// A text from another program, if there is one. It may contain anything, and is for a person who tries the extension.
   public let said: String?
 
   /// A failure for this reason.
   public init(_ reason: String, said: String? = nil) { (self.reason, self.said) = (reason, said) }
 
-  /// The reason, and what somebody else says of it.
+  /// The reason, and the text from another program.
   public var description: String { said.map { "\(reason): \($0)" } ?? reason }
 }

@@ -1,7 +1,7 @@
 import JSON
 import Notifications
 
-/// What an extension outside the worker is told of a notification, and what it answers: a webhook in a request, a child in a line.
+/// The JSON of a notification for an extension outside the worker, and its answer: the body of a webhook, or a child's line.
 enum ExtensionMessage {
   /// The notification as a JSON object.
   static func object(_ request: ExtensionRequest, _ content: MutableContent) -> JSONValue {
@@ -17,7 +17,7 @@ enum ExtensionMessage {
     return object
   }
 
-  /// The notification of such an object; nil where it is none.
+  /// Reads the notification of such an object; nil if it is invalid.
   static func notification(_ object: JSONValue) -> (request: ExtensionRequest, content: MutableContent)? {
     guard let id = object["id"]?.stringValue.flatMap({ NotificationID($0) }), let identifier = object["identifier"]?.nameValue,
       let application = object["application"]?.nameValue, let name = object["extension"]?.stringValue,
@@ -34,12 +34,12 @@ enum ExtensionMessage {
   /// The longest answer, in bytes: a payload in which every character is escaped.
   static let longestAnswer = 128 << 10
 
-  /// A content as a child that brings extensions along answers it.
+  /// The answer of a child that runs an own extension.
   static func answer(_ content: MutableContent) -> JSONValue { ["payload": content.payload, "attachments": attachments(content)] }
 
   private static func attachments(_ content: MutableContent) -> JSONValue { .array(content.attachments.map(\.object)) }
 
-  /// The content that an answer leaves: an object with `payload` or `patch` (RFC 7396), either an object, with `attachments`, or with both.
+  /// Reads the content of an answer: an object with `payload` or `patch` (RFC 7396), either an object, with `attachments`, or with both.
   ///
   /// - Throws: which rule it breaks.
   static func content(_ answer: JSONValue?, of given: MutableContent) throws(ExtensionFailure) -> MutableContent {
@@ -63,7 +63,7 @@ enum ExtensionMessage {
   private static let notAnAnswer = ExtensionFailure(
     "it answers with something else than a JSON object that has payload or patch, an object, or attachments, a list")
 
-  /// Files of the media store are none but those that it was given: what it has made itself it gives by a URL.
+  /// Files of the media store may only be those that it was given. A new file needs a URL.
   private static func attachments(_ value: JSONValue, of given: MutableContent) throws(ExtensionFailure) -> [ContentAttachment] {
     let list: [ContentAttachment]
     do throws(FieldError) { list = try ContentAttachment.list(value) } catch {

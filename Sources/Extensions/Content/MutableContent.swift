@@ -1,14 +1,14 @@
 public import JSON
 public import Notifications
 
-/// A notification's content, as a service extension may change it: the members of its payload by the names of
-/// `UNMutableNotificationContent`, and the payload itself.
+/// A notification's content, which a service extension may change: the members of its payload, named as in `UNMutableNotificationContent`,
+/// and the payload itself.
 ///
-/// What is set is not checked here; the result of an extension is, as a whole (``ContentRules``).
+/// Changes are not checked here, but in the whole result of an extension (``ContentRules``).
 public struct MutableContent: Sendable, Equatable {
   /// The payload: an object with the member `aps`.
   public var payload: JSONValue
-  /// What it comes with, in the order in which it is shown.
+  /// The attachments, in the order in which they are shown.
   public var attachments: [ContentAttachment]
 
   /// A content.
@@ -26,7 +26,7 @@ public struct MutableContent: Sendable, Equatable {
     set { setAlert("subtitle", newValue) }
   }
 
-  /// `aps.alert.body`, or the whole alert where that is a text.
+  /// `aps.alert.body`, or the whole alert if that is a text.
   public var body: String? {
     get { payload["aps"]?["alert"]?.stringValue ?? alert("body") }
     set { setAlert("body", newValue) }
@@ -62,7 +62,7 @@ public struct MutableContent: Sendable, Equatable {
     set { setAPS("badge", newValue.map { .integer($0) }) }
   }
 
-  /// `aps.sound`, where it is a name.
+  /// `aps.sound`, if it is a name.
   public var sound: String? {
     get { payload["aps"]?["sound"]?.stringValue }
     set { setAPS("sound", newValue.map { .string($0) }) }
@@ -80,7 +80,7 @@ public struct MutableContent: Sendable, Equatable {
     set { setAPS("relevance-score", newValue.map { JSONValue(floatLiteral: $0) }) }
   }
 
-  /// The application's own members of the payload: all beside `aps`.
+  /// The application's own members of the payload: all except `aps`.
   public subscript(userInfo key: String) -> JSONValue? {
     get { key == "aps" ? nil : payload[key] }
     set { if key != "aps" { payload.set(key, newValue) } }
@@ -88,7 +88,7 @@ public struct MutableContent: Sendable, Equatable {
 
   private func alert(_ key: String) -> String? { payload["aps"]?["alert"]?[key]?.stringValue }
 
-  /// Sets a text of the alert; an alert that is a text is an object with that body from then on.
+  /// Sets a text of the alert. An alert that is a text becomes an object with that body.
   private mutating func setAlert(_ key: String, _ text: String?) {
     payload.withMember("aps") { aps in
       aps?.withMember("alert") { alert in

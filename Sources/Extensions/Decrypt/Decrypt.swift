@@ -2,18 +2,18 @@ import Cryptography
 import JSON
 import Notifications
 
-/// The built-in extension `decrypt`: opens what stands in `encrypted-content` beside `aps`, in base64 and in the coding `aes128gcm`
-/// (RFC 8188), with one of the application's keys.
+/// The built-in extension `decrypt`: decrypts `encrypted-content` beside `aps`, in base64 and in the coding `aes128gcm` (RFC 8188), with
+/// one of the application's keys.
 ///
-/// A plaintext that is a JSON object changes the payload as a merge patch does (RFC 7396); any other text becomes the body. Without the
-/// member, or where the key id is not known (the device may have the key), the content stays as it is. What cannot be opened is taken
-/// away, for nobody can read it, and what else the payload has is shown.
+/// A plaintext that is a JSON object changes the payload as a merge patch (RFC 7396); any other text becomes the body. Without the member,
+/// or with an unknown key id (the device may have the key), the content stays unchanged. Content that cannot be decrypted is removed, since
+/// nobody can read it, and the rest of the payload is shown.
 public struct Decrypt: ImmediateExtension {
-  /// What is shown where the content cannot be opened.
+  /// What is shown if the content cannot be decrypted.
   public enum Fallback: String, Sendable, CaseIterable {
-    /// What the payload has beside it.
+    /// The rest of the payload.
     case content
-    /// The same with the subtitle "(Encrypted)", as Apple's example of a service extension has it.
+    /// The same with the subtitle "(Encrypted)", as in Apple's example of a service extension.
     case marked
   }
 
@@ -23,7 +23,7 @@ public struct Decrypt: ImmediateExtension {
   private let keys: DecryptionKeys
   private let fallback: Fallback
 
-  /// Opens with these keys.
+  /// Decrypts with these keys.
   public init(_ keys: DecryptionKeys, fallback: Fallback = .content) { (self.keys, self.fallback) = (keys, fallback) }
 
   /// See ``ImmediateExtension/change(_:of:)``.
@@ -41,7 +41,7 @@ public struct Decrypt: ImmediateExtension {
     }
   }
 
-  /// The content without what nobody can read.
+  /// The content without the unreadable member.
   public func fallback(for given: MutableContent) -> MutableContent {
     var content = given
     content[userInfo: Self.member] = nil
@@ -49,7 +49,7 @@ public struct Decrypt: ImmediateExtension {
     return content
   }
 
-  /// Nil where the key id is not known.
+  /// Nil for an unknown key id.
   private func open(_ member: JSONValue) throws(ExtensionFailure) -> [UInt8]? {
     guard let text = member.stringValue, let bytes = Base64.decode(text) ?? Base64.decode(url: text) else {
       throw ExtensionFailure("\(Self.member) is no base64")
@@ -64,7 +64,7 @@ public struct Decrypt: ImmediateExtension {
     }
   }
 
-  /// As much as the largest payload has.
+  /// The most bytes of the largest payload.
   private static let maximumBytes = 32_768
 
   private static func show(_ text: String, in content: inout MutableContent) {
@@ -79,7 +79,7 @@ public struct Decrypt: ImmediateExtension {
 // MARK: Settings
 
 extension Decrypt {
-  /// Of the members `keys`, the file that has them, and `fallback`.
+  /// Reads the members `keys`, the file of the keys, and `fallback`.
   init(_ settings: inout SettingsObject, at place: ExtensionsFile.Place) throws(FieldError) {
     let fallback = try settings.word("fallback", default: Fallback.content)
     let (path, bytes) = try settings.file("keys", limit: DecryptionKeys.maximumFileBytes)

@@ -2,14 +2,15 @@ import Cryptography
 import JSON
 public import Notifications
 
-/// The keys that encrypted content is opened with, by the key ids that stand in it. No text or dump shows a key.
+/// The keys for encrypted content, by the key ids in it. No text or dump shows a key.
 ///
 /// A key file is a JSON object: `{"keys": [{"id": "2026-11", "key": "…"}, …]}`, each key in base64url without padding. All keys are valid
-/// at the same time. To rotate, add the new key to every receiver's file, let the senders change to it, and remove the old one when what
+/// at the same time. To rotate, add the new key to every receiver's file, let the senders change to it, and remove the old one after the
+/// content of the old key has expired.
 /// was sealed under it has expired.
 ///
-/// On a device the file may have, beside the keys or without them, what content is sealed to for this device alone (RFC 8291), exchanged
-/// with its senders by other means: `"receiver": {"privateKey": "…", "authenticationSecret": "…"}`, 32 and 16 bytes in base64url.
+/// A device's file may also, or only, have the secrets for content that is sealed to this device alone (RFC 8291). They are exchanged with
+/// its senders by other means: `"receiver": {"privateKey": "…", "authenticationSecret": "…"}`, 32 and 16 bytes in base64url.
 public struct DecryptionKeys: Sendable, CustomStringConvertible, CustomReflectable {
   /// The longest key file, in bytes.
   public static var maximumFileBytes: Int { KeyFile.maximumBytes }
@@ -18,7 +19,7 @@ public struct DecryptionKeys: Sendable, CustomStringConvertible, CustomReflectab
 
   /// The key ids in the order of the file.
   public let ids: [String]
-  /// Who opens what is sealed to this device alone; nil where the file has none.
+  /// The receiver of content for this device alone; nil if the file has none.
   public let receiver: WebPushReceiver?
   private let keys: [[UInt8]: ContentKey]
 
@@ -26,7 +27,7 @@ public struct DecryptionKeys: Sendable, CustomStringConvertible, CustomReflectab
   public init(parsing text: UnsafeRawBufferPointer) throws(FieldError) {
     let file = try KeyFile.object(parsing: text, members: ["keys", "receiver"])
     receiver = try file["receiver"].map { value throws(FieldError) in try Self.receiver(value) }
-    // A device may have nothing but its receiver.
+    // A device may have only its receiver.
     let fewest = file["keys"] == nil && receiver != nil ? 0 : 1
     let read = try KeyFile.keys(
       file["keys"] ?? (fewest == 0 ? .array([]) : .null), count: fewest...Self.maximumKeys, lengths: ContentKey.lengths,
@@ -35,10 +36,10 @@ public struct DecryptionKeys: Sendable, CustomStringConvertible, CustomReflectab
     keys = Dictionary(uniqueKeysWithValues: read.compactMap { key in ContentKey(key.bytes).map { (Array(key.id.utf8), $0) } })
   }
 
-  /// The key with an id; nil when it is unknown here.
+  /// The key with an id; nil if it is unknown.
   public subscript(id: [UInt8]) -> ContentKey? { keys[id] }
 
-  /// How many keys there are.
+  /// The number of keys.
   public var description: String { ids.count == 1 ? "1 key" : "\(ids.count) keys" }
   /// The description only.
   public var customMirror: Mirror { Mirror(self, children: ["keys": description]) }
