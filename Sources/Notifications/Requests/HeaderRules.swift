@@ -93,6 +93,12 @@ enum HeaderRules {
     guard operation == .notify else {
       throw Rejection(.badRequestParams, field: "trigger", rule: "Only a notification has a trigger.")
     }
-    return try Trigger.isForDevice(header) ? header : .none
+    switch try Trigger(header) {
+    case .push: return .none
+    case .location: return header
+    case .timed:
+      throw Rejection(
+        .featureNotEnabled, field: "trigger", rule: "Time interval and calendar triggers are not available in this version.")
+    }
   }
 }

@@ -6,15 +6,22 @@ internal import JSON
 ///     {"type": "location", "repeats": false, "region": {"identifier": "shop", "latitude": 52.5, "longitude": 13.4,
 ///       "radius": 100, "notifyOnEntry": true, "notifyOnExit": false}}      the device evaluates it
 ///     {"type": "location", "beacon": {"identifier": "till", "uuid": "…", "major": 1, "minor": 2, …}}
-///     {"type": "timeInterval", …}, {"type": "calendar", …}                 not in this version
-enum Trigger {
-  /// Checks a trigger and says whether it goes to the device: `false` for one that means now.
-  static func isForDevice(_ header: UnsafeRawBufferPointer) throws(Rejection) -> Bool {
+///     {"type": "timeInterval", …}, {"type": "calendar", …}                 at a time: ``TimedTrigger``
+public enum Trigger: Sendable, Hashable {
+  /// Now.
+  case push
+  /// Where the device is; the device evaluates it.
+  case location
+  /// At a time.
+  case timed(TimedTrigger)
+
+  /// Reads and checks a trigger.
+  public init(_ header: UnsafeRawBufferPointer) throws(Rejection) {
     guard header.count <= RequestLimits.triggerBytes else {
       throw Rejection(.badRequestParams, field: "trigger", rule: "A trigger takes at most \(RequestLimits.triggerBytes) bytes.")
     }
     do {
-      return try read(header)
+      self = try Self.read(header)
     } catch let rejection as Rejection {
       throw rejection
     } catch {
@@ -24,8 +31,9 @@ enum Trigger {
     }
   }
 
-  private static func read(_ header: UnsafeRawBufferPointer) throws -> Bool {
-    var scanner = JSONScanner(header, depthLimit: RequestLimits.triggerDepth)
+  private static func read(_ header: UnsafeRawBufferPointer) throws -> Trigger {
+    let start = JSONScanner(header, depthLimit: RequestLimits.triggerDepth)
+    var scanner = start
     var type: JSONSpan?
     var repeats: JSONSpan?
     var place: (span: JSONSpan, isBeacon: Bool)?
@@ -44,18 +52,16 @@ enum Trigger {
     }
     try scanner.finish()
     if let type {
-      if scanner.matches(type, "push") { return false }
-      if scanner.matches(type, "timeInterval") || scanner.matches(type, "calendar") {
-        throw Rejection(
-          .featureNotEnabled, field: "trigger", rule: "Time interval and calendar triggers are not available in this version.")
-      }
+      if scanner.matches(type, "push") { return .push }
+      if scanner.matches(type, "timeInterval") { return .timed(try TimedTrigger(interval: start)) }
+      if scanner.matches(type, "calendar") { return .timed(try TimedTrigger(calendar: start)) }
       if scanner.matches(type, "location") {
         guard repeats.map({ scanner.bool($0) != nil }) ?? true else {
           throw wrong("trigger.repeats", "Whether a trigger repeats is true or false.")
         }
         guard let place else { throw wrong("trigger.region", "A location trigger has a region or a beacon.") }
         try checkPlace(scanner.scanner(of: place.span), isBeacon: place.isBeacon)
-        return true
+        return .location
       }
     }
     throw wrong("trigger.type", "A trigger's type is push, timeInterval, calendar or location.")

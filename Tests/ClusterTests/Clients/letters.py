@@ -92,7 +92,7 @@ REASONS = {
     "TooManyRequests": "there are no rate limits",
     "FeatureNotEnabled": [
         Way("--unset operation", operation="cancel"), Way("--unset apns-channel-id", apns_channel_id="bmV3cw=="),
-        Way("--unset trigger", trigger='{"type": "timeInterval", "seconds": 60, "repeats": false}'),
+        Way("--unset trigger", trigger='{"type": "timeInterval", "timeInterval": 60, "repeats": false}'),
         Way("--as-new --set target=" + TARGET, target="channel:news")],
     "BadRequestParams": [
         Way("--unset operation", operation="explode"), Way("--unset trigger", trigger="{"), Way("--unset carillon-origin", carillon_origin="nowhere")],

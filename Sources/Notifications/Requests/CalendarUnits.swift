@@ -1,0 +1,45 @@
+/// What a calendar trigger asks of a wall time: a value for some of the units of the Gregorian calendar.
+///
+/// The units and what they count from are those of Apple's `DateComponents`: weekday 1 is Sunday, and a week begins on Sunday.
+public struct CalendarUnits: Sendable, Hashable {
+  /// A unit of the calendar, named as in `dateComponents`.
+  public enum Unit: Int, Sendable, CaseIterable {
+    case year, quarter, month, weekOfYear, weekOfMonth, weekdayOrdinal, weekday, day, hour, minute, second
+
+    /// The member of `dateComponents`.
+    public var name: StaticString { Self.table[rawValue].name }
+    /// The path that a rejection names.
+    var field: StaticString { Self.table[rawValue].field }
+    /// The values that some wall time has.
+    public var range: ClosedRange<Int64> { Self.table[rawValue].range }
+
+    private static let table: [(name: StaticString, field: StaticString, range: ClosedRange<Int64>)] = [
+      ("year", "trigger.dateComponents.year", 1...9999),
+      ("quarter", "trigger.dateComponents.quarter", 1...4),
+      ("month", "trigger.dateComponents.month", 1...12),
+      ("weekOfYear", "trigger.dateComponents.weekOfYear", 1...53),
+      ("weekOfMonth", "trigger.dateComponents.weekOfMonth", 1...6),
+      ("weekdayOrdinal", "trigger.dateComponents.weekdayOrdinal", 1...5),
+      ("weekday", "trigger.dateComponents.weekday", 1...7),
+      ("day", "trigger.dateComponents.day", 1...31),
+      ("hour", "trigger.dateComponents.hour", 0...23),
+      ("minute", "trigger.dateComponents.minute", 0...59),
+      ("second", "trigger.dateComponents.second", 0...59),
+    ]
+  }
+
+  /// One lane for each unit; -1 where any value will do.
+  private var values = SIMD16<Int16>(repeating: -1)
+
+  /// Units without a value: any wall time has them.
+  public init() {}
+
+  /// The value of a unit; nil where any will do. A value outside the unit's range is not taken.
+  public subscript(_ unit: Unit) -> Int? {
+    get { values[unit.rawValue] < 0 ? nil : Int(values[unit.rawValue]) }
+    set { values[unit.rawValue] = newValue.flatMap { unit.range.contains(Int64($0)) ? Int16($0) : nil } ?? -1 }
+  }
+
+  /// Whether no unit has a value.
+  public var isEmpty: Bool { self == CalendarUnits() }
+}
