@@ -62,6 +62,7 @@ let package = Package(
     module("Store", ["EventLoop", "Cryptography", "JSON", "Redis", "Notifications"], resources: [.embedInCode("Scripts")]),
 
     module("Worker", ["EventLoop", "Cryptography", "JSON", "HTTP", "Kafka", "Store", "Notifications"]),
+    module("Calendars", ["Notifications"]),
     module("Extensions", ["EventLoop", "Cryptography", "JSON", "HTTP", "Notifications"]),
     module("DeviceClient", ["Extensions", "EventLoop", "JSON", "HTTP", "Notifications"]),
 
@@ -90,6 +91,7 @@ let package = Package(
     tests("KafkaTests", ["Kafka", "EventLoop", "TestSupport"]),
     tests("RedisTests", ["Redis", "EventLoop", "TestSupport"]),
     tests("NotificationsTests", ["Notifications", "JSON", "TestSupport"]),
+    tests("CalendarsTests", ["Calendars", "Notifications", "TestSupport"], exclude: ["walk.py"]),
     tests("StoreTests", ["Store", "Redis", "EventLoop", "JSON", "Notifications", "TestSupport"]),
     tests("WorkerTests", ["Worker", "EventLoop", "HTTP", "Kafka", "Notifications", "TestSupport"]),
     tests("ExtensionsTests", ["Extensions", "Cryptography", "EventLoop", "HTTP", "JSON", "Notifications", "TestSupport"]),

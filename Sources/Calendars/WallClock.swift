@@ -1,0 +1,66 @@
+internal import FoundationEssentials
+// Has the time zone database. Without it, no zone is found.
+internal import FoundationInternationalization
+internal import Notifications
+
+/// The wall clock of one time zone: Foundation's Gregorian calendar.
+struct WallClock {
+  private let calendar: Calendar
+
+  /// The clock of a zone; nil for a name that is not in the time zone database.
+  ///
+  /// Foundation takes abbreviations and offsets as well, in several spellings. A name is taken as the database spells it.
+  init?(_ zone: Name) {
+    guard let found = TimeZone(identifier: zone.text), Name(found.identifier) == zone || zone == "UTC", !Self.abbreviations.contains(zone)
+    else { return nil }
+    var calendar = Calendar(identifier: .gregorian)
+    calendar.timeZone = found
+    // As the locale en_US_POSIX has them, whatever that of the process is.
+    calendar.firstWeekday = 1
+    calendar.minimumDaysInFirstWeek = 1
+    self.calendar = calendar
+  }
+
+  /// What ICU takes for a zone and the time zone database does not have: some mean several zones.
+  private static let abbreviations: Set<Name> = [
+    "ACT", "AET", "AGT", "ART", "AST", "BET", "BST", "CAT", "CNT", "CST", "CTT", "EAT", "ECT", "IET", "IST", "JST", "MIT", "NET", "NST",
+    "PLT", "PNT", "PRT", "PST", "SST", "VST",
+  ]
+
+  /// The day of a moment.
+  ///
+  /// - Parameter moment: milliseconds since 1970.
+  func day(at moment: Int64) -> CivilDay {
+    let parts = calendar.dateComponents([.year, .month, .day, .weekday, .dayOfYear], from: Self.date(moment))
+    guard let year = parts.year, let month = parts.month, let day = parts.day, let weekday = parts.weekday, let ofYear = parts.dayOfYear
+    else { preconditionFailure("a date has each unit that was asked for") }
+    return CivilDay(year: year, month: month, day: day, weekday: weekday, dayOfYear: ofYear - 1)
+  }
+
+  /// The last whole second before a day begins; of a day that the zone skipped, before the next one.
+  func lastMoment(before day: CivilDay) -> Int64? {
+    calendar.date(from: DateComponents(year: day.year, month: day.month, day: day.day)).map { Self.milliseconds($0) - 1000 }
+  }
+
+  /// The first moment strictly after this one at which the clock shows a time of day; units that are nil may have any value.
+  func next(hour: Int?, minute: Int?, second: Int?, after moment: Int64) -> Int64? {
+    calendar.nextDate(
+      after: Self.date(moment), matching: DateComponents(hour: hour, minute: minute, second: second),
+      matchingPolicy: .nextTimePreservingSmallerComponents, repeatedTimePolicy: .first
+    ).map(Self.milliseconds)
+  }
+
+  /// What the clock shows, as a number: twice the seconds since its own 1970, and 1 more where it shows this time for the second time.
+  func reading(at moment: Int64) -> Int64 {
+    let offset = calendar.timeZone.secondsFromGMT(for: Self.date(moment))
+    let local = moment / 1000 + Int64(offset)
+    let earlierOffset = calendar.timeZone.secondsFromGMT(for: Self.date(moment - 86_400_000))
+    let earlier = (local - Int64(earlierOffset)) * 1000
+    let isSecond = earlierOffset > offset && calendar.timeZone.secondsFromGMT(for: Self.date(earlier)) == earlierOffset
+    return 2 * local + (isSecond ? 1 : 0)
+  }
+
+  private static func date(_ moment: Int64) -> Date { Date(timeIntervalSince1970: Double(moment) / 1000) }
+
+  private static func milliseconds(_ date: Date) -> Int64 { Int64((date.timeIntervalSince1970 * 1000).rounded()) }
+}

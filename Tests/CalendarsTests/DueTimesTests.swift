@@ -1,0 +1,222 @@
+import Foundation
+import Notifications
+import Testing
+
+@testable import Calendars
+
+/// When triggers are due: the rows of the table of triggers, and what is refused.
+@Suite struct DueTimesTests {
+  private typealias Unit = CalendarUnits.Unit
+
+  private static func trigger(_ units: KeyValuePairs<Unit, Int>, _ zone: Name? = nil, repeats: Bool = true, notBefore: Int64? = nil)
+    -> TimedTrigger
+  {
+    var all = CalendarUnits()
+    for (unit, value) in units { all[unit] = value }
+    return TimedTrigger(.calendar(all, zone: zone), repeats: repeats, notBefore: notBefore)
+  }
+
+  private static func moment(_ text: String) throws -> Int64 { try #require(Timestamp.parse(text)) }
+
+  /// The first due times after a moment, as the zone's clocks show them.
+  private static func due(_ trigger: TimedTrigger, _ zone: Name, after text: String, count: Int) throws -> [String] {
+    var times = DueTimes()
+    let clock = DateFormatter()
+    clock.locale = Locale(identifier: "en_US_POSIX")
+    clock.timeZone = TimeZone(identifier: zone.text)
+    clock.dateFormat = "yyyy-MM-dd HH:mm:ss"
+    let requested = try moment(text)
+    var (found, last) = ([String](), requested)
+    while found.count < count, let next = try times.next(of: trigger, requested: requested, after: last, deviceZone: zone) {
+      #expect(next.due > last)
+      found.append(clock.string(from: Date(timeIntervalSince1970: Double(next.due) / 1000)))
+      last = next.due
+    }
+    return found
+  }
+
+  /// A row of the table: what is asked for, where, from when on, and when it is due.
+  private struct Row: CustomTestStringConvertible, Sendable {
+    var title: String
+    var trigger: TimedTrigger
+    var zone: Name
+    var after: String
+    var due: [String]
+
+    var testDescription: String { title }
+  }
+
+  private static let rows: [Row] = [
+    Row(
+      title: "a wall time that a gap skips", trigger: trigger([.hour: 2, .minute: 30]), zone: "America/New_York",
+      after: "2022-03-12T12:00:00Z", due: ["2022-03-13 03:30:00", "2022-03-14 02:30:00"]),
+    Row(
+      title: "a wall time that exists twice", trigger: trigger([.hour: 1, .minute: 30]), zone: "America/New_York",
+      after: "2021-11-06T12:00:00Z", due: ["2021-11-07 01:30:00", "2021-11-08 01:30:00"]),
+    Row(
+      title: "midnight in a gap", trigger: trigger([.hour: 0, .minute: 0]), zone: "Africa/Cairo", after: "2023-04-27T12:00:00Z",
+      due: ["2023-04-28 01:00:00", "2023-04-29 00:00:00"]),
+    Row(
+      title: "a half-hour gap", trigger: trigger([.hour: 2, .minute: 15]), zone: "Australia/Lord_Howe", after: "2026-10-03T12:00:00Z",
+      due: ["2026-10-05 02:15:00", "2026-10-06 02:15:00"]),
+    Row(
+      title: "a day that does not exist", trigger: trigger([.hour: 9]), zone: "Pacific/Apia", after: "2011-12-29T12:00:00Z",
+      due: ["2011-12-29 09:00:00", "2011-12-31 09:00:00", "2012-01-01 09:00:00"]),
+    Row(
+      title: "day 31", trigger: trigger([.day: 31]), zone: "America/Los_Angeles", after: "2016-07-15T12:00:00Z",
+      due: [
+        "2016-07-31 00:00:00", "2016-08-31 00:00:00", "2016-10-01 00:00:00", "2016-10-31 00:00:00", "2016-12-01 00:00:00",
+        "2016-12-31 00:00:00", "2017-01-31 00:00:00", "2017-03-01 00:00:00", "2017-03-31 00:00:00", "2017-05-01 00:00:00",
+        "2017-05-31 00:00:00", "2017-07-01 00:00:00",
+      ]),
+    Row(
+      title: "29 February", trigger: trigger([.month: 2, .day: 29]), zone: "UTC", after: "2026-01-01T00:00:00Z",
+      due: ["2026-03-01 00:00:00", "2027-03-01 00:00:00", "2028-02-29 00:00:00", "2029-03-01 00:00:00"]),
+    Row(
+      title: "30 February", trigger: trigger([.month: 2, .day: 30]), zone: "UTC", after: "2026-01-01T00:00:00Z",
+      due: ["2026-03-01 00:00:00", "2027-03-01 00:00:00", "2028-03-01 00:00:00"]),
+    Row(
+      title: "the fifth Monday", trigger: trigger([.weekday: 2, .weekdayOrdinal: 5]), zone: "UTC", after: "2026-01-01T00:00:00Z",
+      due: ["2026-03-30 00:00:00", "2026-06-29 00:00:00", "2026-08-31 00:00:00"]),
+    Row(
+      title: "the second quarter", trigger: trigger([.quarter: 2]), zone: "UTC", after: "2026-01-01T00:00:00Z",
+      due: ["2026-04-01 00:00:00", "2027-04-01 00:00:00"]),
+    Row(
+      title: "a month, asked from within it", trigger: trigger([.month: 4, .hour: 9]), zone: "UTC", after: "2026-04-01T10:00:00Z",
+      due: ["2027-04-01 09:00:00", "2028-04-01 09:00:00"]),
+    Row(
+      title: "the first Thursday of December, asked from within December", trigger: trigger([.month: 12, .weekday: 5, .hour: 6]),
+      zone: "Africa/Cairo", after: "2043-12-02T12:00:00Z", due: ["2043-12-03 06:00:00", "2044-12-01 06:00:00"]),
+    Row(
+      title: "the last month of a quarter gives nothing to the next", trigger: trigger([.quarter: 2, .day: 31]), zone: "UTC",
+      after: "2026-01-01T00:00:00Z", due: ["2026-05-01 00:00:00", "2027-05-01 00:00:00"]),
+    Row(
+      title: "a year that is past", trigger: trigger([.year: 2025, .month: 6, .day: 1]), zone: "UTC", after: "2026-01-01T00:00:00Z", due: []
+    ),
+    Row(
+      title: "a day of one year", trigger: trigger([.year: 2026, .month: 2, .day: 30]), zone: "UTC", after: "2025-01-01T00:00:00Z",
+      due: ["2026-03-01 00:00:00"]),
+    Row(
+      title: "each hour through an overlap", trigger: trigger([.minute: 30]), zone: "America/New_York", after: "2021-11-07T04:00:00Z",
+      due: ["2021-11-07 00:30:00", "2021-11-07 01:30:00", "2021-11-07 01:30:00", "2021-11-07 02:30:00"]),
+    Row(
+      title: "a half-hour gap at the end of a day", trigger: trigger([.hour: 23, .minute: 45]), zone: "Asia/Pyongyang",
+      after: "2018-05-04T12:00:00Z", due: ["2018-05-05 23:45:00", "2018-05-06 23:45:00"]),
+    Row(
+      title: "not before a time", trigger: trigger([.hour: 9], notBefore: 1_767_258_000_000), zone: "UTC", after: "2020-01-01T00:00:00Z",
+      due: ["2026-01-01 09:00:00", "2026-01-02 09:00:00"]),
+  ]
+
+  @Test(arguments: rows)
+  private func `a calendar trigger is due as the table says`(row: Row) throws {
+    #expect(try Self.due(row.trigger, row.zone, after: row.after, count: max(row.due.count, 1)) == row.due)
+  }
+
+  @Test func `a trigger's own zone outranks the device's`() throws {
+    var times = DueTimes()
+    let trigger = Self.trigger([.hour: 9, .minute: 0], "Europe/Rome")
+    let requested = try Self.moment("2026-07-01T00:00:00Z")
+    let next = try times.next(of: trigger, requested: requested, after: requested, deviceZone: "Asia/Tokyo")
+    #expect(try next?.due == Self.moment("2026-07-01T07:00:00Z"))
+  }
+
+  @Test func `an interval is counted from the request, without drift`() throws {
+    var times = DueTimes()
+    let once = TimedTrigger(.interval(1))
+    #expect(try times.next(of: once, requested: 5_000, after: 0, deviceZone: "UTC") == .init(due: 5_001, name: 1))
+    #expect(try times.next(of: once, requested: 5_000, after: 5_001, deviceZone: "UTC") == nil)
+    let repeating = TimedTrigger(.interval(60_000), repeats: true)
+    for (after, due, name) in [(0, 65_000, 1), (64_999, 65_000, 1), (65_000, 125_000, 2), (6_004_999, 6_005_000, 100)]
+      as [(Int64, Int64, Int64)]
+    {
+      #expect(try times.next(of: repeating, requested: 5_000, after: after, deviceZone: "UTC") == .init(due: due, name: name))
+    }
+    let later = TimedTrigger(.interval(60_000), repeats: true, notBefore: 125_001)
+    #expect(try times.next(of: later, requested: 5_000, after: 5_000, deviceZone: "UTC") == .init(due: 185_000, name: 3))
+    #expect(try times.count(of: repeating, requested: 5_000, after: 65_000, before: 305_000, deviceZone: "UTC") == 3)
+    #expect(try times.count(of: repeating, requested: 0, after: 0, before: .max, deviceZone: "UTC", limit: 7) == 7)
+  }
+
+  @Test func `numbers from outside never trap`() throws {
+    var times = DueTimes()
+    let triggers = [
+      TimedTrigger(.interval(1)), TimedTrigger(.interval(315_532_800_000), repeats: true, notBefore: Timestamp.latest),
+      Self.trigger([.second: 59]), Self.trigger([.year: 9999, .month: 12, .day: 31]), Self.trigger([.day: 31], notBefore: Timestamp.latest),
+    ]
+    for trigger in triggers {
+      for requested in [Int64.min, -1, 0, 1_700_000_000_000, Timestamp.latest, .max] {
+        for after in [Int64.min, 0, requested, Timestamp.latest - 1, .max] {
+          let next = try times.next(of: trigger, requested: requested, after: after, deviceZone: "Pacific/Kiritimati")
+          if let next { #expect(next.due > max(after, 0) && next.due <= Timestamp.latest) }
+          _ = try times.count(of: trigger, requested: requested, after: after, before: .max, deviceZone: "UTC", limit: 3)
+        }
+      }
+    }
+  }
+
+  @Test(
+    arguments: [
+      "Europe/rome", "europe/Rome", "Rome", "", "GMT+3", "+03:00", "IST", "PST", "Europe/Rome ", "../../etc/passwd", "Etc/Unknown",
+      "Europe/Romé",
+    ] as [Name])
+  func `a zone that the database does not have is refused`(zone: Name) throws {
+    var times = DueTimes()
+    let isZone = times.isZone(zone)
+    #expect(!isZone)
+    let rejection = #expect(throws: Rejection.self) {
+      try times.check(Self.trigger([.hour: 9], zone), requested: 0, deviceZone: "UTC")
+    }
+    #expect(rejection?.reason == .badRequestParams && rejection?.field.description == "trigger.dateComponents.timeZone")
+  }
+
+  @Test(
+    arguments: ["UTC", "Etc/UTC", "GMT", "EST", "CET", "Asia/Calcutta", "US/Pacific", "Europe/Kyiv", "Europe/Kiev", "Etc/GMT+5"] as [Name])
+  func `a zone that the database has is found, old names too`(zone: Name) {
+    var times = DueTimes()
+    let isZone = times.isZone(zone)
+    #expect(isZone)
+  }
+
+  @Test func `a trigger that is never due is refused`() throws {
+    var times = DueTimes()
+    let now = try Self.moment("2026-11-26T12:00:00Z")
+    let never: [TimedTrigger] = [
+      Self.trigger([.year: 2025, .hour: 9]), Self.trigger([.year: 2026, .month: 11, .day: 26, .hour: 9], "UTC", repeats: false),
+      Self.trigger([.month: 2, .quarter: 3]), Self.trigger([.month: 6, .weekOfYear: 2]), Self.trigger([.day: 7, .weekdayOrdinal: 3]),
+      Self.trigger([.year: 2068]),
+    ]
+    for trigger in never {
+      let rejection = #expect(throws: Rejection.self) { try times.check(trigger, requested: now, deviceZone: "UTC") }
+      #expect(rejection?.reason == .badRequestParams && rejection?.field.description == "trigger.dateComponents")
+    }
+    try times.check(Self.trigger([.year: 2026, .month: 11, .day: 26, .hour: 13]), requested: now, deviceZone: "UTC")
+  }
+
+  @Test func `an occurrence is named by its wall time, the same in each zone`() throws {
+    var times = DueTimes()
+    let requested = try Self.moment("2026-11-26T00:00:00Z")
+    func name(_ zone: Name, _ units: KeyValuePairs<Unit, Int>, after: Int64) throws -> DueTimes.Occurrence {
+      try #require(try times.next(of: Self.trigger(units), requested: 0, after: after, deviceZone: zone))
+    }
+    let rome = try name("Europe/Rome", [.hour: 9, .minute: 0], after: requested)
+    let tokyo = try name("Asia/Tokyo", [.hour: 9, .minute: 0], after: try Self.moment("2026-11-25T20:00:00Z"))
+    #expect(rome.name == tokyo.name && rome.due != tokyo.due)
+    // What a clock shows twice has two names, in their order.
+    let first = try name("America/New_York", [.minute: 30], after: try Self.moment("2021-11-07T05:00:00Z"))
+    let second = try name("America/New_York", [.minute: 30], after: first.due)
+    #expect(second.due - first.due == 3_600_000 && second.name == first.name + 1)
+  }
+
+  @Test func `remembered answers are those of a search`() throws {
+    var remembering = DueTimes(capacity: 3)
+    var random = SystemRandomNumberGenerator()
+    for _ in 0..<400 {
+      let trigger = Self.trigger([.weekday: .random(in: 1...3, using: &random), .hour: .random(in: 0...1, using: &random)])
+      let after = Int64.random(in: 1_700_000_000_000...1_702_000_000_000, using: &random)
+      var fresh = DueTimes()
+      let zone: Name = Bool.random(using: &random) ? "UTC" : "Europe/Rome"
+      let due = try fresh.next(of: trigger, requested: 0, after: after, deviceZone: zone)
+      #expect(try remembering.next(of: trigger, requested: 0, after: after, deviceZone: zone) == due)
+    }
+  }
+}
