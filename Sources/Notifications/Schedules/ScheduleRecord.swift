@@ -1,0 +1,176 @@
+/// How a schedule stands: what `notifications.schedule` and Redis keep under its key.
+///
+/// The topic is compacted. Of two records the one with the newer ``newest`` request counts, then the one with the higher ``serial``. An end
+/// is a value too, so that an older request that comes later starts nothing anew.
+public struct ScheduleRecord: Sendable, Hashable {
+  /// Whether the schedule goes on.
+  public enum Phase: Sendable, Hashable {
+    /// Occurrences are still due.
+    case pending(Pending)
+    /// No occurrence is due any more.
+    case ended(Ending)
+  }
+
+  /// Why a schedule has ended. The raw value is the layout's: never renumber.
+  public enum Ending: UInt8, Sendable, CaseIterable {
+    /// All its occurrences have fired, or were skipped.
+    case fired = 1
+    /// A newer request with the same identifier took its place.
+    case replaced = 2
+    /// A request canceled it.
+    case canceled = 3
+    /// Its last occurrence came after its lifetime.
+    case expired = 4
+    /// The target had too many schedules, and this was the oldest.
+    case evicted = 5
+    /// The device belongs to another person than at the time of the request.
+    case filtered = 6
+    /// In the zones of its devices it is not due any more.
+    case never = 7
+  }
+
+  /// A request that was applied lately.
+  public struct Recent: Sendable, Hashable {
+    /// The hash of its apns-id.
+    public var id: UInt64
+    /// A hash of where its record lies: of another record with the same id it is a duplicate.
+    public var source: UInt32
+    /// Whether something was pending that it superseded.
+    public var hasSuperseded: Bool
+
+    /// A request of its parts.
+    public init(id: UInt64, source: UInt32, hasSuperseded: Bool) {
+      (self.id, self.source, self.hasSuperseded) = (id, source, hasSuperseded)
+    }
+
+    /// The request of an id and a revision.
+    public init(_ request: JournalReference, hasSuperseded: Bool) {
+      let source = UInt32(truncatingIfNeeded: request.revision.withBytes { StableHash.hash($0) })
+      self.init(id: request.id.hash64, source: source, hasSuperseded: hasSuperseded)
+    }
+  }
+
+  /// A firing that was applied lately: when its record is read again, the same becomes of it.
+  public struct Firing: Sendable, Hashable {
+    /// What became of it.
+    public enum Fate: Sendable, Hashable {
+      /// The occurrence went to the devices.
+      case fired
+      /// The occurrence came after its lifetime.
+      case expired
+      /// It came too late for so many occurrences, at least 1.
+      case skipped(Int)
+    }
+
+    /// The revision of its record.
+    public var revision: Revision
+    /// When the occurrence was due, in milliseconds since 1970.
+    public var due: Int64
+    /// What names the occurrence.
+    public var name: Int64
+    /// What became of it.
+    public var fate: Fate
+
+    /// A firing of its parts.
+    public init(revision: Revision, due: Int64, name: Int64, _ fate: Fate = .fired) {
+      (self.revision, self.due, self.name, self.fate) = (revision, due, name, fate)
+    }
+  }
+
+  /// How many requests, and how many firings, are remembered: the newest.
+  public static var maximumRemembered: Int { 8 }
+
+  /// The newest request that was applied: while the schedule is pending, the one that scheduled it.
+  public var newest: JournalReference
+  /// How often the record has changed: what changes it says from which state.
+  public var serial: UInt32
+  /// Whether the schedule goes on.
+  public var phase: Phase
+  /// What the newest request superseded.
+  public var superseded: JournalReference?
+  /// The requests that were applied last, oldest first; at most ``maximumRemembered``.
+  public var recent: [Recent]
+  /// The firings that were applied last, oldest first; at most ``maximumRemembered``.
+  public var firings: [Firing]
+
+  /// A record of its parts.
+  public init(
+    newest: JournalReference, serial: UInt32 = 1, _ phase: Phase, superseded: JournalReference? = nil, recent: [Recent] = [],
+    firings: [Firing] = []
+  ) {
+    (self.newest, self.serial, self.phase, self.superseded, self.recent, self.firings) = (
+      newest, serial, phase, superseded, recent, firings
+    )
+  }
+
+  /// What is pending; nil for a schedule that has ended.
+  public var pending: Pending? { if case .pending(let pending) = phase { pending } else { nil } }
+}
+
+extension ScheduleRecord {
+  /// A schedule that goes on: what fires, and when.
+  public struct Pending: Sendable, Hashable {
+    /// When its next occurrence is due in one time zone.
+    public struct DueTime: Sendable, Hashable {
+      /// The zone; empty where the due time depends on none.
+      public var zone: Name
+      /// When, in milliseconds since 1970.
+      public var due: Int64
+      /// What names the occurrence.
+      public var name: Int64
+      /// The occurrence before; 0: there was none.
+      public var previous: Int64
+
+      /// A due time of its parts.
+      public init(zone: Name, due: Int64, name: Int64, previous: Int64 = 0) {
+        (self.zone, self.due, self.name, self.previous) = (zone, due, name, previous)
+      }
+    }
+
+    /// A header of the request as it was published.
+    public struct Header: Sendable, Hashable {
+      /// Its name.
+      public var name: Name
+      /// Its value.
+      public var value: [UInt8]
+
+      /// A header of its parts.
+      public init(name: Name, value: [UInt8]) { (self.name, self.value) = (name, value) }
+    }
+
+    /// The most zones that one schedule has due times in.
+    public static var maximumZones: Int { 255 }
+
+    /// The time that an interval is counted from: of the request's record, in milliseconds since 1970.
+    public var requested: Int64
+    /// For how many seconds after each due time the occurrence may be shown; 0: one attempt.
+    public var lifetime: Int64
+    /// The hash of the person whom the device belonged to; 0: nobody, or the target is a person.
+    public var owner: UInt64
+    /// The next due time in each zone; not empty.
+    public var dueTimes: [DueTime]
+    /// The trigger, as JSON.
+    public var trigger: [UInt8]
+    /// The other headers of the request as they were published.
+    public var headers: [Header]
+    /// The payload as it was published.
+    public var payload: [UInt8]
+
+    /// What is pending, of its parts.
+    public init(
+      requested: Int64, lifetime: Int64, owner: UInt64 = 0, dueTimes: [DueTime], trigger: [UInt8], headers: [Header], payload: [UInt8]
+    ) {
+      (self.requested, self.lifetime, self.owner, self.dueTimes) = (requested, lifetime, owner, dueTimes)
+      (self.trigger, self.headers, self.payload) = (trigger, headers, payload)
+    }
+
+    /// The trigger; nil where its text is none that is due at a time.
+    public var timedTrigger: TimedTrigger? {
+      guard case .timed(let trigger)? = trigger.withUnsafeBytes({ try? Trigger($0) }) else { return nil }
+      return trigger
+    }
+
+    /// The earliest of the due times.
+    public var earliest: DueTime? { dueTimes.min { ($0.due, $0.zone) < ($1.due, $1.zone) } }
+  }
+}
