@@ -59,7 +59,7 @@ public struct DueTimes {
     }
   }
 
-  /// How many occurrences lie strictly between two moments, at most `limit`.
+  /// How many occurrences lie strictly between two moments; of a calendar trigger at most `limit`, each of which costs a search.
   public mutating func count(
     of trigger: TimedTrigger, requested: Int64, after start: Int64, before end: Int64, deviceZone: Name, limit: Int = 1000
   ) throws(Rejection) -> Int {
@@ -68,7 +68,7 @@ public struct DueTimes {
     }
     guard trigger.repeats else { return 1 }
     if case .interval(let interval) = trigger.rule {
-      return Int(min((end - 1 - occurrence.due) / interval + 1, Int64(limit)))
+      return Int((end - 1 - occurrence.due) / interval + 1)
     }
     var count = 0
     while count < limit {

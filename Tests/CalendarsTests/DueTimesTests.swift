@@ -134,7 +134,9 @@ import Testing
     let later = TimedTrigger(.interval(60_000), repeats: true, notBefore: 125_001)
     #expect(try times.next(of: later, requested: 5_000, after: 5_000, deviceZone: "UTC") == .init(due: 185_000, name: 3))
     #expect(try times.count(of: repeating, requested: 5_000, after: 65_000, before: 305_000, deviceZone: "UTC") == 3)
-    #expect(try times.count(of: repeating, requested: 0, after: 0, before: .max, deviceZone: "UTC", limit: 7) == 7)
+    #expect(try times.count(of: repeating, requested: 0, after: 0, before: 600_000_001, deviceZone: "UTC", limit: 7) == 10_000)
+    let hourly = Self.trigger([.minute: 0])
+    #expect(try times.count(of: hourly, requested: 0, after: 0, before: .max, deviceZone: "UTC", limit: 7) == 7)
   }
 
   @Test func `numbers from outside never trap`() throws {

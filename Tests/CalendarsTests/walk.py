@@ -91,12 +91,12 @@ def times(day, zone, units):
 
 
 def gap(shown, hour, minute, seconds):
-    """When a time of day is due that a gap skips: at the first time after the gap with the same minute. A gap of less than an hour has none."""
-    for (before, last), (at, of_day) in zip(shown, shown[1:]):
-        if last < hour * 60 + (minute or 0) < of_day and of_day - last > 60:
-            return [second + seconds for second, other in shown if second >= at and minute in (None, other % 60)][:1]
-    if shown and hour * 60 + (minute or 0) < shown[0][1] and shown[0][1] >= 60:
-        return [second + seconds for second, other in shown if minute in (None, other % 60)][:1]
+    """When a time of day is due that a gap skips: in the first full hour after the gap, at its minute. A gap of less than an hour has none."""
+    wanted = hour * 60 + (minute or 0)
+    for (_, last), (at, of_day) in zip([(None, -1)] + shown, shown):
+        if last < wanted < of_day and of_day - last > 60 or last == -1 and wanted < of_day and of_day >= 60:
+            hours = [second for second, other in shown if second >= at and other % 60 == 0]
+            return [second + seconds for second, other in shown if hours and second >= hours[0] and minute in (None, other % 60)][:1]
     return []
 
 

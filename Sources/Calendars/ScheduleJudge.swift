@@ -1,0 +1,255 @@
+public import Notifications
+
+/// Decides what becomes of a schedule: its record and an event in, the verdict and the record to write out.
+///
+/// It has no clock and no connection. What is read again after a crash gets the verdict of the first time, as long as the record remembers it.
+public struct ScheduleJudge {
+  /// When triggers are due.
+  public var times: DueTimes
+  /// How late an occurrence of a repeating trigger may fire that says nothing of its own, in milliseconds.
+  public let late: Int64
+
+  /// A judge with the cluster's bound of lateness, in milliseconds: 15 minutes, as on a phone.
+  public init(times: DueTimes = DueTimes(), late: Int64 = 900_000) { (self.times, self.late) = (times, max(late, 0)) }
+
+  // MARK: What comes in and goes out
+
+  /// A request for the identifier of a schedule.
+  public struct Request {
+    /// What it asks of the schedule.
+    public enum Kind {
+      /// Something to show at a time. The due times of `content` are not looked at: they are computed, for the devices' zones.
+      case timed(content: ScheduleRecord.Pending, zones: [Name])
+      /// Something to show now.
+      case now
+      /// What is pending is not to be shown.
+      case cancel
+    }
+
+    /// Its revision and apns-id.
+    public var reference: JournalReference
+    /// What it asks of the schedule.
+    public var kind: Kind
+
+    /// A request of its parts.
+    public init(_ reference: JournalReference, _ kind: Kind) { (self.reference, self.kind) = (reference, kind) }
+  }
+
+  /// A firing as its record says it. Anybody may have written it.
+  public struct Firing {
+    /// The revision of its record.
+    public var revision: Revision
+    /// The time of its record, in milliseconds since 1970.
+    public var at: Int64
+    /// The revision of the request that scheduled it.
+    public var schedule: Revision
+    /// The due time that it fires.
+    public var dueTime: ScheduleRecord.Pending.DueTime
+
+    /// A firing of its parts.
+    public init(revision: Revision, at: Int64, schedule: Revision, _ dueTime: ScheduleRecord.Pending.DueTime) {
+      (self.revision, self.at, self.schedule, self.dueTime) = (revision, at, schedule, dueTime)
+    }
+  }
+
+  /// What becomes of a request or a firing.
+  public enum Verdict {
+    /// The request is scheduled.
+    case scheduled
+    /// The request is to be shown now, whatever is scheduled.
+    case passed
+    /// The request canceled what was pending.
+    case canceled
+    /// Nothing is pending that the request could cancel: it has ended, or there was none.
+    case tooLate
+    /// The same apns-id came before, from another record.
+    case duplicate
+    /// A newer request has decided already.
+    case stale(by: JournalReference)
+    /// Its trigger is never due, or names a zone that there is not.
+    case rejected(Rejection)
+    /// A firing: what becomes of its occurrence.
+    case firing(ScheduleRecord.Firing.Fate)
+    /// A firing that does not fit how the schedule stands: it reaches nobody.
+    case ignored
+  }
+
+  /// The outcome of an event.
+  public struct Decision {
+    /// What becomes of it.
+    public var verdict: Verdict
+    /// The record to write; nil where it stays as it is.
+    public var record: ScheduleRecord?
+    /// The pending request that this one superseded.
+    public var superseded: JournalReference?
+  }
+
+  // MARK: Requests
+
+  /// Decides what a request makes of a schedule.
+  public mutating func judge(_ request: Request, _ record: ScheduleRecord?) -> Decision {
+    let superseded = record?.pending.flatMap { _ in record?.newest }
+    let recent = ScheduleRecord.Recent(request.reference, hasSuperseded: superseded != nil)
+    if let known = record?.recent.last(where: { $0.id == recent.id }) {
+      return known.source == recent.source ? again(request, known, record) : Decision(verdict: .duplicate)
+    }
+    if let newest = record?.newest, request.reference.revision.isOlder(than: newest.revision) {
+      if case .now = request.kind { return Decision(verdict: .passed) }
+      return Decision(verdict: .stale(by: newest))
+    }
+    let phase: ScheduleRecord.Phase
+    let verdict: Verdict
+    switch request.kind {
+    case .timed(let content, let zones):
+      do throws(Rejection) { phase = .pending(try scheduled(content, zones)) } catch { return Decision(verdict: .rejected(error)) }
+      verdict = .scheduled
+    case .now:
+      // Most requests have no schedule, and leave no trace here.
+      if superseded == nil { return Decision(verdict: .passed) }
+      (phase, verdict) = (.ended(.replaced), .passed)
+    case .cancel:
+      if let record, superseded == nil { phase = record.phase } else { phase = .ended(.canceled) }
+      verdict = superseded == nil ? .tooLate : .canceled
+    }
+    var new = changed(record ?? ScheduleRecord(newest: request.reference, serial: 0, phase))
+    (new.newest, new.phase, new.superseded) = (request.reference, phase, superseded)
+    new.recent = (new.recent + [recent]).suffix(ScheduleRecord.maximumRemembered)
+    return Decision(verdict: verdict, record: new, superseded: superseded)
+  }
+
+  /// The decision on a request whose record was read before.
+  private func again(_ request: Request, _ known: ScheduleRecord.Recent, _ record: ScheduleRecord?) -> Decision {
+    let superseded = record.flatMap { $0.newest == request.reference ? $0.superseded : nil }
+    switch request.kind {
+    case .timed: return Decision(verdict: .scheduled, superseded: superseded)
+    case .now: return Decision(verdict: .passed, superseded: superseded)
+    case .cancel: return Decision(verdict: known.hasSuperseded ? .canceled : .tooLate, superseded: superseded)
+    }
+  }
+
+  private mutating func scheduled(_ content: ScheduleRecord.Pending, _ zones: [Name]) throws(Rejection) -> ScheduleRecord.Pending {
+    guard let trigger = content.timedTrigger else {
+      throw Rejection(.badRequestParams, field: "trigger", rule: "Only a trigger that is due at a time is scheduled.")
+    }
+    let zones = zonesOfDueTimes(trigger, zones)
+    var pending = content
+    pending.dueTimes = try dueTimes(of: trigger, requested: content.requested, after: content.requested, in: zones)
+    // With at least one zone a trigger is due in, or the rejection says why it is due in none.
+    if pending.dueTimes.isEmpty { try times.check(trigger, requested: content.requested, deviceZone: zones[0]) }
+    return pending
+  }
+
+  /// The zones that a trigger has due times in: those of the devices only where it depends on them.
+  private mutating func zonesOfDueTimes(_ trigger: TimedTrigger, _ zones: [Name]) -> [Name] {
+    switch trigger.rule {
+    case .interval: return [""]
+    case .calendar(_, let zone?): return [zone]
+    case .calendar(_, nil):
+      var known: [Name] = []
+      for zone in zones {
+        let zone = times.isZone(zone) ? zone : DueTimes.defaultZone
+        if !known.contains(zone), known.count < ScheduleRecord.Pending.maximumZones { known.append(zone) }
+      }
+      return known.isEmpty ? [DueTimes.defaultZone] : known
+    }
+  }
+
+  private mutating func dueTimes(of trigger: TimedTrigger, requested: Int64, after moment: Int64, in zones: [Name]) throws(Rejection)
+    -> [ScheduleRecord.Pending.DueTime]
+  {
+    var dueTimes: [ScheduleRecord.Pending.DueTime] = []
+    for zone in zones {
+      guard let next = try times.next(of: trigger, requested: requested, after: moment, deviceZone: zone) else { continue }
+      dueTimes.append(.init(zone: zone, due: next.due, name: next.name))
+    }
+    return dueTimes
+  }
+
+  // MARK: Firings
+
+  /// Decides what a firing makes of a schedule.
+  public mutating func judge(_ firing: Firing, _ record: ScheduleRecord?) -> Decision {
+    if let known = record?.firings.last(where: { $0.revision == firing.revision }) { return Decision(verdict: .firing(known.fate)) }
+    guard let record, var pending = record.pending, record.newest.revision == firing.schedule, let trigger = pending.timedTrigger,
+      let place = pending.dueTimes.firstIndex(where: { $0.isSame(as: firing.dueTime) }), firing.at >= pending.dueTimes[place].due
+    else { return Decision(verdict: .ignored) }
+    let time = pending.dueTimes[place]
+    // A zone that the database has no more is one in which nothing is due.
+    let (fate, next) = (try? fate(of: time, at: firing.at, pending, trigger)) ?? (.fired, nil)
+    if let next {
+      pending.dueTimes[place] = .init(zone: time.zone, due: next.due, name: next.name, previous: time.name)
+    } else {
+      pending.dueTimes.remove(at: place)
+    }
+    var new = changed(record)
+    new.phase = pending.dueTimes.isEmpty ? .ended(fate == .expired ? .expired : .fired) : .pending(pending)
+    new.firings = (new.firings + [.init(revision: firing.revision, due: time.due, name: time.name, fate)])
+      .suffix(ScheduleRecord.maximumRemembered)
+    return Decision(verdict: .firing(fate), record: new)
+  }
+
+  /// What becomes of an occurrence that is fired at a time, and the occurrence after it.
+  private mutating func fate(
+    of time: ScheduleRecord.Pending.DueTime, at now: Int64, _ pending: ScheduleRecord.Pending, _ trigger: TimedTrigger
+  ) throws(Rejection) -> (ScheduleRecord.Firing.Fate, DueTimes.Occurrence?) {
+    let lateness = Timestamp.bounded(now) - time.due
+    let isExpired = pending.lifetime > 0 && lateness > pending.lifetime * 1000
+    guard trigger.repeats else { return (isExpired ? .expired : .fired, nil) }
+    let bound = trigger.late ?? late
+    if lateness <= bound {
+      let next = try times.next(of: trigger, requested: pending.requested, after: time.due, deviceZone: time.zone)
+      return (isExpired ? .expired : .fired, next)
+    }
+    // The first one that is not too late; those before it are skipped together.
+    let next = try times.next(of: trigger, requested: pending.requested, after: max(time.due, now - bound - 1), deviceZone: time.zone)
+    let between = try times.count(
+      of: trigger, requested: pending.requested, after: time.due, before: next?.due ?? now, deviceZone: time.zone)
+    return (.skipped(1 + between), next)
+  }
+
+  // MARK: Other events
+
+  /// Ends a schedule that is pending; nil where nothing is to be written.
+  public func end(_ record: ScheduleRecord, _ ending: ScheduleRecord.Ending) -> ScheduleRecord? {
+    guard record.pending != nil else { return nil }
+    var new = changed(record)
+    new.phase = .ended(ending)
+    return new
+  }
+
+  /// Adapts a schedule to the zones of its devices; nil where nothing is to be written.
+  ///
+  /// A zone that is new gets a due time, and one that no device has any more loses it. A one-off that is over in a new zone is due there at
+  /// once: who has been shown it has its apns-id.
+  ///
+  /// - Parameter now: milliseconds since 1970.
+  public mutating func adapt(_ record: ScheduleRecord, toZones zones: [Name], at now: Int64) -> ScheduleRecord? {
+    guard var pending = record.pending, let trigger = pending.timedTrigger, case .calendar(_, nil) = trigger.rule else { return nil }
+    let zones = zonesOfDueTimes(trigger, zones)
+    let kept = pending.dueTimes.filter { zones.contains($0.zone) }
+    let new = zones.filter { zone in !pending.dueTimes.contains { $0.zone == zone } }
+    let after = trigger.repeats ? Timestamp.bounded(now) - 1 : pending.requested
+    let added = (try? dueTimes(of: trigger, requested: pending.requested, after: after, in: new)) ?? []
+    guard kept.count != pending.dueTimes.count || !added.isEmpty else { return nil }
+    pending.dueTimes = kept + added
+    var adapted = changed(record)
+    adapted.phase = pending.dueTimes.isEmpty ? .ended(.never) : .pending(pending)
+    return adapted
+  }
+
+  private func changed(_ record: ScheduleRecord) -> ScheduleRecord {
+    var new = record
+    new.serial &+= 1
+    return new
+  }
+}
+
+extension ScheduleRecord.Pending.DueTime {
+  /// Whether a firing means this due time.
+  fileprivate func isSame(as other: Self) -> Bool { zone == other.zone && due == other.due && name == other.name }
+}
+
+extension Revision {
+  /// Whether another request has the say: in one partition the one with the higher offset, else the one with the higher revision.
+  fileprivate func isOlder(than other: Revision) -> Bool { partition == other.partition ? offset < other.offset : self < other }
+}

@@ -1,0 +1,348 @@
+import Calendars
+import Notifications
+import TestSupport
+import Testing
+
+/// A judge that an expectation may ask.
+private final class Judge {
+  private var judge = ScheduleJudge()
+
+  func judge(_ request: ScheduleJudge.Request, _ record: ScheduleRecord?) -> ScheduleJudge.Decision { judge.judge(request, record) }
+
+  func judge(_ firing: ScheduleJudge.Firing, _ record: ScheduleRecord?) -> ScheduleJudge.Decision { judge.judge(firing, record) }
+
+  func adapt(_ record: ScheduleRecord, toZones zones: [Name], at now: Int64) -> ScheduleRecord? {
+    judge.adapt(record, toZones: zones, at: now)
+  }
+
+  func end(_ record: ScheduleRecord, _ ending: ScheduleRecord.Ending) -> ScheduleRecord? { judge.end(record, ending) }
+}
+
+/// What requests and firings make of a schedule.
+@Suite struct ScheduleJudgeTests {
+  private static let start: Int64 = 1_700_000_000_000
+
+  private static func reference(_ offset: UInt64, id: UInt64, partition: UInt32 = 0, at time: Int64 = start) -> JournalReference {
+    JournalReference(
+      revision: Revision(timestamp: UInt64(time), partition: partition, offset: offset), id: NotificationID(high: 0, low: id))
+  }
+
+  private static func content(_ trigger: String, requested: Int64 = start, lifetime: Int64 = 86_400) -> ScheduleRecord.Pending {
+    ScheduleRecord.Pending(requested: requested, lifetime: lifetime, dueTimes: [], trigger: Array(trigger.utf8), headers: [], payload: [1])
+  }
+
+  private static let once = #"{"type":"timeInterval","timeInterval":60}"#
+  private static let each = #"{"type":"timeInterval","timeInterval":60,"repeats":true,"late":100}"#
+  private static let daily = #"{"type":"calendar","dateComponents":{"hour":9,"minute":0},"repeats":true}"#
+  private static let nine = #"{"type":"calendar","dateComponents":{"hour":9,"minute":0}}"#
+
+  private static func schedule(_ trigger: String, _ reference: JournalReference, zones: [Name] = ["UTC"]) throws -> ScheduleRecord {
+    let judge = Judge()
+    let decision = judge.judge(.init(reference, .timed(content: content(trigger), zones: zones)), nil)
+    return try #require(decision.record)
+  }
+
+  private static func fire(_ record: ScheduleRecord, _ offset: UInt64, at time: Int64? = nil, zone: Name? = nil) throws
+    -> ScheduleJudge.Firing
+  {
+    let pending = try #require(record.pending)
+    let due = try #require(zone == nil ? pending.earliest : pending.dueTimes.first { $0.zone == zone })
+    return .init(
+      revision: Revision(timestamp: UInt64(time ?? due.due), partition: 0, offset: offset), at: time ?? due.due,
+      schedule: record.newest.revision, due)
+  }
+
+  // MARK: Rules
+
+  @Test func `a one-off fires once, and its id starts nothing anew`() throws {
+    let judge = Judge()
+    let scheduled = try Self.schedule(Self.once, Self.reference(1, id: 1))
+    #expect(scheduled.pending?.earliest?.due == Self.start + 60_000)
+    let firing = try Self.fire(scheduled, 2)
+    let fired = judge.judge(firing, scheduled)
+    #expect(Self.word(fired.verdict) == "fired")
+    let record = try #require(fired.record)
+    #expect(record.phase == .ended(.fired))
+    let repeated = judge.judge(firing, record)
+    #expect("\(repeated.verdict)" == "\(fired.verdict)" && repeated.record == nil)
+    var other = firing
+    other.revision = Revision(timestamp: 5, partition: 0, offset: 3)
+    #expect("\(judge.judge(other, record).verdict)" == "ignored")
+    let same = judge.judge(.init(Self.reference(4, id: 1), .timed(content: Self.content(Self.once), zones: [])), record)
+    #expect("\(same.verdict)" == "duplicate" && same.record == nil)
+  }
+
+  @Test func `a one-off fires however late it is, until it expires`() throws {
+    let scheduled = try Self.schedule(Self.once, Self.reference(1, id: 1))
+    for (late, ending) in [(86_400_000, ScheduleRecord.Ending.fired), (86_400_001, .expired)] as [(Int64, ScheduleRecord.Ending)] {
+      let judge = Judge()
+      let decision = judge.judge(try Self.fire(scheduled, 2, at: Self.start + 60_000 + late), scheduled)
+      #expect(decision.record?.phase == .ended(ending))
+    }
+  }
+
+  @Test func `a firing that is not due, or was made up, reaches nobody`() throws {
+    let judge = Judge()
+    let scheduled = try Self.schedule(Self.each, Self.reference(1, id: 1))
+    var forged: [ScheduleJudge.Firing] = []
+    for _ in 0..<6 { forged.append(try Self.fire(scheduled, 2)) }
+    forged[0].at -= 1
+    forged[1].schedule = Revision(timestamp: 1, partition: 2, offset: 3)
+    forged[2].dueTime.due -= 60_000
+    forged[3].dueTime.name += 1
+    forged[4].dueTime.zone = "UTC"
+    forged[5].at = .min
+    for firing in forged + [try Self.fire(scheduled, 2)] {
+      #expect("\(judge.judge(firing, nil).verdict)" == "ignored")
+      let ended = try #require(judge.end(scheduled, .filtered))
+      #expect("\(judge.judge(firing, ended).verdict)" == "ignored")
+    }
+    for firing in forged {
+      let decision = judge.judge(firing, scheduled)
+      #expect("\(decision.verdict)" == "ignored" && decision.record == nil)
+    }
+  }
+
+  @Test func `what is too late is skipped together, and told with its count`() throws {
+    let judge = Judge()
+    let scheduled = try Self.schedule(Self.each, Self.reference(1, id: 1))
+    // 10 minutes and 30 seconds after the first one was due: the bound of 100 s leaves those that were due 30 s and 90 s ago.
+    let decision = judge.judge(try Self.fire(scheduled, 2, at: Self.start + 690_000), scheduled)
+    guard case .firing(.skipped(let count)) = decision.verdict else {
+      Issue.record("\(decision.verdict)")
+      return
+    }
+    #expect(count == 9)
+    #expect(decision.record?.pending?.earliest?.due == Self.start + 600_000)
+  }
+
+  @Test func `a newer request ends the schedule, with or without a trigger, and an older one does nothing`() throws {
+    let judge = Judge()
+    let old = Self.reference(5, id: 1)
+    let scheduled = try Self.schedule(Self.each, old)
+    let kinds: [(ScheduleJudge.Request.Kind, String)] = [
+      (.timed(content: Self.content(Self.once), zones: []), "scheduled"), (.now, "passed"), (.cancel, "canceled"),
+    ]
+    for (kind, verdict) in kinds {
+      let request = ScheduleJudge.Request(Self.reference(6, id: 2), kind)
+      let decision = judge.judge(request, scheduled)
+      #expect("\(decision.verdict)" == verdict && decision.superseded == old && decision.record?.newest == request.reference)
+      // Read again it says the same, and changes nothing.
+      let again = judge.judge(request, decision.record)
+      #expect("\(again.verdict)" == verdict && again.superseded == old && again.record == nil)
+      // The firing of the schedule that it ended.
+      #expect("\(judge.judge(try Self.fire(scheduled, 7), decision.record).verdict)" == "ignored")
+    }
+    let older = Self.reference(4, id: 2)
+    #expect("\(judge.judge(.init(older, .cancel), scheduled).verdict)".hasPrefix("stale"))
+    #expect("\(judge.judge(.init(older, .now), scheduled).verdict)" == "passed")
+    #expect("\(judge.judge(.init(older, .timed(content: Self.content(Self.once), zones: [])), scheduled).verdict)".hasPrefix("stale"))
+  }
+
+  @Test func `a cancel after the last firing is too late, and keeps an older request from starting`() throws {
+    let judge = Judge()
+    let scheduled = try Self.schedule(Self.once, Self.reference(1, id: 1))
+    let firing = try Self.fire(scheduled, 2)
+    let fired = try #require(judge.judge(firing, scheduled).record)
+    let cancel = judge.judge(.init(Self.reference(3, id: 2), .cancel), fired)
+    #expect("\(cancel.verdict)" == "tooLate" && cancel.record?.phase == .ended(.fired))
+    // The firing that is read again goes to the devices nevertheless.
+    #expect("\(judge.judge(firing, cancel.record).verdict)" == "\(ScheduleJudge.Verdict.firing(.fired))")
+    let tombstone = judge.judge(.init(Self.reference(9, id: 3), .cancel), nil)
+    #expect("\(tombstone.verdict)" == "tooLate")
+    let late = judge.judge(.init(Self.reference(8, id: 4), .timed(content: Self.content(Self.once), zones: [])), tombstone.record)
+    #expect("\(late.verdict)".hasPrefix("stale"))
+  }
+
+  @Test func `a request without a schedule leaves no trace`() {
+    let judge = Judge()
+    let decision = judge.judge(.init(Self.reference(1, id: 1), .now), nil)
+    #expect("\(decision.verdict)" == "passed" && decision.record == nil)
+  }
+
+  @Test func `a trigger that is never due is rejected, and replaces nothing`() throws {
+    let judge = Judge()
+    let scheduled = try Self.schedule(Self.each, Self.reference(1, id: 1))
+    for trigger in [
+      #"{"type":"calendar","dateComponents":{"year":2001}}"#, #"{"type":"calendar","dateComponents":{"hour":9,"timeZone":"Moon/Sea"}}"#,
+      #"{"type":"push"}"#,
+    ] {
+      let decision = judge.judge(.init(Self.reference(2, id: 2), .timed(content: Self.content(trigger), zones: [])), scheduled)
+      guard case .rejected(let rejection) = decision.verdict else {
+        Issue.record("\(decision.verdict)")
+        continue
+      }
+      #expect(rejection.reason == .badRequestParams && decision.record == nil)
+    }
+  }
+
+  @Test func `a person's devices in several zones have a due time in each, under one name`() throws {
+    let judge = Judge()
+    let zones: [Name] = ["Asia/Tokyo", "Europe/Rome", "Asia/Tokyo", "no zone"]
+    let scheduled = try Self.schedule(Self.nine, Self.reference(1, id: 1), zones: zones)
+    let times = try #require(scheduled.pending?.dueTimes)
+    #expect(times.map(\.zone) == ["Asia/Tokyo", "Europe/Rome", "UTC"])
+    // 2023-11-14 22:13 UTC: nine o'clock of the 15th in each zone.
+    #expect(Set(times.map(\.name)).count == 1 && Set(times.map(\.due)).count == 3)
+    let tokyo = try #require(judge.judge(try Self.fire(scheduled, 2, zone: "Asia/Tokyo"), scheduled).record)
+    #expect(tokyo.pending?.dueTimes.map(\.zone) == ["Europe/Rome", "UTC"])
+    let rome = try #require(judge.judge(try Self.fire(tokyo, 3, zone: "Europe/Rome"), tokyo).record)
+    let utc = try #require(judge.judge(try Self.fire(rome, 4, zone: "UTC"), rome).record)
+    #expect(utc.phase == .ended(.fired))
+  }
+
+  @Test func `a schedule follows its devices' zones`() throws {
+    let judge = Judge()
+    let scheduled = try Self.schedule(Self.daily, Self.reference(1, id: 1), zones: ["Asia/Tokyo"])
+    #expect(judge.adapt(scheduled, toZones: ["Asia/Tokyo"], at: Self.start) == nil)
+    let moved = try #require(judge.adapt(scheduled, toZones: ["Europe/Rome"], at: Self.start))
+    #expect(moved.pending?.dueTimes.map(\.zone) == ["Europe/Rome"] && moved.serial == scheduled.serial + 1)
+    #expect(judge.adapt(scheduled, toZones: [], at: Self.start)?.pending?.dueTimes.map(\.zone) == ["UTC"])
+    // An interval depends on no zone.
+    #expect(judge.adapt(try Self.schedule(Self.each, Self.reference(1, id: 1)), toZones: ["Asia/Tokyo"], at: Self.start) == nil)
+    // A one-off whose time is over in the new zone is due there at once.
+    let once = try Self.schedule(Self.nine, Self.reference(1, id: 1), zones: ["America/New_York"])
+    let now = Self.start + 8 * 3_600_000
+    let east = try #require(judge.adapt(once, toZones: ["Asia/Tokyo"], at: now)?.pending?.earliest)
+    #expect(east.due < now && east.name == once.pending?.earliest?.name)
+  }
+
+  // MARK: Random histories
+
+  /// What a person would keep: every event that changed anything, in its order, and nothing derived.
+  private struct Model {
+    struct Applied {
+      var reference: JournalReference
+      var verdict: String
+    }
+    struct Pending {
+      var reference: JournalReference
+      var requested: Int64
+      var interval: Int64
+      var repeats: Bool
+      /// The due times that have fired, expired or were skipped.
+      var over: Int64
+    }
+    var requests: [Applied] = []
+    var firings: [Revision: String] = [:]
+    var pending: Pending?
+
+    mutating func request(_ reference: JournalReference, _ kind: Int, at time: Int64) -> String {
+      if let same = requests.suffix(ScheduleRecord.maximumRemembered).last(where: { $0.reference.id == reference.id }) {
+        return same.reference == reference ? same.verdict : "duplicate"
+      }
+      let newest = requests.map(\.reference).max { $0.revision.offset < $1.revision.offset }
+      if let newest, reference.revision.offset < newest.revision.offset { return kind == 2 ? "passed" : "stale" }
+      let wasPending = pending != nil
+      let verdict: String
+      switch kind {
+      case 0, 1:
+        pending = Pending(reference: reference, requested: time, interval: 60_000, repeats: kind == 1, over: time)
+        verdict = "scheduled"
+      case 2:
+        if !wasPending { return "passed" }
+        (pending, verdict) = (nil, "passed")
+      default:
+        (pending, verdict) = (nil, wasPending ? "canceled" : "tooLate")
+      }
+      requests.append(Applied(reference: reference, verdict: verdict))
+      return verdict
+    }
+
+    var due: Int64? {
+      guard let pending else { return nil }
+      var due = pending.requested + pending.interval
+      while due <= pending.over { due += pending.interval }
+      return due
+    }
+
+    mutating func fire(_ revision: Revision, schedule: Revision, due: Int64, at time: Int64) -> String {
+      if let known = firings[revision] { return known }
+      guard var pending, pending.reference.revision == schedule, due == self.due, time >= due else { return "ignored" }
+      var verdict = "fired"
+      if !pending.repeats {
+        verdict = time > due + 86_400_000 ? "expired" : "fired"
+        self.pending = nil
+      } else if time > due + 100_000 {
+        var (skipped, next) = (0, due)
+        while next < time - 100_000 { (skipped, next) = (skipped + 1, next + pending.interval) }
+        pending.over = next - pending.interval
+        self.pending = pending
+        verdict = "skipped \(skipped)"
+      } else {
+        pending.over = due
+        self.pending = pending
+      }
+      firings[revision] = verdict
+      return verdict
+    }
+  }
+
+  private static func word(_ verdict: ScheduleJudge.Verdict) -> String {
+    switch verdict {
+    case .firing(.fired): "fired"
+    case .firing(.expired): "expired"
+    case .firing(.skipped(let count)): "skipped \(count)"
+    case .stale: "stale"
+    default: "\(verdict)"
+    }
+  }
+
+  /// The record is written and read between any two events, as a crash would have it.
+  private static func stored(_ record: ScheduleRecord) throws -> ScheduleRecord {
+    var buffer = ByteBuffer()
+    try record.append(to: &buffer)
+    return try #require(buffer.withUnsafeBytes { ScheduleRecord($0) })
+  }
+
+  @Test(arguments: 0..<300) func `a schedule does what its whole history says`(seed: UInt64) throws {
+    var random = SeededRandom(seed: seed)
+    let judge = Judge()
+    var model = Model()
+    var record: ScheduleRecord?
+    var (clock, offset) = (Self.start, UInt64(0))
+    var past: [(Judge, inout Model, ScheduleRecord?) throws -> (ScheduleJudge.Decision, String)] = []
+    for step in 0..<60 {
+      clock += [0, 1_000, 59_000, 60_000, 300_000, 90_000_000].randomElement(using: &random) ?? 0
+      offset += UInt64.random(in: 1...3, using: &random)
+      let event: (Judge, inout Model, ScheduleRecord?) throws -> (ScheduleJudge.Decision, String)
+      let time = clock
+      if Int.random(in: 0..<5, using: &random) < 2 {
+        let kind = Int.random(in: 0..<4, using: &random)
+        // Some come late, behind newer ones, and some have an id that was there.
+        let own = Bool.random(using: &random) ? offset : max(offset, 4) - UInt64.random(in: 0...3, using: &random)
+        let id = Int.random(in: 0..<6, using: &random) == 0 ? UInt64.random(in: 1...60, using: &random) : 1000 + UInt64(step)
+        let reference = Self.reference(own, id: id, at: time)
+        event = { judge, model, record in
+          let content = Self.content(kind == 1 ? Self.each : Self.once, requested: time)
+          let request = ScheduleJudge.Request(reference, kind < 2 ? .timed(content: content, zones: []) : kind == 2 ? .now : .cancel)
+          return (judge.judge(request, record), model.request(reference, kind, at: time))
+        }
+      } else {
+        let isForged = Int.random(in: 0..<5, using: &random) == 0
+        let revision = Revision(timestamp: UInt64(time), partition: 0, offset: offset)
+        let known = record?.pending?.earliest
+        let due = (known?.due ?? time) + (isForged ? [0, 60_000, -60_000].randomElement(using: &random) ?? 0 : 0)
+        let schedule = record?.newest.revision ?? revision
+        // An interval's name is its number.
+        let name = record?.pending.map { (due - $0.requested) / 60_000 } ?? 0
+        event = { judge, model, record in
+          let firing = ScheduleJudge.Firing(revision: revision, at: time, schedule: schedule, .init(zone: "", due: due, name: name))
+          return (judge.judge(firing, record), model.fire(revision, schedule: schedule, due: due, at: time))
+        }
+      }
+      // A worker that was killed reads its last records once more.
+      let events = (Int.random(in: 0..<4, using: &random) == 0 ? past.suffix(3) : []) + [event]
+      past.append(event)
+      for event in events {
+        let (decision, expected) = try event(judge, &model, record)
+        #expect(Self.word(decision.verdict) == expected, "seed \(seed), step \(step)")
+        if let new = decision.record {
+          #expect(new.serial == (record?.serial ?? 0) + 1)
+          record = try Self.stored(new)
+        }
+        #expect((record?.pending?.earliest?.due) == model.due, "seed \(seed), step \(step)")
+      }
+    }
+  }
+}
