@@ -4,7 +4,8 @@ import Redis
 
 /// Every key that Carillon keeps in Redis.
 ///
-/// These scripts write to a bucket only if Redis has its markers: those of `Judge`, `Registrations` and `Results`, `Recipients.pageScript`,
+/// These scripts write to a bucket only if Redis has its markers: those of `Judge`, `Registrations`, `Results` and `Schedules`,
+/// `Recipients.pageScript`,
 /// `Presences.enterScript` and `Presences.refreshScript`.
 /// The script of `Markers` also compares the number of the bucket. During a rebuild, the rebuilder's scripts look for `b{B}` instead.
 ///
@@ -19,6 +20,10 @@ import Redis
 /// | `m{B}TOKEN` | hash | its mailbox: revision → delivery entry | `Mailbox` |
 /// | `u{B}APPLICATION/USER` | sorted set, all scores 0 | the recipients of a person for an application: the tokens of their devices, in the order of their bytes | `Recipients` |
 /// | `x{B}REVISION` | string, expiring | the result of the service extensions for the request with this revision of 20 bytes, or for one of its variants, whose number of 8 bytes follows; the bucket is that of the target | `Results` |
+/// | `s{B}APPLICATION/TARGET` | hash | the schedules of a target for an application: identifier → state, as the record in `schedule` | `Schedules` |
+/// | `n{B}APPLICATION/TARGET` | sorted set | the identifiers of those that are pending → the time of the request in milliseconds | `Schedules` |
+/// | `e{B}APPLICATION/TARGET` | sorted set | the identifiers of those that have ended → when, in milliseconds | `Schedules` |
+/// | `t{B}PARTITION` | sorted set | what is due of those that a partition of requests has scheduled: the key of the record → when, in milliseconds | `Schedules` |
 /// | `k{B}` | hash | the markers of a bucket: `i` its number, `qN` and `dN` how far partition N of requests and of devices is applied | `Markers` |
 /// | `b{B}` | string | a bucket that is being rebuilt, in place of its markers | `Rebuild` |
 /// | `rebuild` | string | who is rebuilding, expiring | `Rebuild` |
@@ -88,6 +93,29 @@ struct Keys: Sendable {
 
   /// The devices of a person for an application.
   func recipients(user: Name, application: Name) -> String { "u{\(user.withBytes(bucket))}\(application)/\(user)" }
+
+  /// The bucket of a target: of its device's token, or of its user's id.
+  func bucket(ofTarget target: Name) -> Int {
+    target.withBytes { bytes in
+      let scheme = bytes.firstIndex(of: UInt8(ascii: ":")).map { $0 + 1 } ?? 0
+      return bucket(of: UnsafeRawBufferPointer(rebasing: bytes[scheme...]))
+    }
+  }
+
+  /// What there is of the schedules of one target for one application.
+  enum ScheduleSet: String, CaseIterable {
+    case all = "s"
+    case pending = "n"
+    case ended = "e"
+  }
+
+  /// A set of the schedules of a target for an application.
+  func schedules(_ kind: ScheduleSet, of key: ScheduleKey) -> String {
+    "\(kind.rawValue){\(bucket(ofTarget: key.target))}\(key.application)/\(key.target)"
+  }
+
+  /// The due times of the schedules of a partition of requests.
+  func dueTimes(_ bucket: Int, partition: UInt32) -> String { "t{\(bucket)}\(partition)" }
 
   /// The markers of a bucket.
   func markers(_ bucket: Int) -> String { "k{\(bucket)}" }

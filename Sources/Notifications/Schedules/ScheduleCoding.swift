@@ -22,6 +22,9 @@
 /// | rest | payload |
 extension ScheduleRecord {
   private static let version: UInt8 = 1
+  /// So many first bytes, the checksum among them, tell a record from every other one of its schedule.
+  public static var headBytes: Int { checksumOffset + checksumBytes }
+
   private static let checksumOffset = 42
   private static let checksumBytes = 4
 

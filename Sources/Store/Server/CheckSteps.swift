@@ -64,6 +64,12 @@ enum CheckSteps {
       CheckStep(
         "markers", Markers.script, keys: [keys.markers], [name, "q0", "", .bytes(Marker.beginning.bytes)],
         isRight: { $0.kind == .array && $0.count == 0 }),
+      CheckStep(
+        "schedule write", Schedules.writeScript, keys: keys.schedules + [keys.dueTimes, keys.dueTimes, keys.markers],
+        [name, "", "state", 1, name, 1, 1, keep, 10, 10, 10], isRight: beginsWithOne),
+      CheckStep(
+        "schedule read", Schedules.readScript, keys: [keys.schedules[0], keys.markers], [name], isRight: { $0[0]?.bytes?.count == 5 }),
+      CheckStep("schedule due", Schedules.dueScript, keys: [keys.dueTimes, keys.markers], [1, 10], isRight: { $0.count == 3 }),
       CheckStep("tries begin", CrashLoops.beginScript, keys: [keys.tries], [name, "q0", 0], isRight: { $0[0]?[0]?.integer != nil }),
       CheckStep("tries mark", CrashLoops.markScript, keys: [keys.tries], [name, "q0", 0, 1, "q1"], isRight: isOne),
       CheckStep("tries clear", CrashLoops.clearScript, keys: [keys.tries], ["q0"], isRight: isOne),

@@ -119,6 +119,8 @@ struct CheckKeys {
   var recipients: String { "u\(tag)" }
   var result: String { "x\(tag)" }
   var markers: String { "k\(tag)" }
+  var schedules: [String] { ["s\(tag)", "n\(tag)", "e\(tag)"] }
+  var dueTimes: String { "t\(tag)" }
   var tries: String { "tries\(tag)" }
   var cluster: String { "cluster\(tag)" }
   var lanes: String { "lanes\(tag)" }
@@ -131,6 +133,6 @@ struct CheckKeys {
 
   /// All keys of the check.
   var all: [String] {
-    [device, mailbox, recipients, result, markers, tries, cluster, lanes, workers, reports, hash, set, text]
+    [device, mailbox, recipients, result, markers, dueTimes, tries, cluster, lanes, workers, reports, hash, set, text] + schedules
   }
 }

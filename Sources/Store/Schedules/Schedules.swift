@@ -1,0 +1,204 @@
+public import Notifications
+import Redis
+
+/// How the schedules stand, and when they are due. Loop-confined.
+///
+/// Whoever changes a schedule reads its state, decides, and writes the new state in its place. Where another state stands by then nothing is
+/// written, and the caller decides again.
+public final class Schedules {
+  /// What is kept at most.
+  public struct Limits: Sendable {
+    /// How many schedules of one application and target may be pending.
+    public var pendingOfTarget: Int
+    /// How many ended ones of them are remembered.
+    public var endedOfTarget: Int
+    /// How many due times one partition may have in one bucket.
+    public var dueTimesOfPartition: Int
+    /// How long an ended schedule is remembered, in milliseconds.
+    public var lifetimeMilliseconds: Int64
+
+    /// Limits of their parts.
+    public init(pendingOfTarget: Int = 64, endedOfTarget: Int = 64, dueTimesOfPartition: Int, lifetimeMilliseconds: Int64) {
+      (self.pendingOfTarget, self.endedOfTarget) = (pendingOfTarget, endedOfTarget)
+      (self.dueTimesOfPartition, self.lifetimeMilliseconds) = (dueTimesOfPartition, lifetimeMilliseconds)
+    }
+  }
+
+  /// A schedule's state as it was read: what a write expects to find.
+  public struct State: Sendable, Equatable {
+    /// The record; nil where there is none, or where it cannot be read.
+    public let record: ScheduleRecord?
+    /// Whether there is something that cannot be read. It is written over.
+    public var isUnreadable: Bool { record == nil && !head.isEmpty }
+    fileprivate let head: [UInt8]
+
+    /// The state of a schedule that Redis does not have.
+    public static let none = State([])
+
+    fileprivate init(_ bytes: some Collection<UInt8>) {
+      let bytes = Array(bytes)
+      record = bytes.withUnsafeBytes { ScheduleRecord($0) }
+      head = Array(bytes.prefix(ScheduleRecord.headBytes))
+    }
+
+    /// The partition whose due times have it; nil where none has.
+    fileprivate var partition: UInt32? { record?.newest.revision.sourcePartition }
+  }
+
+  /// How a write ended.
+  public enum Written: Sendable, Equatable {
+    /// The state stands. Where the target has too many pending schedules, the oldest follows, which has to end.
+    case written(oldest: Schedule?)
+    /// Another state stands, and nothing was written.
+    case changed(State)
+    /// The partition has too many due times in the bucket, and nothing was written.
+    case full
+  }
+
+  /// A schedule and its state.
+  public struct Schedule: Sendable, Equatable {
+    /// What names it.
+    public var key: ScheduleKey
+    /// How it stands.
+    public var state: State
+  }
+
+  /// Schedules that are due.
+  public struct Due: Sendable, Equatable {
+    /// Their names and due times in milliseconds, earliest first.
+    public var schedules: [(key: ScheduleKey, due: Int64)] = []
+    /// Names of due times that are no names of schedules: somebody else has put them there.
+    public var unreadable: [[UInt8]] = []
+    /// When the next one is due that is not among these; nil where there is none.
+    public var next: Int64?
+
+    /// Whether both say the same.
+    public static func == (left: Due, right: Due) -> Bool {
+      left.schedules.elementsEqual(right.schedules) { $0 == $1 } && left.unreadable == right.unreadable && left.next == right.next
+    }
+  }
+
+  private let shards: Shards
+  private let limits: Limits
+  private let calls = Calls()
+
+  /// Of these servers.
+  public init(_ shards: Shards, _ limits: Limits) { (self.shards, self.limits) = (shards, limits) }
+
+  /// The bucket of a schedule: that of its target.
+  public func bucket(of key: ScheduleKey) -> Int { shards.keys.bucket(ofTarget: key.target) }
+
+  // MARK: One schedule
+
+  static let readScript = RedisScript(file: PackageResources.schedule_read_lua)
+  static let writeScript = RedisScript(file: PackageResources.schedule_write_lua)
+
+  /// Reads how a schedule stands.
+  public func read(_ key: ScheduleKey, _ then: @escaping (Result<State, StoreError>) -> Void) {
+    let bucket = bucket(of: key)
+    calls.command.begin(Self.readScript, keys: 2)
+    calls.command.append(shards.keys.schedules(.all, of: key))
+    calls.command.append(shards.keys.guardKey(bucket))
+    calls.command.append(Array(key.identifier.utf8))
+    calls.send(over: shards.shard(of: bucket)) { [keys = shards.keys] answer in
+      then(answer.map { State($0[0]?.bytes.map(Array.init) ?? []) }.mapError { $0.about(keys.schedules(.all, of: key)) })
+    }
+  }
+
+  /// Writes a schedule's new state in the place of the one that was read.
+  ///
+  /// - Parameter now: milliseconds since 1970.
+  public func write(
+    _ record: ScheduleRecord, of key: ScheduleKey, replacing former: State, now: Int64,
+    _ then: @escaping (Result<Written, StoreError>) -> Void
+  ) {
+    var buffer = ByteBuffer()
+    do throws(RecordCodingError) { try record.append(to: &buffer) } catch { return then(.failure(StoreError(.faulty, "\(error)"))) }
+    let bucket = bucket(of: key)
+    let partition = record.newest.revision.sourcePartition
+    calls.command.begin(Self.writeScript, keys: 6)
+    for kind in Keys.ScheduleSet.allCases { calls.command.append(shards.keys.schedules(kind, of: key)) }
+    calls.command.append(shards.keys.dueTimes(bucket, partition: former.partition ?? partition))
+    calls.command.append(shards.keys.dueTimes(bucket, partition: partition))
+    calls.command.append(shards.keys.guardKey(bucket))
+    calls.command.append(Array(key.identifier.utf8))
+    calls.command.append(former.head)
+    buffer.withUnsafeBytes { calls.command.append($0) }
+    if let due = record.pending?.earliest?.due { calls.command.append(due) } else { calls.command.append("") }
+    calls.command.append(key.bytes)
+    calls.command.append(Timestamp.bounded(Int64(clamping: record.newest.revision.timestamp)))
+    calls.command.append(now)
+    calls.command.append(limits.lifetimeMilliseconds)
+    calls.command.append(limits.pendingOfTarget)
+    calls.command.append(limits.endedOfTarget)
+    calls.command.append(limits.dueTimesOfPartition)
+    calls.send(over: shards.shard(of: bucket)) { [keys = shards.keys] answer in
+      then(answer.flatMap { Self.written($0, key) }.mapError { $0.about(keys.schedules(.all, of: key)) })
+    }
+  }
+
+  private static func written(_ reply: RedisReplyView, _ key: ScheduleKey) -> Result<Written, StoreError> {
+    switch reply[0]?.integer {
+    case 0: return .success(.changed(State(reply[1]?.bytes.map(Array.init) ?? [])))
+    case 1:
+      guard let identifier = reply[1]?.bytes, let state = reply[2]?.bytes else { return .success(.written(oldest: nil)) }
+      let oldest = ScheduleKey(application: key.application, target: key.target, identifier: Name(identifier))
+      return .success(.written(oldest: oldest.map { Schedule(key: $0, state: State(Array(state))) }))
+    case 2: return .success(.full)
+    default: return .failure(StoreError(.faulty, "the script that writes a schedule has answered what it never answers"))
+    }
+  }
+
+  // MARK: What is due
+
+  static let dueScript = RedisScript(file: PackageResources.schedule_due_lua)
+
+  /// Reads which schedules of a partition of requests are due in a bucket, the earliest first.
+  ///
+  /// - Parameters:
+  ///   - moment: milliseconds since 1970.
+  ///   - count: how many at most.
+  public func due(
+    in bucket: Int, of partition: UInt32, until moment: Int64, count: Int, _ then: @escaping (Result<Due, StoreError>) -> Void
+  ) {
+    calls.command.begin(Self.dueScript, keys: 2)
+    calls.command.append(shards.keys.dueTimes(bucket, partition: partition))
+    calls.command.append(shards.keys.guardKey(bucket))
+    calls.command.append(moment)
+    calls.command.append(count)
+    calls.send(over: shards.shard(of: bucket)) { [keys = shards.keys] answer in
+      then(answer.map(Due.init).mapError { $0.about(keys.dueTimes(bucket, partition: partition)) })
+    }
+  }
+
+  /// Removes names of due times that are no names of schedules, which would otherwise stay the first ones that are due.
+  public func remove(unreadable names: [[UInt8]], in bucket: Int, of partition: UInt32, _ then: @escaping (StoreError?) -> Void) {
+    guard !names.isEmpty else { return then(nil) }
+    calls.command.begin("ZREM")
+    calls.command.append(shards.keys.dueTimes(bucket, partition: partition))
+    for name in names { calls.command.append(name) }
+    calls.send(over: shards.shard(of: bucket)) { answer in
+      if case .failure(let error) = answer { then(error) } else { then(nil) }
+    }
+  }
+}
+
+extension Schedules.Due {
+  fileprivate init(_ reply: RedisReplyView) {
+    self.init()
+    for place in stride(from: 0, to: reply.count - 1, by: 2) {
+      guard let name = reply[place]?.bytes else { continue }
+      if let key = ScheduleKey(name), let due = Self.milliseconds(reply[place + 1]) {
+        schedules.append((key, due))
+      } else {
+        unreadable.append(Array(name))
+      }
+    }
+    next = reply.count > 0 ? Self.milliseconds(reply[reply.count - 1]) : nil
+  }
+
+  /// A score that a program of ours has written is a whole number.
+  private static func milliseconds(_ score: RedisReplyView?) -> Int64? {
+    score?.bytes.flatMap { Int64(String(decoding: $0, as: UTF8.self)) }
+  }
+}

@@ -1,0 +1,267 @@
+import EventLoop
+import Notifications
+import Redis
+import TestSupport
+import Testing
+
+@testable import Store
+
+/// The schedules on a Redis of the test's own.
+private actor TestSchedules {
+  nonisolated let loop = EventLoop(name: "schedules")
+  nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+  private var redis: RedisConnection?
+  private var parts: (shards: Shards, schedules: Schedules)?
+
+  static let limits = Schedules.Limits(pendingOfTarget: 4, endedOfTarget: 3, dueTimesOfPartition: 6, lifetimeMilliseconds: 1_000_000)
+
+  static func with<R: Sendable>(
+    _ limits: Schedules.Limits = limits, _ body: @escaping @Sendable (isolated TestSchedules) async throws -> R
+  ) async throws -> R {
+    try await withRedis { server in
+      let test = TestSchedules()
+      let result = try await Task(executorPreference: test.loop) {
+        try await test.connect(server.address, limits)
+        let result = try await body(test)
+        await test.close()
+        return result
+      }.value
+      await test.loop.close()
+      return result
+    }
+  }
+
+  private func connect(_ address: RedisAddress, _ limits: Schedules.Limits) async throws {
+    let redis = RedisConnection(on: loop, RedisConfiguration(address, callDeadlineMilliseconds: 60_000))
+    self.redis = redis
+    redis.start()
+    try await redis.waitUntilUp(withinMilliseconds: 60_000)
+    var configuration = StoreConfiguration(address, buckets: 1)
+    configuration.callDeadlineMilliseconds = 60_000
+    let shards = Shards(on: loop, configuration, clientName: "test")
+    parts = (shards, Schedules(shards, limits))
+    shards.start()
+    try await shards.waitUntilUp(withinMilliseconds: 60_000)
+    _ = try await redis.command(["HSET", "k{0}", "i", "1"])
+  }
+
+  private func close() {
+    parts?.shards.close()
+    redis?.close()
+  }
+
+  @discardableResult
+  func command(_ arguments: RedisArgument...) async throws -> RedisValue {
+    guard let redis else { return .null }
+    return try await redis.command(arguments)
+  }
+
+  private func call<R: Sendable>(_ body: (Schedules, @escaping (Result<R, StoreError>) -> Void) -> Void) async throws -> R {
+    guard let schedules = parts?.schedules else { throw StoreError(.unavailable, "the test is over") }
+    return try await withCheckedContinuation { continuation in
+      body(schedules) { continuation.resume(returning: $0) }
+    }.get()
+  }
+
+  func read(_ key: ScheduleKey) async throws -> Schedules.State { try await call { $0.read(key, $1) } }
+
+  func write(_ record: ScheduleRecord, of key: ScheduleKey, replacing state: Schedules.State, now: Int64 = 1_000) async throws
+    -> Schedules.Written
+  {
+    try await call { $0.write(record, of: key, replacing: state, now: now, $1) }
+  }
+
+  func due(_ partition: UInt32 = 0, until moment: Int64 = .max, count: Int = 100) async throws -> Schedules.Due {
+    try await call { $0.due(in: 0, of: partition, until: moment, count: count, $1) }
+  }
+
+  func remove(_ names: [[UInt8]]) async throws {
+    try await call { schedules, then in
+      schedules.remove(unreadable: names, in: 0, of: 0) { error in then(error.map { .failure($0) } ?? .success(())) }
+    }
+  }
+}
+
+@Suite struct SchedulesTests {
+  static func key(_ identifier: String, target: Name = "user:ada") throws -> ScheduleKey {
+    try #require(ScheduleKey(application: "com.example.shop", target: target, identifier: Name(identifier)))
+  }
+
+  /// A record of a few numbers; pending where it has a due time.
+  static func record(_ number: UInt64, due: Int64?, partition: UInt32 = 0, serial: UInt32 = 1) -> ScheduleRecord {
+    let newest = JournalReference(
+      revision: Revision(timestamp: number, partition: partition, offset: number), id: NotificationID(high: number, low: 1))
+    guard let due else { return ScheduleRecord(newest: newest, serial: serial, .ended(.fired)) }
+    return ScheduleRecord(
+      newest: newest, serial: serial,
+      .pending(
+        ScheduleRecord.Pending(
+          requested: 1, lifetime: 60, dueTimes: [.init(zone: "", due: due, name: 1)],
+          trigger: Array(#"{"type":"timeInterval","timeInterval":60}"#.utf8), headers: [], payload: [1, 2, 3])))
+  }
+
+  @Test func `a state is read as it was written, and replaced by who has read it only`() async throws {
+    try await TestSchedules.with { test in
+      let key = try Self.key("a")
+      #expect(try await test.read(key) == .none)
+      let first = Self.record(1, due: 5_000)
+      #expect(try await test.write(first, of: key, replacing: .none) == .written(oldest: nil))
+      let state = try await test.read(key)
+      #expect(state.record == first)
+      // Its answer was lost, and it is written again.
+      #expect(try await test.write(first, of: key, replacing: .none) == .written(oldest: nil))
+      let second = Self.record(2, due: 7_000)
+      #expect(try await test.write(second, of: key, replacing: .none) == .changed(state))
+      #expect(try await test.write(second, of: key, replacing: state) == .written(oldest: nil))
+      #expect(try await test.write(Self.record(3, due: nil), of: key, replacing: state) == .changed(try await test.read(key)))
+      #expect(try await test.due() == Self.due([(key, 7_000)]))
+    }
+  }
+
+  private static func due(_ schedules: [(ScheduleKey, Int64)], next: Int64? = nil) -> Schedules.Due {
+    var due = Schedules.Due()
+    due.schedules = schedules.map { (key: $0.0, due: $0.1) }
+    due.next = next
+    return due
+  }
+
+  @Test func `what is due is told in its order, and when the next is`() async throws {
+    try await TestSchedules.with { test in
+      let keys = try ["a", "b", "c"].map { try Self.key($0) }
+      for (number, key) in keys.enumerated() {
+        _ = try await test.write(Self.record(1, due: 9_000 - Int64(number) * 1_000), of: key, replacing: .none)
+      }
+      #expect(try await test.due(until: 6_999) == Self.due([], next: 7_000))
+      #expect(try await test.due(until: 8_000) == Self.due([(keys[2], 7_000), (keys[1], 8_000)], next: 9_000))
+      #expect(try await test.due(until: 10_000, count: 1) == Self.due([(keys[2], 7_000)], next: 8_000))
+      #expect(try await test.due(1) == Self.due([]))
+      // What moves to another partition is due there only.
+      let state = try await test.read(keys[0])
+      _ = try await test.write(Self.record(2, due: 500, partition: 1), of: keys[0], replacing: state)
+      #expect(try await test.due(1) == Self.due([(keys[0], 500)]))
+      #expect(try await test.due() == Self.due([(keys[2], 7_000), (keys[1], 8_000)]))
+    }
+  }
+
+  @Test func `a bucket that Redis has lost says so, and nothing is written to it`() async throws {
+    try await TestSchedules.with { test in
+      try await test.command("DEL", "k{0}")
+      let key = try Self.key("a")
+      await #expect(throws: StoreError.bucketLost) { try await test.read(key) }
+      await #expect(throws: StoreError.bucketLost) { try await test.due() }
+      await #expect(throws: StoreError.bucketLost) { try await test.write(Self.record(1, due: 5), of: key, replacing: .none) }
+      #expect(try await test.command("DBSIZE").integer == 0)
+    }
+  }
+
+  @Test func `what cannot be read is told, and written over`() async throws {
+    try await TestSchedules.with { test in
+      let key = try Self.key("a")
+      try await test.command("HSET", "s{0}com.example.shop/user:ada", "a", "no state at all, and a long text that is none of a schedule")
+      let state = try await test.read(key)
+      #expect(state.isUnreadable && state.record == nil)
+      #expect(try await test.write(Self.record(1, due: 5), of: key, replacing: .none) == .changed(state))
+      #expect(try await test.write(Self.record(1, due: 5), of: key, replacing: state) == .written(oldest: nil))
+      try await test.command("ZADD", "t{0}0", "1", "no schedule", "2.5", .bytes(key.bytes))
+      let due = try await test.due()
+      #expect(due.schedules.isEmpty && due.unreadable == [Array("no schedule".utf8), key.bytes])
+      try await test.remove(due.unreadable)
+      #expect(try await test.due() == Schedules.Due())
+      try await test.command("DEL", "s{0}com.example.shop/user:ada")
+      try await test.command("SET", "s{0}com.example.shop/user:ada", "x")
+      do {
+        _ = try await test.read(key)
+        Issue.record("a key of another type was read")
+      } catch { #expect((error as? StoreError)?.code == .faulty) }
+    }
+  }
+
+  /// What stands in Redis, as a person would keep it: each write in its order.
+  private struct Model {
+    var records: [ScheduleKey: ScheduleRecord] = [:]
+    var ended: [(key: ScheduleKey, at: Int64)] = []
+
+    func pending(_ target: Name) -> [ScheduleKey] {
+      records.filter { $0.key.target == target && $0.value.pending != nil }.sorted {
+        ($0.value.newest.revision.timestamp, $0.key.identifier) < ($1.value.newest.revision.timestamp, $1.key.identifier)
+      }.map(\.key)
+    }
+
+    func due(_ partition: UInt32) -> [(ScheduleKey, Int64)] {
+      var due: [(ScheduleKey, Int64)] = []
+      for (key, record) in records where record.newest.revision.sourcePartition == partition {
+        if let time = record.pending?.earliest { due.append((key, time.due)) }
+      }
+      return due.sorted { left, right in
+        left.1 == right.1 ? left.0.bytes.lexicographicallyPrecedes(right.0.bytes) : left.1 < right.1
+      }
+    }
+
+    mutating func write(_ record: ScheduleRecord, _ key: ScheduleKey, now: Int64, _ limits: Schedules.Limits) {
+      records[key] = record
+      ended.removeAll { $0.key == key }
+      if record.pending == nil { ended.append((key, now)) }
+      let same = ended.filter { $0.key.target == key.target }
+      let old = same.filter { $0.at <= now - limits.lifetimeMilliseconds }
+      for (gone, _) in old.count >= same.count - limits.endedOfTarget ? old : Array(same.prefix(same.count - limits.endedOfTarget)) {
+        records[gone] = nil
+        ended.removeAll { $0.key == gone }
+      }
+    }
+  }
+
+  @Test(arguments: 0..<6) func `Redis has what the history of all writes says`(seed: UInt64) async throws {
+    try await TestSchedules.with { test in
+      var random = SeededRandom(seed: seed)
+      var (model, now) = (Model(), Int64(1_000_000))
+      let limits = TestSchedules.limits
+      let targets: [Name] = ["user:ada", "user:bob"]
+      for step in 1...250 {
+        now += Int64.random(in: 1...(step % 50 == 0 ? 900_000 : 2_000), using: &random)
+        let target = targets.randomElement(using: &random) ?? "user:ada"
+        let key = try Self.key("\(Int.random(in: 0..<9, using: &random))", target: target)
+        let state = try await test.read(key)
+        #expect(state.record == model.records[key], "step \(step)")
+        let isPending = Int.random(in: 0..<3, using: &random) > 0
+        let partition = UInt32.random(in: 0...1, using: &random)
+        let record = Self.record(
+          UInt64(step), due: isPending ? now + .random(in: -5_000...5_000, using: &random) : nil, partition: partition)
+        let isFull =
+          isPending && model.due(partition).count >= limits.dueTimesOfPartition && !model.due(partition).contains { $0.0 == key }
+        switch try await test.write(record, of: key, replacing: state, now: now) {
+        case .changed: Issue.record("step \(step): another state stands")
+        case .full: #expect(isFull, "step \(step)")
+        case .written(let oldest):
+          #expect(!isFull, "step \(step)")
+          model.write(record, key, now: now, limits)
+          let pending = model.pending(target)
+          #expect(oldest?.key == (pending.count > limits.pendingOfTarget ? pending.first : nil), "step \(step)")
+          guard let oldest, let former = oldest.state.record else { break }
+          // As the caller does: the oldest ends.
+          var evicted = former
+          (evicted.phase, evicted.serial) = (.ended(.evicted), former.serial + 1)
+          #expect(try await test.write(evicted, of: oldest.key, replacing: oldest.state, now: now) == .written(oldest: nil))
+          model.write(evicted, oldest.key, now: now, limits)
+        }
+        for partition in 0...1 as ClosedRange<UInt32> {
+          let due = try await test.due(partition).schedules
+          #expect(due.elementsEqual(model.due(partition)) { $0 == $1 }, "step \(step)")
+        }
+      }
+    }
+  }
+
+  @Test func `nothing of a target stays where all its schedules have ended long ago`() async throws {
+    try await TestSchedules.with { test in
+      let key = try Self.key("a")
+      _ = try await test.write(Self.record(1, due: 5_000), of: key, replacing: .none)
+      #expect(try await test.command("PTTL", "s{0}com.example.shop/user:ada").integer == -1)
+      _ = try await test.write(Self.record(1, due: nil, serial: 2), of: key, replacing: try await test.read(key))
+      for kind in ["s", "e"] {
+        let left = try await test.command("PTTL", .text("\(kind){0}com.example.shop/user:ada")).integer ?? -1
+        #expect((1...1_000_000).contains(left), "\(kind)")
+      }
+      #expect(try await test.command("EXISTS", "n{0}com.example.shop/user:ada", "t{0}0").integer == 0)
+    }
+  }
+}
