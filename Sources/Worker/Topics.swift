@@ -16,6 +16,8 @@ public struct Topics: Sendable, Hashable {
   public let deadLetters: String
   /// Stops of applications, compacted; key: the application.
   public let applications: String
+  /// Compacted: how schedules stand; key: application, target and identifier. Nothing reads or writes it yet, so it is not among ``all``.
+  public let schedule: String
 
   /// Makes the names with a prefix, such as `notifications.`.
   public init(prefix: String = "notifications.") {
@@ -27,6 +29,7 @@ public struct Topics: Sendable, Hashable {
     journal = prefix + "journal"
     deadLetters = prefix + "dead-letters"
     applications = prefix + "applications"
+    schedule = prefix + "schedule"
   }
 
   /// All topics.
@@ -47,13 +50,15 @@ public struct Topics: Sendable, Hashable {
   ///
   /// Requests have the broker's time, so that no producer's clock decides which revision is the newest. Events have it, so that an audit
   /// does not depend on the workers' clocks. Applications have it, so that stops begin and end by one clock. Devices and applications keep
-  /// the newest record of each key. Deliveries are worthless after a short while, since the mailbox has every undelivered notification.
+  /// the newest record of each key; so do schedules, whose ends are kept longer than a request lives, so that no worker starts one anew.
+  /// Deliveries are worthless after a short while, since the mailbox has every undelivered notification.
   public func configuration(of topic: String) -> [String: String] {
     switch topic {
     case requests: ["message.timestamp.type": "LogAppendTime", "retention.ms": String(Self.longestRetention)]
     case deliveries: ["retention.ms": String(15 * 60 * 1000)]
     case devices: ["cleanup.policy": "compact"]
     case applications: ["cleanup.policy": "compact", "message.timestamp.type": "LogAppendTime"]
+    case schedule: ["cleanup.policy": "compact", "delete.retention.ms": String(Self.longestRetention + Self.day)]
     case events: ["message.timestamp.type": "LogAppendTime", "retention.ms": String(Self.longestRetention)]
     case journal: ["retention.ms": String(Self.longestRetention + Self.day)]
     default: ["retention.ms": "-1"]
@@ -79,7 +84,9 @@ public struct Topics: Sendable, Hashable {
 
   /// The operator may decide to keep records longer than needed.
   private static func suffices(_ name: String, _ actual: String, for wanted: String) -> Bool {
-    guard name == "retention.ms", let actual = Int64(actual), let wanted = Int64(wanted) else { return actual == wanted }
+    guard name == "retention.ms" || name == "delete.retention.ms", let actual = Int64(actual), let wanted = Int64(wanted) else {
+      return actual == wanted
+    }
     return actual < 0 || wanted >= 0 && actual >= wanted
   }
 

@@ -17,6 +17,18 @@ import Worker
     #expect(topics.differences(of: topics.requests, settings: [:]).isEmpty, "what is not told is not compared")
   }
 
+  @Test func `schedules are compacted, and their ends are kept for longer than any request lives`() {
+    let topics = Topics(prefix: "t.")
+    let wanted = topics.configuration(of: topics.schedule)
+    #expect(wanted == ["cleanup.policy": "compact", "delete.retention.ms": String(32 * 86_400_000)])
+    #expect(topics.differences(of: topics.schedule, settings: wanted).isEmpty)
+    let longer = ["cleanup.policy": "compact", "delete.retention.ms": String(33 * 86_400_000)]
+    #expect(topics.differences(of: topics.schedule, settings: longer).isEmpty)
+    #expect(
+      topics.differences(of: topics.schedule, settings: ["delete.retention.ms": "86400000"])
+        == ["has delete.retention.ms=86400000, not 2764800000"])
+  }
+
   @Test func `a topic that takes less than one record may need is told`() {
     let topics = Topics(prefix: "t.")
     let small = ["max.message.bytes": "16384"]
