@@ -1,0 +1,82 @@
+public import JSON
+
+/// The header `carillon-firing` of a request record that fires one occurrence of a schedule.
+///
+///     {"schedule": "<revision>", "id": "<apns-id>", "zone": "Europe/Rome", "due": 1700000000000, "name": 3400000000, "previous": 0}
+///
+/// Every producer can write one, and nobody signs it. It says which state the schedule must be in: where it is in another, the record does
+/// nothing.
+public struct FiringHeader: Sendable, Hashable {
+  /// The header's name in the record.
+  public static var name: StaticString { "carillon-firing" }
+  /// The longest header, in bytes.
+  public static var maximumBytes: Int { 512 }
+
+  /// The request that scheduled the occurrence.
+  public var schedule: JournalReference
+  /// The due time that is fired.
+  public var dueTime: ScheduleRecord.Pending.DueTime
+
+  /// A header of its parts.
+  public init(schedule: JournalReference, _ dueTime: ScheduleRecord.Pending.DueTime) { (self.schedule, self.dueTime) = (schedule, dueTime) }
+
+  /// The apns-id of the occurrence: the same for each firing of it, in each zone.
+  public var occurrence: NotificationID { withUnsafeBytes(of: dueTime.name.bigEndian) { schedule.id.derived($0) } }
+
+  /// Writes the header.
+  public func write(to writer: inout JSONWriter) {
+    writer.openObject()
+    writer.member("schedule", schedule.revision.description)
+    writer.member("id", schedule.id.description)
+    writer.member("zone", dueTime.zone)
+    writer.member("due", dueTime.due)
+    writer.member("name", dueTime.name)
+    writer.member("previous", dueTime.previous)
+    writer.closeObject()
+  }
+
+  /// Reads and checks the header.
+  public init(_ header: UnsafeRawBufferPointer) throws(Rejection) {
+    guard header.count <= Self.maximumBytes, let firing = try? Self.read(header) else {
+      throw Rejection(
+        .badRequestParams, field: "carillon-firing",
+        rule: "A firing is a JSON object with schedule, id, zone, due, name and previous, each once, as the cluster writes it.")
+    }
+    self = firing
+  }
+
+  private static func read(_ header: UnsafeRawBufferPointer) throws -> FiringHeader? {
+    var scanner = JSONScanner(header, depthLimit: 1)
+    var (schedule, id): (JSONSpan?, JSONSpan?)
+    var zone: JSONSpan?
+    var (due, name, previous): (Int64?, Int64?, Int64?)
+    var count = 0
+    try scanner.openObject()
+    while let key = try scanner.nextKey() {
+      let value = try scanner.skip()
+      count += 1
+      if scanner.matches(key, "schedule") {
+        schedule = value
+      } else if scanner.matches(key, "id") {
+        id = value
+      } else if scanner.matches(key, "zone") {
+        zone = value
+      } else if scanner.matches(key, "due") {
+        due = scanner.integer(value)
+      } else if scanner.matches(key, "name") {
+        name = scanner.integer(value)
+      } else if scanner.matches(key, "previous") {
+        previous = scanner.integer(value)
+      }
+    }
+    try scanner.finish()
+    // Six members of these six names: each stands once, and there is no other.
+    guard count == 6, let revision = schedule.flatMap({ scanner.unescapedBytes($0) }).flatMap({ Revision(text: $0) }),
+      let id = id.flatMap({ scanner.unescapedBytes($0) }).flatMap({ NotificationID(text: $0) }),
+      let zone = zone.flatMap({ scanner.unescapedBytes($0) }), zone.count <= TimedTrigger.zoneBytes, let due,
+      (0...Timestamp.latest).contains(due), let name, let previous
+    else { return nil }
+    return FiringHeader(
+      schedule: JournalReference(revision: revision, id: id), .init(zone: Name(zone), due: due, name: name, previous: previous))
+  }
+}
