@@ -54,7 +54,9 @@ public struct DueTimes {
       return due > earliest && due <= Timestamp.latest ? Occurrence(due: due, name: number) : nil
     case .calendar(let units, let zone):
       guard let clock = clock(zone ?? deviceZone) else { throw Self.unknownZone }
-      guard let due = next(Question(units: units, zone: zone ?? deviceZone), clock, after: earliest) else { return nil }
+      // A one-off has only the first time after its request.
+      let start = trigger.repeats ? earliest : requested
+      guard let due = next(Question(units: units, zone: zone ?? deviceZone), clock, after: start), due > earliest else { return nil }
       return Occurrence(due: due, name: clock.reading(at: due))
     }
   }

@@ -139,6 +139,16 @@ import Testing
     #expect(try times.count(of: hourly, requested: 0, after: 0, before: .max, deviceZone: "UTC", limit: 7) == 7)
   }
 
+  @Test func `a one-off is due the first time only`() throws {
+    var times = DueTimes()
+    let requested = try Self.moment("2026-11-26T12:00:00Z")
+    let trigger = Self.trigger([.hour: 9], repeats: false)
+    let first = try #require(try times.next(of: trigger, requested: requested, after: requested, deviceZone: "UTC"))
+    #expect(try first.due == Self.moment("2026-11-27T09:00:00Z"))
+    #expect(try times.next(of: trigger, requested: requested, after: first.due - 1, deviceZone: "UTC") == first)
+    #expect(try times.next(of: trigger, requested: requested, after: first.due, deviceZone: "UTC") == nil)
+  }
+
   @Test func `numbers from outside never trap`() throws {
     var times = DueTimes()
     let triggers = [
