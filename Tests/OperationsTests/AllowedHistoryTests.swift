@@ -445,6 +445,20 @@ import Testing
     #expect(history.outcomes[.delivered] == 2)
   }
 
+  /// Between the two a request of another partition was the newest, so the lower offset was newer when it came.
+  @Test mutating func `what is kept is newer by its revision, whatever the offsets`() {
+    history.publish(5, collapse: 7)
+    history.keep(5, at: 10)
+    history.tell(.delivered, 5, collapse: 7, at: 20)
+    history.publish(3, collapse: 7)
+    history.facts[history.facts.count - 1].revision += 300
+    history.keep(3, at: 1_000)
+    expect(history, [.delivered: 1, .pending: 1])
+    history.tell(.updated, 3, collapse: 7, at: 600_000)
+    history.facts[history.facts.count - 1].revision += 300
+    expect(history, [.delivered: 1, .updated: 1])
+  }
+
   @Test mutating func aYoungRequestIsInFlight() {
     history.publish(1, at: AuditHistory.hour - 10_000)
     history.publish(2, for: nil, at: AuditHistory.hour - 10_000)

@@ -129,4 +129,16 @@ import Testing
     search.take(key(2, 6), at: position(6))
     #expect(search.count == 3)
   }
+
+  @Test func `a letter is superseded by the offset, whatever the broker's clock said`() {
+    func key(_ time: UInt64, offset: UInt64) -> CollapseKey {
+      CollapseKey(hash: 1, revision: Revision(timestamp: time, partition: 0, offset: offset))
+    }
+    func position(_ offset: Int64) -> SourcePosition { SourcePosition(partition: 0, offset: offset, timestamp: 0) }
+    var search = SupersededSearch()
+    search.add(key(300, offset: 3), at: position(3))
+    search.add(key(100, offset: 7), at: position(7))
+    search.take(key(200, offset: 5), at: position(5))
+    #expect(search.count == 1, "redriven, the later offset is newer though its time is earlier")
+  }
 }

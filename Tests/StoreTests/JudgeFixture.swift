@@ -20,7 +20,9 @@ struct Judged: Sendable {
   var withdraws: UInt64?
 
   var revision: Revision { Revision(timestamp: timestamp, partition: partition, offset: offset) }
-  var source: SourcePosition { SourcePosition(partition: Int32(partition), offset: Int64(offset), timestamp: Int64(timestamp)) }
+  var source: SourcePosition {
+    SourcePosition(partition: Int32(truncatingIfNeeded: partition), offset: Int64(offset), timestamp: Int64(timestamp))
+  }
 }
 
 /// What the judge said, copied out.
@@ -224,7 +226,7 @@ actor TestJudge {
     }
     let count = arena.bytes.count - start
     let collapse = Array(request.collapse.utf8).withUnsafeBytes { arena.keep($0) }
-    let source = UInt32(truncatingIfNeeded: request.partition &* 100_003 &+ UInt32(request.offset))
+    let source = UInt32(truncatingIfNeeded: UInt64(request.partition) &* 100_003 &+ request.offset)
     var entry = RequestEntry(
       span: ArenaSpan(start: start, count: count), kind: .notify, collapseID: collapse, application: application, user: request.user,
       time: Int64(request.timestamp), withdraws: request.withdraws.map { NotificationID(number: $0) },

@@ -34,9 +34,10 @@ public struct SourceCoordinates: Hashable, Sendable {
   }
 }
 
-/// Which of two requests for the same identifier is the newer one.
+/// A request's place in time: timestamp, partition and offset of its source record.
 ///
-/// Timestamp, partition and offset of the source record, compared in this order. Its bytes and its text compare alike, byte by byte.
+/// Revisions that devices keep have one order, `<`: that of their bytes, and of their text. What a device keeps of a request that was
+/// published somewhere, ``judging(_:isSameRequest:comesAgain:)`` decides.
 public struct Revision: Hashable, Sendable, Comparable, CustomStringConvertible {
   /// How many bytes its binary form takes: 8, 4 and 8, the most significant first.
   public static var byteCount: Int { 20 }
@@ -128,7 +129,7 @@ public struct Revision: Hashable, Sendable, Comparable, CustomStringConvertible 
   /// The forty digits.
   public var description: String { withText { $0.text } }
 
-  /// Whether the left one is older.
+  /// Whether the left one is less, byte by byte: older, where both are kept revisions.
   public static func < (left: Revision, right: Revision) -> Bool {
     (left.timestamp, left.partition, left.offset) < (right.timestamp, right.partition, right.offset)
   }

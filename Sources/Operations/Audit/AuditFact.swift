@@ -90,7 +90,7 @@ struct AuditFact: Sendable, Hashable {
   /// Whether the device shows it from then on.
   var isNewShow: Bool { isShow && !flags.contains(.isKnown) }
 
-  /// The complete revision.
+  /// The revision as a whole: as it was kept, unless the request was stale.
   var order: Revision {
     Revision(timestamp: revision, partition: log, offset: UInt64(clamping: sourceOffset))
   }

@@ -86,8 +86,8 @@ struct DeviceJudge {
           findings.add(.overwritten, Violation(.overwritten, fact.id, "by \(other.id)", [fact, other]))
           continue
         }
-        judgeOpen(fact, hasSuccessor: newest.hasNewer(than: fact), taken, &findings)
-      } else if fact.kind == .collapsed, rules.isAudited(fact), !rules.isYoung(fact.time), !newest.hasNewer(than: fact),
+        judgeOpen(fact, hasSuccessor: newest.isNewer(than: fact), taken, &findings)
+      } else if fact.kind == .collapsed, rules.isAudited(fact), !rules.isYoung(fact.time), !newest.supersedes(fact),
         !contests.hasOther(than: fact)
       {
         findings.add(.collapsedByNothing, Violation(.collapsedByNothing, fact.id, "", facts.filter { $0.id == fact.id }))
@@ -96,19 +96,24 @@ struct DeviceJudge {
     if shows > 1 { judgeShows(facts.filter(\.isNewShow), &findings) }
   }
 
-  /// The newest revision in the mailbox. Within a partition the offset decides, else the revision.
+  /// The revisions that the device kept for an identifier: of each partition the newest one, and the one of the highest offset.
   private struct Newest {
-    private var order: Revision?
-    private var offsets: [UInt32: Int64] = [:]
+    private var newest: [UInt32: Revision] = [:]
+    private var highest: [UInt32: Revision] = [:]
 
     mutating func take(_ fact: AuditFact) {
-      if order.map({ $0 < fact.order }) ?? true { order = fact.order }
-      offsets[fact.log] = max(offsets[fact.log] ?? -1, fact.sourceOffset)
+      let kept = fact.order
+      newest[fact.log] = max(newest[fact.log] ?? kept, kept)
+      if highest[fact.log].map({ $0.offset < kept.offset }) ?? true { highest[fact.log] = kept }
     }
 
-    func hasNewer(than fact: AuditFact) -> Bool {
-      if let offset = offsets[fact.log], offset > fact.sourceOffset { return true }
-      return order.map { $0 > fact.order } ?? false
+    /// Whether a newer revision was kept than that of a fact, which was kept too.
+    func isNewer(than fact: AuditFact) -> Bool { newest.values.contains { $0 > fact.order } }
+
+    /// Whether what was kept lets a request collapse: its revision was kept and is older, or its published position is stale.
+    func supersedes(_ fact: AuditFact) -> Bool {
+      let own = highest[fact.log].map { [$0] } ?? []
+      return isNewer(than: fact) || (own + newest.values).contains { $0.judging(fact.order) == nil }
     }
   }
 
@@ -118,10 +123,10 @@ struct DeviceJudge {
     var next = 0
     for show in shows {
       while shows[next].time < show.time - rules.certainlyLater {
-        if newest.map({ shows[next].isNewer(than: $0) }) ?? true { newest = shows[next] }
+        if newest.map({ shows[next].order > $0.order }) ?? true { newest = shows[next] }
         next += 1
       }
-      if let newest, newest.isNewer(than: show), rules.isAudited(show) {
+      if let newest, newest.order > show.order, rules.isAudited(show) {
         let detail = "\(ReadableText.duration(milliseconds: show.time - newest.time)) after \(newest.id)"
         findings.add(.stale, Violation(.stale, show.id, detail, [newest, show]))
       }
@@ -278,11 +283,6 @@ extension AuditFact {
 
   /// When it entered the mailbox, if known.
   fileprivate var entered: Int64 { isTaken && number != 0 ? number : time }
-
-  /// Within a partition the offset decides, else the revision.
-  fileprivate func isNewer(than other: AuditFact) -> Bool {
-    log == other.log ? sourceOffset > other.sourceOffset : order > other.order
-  }
 }
 
 extension Array {

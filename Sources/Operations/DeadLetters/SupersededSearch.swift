@@ -1,7 +1,7 @@
 import Kafka
 import Notifications
 
-/// The recipient, application and collapse id of a notification. A newer revision with the same hash supersedes it.
+/// The recipient, application and collapse id of a notification, and its published position. A newer one with the same hash supersedes it.
 struct CollapseKey: Sendable, Hashable {
   /// The hash of target, application and identifier.
   let hash: UInt64
@@ -19,16 +19,16 @@ extension CollapseKey {
 
 /// Counts letters that a newer request has superseded, for a dry run. A value.
 ///
-/// A valid request supersedes a letter if it has the same target, application and collapse id, and a newer revision. Requests to single
-/// devices of a person are not compared with requests to the person. The requests are read once, from the time of the oldest letter on. The
-/// letters are kept in memory, at most ``maximum``.
+/// A letter is superseded if its redrive would be stale by the rule of newness, after all requests that keep the rules and have the same
+/// target, application and collapse id. A request for a single device of a person is not compared with one for the person. The requests are
+/// read once, from the time of the oldest letter on. The letters are kept in memory, ``maximum`` of them at most.
 struct SupersededSearch {
   /// The most letters to compare; some 100 bytes each.
   static let maximum = 100_000
 
   private var wanted: [CollapseKey] = []
-  /// The newest revision of each key so far.
-  private var newest: [UInt64: Revision] = [:]
+  /// The revision that a device keeps after the requests of each key that were read; nil before the first.
+  private var kept: [UInt64: Revision?] = [:]
   /// The places of the letters' own records, which were not shown.
   private var own: Set<SourcePosition> = []
   /// The publication time of the oldest letter, in milliseconds since 1970.
@@ -42,7 +42,7 @@ struct SupersededSearch {
   mutating func add(_ key: CollapseKey, at source: SourcePosition) {
     guard wanted.count < Self.maximum else { return unknown += 1 }
     wanted.append(key)
-    newest[key.hash] = Revision(timestamp: 0, partition: 0, offset: 0)
+    kept[key.hash] = .some(nil)
     own.insert(source)
     since = min(since ?? .max, Int64(clamping: key.revision.timestamp))
   }
@@ -58,10 +58,12 @@ struct SupersededSearch {
 
   /// Takes a valid request at a place.
   mutating func take(_ key: CollapseKey, at position: SourcePosition) {
-    guard let known = newest[key.hash], known < key.revision, !own.contains(position) else { return }
-    newest[key.hash] = key.revision
+    guard let known = kept[key.hash], !own.contains(position) else { return }
+    kept[key.hash] = known.map { $0.judging(key.revision) ?? $0 } ?? key.revision
   }
 
   /// The number of superseded letters.
-  var count: Int { wanted.count { key in newest[key.hash].map { key.revision < $0 } ?? false } }
+  var count: Int {
+    wanted.count { key in if case let known?? = kept[key.hash] { known.judging(key.revision) == nil } else { false } }
+  }
 }

@@ -90,7 +90,8 @@ local function renewed(window, hash, source)
 end
 
 -- Whether an entry of a mailbox, at its revision, is what a removal at `revision` names by the apns-id: an older notification that has no
--- collapse id. The length of that stands behind the entry's first 64 bytes.
+-- collapse id. The length of that stands behind the entry's first 64 bytes. Older is by the rule of the piece `newness`, which a script
+-- includes once, where it is hot.
 local function isMeant(entry, kept, id, revision)
   if sub(entry, 1, 16) ~= id or (byte(entry, 65) or 0) > 0 then return false end
   local timestamp, partition, offset = unpacked('>I8I4I8', revision)

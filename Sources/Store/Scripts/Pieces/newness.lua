@@ -1,4 +1,5 @@
--- Compares the revision of a request, `revision`, with the one that the device remembers for its collapse id, `known`.
+-- The rule of newness: compares the revision of a request, `revision`, with the one that the device keeps for its collapse id, `known`.
+-- `Revision.judging` is the same rule in Swift, and `NewnessTests` holds the two together.
 -- Sets `isSame`, `isContested`, `isStale` and both revisions' numbers. Needs the locals `id`, the request's apns-id, `comesAgain`, `sub`
 -- and `unpacked`, and the piece `earlier`. It is no function, for it runs for each request that has a collapse id.
 local knownTimestamp, knownPartition, knownOffset = unpacked('>I8I4I8', known)
