@@ -19,6 +19,7 @@ import Worker
     var expiration: Int64
     var (sourceTime, published, now): (Int64, Int64, Int64)
     var oneAttemptSeconds: Int64
+    var isDenied: Bool
     /// The stops of each application, oldest first.
     var stops: [String: [(from: Int64, to: Int64?)]] = [:]
 
@@ -35,6 +36,7 @@ import Worker
       sourceTime = time()
       published = random.next() % 4 == 0 ? sourceTime + 1_000 : sourceTime
       now = time()
+      isDenied = random.next() % 4 == 0
       oneAttemptSeconds = .random(in: 1...3, using: &random)
       for application in applications {
         var times = (0..<Int(random.next() % 5)).map { _ in time() }.sorted()[...]
@@ -58,9 +60,12 @@ import Worker
         (isStopped && isHeld, "hold", "hold"),
         (isStopped, "filtered: stop of \(lasting.first?.from ?? 0)", "filtered: stop of \(lasting.first?.from ?? 0)"),
         (isDamaged && !isRemoval && occasion == .page, "rejected", ""),
+        (isDenied && !isRemoval, Self.denied, Self.denied),
         (true, "send", "send"),
       ]
     }
+
+    private static let denied = "filtered: the person does not allow notifications on the device"
 
     var expected: String { rows.first { $0.applies }.map { occasion == .live ? $0.live : $0.page } ?? "" }
 
@@ -80,7 +85,7 @@ import Worker
         let view = try #require(DeliveryEntryView(UnsafeRawBufferPointer(rebasing: bytes[..<kept])))
         let handOver = HandOver(
           entry: view, occasion: occasion, owner: owner, expiration: ExpirationRule(oneAttemptSeconds: oneAttemptSeconds), stopped: stopped,
-          now: now)
+          presentation: PresentationRule(Registration.of(isDenied ? Authorization(status: .denied) : nil)), now: now)
         return Self.text(of: handOver.decision)
       }
     }
@@ -134,7 +139,7 @@ import Worker
   }
 
   /// An entry for a former owner has the same outcome wherever it is found.
-  @Test func `the owner decides before the expiration, and the expiration before a stop`() throws {
+  @Test func `the owner decides before the expiration, the expiration before a stop, and the settings last`() throws {
     var random = SeededRandom(seed: 2)
     var facts = Facts(&random)
     (facts.occasion, facts.isRemoval) = (.page, false)
@@ -147,6 +152,11 @@ import Worker
     facts.now = 1_999
     #expect(try facts.decision() == "filtered: stop of 1500")
     facts.published = 3_000
-    #expect(try facts.decision() == (facts.isDamaged ? "rejected" : "send"))
+    (facts.isDamaged, facts.isDenied) = (true, true)
+    #expect(try facts.decision() == "rejected")
+    facts.isDamaged = false
+    #expect(try facts.decision() == "filtered: the person does not allow notifications on the device")
+    facts.isDenied = false
+    #expect(try facts.decision() == "send")
   }
 }

@@ -168,12 +168,14 @@ actor LaneFixture {
 
   /// Connects one, which says hello unless told otherwise; answers its number.
   ///
-  /// - Parameter unacknowledged: the places of the notifications that it never acknowledges; the first is 1.
+  /// - Parameters:
+  ///   - authorization: as JSON.
+  ///   - unacknowledged: the places of the notifications that it never acknowledges; the first is 1.
   func connect(
-    _ token: String = LaneFixture.token(), user: String? = nil, credential: String? = nil, saysHello: Bool = true,
-    leaving unacknowledged: Set<Int> = []
+    _ token: String = LaneFixture.token(), user: String? = nil, credential: String? = nil, authorization: String? = nil,
+    saysHello: Bool = true, leaving unacknowledged: Set<Int> = []
   ) async throws(WebSocketClientError) -> Int {
-    let device = TestDevice(saysHello ? Self.hello(token, user, credential) : nil, leaving: unacknowledged)
+    let device = TestDevice(saysHello ? Self.hello(token, user, credential, authorization) : nil, leaving: unacknowledged)
     devices.all.append(device)
     let number = devices.all.count - 1
     guard let client = devices.client, let address else { return number }
@@ -196,12 +198,13 @@ actor LaneFixture {
 
   static func token() -> String { (0..<8).map { _ in String(UInt32.random(in: (1 << 28)...(.max)), radix: 16) }.joined() }
 
-  private static func hello(_ token: String, _ user: String?, _ credential: String? = nil) -> String {
+  private static func hello(_ token: String, _ user: String?, _ credential: String? = nil, _ authorization: String? = nil) -> String {
     JSONValue.object(
       [
         .init(key: "type", value: "hello"), .init(key: "device", value: .string(token)),
         .init(key: "application", value: "com.example.shop"),
       ] + [("user", user), ("credential", credential)].compactMap { key, value in value.map { .init(key: key, value: .string($0)) } }
+        + [authorization.flatMap { try? JSONValue(parsing: $0) }].compactMap { $0.map { .init(key: "authorization", value: $0) } }
     ).text
   }
 

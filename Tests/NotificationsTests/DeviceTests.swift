@@ -41,6 +41,20 @@ import Testing
     #expect(try read(JSONWriter.text { little.write(to: &$0) }) == little)
   }
 
+  @Test func `an authorization keeps each option, told or not`() throws {
+    for told in Authorization.Option.allCases {
+      for isAllowed in [true, false] {
+        var registration = Self.registration
+        registration.authorization = Authorization(status: .provisional, options: [told: isAllowed])
+        let options = try #require(try read(JSONWriter.text { registration.write(to: &$0) }).authorization).options
+        for option in Authorization.Option.allCases { #expect(options[option] == (option == told ? isAllowed : nil), "\(option)") }
+      }
+    }
+    var options: Authorization.Options = [.alert: false, .sound: true]
+    (options[.alert], options[.sound]) = (true, nil)
+    #expect(options == [.alert: true])
+  }
+
   @Test func theDigestIsThatOfEverythingButSince() {
     var other = Self.registration
     other.since += 1

@@ -28,7 +28,9 @@ import Testing
       return buffer.withUnsafeBytes { Array($0) }
     }
     func write(_ entry: DeliveryEntryView, to json: inout JSONWriter, link: (MediaHash) -> MediaLink?) {
-      ServerFrames.notify(entry, revision: revision, delivery: 9, receipt: ("abc_-" as StaticString).bytes, to: &json, link: link)
+      ServerFrames.notify(
+        entry, revision: revision, delivery: 9, presentation: [.banner, .list], receipt: ("abc_-" as StaticString).bytes, to: &json,
+        link: link)
     }
     return [
       ("hello", JSONWriter.text { hello.write(to: &$0) }),
@@ -42,7 +44,10 @@ import Testing
       (
         "notify",
         try entry(notify) { entry in
-          JSONWriter.text { ServerFrames.notify(entry, revision: revision, delivery: 7, receipt: ("abc_-" as StaticString).bytes, to: &$0) }
+          JSONWriter.text {
+            ServerFrames.notify(
+              entry, revision: revision, delivery: 7, presentation: [.banner, .list], receipt: ("abc_-" as StaticString).bytes, to: &$0)
+          }
         }
       ),
       ("remove", try entry(removal) { entry in JSONWriter.text { ServerFrames.remove(entry, revision: revision, delivery: 8, to: &$0) } }),
@@ -135,6 +140,7 @@ import Testing
     #expect(notify.id == "123e4567-e89b-12d3-a456-42665544000a" && notify.expiration == 1_700_000_500 && notify.priority == 5)
     #expect(String(decoding: notify.payload, as: UTF8.self) == #"{"aps":{"alert":"Hello","category":"INV\u0049TE","mutable-content":1}}"#)
     #expect(notify.traceparent == DeliveryTests.trace)
+    #expect(notify.presentation == [.banner, .list] && notify.interruptionLevel == nil)
     #expect(notify.trigger?.hasPrefix(#"{"type":"location""#) == true)
     guard case .remove(let remove) = seen[1], case .welcome(let welcome) = seen[2] else {
       Issue.record("no remove, no welcome")
@@ -159,6 +165,26 @@ import Testing
     #expect(seen[12] == .linked(LinkedFrame(request: "l1", link: link)))
   }
 
+  @Test func `a notify frame says how it is presented, and what its interruption level counts as`() throws {
+    try DeliveryTests.encoded().withUnsafeBytes { bytes in
+      let entry = try #require(DeliveryEntryView(bytes))
+      for bits in 0..<64 as Range<UInt8> {
+        for level in [nil] + InterruptionLevel.allCases {
+          let text = JSONWriter.text {
+            ServerFrames.notify(
+              entry, revision: Revision(entry.source), delivery: 7, presentation: PresentationOptions(rawValue: bits), countingAs: level,
+              receipt: ("a" as StaticString).bytes, to: &$0)
+          }
+          guard case .notify(let frame) = try withBytes(text, { try ServerFrame($0) }) else { throw FieldError(field: text, rule: "") }
+          #expect(frame.presentation?.rawValue == bits && frame.interruptionLevel == level)
+        }
+      }
+    }
+    let older = #"{"type":"notify","delivery":1,"id":"i","identifier":"i","revision":"r","payload":{}}"#
+    guard case .notify(let frame) = try withBytes(older, { try ServerFrame($0) }) else { throw FieldError(field: older, rule: "") }
+    #expect(frame.presentation == nil, "an older cluster does not say it")
+  }
+
   @Test func theDeliveryStandsRightBehindTheType() throws {
     let notify = try #require(try Self.written().first { $0.name == "notify" }).text
     #expect(
@@ -168,7 +194,7 @@ import Testing
 
   @Test func anAckHandsOutItsNumbers() throws {
     let text =
-      #" {"deliveries":[1,2, 9007199254740991],"x":[],"dropped":[{"reason":"known","delivery":3,"y":1},{"delivery":4,"reason":"expired"}],"updated":[2],"type":"ack"} "#
+      #" {"deliveries":[1,2, 9007199254740991],"x":[],"dropped":[{"reason":"known","delivery":3,"y":1},{"delivery":4,"reason":"expired"},{"delivery":5,"reason":"filtered"}],"updated":[2],"type":"ack"} "#
     try withBytes(text) { bytes in
       guard case .ack(let ack) = try DeviceFrame(bytes) else {
         Issue.record("no ack")
@@ -179,7 +205,7 @@ import Testing
       #expect(numbers == [1, 2, 9_007_199_254_740_991])
       var dropped: [String] = []
       ack.forEachDropped { dropped.append("\($0) \($1.rawValue)") }
-      #expect(dropped == ["3 known", "4 expired"])
+      #expect(dropped == ["3 known", "4 expired", "5 filtered"])
       #expect(ack.isUpdated(2) && !ack.isUpdated(1))
     }
   }

@@ -103,7 +103,9 @@ import Testing
         if encoded(view) != Array(bytes) { fault = "the entry is not written as it was read" }
         if DeliveryEntryView(kept: bytes)?.isPayloadIntact != true { fault = "the entry's checksums are wrong" }
         var frame = JSONWriter()
-        ServerFrames.notify(view, revision: request.envelope.revision, delivery: 1, receipt: ("r" as StaticString).bytes, to: &frame)
+        ServerFrames.notify(
+          view, revision: request.envelope.revision, delivery: 1, presentation: [.banner, .list], receipt: ("r" as StaticString).bytes,
+          to: &frame)
         if request.operation == .notify {
           do {
             guard case .notify(let read) = try frame.withUnsafeBytes({ try ServerFrame($0) }) else { return fault = "no notify" }

@@ -273,7 +273,9 @@ private let origin =
     try DeliveryEntry(try #require(deepest.read().view)).append(to: &entry)
     try entry.withUnsafeBytes { bytes in
       let view = try #require(DeliveryEntryView(bytes))
-      ServerFrames.notify(view, revision: Revision(view.source), delivery: 1, receipt: ("r" as StaticString).bytes, to: &frame)
+      ServerFrames.notify(
+        view, revision: Revision(view.source), delivery: 1, presentation: [.banner, .list], receipt: ("r" as StaticString).bytes, to: &frame
+      )
     }
     _ = try frame.withUnsafeBytes { try ServerFrame($0) }
     let tooDeep: [(RequestFixture, field: String, levels: String)] = [

@@ -30,13 +30,14 @@ import Testing
 
   @Test func aSilentPayloadIsABackgroundPush() throws {
     for (payload, type, flags) in [
-      (#"{"aps":{"content-available":1}}"#, PushType.background, PayloadFlags.silent),
-      (#"{"aps":{"content-available":1,"alert":null,"badge":null,"sound":null,"category":null}}"#, .background, .silent),
+      (#"{"aps":{"content-available":1}}"#, PushType.background, PayloadFlags.contentAvailable),
+      (#"{"aps":{"content-available":1,"alert":null,"badge":null,"sound":null,"category":null}}"#, .background, .contentAvailable),
       (#"{"aps":{"content-available":0}}"#, .alert, []), (#"{"aps":{"alert":"a","mutable-content":0}}"#, .alert, .alert),
       (#"{"aps":{"alert":{"title":null,"body":"a"},"mutable-content":null}}"#, .alert, .alert),
-      (#"{"aps":{"content-available":1,"alert":"a"}}"#, .alert, .alert),
-      (#"{"aps":{"content-available":1,"badge":1}}"#, .alert, .badge),
-      (#"{"aps":{"content-available":1,"sound":"a"}}"#, .alert, .sound),
+      (#"{"aps":{"content-available":1,"alert":"a"}}"#, .alert, [.contentAvailable, .alert]),
+      (#"{"aps":{"content-available":1,"alert":""}}"#, .alert, .contentAvailable),
+      (#"{"aps":{"content-available":1,"badge":1}}"#, .alert, [.contentAvailable, .badge]),
+      (#"{"aps":{"content-available":1,"sound":"a"}}"#, .alert, [.contentAvailable, .sound]),
       (#"{"aps":{"alert":{"body":""},"mutable-content":1}}"#, .alert, .mutableContent),
       (#"{"aps":{"alert":{"title":"a"},"mutable-content":1}}"#, .alert, [.alert, .mutableContent]),
       (#"{"aps":{"alert":{"launch-image":"a"}}}"#, .alert, []), (#"{"aps":{"alert":""}}"#, .alert, []),
@@ -46,6 +47,24 @@ import Testing
       #expect(view.pushType == type)
       #expect(view.priority == (type == .background ? 5 : 10))
       #expect(view.facts.flags == flags)
+    }
+  }
+
+  @Test func `a payload's interruption level is among its flags, beside all others`() throws {
+    for (members, level) in [
+      ("", .active), (#","interruption-level":null"#, .active), (#","interruption-level":"active""#, .active),
+      (#","interruption-level":"passive""#, .passive), (#","interruption-level":"time-sensitive""#, .timeSensitive),
+      (#","interruption-level":"critical""#, .critical), (#","sound":{"critical":1,"name":"a"}"#, .critical),
+      (#","sound":{"critical":0}"#, .active), (#","interruption-level":"passive","sound":{"critical":1}"#, .critical),
+    ] as [(String, InterruptionLevel)] {
+      let view = try #require(RequestFixture.valid(value: #"{"aps":{"alert":"a","mutable-content":1\#(members)}}"#).read().view)
+      #expect(view.facts.flags.level == level, "\(members)")
+      #expect(view.facts.flags.isMutable && !view.facts.flags.contains(.comesAgain))
+      var flags = view.facts.flags.union(.comesAgain)
+      for other in InterruptionLevel.allCases {
+        flags.level = other
+        #expect(flags.level == other && flags.isSuperset(of: [.alert, .mutableContent, .comesAgain]))
+      }
     }
   }
 

@@ -3,19 +3,7 @@ public import Notifications
 
 /// The content of a notification, read from its payload.
 public struct NotificationContent: Sendable, Equatable {
-  /// How much a notification may interrupt.
-  public enum InterruptionLevel: String, Sendable, CaseIterable {
-    /// To the list, without waking anybody.
-    case passive
-    /// As usual.
-    case active
-    /// Through a focus.
-    case timeSensitive = "time-sensitive"
-    /// Through everything, with its sound.
-    case critical
-  }
-
-  /// The title; empty if there is none.
+  /// The title; empty when there is none.
   public var title = ""
   /// The subtitle; empty if there is none.
   public var subtitle = ""
@@ -62,7 +50,7 @@ public struct NotificationContent: Sendable, Equatable {
     sound = aps["sound"]?.stringValue ?? (aps["sound"]?.members == nil ? nil : aps["sound"]?["name"]?.stringValue ?? "default")
     threadIdentifier = aps["thread-id"]?.nameValue
     categoryIdentifier = aps["category"]?.nameValue
-    interruptionLevel = aps["interruption-level"]?.stringValue.flatMap(InterruptionLevel.init) ?? .active
+    interruptionLevel = aps["interruption-level"]?.stringValue.flatMap(InterruptionLevel.init(rawValue:)) ?? .active
   }
 
   /// Reads a payload's bytes; invalid JSON has no content.

@@ -14,7 +14,7 @@ enum DeliveryVerdict: Int, CaseIterable {
   case expired
   /// It is for another person or application than the session's. A page of the mailbox will end it.
   case otherOwner
-  /// Its application was stopped after its publication, or may have been.
+  /// Its application was stopped after it was published, or may be, or its device's settings let nothing of it be shown.
   case filtered
   /// The device was asked to go away. It finds the notification in its mailbox when it reconnects.
   case leaving

@@ -13,11 +13,14 @@ import Worker
 /// | was published before the end of a stop of its application | ends as `filtered` | ends as `filtered` |
 /// | the same, and the stop has no end yet | is held until the stops are confirmed | is held until the stops are confirmed |
 /// | has a damaged payload | ends as `rejected` | is not handed over: the record is unreadable |
+/// | may not be shown by the device's settings (`PresentationRule`) | ends as `filtered` | ends as `filtered` |
 /// | none of these | is sent | is sent |
 ///
-/// A delivery record may arrive late, when its entry has ended. So it ends no entry: a later page does. A stop is the exception, since its
-/// application may publish a flood, which would fill the mailboxes of connected devices. When the stops are confirmed, an entry that was held
-/// is decided like one of a page.
+/// A delivery record may arrive late, when its entry has ended. So it ends no entry: a later page does. A stop and the settings are the
+/// exceptions, since a flood of filtered notifications would fill the mailbox of a connected device. When the stops are confirmed, an entry
+/// that was held is decided like one of a page.
+///
+/// The settings are those that the device has when the entry is handed over. When the request was published they may have been others.
 struct HandOver {
   /// What brings an entry to its session.
   enum Occasion {
@@ -31,8 +34,8 @@ struct HandOver {
 
   /// What becomes of an entry.
   enum Decision {
-    /// The device is sent it.
-    case send
+    /// The device is sent it, to be presented in these ways, and as of another interruption level than the payload's where one is given.
+    case send(PresentationOptions, InterruptionLevel?)
     /// It ends with this outcome.
     case end(EventType, DeliveryOutcome.Reason?)
     /// It keeps its number unsent until the stops are confirmed: the lane may not have read yet that its application was started again.
@@ -47,6 +50,8 @@ struct HandOver {
   let owner: Owner
   let expiration: ExpirationRule
   let stopped: StoppedApplications
+  /// The settings of the device.
+  let presentation: PresentationRule
   /// Milliseconds since 1970.
   let now: Int64
 
@@ -57,7 +62,12 @@ struct HandOver {
     if expiration.isPast(entry, now: now / 1000) { return occasion == .live ? .leave(.expired) : .end(.expired, nil) }
     if let stop { return stop.isOpen && occasion != .stopsConfirmed ? .hold : .end(.filtered, .stopped(stop.reason ?? "")) }
     if occasion == .page, !entry.isPayloadIntact { return .end(.rejected, .damagedPayload) }
-    return .send
+    // A removal is no matter of settings.
+    guard entry.kind == .notify else { return .send([], nil) }
+    switch presentation.answer(for: entry.pushType, entry.flags) {
+    case .send(let options, let level): return .send(options, level)
+    case .filtered(let reason): return .end(.filtered, .told(reason))
+    }
   }
 
   /// The stop that ends the entry. A removal takes a notification off the screen, and no stop ends it.

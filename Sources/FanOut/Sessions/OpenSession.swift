@@ -109,7 +109,7 @@ final class OpenSession {
   private func handOver(_ entry: DeliveryEntryView, _ occasion: HandOver.Occasion) -> HandOver {
     HandOver(
       entry: entry, occasion: occasion, owner: owner, expiration: sessions.expiration, stopped: sessions.applications.table,
-      now: WallClock.milliseconds())
+      presentation: PresentationRule(registration), now: WallClock.milliseconds())
   }
 
   /// Takes a delivery record of the lane's partition.
@@ -149,8 +149,8 @@ final class OpenSession {
   private func carryOut(_ decision: HandOver.Decision, of handOver: HandOver, _ revision: Revision, _ number: UInt64) {
     let entry = handOver.entry
     switch decision {
-    case .send:
-      send(entry, revision, number)
+    case .send(let presentation, let level):
+      send(entry, revision, number, presentation, level)
       if !entry.flags.contains(.comesAgain) {
         sessions.metrics.sent(at: handOver.now, revision, handOver.occasion == .live ? .live : .mailbox)
       }
@@ -193,16 +193,18 @@ final class OpenSession {
     Array(bytes.dropLast(entry.payload.count))
   }
 
-  private func send(_ entry: DeliveryEntryView, _ revision: Revision, _ number: UInt64) {
+  private func send(
+    _ entry: DeliveryEntryView, _ revision: Revision, _ number: UInt64, _ presentation: PresentationOptions, _ level: InterruptionLevel?
+  ) {
     let session = session
     let sessions = session.sessions
     switch entry.kind {
     case .notify:
       sessions.receipts.withText(of: entry, revision: revision, deviceHash: tokenHash) { receipt in
         session.sendDelivery { json in
-          ServerFrames.notify(entry, revision: revision, delivery: number, receipt: receipt, to: &json) {
-            sessions.link(to: $0, deviceHash: tokenHash)
-          }
+          ServerFrames.notify(
+            entry, revision: revision, delivery: number, presentation: presentation, countingAs: level, receipt: receipt, to: &json
+          ) { sessions.link(to: $0, deviceHash: tokenHash) }
         }
       }
       sessions.metrics.sent.increment()
@@ -281,6 +283,7 @@ final class OpenSession {
       case .known: emit(entry.kind.isRemoval ? .removed : .delivered, of: entry, .told("known"))
       case .stale: emit(.collapsed, of: entry)
       case .expired: emit(.expired, of: entry)
+      case .filtered: emit(.filtered, of: entry, .told("the device shows nothing of it"))
       }
     }
     perform(flow.advance())

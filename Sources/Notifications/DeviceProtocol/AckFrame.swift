@@ -8,6 +8,8 @@ public enum DropReason: String, Sendable, CaseIterable {
   case stale
   /// It came too late.
   case expired
+  /// The device, or its program, shows nothing of it.
+  case filtered
 }
 
 /// The frame `ack`, borrowed from its bytes: what a device has stored, shown or dropped.
@@ -64,7 +66,7 @@ public struct AckFrame {
 
   private func walkDropped(_ body: (UInt64, DropReason) -> Void) throws {
     guard let span = dropped, span.kind != .null else { return }
-    let rule = "This is an array of objects with delivery, a number, and reason: known, stale or expired."
+    let rule = "This is an array of objects with delivery, a number, and reason: known, stale, expired or filtered."
     guard span.kind == .array else { throw Self.wrong("dropped", rule) }
     var elements = scanner.scanner(of: span)
     try elements.openArray()

@@ -1,3 +1,5 @@
+internal import JSON
+
 /// The frame `notify`: a notification.
 public struct NotifyFrame: Sendable, Equatable {
   /// Its number in this session, for the acknowledgement.
@@ -14,6 +16,10 @@ public struct NotifyFrame: Sendable, Equatable {
   public var priority: Int
   /// What kind of notification.
   public var pushType: String
+  /// How it may be presented; `nil` where the cluster does not say.
+  public var presentation: PresentationOptions?
+  /// What its interruption level counts as, where that is not the payload's.
+  public var interruptionLevel: InterruptionLevel?
   /// When or where it is due, as JSON; `nil` when now.
   public var trigger: String?
   /// The W3C trace context of its request; `nil` when it came without one.
@@ -34,6 +40,8 @@ public struct NotifyFrame: Sendable, Equatable {
     expiration = try reader.integer("expiration") ?? 0
     priority = Int(try reader.integer("priority", in: 0...100) ?? 10)
     pushType = try reader.text("pushType", longest: FrameLimits.idBytes) ?? PushType.alert.name.description
+    presentation = reader["presentation"].map { PresentationOptions(words: ($0.elements ?? []).compactMap(\.stringValue)) }
+    interruptionLevel = reader["interruptionLevel"]?.stringValue.flatMap(InterruptionLevel.init(rawValue:))
     traceparent = try reader.text("traceparent", longest: FrameLimits.idBytes)
     attachments = []
     for (value, path) in try reader.elements("attachments", atMost: NotificationAttachment.maximum) ?? [] {

@@ -9,10 +9,13 @@ public enum ServerFrames {
   /// - Parameters:
   ///   - entry: the entry of a notification, whose JSON was checked when its request was.
   ///   - delivery: the number in this session, at most ``FrameLimits/largestDelivery``.
+  ///   - presentation: how the device may present it.
+  ///   - level: what its interruption level counts as, where that is not the payload's.
   ///   - receipt: the signed receipt as text.
   ///   - link: where the device finds a file; nil where the cluster serves no media.
   public static func notify(
-    _ entry: DeliveryEntryView, revision: Revision, delivery: UInt64, receipt: UnsafeRawBufferPointer, to json: inout JSONWriter,
+    _ entry: DeliveryEntryView, revision: Revision, delivery: UInt64, presentation: PresentationOptions,
+    countingAs level: InterruptionLevel? = nil, receipt: UnsafeRawBufferPointer, to json: inout JSONWriter,
     link: (MediaHash) -> MediaLink? = { _ in nil }
   ) {
     begin("notify", &json)
@@ -27,6 +30,9 @@ public enum ServerFrames {
     json.member("expiration", entry.expiration)
     json.member("priority", Int(entry.priority))
     json.member("pushType", word: entry.pushType.name)
+    json.key("presentation")
+    presentation.write(to: &json)
+    if let level { json.member("interruptionLevel", word: level.word) }
     if !entry.trigger.isEmpty { json.member("trigger", raw: entry.trigger) }
     if !entry.traceparent.isEmpty {
       json.key("traceparent")

@@ -42,6 +42,43 @@ public struct Authorization: Sendable, Equatable {
     case lockScreen
     /// Keep in the list.
     case notificationCenter
+    /// Gather in a summary that the device shows at times of the person's choice.
+    case scheduledDelivery
+
+    fileprivate var bit: UInt16 {
+      switch self {
+      case .alert: 1 << 0
+      case .sound: 1 << 1
+      case .badge: 1 << 2
+      case .carPlay: 1 << 3
+      case .criticalAlert: 1 << 4
+      case .providesAppNotificationSettings: 1 << 5
+      case .provisional: 1 << 6
+      case .announcement: 1 << 7
+      case .timeSensitive: 1 << 8
+      case .lockScreen: 1 << 9
+      case .notificationCenter: 1 << 10
+      case .scheduledDelivery: 1 << 11
+      }
+    }
+  }
+
+  /// The options that a device has told, each allowed or not; in four bytes, since each session has them.
+  public struct Options: Sendable, Equatable, ExpressibleByDictionaryLiteral {
+    private var told: UInt16 = 0
+    private var allowed: UInt16 = 0
+
+    /// Options of a literal, in which each stands once.
+    public init(dictionaryLiteral elements: (Option, Bool)...) { for (option, isAllowed) in elements { self[option] = isAllowed } }
+
+    /// Whether an option is allowed; nil where the device has not told it.
+    public subscript(option: Option) -> Bool? {
+      get { told & option.bit == 0 ? nil : allowed & option.bit != 0 }
+      set {
+        told = newValue == nil ? told & ~option.bit : told | option.bit
+        allowed = newValue == true ? allowed | option.bit : allowed & ~option.bit
+      }
+    }
   }
 
   /// When the content is shown.
@@ -57,12 +94,12 @@ public struct Authorization: Sendable, Equatable {
   /// Whether the person was asked, and what the answer was.
   public var status: Status
   /// What is allowed and what is not; what is not said is not here.
-  public var options: [Option: Bool]
+  public var options: Options
   /// When the content is shown, if it was said.
   public var previews: Previews?
 
   /// An authorization.
-  public init(status: Status, options: [Option: Bool] = [:], previews: Previews? = nil) {
+  public init(status: Status, options: Options = [:], previews: Previews? = nil) {
     (self.status, self.options, self.previews) = (status, options, previews)
   }
 

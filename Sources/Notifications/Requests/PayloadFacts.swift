@@ -10,8 +10,8 @@ public struct PayloadFlags: OptionSet, Sendable, Hashable {
 
   /// There is an alert with a title, a subtitle or a body, so that a service extension may work on it.
   public static let alert = PayloadFlags(rawValue: 1)
-  /// `content-available` alone: nothing is shown.
-  public static let silent = PayloadFlags(rawValue: 2)
+  /// `content-available`: the application is woken, whether something is shown or not.
+  public static let contentAvailable = PayloadFlags(rawValue: 2)
   /// `mutable-content`.
   public static let mutableContent = PayloadFlags(rawValue: 4)
   /// There is a badge.
@@ -21,6 +21,30 @@ public struct PayloadFlags: OptionSet, Sendable, Hashable {
 
   /// Nothing of the payload's: the request comes again, so that its time does not say how long it takes.
   public static let comesAgain = PayloadFlags(rawValue: 128)
+
+  /// How much it may interrupt: that of `interruption-level`, and critical where the sound is.
+  public var level: InterruptionLevel {
+    get {
+      switch rawValue & Self.levelBits {
+      case Self.passiveBit: .passive
+      case Self.timeSensitiveBit: .timeSensitive
+      case Self.levelBits: .critical
+      default: .active
+      }
+    }
+    set {
+      let bits =
+        switch newValue {
+        case .active: 0 as UInt8
+        case .passive: Self.passiveBit
+        case .timeSensitive: Self.timeSensitiveBit
+        case .critical: Self.levelBits
+        }
+      self = PayloadFlags(rawValue: rawValue & ~Self.levelBits | bits)
+    }
+  }
+
+  private static let (passiveBit, timeSensitiveBit, levelBits) = (32 as UInt8, 64 as UInt8, 96 as UInt8)
 
   /// Whether a service extension may change the notification: it asks for that, and has a text.
   public var isMutable: Bool { isSuperset(of: [.mutableContent, .alert]) }
@@ -32,6 +56,8 @@ public struct PayloadFacts {
   public let flags: PayloadFlags
   /// `aps.category` as it stands in the payload, quotes included; none when there is none.
   public let categorySource: UnsafeRawBufferPointer
+  /// Whether it only wakes the application: `content-available` without an alert, a sound or a badge.
+  public let isSilent: Bool
   /// The first member of `aps`, or of its alert, that no rule knows.
   public let unknown: UnknownField?
 
@@ -54,13 +80,14 @@ public struct PayloadFacts {
         tooDeep: "In a payload at most 63 objects and arrays lie inside one another.")
       throw rejection.naming(reader.unknown)
     }
-    (flags, categorySource, unknown) = (reader.flags, reader.categorySource, reader.unknown)
+    (flags, isSilent, categorySource, unknown) = (reader.flags, reader.isSilent, reader.categorySource, reader.unknown)
   }
 
   /// What was found in a payload that was checked before.
   public init(flags: PayloadFlags, categorySource: UnsafeRawBufferPointer) {
     self.flags = flags
     self.categorySource = categorySource
+    isSilent = flags.contains(.contentAvailable) && flags.isDisjoint(with: [.alert, .sound, .badge])
     unknown = nil
   }
 }
@@ -71,10 +98,13 @@ private struct PayloadReader {
   private var scanner: JSONScanner
   private var seen: UInt32 = 0
   private var shows = false
-  private var wakes = false
+  private var level = InterruptionLevel.active
+  private var hasCriticalSound = false
   private(set) var flags: PayloadFlags = []
   private(set) var categorySource = UnsafeRawBufferPointer.none
   private(set) var unknown: UnknownField?
+
+  var isSilent: Bool { !shows && flags.contains(.contentAvailable) }
 
   init(_ payload: UnsafeRawBufferPointer, _ type: PushType?) {
     scanner = JSONScanner(payload, depthLimit: RequestLimits.payloadDepth)
@@ -111,7 +141,7 @@ private struct PayloadReader {
       }
       throw Rejection(.badRequestPayload, field: "aps", rule: "The payload has a member aps, an object.")
     }
-    if wakes, !shows { flags.insert(.silent) }
+    flags.level = hasCriticalSound ? .critical : level
   }
 
   private enum Presence {
@@ -152,15 +182,15 @@ private struct PayloadReader {
       case .threadID, .targetContentID, .filterCriteria, .attributesType:
         try take(known, .string, "This member of aps is a string.")
       case .contentAvailable:
-        wakes = try takeFlag(known)
+        if try takeFlag(known) { flags.insert(.contentAvailable) }
       case .mutableContent:
         if try takeFlag(known) { flags.insert(.mutableContent) }
       case .interruptionLevel:
         let value = try scanner.skip()
-        guard
-          scanner.matches(value, "active") || scanner.matches(value, "passive") || scanner.matches(value, "time-sensitive")
-            || scanner.matches(value, "critical")
-        else { throw wrong(known.field, "An interruption level is passive, active, time-sensitive or critical.", value) }
+        guard let level = InterruptionLevel.allCases.first(where: { scanner.matches(value, $0.word) }) else {
+          throw wrong(known.field, "An interruption level is passive, active, time-sensitive or critical.", value)
+        }
+        self.level = level
       case .relevanceScore where type == .liveactivity:
         try take(known, .number, "The relevance score of a Live Activity is a number.")
       case .relevanceScore:
@@ -251,6 +281,7 @@ private struct PayloadReader {
           guard let number = scanner.integer(value), number == 0 || number == 1 else {
             throw wrong("aps.sound.critical", "The flag critical is 0 or 1.", value)
           }
+          if number == 1 { hasCriticalSound = true }
         } else if scanner.matches(key, "name") {
           let value = try scanner.skip()
           guard value.kind == .string else { throw wrong("aps.sound.name", "A sound's name is a string.", value) }

@@ -174,7 +174,7 @@ public struct RequestView {
       payload = .none
     }
 
-    let type = givenType ?? (facts.flags.contains(.silent) ? .background : .alert)
+    let type = givenType ?? (facts.isSilent ? .background : .alert)
     if type == .background, givenType == nil { try HeaderRules.checkBackground(givenPriority) }
     pushType = type
     priority = givenPriority ?? (type == .background ? 5 : 10)

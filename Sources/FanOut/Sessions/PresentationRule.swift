@@ -1,0 +1,104 @@
+import Notifications
+
+/// What the settings of a device let be shown of a notification when it is handed over: a value.
+///
+/// The first row that applies decides:
+///
+/// | the notification | is |
+/// |---|---|
+/// | has a push type that shows nothing, such as `background`, or has no alert, sound and badge | sent, to be presented as nothing |
+/// | may be shown in at least one way | sent, to be presented in these ways |
+/// | is a Live Activity, or wakes its application besides | sent, to be presented as nothing |
+/// | none of these | `filtered` |
+///
+/// | way | only for a notification with | only where allowed | not while quiet | not for passive ones |
+/// |---|---|---|---|---|
+/// | banner | an alert | `alert` | ✓ | ✓ |
+/// | lockScreen | an alert | `lockScreen` | ✓ | |
+/// | list | an alert | `notificationCenter` | | |
+/// | sound | a sound | `sound`; for a critical one `criticalAlert` | ✓ | ✓ |
+/// | badge | a badge | `badge` | | |
+///
+/// An option that the device has not told is allowed, except for `scheduledDelivery`. Where the status is denied or not determined nothing is
+/// allowed; where it is provisional the list is, quietly. A platform that shows badges only is allowed the badge. A summary (`scheduledDelivery`)
+/// makes quiet, except for time-sensitive and critical notifications. These two count as active where their option is switched off.
+struct PresentationRule {
+  /// What becomes of a notification.
+  enum Answer: Equatable {
+    /// It is sent, to be presented in these ways.
+    case send(PresentationOptions, countingAs: InterruptionLevel?)
+    /// It ends, for this reason.
+    case filtered(StaticString)
+
+    static func == (one: Answer, other: Answer) -> Bool {
+      switch (one, other) {
+      case (.send(let options, let level), .send(let others, let otherLevel)): options == others && level == otherLevel
+      case (.filtered(let reason), .filtered(let other)): reason.description == other.description
+      default: false
+      }
+    }
+  }
+
+  /// Nil where the device has told none: then it is authorized.
+  let authorization: Authorization?
+  /// The device's platform can show nothing but a badge.
+  let showsBadgesOnly: Bool
+
+  /// The settings of a registered device.
+  init(_ registration: Registration) {
+    authorization = registration.authorization
+    showsBadgesOnly = registration.platform.map(Self.showsBadgesOnly) ?? false
+  }
+
+  private static func showsBadgesOnly(_ platform: String) -> Bool {
+    // The length tells of most platforms that they are another one.
+    platform.utf8.count == 4 && platform.lowercased() == "tvos"
+  }
+
+  private func allows(_ option: Authorization.Option) -> Bool { authorization?.options[option] ?? true }
+
+  /// Answers for a notification of this push type, whose payload asks for so much.
+  func answer(for pushType: PushType, _ flags: PayloadFlags) -> Answer {
+    let wanted = flags.intersection([.alert, .sound, .badge])
+    guard pushType == .alert || pushType == .liveactivity, !wanted.isEmpty else { return .send([], countingAs: nil) }
+    let level = level(of: flags)
+    let shown = showsBadgesOnly ? wanted.intersection(.badge) : wanted
+    let (options, reason) = shown.isEmpty ? ([], Self.badgesOnly) : options(for: shown, level)
+    guard !options.isEmpty || flags.contains(.contentAvailable) || pushType == .liveactivity else { return .filtered(reason) }
+    return .send(options, countingAs: level == flags.level ? nil : level)
+  }
+
+  private static let badgesOnly: StaticString = "the device's platform shows badges only, and the notification has none"
+
+  /// The level that the notification counts as.
+  private func level(of flags: PayloadFlags) -> InterruptionLevel {
+    switch flags.level {
+    case .critical where !allows(.criticalAlert), .timeSensitive where !allows(.timeSensitive): .active
+    default: flags.level
+    }
+  }
+
+  /// The ways in which it may be presented, and the reason where there are none.
+  private func options(for shown: PayloadFlags, _ level: InterruptionLevel) -> (PresentationOptions, StaticString) {
+    let status = authorization?.status ?? .authorized
+    var isQuiet = false
+    switch status {
+    case .denied: return ([], "the person does not allow notifications on the device")
+    case .notDetermined: return ([], "the person was not asked yet whether the device may show notifications")
+    case .authorized, .ephemeral:
+      isQuiet = authorization?.options[.scheduledDelivery] == true && level != .timeSensitive && level != .critical
+    case .provisional: isQuiet = true
+    }
+    var options: PresentationOptions = []
+    let interrupts = !isQuiet && level != .passive
+    if shown.contains(.alert) {
+      if interrupts, allows(.alert) { options.insert(.banner) }
+      if !isQuiet, allows(.lockScreen) { options.insert(.lockScreen) }
+      if allows(.notificationCenter) { options.insert(.list) }
+    }
+    if shown.contains(.sound), interrupts, level == .critical || allows(.sound) { options.insert(.sound) }
+    if shown.contains(.badge), status != .provisional, allows(.badge) { options.insert(.badge) }
+    if isQuiet, !options.isEmpty { options.insert(.quietly) }
+    return (options, "the device's settings let nothing of it be shown")
+  }
+}

@@ -1,0 +1,25 @@
+import Foundation
+import TestSupport
+import Testing
+
+extension ClusterTests {
+  /// What the person's settings make of notifications, with real processes and devices in Python.
+  @Suite(
+    .serialized,
+    .enabled(
+      if: ClusterFixture.python != nil, "CARILLON_TEST_PYTHON must name a Python with test-requirements.txt, as Deploy/test makes it"))
+  struct SettingsTests {
+    private let settings = Script(
+      "settings.py", withinSeconds: 300,
+      [
+        "--contract",
+        URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+          .appendingPathComponent("../../Sources/Notifications/Contract/asyncapi.json").path,
+      ])
+
+    @Test(arguments: ClusterKafka.available)
+    func `each switch decides what is shown of a notification when it is handed over`(_ kafka: ClusterKafka) async throws {
+      try await settings.holds("switches", on: kafka)
+    }
+  }
+}

@@ -1,0 +1,118 @@
+import JSON
+import Kafka
+import Notifications
+import Redis
+import TestSupport
+import Testing
+
+@testable import FanOut
+@testable import Store
+
+/// What the person's settings make of the notifications that a lane hands over.
+@Suite(.serialized) struct SettingsTests {
+  private static func revision(_ offset: Int64) -> Revision {
+    Revision(timestamp: 1000 + UInt64(offset), partition: 0, offset: UInt64(offset))
+  }
+
+  /// A lane with a device that is connected, and what puts notifications before it.
+  private struct Scene {
+    let lane: LaneFixture
+    let redis: RedisProbe
+    let writer: KafkaWriter
+    let token: String
+    let device: Int
+
+    static func with(_ body: @Sendable (Scene) async throws -> Void) async throws {
+      // No session resyncs with its mailbox by itself, so that a test knows which one finds an entry.
+      try await LaneFixture.with({ $0.refreshSeconds = 3_600 }) { lane in
+        let token = LaneFixture.token()
+        let device = try await lane.connect(token)
+        await lane.eventually("it is welcomed") { !$0.frames("welcome", at: device).isEmpty }
+        try await RedisProbe.with(lane.redis.address) { redis in
+          try await KafkaWriter.with(lane.kafka.configuration) { writer in
+            try await body(Scene(lane: lane, redis: redis, writer: writer, token: token, device: device))
+          }
+        }
+      }
+    }
+
+    /// Changes the device's settings, and waits until that is accepted.
+    func set(_ authorization: String) async {
+      let accepted = await lane.frames("accepted", at: device).count
+      await lane.send(#"{"type":"settings","request":"s","authorization":\#(authorization)}"#, from: device)
+      await lane.eventually("the settings are accepted") { $0.frames("accepted", at: device).count > accepted }
+    }
+
+    /// Puts a notification into the mailbox, with a delivery record for the session, and waits until it has ended.
+    func publish(_ offset: Int64) async throws {
+      let entry = try LaneFixture.entry(for: token, offset: offset)
+      try await lane.put(entry, SettingsTests.revision(offset), for: token, in: redis)
+      let presence = try #require(Presence(try await redis.command("HGET", .text(lane.deviceKey(token, in: redis)), "p").bytes ?? []))
+      try await writer.write(
+        DeliveryRecordTests.record(entry, SettingsTests.revision(offset), to: presence, key: token), to: lane.topics.deliveries)
+      try await ends()
+    }
+
+    /// Waits until the mailbox is empty.
+    func ends() async throws {
+      let mailbox = try await lane.mailboxKey(token, in: redis)
+      await lane.eventually("the mailbox is empty") { _ in (try? await redis.command("EXISTS", .text(mailbox)).integer) == 0 }
+    }
+
+    /// How the device was to present a notification; nil where it was not sent.
+    func presentation(_ offset: Int64) async -> JSONValue? {
+      await lane.frames("notify").first { $0["revision"]?.stringValue == "\(SettingsTests.revision(offset))" }?["presentation"]
+    }
+
+    /// The events of this type, as JSON.
+    func events(_ type: String) async throws -> [JSONValue] {
+      let ends = try await lane.kafka.admin.ends(of: [TopicPartition(lane.topics.events, 0), TopicPartition(lane.topics.events, 1)])
+      return try await lane.kafka.records(of: lane.topics.events, count: ends.values.reduce(0) { $0 + $1.count })
+        .filter { $0.header("ce_type") == "carillon.\(type).v1" }.map { try JSONValue(parsing: $0.text) }
+    }
+  }
+
+  @Test func `a change of the settings counts for the next delivery record of the session`() async throws {
+    try await Scene.with { scene in
+      try await scene.publish(1)
+      #expect(await scene.presentation(1) == ["banner", "lockScreen", "list"], "none told counts as authorized")
+      await scene.set(#"{"status":"denied"}"#)
+      try await scene.publish(2)
+      #expect(await scene.presentation(2) == nil)
+      await scene.set(#"{"status":"provisional"}"#)
+      try await scene.publish(3)
+      #expect(await scene.presentation(3) == ["list", "quietly"])
+      let filtered = try await scene.events("filtered")
+      #expect(filtered.map { $0["source"]?["offset"] } == [2])
+      #expect(filtered.first?["reason"] == "the person does not allow notifications on the device")
+    }
+  }
+
+  @Test func `what waited is judged by the settings of the hello that finds it`() async throws {
+    try await Scene.with { scene in
+      try await scene.lane.put(try LaneFixture.entry(for: scene.token, offset: 1), Self.revision(1), for: scene.token, in: scene.redis)
+      _ = try await scene.lane.connect(scene.token, authorization: #"{"status":"authorized","alert":false,"lockScreen":false}"#)
+      try await scene.ends()
+      #expect(await scene.presentation(1) == ["list"])
+      try await scene.lane.put(try LaneFixture.entry(for: scene.token, offset: 2), Self.revision(2), for: scene.token, in: scene.redis)
+      let off = #"{"status":"authorized","alert":false,"lockScreen":false,"notificationCenter":false}"#
+      _ = try await scene.lane.connect(scene.token, authorization: off)
+      try await scene.ends()
+      #expect(await scene.presentation(2) == nil)
+      #expect(try await scene.events("filtered").map { $0["reason"] } == ["the device's settings let nothing of it be shown"])
+    }
+  }
+
+  @Test func `a device has the last word, and its event says so`() async throws {
+    try await Scene.with { scene in
+      try await scene.lane.put(try LaneFixture.entry(for: scene.token, offset: 1), Self.revision(1), for: scene.token, in: scene.redis)
+      let again = try await scene.lane.connect(scene.token, leaving: [1])
+      await scene.lane.eventually("it is sent") { !$0.frames("notify", at: again).isEmpty }
+      let delivery = await scene.lane.frames("notify", at: again).first?["delivery"]?.integerValue ?? 0
+      await scene.lane.send(#"{"type":"ack","dropped":[{"delivery":\#(delivery),"reason":"filtered"}]}"#, from: again)
+      try await scene.ends()
+      #expect(try await scene.events("filtered").map { $0["reason"] } == ["the device shows nothing of it"])
+      #expect(try await scene.events("delivered").isEmpty)
+    }
+  }
+}
