@@ -41,7 +41,7 @@ public enum Program {
         DevicesCommand.command, AuditCommand.command, StatusCommand.command, LagCommand.command, ReplayCommand.command,
         DeadLetterCommands.list,
         DeadLetterCommands.show, RedriveCommand.redrive, RedriveCommand.discard, ApplicationsCommands.stop, ApplicationsCommands.start,
-        ApplicationsCommands.list, RebuildCommand.command, ExtensionsCommand.check, ExtensionsCommand.attempt,
+        ApplicationsCommands.allow, ApplicationsCommands.disallow, ApplicationsCommands.list, RebuildCommand.command, ExtensionsCommand.check, ExtensionsCommand.attempt,
         TokenCommand.command, TokenCommand.createKey,
       ]),
     .init("Shell and documentation", [CompletionCommand.command, SettingsCommand.command]),

@@ -21,5 +21,10 @@ extension ClusterTests {
     func `each switch decides what is shown of a notification when it is handed over`(_ kafka: ClusterKafka) async throws {
       try await settings.holds("switches", on: kafka)
     }
+
+    @Test(arguments: ClusterKafka.available)
+    func `critical and time-sensitive notifications count as active until their application is allowed them`(_ kafka: ClusterKafka)
+      async throws
+    { try await settings.holds("granted", on: kafka) }
   }
 }

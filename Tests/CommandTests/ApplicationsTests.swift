@@ -7,12 +7,16 @@ import Testing
 @Suite struct ApplicationsTests {
   /// What is typed after `applications`, and what standard error must say of it.
   static let mistakes: [([String], String)] = [
-    ([], "'applications' needs one more word: applications stop, applications start, applications list"),
+    (
+      [],
+      "'applications' needs one more word: applications stop, applications start, applications allow, applications disallow, applications list"
+    ),
     (["stop"], "APPLICATION"),
     (["stop", "a b", "--kafka", "127.0.0.1:9"], "'a b' is not an application. An application is a bundle id"),
     (["stop", String(repeating: "a", count: 256), "--kafka", "127.0.0.1:9"], "is not an application"),
     (["stop", "a.b", "--reason", String(repeating: "x", count: 201), "--kafka", "127.0.0.1:9"], "--reason takes 1 to 200 bytes of text"),
     (["stop", "a.b", "--by", "a\nb", "--kafka", "127.0.0.1:9"], "--by takes 1 to 200 bytes of text without control characters"),
+    (["allow", "a.b", "--kafka", "127.0.0.1:9"], "give --critical, --time-sensitive or both"),
     (["start", "a.b", "--reason", "x"], "'applications start' has no flag '--reason'"),
     (["list"], "start 'carillon up' on this machine, or give --kafka"),
   ]
@@ -54,7 +58,9 @@ import Testing
         try await carillon.run(["applications"] + words + ["--kafka", kafka])
       }
       let none = try await run("list", "--all")
-      #expect(none.status == 1 && none.output.isEmpty && none.errors.contains("no application was stopped"), "it said: \(none.errors)")
+      #expect(
+        none.status == 1 && none.output.isEmpty && none.errors.contains("no application was stopped or allowed anything"),
+        "it said: \(none.errors)")
       let idle = try await run("start", "com.example")
       #expect(idle.status == 0 && idle.errors.contains("nothing was changed: it is not stopped"), "it said: \(idle.errors)")
       let dry = try await run("stop", "com.example", "--dry-run")

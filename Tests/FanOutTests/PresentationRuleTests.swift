@@ -24,6 +24,7 @@ extension Registration {
     var platform: String?
     /// What is switched off; and `scheduledDelivery`, where it is switched on.
     var switched: Set<String> = []
+    var granted: GrantedLevels = [.critical, .timeSensitive]
 
     // MARK: The naive model
 
@@ -31,8 +32,8 @@ extension Registration {
     var expected: (words: Set<String>, level: String?)? {
       let isShown = ["alert", "liveactivity"].contains("\(pushType.name)") && !has.isDisjoint(with: ["alert", "sound", "badge"])
       if !isShown { return ([], nil) }
-      let isCritical = level == "critical" && !switched.contains("criticalAlert")
-      let isTimeSensitive = level == "time-sensitive" && !switched.contains("timeSensitive")
+      let isCritical = level == "critical" && !switched.contains("criticalAlert") && granted.contains(.critical)
+      let isTimeSensitive = level == "time-sensitive" && !switched.contains("timeSensitive") && granted.contains(.timeSensitive)
       let isDemoted = ["critical", "time-sensitive"].contains(level) && !isCritical && !isTimeSensitive
       let isScheduled = switched.contains("scheduledDelivery") && !isCritical && !isTimeSensitive
       let isQuiet = status == "provisional" || isScheduled
@@ -72,7 +73,7 @@ extension Registration {
       return PresentationRule(.of(authorization, platform: platform))
     }
 
-    var answer: PresentationRule.Answer { rule.answer(for: pushType, flags) }
+    var answer: PresentationRule.Answer { rule.answer(for: pushType, flags, granted: { granted }) }
   }
 
   private static func words(_ options: PresentationOptions) -> Set<String> {
@@ -123,7 +124,7 @@ extension Registration {
     #expect(count.sent > 10_000 && count.silent > 10_000 && count.filtered > 10_000, "\(count)")
   }
 
-  @Test func `the push type and the platform count for all notifications`() {
+  @Test func `the push type, the platform and what the application was granted count for all notifications`() {
     var (facts, random) = (Facts(), SeededRandom(seed: 7))
     for pushType in PushType.allCases {
       for platform in [nil, "iOS", "tvOS", "TVOS", "tvOS 17", "web"] {
@@ -134,6 +135,7 @@ extension Registration {
           facts.level = InterruptionLevel.allCases.randomElement(using: &random)?.rawValue ?? ""
           facts.status = Authorization.Status.allCases.randomElement(using: &random)?.rawValue ?? ""
           facts.switched = some(Authorization.Option.allCases.map(\.rawValue))
+          facts.granted = GrantedLevels(rawValue: .random(in: 0...3, using: &random))
           if Self.differs(facts) { Issue.record("\(facts): \(facts.answer)") }
         }
       }

@@ -55,6 +55,43 @@ import Testing
     }
   }
 
+  /// Grants and stops of an application are changed by different people, in any order.
+  @Test func `a change of the grants leaves the stops alone, and a stop the grants`() throws {
+    for seed in 0..<300 as Range<UInt64> {
+      var random = SeededRandom(seed: seed)
+      var (both, stops, granted, clock) = (ApplicationStops(), ApplicationStops(), GrantedLevels(), 0 as Int64)
+      for _ in 0..<Int.random(in: 1...40, using: &random) {
+        clock += Int64.random(in: 1...12, using: &random)
+        let levels = GrantedLevels(rawValue: .random(in: 0...3, using: &random))
+        let change: ApplicationStops.Change =
+          switch random.next() % 4 {
+          case 0: .stop(by: "ada", reason: nil)
+          case 1: .start(by: "bob")
+          case 2: .allow(levels)
+          default: .disallow(levels)
+          }
+        let value = both.value(change, forgettingBefore: 0)
+        switch change {
+        case .stop, .start:
+          let alone = stops.value(change, forgettingBefore: 0)
+          #expect((alone == nil) == (value == nil))
+          if let alone { stops = try read(alone, at: clock) }
+        case .allow(let levels):
+          #expect((value == nil) == granted.isSuperset(of: levels))
+          granted.formUnion(levels)
+        case .disallow(let levels):
+          #expect((value == nil) == granted.isDisjoint(with: levels))
+          granted.subtract(levels)
+        }
+        if let value { both = try read(value, at: clock) }
+        #expect(both.stops == stops.stops && both.granted == granted, "seed \(seed)")
+      }
+    }
+    #expect(try read(#"{"state":"started","stops":[],"allowed":["critical","telepathy"]}"#).granted == .critical)
+    #expect(throws: FieldError.self) { try read(#"{"state":"started","stops":[],"allowed":"critical"}"#) }
+    #expect(throws: FieldError.self) { try read(#"{"state":"started","stops":[],"allowed":[1]}"#) }
+  }
+
   @Test func theNewestChangeHasTheTimeOfItsRecordAndTheNextRecordKeepsIt() throws {
     let stopped = try read(try #require(ApplicationStops().value(.stop(by: "ada", reason: "prices"), forgettingBefore: 0)), at: 50)
     #expect(stopped.stops == [ApplicationStop(from: 50, by: "ada", reason: "prices")])

@@ -176,7 +176,7 @@ import Testing
 
   @Test func theStopsOfAnApplicationFitTheirSchema() throws {
     var stops = ApplicationStops()
-    let changes: [ApplicationStops.Change] = [.stop(by: "ada@shop", reason: "prices"), .start(by: "bob"), .stop(by: "eve", reason: nil)]
+    let changes: [ApplicationStops.Change] = [.stop(by: "ada@shop", reason: "prices"), .allow([.critical, .timeSensitive]), .start(by: "bob"), .stop(by: "eve", reason: nil)]
     for (number, change) in changes.enumerated() {
       let value = try #require(stops.value(change, forgettingBefore: 0))
       #expect(document.faults(of: String(decoding: value, as: UTF8.self), as: "applicationStops") == [])

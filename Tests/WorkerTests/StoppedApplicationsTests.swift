@@ -22,6 +22,25 @@ import Testing
     return stops.value(change, forgettingBefore: 0).map { take(application, $0, at: timestamp) }
   }
 
+  private func granted(_ application: String) -> GrantedLevels {
+    var application = application
+    return application.withUTF8 { table.granted(to: UnsafeRawBufferPointer($0)) }
+  }
+
+  @Test mutating func `what an application was granted holds whether it is stopped or not, and makes it no stopped one`() {
+    _ = take("a", ApplicationStops().value(.allow(.critical), forgettingBefore: 0), at: 10)
+    #expect(granted("a") == .critical && granted("b") == [])
+    #expect(table.isEmpty && stops("a") == nil, "requests are not looked up among the stops for it")
+    var known = Array(#"{"state":"stopped","allowed":["critical","timeSensitive"],"stops":[{"by":"x"}]}"#.utf8)
+    #expect(take("a", known, at: 20) == .stopped(ApplicationStop(from: 20, by: "x")))
+    #expect(granted("a") == [.critical, .timeSensitive])
+    known = Array(#"{"state":"started","stops":[{"from":20,"by":"x"}]}"#.utf8)
+    #expect(take("a", known, at: 30) == .started && granted("a") == [])
+    _ = take("a", ApplicationStops().value(.allow(.timeSensitive), forgettingBefore: 0), at: 40)
+    #expect(granted("a") == .timeSensitive)
+    #expect(take("a", nil, at: 50) == .nothing && granted("a") == [])
+  }
+
   private func stops(_ application: String) -> ApplicationStops? {
     var application = application
     return application.withUTF8 { table.stops(of: UnsafeRawBufferPointer($0)) }

@@ -3,7 +3,7 @@ import Notifications
 import Operations
 import Worker
 
-/// The stops of applications for a person or for a program.
+/// The stops of applications, and what they were granted, for a person or for a program.
 struct ApplicationPrinter {
   /// Milliseconds since 1970.
   let now: Int64
@@ -14,10 +14,18 @@ struct ApplicationPrinter {
     return "\(application)  \(text(last))"
   }
 
-  /// The lines of a list: each application's open stop, or all stops, the newest first.
+  /// What an application was granted.
+  func grantLine(_ application: Name, _ stops: ApplicationStops) -> String {
+    guard !stops.granted.isEmpty else { return "\(application)  may send neither critical nor time-sensitive notifications" }
+    let levels = [(GrantedLevels.critical, "critical"), (.timeSensitive, "time-sensitive")].filter { stops.granted.contains($0.0) }
+    return "\(application)  may send \(levels.map(\.1).joined(separator: " and ")) notifications"
+  }
+
+  /// The lines of a list: of each application the stop that goes on, or all stops, the newest first; and what it was granted.
   func lines(_ entry: ApplicationLedger.Entry, showsAll: Bool) -> [String] {
     let stops = showsAll ? entry.stops.stops.reversed() : entry.stops.open.map { [$0] } ?? []
-    return stops.map { "\(entry.application)  \(text($0))" }
+    let grants = entry.stops.granted.isEmpty ? [] : [grantLine(entry.application, entry.stops)]
+    return stops.map { "\(entry.application)  \(text($0))" } + grants
   }
 
   private func text(_ stop: ApplicationStop) -> String {
@@ -66,6 +74,9 @@ struct ApplicationPrinter {
       members.append(.init(key: "seen", value: .bool(sighting.isSeen)))
       members.append(.init(key: "requestsLookedAt", value: .integer(Int64(sighting.requests))))
       if let nearest = nearest(application, sighting) { members.append(.init(key: "nearest", value: .string(nearest))) }
+    }
+    if !stops.granted.isEmpty {
+      members.append(.init(key: "allowed", value: .array(stops.granted.names.map { .string($0) })))
     }
     let shown = showsAll ? stops.stops : stops.open.map { [$0] } ?? []
     members.append(.init(key: "stops", value: .array(shown.map(json))))

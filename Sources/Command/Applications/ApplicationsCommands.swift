@@ -5,7 +5,7 @@ import Notifications
 import Operations
 import Worker
 
-/// `carillon applications stop`, `carillon applications start` and `carillon applications list`.
+/// `carillon applications stop`, `start`, `allow`, `disallow` and `list`.
 enum ApplicationsCommands {
   static let application = Argument("APPLICATION", "The application, by its bundle id: what its requests have as apns-topic.", count: .one)
   static let reason = Setting<String?>(
@@ -13,6 +13,11 @@ enum ApplicationsCommands {
   static let by = Setting<String?>("applications.by", .string("NAME"), "Who does it. Absent: the user and the host.")
   static let isDryRun = Setting(
     "applications.dry-run", flag: "dry-run", .boolean, default: false, "Writes nothing: says what would be done.")
+  static let critical = Setting(
+    "applications.critical", .boolean, default: false, "Critical notifications, which sound though the device is muted.")
+  static let timeSensitive = Setting(
+    "applications.time-sensitive", .boolean, default: false,
+    "Time-sensitive notifications, which break through a focus, a summary and quiet hours.")
   static let all = Setting(
     "applications.all", .boolean, default: false, "Also the stops that are over, as far as they are remembered: about 31 days.")
 
@@ -41,10 +46,32 @@ enum ApplicationsCommands {
     try await change(values, .start(by: person(values)))
   }
 
-  static let list = Command(
-    "applications list", "lists the applications that are stopped",
+  static let allow = Command(
+    "applications allow", "allows an application critical or time-sensitive notifications",
     discussion:
-      "Prints a line for each application that is stopped: since when, by whom and why; with --all also the stops that are over. With --json each application is an object. The exit code is 1 when there is none.",
+      "A notification of an application that was not allowed its interruption level counts as active. Workers hear of a change at once; what was sent to a device before stays as it is. What the application was allowed before, it keeps. The person has the last word: a device on which criticalAlert or timeSensitive is off gets the notification as an active one. With --json the answer is an object. The exit code is 1 when somebody else has taken it back at the same time.",
+    arguments: [application],
+    groups: [SettingGroup("Allow", [critical, timeSensitive, isDryRun]), AnswerSettings.group, ClusterSettings.kafkaGroup],
+    examples: [Example("applications allow com.example.alarm --critical --time-sensitive", "allows both")]
+  ) { values in
+    try await grant(values, ApplicationStops.Change.allow)
+  }
+
+  static let disallow = Command(
+    "applications disallow", "takes back what 'applications allow' has allowed",
+    discussion:
+      "From now on notifications of these levels count as active. Taking back what was not allowed changes nothing, which is no error. With --json the answer is an object. The exit code is 1 when somebody else has allowed it at the same time.",
+    arguments: [application],
+    groups: [SettingGroup("Disallow", [critical, timeSensitive, isDryRun]), AnswerSettings.group, ClusterSettings.kafkaGroup],
+    examples: [Example("applications disallow com.example.alarm --critical", "its critical notifications count as active")]
+  ) { values in
+    try await grant(values, ApplicationStops.Change.disallow)
+  }
+
+  static let list = Command(
+    "applications list", "lists the applications that are stopped, and those that were allowed more than others",
+    discussion:
+      "Prints a line for each application that is stopped: since when, by whom and why; with --all also the stops that are over. And a line for each that may send critical or time-sensitive notifications. With --json each application is an object. The exit code is 1 when there is none.",
     groups: [SettingGroup("List", [all]), AnswerSettings.group, ClusterSettings.kafkaGroup],
     examples: [
       Example("applications list", "what is stopped now"),
@@ -53,7 +80,9 @@ enum ApplicationsCommands {
   ) { values in
     let printer = ApplicationPrinter(now: WallClock.milliseconds())
     let (showsAll, isJSON) = (values[all], values[AnswerSettings.json])
-    let entries = try await withLedger(values) { try await $0.read() }.filter { showsAll || $0.stops.open != nil }
+    let entries = try await withLedger(values) { try await $0.read() }.filter {
+      showsAll || $0.stops.open != nil || !$0.stops.granted.isEmpty
+    }
     for entry in entries {
       if isJSON {
         StandardOutput.json(printer.json(entry.application, entry.stops, showsAll: showsAll).text)
@@ -61,7 +90,9 @@ enum ApplicationsCommands {
         for line in printer.lines(entry, showsAll: showsAll) { StandardOutput.line(line) }
       }
     }
-    if entries.isEmpty { StandardError.line(showsAll ? "no application was stopped" : "no application is stopped") }
+    if entries.isEmpty {
+      StandardError.line(showsAll ? "no application was stopped or allowed anything" : "no application is stopped or allowed anything")
+    }
     return entries.isEmpty ? .answerIsNo : .done
   }
 
@@ -96,7 +127,33 @@ enum ApplicationsCommands {
     return isDryRun || (outcome.stops.open != nil) == change.isStop ? .done : .answerIsNo
   }
 
-  /// Looks for recent requests of an application; nil if that fails, which does not prevent a stop.
+  /// Grants the levels that the flags name to an application, or takes them back.
+  private static func grant(_ values: SettingValues, _ change: (GrantedLevels) -> ApplicationStops.Change) async throws -> ExitCode {
+    let application = try name(values)
+    var levels: GrantedLevels = []
+    if values[critical] { levels.insert(.critical) }
+    if values[timeSensitive] { levels.insert(.timeSensitive) }
+    guard !levels.isEmpty else { throw UsageError(.wrongValue, "give --critical, --time-sensitive or both") }
+    let (now, isDryRun, made) = (WallClock.milliseconds(), values[isDryRun], change(levels))
+    let outcome = try await withLedger(values) {
+      try await $0.change(application, made, forgettingBefore: now - Topics.longestRetention, isDryRun: isDryRun)
+    }
+    let printer = ApplicationPrinter(now: now)
+    if values[AnswerSettings.json] {
+      StandardOutput.json(
+        printer.json(application, outcome.stops, changed: outcome.isChanged && !isDryRun, contested: outcome.isContested).text)
+    } else {
+      StandardOutput.line(printer.grantLine(application, outcome.stops))
+    }
+    if isDryRun, outcome.isChanged { StandardError.line("it would be changed; nothing was written") }
+    if !outcome.isChanged { StandardError.line("nothing was changed: it is so already") }
+    if outcome.isContested { StandardError.line("somebody else has changed it at the same time: the line above is how it stands now") }
+    let stands =
+      if case .allow = made { outcome.stops.granted.isSuperset(of: levels) } else { outcome.stops.granted.isDisjoint(with: levels) }
+    return isDryRun || stands ? .done : .answerIsNo
+  }
+
+  /// Whether requests of an application came lately; nil where that cannot be found out, which keeps nobody from stopping it.
   private static func look(for application: Name, _ ledger: ApplicationLedger, now: Int64) async -> ApplicationSighting? {
     do {
       return try await ledger.lookForRequests(of: application, now: now)
@@ -152,7 +209,7 @@ extension ApplicationStops.Change {
   fileprivate var isStop: Bool {
     switch self {
     case .stop: true
-    case .start: false
+    case .start, .allow, .disallow: false
     }
   }
 }

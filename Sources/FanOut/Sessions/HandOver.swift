@@ -49,6 +49,7 @@ struct HandOver {
   /// The device's.
   let owner: Owner
   let expiration: ExpirationRule
+  /// Which applications are stopped, and what each was granted.
   let stopped: StoppedApplications
   /// The settings of the device.
   let presentation: PresentationRule
@@ -64,7 +65,7 @@ struct HandOver {
     if occasion == .page, !entry.isPayloadIntact { return .end(.rejected, .damagedPayload) }
     // A removal is no matter of settings.
     guard entry.kind == .notify else { return .send([], nil) }
-    switch presentation.answer(for: entry.pushType, entry.flags) {
+    switch presentation.answer(for: entry.pushType, entry.flags, granted: { stopped.granted(to: entry.application) }) {
     case .send(let options, let level): return .send(options, level)
     case .filtered(let reason): return .end(.filtered, .told(reason))
     }

@@ -21,7 +21,8 @@ import Notifications
 ///
 /// An option that the device has not told is allowed, except for `scheduledDelivery`. Where the status is denied or not determined nothing is
 /// allowed; where it is provisional the list is, quietly. A platform that shows badges only is allowed the badge. A summary (`scheduledDelivery`)
-/// makes quiet, except for time-sensitive and critical notifications. These two count as active where their option is switched off.
+/// makes quiet, except for time-sensitive and critical notifications. These two count as active where their option is switched off, or where the
+/// application was not granted them.
 struct PresentationRule {
   /// What becomes of a notification.
   enum Answer: Equatable {
@@ -58,10 +59,12 @@ struct PresentationRule {
   private func allows(_ option: Authorization.Option) -> Bool { authorization?.options[option] ?? true }
 
   /// Answers for a notification of this push type, whose payload asks for so much.
-  func answer(for pushType: PushType, _ flags: PayloadFlags) -> Answer {
+  ///
+  /// - Parameter granted: what the application was granted, which is only asked for where it matters.
+  func answer(for pushType: PushType, _ flags: PayloadFlags, granted: () -> GrantedLevels) -> Answer {
     let wanted = flags.intersection([.alert, .sound, .badge])
     guard pushType == .alert || pushType == .liveactivity, !wanted.isEmpty else { return .send([], countingAs: nil) }
-    let level = level(of: flags)
+    let level = level(of: flags, granted)
     let shown = showsBadgesOnly ? wanted.intersection(.badge) : wanted
     let (options, reason) = shown.isEmpty ? ([], Self.badgesOnly) : options(for: shown, level)
     guard !options.isEmpty || flags.contains(.contentAvailable) || pushType == .liveactivity else { return .filtered(reason) }
@@ -71,9 +74,10 @@ struct PresentationRule {
   private static let badgesOnly: StaticString = "the device's platform shows badges only, and the notification has none"
 
   /// The level that the notification counts as.
-  private func level(of flags: PayloadFlags) -> InterruptionLevel {
+  private func level(of flags: PayloadFlags, _ granted: () -> GrantedLevels) -> InterruptionLevel {
     switch flags.level {
-    case .critical where !allows(.criticalAlert), .timeSensitive where !allows(.timeSensitive): .active
+    case .critical where !allows(.criticalAlert) || !granted().contains(.critical): .active
+    case .timeSensitive where !allows(.timeSensitive) || !granted().contains(.timeSensitive): .active
     default: flags.level
     }
   }

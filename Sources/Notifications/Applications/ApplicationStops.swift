@@ -1,8 +1,8 @@
 internal import JSON
 
-/// The stops of one application, as a record of `notifications.applications` has them: a value.
+/// The stops of one application and what it was granted, as a record of `notifications.applications` has them: a value.
 ///
-/// Each record has all the stops that count, so that the newest of each application is enough (the topic is compacted). The time of the
+/// Each record has the grants, and all the stops that count, so that the newest of each application is enough (the topic is compacted). The time of the
 /// newest change is that of the record itself, which the broker's clock gives like those of the requests; so the value has no time for it,
 /// and the next record has it:
 ///
@@ -18,9 +18,14 @@ public struct ApplicationStops: Sendable, Equatable {
 
   /// Oldest first; none begins before the end of the one before.
   public private(set) var stops: [ApplicationStop]
+  /// The interruption levels that the application was granted.
+  public private(set) var granted: GrantedLevels = []
 
-  /// An application that was never stopped.
+  /// An application that was never stopped, and was granted nothing.
   public init() { stops = [] }
+
+  /// Whether there is nothing to remember of the application.
+  public var isEmpty: Bool { stops.isEmpty && granted.isEmpty }
 
   /// Whether an application may have this name: that of an `apns-topic`.
   public static func isApplication(_ name: UnsafeRawBufferPointer) -> Bool { ApplicationTopic.isValid(name) }
@@ -54,6 +59,10 @@ public struct ApplicationStops: Sendable, Equatable {
     case stop(by: String, reason: String?)
     /// The application is started again.
     case start(by: String)
+    /// The application is granted these levels, beside those that it has.
+    case allow(GrantedLevels)
+    /// These levels are taken from the application.
+    case disallow(GrantedLevels)
   }
 
   /// The value of the record that makes a change.
@@ -62,26 +71,35 @@ public struct ApplicationStops: Sendable, Equatable {
   /// - Returns: nil where it changes nothing.
   public func value(_ change: Change, forgettingBefore oldest: Int64) -> [UInt8]? {
     var kept = stops.filter { $0.to.map { $0 >= oldest } ?? true }
-    let isStopping: Bool
+    var granted = granted
+    var (isStopped, beginsStop) = (open != nil, false)
     switch change {
     case .stop(let by, let reason):
       guard open == nil else { return nil }
       kept.append(ApplicationStop(from: 0, by: by, reason: reason))
-      isStopping = true
+      (isStopped, beginsStop) = (true, true)
     case .start(let by):
       guard open != nil else { return nil }
       kept[kept.count - 1].endedBy = by
-      isStopping = false
+      isStopped = false
+    case .allow(let levels): granted.formUnion(levels)
+    case .disallow(let levels): granted.subtract(levels)
     }
+    guard granted != self.granted || isStopped != (open != nil) else { return nil }
     kept = kept.suffix(Self.maximumStops)
     var json = JSONWriter(capacity: 512)
     json.openObject()
-    json.member("state", word: isStopping ? "stopped" : "started")
+    json.member("state", word: isStopped ? "stopped" : "started")
+    if !granted.isEmpty {
+      json.key("allowed")
+      json.openArray()
+      for name in granted.names { json.string(name) }
+      json.closeArray()
+    }
     json.key("stops")
     json.openArray()
     for (index, stop) in kept.enumerated() {
-      let isNew = index == kept.count - 1
-      stop.write(withFrom: !(isNew && isStopping), to: &json)
+      stop.write(withFrom: !(beginsStop && index == kept.count - 1), to: &json)
     }
     json.closeArray()
     json.closeObject()
@@ -104,6 +122,12 @@ public struct ApplicationStops: Sendable, Equatable {
     }
     guard let elements = object["stops"]?.elements, elements.count <= Self.maximumStops else {
       throw FieldError(field: "stops", rule: "The stops are an array of at most \(Self.maximumStops).")
+    }
+    if let allowed = object["allowed"], allowed != .null {
+      guard let names = allowed.elements?.map(\.stringValue), !names.contains(nil) else {
+        throw FieldError(field: "allowed", rule: "What an application is granted is an array of words: critical, timeSensitive.")
+      }
+      granted = GrantedLevels(names: names.compactMap { $0 })
     }
     if isStopped, elements.isEmpty { throw FieldError(field: "stops", rule: "A stopped application has a stop.") }
     stops = []

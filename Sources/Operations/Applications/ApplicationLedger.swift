@@ -3,13 +3,13 @@ public import Kafka
 public import Notifications
 public import Worker
 
-/// Reads and changes the stops of all applications: an actor on a loop.
+/// The stops of all applications and what they were granted, as a person reads and changes them: an actor on a loop.
 public actor ApplicationLedger {
-  /// An application that is stopped, or was stopped before.
+  /// An application that is stopped, or was, or was granted something.
   public struct Entry: Sendable, Equatable {
     /// The application.
     public var application: Name
-    /// Its stops by its newest record.
+    /// Its stops and grants, as the newest record of it says.
     public var stops: ApplicationStops
   }
 
@@ -88,10 +88,10 @@ public actor ApplicationLedger {
 
   // MARK: Reading
 
-  /// Reads all applications that are stopped or were, by their names.
+  /// All applications that are stopped, or were, or were granted something, by their names.
   public func read() async throws -> [Entry] {
     try await readAll().all.map { Entry(application: $0.key, stops: $0.value.stops) }
-      .filter { !$0.stops.stops.isEmpty }.sorted { $0.application < $1.application }
+      .filter { !$0.stops.isEmpty }.sorted { $0.application < $1.application }
   }
 
   private func readAll() async throws -> Applications {
@@ -108,7 +108,7 @@ public actor ApplicationLedger {
 
   // MARK: Changing
 
-  /// Stops or starts an application, and reads the result back.
+  /// Stops an application, starts it again or changes its grants, and reads back what came of it.
   ///
   /// - Parameters:
   ///   - oldest: stops that ended before this time, in milliseconds since 1970, are dropped.

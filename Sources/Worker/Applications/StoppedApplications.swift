@@ -1,10 +1,10 @@
 public import Notifications
 
-/// The stops of all applications, from the records of the topic `applications`. A value.
+/// Which applications are stopped, and were, and what they were granted, as the records of `notifications.applications` say: a value.
 ///
 /// The newest record of an application has all its stops. An unreadable record changes nothing.
 public struct StoppedApplications: Sendable {
-  /// The most applications that are remembered.
+  /// Applications that are remembered at most, of those with stops and of those with grants.
   public static var maximum: Int { 4_096 }
 
   /// The effect of a record.
@@ -24,8 +24,15 @@ public struct StoppedApplications: Sendable {
     var stops: ApplicationStops
   }
 
+  private struct Grant {
+    let name: [UInt8]
+    var levels: GrantedLevels
+  }
+
   /// By the stable hashes of their names.
   private var applications: [UInt64: Application] = [:]
+  /// The same. Apart, since most applications with grants were never stopped, and each request is looked up among the stops.
+  private var grants: [UInt64: Grant] = [:]
 
   /// A table without stops.
   public init() {}
@@ -50,6 +57,9 @@ public struct StoppedApplications: Sendable {
         return .refused("\(error)")
       }
     }
+    guard take(stops.granted, of: key, hash) else {
+      return .refused("there are more than \(Self.maximum) applications that were granted something")
+    }
     let former = applications[hash]?.stops.open
     if stops.stops.isEmpty {
       applications[hash] = nil
@@ -65,7 +75,24 @@ public struct StoppedApplications: Sendable {
     }
   }
 
-  /// Forgets the application that was started again the longest time ago, in favour of a new one.
+  /// False where there is no room.
+  private mutating func take(_ levels: GrantedLevels, of application: UnsafeRawBufferPointer, _ hash: UInt64) -> Bool {
+    if levels.isEmpty {
+      grants[hash] = nil
+    } else {
+      guard grants[hash] != nil || grants.count < Self.maximum else { return false }
+      grants[hash] = Grant(name: Array(application), levels: levels)
+    }
+    return true
+  }
+
+  /// The interruption levels that an application was granted.
+  public func granted(to application: UnsafeRawBufferPointer) -> GrantedLevels {
+    guard !grants.isEmpty, let grant = grants[StableHash.hash(application)], application.elementsEqual(grant.name) else { return [] }
+    return grant.levels
+  }
+
+  /// Forgets the application that was started again the longest time ago, for one that is stopped.
   private mutating func makeRoom(forOpen isOpen: Bool) -> Bool {
     let ended = applications.compactMap { hash, application in application.stops.stops.last?.to.map { (hash: hash, end: $0) } }
     guard isOpen, let oldest = ended.min(by: { $0.end < $1.end }) else { return false }

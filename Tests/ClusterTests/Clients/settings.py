@@ -2,10 +2,12 @@
 
   switches   each status and each switch, told in the hello and changed by `settings`, for devices that are connected and for those that come
              back: what is shown, how, and why the rest is filtered; and the last word of the device
+  granted    critical and time-sensitive notifications of an application before and after it was allowed them, while the device is connected
 """
 import asyncio
 
-from clients import Contract, Device, Producer, Reader, expect, say, until
+from applications import applications
+from clients import APPLICATION, Contract, Device, Producer, Reader, expect, say, until
 from healing import on_one_redis, run_part
 
 ALERT = {"alert": {"title": "Order", "body": "hello"}, "sound": "default", "badge": 3}
@@ -108,7 +110,54 @@ async def switches(arguments, folder):
     expect(not contract.broken, "all frames keep the contract", contract.broken[:3])
 
 
-PARTS = {"switches": switches}
+async def granted(arguments, folder):
+    contract = Contract(arguments.contract)
+    producer = Producer(arguments.kafka, arguments.prefix + "requests")
+    summary = {"status": "authorized", "scheduledDelivery": True, "sound": False}
+    async with on_one_redis(arguments, folder) as (_, cluster):
+        await cluster.started("transform", *cluster.group)
+        fan_out = await cluster.started("fan-out", "--listen", "127.0.0.1:0")
+        async with Device(fan_out.addresses["devices"], contract, user="ada", authorization=summary) as device:
+            async def shown(members):
+                name = await producer.notify("user:ada", aps={**ALERT, **members})
+                frame = await device.frame("notify", id=name)
+                return frame["presentation"], frame.get("interruptionLevel")
+
+            async def becomes(members, expected):
+                # The worker may hear of the change a moment later.
+                while (seen := await shown(members)) != expected:
+                    say(seen=seen)
+                    await asyncio.sleep(0.1)
+
+            levels = {"time-sensitive": {"interruption-level": "time-sensitive"}, "critical": {"interruption-level": "critical"},
+                      "sound": {"sound": {"critical": 1, "name": "alarm", "volume": 0.5}}}
+            quiet, loud = (["list", "badge", "quietly"], "active"), (["banner", "lockScreen", "list", "sound", "badge"], None)
+            silent = (["banner", "lockScreen", "list", "badge"], None)
+            for members in levels.values():
+                expect(await shown(members) == quiet, "without a grant it counts as active", members)
+            answer = (await applications(arguments, "allow", APPLICATION, "--time-sensitive"))[0]
+            expect(answer["changed"] and answer["allowed"] == ["timeSensitive"], "it says what is allowed", answer)
+            await becomes(levels["time-sensitive"], silent)
+            expect(await shown(levels["critical"]) == quiet, "the other level was not allowed")
+            await applications(arguments, "allow", APPLICATION, "--critical")
+            for kind in "critical", "sound":
+                await becomes(levels[kind], loud)
+            expect(await shown(levels["time-sensitive"]) == silent, "what was allowed before stays allowed")
+            # A stop and a start leave the grants as they are.
+            await applications(arguments, "stop", APPLICATION)
+            await applications(arguments, "start", APPLICATION)
+            listed = await applications(arguments, "list")
+            expect(listed[0]["allowed"] == ["critical", "timeSensitive"], "it is listed", listed)
+            await device.send({"type": "settings", "request": "s", "authorization": {**summary, "criticalAlert": False}})
+            await device.frame("accepted", request="s")
+            expect(await shown(levels["critical"]) == quiet, "the person has the last word")
+            await applications(arguments, "disallow", APPLICATION, "--critical", "--time-sensitive")
+            await becomes(levels["time-sensitive"], quiet)
+            await applications(arguments, "list", code=1)
+    expect(not contract.broken, "all frames keep the contract", contract.broken[:3])
+
+
+PARTS = {"switches": switches, "granted": granted}
 
 if __name__ == "__main__":
     run_part(__doc__, PARTS, "carillon-settings-", contract="the AsyncAPI document")
