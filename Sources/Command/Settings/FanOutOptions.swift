@@ -12,6 +12,10 @@ enum FanOutOptions {
     "fanout.key-file", .file,
     "The cluster's key ('carillon token key' makes it): devices then need a credential that was signed with it. Absent: any device may connect, which is for development."
   )
+  static let environment = Setting<DeviceEnvironment?>(
+    "fanout.environment", .choice,
+    "The environment of the devices that the cluster serves; a device that says the other one is closed with 4019, and one that says none is let in. Absent: production with --key-file, else development."
+  )
   static let connections = Setting(
     "fanout.connections", .integer(1...1_000_000), default: FanOutSettings.Defaults.connections, "Connections at most in a lane.")
   static let connectionsPerAddress = Setting(
@@ -68,8 +72,15 @@ enum FanOutOptions {
     try values.file(keyFile, limit: ClusterKey.fileBytes).map { try ClusterKey($0) }
   }
 
+  /// The environment that the cluster serves.
+  ///
+  /// - Parameter hasKey: devices need a credential.
+  static func servedEnvironment(_ values: SettingValues, hasKey: Bool) -> DeviceEnvironment {
+    values[environment] ?? (hasKey ? .production : .development)
+  }
+
   static let sessions = SettingGroup(
-    "Sessions", [keyFile, allowedOrigins],
+    "Sessions", [keyFile, environment, allowedOrigins],
     advanced: [
       connections, connectionsPerAddress, window, hello, acknowledge, ping, refresh, outbox, frame, frames, reconnect,
       reconnectsPerSecond, unreadyFor, silence,
@@ -86,6 +97,7 @@ extension FanOutSettings {
       admission: key.map { .credential(key: $0) } ?? .anyone, receiptKey: DerivedKey.receipts.bytes(of: key, cluster: place.name),
       worker: worker)
     func seconds(_ setting: Setting<Duration>) -> Int { values[setting].wholeMilliseconds / 1000 }
+    environment = FanOutOptions.servedEnvironment(values, hasKey: key != nil)
     window = values[FanOutOptions.window]
     longestLifetime = Int64(seconds(RequestSettings.longestLifetime))
     oneAttemptSeconds = Int64(seconds(RequestSettings.oneAttempt))

@@ -31,6 +31,7 @@ enum SharedSettings {
     let fixed = requests(values).merging([
       FanOutOptions.silence.declaration.key: seconds(values[FanOutOptions.silence]),
       FanOutOptions.keyFile.declaration.key: fingerprint(of: key),
+      FanOutOptions.environment.declaration.key: FanOutOptions.servedEnvironment(values, hasKey: key != nil).rawValue,
     ]) { first, _ in first }
     return { fixed }
   }

@@ -56,7 +56,9 @@ public struct FanOutSettings: Sendable {
   public var listen: SocketAddress
   /// Who may connect.
   public var admission: Admission
-  /// The key of the receipts' signatures: the same in the whole cluster.
+  /// Which of the two environments it serves; a device that tells none belongs to it.
+  public var environment = DeviceEnvironment.development
+  /// The key that receipts are signed with: the same in the whole cluster.
   public var receiptKey: [UInt8]
   /// Where devices fetch the media of notifications; nil if the cluster serves none.
   public var media: MediaLinkSettings?

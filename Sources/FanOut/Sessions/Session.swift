@@ -174,6 +174,8 @@ final class Session: WebSocketHandler {
   private func received(_ frame: DeviceFrame) throws(DeviceFrameError) {
     switch (phase, frame) {
     case (.ended, _), (_, .unknown): break
+    case (.greeting, .hello(let hello)) where hello.environment.map({ $0 != sessions.settings.environment }) ?? false:
+      close(.wrongEnvironment)
     case (.greeting, .hello(let hello)):
       phase = .entering(hello)
       sessions.owner?.greeted(generation)

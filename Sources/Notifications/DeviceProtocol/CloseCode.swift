@@ -21,6 +21,7 @@
 /// | 4016 | acknowledgementTimeout | after 1 s to 2 min |
 /// | 4017 | unsupportedFrame | after 60 s to 10 min |
 /// | 4018 | credentialExpired | when `goaway` said, with another credential |
+/// | 4019 | wrongEnvironment | not by itself: its cluster is another one |
 ///
 /// A device whose hello has had no `welcome` may be taken over by it: that hello can be worked on later than the next one, be it that the
 /// device gave up, that the connection was cut, or that it was closed with a code after which the device reconnects, such as `draining`. It
@@ -64,6 +65,8 @@ public enum CloseCode: UInt16, Sendable, CaseIterable {
   case unsupportedFrame = 4017
   /// The credential that the session began with has expired.
   case credentialExpired = 4018
+  /// The device belongs to the other environment than the cluster.
+  case wrongEnvironment = 4019
 
   /// The name in the table.
   public var name: StaticString {
@@ -87,6 +90,7 @@ public enum CloseCode: UInt16, Sendable, CaseIterable {
     case .acknowledgementTimeout: "acknowledgementTimeout"
     case .unsupportedFrame: "unsupportedFrame"
     case .credentialExpired: "credentialExpired"
+    case .wrongEnvironment: "wrongEnvironment"
     }
   }
 
@@ -112,13 +116,14 @@ public enum CloseCode: UInt16, Sendable, CaseIterable {
     case .acknowledgementTimeout: "what was sent is not acknowledged; reconnect, nothing is lost"
     case .unsupportedFrame: "a frame is not text; correct the device's software"
     case .credentialExpired: "the credential has expired; reconnect with another one when goaway said"
+    case .wrongEnvironment: "this cluster serves the other environment; connect to the cluster of the device's own"
     }
   }
 
   /// Whether and when the device reconnects.
   public var reconnection: Reconnection {
     switch self {
-    case .badHello, .unauthorized, .takenOver, .unregistered: .never
+    case .badHello, .unauthorized, .takenOver, .unregistered, .wrongEnvironment: .never
     case .protocolError, .messageTooLarge, .tooManyErrors, .unsupportedFrame: .backOff(from: 60_000, to: 600_000)
     case .helloTimeout, .slowConsumer, .acknowledgementTimeout: .backOff(from: 1_000, to: 120_000)
     case .pingTimeout, .userChanged, .registrationLost: .backOff(from: 0, to: 120_000)
