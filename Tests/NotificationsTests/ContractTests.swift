@@ -87,6 +87,7 @@ import Testing
       guard let text = rule.value, let payload = try? JSONValue(parsing: text), text.utf8.count <= 4096 else { continue }
       // JSON Schema cannot see that a member stands twice; custom and unknown members are free.
       if text.contains(#""aps":{},"aps""#) || text.contains(#""badge":1,"badge""#) || text.contains(#""body":"a","body""#) { continue }
+      if text.contains(#""critical":1,"critical""#) || text.contains(#""name":null,"name""#) { continue }
       let faults = document.faults(of: payload, as: "requestPayload").filter { !$0.hasSuffix("is not documented") }
       #expect(faults.isEmpty == (rule.reason == nil), "\(text) \(faults)")
     }
@@ -101,6 +102,17 @@ import Testing
       let faults = document.faults(of: payload, as: isManagement ? "mdmPayload" : "liveActivityPayload")
         .filter { !$0.hasSuffix("is not documented") }
       #expect(faults.isEmpty == (rule.reason == nil), "\(text) \(faults)")
+    }
+  }
+
+  @Test func `the schema of PushKit's payloads agrees with the rules`() {
+    for rule in RequestRuleTests.bareRules where !["mdm", "liveactivity"].contains(rule.headers["apns-push-type"]) {
+      guard let text = rule.value, let payload = try? JSONValue(parsing: text), payload["aps"] != .null else { continue }
+      let isPushKit = ["voip", "complication", "fileprovider"].contains(rule.headers["apns-push-type"])
+      let faults = document.faults(of: payload, as: isPushKit ? "pushKitPayload" : "requestPayload").filter {
+        !$0.hasSuffix("is not documented")
+      }
+      #expect(faults.isEmpty == (rule.reason == nil), "\(rule.headers) \(text) \(faults)")
     }
   }
 
@@ -176,7 +188,9 @@ import Testing
 
   @Test func theStopsOfAnApplicationFitTheirSchema() throws {
     var stops = ApplicationStops()
-    let changes: [ApplicationStops.Change] = [.stop(by: "ada@shop", reason: "prices"), .allow([.critical, .timeSensitive]), .start(by: "bob"), .stop(by: "eve", reason: nil)]
+    let changes: [ApplicationStops.Change] = [
+      .stop(by: "ada@shop", reason: "prices"), .allow([.critical, .timeSensitive]), .start(by: "bob"), .stop(by: "eve", reason: nil),
+    ]
     for (number, change) in changes.enumerated() {
       let value = try #require(stops.value(change, forgettingBefore: 0))
       #expect(document.faults(of: String(decoding: value, as: UTF8.self), as: "applicationStops") == [])

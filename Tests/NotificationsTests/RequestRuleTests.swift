@@ -158,6 +158,18 @@ private let origin =
     ]
   }
 
+  /// What a payload without `aps` is answered with, by its push type.
+  static let bareRules: [RuleCase] = PushType.allCases.flatMap { type -> [RuleCase] in
+    let headers = ["apns-push-type": type.name.description, "apns-topic": "com.example.shop" + type.topicSuffix.description]
+    return [#"{"call":"7","from":{"name":"Ada"}}"#, #"{"aps":null,"call":"7"}"#, "{}"].map { value in
+      switch type {
+      case .voip, .complication, .fileprovider: RuleCase(headers: headers, value: value)
+      case .mdm: RuleCase(headers: headers, value: value, reason: .badRequestPayload, field: "mdm")
+      default: RuleCase(headers: headers, value: value, reason: .badRequestPayload, field: "aps")
+      }
+    } + [RuleCase(headers: headers, value: #"{"aps":[]}"#, reason: .badRequestPayload, field: "aps")]
+  }
+
   static let payloadRules: [RuleCase] = [
     .payload(nil, .payloadEmpty, "payload"),
     .payload("", .payloadEmpty, "payload"),
@@ -190,6 +202,8 @@ private let origin =
     .aps(#""sound":"chime.caf""#), .aps(#""sound":{"critical":1,"name":"a","volume":0.5,"x":1}"#), .aps(#""sound":1"#, "sound"),
     .aps(#""sound":{"critical":true}"#, "sound.critical"), .aps(#""sound":{"critical":2}"#, "sound.critical"),
     .aps(#""sound":{"name":1}"#, "sound.name"), .aps(#""sound":{"volume":1.01}"#, "sound.volume"),
+    .aps(#""sound":{"critical":1,"critical":0}"#, "sound"), .aps(#""sound":{"name":null,"name":"a"}"#, "sound"),
+    .aps(#""sound":{"x":1,"x":2,"volume":0}"#), .aps(#""sound":{}"#),
     .aps(#""sound":{"volume":"1"}"#, "sound.volume"), .aps(#""sound":{"volume":-0.1}"#, "sound.volume"),
     .aps(#""thread-id":"a""#), .aps(#""thread-id":1"#, "thread-id"), .aps(#""category":"a""#), .aps(#""category":1"#, "category"),
     .aps(#""target-content-id":1"#, "target-content-id"), .aps(#""filter-criteria":1"#, "filter-criteria"),
@@ -241,7 +255,7 @@ private let origin =
     RuleCase(headers: ["operation": "remove", "apns-collapse-id": collapseID], value: value, reason: reason, field: field)
   }
 
-  @Test(arguments: headerRules + suffixRules + payloadRules + pushTypeRules + removeRules)
+  @Test(arguments: headerRules + suffixRules + bareRules + payloadRules + pushTypeRules + removeRules)
   func eachRuleAnswersWithItsReasonAndField(_ rule: RuleCase) {
     let reading = RequestFixture.valid(rule.headers, value: rule.value).read()
     #expect(reading.rejection?.reason == rule.reason)

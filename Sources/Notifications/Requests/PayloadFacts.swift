@@ -66,8 +66,9 @@ public struct PayloadFacts {
   /// Members that are null count as absent, for serializers write them. Unknown members are kept, and the first of them is noted. A known
   /// member must not stand twice, since readers differ in which one counts.
   ///
-  /// - Parameter type: the push type of the header, which changes the rules: an `mdm` push needs no `aps` where it has a member `mdm`; in a
-  ///   Live Activity the title and the body of the alert may be objects, and the relevance score is any number.
+  /// - Parameter type: the push type of the header, which changes the rules: an `mdm` push needs no `aps` where it has a member `mdm`, and a
+  ///   push for PushKit none at all; in a Live Activity the title and the body of the alert may be objects, and the relevance score is any
+  ///   number.
   public init(checking payload: UnsafeRawBufferPointer, of type: PushType? = nil) throws(Rejection) {
     var reader = PayloadReader(payload, type)
     do {
@@ -135,7 +136,7 @@ private struct PayloadReader {
       }
     }
     try scanner.finish()
-    guard aps == .present || mdm == .present else {
+    guard aps == .present || mdm == .present || type?.needsNoAPS == true else {
       guard type != .mdm else {
         throw Rejection(.badRequestPayload, field: "mdm", rule: "The payload of an mdm push has a member mdm, a string.")
       }
@@ -269,12 +270,18 @@ private struct PayloadReader {
     }
   }
 
+  private static let soundMembers: [StaticString] = ["critical", "name", "volume"]
+
   private mutating func readSound() throws {
     switch scanner.peekKind() {
     case .string: try scanner.skip()
     case .object:
+      var seen: UInt8 = 0
       try scanner.openObject()
       while let key = try scanner.nextKey() {
+        guard let bit = Self.soundMembers.firstIndex(where: { scanner.matches(key, $0) }).map({ 1 << UInt8($0) as UInt8 }) else { continue }
+        guard seen & bit == 0 else { throw wrong("aps.sound", "A member of sound stands once.", key) }
+        seen |= bit
         guard scanner.peekKind() != .null else { continue }
         if scanner.matches(key, "critical") {
           let value = try scanner.skip()

@@ -57,6 +57,14 @@ public enum PushType: UInt8, Sendable, CaseIterable {
     }
   }
 
+  /// Whether the payload may lack `aps`: PushKit hands all of it to the application.
+  var needsNoAPS: Bool {
+    switch self {
+    case .voip, .complication, .fileprovider: true
+    default: false
+    }
+  }
+
   /// The push type that a word names.
   public init?(name: UnsafeRawBufferPointer) {
     // Nearly all requests are of the first two.
