@@ -1,6 +1,9 @@
+import HTTP
 import Kafka
 import Notifications
+import TestSupport
 import Testing
+import Worker
 
 @testable import FanOut
 

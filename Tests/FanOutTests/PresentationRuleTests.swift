@@ -55,9 +55,10 @@ extension Registration {
     // MARK: The decision
 
     var flags: PayloadFlags {
-      var flags = PayloadFlags(
-        [("alert", .alert), ("sound", .sound), ("badge", .badge), ("content-available", .contentAvailable)].filter { has.contains($0.0) }
-          .map(\.1))
+      let bits: [String: PayloadFlags] = [
+        "alert": .alert, "sound": .sound, "badge": .badge, "content-available": .contentAvailable,
+      ]
+      var flags = PayloadFlags(has.compactMap { bits[$0] })
       flags.level = InterruptionLevel(rawValue: level) ?? .active
       return flags
     }

@@ -4,6 +4,7 @@ import Notifications
 import Redis
 import TestSupport
 import Testing
+import Worker
 
 @testable import FanOut
 @testable import Store
