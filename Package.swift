@@ -58,6 +58,8 @@ let package = Package(
     module("Kafka", ["EventLoop", "Cryptography", "CRdKafka"]),
     module("Redis", ["EventLoop", "Cryptography", "CHiredis"]),
     module("Notifications", ["JSON"], exclude: ["Contract"]),
+    // The only importer of Foundation on the workers' side.
+    module("Calendars", ["Notifications"]),
 
     module("Store", ["EventLoop", "Cryptography", "JSON", "Redis", "Notifications"], resources: [.embedInCode("Scripts")]),
 
@@ -67,7 +69,9 @@ let package = Package(
     module("DeviceClient", ["Extensions", "EventLoop", "JSON", "HTTP", "Notifications"]),
 
     module("Transform", ["Worker", "Extensions", "Store", "EventLoop", "Cryptography", "JSON", "Kafka", "Notifications"]),
-    module("FanOut", ["Worker", "Extensions", "Store", "EventLoop", "Cryptography", "JSON", "HTTP", "Kafka", "Notifications"]),
+    module(
+      "FanOut",
+      ["Worker", "Extensions", "Store", "Calendars", "EventLoop", "Cryptography", "JSON", "HTTP", "Kafka", "Notifications"]),
     module("Operations", ["Worker", "Store", "EventLoop", "JSON", "Kafka", "Notifications"]),
 
     module(
@@ -91,7 +95,7 @@ let package = Package(
     tests("KafkaTests", ["Kafka", "EventLoop", "TestSupport"]),
     tests("RedisTests", ["Redis", "EventLoop", "TestSupport"]),
     tests("NotificationsTests", ["Notifications", "JSON", "TestSupport"]),
-    tests("CalendarsTests", ["Calendars", "Notifications", "TestSupport"], exclude: ["walk.py"]),
+    tests("CalendarsTests", ["Calendars", "Notifications", "TestSupport"]),
     tests("StoreTests", ["Store", "Redis", "EventLoop", "JSON", "Notifications", "TestSupport"]),
     tests("WorkerTests", ["Worker", "EventLoop", "HTTP", "Kafka", "Notifications", "TestSupport"]),
     tests("ExtensionsTests", ["Extensions", "Cryptography", "EventLoop", "HTTP", "JSON", "Notifications", "TestSupport"]),

@@ -16,8 +16,8 @@ public struct Topics: Sendable, Hashable {
   public let deadLetters: String
   /// Stops of applications, compacted; key: the application.
   public let applications: String
-  /// Compacted: how schedules stand; key: application, target and identifier. Nothing reads or writes it yet, so it is not among ``all``.
-  public let schedule: String
+  /// Compacted: what people have set for all of their devices; key: the user.
+  public let people: String
 
   /// Makes the names with a prefix, such as `notifications.`.
   public init(prefix: String = "notifications.") {
@@ -29,17 +29,17 @@ public struct Topics: Sendable, Hashable {
     journal = prefix + "journal"
     deadLetters = prefix + "dead-letters"
     applications = prefix + "applications"
-    schedule = prefix + "schedule"
+    people = prefix + "people"
   }
 
-  /// All topics.
-  public var all: [String] { [requests, deliveries, devices, events, journal, deadLetters, applications] }
+  /// All of them.
+  public var all: [String] { [requests, deliveries, devices, events, journal, deadLetters, applications, people] }
 
   /// The topics that transform workers write.
   public var writtenByTransform: [String] { [deliveries, events, journal, deadLetters] }
 
-  /// The topics that fan-out workers write.
-  public var writtenByFanOut: [String] { [deliveries, events, devices] }
+  /// What fan-out workers write to.
+  public var writtenByFanOut: [String] { [deliveries, events, devices, people] }
 
   /// The number of partitions to create a topic with, given that of most topics.
   ///
@@ -48,15 +48,14 @@ public struct Topics: Sendable, Hashable {
 
   /// The settings to create a topic with, besides partitions and copies.
   ///
-  /// Requests have the broker's time, so that no producer's clock decides which revision is the newest. Events have it, so that an audit
-  /// does not depend on the workers' clocks. Applications have it, so that stops begin and end by one clock. Devices and applications keep
-  /// the newest record of each key; so do schedules, whose ends are kept longer than a request lives, so that no worker starts one anew.
-  /// Deliveries are worthless after a short while, since the mailbox has every undelivered notification.
+  /// Requests carry the broker's time, so that no producer's clock decides which revision is the newest; devices keep the newest record
+  /// of each key; so do people, and applications, whose stops begin and end by the same clock; events carry the broker's time, so that an audit does not
+  /// depend on the workers' clocks; deliveries are worthless after a short while, since the mailbox has what was not delivered.
   public func configuration(of topic: String) -> [String: String] {
     switch topic {
     case requests: ["message.timestamp.type": "LogAppendTime", "retention.ms": String(Self.longestRetention)]
     case deliveries: ["retention.ms": String(15 * 60 * 1000)]
-    case devices: ["cleanup.policy": "compact"]
+    case devices, people: ["cleanup.policy": "compact"]
     case applications: ["cleanup.policy": "compact", "message.timestamp.type": "LogAppendTime"]
     case schedule: ["cleanup.policy": "compact", "delete.retention.ms": String(Self.longestRetention + Self.day)]
     case events: ["message.timestamp.type": "LogAppendTime", "retention.ms": String(Self.longestRetention)]

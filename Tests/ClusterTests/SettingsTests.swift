@@ -23,6 +23,16 @@ extension ClusterTests {
     }
 
     @Test(arguments: ClusterKafka.available)
+    func `quiet hours hold for all devices of a person, on all workers`(_ kafka: ClusterKafka) async throws {
+      try await settings.holds("quiet", on: kafka)
+    }
+
+    @Test(arguments: ClusterKafka.available)
+    func `a response is checked by the category as it was when its notification was delivered`(_ kafka: ClusterKafka) async throws {
+      try await settings.holds("categories", on: kafka)
+    }
+
+    @Test(arguments: ClusterKafka.available)
     func `critical and time-sensitive notifications count as active until their application is allowed them`(_ kafka: ClusterKafka)
       async throws
     { try await settings.holds("granted", on: kafka) }

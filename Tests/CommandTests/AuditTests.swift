@@ -233,7 +233,7 @@ import Testing
     try await CarillonCommand.with { carillon in
       // The embedded broker keeps five megabytes of a partition.
       try await KafkaFixture.with(embeddedOnly: true) { kafka in
-        for name in ["requests", "deliveries", "devices", "events", "journal", "dead-letters", "applications"] {
+        for name in ["requests", "deliveries", "devices", "events", "journal", "dead-letters", "applications", "people", "categories"] {
           try kafka.embedded?.createTopic("notifications.\(name)", partitions: 1)
         }
         func request(_ id: Int, _ seconds: Int64) -> TestRecord {

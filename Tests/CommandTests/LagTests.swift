@@ -22,7 +22,7 @@ import Testing
     try await CarillonCommand.with { carillon in
       try await KafkaFixture.with { kafka in
         let prefix = KafkaFixture.unique("lag") + "."
-        for topic in ["requests", "devices", "deliveries", "events", "journal", "dead-letters", "applications"] {
+        for topic in ["requests", "devices", "deliveries", "events", "journal", "dead-letters", "applications", "people", "categories"] {
           try kafka.embedded?.createTopic(prefix + topic, partitions: 2)
           try await kafka.admin.ensureTopics([TopicSpecification(prefix + topic, partitions: 2)])
         }

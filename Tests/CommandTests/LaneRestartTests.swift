@@ -118,7 +118,7 @@ import Testing
     try await CarillonCommand.with { carillon in
       try await KafkaFixture.with(embeddedOnly: true) { kafka in
         try await withRedis { redis in
-          for name in ["requests", "deliveries", "devices", "events", "journal", "dead-letters", "applications"] {
+          for name in ["requests", "deliveries", "devices", "events", "journal", "dead-letters", "applications", "people", "categories"] {
             try kafka.embedded?.createTopic("notifications.\(name)", partitions: 1)
           }
           let flags = ["--kafka", kafka.configuration.bootstrapServers.joined(separator: ",")]

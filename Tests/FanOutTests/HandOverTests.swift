@@ -85,7 +85,7 @@ import Worker
         let view = try #require(DeliveryEntryView(UnsafeRawBufferPointer(rebasing: bytes[..<kept])))
         let handOver = HandOver(
           entry: view, occasion: occasion, owner: owner, expiration: ExpirationRule(oneAttemptSeconds: oneAttemptSeconds), stopped: stopped,
-          presentation: PresentationRule(Registration.of(isDenied ? Authorization(status: .denied) : nil)), now: now)
+          presentation: PresentationRule(Registration.of(isDenied ? Authorization(status: .denied) : nil)), isQuiet: false, now: now)
         return Self.text(of: handOver.decision)
       }
     }

@@ -218,6 +218,9 @@ actor LaneFixture {
     devices.all[device].frames.filter { $0["type"]?.stringValue == type }
   }
 
+  /// How many of its requests a device has got an answer to.
+  func answers(at device: Int) -> Int { frames("accepted", at: device).count + frames("refused", at: device).count }
+
   /// The frames of a type that any device has got.
   func frames(_ type: String) -> [JSONValue] { devices.all.indices.flatMap { frames(type, at: $0) } }
 

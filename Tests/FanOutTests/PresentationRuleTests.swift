@@ -25,6 +25,8 @@ extension Registration {
     /// What is switched off; and `scheduledDelivery`, where it is switched on.
     var switched: Set<String> = []
     var granted: GrantedLevels = [.critical, .timeSensitive]
+    /// The person's quiet hours hold.
+    var isNight = false
 
     // MARK: The naive model
 
@@ -35,7 +37,7 @@ extension Registration {
       let isCritical = level == "critical" && !switched.contains("criticalAlert") && granted.contains(.critical)
       let isTimeSensitive = level == "time-sensitive" && !switched.contains("timeSensitive") && granted.contains(.timeSensitive)
       let isDemoted = ["critical", "time-sensitive"].contains(level) && !isCritical && !isTimeSensitive
-      let isScheduled = switched.contains("scheduledDelivery") && !isCritical && !isTimeSensitive
+      let isScheduled = (switched.contains("scheduledDelivery") || isNight) && !isCritical && !isTimeSensitive
       let isQuiet = status == "provisional" || isScheduled
       let isTold = !["denied", "notDetermined"].contains(status)
       let isTelevision = platform?.lowercased() == "tvos"
@@ -74,7 +76,7 @@ extension Registration {
       return PresentationRule(.of(authorization, platform: platform))
     }
 
-    var answer: PresentationRule.Answer { rule.answer(for: pushType, flags, granted: { granted }) }
+    var answer: PresentationRule.Answer { rule.answer(for: pushType, flags, isQuiet: isNight, granted: { granted }) }
   }
 
   private static func words(_ options: PresentationOptions) -> Set<String> {
@@ -125,7 +127,7 @@ extension Registration {
     #expect(count.sent > 10_000 && count.silent > 10_000 && count.filtered > 10_000, "\(count)")
   }
 
-  @Test func `the push type, the platform and what the application was granted count for all notifications`() {
+  @Test func `the push type, the platform and what the application was granted and the quiet hours count for all notifications`() {
     var (facts, random) = (Facts(), SeededRandom(seed: 7))
     for pushType in PushType.allCases {
       for platform in [nil, "iOS", "tvOS", "TVOS", "tvOS 17", "web"] {
@@ -136,6 +138,7 @@ extension Registration {
           facts.level = InterruptionLevel.allCases.randomElement(using: &random)?.rawValue ?? ""
           facts.status = Authorization.Status.allCases.randomElement(using: &random)?.rawValue ?? ""
           facts.switched = some(Authorization.Option.allCases.map(\.rawValue))
+          facts.isNight = random.next() % 2 == 0
           facts.granted = GrantedLevels(rawValue: .random(in: 0...3, using: &random))
           if Self.differs(facts) { Issue.record("\(facts): \(facts.answer)") }
         }
@@ -154,6 +157,8 @@ extension Registration {
     #expect(reason { $0.status = "notDetermined" } == "the person was not asked yet whether the device may show notifications")
     #expect(reason { $0.platform = "tvOS" } == "the device's platform shows badges only, and the notification has none")
     #expect(reason { $0.switched = ["alert", "lockScreen", "notificationCenter"] } == "the device's settings let nothing of it be shown")
+    #expect(reason { ($0.has, $0.isNight) = (["sound"], true) } == "nothing of it may be shown in the person's quiet hours")
+    #expect(reason { ($0.has, $0.isNight, $0.level) = (["sound"], true, "critical") } == "sent")
     #expect(reason { _ in } == "sent")
   }
 }

@@ -104,6 +104,38 @@ import Worker
     }
   }
 
+  @Test func `quiet hours hold for all devices of the person, in each lane, from when they are set`() async throws {
+    try await Scene.with { scene in
+      @Sendable func connect(_ user: String?) async throws -> Int {
+        let device = try await scene.lane.connect(user: user)
+        await scene.lane.eventually("it is welcomed") { !$0.frames("welcome", at: device).isEmpty }
+        return device
+      }
+      @Sendable func set(_ quiet: String, from device: Int) async {
+        let answered = await scene.lane.answers(at: device)
+        await scene.lane.send(#"{"type":"settings","request":"q","quiet":\#(quiet)}"#, from: device)
+        await scene.lane.eventually("it is answered") { $0.answers(at: device) > answered }
+      }
+      @Sendable func quiet(_ user: String) async throws -> JSONValue? {
+        await scene.lane.frames("welcome", at: try await connect(user)).first?["quiet"]
+      }
+      let (ada, nobody) = (try await connect("ada"), try await connect(nil))
+      await set(#"{"from":"00:00","to":"00:00","timeZone":"Moon/Tycho"}"#, from: ada)
+      #expect(await scene.lane.frames("refused", at: ada).map { $0["field"] } == ["quiet.timeZone"])
+      await set(#"{"from":"00:00","to":"00:00","timeZone":"UTC"}"#, from: nobody)
+      #expect(await scene.lane.frames("refused", at: nobody).map { $0["field"] } == ["quiet"])
+      await set(#"{"from":"00:00","to":"00:00","days":[1,2,3,4,5,6,7],"timeZone":"Europe/Rome"}"#, from: ada)
+      #expect(await scene.lane.frames("accepted", at: ada).count == 1)
+      await scene.lane.eventually("the lane hears of it") { _ in (try? await quiet("ada")) != nil }
+      #expect(try await quiet("ada") == ["from": "00:00", "to": "00:00", "timeZone": "Europe/Rome"])
+      #expect(try await quiet("bob") == nil)
+      await set("{}", from: ada)
+      await scene.lane.eventually("the lane hears of it") { _ in (try? await quiet("ada")) == .some(nil) }
+      // A change of the quiet hours is none of the registration.
+      #expect(try await scene.events("settings-changed").isEmpty)
+    }
+  }
+
   @Test func `a device has the last word, and its event says so`() async throws {
     try await Scene.with { scene in
       try await scene.lane.put(try LaneFixture.entry(for: scene.token, offset: 1), Self.revision(1), for: scene.token, in: scene.redis)

@@ -6,6 +6,7 @@ import Worker
     let topics = Topics(prefix: "t.")
     for topic in topics.all { #expect(topics.differences(of: topic, settings: topics.configuration(of: topic)).isEmpty, "\(topic)") }
     #expect(topics.differences(of: topics.devices, settings: ["cleanup.policy": "delete"]) == ["has cleanup.policy=delete, not compact"])
+    #expect(topics.differences(of: topics.people, settings: ["cleanup.policy": "delete"]) == ["has cleanup.policy=delete, not compact"])
     #expect(
       topics.differences(of: topics.requests, settings: ["message.timestamp.type": "CreateTime", "retention.ms": "-1"]) == [
         "has message.timestamp.type=CreateTime, not LogAppendTime, so its producers' clocks decide which record is the newest"

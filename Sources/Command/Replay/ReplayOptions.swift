@@ -8,7 +8,7 @@ import Worker
 enum ReplayOptions {
   /// A topic by the end of its name.
   enum Topic: String, CaseIterable, Sendable {
-    case requests, events, deliveries, devices, schedule, journal, applications
+    case requests, events, deliveries, devices, schedule, journal, applications, people
     case deadLetters = "dead-letters"
 
     /// Why its records are not replayed; nil if they are.
@@ -22,6 +22,7 @@ enum ReplayOptions {
         "an older time would take the place of the newest one, or bring back what has fired or was canceled: replay the requests that wait there"
       case .journal: "the journal tells of offsets of the requests, and told twice it tells nothing new: replay requests"
       case .applications: "the newest record of an application tells all of its stops: 'carillon applications' writes the next"
+      case .people: "older settings would take the place of a person's newest ones"
       case .deadLetters: "dead letters go back into the pipeline one by one, when their cause is mended: replay requests otherwise"
       }
     }

@@ -18,6 +18,7 @@ final class EventProducer {
     let patientEvents: ProducerTopic
     let deliveries: ProducerTopic
     let devices: ProducerTopic
+    let people: ProducerTopic
   }
 
   private let loop: EventLoop
@@ -42,7 +43,7 @@ final class EventProducer {
   /// - Parameter handler: gets the delivery reports.
   func open(_ admin: Admin, handler: any ProducerHandler, logger: Logger) async throws(KafkaError) {
     let names = settings.topics
-    let (prompt, patient) = ([names.events, names.deliveries, names.devices], [names.events])
+    let (prompt, patient) = ([names.events, names.deliveries, names.devices, names.people], [names.events])
     let limits = try await admin.writeLimits(of: prompt, logger: logger)
     let producers = try await LaneProducers(on: loop, settings.kafka, limits, topics: (prompt, patient), handler: handler) {
       logger.log($0)
@@ -53,7 +54,8 @@ final class EventProducer {
         TopicHandles(
           promptEvents: try producers.prompt.topic(settings.topics.events),
           patientEvents: try producers.patient.topic(settings.topics.events),
-          deliveries: try producers.prompt.topic(settings.topics.deliveries), devices: try producers.prompt.topic(settings.topics.devices)))
+          deliveries: try producers.prompt.topic(settings.topics.deliveries), devices: try producers.prompt.topic(settings.topics.devices),
+          people: try producers.prompt.topic(settings.topics.people)))
     } catch {
       await producers.close(withinMilliseconds: 1_000)
       throw error
@@ -107,6 +109,12 @@ final class EventProducer {
     defer { endTurn(of: token) }
     guard case .open(let producers, let topics) = phase else { throw KafkaError(.closed, "publish a registration") }
     return try await producers.prompt.send(topics.devices, key: Array(token.utf8), value: registration, mayGoAlone: true)
+  }
+
+  /// Publishes what a person has set, or with nil that nothing is set, and waits until Kafka has it.
+  func publish(person settings: [UInt8]?, of user: Name) async throws(KafkaError) {
+    guard case .open(let producers, let topics) = phase else { throw KafkaError(.closed, "publish a person's settings") }
+    _ = try await producers.prompt.send(topics.people, key: Array(user.utf8), value: settings, mayGoAlone: true)
   }
 
   private func turn(of token: String) async {

@@ -131,13 +131,14 @@ final class DeviceRegistration {
 
   // MARK: Changes
 
-  /// The session's device has other settings or categories.
+  /// The session's device has other settings or categories, or its person has set something.
   func change(_ generation: UInt64, _ change: RegistrationChange) async {
     guard let session = sessions[generation], let open = session.open else { return }
     defer { open.changeEnded() }
     change.apply(to: &open.registration)
     do {
-      try await registrar.register(open.registration, emitting: .settingsChanged)
+      if change.changesRegistration { try await registrar.register(open.registration, emitting: .settingsChanged) }
+      if let person = change.person, let user = open.registration.user { try await registrar.set(person, of: user) }
       session.accept(change.request)
     } catch {
       failed(session, "a registration could not be changed", error)

@@ -50,6 +50,13 @@ final class Registrar {
     emit(.unregisteredDevice, former, [], position)
   }
 
+  /// Publishes what a person has set for all of their devices. Each lane reads it from Kafka, this one, too.
+  func set(_ settings: PersonSettings, of user: Name) async throws {
+    try begin()
+    defer { underWay -= 1 }
+    try await events.publish(person: settings.value, of: user)
+  }
+
   private func begin() throws {
     guard underWay < Self.maximum else { throw Overload(limit: .registrations) }
     underWay += 1

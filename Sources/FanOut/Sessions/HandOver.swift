@@ -53,6 +53,8 @@ struct HandOver {
   let stopped: StoppedApplications
   /// The settings of the device.
   let presentation: PresentationRule
+  /// The person's quiet hours hold.
+  let isQuiet: Bool
   /// Milliseconds since 1970.
   let now: Int64
 
@@ -65,7 +67,9 @@ struct HandOver {
     if occasion == .page, !entry.isPayloadIntact { return .end(.rejected, .damagedPayload) }
     // A removal is no matter of settings.
     guard entry.kind == .notify else { return .send([], nil) }
-    switch presentation.answer(for: entry.pushType, entry.flags, granted: { stopped.granted(to: entry.application) }) {
+    // One with a trigger is shown later: its device decides by the hours that the welcome has told.
+    let isQuiet = isQuiet && entry.trigger.isEmpty
+    switch presentation.answer(for: entry.pushType, entry.flags, isQuiet: isQuiet, granted: { stopped.granted(to: entry.application) }) {
     case .send(let options, let level): return .send(options, level)
     case .filtered(let reason): return .end(.filtered, .told(reason))
     }

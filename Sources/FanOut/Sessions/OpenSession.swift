@@ -1,3 +1,4 @@
+import Calendars
 import Cryptography
 import EventLoop
 import JSON
@@ -74,6 +75,19 @@ final class OpenSession {
     return errors > Self.maximumErrors
   }
 
+  /// Throws where the frame sets what nobody of this session can set.
+  func check(_ frame: SettingsFrame) throws(DeviceFrameError) {
+    guard let person = frame.person else { return }
+    func error(_ field: String, _ rule: String) -> DeviceFrameError {
+      DeviceFrameError(
+        frame: DeviceFrameType.settings.rawValue, field: field, rule: rule, subject: frame.request.map { .request($0) })
+    }
+    guard registration.user != nil else { throw error("quiet", "Quiet hours belong to a person: the hello has a user.") }
+    if let quiet = person.quiet, !QuietCalendar.isZone(quiet.timeZone) {
+      throw error("quiet.timeZone", "A zone has a name of the IANA database, such as Europe/Rome.")
+    }
+  }
+
   /// Begins a change of the registration, unless too many run; `changeEnded` follows.
   func beginsChange() -> Bool {
     guard changes < Self.maximumChanges else { return false }
@@ -107,9 +121,10 @@ final class OpenSession {
   // MARK: Hand-over
 
   private func handOver(_ entry: DeliveryEntryView, _ occasion: HandOver.Occasion) -> HandOver {
-    HandOver(
+    let now = WallClock.milliseconds()
+    return HandOver(
       entry: entry, occasion: occasion, owner: owner, expiration: sessions.expiration, stopped: sessions.applications.table,
-      presentation: PresentationRule(registration), now: WallClock.milliseconds())
+      presentation: PresentationRule(registration), isQuiet: sessions.people.isQuiet(owner.user, now: now), now: now)
   }
 
   /// Takes a delivery record of the lane's partition.

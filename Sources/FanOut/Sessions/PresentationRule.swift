@@ -20,24 +20,16 @@ import Notifications
 /// | badge | a badge | `badge` | | |
 ///
 /// An option that the device has not told is allowed, except for `scheduledDelivery`. Where the status is denied or not determined nothing is
-/// allowed; where it is provisional the list is, quietly. A platform that shows badges only is allowed the badge. A summary (`scheduledDelivery`)
-/// makes quiet, except for time-sensitive and critical notifications. These two count as active where their option is switched off, or where the
+/// allowed; where it is provisional the list is, quietly. A platform that shows badges only is allowed the badge. A summary
+/// (`scheduledDelivery`) and the person's quiet hours make quiet, except for time-sensitive and critical notifications. These two count as active where their option is switched off, or where the
 /// application was not granted them.
 struct PresentationRule {
   /// What becomes of a notification.
-  enum Answer: Equatable {
+  enum Answer {
     /// It is sent, to be presented in these ways.
     case send(PresentationOptions, countingAs: InterruptionLevel?)
     /// It ends, for this reason.
     case filtered(StaticString)
-
-    static func == (one: Answer, other: Answer) -> Bool {
-      switch (one, other) {
-      case (.send(let options, let level), .send(let others, let otherLevel)): options == others && level == otherLevel
-      case (.filtered(let reason), .filtered(let other)): reason.description == other.description
-      default: false
-      }
-    }
   }
 
   /// Nil where the device has told none: then it is authorized.
@@ -60,18 +52,22 @@ struct PresentationRule {
 
   /// Answers for a notification of this push type, whose payload asks for so much.
   ///
-  /// - Parameter granted: what the application was granted, which is only asked for where it matters.
-  func answer(for pushType: PushType, _ flags: PayloadFlags, granted: () -> GrantedLevels) -> Answer {
+  /// - Parameters:
+  ///   - isQuiet: the person's quiet hours hold.
+  ///   - granted: what the application was granted, which is only asked for where it matters.
+  func answer(for pushType: PushType, _ flags: PayloadFlags, isQuiet: Bool, granted: () -> GrantedLevels) -> Answer {
     let wanted = flags.intersection([.alert, .sound, .badge])
     guard pushType == .alert || pushType == .liveactivity, !wanted.isEmpty else { return .send([], countingAs: nil) }
     let level = level(of: flags, granted)
     let shown = showsBadgesOnly ? wanted.intersection(.badge) : wanted
-    let (options, reason) = shown.isEmpty ? ([], Self.badgesOnly) : options(for: shown, level)
+    let (options, reason) = shown.isEmpty ? ([], Self.badgesOnly) : options(for: shown, level, isQuiet: isQuiet)
     guard !options.isEmpty || flags.contains(.contentAvailable) || pushType == .liveactivity else { return .filtered(reason) }
     return .send(options, countingAs: level == flags.level ? nil : level)
   }
 
   private static let badgesOnly: StaticString = "the device's platform shows badges only, and the notification has none"
+
+  private static let quietHours: StaticString = "nothing of it may be shown in the person's quiet hours"
 
   /// The level that the notification counts as.
   private func level(of flags: PayloadFlags, _ granted: () -> GrantedLevels) -> InterruptionLevel {
@@ -83,14 +79,15 @@ struct PresentationRule {
   }
 
   /// The ways in which it may be presented, and the reason where there are none.
-  private func options(for shown: PayloadFlags, _ level: InterruptionLevel) -> (PresentationOptions, StaticString) {
+  private func options(for shown: PayloadFlags, _ level: InterruptionLevel, isQuiet hoursHold: Bool) -> (PresentationOptions, StaticString)
+  {
     let status = authorization?.status ?? .authorized
-    var isQuiet = false
+    let breaksThrough = level == .timeSensitive || level == .critical
+    var isQuiet = !breaksThrough && (hoursHold || authorization?.options[.scheduledDelivery] == true)
     switch status {
     case .denied: return ([], "the person does not allow notifications on the device")
     case .notDetermined: return ([], "the person was not asked yet whether the device may show notifications")
-    case .authorized, .ephemeral:
-      isQuiet = authorization?.options[.scheduledDelivery] == true && level != .timeSensitive && level != .critical
+    case .authorized, .ephemeral: break
     case .provisional: isQuiet = true
     }
     var options: PresentationOptions = []
@@ -103,6 +100,7 @@ struct PresentationRule {
     if shown.contains(.sound), interrupts, level == .critical || allows(.sound) { options.insert(.sound) }
     if shown.contains(.badge), status != .provisional, allows(.badge) { options.insert(.badge) }
     if isQuiet, !options.isEmpty { options.insert(.quietly) }
-    return (options, "the device's settings let nothing of it be shown")
+    let isSilenced = options.isEmpty && hoursHold && !self.options(for: shown, level, isQuiet: false).0.isEmpty
+    return (options, isSilenced ? Self.quietHours : "the device's settings let nothing of it be shown")
   }
 }

@@ -185,7 +185,9 @@ final class Session: WebSocketHandler {
     case (.open(let open), .ack(let ack)): open.acknowledge(ack)
     case (.open(let open), .response(let response)): sessions.owner?.responded(response, in: open)
     case (.open(let open), .link(let link)): open.link(link)
-    case (.open(let open), .settings(let settings)): begin(.change(generation, .settings(settings)), of: open)
+    case (.open(let open), .settings(let settings)):
+      try open.check(settings)
+      begin(.change(generation, .settings(settings)), of: open)
     case (.open(let open), .categories(let categories)): begin(.change(generation, .categories(categories)), of: open)
     case (.open(let open), .unregister(let unregister)): begin(.unregister(generation, unregister.request), of: open)
     }
@@ -207,7 +209,8 @@ final class Session: WebSocketHandler {
     send {
       ServerFrames.welcome(
         session: generation, now: WallClock.milliseconds(), pingSeconds: settings.pingSeconds, window: settings.window,
-        rememberSeconds: settings.longestLifetime, frameBytes: settings.frameBytes, userTextBytes: Registration.userTextBytes, to: &$0)
+        rememberSeconds: settings.longestLifetime, quiet: sessions.people.quiet(open.owner.user), frameBytes: settings.frameBytes,
+        userTextBytes: Registration.userTextBytes, to: &$0)
     }
     phase = .open(open)
     sessions.opened(self, heartbeat: hello.heartbeat)

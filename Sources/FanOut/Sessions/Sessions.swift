@@ -34,6 +34,8 @@ final class Sessions {
   let events: EventProducer
   /// Which applications are stopped.
   let applications: ApplicationsReader
+  /// When it is quiet for whom.
+  let people: People
   private let shards: Shards
   private var all: [UInt64: Session] = [:]
   /// When open sessions resync.
@@ -53,7 +55,7 @@ final class Sessions {
   weak var owner: (any SessionsOwner)?
 
   init(
-    _ settings: FanOutSettings, _ shards: Shards, _ events: EventProducer, _ receipts: Receipts, _ applications: ApplicationsReader,
+    _ settings: FanOutSettings, _ shards: Shards, _ events: EventProducer, _ receipts: Receipts, _ applications: ApplicationsReader, _ people: People,
     logger: Logger, metrics: FanOutMetrics
   ) {
     self.settings = settings
@@ -63,6 +65,7 @@ final class Sessions {
     self.events = events
     self.receipts = receipts
     self.applications = applications
+    self.people = people
     mediaLinks = settings.media.map { MediaLinks($0) }
     mailboxes = Mailboxes(shards)
     presences = Presences(shards, keptMilliseconds: settings.longestLifetime * 1000)

@@ -1,6 +1,6 @@
 public import JSON
 
-/// The frame `settings`: the person has changed what notifications may do, or the device's locale or time zone is another.
+/// The frame `settings`: the person has changed what notifications may do or the quiet hours, or the device's locale or time zone is another.
 public struct SettingsFrame: Sendable, Equatable {
   /// The device's own id for the request; with it the frame is answered.
   public var request: String?
@@ -10,19 +10,32 @@ public struct SettingsFrame: Sendable, Equatable {
   public var locale: String?
   /// The time zone; `nil` when it stays.
   public var timeZone: String?
+  /// What the person sets for all of their devices; `nil` when it stays.
+  public var person: PersonSettings?
 
   /// A change of settings.
-  public init(request: String? = nil, authorization: Authorization? = nil, locale: String? = nil, timeZone: String? = nil) {
+  public init(
+    request: String? = nil, authorization: Authorization? = nil, locale: String? = nil, timeZone: String? = nil,
+    person: PersonSettings? = nil
+  ) {
     (self.request, self.authorization, self.locale, self.timeZone) = (request, authorization, locale, timeZone)
+    self.person = person
   }
+
+  /// Whether it changes the device's registration.
+  public var changesRegistration: Bool { authorization != nil || locale != nil || timeZone != nil }
 
   init(_ reader: ObjectReader) throws(FieldError) {
     request = try reader.text("request", longest: FrameLimits.idBytes)
     authorization = try reader["authorization"].map { value throws(FieldError) in try Authorization(value, path: "authorization") }
     locale = try reader.text("locale", longest: Registration.wordBytes)
     timeZone = try reader.text("timeZone", longest: Registration.wordBytes)
-    guard authorization != nil || locale != nil || timeZone != nil else {
-      throw reader.error("authorization", "A change of settings has authorization, locale or timeZone.")
+    person = try reader["quiet"].map { value throws(FieldError) in
+      // An object without members: there are no quiet hours any more.
+      PersonSettings(quiet: value.members?.isEmpty == true ? nil : try QuietHours(value, path: "quiet"))
+    }
+    guard changesRegistration || person != nil else {
+      throw reader.error("authorization", "A change of settings has authorization, locale, timeZone or quiet.")
     }
   }
 
@@ -37,6 +50,15 @@ public struct SettingsFrame: Sendable, Equatable {
     }
     if let locale { json.member("locale", locale) }
     if let timeZone { json.member("timeZone", timeZone) }
+    if let person {
+      json.key("quiet")
+      if let quiet = person.quiet {
+        quiet.write(to: &json)
+      } else {
+        json.openObject()
+        json.closeObject()
+      }
+    }
     json.closeObject()
   }
 }

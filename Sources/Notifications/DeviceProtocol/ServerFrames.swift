@@ -80,10 +80,11 @@ public enum ServerFrames {
   /// - Parameters:
   ///   - session: the session's generation; the frame says it in hexadecimal.
   ///   - now: the cluster's clock, in milliseconds since 1970.
+  ///   - quiet: the person's quiet hours, if there are any.
   ///   - frameBytes: the largest frame that a device may send.
   ///   - userTextBytes: the longest text of a response.
   public static func welcome(
-    session: UInt64, now: Int64, pingSeconds: Int, window: Int, rememberSeconds: Int64, frameBytes: Int,
+    session: UInt64, now: Int64, pingSeconds: Int, window: Int, rememberSeconds: Int64, quiet: QuietHours? = nil, frameBytes: Int,
     userTextBytes: Int = Registration.userTextBytes, to json: inout JSONWriter
   ) {
     begin("welcome", &json)
@@ -92,6 +93,10 @@ public enum ServerFrames {
     json.member("pingSeconds", pingSeconds)
     json.member("window", window)
     json.member("rememberSeconds", rememberSeconds)
+    if let quiet {
+      json.key("quiet")
+      quiet.write(to: &json)
+    }
     json.key("limits")
     json.openObject()
     json.member("frameBytes", frameBytes)

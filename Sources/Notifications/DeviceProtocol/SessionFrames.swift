@@ -30,13 +30,17 @@ public struct WelcomeFrame: Sendable, Equatable {
   public var window: Int
   /// For how long the device remembers ids and revisions, in seconds.
   public var rememberSeconds: Int64
+  /// The person's quiet hours, if there are any.
+  public var quiet: QuietHours?
   /// What the device must not exceed.
   public var limits: Limits
 
   /// A welcome.
-  public init(session: String, now: Int64, pingSeconds: Int, window: Int, rememberSeconds: Int64, limits: Limits) {
+  public init(
+    session: String, now: Int64, pingSeconds: Int, window: Int, rememberSeconds: Int64, quiet: QuietHours? = nil, limits: Limits
+  ) {
     (self.session, self.now, self.pingSeconds, self.window) = (session, now, pingSeconds, window)
-    (self.rememberSeconds, self.limits) = (rememberSeconds, limits)
+    (self.rememberSeconds, self.quiet, self.limits) = (rememberSeconds, quiet, limits)
   }
 
   init(_ reader: ObjectReader) throws(FieldError) {
@@ -46,6 +50,8 @@ public struct WelcomeFrame: Sendable, Equatable {
     pingSeconds = Int(try reader.requiredInteger("pingSeconds"))
     window = Int(try reader.requiredInteger("window"))
     rememberSeconds = try reader.requiredInteger("rememberSeconds")
+    // Hours of a form that this version does not know are no reason not to be welcomed.
+    quiet = reader["quiet"].flatMap { try? QuietHours($0, path: "quiet") }
     let given = try reader["limits"].map { value throws(FieldError) in try ObjectReader(value, path: "limits") }
     limits = Limits(
       frameBytes: Int(try given?.integer("frameBytes") ?? 16_384),

@@ -13,6 +13,17 @@ public enum RegistrationChange: Sendable, Equatable {
     }
   }
 
+  /// Whether it changes the device's registration.
+  public var changesRegistration: Bool {
+    switch self {
+    case .settings(let frame): frame.changesRegistration
+    case .categories: true
+    }
+  }
+
+  /// What the person sets for all of their devices; `nil` when that stays.
+  public var person: PersonSettings? { if case .settings(let frame) = self { frame.person } else { nil } }
+
   /// Makes the change.
   public func apply(to registration: inout Registration) {
     switch self {

@@ -14,7 +14,8 @@ public protocol ApplicationsReaderOwner: AnyObject {
 ///
 /// Its records need one order, so it has one partition. Records in further partitions, which an operator may have added, are ignored.
 ///
-/// It has a consumer of its own and no group. The lane's consumer may be held for long, and a stop must not wait for that.
+/// It has a consumer of its own, since the lane's may hold its records back for long, and a stop is not to wait for that. That consumer reads
+/// the lane's other compacted topics, too.
 public final class ApplicationsReader {
   private let loop: EventLoop
   private let kafka: KafkaConfiguration
@@ -23,7 +24,10 @@ public final class ApplicationsReader {
   private let health: Health?
   /// The stops that are known now.
   public private(set) var table = StoppedApplications()
-  /// Gets the requests and errors.
+  private let followed: [any FollowedTable]
+  /// What is read of the followed topics, by the consumer's indexes of their partitions.
+  private var following: [Int: Followed] = [:]
+  /// Asked to run `ask`, and told of the Kafka client's errors.
   public weak var owner: (any ApplicationsReaderOwner)?
   private var consumer: Consumer?
   private let partition: TopicPartition
@@ -42,7 +46,15 @@ public final class ApplicationsReader {
 
   private enum Phase { case idle, open, closed }
 
-  /// A wait until an offset is read.
+  /// A partition of a followed topic.
+  private struct Followed {
+    let partition: TopicPartition
+    let table: any FollowedTable
+    /// The next offset that is read.
+    var position: Int64 = 0
+  }
+
+  /// Somebody waits until so much is read.
   private struct Reading {
     let end: Int64
     let deadline: Timer
@@ -51,9 +63,14 @@ public final class ApplicationsReader {
 
   /// Makes a reader without any stop.
   ///
-  /// - Parameter health: gets the condition `applications` while requests of stopped applications wait; nil if nobody needs it.
-  public init(on loop: EventLoop, _ kafka: KafkaConfiguration, _ topics: Topics, logger: Logger, health: Health?) {
-    (self.loop, self.kafka, self.logger, self.health) = (loop, kafka, logger, health)
+  /// - Parameters:
+  ///   - health: gets the condition `applications` while requests of stopped applications wait; nil where nobody asks for it.
+  ///   - followed: further topics that are read whole before `start` returns, and followed from there.
+  public init(
+    on loop: EventLoop, _ kafka: KafkaConfiguration, _ topics: Topics, logger: Logger, health: Health?,
+    following followed: [any FollowedTable] = []
+  ) {
+    (self.loop, self.kafka, self.logger, self.health, self.followed) = (loop, kafka, logger, health, followed)
     topic = topics.applications
     partition = TopicPartition(topic, 0)
   }
@@ -64,12 +81,9 @@ public final class ApplicationsReader {
   ///
   /// - Throws: an error that says which command creates the topic, if it is missing.
   public func start(_ admin: Admin, withinMilliseconds milliseconds: Int) async throws {
-    do throws(KafkaError) {
-      _ = try await admin.describe(topic: topic)
-    } catch {
-      if error.code == .unknownTopicOrPartition { throw MissingTopic(topic: topic) }
-      throw error
-    }
+    _ = try await partitions(of: topic, admin)
+    var others: [TopicPartition] = []
+    for table in followed { others += try await partitions(of: table.topic, admin) }
     var options = Consumer.Options()
     // After a transaction, or in a compacted topic, some offsets have no record.
     options.reportsPartitionEnd = true
@@ -84,14 +98,53 @@ public final class ApplicationsReader {
     let consumer = try Consumer(on: loop, kafka, options, handler: records)
     self.consumer = consumer
     consumer.onLog = { [logger] in logger.log($0) }
-    try await consumer.assign([(partition, .earliest)])
-    guard try await isRead(to: admin, withinMilliseconds: milliseconds) else {
-      throw KafkaError(
-        .timedOut, "read \(topic)", message: "it was not read to its end in \(ReadableText.duration(milliseconds: Int64(milliseconds)))")
-    }
+    try await consumer.assign(([partition] + others).map { ($0, .earliest) })
+    guard try await isRead(to: admin, withinMilliseconds: milliseconds) else { throw unfinished(topic, milliseconds) }
+    if let late = try await unread(others, admin, withinMilliseconds: milliseconds) { throw unfinished(late.topic, milliseconds) }
     for (application, stop) in (standing ?? [:]).sorted(by: { $0.key < $1.key }) { log(stop, of: application) }
     standing = nil
   }
+
+  private func partitions(of topic: String, _ admin: Admin) async throws -> [TopicPartition] {
+    do throws(KafkaError) {
+      return try await admin.describe(topic: topic).partitions.map { TopicPartition(topic, $0.id) }
+    } catch {
+      if error.code == .unknownTopicOrPartition { throw MissingTopic(topic: topic) }
+      throw error
+    }
+  }
+
+  private func unfinished(_ topic: String, _ milliseconds: Int) -> KafkaError {
+    KafkaError(
+      .timedOut, "read \(topic)", message: "it was not read to its end in \(ReadableText.duration(milliseconds: Int64(milliseconds)))")
+  }
+
+  /// Waits until all of the followed topics is read that they have at this moment; answers a partition that is not read in time.
+  private func unread(
+    _ partitions: [TopicPartition], _ admin: Admin, withinMilliseconds milliseconds: Int
+  ) async throws(KafkaError) -> TopicPartition? {
+    guard !partitions.isEmpty else { return nil }
+    let ends = try await admin.ends(of: partitions).filter { !$0.value.isEmpty }.mapValues(\.upperBound)
+    var silent: [String: SilentEnds] = [:]
+    let deadline = Deadline(on: loop, after: milliseconds)
+    while phase == .open {
+      let reached = Dictionary(uniqueKeysWithValues: following.values.map { ($0.partition, $0.position) })
+      let late = ends.filter { reached[$0.key] ?? 0 < $0.value }
+      guard !late.isEmpty, deadline.left > 0 else { return late.keys.min() }
+      for (topic, late) in Dictionary(grouping: late, by: { $0.key.topic }) {
+        let offsets = Dictionary(uniqueKeysWithValues: late.map { ($0.key.partition, reached[$0.key] ?? 0) })
+        let wanted = Dictionary(uniqueKeysWithValues: late.map { ($0.key.partition, $0.value) })
+        let numbers = silent[topic, default: SilentEnds()].look(offsets, ends: wanted, at: SteadyClock.milliseconds())
+        guard !numbers.isEmpty else { continue }
+        logger.warning("no record reaches the end of a topic: a tombstone is written", ["topic": topic])
+        try await EndTombstone.write(to: numbers.map { TopicPartition(topic, $0) }, on: loop, kafka)
+      }
+      await loop.sleep(milliseconds: Self.lookAgainMilliseconds)
+    }
+    return partitions.first
+  }
+
+  private static let lookAgainMilliseconds = 20
 
   private func log(_ stop: ApplicationStop, of application: Name) {
     logger.warning("an application is stopped", ["application": application, "by": stop.by, "reason": stop.reason ?? ""])
@@ -235,7 +288,7 @@ public final class ApplicationsReader {
     func consumerReceived(_ batch: RecordBatch) { reader?.received(batch) }
 
     func consumerReachedEnd(of partition: AssignedPartition, at offset: Int64) {
-      reader?.reachedEnd(at: offset)
+      reader?.reachedEnd(of: partition, at: offset)
     }
 
     func consumerFoundUnreadable(_ stretch: UnreadableStretch) -> Bool {
@@ -243,35 +296,78 @@ public final class ApplicationsReader {
       return true
     }
 
-    func consumerAssigned(_ partitions: [AssignedPartition]) {}
+    func consumerAssigned(_ partitions: [AssignedPartition]) { reader?.assigned(partitions) }
 
     func consumerRevoked(_ partitions: [AssignedPartition], isLost: Bool, revocation: Revocation) {
-      if reader?.phase == .open { reader?.forget() }
+      if reader?.phase == .open { reader?.revoked(partitions) }
       revocation.finish()
     }
 
     func consumerFailed(_ error: KafkaError) { reader?.owner?.applicationsFailed(error) }
   }
 
+  private func assigned(_ partitions: [AssignedPartition]) {
+    for partition in partitions {
+      guard let table = followed.first(where: { $0.topic == partition.topicPartition.topic }) else { continue }
+      following[partition.index] = Followed(partition: partition.topicPartition, table: table)
+    }
+  }
+
+  /// Partitions go only where their topic was made again.
+  private func revoked(_ partitions: [AssignedPartition]) {
+    if partitions.contains(where: { $0.topicPartition == partition }) { forget() }
+    let topics = Set(partitions.map(\.topicPartition.topic))
+    for table in followed where topics.contains(table.topic) {
+      logger.warning("a topic was made again: it is read from its beginning", ["topic": table.topic])
+      table.forget()
+    }
+  }
+
   private func received(_ batch: RecordBatch) {
     for index in batch.indices {
       let record = batch[index]
-      take(record)
-      position = record.offset + 1
+      if let followed = following[record.partitionIndex] {
+        take(record, into: followed.table)
+        following[record.partitionIndex]?.position = record.offset + 1
+      } else {
+        take(record)
+        position = record.offset + 1
+      }
     }
     readingWent()
   }
 
+  private func take(_ record: RecordView, into table: any FollowedTable) {
+    if EndTombstone.matches(record) { return }
+    guard let reason = table.take(record) else { return }
+    logger.error(
+      "a record counts for nothing",
+      ["topic": record.topic, "partition": record.partition, "offset": record.offset, "reason": reason])
+  }
+
   private func foundUnreadable(_ stretch: UnreadableStretch) {
+    defer { reachedEnd(of: stretch.partition, at: stretch.offsets.upperBound) }
+    guard following[stretch.partition.index] == nil else {
+      logger.error(
+        "records cannot be read and count for nothing",
+        [
+          "partition": "\(stretch.partition.topicPartition)", "first": stretch.offsets.lowerBound, "last": stretch.offsets.upperBound - 1,
+          "error": "\(stretch.error)",
+        ])
+      return
+    }
     logger.error(
       "records of the topic cannot be read and are ignored: stop and start these applications again",
       [
         "topic": topic, "first": stretch.offsets.lowerBound, "last": stretch.offsets.upperBound - 1, "error": "\(stretch.error)",
       ])
-    reachedEnd(at: stretch.offsets.upperBound)
   }
 
-  private func reachedEnd(at offset: Int64) {
+  private func reachedEnd(of partition: AssignedPartition, at offset: Int64) {
+    if let followed = following[partition.index] {
+      following[partition.index]?.position = max(followed.position, offset)
+      return
+    }
     position = max(position, offset)
     readingWent()
   }

@@ -2,13 +2,23 @@
 
   switches   each status and each switch, told in the hello and changed by `settings`, for devices that are connected and for those that come
              back: what is shown, how, and why the rest is filtered; and the last word of the device
+  categories published categories, a device's own, and responses, while both change; on two workers
+  quiet      the quiet hours of a person, on two workers: what their devices are sent while they hold, with all that passes them
   granted    critical and time-sensitive notifications of an application before and after it was allowed them, while the device is connected
 """
 import asyncio
+import datetime
+import json
+import os
+import subprocess
+import time
+import uuid
+import zoneinfo
 
 from applications import applications
 from clients import APPLICATION, Contract, Device, Producer, Reader, expect, say, until
 from healing import on_one_redis, run_part
+from letters import quietly
 
 ALERT = {"alert": {"title": "Order", "body": "hello"}, "sound": "default", "badge": 3}
 ALL = ["banner", "lockScreen", "list", "sound", "badge"]
@@ -157,7 +167,143 @@ async def granted(arguments, folder):
     expect(not contract.broken, "all frames keep the contract", contract.broken[:3])
 
 
-PARTS = {"switches": switches, "granted": granted}
+async def quiet(arguments, folder):
+    contract = Contract(arguments.contract)
+    events = arguments.prefix + "events"
+    reader = Reader(arguments.kafka, [events])
+    reading = asyncio.create_task(reader.run())
+    producer = Producer(arguments.kafka, arguments.prefix + "requests")
+    async with on_one_redis(arguments, folder) as (_, cluster):
+        await cluster.started("transform", *cluster.group)
+        workers = [await cluster.started("fan-out", "--listen", "127.0.0.1:0") for _ in range(2)]
+        urls = [worker.addresses["devices"] for worker in workers]
+        await applications(arguments, "allow", APPLICATION, "--critical", "--time-sensitive")
+        async with Device(urls[0], contract, user="ada") as phone, Device(urls[1], contract, user="ada") as tablet, \
+                Device(urls[1], contract, user="bob") as other:
+            async def shown(device, user, members=None):
+                name = await producer.notify("user:" + user, aps={**ALERT, **(members or {})})
+                return (await device.frame("notify", id=name))["presentation"]
+
+            async def set_quiet(device, hours):
+                number = "q%d" % len(device.of("accepted"))
+                await device.send({"type": "settings", "request": number, "quiet": hours})
+                await device.frame("accepted", request=number)
+
+            # All day long in the zones of both sides of the date line, so that the hour of the test does not matter.
+            now = datetime.datetime.now(zoneinfo.ZoneInfo("Pacific/Auckland"))
+            begin = (now - datetime.timedelta(hours=2)).strftime("%H:%M")
+            end = (now + datetime.timedelta(hours=3)).strftime("%H:%M")
+            await set_quiet(phone, {"from": begin, "to": end, "timeZone": "Pacific/Auckland"})
+            accepted = time.monotonic()
+            for device in phone, tablet:
+                while await shown(device, "ada") != ["list", "badge", "quietly"]:
+                    expect(time.monotonic() - accepted < 60, "both sessions hear of the quiet hours")
+            say(heard_after=round(time.monotonic() - accepted, 3))
+            expect(await shown(other, "bob") == ALL, "another person is not concerned")
+            expect(await shown(tablet, "ada", {"interruption-level": "time-sensitive"}) == ALL, "a time-sensitive one passes")
+            expect(await shown(tablet, "ada", {"interruption-level": "critical"}) == ALL, "a critical one passes")
+            name = await producer.notify("user:ada", aps={"alert": None, "sound": "default"})
+            event = await until(lambda: filtered(reader, events, name), "a sound alone is filtered")
+            expect("quiet hours" in event["reason"], "the event says why", event)
+            async with Device(urls[0], contract, user="ada") as watch:
+                expect(watch.of("welcome")[0]["quiet"]["from"] == begin, "the welcome tells the quiet hours", watch.frames)
+            # Another day of the week: they do not hold. Yesterday's would hold over midnight.
+            today = (now.weekday() + 1) % 7 + 1
+            days = [day for day in range(1, 8) if day not in (today, (today + 5) % 7 + 1, today % 7 + 1)]
+            await set_quiet(tablet, {"from": begin, "to": end, "days": days, "timeZone": "Pacific/Auckland"})
+            for device in phone, tablet:
+                while await shown(device, "ada") != ALL:
+                    await asyncio.sleep(0.05)
+            await set_quiet(tablet, {})
+            expect(await shown(phone, "ada") == ALL, "there are none any more")
+            # Each person of a cluster is known to a worker that starts now.
+            await set_quiet(phone, {"from": begin, "to": end, "timeZone": "Pacific/Auckland"})
+        late = await cluster.started("fan-out", "--listen", "127.0.0.1:0")
+        async with Device(late.addresses["devices"], contract, user="ada") as phone:
+            expect("quiet" in phone.of("welcome")[0], "a worker that starts has read the quiet hours before it lets devices in")
+            name = await producer.notify("user:ada", aps=ALERT)
+            expect((await phone.frame("notify", id=name))["presentation"] == ["list", "badge", "quietly"], "and they hold")
+    reading.cancel()
+    expect(not contract.broken, "all frames keep the contract", contract.broken[:3])
+
+
+async def categories(arguments, folder):
+    contract = Contract(arguments.contract)
+    events = arguments.prefix + "events"
+    reader = Reader(arguments.kafka, [events])
+    reading = asyncio.create_task(reader.run())
+    producer = Producer(arguments.kafka, arguments.prefix + "requests")
+
+    async def publish(actions):
+        path = os.path.join(folder, "categories.json")
+        with open(path, "w") as file:
+            json.dump([category(actions)] if actions else [], file)
+        line = [arguments.binary, "categories", "publish", path, "--app", APPLICATION, "--kafka", arguments.kafka, "--topic-prefix", arguments.prefix]
+        done = await quietly(subprocess.run, line, capture_output=True, text=True, timeout=100)
+        expect(done.returncode == 0, "the categories are published", done.stderr)
+
+    def category(actions):
+        return {"identifier": "chat", "options": ["customDismissAction"],
+                "actions": [{"identifier": name, "title": name, **({"textInput": {}} if name == "reply" else {})} for name in actions]}
+
+    async with on_one_redis(arguments, folder) as (_, cluster):
+        await cluster.started("transform", *cluster.group)
+        workers = [await cluster.started("fan-out", "--listen", "127.0.0.1:0") for _ in range(2)]
+        urls = [worker.addresses["devices"] for worker in workers]
+
+        async def notified(device, user):
+            name = await producer.notify("user:" + user, aps={"category": "chat"})
+            return await device.frame("notify", id=name)
+
+        async def respond(device, notify, action, **more):
+            name = str(uuid.uuid4())
+            await device.send({"type": "response", "response": name, "receipt": notify["receipt"], "identifier": notify["identifier"],
+                               "action": action, **more})
+            def answer():
+                return next((frame for frame in device.frames if frame.get("response") == name), None)
+            frame = await until(answer, "a response is answered")
+            return frame.get("reason", "accepted")
+
+        async with Device(urls[0], contract, user="ada") as phone, Device(urls[1], contract, user="bob") as other, \
+                Device(urls[1], contract, user="eve", categories=[category(["like"])]) as own:
+            unknown = await notified(phone, "ada")
+            expect("category" not in unknown, "an unknown category has no actions", unknown)
+            expect(await respond(phone, unknown, "reply", userText="x") == "UnknownCategory", "and takes no response")
+            await publish(["reply", "mute"])
+            for device, user in (phone, "ada"), (other, "bob"):
+                while (frame := await notified(device, user)).get("category") is None:
+                    await asyncio.sleep(0.05)
+                expect([action["identifier"] for action in frame["category"]["actions"]] == ["reply", "mute"], "both workers hear of it", frame)
+            frame = await notified(own, "eve")
+            expect("category" not in frame, "a device's own outranks the published one", frame)
+            expect(await respond(own, frame, "like") == "accepted", "its own action is taken")
+            expect(await respond(own, frame, "reply", userText="x") == "UnknownAction", "the published one's is not")
+
+            # What was delivered keeps the actions that it had, whatever is published or registered since.
+            before = await notified(phone, "ada")
+            await publish(["like"])
+            while (after := await notified(phone, "ada"))["category"]["actions"][0]["identifier"] != "like":
+                await asyncio.sleep(0.05)
+            await phone.send({"type": "categories", "request": "c", "categories": []})
+            await phone.frame("accepted", request="c")
+            expect(await respond(phone, before, "reply", userText="thanks") == "accepted", "by the category as it was")
+            expect(await respond(phone, before, "reply") == "MissingUserText", "with its text")
+            expect(await respond(phone, before, "like") == "UnknownAction", "and by no later one")
+            expect(await respond(phone, after, "like") == "accepted", "the newer one has the newer actions")
+            expect(await respond(phone, after, "shrug", dynamic=True) == "accepted", "a dynamic action is the device's word")
+            def told():
+                return [record.json for record in reader.records[events]
+                        if record.type == "response" and record.headers["ce_subject"] == after["id"] and record.json["action"] == "shrug"]
+            event = (await until(told, "the response is an event"))[0]
+            expect(event["dynamic"] is True, "and its event says so", event)
+            await publish([])
+            while "category" in await notified(phone, "ada"):
+                await asyncio.sleep(0.05)
+    reading.cancel()
+    expect(not contract.broken, "all frames keep the contract", contract.broken[:3])
+
+
+PARTS = {"switches": switches, "granted": granted, "quiet": quiet, "categories": categories}
 
 if __name__ == "__main__":
     run_part(__doc__, PARTS, "carillon-settings-", contract="the AsyncAPI document")

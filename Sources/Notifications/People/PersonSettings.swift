@@ -1,0 +1,32 @@
+internal import JSON
+
+/// What a person has set for all of their devices: the value of a record of `notifications.people`, whose key is the user.
+///
+/// A record without a value says that the person has set nothing.
+public struct PersonSettings: Sendable, Equatable {
+  /// The largest value that is read, in bytes.
+  public static var valueBytes: Int { 4_096 }
+
+  /// When notifications come quietly; `nil` where the person has set no such hours.
+  public var quiet: QuietHours?
+
+  /// Settings of a person.
+  public init(quiet: QuietHours?) { self.quiet = quiet }
+
+  /// Reads the value of a record.
+  public init(json: UnsafeRawBufferPointer) throws(FieldError) {
+    guard json.count <= Self.valueBytes else { throw FieldError(field: "", rule: "A value takes at most \(Self.valueBytes) bytes.") }
+    quiet = try ObjectReader(parsing: json)["quiet"].map { value throws(FieldError) in try QuietHours(value, path: "quiet") }
+  }
+
+  /// The value of the record: `nil` where nothing is set.
+  public var value: [UInt8]? {
+    guard let quiet else { return nil }
+    var json = JSONWriter(capacity: 256)
+    json.openObject()
+    json.key("quiet")
+    quiet.write(to: &json)
+    json.closeObject()
+    return json.withUnsafeBytes(Array.init)
+  }
+}
