@@ -18,6 +18,8 @@ public struct Topics: Sendable, Hashable {
   public let applications: String
   /// Compacted: what people have set for all of their devices; key: the user.
   public let people: String
+  /// Compacted: the categories that were published for applications; key: the application.
+  public let categories: String
 
   /// Makes the names with a prefix, such as `notifications.`.
   public init(prefix: String = "notifications.") {
@@ -30,10 +32,11 @@ public struct Topics: Sendable, Hashable {
     deadLetters = prefix + "dead-letters"
     applications = prefix + "applications"
     people = prefix + "people"
+    categories = prefix + "categories"
   }
 
   /// All of them.
-  public var all: [String] { [requests, deliveries, devices, events, journal, deadLetters, applications, people] }
+  public var all: [String] { [requests, deliveries, devices, events, journal, deadLetters, applications, people, categories] }
 
   /// The topics that transform workers write.
   public var writtenByTransform: [String] { [deliveries, events, journal, deadLetters] }
@@ -41,21 +44,24 @@ public struct Topics: Sendable, Hashable {
   /// What fan-out workers write to.
   public var writtenByFanOut: [String] { [deliveries, events, devices, people] }
 
-  /// The number of partitions to create a topic with, given that of most topics.
+  /// Whether a topic has one partition: few write to it, and its records have one order.
+  public func hasOnePartition(_ topic: String) -> Bool { topic == applications || topic == categories }
+
+  /// How many partitions a topic is created with, where most have so many.
   ///
-  /// The stops of applications need one order, and one partition has one end to check.
-  public func partitions(of topic: String, most: Int) -> Int { topic == applications ? 1 : most }
+  /// The stops of applications have one order, and a worker makes sure with one question that it knows all of them.
+  public func partitions(of topic: String, most: Int) -> Int { hasOnePartition(topic) ? 1 : most }
 
   /// The settings to create a topic with, besides partitions and copies.
   ///
   /// Requests carry the broker's time, so that no producer's clock decides which revision is the newest; devices keep the newest record
-  /// of each key; so do people, and applications, whose stops begin and end by the same clock; events carry the broker's time, so that an audit does not
+  /// of each key; so do people and categories, and applications, whose stops begin and end by the same clock; events carry the broker's time, so that an audit does not
   /// depend on the workers' clocks; deliveries are worthless after a short while, since the mailbox has what was not delivered.
   public func configuration(of topic: String) -> [String: String] {
     switch topic {
     case requests: ["message.timestamp.type": "LogAppendTime", "retention.ms": String(Self.longestRetention)]
     case deliveries: ["retention.ms": String(15 * 60 * 1000)]
-    case devices, people: ["cleanup.policy": "compact"]
+    case devices, people, categories: ["cleanup.policy": "compact"]
     case applications: ["cleanup.policy": "compact", "message.timestamp.type": "LogAppendTime"]
     case schedule: ["cleanup.policy": "compact", "delete.retention.ms": String(Self.longestRetention + Self.day)]
     case events: ["message.timestamp.type": "LogAppendTime", "retention.ms": String(Self.longestRetention)]

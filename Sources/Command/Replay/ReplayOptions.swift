@@ -8,7 +8,7 @@ import Worker
 enum ReplayOptions {
   /// A topic by the end of its name.
   enum Topic: String, CaseIterable, Sendable {
-    case requests, events, deliveries, devices, schedule, journal, applications, people
+    case requests, events, deliveries, devices, schedule, journal, applications, people, categories
     case deadLetters = "dead-letters"
 
     /// Why its records are not replayed; nil if they are.
@@ -23,6 +23,7 @@ enum ReplayOptions {
       case .journal: "the journal tells of offsets of the requests, and told twice it tells nothing new: replay requests"
       case .applications: "the newest record of an application tells all of its stops: 'carillon applications' writes the next"
       case .people: "older settings would take the place of a person's newest ones"
+      case .categories: "older categories would take the place of the newest ones: 'carillon categories publish' writes them"
       case .deadLetters: "dead letters go back into the pipeline one by one, when their cause is mended: replay requests otherwise"
       }
     }

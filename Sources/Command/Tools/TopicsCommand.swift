@@ -7,7 +7,7 @@ import Worker
 enum TopicsCommand {
   static let partitions = Setting(
     "topics.partitions", .integer(1...10_000), default: 12,
-    "Partitions of each topic, but for that of the applications, which has one: the maximum number of workers of one kind that can share the work. Never raise those of an existing topic: keys would move."
+    "Partitions of each topic, but for those of the applications and their categories, which have one: the maximum number of workers of one kind that can share the work. Never raise those of an existing topic: keys would move."
   )
   static let replication = Setting<Int?>(
     "topics.replication", .integer(1...32), "Copies of each partition. Absent: as the broker is set. Use 3 where nothing may be lost.")
@@ -112,8 +112,8 @@ struct TopicState: Sendable {
   ) -> [String] {
     var differences: [String] = []
     let partitions = found.partitions.count
-    // The application stops use only one partition.
-    let isEnough = wanted.name == topics.applications ? partitions > 0 : partitions == Int(wanted.partitions)
+    // What a topic of one partition has beyond the one is no harm.
+    let isEnough = topics.hasOnePartition(wanted.name) ? partitions > 0 : partitions == Int(wanted.partitions)
     if !isEnough { differences.append("has \(TerminalText.count(partitions, "partition")), not \(wanted.partitions)") }
     let replicas = found.partitions.map(\.replicas).min() ?? 0
     if wanted.replication > 0, replicas != Int(wanted.replication) {

@@ -58,9 +58,10 @@ final class FanOutCore {
     events = EventProducer(on: loop, settings, metrics: metrics)
     let receipts = Receipts(key: settings.receiptKey)
     admission = Admission(on: loop, settings, metrics: metrics)
-    let people = People(topic: settings.topics.people)
-    applications = ApplicationsReader(on: loop, settings.kafka, settings.topics, logger: logger, health: health, following: [people])
-    sessions = Sessions(settings, shards, events, receipts, applications, people, logger: logger, metrics: metrics)
+    let (people, categories) = (People(topic: settings.topics.people), PublishedCategories(topic: settings.topics.categories))
+    applications = ApplicationsReader(
+      on: loop, settings.kafka, settings.topics, logger: logger, health: health, following: [people, categories])
+    sessions = Sessions(settings, shards, events, receipts, applications, people, categories, logger: logger, metrics: metrics)
     responses = Responses(receipts, events, metrics: metrics)
     let recipients = Recipients(shards)
     let registrations = Registrations(shards, recipients, rememberedMilliseconds: settings.longestLifetime * 1000)

@@ -17,10 +17,11 @@ final class Receipts {
 
   /// Lends the signed text of an entry's receipt.
   func withText<R>(
-    of entry: DeliveryEntryView, revision: Revision, deviceHash: UInt64, _ body: (UnsafeRawBufferPointer) throws -> R
+    of entry: DeliveryEntryView, revision: Revision, deviceHash: UInt64, category: NotificationCategory?,
+    _ body: (UnsafeRawBufferPointer) throws -> R
   ) rethrows -> R {
     buffer.reset()
-    ReceiptView.append(of: entry, revision: revision, deviceHash: deviceHash, to: &buffer)
+    ReceiptView.append(of: entry, revision: revision, deviceHash: deviceHash, category: category, to: &buffer)
     let tag = buffer.withUnsafeBytes { bytes in
       key.withAuthenticationCode(bytes) { (code: UnsafeRawBufferPointer) -> (UInt64, UInt64) in
         (code.loadUnaligned(as: UInt64.self), code.loadUnaligned(fromByteOffset: 8, as: UInt64.self))

@@ -39,8 +39,8 @@ final class Responses {
       guard receipt.withIdentifier(frame.identifier.equals) else {
         return .refused(.badReceipt, field: "identifier")
       }
-      let category = receipt.category.isEmpty ? nil : Name(receipt.category)
-      let verdict = open.registration.judge(category: category, action: frame.action, userText: frame.userText)
+      let category = receipt.delivered ?? DeliveredCategory(open.registration.category(receipt.category))
+      let verdict = category.judge(action: frame.action, userText: frame.userText, isDynamic: frame.isDynamic)
       if case .event(let type) = verdict { emit(type, receipt, frame, open) }
       return verdict
     }
@@ -68,7 +68,8 @@ final class Responses {
               facts.user = UnsafeRawBufferPointer(user)
               facts.details = .response(
                 UnsafeRawBufferPointer(response), action: UnsafeRawBufferPointer(action),
-                userText: frame.userText == nil ? nil : UnsafeRawBufferPointer(text), at: frame.at)
+                userText: frame.userText == nil ? nil : UnsafeRawBufferPointer(text), at: frame.at,
+                isDynamic: frame.isDynamic)
               return events.emit(facts, key: facts.device, for: .response(slot))
             }
           }

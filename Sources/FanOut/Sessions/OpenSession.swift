@@ -80,7 +80,7 @@ final class OpenSession {
     guard let person = frame.person else { return }
     func error(_ field: String, _ rule: String) -> DeviceFrameError {
       DeviceFrameError(
-        frame: DeviceFrameType.settings.rawValue, field: field, rule: rule, subject: frame.request.map { .request($0) })
+        frame: DeviceFrameType.settings.rawValue, field: field, rule: rule, subject: frame.request.map { FrameSubject.request($0) })
     }
     guard registration.user != nil else { throw error("quiet", "Quiet hours belong to a person: the hello has a user.") }
     if let quiet = person.quiet, !QuietCalendar.isZone(quiet.timeZone) {
@@ -215,10 +215,14 @@ final class OpenSession {
     let sessions = session.sessions
     switch entry.kind {
     case .notify:
-      sessions.receipts.withText(of: entry, revision: revision, deviceHash: tokenHash) { receipt in
+      let own = registration.category(entry.category)
+      let published = own == nil ? sessions.categories.category(entry.category, of: entry.application) : nil
+      sessions.receipts.withText(of: entry, revision: revision, deviceHash: tokenHash, category: own ?? published?.category) { receipt in
         session.sendDelivery { json in
           ServerFrames.notify(
-            entry, revision: revision, delivery: number, presentation: presentation, countingAs: level, receipt: receipt, to: &json
+            entry, revision: revision, delivery: number, presentation: presentation, countingAs: level, category: published?.json,
+            receipt: receipt,
+            to: &json
           ) { sessions.link(to: $0, deviceHash: tokenHash) }
         }
       }

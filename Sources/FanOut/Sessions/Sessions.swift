@@ -36,6 +36,8 @@ final class Sessions {
   let applications: ApplicationsReader
   /// When it is quiet for whom.
   let people: People
+  /// The categories of applications whose devices have not registered them.
+  let categories: PublishedCategories
   private let shards: Shards
   private var all: [UInt64: Session] = [:]
   /// When open sessions resync.
@@ -55,8 +57,9 @@ final class Sessions {
   weak var owner: (any SessionsOwner)?
 
   init(
-    _ settings: FanOutSettings, _ shards: Shards, _ events: EventProducer, _ receipts: Receipts, _ applications: ApplicationsReader, _ people: People,
-    logger: Logger, metrics: FanOutMetrics
+    _ settings: FanOutSettings, _ shards: Shards, _ events: EventProducer, _ receipts: Receipts, _ applications: ApplicationsReader,
+    _ people: People,
+    _ categories: PublishedCategories, logger: Logger, metrics: FanOutMetrics
   ) {
     self.settings = settings
     self.logger = logger
@@ -66,6 +69,7 @@ final class Sessions {
     self.receipts = receipts
     self.applications = applications
     self.people = people
+    self.categories = categories
     mediaLinks = settings.media.map { MediaLinks($0) }
     mailboxes = Mailboxes(shards)
     presences = Presences(shards, keptMilliseconds: settings.longestLifetime * 1000)

@@ -20,6 +20,8 @@ public struct NotifyFrame: Sendable, Equatable {
   public var presentation: PresentationOptions?
   /// What its interruption level counts as, where that is not the payload's.
   public var interruptionLevel: InterruptionLevel?
+  /// Its category, where that was published and the device has none of its own.
+  public var category: NotificationCategory?
   /// When or where it is due, as JSON; `nil` when now.
   public var trigger: String?
   /// The W3C trace context of its request; `nil` when it came without one.
@@ -41,6 +43,8 @@ public struct NotifyFrame: Sendable, Equatable {
     priority = Int(try reader.integer("priority", in: 0...100) ?? 10)
     pushType = try reader.text("pushType", longest: FrameLimits.idBytes) ?? PushType.alert.name.description
     presentation = reader["presentation"].map { PresentationOptions(words: ($0.elements ?? []).compactMap(\.stringValue)) }
+    // One of a form that this version does not know is no reason not to show the notification.
+    category = reader["category"].flatMap { try? NotificationCategory($0, path: "category") }
     interruptionLevel = reader["interruptionLevel"]?.stringValue.flatMap(InterruptionLevel.init(rawValue:))
     traceparent = try reader.text("traceparent", longest: FrameLimits.idBytes)
     attachments = []

@@ -4,7 +4,7 @@
 ///
 /// | bytes | field |
 /// |---|---|
-/// | 1 | version (2) |
+/// | 1 | version (3; of 2 the last field is missing) |
 /// | 16 | apns-id |
 /// | 4, 8, 8 | partition, offset and timestamp of the source |
 /// | 20 | revision |
@@ -15,8 +15,11 @@
 /// | 1 + n | source topic; empty when it is the configured one |
 /// | 1 + n | traceparent, 0 or 55 |
 /// | 2 + n | category; empty when it is longer than any that a device can register |
+/// | rest | the category as it was when the notification was delivered: ``DeliveredCategory`` |
 public struct ReceiptView {
-  static let version: UInt8 = 2
+  static let version: UInt8 = 3
+  /// The version of receipts that do not have the category as it was.
+  private static let formerVersion: UInt8 = 2
 
   /// The apns-id.
   public let id: NotificationID
@@ -38,18 +41,23 @@ public struct ReceiptView {
   public let traceparent: UnsafeRawBufferPointer
   /// The category; none when the notification has none.
   public let category: UnsafeRawBufferPointer
+  /// The category as it was when the notification was delivered; `nil` in a receipt of an earlier version.
+  public let delivered: DeliveredCategory?
 
   /// Reads a receipt whose signature was checked, and which it must not outlive; `nil` when the bytes are none.
   public init?(_ bytes: UnsafeRawBufferPointer) {
     var reader = ByteReader(bytes)
-    guard reader.byte() == Self.version, let id = reader.bytes(NotificationID.byteCount).flatMap(NotificationID.init(bytes:)),
+    guard let version = reader.byte(), version == Self.version || version == Self.formerVersion,
+      let id = reader.bytes(NotificationID.byteCount).flatMap(NotificationID.init(bytes:)),
       let partition = reader.integer(Int32.self), partition >= 0, let offset = reader.integer(Int64.self), offset >= 0,
       let timestamp = reader.integer(Int64.self), (0...Timestamp.latest).contains(timestamp),
       let revision = reader.bytes(Revision.byteCount).flatMap(Revision.init(bytes:)), let userHash = reader.integer(UInt64.self),
       let deviceHash = reader.integer(UInt64.self), let collapseID = reader.shortField(), let application = reader.shortField(),
       let sourceTopic = reader.shortField(), let traceparent = reader.shortField(),
-      traceparent.isEmpty || traceparent.count == TraceParent.textCount, let category = reader.longField(), reader.rest.isEmpty
+      traceparent.isEmpty || traceparent.count == TraceParent.textCount, let category = reader.longField()
     else { return nil }
+    delivered = version == Self.version ? DeliveredCategory(&reader) : nil
+    guard reader.rest.isEmpty, delivered != nil || version == Self.formerVersion else { return nil }
     (self.id, self.revision, self.userHash, self.deviceHash) = (id, revision, userHash, deviceHash)
     source = SourcePosition(partition: partition, offset: offset, timestamp: timestamp)
     (self.collapseID, self.application, self.sourceTopic) = (collapseID, application, sourceTopic)
@@ -62,7 +70,12 @@ public struct ReceiptView {
   }
 
   /// Appends the receipt of an entry that is delivered to a device.
-  public static func append(of entry: DeliveryEntryView, revision: Revision, deviceHash: UInt64, to buffer: inout ByteBuffer) {
+  ///
+  /// - Parameter known: what the entry's category is now; `nil` where it has none, or nobody has said what it is.
+  public static func append(
+    of entry: DeliveryEntryView, revision: Revision, deviceHash: UInt64, category known: NotificationCategory? = nil,
+    to buffer: inout ByteBuffer
+  ) {
     buffer.append(version)
     entry.id.append(to: &buffer)
     buffer.append(UInt32(clamping: entry.source.partition))
@@ -80,6 +93,7 @@ public struct ReceiptView {
     let category = entry.category.count <= NotificationCategory.identifierBytes ? entry.category : .none
     buffer.append(UInt16(category.count))
     buffer.append(category)
+    DeliveredCategory.append(known, to: &buffer)
   }
 
   private static func appendShort(_ field: UnsafeRawBufferPointer, to buffer: inout ByteBuffer) {

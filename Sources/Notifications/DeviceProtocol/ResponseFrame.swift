@@ -14,11 +14,15 @@ public struct ResponseFrame: Sendable, Equatable {
   public var userText: String?
   /// When it was done, by the cluster's clock as the device knows it, in milliseconds since 1970.
   public var at: Int64?
+  /// Whether a content extension declared the action when the notification was shown, so that its category need not have it.
+  public var isDynamic: Bool
 
   /// A response.
-  public init(response: String, receipt: String, identifier: Name, action: Name, userText: String? = nil, at: Int64? = nil) {
+  public init(
+    response: String, receipt: String, identifier: Name, action: Name, userText: String? = nil, at: Int64? = nil, isDynamic: Bool = false
+  ) {
     (self.response, self.receipt, self.identifier) = (response, receipt, identifier)
-    (self.action, self.userText, self.at) = (action, userText, at)
+    (self.action, self.userText, self.at, self.isDynamic) = (action, userText, at, isDynamic)
   }
 
   init(_ reader: ObjectReader) throws(FieldError) {
@@ -32,6 +36,11 @@ public struct ResponseFrame: Sendable, Equatable {
     } else {
       userText = try reader.text("userText", longest: Registration.userTextBytes, isFree: true)
     }
+    isDynamic =
+      try reader["dynamic"].map { value throws(FieldError) in
+        guard let isDynamic = value.boolValue else { throw reader.error("dynamic", "This is true or false.") }
+        return isDynamic
+      } ?? false
     at = try reader["at"].map { value throws(FieldError) in
       guard let time = value.stringValue.flatMap({ Timestamp.parse($0) }) ?? value.integerValue, time >= 0 else {
         throw reader.error("at", "A time is milliseconds since 1970, or text by RFC 3339.")
@@ -50,6 +59,7 @@ public struct ResponseFrame: Sendable, Equatable {
     json.member("action", action)
     if let userText { json.member("userText", userText) }
     if let at { json.member("at", at) }
+    if isDynamic { json.member("dynamic", true) }
     json.closeObject()
   }
 }

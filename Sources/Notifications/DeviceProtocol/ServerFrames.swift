@@ -11,11 +11,12 @@ public enum ServerFrames {
   ///   - delivery: the number in this session, at most ``FrameLimits/largestDelivery``.
   ///   - presentation: how the device may present it.
   ///   - level: what its interruption level counts as, where that is not the payload's.
+  ///   - category: the notification's category as JSON, where it was published and the device has none of its own; none else.
   ///   - receipt: the signed receipt as text.
   ///   - link: where the device finds a file; nil where the cluster serves no media.
   public static func notify(
     _ entry: DeliveryEntryView, revision: Revision, delivery: UInt64, presentation: PresentationOptions,
-    countingAs level: InterruptionLevel? = nil, receipt: UnsafeRawBufferPointer, to json: inout JSONWriter,
+    countingAs level: InterruptionLevel? = nil, category: [UInt8]? = nil, receipt: UnsafeRawBufferPointer, to json: inout JSONWriter,
     link: (MediaHash) -> MediaLink? = { _ in nil }
   ) {
     begin("notify", &json)
@@ -33,6 +34,7 @@ public enum ServerFrames {
     json.key("presentation")
     presentation.write(to: &json)
     if let level { json.member("interruptionLevel", word: level.word) }
+    if let category { category.withUnsafeBytes { json.member("category", raw: $0) } }
     if !entry.trigger.isEmpty { json.member("trigger", raw: entry.trigger) }
     if !entry.traceparent.isEmpty {
       json.key("traceparent")

@@ -47,6 +47,12 @@ public struct Registration: Sendable, Equatable {
     (self.authorization, self.categories) = (authorization, categories)
   }
 
+  /// The category of this identifier that the device has registered.
+  public func category(_ identifier: UnsafeRawBufferPointer) -> NotificationCategory? {
+    guard !identifier.isEmpty, !categories.isEmpty else { return nil }
+    return categories.first { $0.identifier.equals(identifier) }
+  }
+
   /// Reads the value of a record.
   public init(json: UnsafeRawBufferPointer) throws(FieldError) {
     let reader = try ObjectReader(parsing: json)

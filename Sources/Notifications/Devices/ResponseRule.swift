@@ -8,9 +8,9 @@ public enum RefusalReason: String, Sendable, CaseIterable {
   case badReceipt = "BadReceipt"
   /// The receipt belongs to another device or another user.
   case notForThisDevice = "NotForThisDevice"
-  /// The device has not registered the notification's category.
+  /// Nobody had registered or published the notification's category when it was delivered.
   case unknownCategory = "UnknownCategory"
-  /// The category has no such action.
+  /// The category had no such action when the notification was delivered.
   case unknownAction = "UnknownAction"
   /// The action takes no text.
   case unexpectedUserText = "UnexpectedUserText"
@@ -36,28 +36,39 @@ extension Registration {
   /// The longest text of a response, in bytes.
   public static var userTextBytes: Int { 4_096 }
 
-  /// Judges a response by the categories that the device has registered.
+  /// Judges a response by the categories that the device has registered now.
   ///
   /// - Parameters:
   ///   - category: the notification's category; empty or `nil` when it has none.
   ///   - action: Apple's default or dismiss identifier, or an action's own.
   ///   - userText: the text that was typed, for an action that takes text.
   public func judge(category: Name?, action: Name, userText: String?) -> ResponseVerdict {
-    if let userText, userText.utf8.count > Self.userTextBytes { return .refused(.userTextTooLong, field: "userText") }
-    let registered = categories.first { $0.identifier == category }
+    DeliveredCategory(categories.first { $0.identifier == category }).judge(action: action, userText: userText)
+  }
+}
+
+extension DeliveredCategory {
+  /// Judges a response to the notification that was delivered with it.
+  ///
+  /// - Parameters:
+  ///   - action: Apple's default or dismiss identifier, or an action's own.
+  ///   - userText: the text that was typed, for an action that takes text.
+  ///   - isDynamic: a content extension declared the action when the notification was shown, as the device says: then the category need not
+  ///     have it.
+  public func judge(action: Name, userText: String?, isDynamic: Bool = false) -> ResponseVerdict {
+    if let userText, userText.utf8.count > Registration.userTextBytes { return .refused(.userTextTooLong, field: "userText") }
     switch action {
     case NotificationAction.defaultIdentifier:
       return userText == nil ? .event(.response) : .refused(.unexpectedUserText, field: "userText")
     case NotificationAction.dismissIdentifier:
       guard userText == nil else { return .refused(.unexpectedUserText, field: "userText") }
-      return registered?.options.contains(.customDismissAction) == true ? .event(.dismissed) : .silent
+      return tellsDismissal ? .event(.dismissed) : .silent
     default:
-      guard let registered else { return .refused(.unknownCategory, field: "action") }
-      guard let known = registered.actions.first(where: { $0.identifier == action }) else {
-        return .refused(.unknownAction, field: "action")
-      }
-      if known.textInput == nil, userText != nil { return .refused(.unexpectedUserText, field: "userText") }
-      if known.textInput != nil, userText == nil { return .refused(.missingUserText, field: "userText") }
+      if isDynamic { return .event(.response) }
+      guard isKnown else { return .refused(.unknownCategory, field: "action") }
+      guard let takesText = takesText(action) else { return .refused(.unknownAction, field: "action") }
+      if !takesText, userText != nil { return .refused(.unexpectedUserText, field: "userText") }
+      if takesText, userText == nil { return .refused(.missingUserText, field: "userText") }
       return .event(.response)
     }
   }

@@ -95,9 +95,10 @@ public enum EventDetails {
   case reason(StaticString)
   /// `reason`: that the application is stopped, and `detail`: why, as a person wrote it; none where nothing was written.
   case stopped(UnsafeRawBufferPointer)
-  /// `response`, `action`, `userText`, `at`: what the person did, and when by the device's clock, in milliseconds; told as
-  /// no later than the event itself.
-  case response(UnsafeRawBufferPointer, action: UnsafeRawBufferPointer, userText: UnsafeRawBufferPointer?, at: Int64?)
+  /// `response`, `action`, `userText`, `at`, `dynamic`: what the person did, when by the device's clock, in milliseconds, told as no later
+  /// than the event itself, and whether only the device says that there was such an action.
+  case response(
+    UnsafeRawBufferPointer, action: UnsafeRawBufferPointer, userText: UnsafeRawBufferPointer?, at: Int64?, isDynamic: Bool = false)
   /// `registration`: the record of the device, as JSON.
   case registration(UnsafeRawBufferPointer)
 }

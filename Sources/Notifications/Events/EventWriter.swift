@@ -91,7 +91,7 @@ public struct EventWriter: ~Copyable {
       hashed.append(UInt32(clamping: position.partition))
       hashed.append(UInt64(clamping: position.offset))
     }
-    if event.discriminator.isEmpty, case .response(let response, _, _, _) = event.details {
+    if event.discriminator.isEmpty, case .response(let response, _, _, _, _) = event.details {
       Self.append(response, to: &hashed)
     } else {
       Self.append(event.discriminator, to: &hashed)
@@ -171,9 +171,10 @@ public struct EventWriter: ~Copyable {
     case .stopped(let detail):
       json.member("reason", word: ApplicationStop.eventReason)
       member("detail", detail)
-    case .response(let response, let action, let userText, let at):
+    case .response(let response, let action, let userText, let at, let isDynamic):
       member("response", response)
       member("action", action)
+      if isDynamic { json.member("dynamic", true) }
       if let userText {
         json.key("userText")
         json.string(utf8: userText)

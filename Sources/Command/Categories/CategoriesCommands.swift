@@ -1,0 +1,100 @@
+import EventLoop
+import JSON
+import Kafka
+import Notifications
+import Operations
+import Worker
+
+/// `carillon categories publish` and `carillon categories list`.
+enum CategoriesCommands {
+  private static let file = Argument("FILE", "The categories as a JSON array; - reads standard input.", count: .one)
+  private static let app = Setting<Name>.required("categories.app", .name("BUNDLE-ID"), "The application.")
+  private static let only = Setting<Name?>("categories.only-app", flag: "app", .name("BUNDLE-ID"), "Only those of this application.")
+  private static let isDryRun = Setting(
+    "categories.dry-run", flag: "dry-run", .boolean, default: false, "Writes nothing: checks the file.")
+
+  static let publish = Command(
+    "categories publish", "publishes the categories of an application, for devices that have none of their own",
+    discussion:
+      "The file has all categories of the application, in the shape of the device protocol; they take the place of those that were published before, and an empty array takes all of them back. Fan-out workers hear of it at once. A notification of such a category comes with it, unless its device has registered a category of the same identifier. What was delivered before keeps the actions that it had. With --json the answer is an object.",
+    arguments: [file], groups: [SettingGroup("Publish", [app, isDryRun]), AnswerSettings.group, ClusterSettings.kafkaGroup],
+    examples: [Example("categories publish categories.json --app com.example.shop", "all categories of the shop")]
+  ) { values in
+    let application = values[app]
+    guard application.withBytes(ApplicationStops.isApplication) else {
+      throw UsageError(.wrongValue, "'\(PrintedText.echo(application.text))' is no application. \(ApplicationStops.nameRule)")
+    }
+    let categories = try read(values[file].first ?? "-")
+    if !values[isDryRun] { try await withLedger(values) { try await $0.publish(categories, of: application) } }
+    if values[AnswerSettings.json] {
+      StandardOutput.json(object(application, categories).text)
+    } else {
+      let count = TerminalText.count(categories.count, "category")
+      StandardOutput.line("\(application)  \(count)\(values[isDryRun] ? " would be published; nothing was written" : "")")
+    }
+    return .done
+  }
+
+  static let list = Command(
+    "categories list", "lists the categories that are published for applications",
+    discussion:
+      "Prints a line for each category: its application, its identifier, and its actions. With --json each application is an object, with all that is published for it. The exit code is 1 when there is none.",
+    groups: [SettingGroup("List", [only]), AnswerSettings.group, ClusterSettings.kafkaGroup],
+    examples: [
+      Example("categories list", "all of them"), Example("categories list --app com.example.shop --json", "those of one application"),
+    ]
+  ) { values in
+    let entries = try await withLedger(values) { try await $0.read() }.filter { entry in
+      values[only].map { $0 == entry.application } ?? true
+    }
+    for entry in entries {
+      if values[AnswerSettings.json] {
+        StandardOutput.json(object(entry.application, entry.categories).text)
+      } else {
+        for category in entry.categories { StandardOutput.line("\(entry.application)  \(text(category))") }
+      }
+    }
+    if entries.isEmpty { StandardError.line("no categories are published") }
+    return entries.isEmpty ? .answerIsNo : .done
+  }
+
+  private static func read(_ file: String) throws -> [NotificationCategory] {
+    let bytes = try Descriptor.contents(of: file, limit: ApplicationCategories.valueBytes)
+    do {
+      return try DeviceShapes.categories(try bytes.withUnsafeBytes { try JSONValue(parsing: $0) })
+    } catch let error as FieldError {
+      throw Failure(.wrongUsage, "\(PrintedText.echo(file)): \(error)")
+    } catch {
+      throw Failure(.wrongUsage, "\(PrintedText.echo(file)): it is no JSON: \(error)")
+    }
+  }
+
+  private static func text(_ category: NotificationCategory) -> String {
+    let actions = category.actions.map { TerminalText.visible($0.identifier.text) + ($0.textInput == nil ? "" : " (takes text)") }
+    return TerminalText.visible(category.identifier.text) + (actions.isEmpty ? "" : ": " + actions.joined(separator: ", "))
+  }
+
+  private static func object(_ application: Name, _ categories: [NotificationCategory]) -> JSONValue {
+    var json = JSONWriter()
+    json.openArray()
+    for category in categories { category.write(to: &json) }
+    json.closeArray()
+    let array = json.withUnsafeBytes { try? JSONValue(parsing: $0) } ?? .array([])
+    return .object([.init(key: "application", value: .string(application.text)), .init(key: "categories", value: array)])
+  }
+
+  private static func withLedger<R: Sendable>(_ values: SettingValues, _ body: (CategoryLedger) async throws -> R) async throws -> R {
+    let kafka = try ClusterSettings.kafka(values, client: "carillon-categories")
+    let topics = ClusterSettings.topics(values)
+    _ = try await Admin.with(kafka) { admin in try await admin.partitions(of: topics.categories, at: kafka) }
+    return try await ReadingLog.with(kafka, loop: "categories") { loop, log in
+      let ledger = CategoryLedger(on: loop, kafka, topics) {
+        log.report($0)
+      } onRefused: { place, reason in
+        let position = place.position
+        StandardError.line("\(place.topic), partition \(position.partition), offset \(position.offset) counts for nothing: \(reason)")
+      }
+      return try await body(ledger)
+    }
+  }
+}

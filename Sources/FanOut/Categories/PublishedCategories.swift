@@ -1,0 +1,64 @@
+import JSON
+import Kafka
+import Notifications
+import Worker
+
+/// The categories that were published for applications, as the records of `notifications.categories` say. Loop-confined.
+final class PublishedCategories: FollowedTable {
+  /// Applications with published categories that are remembered at most.
+  static let maximum = 4_096
+
+  /// A published category.
+  struct Published {
+    let category: NotificationCategory
+    /// The category as JSON, for the devices, which do not know it.
+    let json: [UInt8]
+  }
+
+  private struct Application {
+    let name: [UInt8]
+    let categories: [Published]
+  }
+
+  let topic: String
+  /// By the stable hashes of their names.
+  private var applications: [UInt64: Application] = [:]
+
+  init(topic: String) { self.topic = topic }
+
+  func take(_ record: RecordView) -> String? { take(key: record.key, value: record.value) }
+
+  /// Takes a record: the categories of an application, or that it has none.
+  func take(key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?) -> String? {
+    guard let key, ApplicationStops.isApplication(key) else { return ApplicationStops.nameRule }
+    let hash = StableHash.hash(key)
+    guard let value else {
+      applications[hash] = nil
+      return nil
+    }
+    guard applications[hash] != nil || applications.count < Self.maximum else {
+      return "There are more than \(Self.maximum) applications with published categories."
+    }
+    do throws(FieldError) {
+      let categories = try ApplicationCategories(json: value).categories.map { category in
+        var json = JSONWriter(capacity: 512)
+        category.write(to: &json)
+        return Published(category: category, json: json.withUnsafeBytes(Array.init))
+      }
+      applications[hash] = categories.isEmpty ? nil : Application(name: Array(key), categories: categories)
+      return nil
+    } catch {
+      return "\(error)"
+    }
+  }
+
+  func forget() { applications = [:] }
+
+  /// The published category of this identifier; nil where the application has none, or the identifier is empty.
+  func category(_ identifier: UnsafeRawBufferPointer, of application: UnsafeRawBufferPointer) -> Published? {
+    guard !identifier.isEmpty, !applications.isEmpty, let found = applications[StableHash.hash(application)],
+      application.elementsEqual(found.name)
+    else { return nil }
+    return found.categories.first { $0.category.identifier.equals(identifier) }
+  }
+}

@@ -1,0 +1,36 @@
+internal import JSON
+
+/// The categories that were published for an application: the value of a record of `notifications.categories`, whose key is the application.
+///
+/// As JSON `{"categories": [...]}`. A record without a value: none are published.
+public struct ApplicationCategories: Sendable, Equatable {
+  /// The largest value that is read, in bytes.
+  public static var valueBytes: Int { 512 << 10 }
+
+  /// The categories, whose identifiers differ.
+  public var categories: [NotificationCategory]
+
+  /// Categories of an application.
+  public init(_ categories: [NotificationCategory]) { self.categories = categories }
+
+  /// Reads the value of a record.
+  public init(json: UnsafeRawBufferPointer) throws(FieldError) {
+    guard json.count <= Self.valueBytes else { throw FieldError(field: "", rule: "A value takes at most \(Self.valueBytes) bytes.") }
+    let reader = try ObjectReader(parsing: json)
+    guard let categories = try NotificationCategory.list(reader, "categories") else {
+      throw reader.error("categories", "This member is required.")
+    }
+    self.categories = categories
+  }
+
+  /// The value of the record; `nil` where there are none.
+  public var value: [UInt8]? {
+    guard !categories.isEmpty else { return nil }
+    var json = JSONWriter(capacity: 4_096)
+    json.openObject()
+    json.key("categories")
+    NotificationCategory.write(categories, to: &json)
+    json.closeObject()
+    return json.withUnsafeBytes(Array.init)
+  }
+}

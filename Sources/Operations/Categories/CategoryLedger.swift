@@ -1,0 +1,78 @@
+public import EventLoop
+public import Kafka
+public import Notifications
+public import Worker
+
+/// The categories that are published for applications, as a person reads and writes them: an actor on a loop.
+public actor CategoryLedger {
+  /// An application with its categories.
+  public struct Entry: Sendable, Equatable {
+    /// The application.
+    public var application: Name
+    /// What is published for it.
+    public var categories: [NotificationCategory]
+  }
+
+  /// The loop that it lives on.
+  public nonisolated let loop: EventLoop
+  /// The loop is its executor.
+  public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+  private let kafka: KafkaConfiguration
+  private let topic: String
+  private let onProgress: @Sendable (ReadingProgress) -> Void
+  private let onRefused: @Sendable (SourceCoordinates, String) -> Void
+
+  private final class Found {
+    var all: [Name: [NotificationCategory]] = [:]
+  }
+
+  /// A ledger of a cluster.
+  ///
+  /// - Parameters:
+  ///   - onProgress: told while much is read.
+  ///   - onRefused: told of a record that counts for nothing: where it lies, and why.
+  public init(
+    on loop: EventLoop, _ kafka: KafkaConfiguration, _ topics: Topics, onProgress: @escaping @Sendable (ReadingProgress) -> Void,
+    onRefused: @escaping @Sendable (SourceCoordinates, String) -> Void
+  ) {
+    (self.loop, self.kafka, topic) = (loop, kafka, topics.categories)
+    (self.onProgress, self.onRefused) = (onProgress, onRefused)
+  }
+
+  /// All applications with published categories, by their names.
+  public func read() async throws -> [Entry] {
+    let (found, topic, onRefused) = (Found(), topic, onRefused)
+    let reader = TopicReader(on: loop, kafka)
+    reader.onProgress = onProgress
+    let stretches = try await Admin.with(kafka) { try await $0.stretches(of: topic) }
+    try await reader.read(stretches, "the categories", isCompacted: true) { record in
+      if EndTombstone.matches(record) { return }
+      let position = SourcePosition(partition: record.partition, offset: record.offset, timestamp: record.timestamp)
+      guard let key = record.key, ApplicationStops.isApplication(key) else {
+        return onRefused(SourceCoordinates(topic: topic, position: position), ApplicationStops.nameRule)
+      }
+      do throws(FieldError) {
+        found.all[Name(key)] = try record.value.map { value throws(FieldError) in try ApplicationCategories(json: value).categories }
+      } catch {
+        onRefused(SourceCoordinates(topic: topic, position: position), "\(error)")
+      }
+    }
+    return found.all.filter { !$0.value.isEmpty }.map { Entry(application: $0.key, categories: $0.value) }
+      .sorted { $0.application < $1.application }
+  }
+
+  /// Publishes the categories of an application, in place of those that were published before; with none of them it has none any more.
+  public func publish(_ categories: [NotificationCategory], of application: Name) async throws {
+    let producer = try Producer(on: loop, kafka, handler: SilentProducerHandler())
+    let answer: Result<Void, KafkaError>
+    do throws(KafkaError) {
+      _ = try await producer.send(
+        try producer.topic(topic), partition: 0, key: Array(application.utf8), value: ApplicationCategories(categories).value)
+      answer = .success(())
+    } catch {
+      answer = .failure(error)
+    }
+    await producer.close(withinMilliseconds: 2_000)
+    try answer.get()
+  }
+}
