@@ -16,9 +16,11 @@ public struct Topics: Sendable, Hashable {
   public let deadLetters: String
   /// Stops of applications, compacted; key: the application.
   public let applications: String
-  /// Compacted: what people have set for all of their devices; key: the user.
+  /// How schedules stand, compacted; key: application, target and identifier. Nothing reads or writes it yet, so it is not among ``all``.
+  public let schedule: String
+  /// Settings of people for all of their devices, compacted; key: the user.
   public let people: String
-  /// Compacted: the categories that were published for applications; key: the application.
+  /// Categories that were published for applications, compacted; key: the application.
   public let categories: String
 
   /// Makes the names with a prefix, such as `notifications.`.
@@ -31,32 +33,32 @@ public struct Topics: Sendable, Hashable {
     journal = prefix + "journal"
     deadLetters = prefix + "dead-letters"
     applications = prefix + "applications"
+    schedule = prefix + "schedule"
     people = prefix + "people"
     categories = prefix + "categories"
   }
 
-  /// All of them.
+  /// All topics.
   public var all: [String] { [requests, deliveries, devices, events, journal, deadLetters, applications, people, categories] }
 
   /// The topics that transform workers write.
   public var writtenByTransform: [String] { [deliveries, events, journal, deadLetters] }
 
-  /// What fan-out workers write to.
+  /// The topics that fan-out workers write.
   public var writtenByFanOut: [String] { [deliveries, events, devices, people] }
 
-  /// Whether a topic has one partition: few write to it, and its records have one order.
+  /// Whether a topic has one partition: few records are written to it, and they need one order.
   public func hasOnePartition(_ topic: String) -> Bool { topic == applications || topic == categories }
 
-  /// How many partitions a topic is created with, where most have so many.
-  ///
-  /// The stops of applications have one order, and a worker makes sure with one question that it knows all of them.
+  /// The number of partitions to create a topic with, given that of most topics.
   public func partitions(of topic: String, most: Int) -> Int { hasOnePartition(topic) ? 1 : most }
 
   /// The settings to create a topic with, besides partitions and copies.
   ///
-  /// Requests carry the broker's time, so that no producer's clock decides which revision is the newest; devices keep the newest record
-  /// of each key; so do people and categories, and applications, whose stops begin and end by the same clock; events carry the broker's time, so that an audit does not
-  /// depend on the workers' clocks; deliveries are worthless after a short while, since the mailbox has what was not delivered.
+  /// Requests have the broker's time, so that no producer's clock decides which revision is the newest. Events have it, so that an audit
+  /// does not depend on the workers' clocks. Applications have it, so that stops begin and end by one clock. Devices, applications, people
+  /// and categories keep the newest record of each key. So do schedules, whose ends are kept longer than a request lives, so that no worker
+  /// starts one anew. Deliveries are worthless after a short while, since the mailbox has every undelivered notification.
   public func configuration(of topic: String) -> [String: String] {
     switch topic {
     case requests: ["message.timestamp.type": "LogAppendTime", "retention.ms": String(Self.longestRetention)]

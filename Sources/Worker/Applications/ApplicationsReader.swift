@@ -14,8 +14,8 @@ public protocol ApplicationsReaderOwner: AnyObject {
 ///
 /// Its records need one order, so it has one partition. Records in further partitions, which an operator may have added, are ignored.
 ///
-/// It has a consumer of its own, since the lane's may hold its records back for long, and a stop is not to wait for that. That consumer reads
-/// the lane's other compacted topics, too.
+/// It has a consumer of its own and no group. The lane's consumer may be held for long, and a stop must not wait for that. The same consumer
+/// reads the lane's other compacted topics.
 public final class ApplicationsReader {
   private let loop: EventLoop
   private let kafka: KafkaConfiguration
@@ -25,9 +25,9 @@ public final class ApplicationsReader {
   /// The stops that are known now.
   public private(set) var table = StoppedApplications()
   private let followed: [any FollowedTable]
-  /// What is read of the followed topics, by the consumer's indexes of their partitions.
+  /// The partitions of the followed topics, by the consumer's indexes.
   private var following: [Int: Followed] = [:]
-  /// Asked to run `ask`, and told of the Kafka client's errors.
+  /// Gets the requests and errors.
   public weak var owner: (any ApplicationsReaderOwner)?
   private var consumer: Consumer?
   private let partition: TopicPartition
@@ -54,7 +54,7 @@ public final class ApplicationsReader {
     var position: Int64 = 0
   }
 
-  /// Somebody waits until so much is read.
+  /// A wait until an offset is read.
   private struct Reading {
     let end: Int64
     let deadline: Timer
@@ -64,8 +64,8 @@ public final class ApplicationsReader {
   /// Makes a reader without any stop.
   ///
   /// - Parameters:
-  ///   - health: gets the condition `applications` while requests of stopped applications wait; nil where nobody asks for it.
-  ///   - followed: further topics that are read whole before `start` returns, and followed from there.
+  ///   - health: gets the condition `applications` while requests of stopped applications wait; nil if nobody needs it.
+  ///   - followed: further topics to read completely before `start` returns, and then to follow.
   public init(
     on loop: EventLoop, _ kafka: KafkaConfiguration, _ topics: Topics, logger: Logger, health: Health?,
     following followed: [any FollowedTable] = []
