@@ -58,13 +58,12 @@ let package = Package(
     module("Kafka", ["EventLoop", "Cryptography", "CRdKafka"]),
     module("Redis", ["EventLoop", "Cryptography", "CHiredis"]),
     module("Notifications", ["JSON"], exclude: ["Contract"]),
-    // The only importer of Foundation on the workers' side.
+    // The only importer of the time zone database.
     module("Calendars", ["Notifications"]),
 
     module("Store", ["EventLoop", "Cryptography", "JSON", "Redis", "Notifications"], resources: [.embedInCode("Scripts")]),
 
     module("Worker", ["EventLoop", "Cryptography", "JSON", "HTTP", "Kafka", "Store", "Notifications"]),
-    module("Calendars", ["Notifications"]),
     module("Extensions", ["EventLoop", "Cryptography", "JSON", "HTTP", "Notifications"]),
     module("DeviceClient", ["Extensions", "EventLoop", "JSON", "HTTP", "Notifications"]),
 
