@@ -198,7 +198,7 @@ import TestSupport
   @Test func presentationFollowsTheAuthorization() throws {
     let everything: JSONValue = ["alert": "text", "sound": "bell", "badge": 3]
     let content = NotificationContent(["aps": everything])
-    func names(_ status: Authorization.Status, _ content: NotificationContent, _ options: [Authorization.Option: Bool] = [:]) -> [String] {
+    func names(_ status: Authorization.Status, _ content: NotificationContent, _ options: Authorization.Options = [:]) -> [String] {
       Presentation(of: content, under: Authorization(status: status, options: options)).names
     }
     #expect(names(.authorized, content) == ["banner", "list", "sound", "badge"])
