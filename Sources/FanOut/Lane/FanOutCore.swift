@@ -1,3 +1,4 @@
+import Calendars
 import EventLoop
 import HTTP
 import Kafka
@@ -95,6 +96,9 @@ final class FanOutCore {
       name: settings.cluster)
     _ = try await identity.join(shards) { [admin, settings] in try await admin.registryEnds(settings.topics).isEmpty }
     watch.identity = identity
+    if !QuietCalendar.hasZones {
+      logger.error("the program was linked without the time zone database: quiet hours cannot be set, and count for nothing")
+    }
     try await applications.start(admin, withinMilliseconds: settings.startMilliseconds)
     let count = try await admin.describe(topic: settings.topics.deliveries).partitions.count
     let partition = try await membership.claim(partitions: count)

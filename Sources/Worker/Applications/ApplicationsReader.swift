@@ -27,7 +27,13 @@ public final class ApplicationsReader {
   private let followed: [any FollowedTable]
   /// The partitions of the followed topics, by the consumer's indexes.
   private var following: [Int: Followed] = [:]
+<<<<<<< ours
   /// Gets the requests and errors.
+=======
+  /// Of each followed topic that was made again the partitions that are read again since, by their indexes.
+  private var renewed: [String: Set<Int>] = [:]
+  /// Asked to run `ask`, and told of the Kafka client's errors.
+>>>>>>> theirs
   public weak var owner: (any ApplicationsReaderOwner)?
   private var consumer: Consumer?
   private let partition: TopicPartition
@@ -87,9 +93,10 @@ public final class ApplicationsReader {
     var options = Consumer.Options()
     // After a transaction, or in a compacted topic, some offsets have no record.
     options.reportsPartitionEnd = true
-    // A broker answers as soon as it has a record, and an idle lane fetches rarely. The embedded broker looks once in that time.
-    let isEmbedded = try await admin.isEmbeddedBroker()
-    options.fetch = (bytes: 1, waitMilliseconds: isEmbedded ? Self.embeddedFetchMilliseconds : Self.fetchMilliseconds)
+    // A broker answers as soon as it has a record, and an idle lane fetches rarely. The embedded broker looks once in that time. Of several
+    // partitions one may have been missing in the question that is open, as at the start: its records wait for the next question.
+    let isPatient = try await !admin.isEmbeddedBroker() && followed.isEmpty
+    options.fetch = (bytes: 1, waitMilliseconds: isPatient ? Self.fetchMilliseconds : Self.shortFetchMilliseconds)
     // It may have been closed meanwhile.
     guard phase == .idle else { throw KafkaError(.closed, "read \(topic)") }
     phase = .open
@@ -150,7 +157,7 @@ public final class ApplicationsReader {
     logger.warning("an application is stopped", ["application": application, "by": stop.by, "reason": stop.reason ?? ""])
   }
 
-  private static let (fetchMilliseconds, embeddedFetchMilliseconds) = (5_000, 500)
+  private static let (fetchMilliseconds, shortFetchMilliseconds) = (5_000, 500)
   /// How often a wait checks for progress, in milliseconds.
   private static let lookMilliseconds = 5_000
 
@@ -308,7 +315,9 @@ public final class ApplicationsReader {
 
   private func assigned(_ partitions: [AssignedPartition]) {
     for partition in partitions {
-      guard let table = followed.first(where: { $0.topic == partition.topicPartition.topic }) else { continue }
+      let topic = partition.topicPartition.topic
+      guard let table = followed.first(where: { $0.topic == topic }) else { continue }
+      if following[partition.index] != nil { renewed[topic, default: []].insert(partition.index) }
       following[partition.index] = Followed(partition: partition.topicPartition, table: table)
     }
   }
@@ -316,10 +325,14 @@ public final class ApplicationsReader {
   /// Partitions go only where their topic was made again.
   private func revoked(_ partitions: [AssignedPartition]) {
     if partitions.contains(where: { $0.topicPartition == partition }) { forget() }
-    let topics = Set(partitions.map(\.topicPartition.topic))
-    for table in followed where topics.contains(table.topic) {
+    for table in followed {
+      let going = partitions.filter { $0.topicPartition.topic == table.topic }
+      let again = renewed[table.topic] ?? []
+      // The partitions of a topic go one after the other: what others have given of the new topic is not to be forgotten with the last of them.
+      guard !going.isEmpty, again.isEmpty || going.contains(where: { again.contains($0.index) }) else { continue }
       logger.warning("a topic was made again: it is read from its beginning", ["topic": table.topic])
       table.forget()
+      renewed[table.topic] = []
     }
   }
 
