@@ -1,17 +1,17 @@
 import Cryptography
 
 extension EncryptedContent {
-  /// The record size of content that is sealed without saying one.
+  /// The default record size of sealed content.
   public static var defaultRecordSize: Int { 4096 }
 
   /// Seals content under a key, with a fresh salt.
   ///
   /// - Parameters:
-  ///   - keyID: what the receiver finds the key by, at most `maximumKeyIDBytes`; everybody can read it.
-  ///   - recordSize: bytes of a record, of `recordSizes`.
+  ///   - keyID: names the key for the receiver, at most `maximumKeyIDBytes`. Everybody can read it.
+  ///   - recordSize: the bytes of a record, within `recordSizes`.
   ///   - padding: zeros to add in all, 0 or more, which hide the length. They stand in the first records, beside one
   ///     byte of content each as long as there is content.
-  ///   - maximum: bytes of the sealed content at most.
+  ///   - maximum: the most bytes of the sealed content.
   public static func seal(
     _ plaintext: [UInt8], with key: ContentKey, keyID: [UInt8] = [], recordSize: Int = defaultRecordSize, padding: Int = 0,
     maximum: Int = defaultMaximum
@@ -21,7 +21,7 @@ extension EncryptedContent {
       salt: RandomBytes.make(count: saltBytes))
   }
 
-  /// The same with a salt of 16 bytes, which must never come twice with the same key.
+  /// The same with a salt of 16 bytes, which must never repeat with the same key.
   static func seal(
     _ plaintext: [UInt8], with key: ContentKey, keyID: [UInt8], recordSize: Int, padding: Int, maximum: Int, salt: [UInt8]
   ) throws(EncryptedContentError) -> [UInt8] {
@@ -53,7 +53,7 @@ extension EncryptedContent {
     return sealed
   }
 
-  /// Plaintext and padding together, which alone must not be too long.
+  /// Plaintext and padding together, which must not be too long.
   static func contentBytes(_ plaintext: [UInt8], padding: Int, maximum: Int) throws(EncryptedContentError) -> Int {
     precondition(padding >= 0, "there is no less padding than none")
     guard padding <= maximum, plaintext.count <= maximum - padding else { throw .tooLong(maximum: maximum) }

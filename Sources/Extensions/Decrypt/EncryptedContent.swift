@@ -3,34 +3,34 @@
 ///
 /// Each record ends in a delimiter, 2 in the last one and 1 in the others, and zeros as padding; then its tag of 16 bytes.
 ///
-/// The header is not authenticated as such. With another salt no record opens. With another record size a single record opens that is not
-/// longer, and gives the same; several do not. The key id is only what the key is found by.
+/// The header itself is not authenticated. With another salt no record opens. With another record size only a single record opens that is
+/// not longer, with the same result. The key id only serves to find the key.
 public struct EncryptedContent: Sendable {
-  /// The longest content that is read unless said otherwise, in bytes: more than a payload's field has room for.
+  /// The longest content by default, in bytes: more than fits into a payload's field.
   public static var defaultMaximum: Int { 16_384 }
-  /// The sizes that records have: a byte of content at least, with the delimiter and the tag.
+  /// The allowed record sizes: at least a byte of content with the delimiter and the tag.
   public static var recordSizes: ClosedRange<Int> { 18...Int(UInt32.max) }
   /// The longest key id, in bytes.
   public static var maximumKeyIDBytes: Int { 255 }
 
   static let saltBytes = 16
   static let tagBytes = 16
-  /// A delimiter and a tag: what a record has at least, and what it has that is not content.
+  /// The bytes of a delimiter and a tag: the least bytes of a record, and its overhead.
   static let recordOverhead = 17
   static let fixedHeaderBytes = saltBytes + 4 + 1
 
-  /// The bytes of a record, the last one's at most.
+  /// The bytes of a record; the last one may have fewer.
   public let recordSize: Int
-  /// What the key is known by; empty where both sides know it anyway. In RFC 8291 it is the sender's public key.
+  /// The name of the key; empty if both sides know it anyway. In RFC 8291 it is the sender's public key.
   public let keyID: [UInt8]
 
   private let bytes: [UInt8]
-  /// Where the first record begins.
+  /// The beginning of the first record.
   private let start: Int
 
-  /// Reads the header, and checks what can be checked without a key.
+  /// Reads the header, and checks everything that needs no key.
   ///
-  /// - Parameter maximum: bytes of the content at most.
+  /// - Parameter maximum: the most bytes of the content.
   public init(parsing bytes: [UInt8], maximum: Int = defaultMaximum) throws(EncryptedContentError) {
     guard bytes.count <= maximum else { throw .tooLong(maximum: maximum) }
     guard bytes.count >= Self.fixedHeaderBytes else { throw .incompleteHeader }
@@ -45,9 +45,9 @@ public struct EncryptedContent: Sendable {
     self.bytes = bytes
   }
 
-  /// The plaintext, if every record is authentic, in its place and complete; else nothing of it.
+  /// The plaintext, if every record is authentic, complete and in its place; otherwise an error.
   ///
-  /// A wrong key cannot be told from changed bytes: both are `notAuthentic`.
+  /// A wrong key looks like changed bytes: both are `notAuthentic`.
   public func open(with key: ContentKey) throws(EncryptedContentError) -> [UInt8] {
     let cipher = RecordCipher(key, salt: Array(bytes[..<Self.saltBytes]))
     var plaintext = [UInt8](repeating: 0, count: bytes.count - start)
@@ -68,7 +68,7 @@ public struct EncryptedContent: Sendable {
     return plaintext
   }
 
-  /// Where the delimiter of an opened record stands, which must be the right one.
+  /// The place of the delimiter in an opened record, which must be the right one.
   private static func delimiter(of room: ArraySlice<UInt8>, isLast: Bool, record: Int) throws(EncryptedContentError) -> Int {
     guard let index = room.lastIndex(where: { $0 != 0 }) else { throw .padding(record: record) }
     switch (room[index], isLast) {
@@ -80,13 +80,13 @@ public struct EncryptedContent: Sendable {
   }
 }
 
-/// Why content cannot be opened or sealed. No text has anything of the key or the plaintext in it.
+/// Why content cannot be opened or sealed. No text contains a part of the key or the plaintext.
 public enum EncryptedContentError: Error, Equatable, Sendable, CustomStringConvertible {
-  /// It has, or would have, more bytes than are allowed.
+  /// It has, or would have, too many bytes.
   case tooLong(maximum: Int)
   /// It ends within its header.
   case incompleteHeader
-  /// The record size is none that RFC 8188 allows.
+  /// RFC 8188 does not allow the record size.
   case recordSize(Int)
   /// Nothing follows the header; even empty content has a record.
   case noRecords
@@ -110,7 +110,7 @@ public enum EncryptedContentError: Error, Equatable, Sendable, CustomStringConve
   /// Always false: the same bytes give the same answer.
   public var isRetriable: Bool { false }
 
-  /// What is wrong, and what to do.
+  /// The error, and what to do.
   public var description: String {
     switch self {
     case .tooLong(let maximum): "the encrypted content is too long; at most \(maximum) bytes are allowed"

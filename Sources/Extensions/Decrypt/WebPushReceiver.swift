@@ -1,6 +1,6 @@
 public import Cryptography
 
-/// Who opens what was sealed to its public key (RFC 8291).
+/// Opens content that was sealed to its public key (RFC 8291).
 ///
 /// Senders know the public key and the authentication secret. No text or dump shows that secret or the private key.
 public struct WebPushReceiver: Sendable, CustomStringConvertible, CustomReflectable {
@@ -10,27 +10,27 @@ public struct WebPushReceiver: Sendable, CustomStringConvertible, CustomReflecta
   private let privateKey: P256KeyAgreement
   private let authenticationSecret: [UInt8]
 
-  /// A receiver of its private key, and of the secret of `secretBytes` that its senders have too; nil for a secret of another length.
+  /// A receiver with its private key, and the secret of `secretBytes` that its senders also have; nil for a secret of another length.
   public init?(privateKey: P256KeyAgreement, authenticationSecret: [UInt8]) {
     guard authenticationSecret.count == Self.secretBytes else { return nil }
     (self.privateKey, self.authenticationSecret) = (privateKey, authenticationSecret)
   }
 
-  /// What senders seal to, as an uncompressed point of 65 bytes.
+  /// The public key for senders, as an uncompressed point of 65 bytes.
   public var publicKey: [UInt8] { privateKey.publicKey }
 
-  /// That it is a receiver.
+  /// Names a receiver.
   public var description: String { "a receiver by RFC 8291" }
   /// The description only.
   public var customMirror: Mirror { Mirror(self, children: ["receiver": description]) }
 
-  /// The key of content from the owner of a public key; nil when that is no point of the curve.
+  /// The key of content from the owner of a public key; nil if that is not a point of the curve.
   func contentKey(sender: [UInt8]) -> ContentKey? {
     Self.contentKey(
       secret: privateKey.sharedSecret(with: sender), authenticationSecret: authenticationSecret, receiver: publicKey, sender: sender)
   }
 
-  /// What both sides derive from the secret that they share (RFC 8291, section 3.4).
+  /// The key that both sides derive from their shared secret (RFC 8291, section 3.4).
   static func contentKey(secret: [UInt8]?, authenticationSecret: [UInt8], receiver: [UInt8], sender: [UInt8]) -> ContentKey? {
     guard let secret else { return nil }
     let derived = secret.withUnsafeBytes { HKDF.extract(salt: authenticationSecret, inputKeyingMaterial: $0) }
@@ -39,9 +39,9 @@ public struct WebPushReceiver: Sendable, CustomStringConvertible, CustomReflecta
 }
 
 extension EncryptedContent {
-  /// The plaintext of content that was sealed to a receiver's public key, if all of it is authentic; else nothing of it.
+  /// The plaintext of content that was sealed to a receiver's public key, if all of it is authentic; otherwise an error.
   ///
-  /// Senders by RFC 8291 make a single record; several are opened alike, since content may be longer here than a push message.
+  /// Senders by RFC 8291 make a single record. Several are opened in the same way, since content may be longer here than a push message.
   public func open(for receiver: WebPushReceiver) throws(EncryptedContentError) -> [UInt8] {
     guard let key = receiver.contentKey(sender: keyID) else { throw .publicKey }
     return try open(with: key)
@@ -53,7 +53,7 @@ extension EncryptedContent {
   ///   - publicKey: the receiver's, an uncompressed point of 65 bytes.
   ///   - authenticationSecret: the receiver's, 16 bytes.
   ///   - padding: zeros to add, 0 or more, which hide the length.
-  ///   - maximum: bytes of the sealed content at most.
+  ///   - maximum: the most bytes of the sealed content.
   public static func seal(
     _ plaintext: [UInt8], to publicKey: [UInt8], authenticationSecret: [UInt8], padding: Int = 0, maximum: Int = defaultMaximum
   ) throws(EncryptedContentError) -> [UInt8] {
@@ -62,7 +62,7 @@ extension EncryptedContent {
       salt: RandomBytes.make(count: saltBytes))
   }
 
-  /// The same from a key pair and with a salt, which must never come twice together.
+  /// The same with a key pair and a salt, which must never repeat together.
   static func seal(
     _ plaintext: [UInt8], to publicKey: [UInt8], authenticationSecret: [UInt8], padding: Int, maximum: Int, from sender: P256KeyAgreement,
     salt: [UInt8]

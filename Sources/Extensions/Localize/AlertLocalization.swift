@@ -15,15 +15,15 @@ extension Localizer {
     ]
   }
 
-  /// Localises an alert: `title`, `subtitle` and `body` become the texts of their keys, and keys and arguments go.
+  /// Localises an alert: `title`, `subtitle` and `body` become the texts of their keys, and keys and arguments are removed.
   ///
-  /// A key that no table has stays, with its arguments and whatever text stands beside it, for the application on the device may have it.
-  /// A text that stands beside a known key was for who does not know the key, and is replaced. When this throws, the alert is as it was.
+  /// A key that no table has stays with its arguments and the text beside it, since the application on the device may have the key. A text
+  /// beside a known key was for readers without the key, and is replaced. If this throws, the alert is unchanged.
   ///
   /// - Parameters:
-  ///   - alert: `aps.alert`; one that is no object has nothing to localise.
+  ///   - alert: `aps.alert`; one that is not an object has nothing to localise.
   ///   - locale: the device's.
-  ///   - limit: how many bytes a text may have.
+  ///   - limit: the most bytes of a text.
   /// - Returns: whether anything has changed.
   public mutating func localize(_ alert: inout JSONValue, locale: String?, limit: Int) throws(FieldError) -> Bool {
     guard case .object(var members) = alert else { return false }
@@ -37,7 +37,7 @@ extension Localizer {
       } catch {
         throw FieldError(field: "aps.alert.\(names.key)", rule: "\(error)")
       }
-      // The text stands where the first of its members stood.
+      // The text takes the place of the first of its members.
       let place = members.firstIndex { $0.key == names.text || $0.key == names.key } ?? members.endIndex
       let former = members[..<place].filter { $0.key != names.arguments }
       let rest = members[place...].filter { $0.key != names.text && $0.key != names.key && $0.key != names.arguments }

@@ -1,21 +1,21 @@
-/// The name of a locale, such as `zh-Hant-TW`, `de_AT` or `en_US.UTF-8`: the parts by which texts are chosen.
+/// The name of a locale, such as `zh-Hant-TW`, `de_AT` or `en_US.UTF-8`, in the parts that select texts.
 ///
-/// It is written as BCP 47 says, or with underscores; case does not matter. Extensions (`-u-…`), and what follows `.` or `@`, say
-/// nothing about texts and are left out.
+/// It has the form of BCP 47, or underscores; case does not matter. Extensions (`-u-…`), and the part after `.` or `@`, do not affect texts
+/// and are left out.
 struct LocaleName: Hashable {
-  /// Bytes of a name at most, what is left out not counted (RFC 5646, section 4.4.1).
+  /// The most bytes of a name without the ignored parts (RFC 5646, section 4.4.1).
   static var longest: Int { 35 }
 
   /// In small letters, between hyphens: the key of its table.
   let key: String
   /// In small letters, as all parts: `zh`.
   let language: String
-  /// As it is written; nil when it is not: `hant`.
+  /// The written script, such as `hant`; nil if there is none.
   let script: String?
-  /// As it is written; nil when it is not: `tw`.
+  /// The written region, such as `tw`; nil if there is none.
   let region: String?
 
-  /// Reads a name; nil when it is none.
+  /// Reads a name; nil if it is invalid.
   init?(_ name: some StringProtocol) {
     let name = name.utf8.prefix(Self.longest + 1).prefix { $0 != UInt8(ascii: ".") && $0 != UInt8(ascii: "@") }
     guard name.count <= Self.longest else { return nil }
@@ -43,7 +43,7 @@ struct LocaleName: Hashable {
   private static func isLetter(_ byte: UInt8) -> Bool { (0x61...0x7A).contains(byte | 0x20) }
   private static func isDigit(_ byte: UInt8) -> Bool { (0x30...0x39).contains(byte) }
 
-  /// The script that its texts are written in, where the language has two and the name decides between them.
+  /// The script of its texts, if the language has two and the name decides between them.
   var likelyScript: String? {
     if let script { return script }
     guard language == "zh" else { return nil }
@@ -55,20 +55,19 @@ struct LocaleName: Hashable {
 
   // MARK: Fallbacks
 
-  /// The keys of the tables whose texts its readers read, the nearest first. Some stand twice.
+  /// The keys of the tables that its readers understand, the nearest first. Some occur twice.
   ///
-  /// After CLDR's parent locales (UTS 35, part 1), with the plain language last: who writes only one table of a language means all its
-  /// readers.
+  /// They follow CLDR's parent locales (UTS 35, part 1), with the plain language last. A single table of a language is for all its readers.
   var fallbacks: [String] {
     var keys = [key]
     for language in [language] + Self.relatives(of: language) {
       if let script = likelyScript {
         if let region { keys.append("\(language)-\(script)-\(region)") }
         if let region, LocaleName("\(language)-\(region)")?.likelyScript == script { keys.append("\(language)-\(region)") }
-        // Macao reads as Hong Kong does.
+        // Macao uses the texts of Hong Kong.
         if language == "zh", region == "mo", script == "hant" { keys += ["zh-hant-hk", "zh-hk"] }
         keys.append("\(language)-\(script)")
-        // The names of the two Chinese scripts before they had any.
+        // The older names of the two Chinese scripts.
         if language == "zh" { keys.append(script == "hant" ? "zh-tw" : "zh-cn") }
       } else if let region {
         keys.append("\(language)-\(region)")
@@ -79,7 +78,7 @@ struct LocaleName: Hashable {
     return keys
   }
 
-  /// What the readers of a region share with others, other than what is meant by the plain language.
+  /// The shared variant of a region, if it differs from the plain language.
   private func regionalParent(_ language: String) -> String? {
     guard let region, script == nil else { return nil }
     switch language {

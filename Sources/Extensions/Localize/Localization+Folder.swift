@@ -4,13 +4,12 @@ import Notifications
 extension Localization {
   /// The file of a locale in its folder.
   static var fileName: String { "Localizable.strings" }
-  /// Entries of the folder at most, whatever they are.
+  /// The most entries of the folder, of any kind.
   static var folderEntries: Int { 4_096 }
 
-  /// Reads the files `LOCALE.lproj/Localizable.strings` of a folder. What has another name is passed over, and so is a locale without
-  /// that file.
+  /// Reads the files `LOCALE.lproj/Localizable.strings` of a folder. Other names are ignored, and so is a locale without that file.
   ///
-  /// Its calls block, so it is called where that is allowed: at the start, or on a thread of its own.
+  /// Its calls block, so it is called at the start, or on a thread of its own.
   public init(folder: String, defaultLocale: String?) throws(LocalizationError) {
     let suffix = ".lproj"
     var files: [File] = []
@@ -28,7 +27,7 @@ extension Localization {
     try self.init(files, defaultLocale: defaultLocale)
   }
 
-  /// What a file has; nil when there is none. `StringsFile` knows by one byte more than allowed that it is too large.
+  /// The content of a file; nil if it is missing. One byte more than allowed shows `StringsFile` that it is too large.
   private static func content(of path: String) throws(LocalizationError) -> [UInt8]? {
     do throws(FieldError) {
       return try BoundedFile.read(path, limit: StringsFile.fileBytes)

@@ -1,19 +1,19 @@
-/// The localised texts of an application: a table for each locale, named as the folders of an Apple application are.
+/// The localised texts of an application: a table for each locale, named like the folders of an Apple application.
 ///
-/// It does not change once it is made, so that all lanes share one. Each looks up in it by a ``Localizer`` of its own.
+/// It never changes, so all lanes share one. Each lane reads it by a ``Localizer`` of its own.
 public struct Localization: Sendable {
   /// A file of texts, before it is read.
   public struct File: Sendable {
     /// The locale: `de`, `zh-Hant`, `pt_BR`, or `Base`.
     public let locale: String
-    /// What errors call it.
+    /// Its name in errors.
     public let name: String
     /// Its content.
     public let bytes: [UInt8]
 
     /// Names a file's content.
     ///
-    /// - Parameter name: what errors call it; by default `de.lproj/Localizable.strings`.
+    /// - Parameter name: its name in errors; by default `de.lproj/Localizable.strings`.
     public init(locale: String, name: String? = nil, bytes: [UInt8]) {
       (self.locale, self.bytes) = (locale, bytes)
       self.name = name ?? "\(locale).lproj/Localizable.strings"
@@ -22,31 +22,31 @@ public struct Localization: Sendable {
 
   /// The texts of a locale.
   struct Table: Sendable {
-    /// As the folder was called.
+    /// The name from the folder.
     let locale: String
     let file: String
     let strings: StringsFile
   }
 
-  /// Locales of an application at most.
+  /// The most locales of an application.
   public static var tableCount: Int { 256 }
-  /// Bytes of all its files at most.
+  /// The most bytes of all its files.
   public static var totalBytes: Int { 32 << 20 }
 
   /// In the order of their names.
   let tables: [Table]
-  /// The places of the tables by the keys of their locales.
+  /// The indices of the tables by the keys of their locales.
   private let places: [String: Int]
-  /// What they are called, in the order of the tables; nil for Base.
+  /// The names of the tables' locales, in their order; nil for Base.
   private let names: [LocaleName?]
-  /// What is asked after the tables of the device's locale: that of the default locale, and Base.
+  /// The tables after those of the device's locale: that of the default locale, and Base.
   private let last: [Int]
 
   /// Reads the files of an application.
   ///
   /// - Parameters:
   ///   - files: one for each locale, in any order.
-  ///   - defaultLocale: whose texts are used where the device's locale has none; nil for those of Base only.
+  ///   - defaultLocale: the locale for devices whose own has no texts; nil for Base only.
   public init(_ files: [File], defaultLocale: String?) throws(LocalizationError) {
     guard files.count <= Self.tableCount else {
       throw LocalizationError(file: files[Self.tableCount].name, rule: "an application has \(Self.tableCount) locales at most")
@@ -92,21 +92,21 @@ public struct Localization: Sendable {
     (self.tables, self.names, self.places, self.last) = (tables, names, places, last)
   }
 
-  /// The locales that have texts, in the order of their names; `Base` is among them.
+  /// The locales with texts, in the order of their names; `Base` is among them.
   public var locales: [String] { tables.map(\.locale) }
 
-  /// The tables that are asked for a device's locale, one after the other, by the names of their locales.
+  /// The locales of the tables for a device's locale, in the order in which they are searched.
   ///
-  /// Two devices for which they are the same get the same texts.
+  /// Two devices with equal chains get the same texts.
   public func chain(for locale: String?) -> [String] { places(for: locale).map { tables[$0].locale } }
 
-  /// The places of those tables. A locale that is none has only the default's.
+  /// The indices of those tables. An invalid locale has only the default's.
   func places(for locale: String?) -> [Int] {
     var chain: [Int] = []
     func add(_ place: Int) { if !chain.contains(place) { chain.append(place) } }
     if let name = locale.flatMap({ LocaleName($0) }) {
       for key in name.fallbacks { if let place = places[key] { add(place) } }
-      // Better the same language of another region than another language.
+      // The same language of another region is better than another language.
       for (place, other) in names.enumerated() {
         if let other, other.language == name.language, other.likelyScript == name.likelyScript { add(place) }
       }
@@ -115,9 +115,9 @@ public struct Localization: Sendable {
     return chain
   }
 
-  /// Texts whose percent signs mean nothing, as errors with the file and the line; the first ones, if there are more than `limit`.
+  /// Texts with invalid percent signs, as errors with the file and the line; only the first ones beyond `limit`.
   ///
-  /// They are no errors of the format: the same file may have texts that the application itself fills with numbers.
+  /// They are not errors of the format: the same file may have texts that the application itself fills with numbers.
   public func formatProblems(limit: Int = 100) -> [LocalizationError] {
     var problems: [LocalizationError] = []
     for table in tables {

@@ -1,12 +1,12 @@
-/// Why the texts of an application cannot be used, and which file is to be corrected.
+/// Why the texts of an application cannot be used, and which file must be corrected.
 public struct LocalizationError: Error, Equatable, Sendable, CustomStringConvertible {
   /// The file or folder.
   public let file: String
-  /// The line, from 1; nil when it is about all of the file.
+  /// The line, from 1; nil if the error concerns the whole file.
   public let line: Int?
-  /// The character of the line, from 1; nil when it is about all of the line.
+  /// The character of the line, from 1; nil if the error concerns the whole line.
   public let column: Int?
-  /// The rule that is not kept, as a sentence that says what to do.
+  /// The broken rule, as a sentence that says what to do.
   public let rule: String
 
   /// An error of a file.

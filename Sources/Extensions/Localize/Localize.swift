@@ -2,19 +2,18 @@ import JSON
 import Notifications
 import Synchronization
 
-/// The built-in extension `localize`: fills in the texts of `title-loc-key`, `subtitle-loc-key` and `loc-key` with their arguments, in the
-/// device's locale, from the application's `.strings` files.
+/// The built-in extension `localize`: replaces `title-loc-key`, `subtitle-loc-key` and `loc-key` by texts with their arguments. The texts
+/// come from the application's `.strings` files in the device's locale.
 ///
-/// A key that no file has stays as it is: the application on the device may have it. It fails where a text wants an argument that is not
-/// there.
+/// A key that no file has stays unchanged, since the application on the device may have it. It fails if a text needs a missing argument.
 public final class Localize: ImmediateExtension {
-  /// Lanes share what is remembered of locales: each takes a copy out and works with that, so that none holds up another.
+  /// Lanes share the cached locales. Each works with a copy, so that no lane delays another.
   private let remembered: Mutex<Localizer>
 
-  /// Looks texts up in these.
+  /// Uses these texts.
   public init(_ localization: Localization) { remembered = Mutex(Localizer(localization)) }
 
-  /// Works with what is remembered, and puts it back where that has become more.
+  /// Works with a copy of the cache, and stores it if it has grown.
   private func withLocalizer<Result, Failure>(_ body: (inout Localizer) throws(Failure) -> Result) throws(Failure) -> Result {
     var localizer = remembered.withLock { $0 }
     let known = localizer.remembersLocales
@@ -36,21 +35,20 @@ public final class Localize: ImmediateExtension {
     }
   }
 
-  /// A text is no longer than a payload may be.
+  /// A text is not longer than a payload may be.
   private static let textBytes = 16_384
 
-  /// It does.
+  /// True: texts depend on the locale.
   public var usesLocale: Bool { true }
 
-  /// The tables that are asked, nearest first.
+  /// The tables that are searched, the nearest first.
   public func variant(_ locale: String?) -> String { withLocalizer { $0.tables(for: locale) } }
 }
 
 // MARK: Settings
 
 extension Localize {
-  /// Of the members `strings`, the folder that has `LOCALE.lproj/Localizable.strings`, and `default`, the locale for a device that has
-  /// none of these.
+  /// Reads the members `strings`, the folder with `LOCALE.lproj/Localizable.strings`, and `default`, the locale for other devices.
   convenience init(_ settings: inout SettingsObject) throws(FieldError) {
     let folder = settings.path(try settings.requiredText("strings", longest: 4096))
     let standard = try settings.text("default", longest: Registration.wordBytes)

@@ -1,8 +1,8 @@
 /// Why a `.strings` file cannot be read, and where.
 ///
-/// No retry helps: its author has to correct the file.
+/// A retry is useless: the author has to correct the file.
 public struct StringsError: Error, Equatable, Sendable, CustomStringConvertible {
-  /// What was found.
+  /// The kinds of errors.
   public enum Reason: Equatable, Sendable {
     /// More than ``StringsFile/fileBytes``.
     case fileTooLarge
@@ -42,11 +42,11 @@ public struct StringsError: Error, Equatable, Sendable, CustomStringConvertible 
     case invalidUnicode
     /// An escaped surrogate (`\UD800` to `\UDFFF`) without its other half.
     case loneSurrogate
-    /// The key has stood before.
+    /// The key occurs for the second time.
     case repeatedKey(firstLine: Int)
   }
 
-  /// What was found.
+  /// The kind of error.
   public let reason: Reason
   /// The line, from 1. A line ends with LF, CR, or both.
   public let line: Int
@@ -56,7 +56,7 @@ public struct StringsError: Error, Equatable, Sendable, CustomStringConvertible 
   /// Always false: the file has to change first.
   public var isRetriable: Bool { false }
 
-  /// The rule that is not kept, as a sentence that says what to do.
+  /// The broken rule, as a sentence that says what to do.
   public var rule: String {
     switch reason {
     case .fileTooLarge: "a file has \(StringsFile.fileBytes) bytes at most: split the application's texts"

@@ -2,26 +2,26 @@ public import Notifications
 
 /// A file of localised texts in Apple's `.strings` format: entries of the form `"key" = "value";`.
 ///
-/// It is read as CoreFoundation reads an old-style property list that is a dictionary of strings without its braces: quotation marks may be
-/// left out around letters, digits and `_$/:.-`, they may be single ones, `"key";` is short for a key that is its own value, and comments
-/// are `/* … */` and `// …`. What differs helps authors: `\u` is the same as `\U`, and errors are keys that stand
-/// twice, escapes that name no character, and whatever stands at the end without being an entry, such as a comment that is not closed.
+/// It is read like CoreFoundation's old-style property list: a dictionary of strings without its braces. Quotation marks may be single, or
+/// missing around letters, digits and `_$/:.-`. `"key";` is short for a key that is its own value, and comments are `/* … */` and `// …`.
+/// Some differences help authors. `\u` is the same as `\U`. Repeated keys, escapes without a character, and an incomplete end, such as an
+/// open comment, are errors.
 public struct StringsFile: Sendable, Equatable {
   /// A localised text.
   public struct Entry: Sendable, Equatable {
-    /// The text, escapes resolved.
+    /// The text after its escapes are replaced.
     public let value: String
-    /// The line on which its key stands, from 1.
+    /// The line of its key, from 1.
     public let line: Int
   }
 
-  /// Bytes of a file at most.
+  /// The most bytes of a file.
   public static var fileBytes: Int { 4 << 20 }
-  /// Entries of a file at most.
+  /// The most entries of a file.
   public static var entryCount: Int { 50_000 }
-  /// Bytes of a key at most, in UTF-8 without escapes.
+  /// The most bytes of a key, in UTF-8 without escapes.
   public static var keyBytes: Int { 1 << 10 }
-  /// Bytes of a value at most, in UTF-8 without escapes.
+  /// The most bytes of a value, in UTF-8 without escapes.
   public static var valueBytes: Int { 16 << 10 }
 
   /// The texts by their keys, which are compared byte by byte.

@@ -32,7 +32,7 @@ struct StringsReader {
 
   private func error(_ reason: StringsError.Reason, at offset: Int) -> StringsError { StringsText.error(reason, at: offset, of: text) }
 
-  /// What follows a key: `= value;`, or only `;`.
+  /// The rest after a key: `= value;`, or only `;`.
   private mutating func value(of key: String) throws(StringsError) -> String {
     var end = at
     try skipSpace()
@@ -44,7 +44,7 @@ struct StringsReader {
       value = try string(first, missing: .valueExpected, limit: StringsFile.valueBytes, tooLong: .valueTooLong)
       end = at
       try skipSpace()
-      // Told where it is missing, which may be lines before the next entry.
+      // The error names the place of the missing character, which may be lines before the next entry.
       guard peek == UInt8(ascii: ";") else { throw error(.semicolonExpected, at: end) }
     } else if peek != UInt8(ascii: ";") {
       throw error(.equalsExpected, at: end)
@@ -55,7 +55,7 @@ struct StringsReader {
 
   // MARK: Strings
 
-  /// A string, quoted or not, which begins with the byte at hand.
+  /// A string, quoted or not, which begins with the present byte.
   private mutating func string(
     _ first: UInt8, missing: StringsError.Reason, limit: Int, tooLong: StringsError.Reason
   ) throws(StringsError) -> String {
@@ -93,16 +93,16 @@ struct StringsReader {
     }
   }
 
-  /// U+2018 to U+201F: what word processors make of quotation marks.
+  /// U+2018 to U+201F: the quotation marks of word processors.
   private var isCurlyQuote: Bool {
     at + 2 < text.count && text[at] == 0xE2 && text[at + 1] == 0x80 && (0x98...0x9F).contains(text[at + 2])
   }
 
   // MARK: Escapes
 
-  /// Appends what an escape stands for, whose backslash has been read. What names nothing stands for itself, as in `\'`.
+  /// Appends the character of an escape, whose backslash has been read. An unknown escape is its own character, as in `\'`.
   ///
-  /// - Parameter start: where the string begins.
+  /// - Parameter start: the beginning of the string.
   private mutating func unescape(into bytes: inout [UInt8], of start: Int) throws(StringsError) {
     guard let letter = peek else { throw error(.unterminatedString, at: start) }
     let escape = at - 1
@@ -127,9 +127,9 @@ struct StringsReader {
     }
   }
 
-  /// The character that `\U` and digits name, with the other half of its pair where it needs one.
+  /// The character of `\U` and its digits, with the other half of its pair if it needs one.
   ///
-  /// - Parameter escape: where the escape begins; what has been read ends before its digits.
+  /// - Parameter escape: the beginning of the escape. The reader is before its digits.
   private mutating func scalar(_ escape: Int) throws(StringsError) -> Unicode.Scalar {
     guard let unit = number(digits: 4, bits: 4) else { throw error(.invalidUnicode, at: escape) }
     if unit == 0 { throw error(.nul, at: escape) }
@@ -144,11 +144,11 @@ struct StringsReader {
     return scalar
   }
 
-  /// The number that the digits at hand spell; nil when there is none.
+  /// The number of the next digits; nil if there are none.
   ///
   /// - Parameters:
-  ///   - digits: how many it has at most.
-  ///   - bits: what a digit is worth: 3 in octal, 4 in hexadecimal.
+  ///   - digits: the most digits.
+  ///   - bits: the bits of a digit: 3 in octal, 4 in hexadecimal.
   private mutating func number(digits: Int, bits: UInt32) -> UInt32? {
     let start = at
     var number: UInt32 = 0
@@ -168,7 +168,7 @@ struct StringsReader {
     }
   }
 
-  /// A character of the NeXTSTEP set, in which property lists count their octal escapes (Unicode's NEXTSTEP.TXT); none for NUL.
+  /// A character of the NeXTSTEP set, which octal escapes of property lists use (Unicode's NEXTSTEP.TXT); none for NUL.
   private static func nextStep(_ code: UInt32) -> Unicode.Scalar? {
     if code < 0x80 { return code == 0 ? nil : Unicode.Scalar(code) }
     let index = Int(code) - 0x80
@@ -188,7 +188,7 @@ struct StringsReader {
 
   // MARK: Space
 
-  /// Passes white space and comments.
+  /// Skips white space and comments.
   private mutating func skipSpace() throws(StringsError) {
     while let byte = peek {
       switch byte {

@@ -1,4 +1,4 @@
-/// The text of a `.strings` file before its syntax: its encoding, and the places in it.
+/// The encoding of a `.strings` file, and the places in its text.
 enum StringsText {
   /// The file's text as valid UTF-8, without byte order mark and without NUL.
   static func decode(_ bytes: [UInt8]) throws(StringsError) -> [UInt8] {
@@ -46,14 +46,14 @@ enum StringsText {
   }
 }
 
-/// Counts lines from one place of a text to the next, so that a whole file is passed once.
+/// Counts lines from one place of a text to the next, so that a file is read only once.
 struct LineCounter {
   private var line = 1
   private var counted = 0
-  /// Where the line of the last place begins.
+  /// The beginning of the line of the last place.
   private(set) var lineStart = 0
 
-  /// The line of a place, from 1. Places are asked for in their order.
+  /// The line of a place, from 1. The places must be in order.
   mutating func line(of offset: Int, in text: [UInt8]) -> Int {
     while counted < offset {
       let byte = text[counted]

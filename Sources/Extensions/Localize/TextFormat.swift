@@ -1,20 +1,20 @@
 /// A localised text with places for arguments, which are strings: `%@` takes the next one, `%2$@` the second, and `%%` is a percent sign.
 ///
-/// Other conversions of `printf` have nothing to convert, since the arguments of a notification are strings: they stay in the text as they
-/// are, and `problem` tells the author. An argument is never read as a format itself.
+/// Other conversions of `printf` do not apply, since the arguments of a notification are strings. They stay in the text unchanged, and
+/// `problem` reports them to the author. An argument is never read as a format itself.
 public struct TextFormat: Sendable, Equatable {
   /// The highest number of a place, as in `%99$@`.
   public static var positions: Int { 99 }
 
-  /// What it was made of.
+  /// The source text.
   public let text: String
 
-  /// A format; any text is one.
+  /// Makes a format; any text is valid.
   public init(_ text: String) { self.text = text }
 
   /// The text with the arguments in their places. Arguments without a place are left out.
   ///
-  /// - Parameter limit: how many bytes it may have, in UTF-8.
+  /// - Parameter limit: the most bytes of the result, in UTF-8.
   public func filled(with arguments: [String], limit: Int) throws(TextFormatError) -> String {
     let bytes = Array(text.utf8)
     var result: [UInt8] = []
@@ -35,7 +35,7 @@ public struct TextFormat: Sendable, Equatable {
         result.append(contentsOf: try Self.argument(next, of: arguments).utf8)
       case .position(let position): result.append(contentsOf: try Self.argument(position, of: arguments).utf8)
       }
-      // Checked at each place, so that a text with a thousand places does not grow a thousandfold before it is refused.
+      // Checked at each place, so that a text with a thousand places cannot grow a thousandfold before it is refused.
       guard result.count <= limit else { throw .tooLong(limit: limit) }
       at += length
     }
@@ -43,7 +43,7 @@ public struct TextFormat: Sendable, Equatable {
     return String(decoding: result, as: UTF8.self)
   }
 
-  /// What is wrong with the format as a sentence that says what to do; nil when all its percent signs mean something.
+  /// The error of the format as a sentence that says what to do; nil if all its percent signs are valid.
   public var problem: String? {
     let bytes = Array(text.utf8)
     var (takesNext, takesPosition) = (false, false)
@@ -73,13 +73,13 @@ public struct TextFormat: Sendable, Equatable {
     case percent
     case next
     case position(Int)
-    /// Only the percent sign is read, so that what follows stays as it is.
+    /// Only the percent sign is read, so the following text stays unchanged.
     case unknown
   }
 
   private static let percent = UInt8(ascii: "%")
 
-  /// What stands at a percent sign, and in how many bytes.
+  /// The conversion at a percent sign, and the number of its bytes.
   private static func conversion(_ bytes: [UInt8], _ start: Int) -> (Conversion, length: Int) {
     var at = start + 1
     guard at < bytes.count else { return (.unknown, 1) }
@@ -96,7 +96,7 @@ public struct TextFormat: Sendable, Equatable {
     return (.position(position), at + 2 - start)
   }
 
-  /// A percent sign with what `printf` would read after it.
+  /// A percent sign with the characters that `printf` would read after it.
   private static func shown(_ bytes: [UInt8], _ start: Int) -> String {
     let modifiers = bytes[(start + 1)...].prefix(12).prefix { "-+ #'0123456789$.*hlLqjzt".utf8.contains($0) }
     let letter = bytes[modifiers.endIndex...].prefix(1).filter { $0 == UInt8(ascii: "@") || (0x41...0x5A).contains($0 & 0xDF) }
@@ -104,17 +104,17 @@ public struct TextFormat: Sendable, Equatable {
   }
 }
 
-/// Why a format cannot be filled with its arguments. No retry helps.
+/// Why a format cannot be filled with its arguments. A retry is useless.
 public enum TextFormatError: Error, Equatable, Sendable, CustomStringConvertible {
   /// The format takes an argument that was not given, counted from 1.
   case missingArgument(Int, given: Int)
-  /// The filled text has more bytes than it may have.
+  /// The filled text has too many bytes.
   case tooLong(limit: Int)
 
   /// Always false: the same arguments give the same answer.
   public var isRetriable: Bool { false }
 
-  /// What is missing or too much.
+  /// The missing argument, or the limit.
   public var description: String {
     switch self {
     case .missingArgument(let position, let given): "the text takes an argument number \(position), and the notification has \(given)"

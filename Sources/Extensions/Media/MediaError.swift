@@ -1,8 +1,8 @@
-/// Why the media store cannot do what is asked of it.
+/// Why the media store cannot do a request.
 public struct MediaError: Error, Sendable, Hashable, CustomStringConvertible {
   /// The kind of failure.
   public enum Code: Sendable, Hashable {
-    /// It has as much as it may have.
+    /// It has reached its limit.
     case full
     /// The file system refuses.
     case unavailable
@@ -15,7 +15,7 @@ public struct MediaError: Error, Sendable, Hashable, CustomStringConvertible {
 
   init(_ code: Code, _ message: String) { (self.code, self.message) = (code, message) }
 
-  /// The same may succeed later without a change by the user.
+  /// True: the same request may succeed later without a change by the user.
   public var isRetriable: Bool { true }
 
   /// The message.

@@ -8,11 +8,11 @@ public final class MediaFile {
   public let descriptor: Int32
   /// Its bytes.
   public let size: Int
-  /// What it is.
+  /// Its type.
   public let type: MediaType
   private var isClosed = false
 
-  /// Takes over an open file; nil where it is none of the types.
+  /// Takes over an open file; nil if it has none of the types.
   init?(_ descriptor: Int32, size: Int) {
     var beginning = [UInt8](repeating: 0, count: MediaType.tellingBytes)
     let count = pread(descriptor, &beginning, beginning.count, 0)
@@ -20,7 +20,7 @@ public final class MediaFile {
     (self.descriptor, self.size, self.type) = (descriptor, size, type)
   }
 
-  /// Reads up to `count` bytes from a place on; none at the end, and where they cannot be read.
+  /// Reads up to `count` bytes from a place; none at the end, and on an error.
   public func read(at place: Int, atMost count: Int) -> SharedBytes {
     SharedBytes.make(capacity: count) { buffer in
       while true {
@@ -31,7 +31,7 @@ public final class MediaFile {
     }
   }
 
-  /// Lets go of the file.
+  /// Closes the file.
   public func close() {
     guard !isClosed else { return }
     isClosed = true

@@ -9,18 +9,18 @@ public import Notifications
 /// | `ab/abcd…` | a file by its content's hash, whole and never changed |
 /// | `ab/abcd….1764000000` | an empty file: it is kept until then, in seconds since 1970; the latest counts |
 /// | `ab/abcd….removed` | a file that is being removed |
-/// | `new/…` | a file on its way, by whoever writes it |
+/// | `new/…` | a file that a worker is writing |
 ///
-/// So no worker needs another, nor Redis, to know what is kept: a file is there by one name from one moment on, and its end is extended by
-/// one more name.
+/// So a worker needs neither another one nor Redis to know the stored files. A file appears under one name at one moment, and one more name
+/// extends its end.
 public struct MediaFolder: Sendable {
   /// Its path.
   public let path: String
 
-  /// A folder, which need not be there yet.
+  /// A folder, which need not exist yet.
   public init(_ path: String) { self.path = path }
 
-  /// Opens a file; nil where there is none.
+  /// Opens a file; nil if it is missing.
   public func open(_ hash: MediaHash) throws(MediaError) -> MediaFile? {
     let descriptor = Glibc.open(file(hash), O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
     guard descriptor >= 0 else {
@@ -50,7 +50,7 @@ public struct MediaFolder: Sendable {
 
   // MARK: Writing
 
-  /// Makes what is not there, and finds out whether files can be made.
+  /// Makes missing folders, and checks whether files can be made.
   func prepare() throws(MediaError) {
     for folder in [path, incoming] {
       guard mkdir(folder, 0o750) == 0 || errno == EEXIST else { throw failure("make", errno) }
@@ -60,10 +60,10 @@ public struct MediaFolder: Sendable {
     unlink(path)
   }
 
-  /// What tells a file on its way from what somebody else has put there.
+  /// Distinguishes a file that is being written from foreign files.
   private static let suffix = ".part"
 
-  /// A new file to be written.
+  /// Makes a new file for writing.
   func begin() throws(MediaError) -> (descriptor: Int32, path: String) {
     let path = "\(incoming)/\(UInt64.random(in: 0...(.max)))\(Self.suffix)"
     let descriptor = Glibc.open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o640)
@@ -82,13 +82,13 @@ public struct MediaFolder: Sendable {
     }
   }
 
-  /// Gives a file that is written its name, durably.
+  /// Gives a written file its name, durably.
   ///
-  /// - Returns: whether there was none of its content yet.
+  /// - Returns: whether its content is new.
   func finish(_ descriptor: Int32, at written: String, as hash: MediaHash, until: Int64) throws(MediaError) -> Bool {
     guard fsync(descriptor) == 0 else { throw failure("write to", errno) }
     if mkdir(part(hash), 0o750) == 0 { try sync(path) } else if errno != EEXIST { throw failure("write to", errno) }
-    // The mark is first: whoever cleans finds no file that nobody wants.
+    // The mark comes first, so that no cleaning worker finds an unmarked file.
     try mark(hash, until: until)
     let isNew = !has(hash)
     guard rename(written, file(hash)) == 0 else { throw failure("write to", errno) }
@@ -96,9 +96,9 @@ public struct MediaFolder: Sendable {
     return isNew
   }
 
-  /// Says until when a file is kept.
+  /// Marks until when a file is kept.
   ///
-  /// - Returns: whether it is there; looked for after the mark was made, so that it stays.
+  /// - Returns: whether it exists. It is checked after the mark was made, so it stays.
   func keep(_ hash: MediaHash, until: Int64) throws(MediaError) -> Bool {
     guard has(hash) else { return false }
     try mark(hash, until: until)
@@ -106,7 +106,7 @@ public struct MediaFolder: Sendable {
     return has(hash)
   }
 
-  /// Whether a file is there.
+  /// Whether a file exists.
   func has(_ hash: MediaHash) -> Bool { access(file(hash), F_OK) == 0 }
 
   private func mark(_ hash: MediaHash, until: Int64) throws(MediaError) {
@@ -124,12 +124,12 @@ public struct MediaFolder: Sendable {
 
   // MARK: Cleaning
 
-  /// The parts that it is divided into: the first two digits of the hashes.
+  /// The parts of the folder: the first two digits of the hashes.
   static let parts = (UInt8.min...UInt8.max).map { Hexadecimal.text([$0]) }
 
-  /// What a part has.
+  /// The content of a part.
   private struct Part {
-    /// Of each file its latest mark; 0 where it has none.
+    /// The latest mark of each file; 0 if it has none.
     var files: [MediaHash: Int64] = [:]
     var marks: [MediaHash: [Int64]] = [:]
     var removed: Set<MediaHash> = []
@@ -150,12 +150,12 @@ public struct MediaFolder: Sendable {
     return found
   }
 
-  /// Removes from a part what is kept no longer.
+  /// Removes expired files from a part.
   ///
   /// - Parameters:
   ///   - now: in seconds since 1970.
-  ///   - unmarked: for how long a file without a mark is kept after it was written, in seconds: nothing of ours leaves one.
-  /// - Returns: the bytes and the files that are left.
+  ///   - unmarked: how long a file without a mark is kept after its last write, in seconds. No worker leaves such a file.
+  /// - Returns: the remaining bytes and files.
   func clean(_ part: String, now: Int64, unmarked: Int64) throws(MediaError) -> (bytes: Int, files: Int) {
     let before = try read(part)
     var left = (bytes: 0, files: 0)
@@ -171,7 +171,7 @@ public struct MediaFolder: Sendable {
       }
     }
     guard !leaving.isEmpty || before.marks.contains(where: { $0.value.count > 1 || before.files[$0.key] == nil }) else { return left }
-    // Somebody may have asked meanwhile that a file be kept: who does, looks afterwards whether it is there.
+    // Another worker may have marked a file meanwhile. It checks afterwards whether the file exists.
     let after = try read(part)
     for hash in leaving {
       if let until = after.marks[hash]?.max(), until >= now, after.files[hash] == nil {
@@ -187,7 +187,7 @@ public struct MediaFolder: Sendable {
     return left
   }
 
-  /// Removes what was begun and not finished so long ago that nobody writes it any more.
+  /// Removes unfinished files that are so old that no worker writes them any more.
   func cleanIncoming(before time: Int64) throws(MediaError) {
     for name in try names(in: incoming) where name.hasSuffix(Self.suffix) && UInt64(name.dropLast(Self.suffix.count)) != nil {
       var status = stat()
@@ -195,12 +195,12 @@ public struct MediaFolder: Sendable {
     }
   }
 
-  /// The names in a folder; none where it is not there. What breaks off throws: a file whose mark was not seen would be removed.
+  /// The names in a folder; none if it is missing. An incomplete reading throws, since a file with an unseen mark would be removed.
   private func names(in folder: String) throws(MediaError) -> [String] {
     do throws(FolderNames.ReadError) { return try FolderNames.read(folder) ?? [] } catch { throw failure("read", error.reason) }
   }
 
-  /// Throws where it cannot be read.
+  /// Throws if it cannot be read.
   public func check() throws(MediaError) {
     guard access(path, R_OK | X_OK) == 0 else { throw failure("read", errno) }
   }

@@ -3,39 +3,39 @@ import EventLoop
 internal import Glibc
 import Notifications
 
-/// The media that notifications come with: files in a folder that the workers share, by the hash of their content, each kept until a day
-/// after the last notification that comes with it has expired.
+/// The media of notifications: files in a folder that the workers share, named by the hash of their content. Each is kept until a day after
+/// the expiration of its last notification.
 ///
-/// The file system may block, so the store has a thread of its own: no lane waits for it.
+/// The file system may block, so the store has a thread of its own, and no lane waits for it.
 public actor MediaStore {
-  /// How long a file is kept beyond the expiration of its last notification, in seconds.
+  /// How long a file is kept after the expiration of its last notification, in seconds.
   public static var keptSeconds: Int64 { 86_400 }
 
   nonisolated let loop: EventLoop
-  /// The store's thread runs everything of it.
+  /// Everything of the store runs on its thread.
   public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   private let folder: MediaFolder
   private let limit: Int
   private var writing: [Int: Writing] = [:]
   private var lastNumber = 0
-  /// What each part of the folder had when it was last looked through, with what was added here since.
+  /// The content of each part at its last count, with this process's additions since.
   private var parts = Array(repeating: (bytes: 0, files: 0), count: MediaFolder.parts.count)
   private var isLookedThrough: Bool
   private var looking: Task<Void, Never>?
-  /// Until when this process has said that a file is kept.
+  /// The end of each file that this process has marked.
   private var marks: [MediaHash: Int64] = [:]
   private var cleaning: Timer?
   private var tell: (@Sendable (Report) -> Void)?
 
-  /// What was found when the folder was looked through.
+  /// The result of counting the folder.
   public enum Report: Sendable {
-    /// It has so much.
+    /// Its content.
     case stored(bytes: Int, files: Int)
-    /// It could not be looked through.
+    /// It could not be read.
     case failed(MediaError)
   }
 
-  /// A file on its way.
+  /// A file that is being written.
   private struct Writing {
     let descriptor: Int32
     let path: String
@@ -47,10 +47,10 @@ public actor MediaStore {
   /// Opens the store.
   ///
   /// - Parameters:
-  ///   - limit: the bytes that it may have. A worker counts what it adds itself, and learns of what others have added every ten minutes.
-  ///   - isKeeper: whether it is looked through now and then, and what is kept no longer is removed; a tool leaves that to the workers.
-  ///   - tell: told each time that the folder was looked through, on the store's thread.
-  /// - Throws: where the folder cannot be made or written to; nothing is left running then.
+  ///   - limit: the most bytes. A worker counts its own additions, and those of others every ten minutes.
+  ///   - isKeeper: whether it regularly counts the files and removes expired ones. A tool leaves that to the workers.
+  ///   - tell: called after each count, on the store's thread.
+  /// - Throws: if the folder cannot be made or written; nothing keeps running then.
   public static func open(
     _ folder: MediaFolder, limit: Int, isKeeper: Bool = true, tell: (@Sendable (Report) -> Void)? = nil
   ) async throws(MediaError) -> MediaStore {
@@ -77,12 +77,12 @@ public actor MediaStore {
       guard let self else { return }
       Task(executorPreference: loop) { await self.clean(now: WallClock.seconds()) }
     }
-    // Not all workers at once.
+    // The workers do it at different times.
     timer.start(after: .random(in: 0...5_000), repeating: .random(in: 540_000...660_000))
     cleaning = timer
   }
 
-  /// Ends, with its thread. Nothing of it may be called afterwards.
+  /// Ends it with its thread. No calls are allowed afterwards.
   public nonisolated func close() async {
     await stop()
     await loop.close()
@@ -97,7 +97,7 @@ public actor MediaStore {
 
   // MARK: Writing
 
-  /// What the folder has, as far as it is known here.
+  /// The known content of the folder.
   private var stored: (bytes: Int, files: Int) { parts.reduce((0, 0)) { ($0.0 + $1.bytes, $0.1 + $1.files) } }
 
   /// Begins a file; `finish` or `discard` follows.
@@ -110,7 +110,7 @@ public actor MediaStore {
     return lastNumber
   }
 
-  /// Takes the next bytes of a file; where that fails the file is discarded.
+  /// Writes the next bytes of a file. After an error the file is discarded.
   func append(_ bytes: [UInt8], to number: Int) throws(MediaError) {
     guard var file = writing[number] else { return }
     do throws(MediaError) {
@@ -129,7 +129,7 @@ public actor MediaStore {
   /// Ends a file and keeps it.
   ///
   /// - Parameter until: in seconds since 1970.
-  /// - Returns: nil where it is none of the types; it is discarded then.
+  /// - Returns: nil if it has none of the types; it is discarded then.
   func finish(_ number: Int, until: Int64) throws(MediaError) -> Media? {
     guard let file = writing[number] else { return nil }
     defer { discard(number) }
@@ -146,7 +146,7 @@ public actor MediaStore {
     return Media(hash: hash, type: type, size: file.size)
   }
 
-  /// Lets go of a file that is not kept; one that was finished stays.
+  /// Releases a file that is not needed; a finished one stays.
   func discard(_ number: Int) {
     guard let file = writing.removeValue(forKey: number) else { return }
     Glibc.close(file.descriptor)
@@ -159,12 +159,12 @@ public actor MediaStore {
 
   // MARK: Keeping
 
-  /// Has a file kept until a day after this, in seconds since 1970.
+  /// Keeps a file until a day after this time, in seconds since 1970.
   ///
-  /// - Returns: whether it is there.
+  /// - Returns: whether it exists.
   func keep(_ hash: MediaHash, until: Int64) throws(MediaError) -> Bool {
     let end = Self.mark(until)
-    // None of us removes what is marked.
+    // No worker removes a marked file.
     if let known = marks[hash], known >= end, folder.has(hash) { return true }
     guard try folder.keep(hash, until: end) else {
       marks[hash] = nil
@@ -179,7 +179,7 @@ public actor MediaStore {
     marks[hash] = end
   }
 
-  /// The end of a file that is wanted until then: one mark serves an hour.
+  /// The mark for a file that is needed until then. One mark serves an hour.
   private static func mark(_ until: Int64) -> Int64 {
     let end = min(max(until, 0), .max / 2) + keptSeconds
     return (end + 3_599) / 3_600 * 3_600
@@ -187,8 +187,7 @@ public actor MediaStore {
 
   // MARK: Cleaning
 
-  /// Removes what is kept no longer, part by part, so that others have their turn in between. A part that cannot be read costs no other
-  /// part its turn.
+  /// Removes expired files part by part, with other calls in between. An unreadable part does not affect the others.
   func clean(now: Int64) async {
     if looking == nil { looking = Task(executorPreference: loop) { await self.lookThrough(now) } }
     await looking?.value

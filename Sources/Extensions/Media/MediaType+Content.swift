@@ -1,10 +1,10 @@
 public import Notifications
 
 extension MediaType {
-  /// The bytes of a file's beginning that tell what it is.
+  /// The number of first bytes that show the type of a file.
   public static var tellingBytes: Int { 16 }
 
-  /// What a file is, by its first ``tellingBytes``; nil where it is none of the types.
+  /// The type of a file by its first ``tellingBytes``; nil if it has none of the types.
   public init?(beginning bytes: some Collection<UInt8>) {
     let bytes = Array(bytes.prefix(Self.tellingBytes))
     func has(_ text: StaticString, at place: Int = 0) -> Bool {

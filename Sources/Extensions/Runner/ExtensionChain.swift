@@ -1,20 +1,20 @@
 public import Notifications
 
-/// The service extensions of an application, in the order in which its mutable notifications pass them.
+/// The service extensions of an application, in the order in which they change a mutable notification.
 public struct ExtensionChain: Sendable {
   /// One extension.
   public struct Step: Sendable {
-    /// What an extension does.
+    /// The kinds of extensions.
     public enum Work: Sendable {
-      /// It computes, and is done at once.
+      /// It computes, and finishes at once.
       case immediate(any ImmediateExtension)
-      /// It may take its time.
+      /// It may take long.
       case called(ExtensionDefinition)
     }
 
-    /// Its name, unique in the chain: what metrics, events and tools call it.
+    /// Its name, unique in the chain, for metrics, events and tools.
     public let name: String
-    /// What it does.
+    /// Its kind.
     public let work: Work
 
     /// An extension by its name.
@@ -23,18 +23,18 @@ public struct ExtensionChain: Sendable {
     /// An extension that computes, by its name.
     public init(name: String, work: any ImmediateExtension) { self.init(name: name, work: .immediate(work)) }
 
-    /// Whether it may take its time.
+    /// Whether it may take long.
     public var isCalled: Bool { if case .called = work { true } else { false } }
 
-    /// For whom it is called; nil where it computes.
+    /// How often it is called; nil if it only computes.
     fileprivate var scope: ExtensionDefinition.Scope? {
       if case .called(let definition) = work { definition.limits.scope } else { nil }
     }
 
-    /// Whether what it makes of a notification depends on who gets it.
+    /// Whether its result depends on the recipient.
     fileprivate var isVaried: Bool { localized != nil || scope == .locale || scope == .device }
 
-    /// It, where what it does depends on the device's locale.
+    /// The extension, if its result depends on the device's locale.
     fileprivate var localized: (any ImmediateExtension)? {
       guard case .immediate(let work) = work, work.usesLocale else { return nil }
       return work
@@ -45,23 +45,23 @@ public struct ExtensionChain: Sendable {
   public let application: Name
   /// The extensions.
   public let steps: [Step]
-  /// Those up to the last one that is called for the request: it passes them once, whoever gets it.
+  /// The extensions up to the last one that is called for the request. They run once for all recipients.
   public let called: ArraySlice<Step>
-  /// Those behind it up to the last one that is called: a request passes them for each locale, or for each device, of those who get it.
+  /// The extensions after these, up to the last called one. They run for each locale, or for each device, of the recipients.
   public let varied: ArraySlice<Step>
-  /// Those behind these, which are done at once.
+  /// The remaining extensions, which finish at once.
   public let immediate: ArraySlice<Step>
-  /// For whom those of ``varied`` are passed.
+  /// How often those of ``varied`` run.
   public let scope: ExtensionDefinition.Scope
-  /// Whether what they do depends on the device's locale.
+  /// Whether their results depend on the device's locale.
   public let usesLocale: Bool
-  /// Tells it from another of the application: what one has left is not handed on by another.
+  /// Distinguishes it from other chains of the application, so that no result is used for another chain.
   public let digest: UInt64
 
-  /// A chain of extensions. Those that are called once for a request stand before all that depend on who gets it. Another order is the
-  /// caller's mistake.
+  /// Makes a chain of extensions. Those that are called once for a request come before all that depend on the recipient. Another order is
+  /// the caller's mistake.
   ///
-  /// - Parameter settings: what they were made of; nothing where that is code.
+  /// - Parameter settings: the settings that they were made from; empty for code.
   public init(application: Name, steps: [Step], settings: String = "") {
     precondition(
       Self.isInOrder(steps) && Self.hasOneScope(steps), "what is called for the request stands before what depends on who gets it")
@@ -74,23 +74,23 @@ public struct ExtensionChain: Sendable {
     digest = StableHash.hash(([application.text, settings] + steps.map(\.name)).joined(separator: "\n"))
   }
 
-  /// Whether those that are called for some of those who get a notification are called for the same.
+  /// Whether all extensions that are called for some of the recipients have the same scope.
   static func hasOneScope(_ steps: [Step]) -> Bool { !steps.contains { $0.scope == .locale } || !steps.contains { $0.scope == .device } }
 
-  /// Whether what is called once for a request stands before all that depends on who gets it.
+  /// Whether the extensions that are called once come before all that depend on the recipient.
   static func isInOrder(_ steps: [Step]) -> Bool {
     guard let first = steps.firstIndex(where: { $0.isVaried }) else { return true }
     return !steps[first...].contains { $0.scope == .request }
   }
 
-  /// How many calls each of those takes at the same time that may take their time.
+  /// How many calls each of the slow extensions takes at the same time.
   public var concurrency: Int {
     steps.reduce(.max) { least, step in
       if case .called(let definition) = step.work { min(least, definition.limits.concurrency) } else { least }
     }
   }
 
-  /// The same for devices for which those that are called do the same; nil where that is so for all.
+  /// Equal for devices with equal results of the called extensions; nil if all devices have the same.
   ///
   /// - Parameter device: its token.
   public func variant(of device: @autoclosure () -> String, _ locale: String?) -> Name? {
@@ -101,6 +101,6 @@ public struct ExtensionChain: Sendable {
     }
   }
 
-  /// The same for locales for which those that compute do the same.
+  /// Equal for locales with equal results of the computing extensions.
   public func texts(_ locale: String?) -> String { steps.lazy.compactMap { $0.localized?.variant(locale) }.joined(separator: "\n") }
 }

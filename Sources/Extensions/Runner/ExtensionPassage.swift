@@ -1,7 +1,7 @@
 import EventLoop
 import Notifications
 
-/// A notification that passes extensions of which some may take their time. Loop-confined.
+/// The passage of a notification through extensions that may take long. Loop-confined.
 public final class ExtensionPassage {
   private let calls: ExtensionCalls
   private let rules: ContentRules
@@ -13,13 +13,13 @@ public final class ExtensionPassage {
   private var call: ExtensionCall?
   private var whenDone: ((ExtensionRun) -> Void)?
 
-  /// A notification on its way.
+  /// Makes the passage of a notification.
   ///
   /// - Parameters:
-  ///   - run: what it has passed already.
-  ///   - bytes: of its payload.
-  ///   - steps: what it is to pass.
-  ///   - budget: how long all of that may take.
+  ///   - run: the extensions that have run already.
+  ///   - bytes: the bytes of its payload.
+  ///   - steps: the extensions to run.
+  ///   - budget: the time for all of them.
   public init(
     _ run: ExtensionRun, bytes: Int, of request: ExtensionRequest, through steps: ArraySlice<ExtensionChain.Step>,
     within budget: CallBudget,
@@ -29,31 +29,31 @@ public final class ExtensionPassage {
     (self.budget, self.rules, self.calls) = (budget, rules, calls)
   }
 
-  /// Sets out.
+  /// Begins.
   ///
-  /// - Parameter whenDone: told when it has passed them all, later.
-  /// - Returns: what has become of it where nothing had to be waited for; then nobody is told.
+  /// - Parameter whenDone: called later, after all extensions have run.
+  /// - Returns: the result if no extension had to be waited for; then `whenDone` is not called.
   public func start(whenDone: @escaping (ExtensionRun) -> Void) -> ExtensionRun? {
     guard !advance() else { return run }
     self.whenDone = whenDone
     return nil
   }
 
-  /// Sets out, and answers what has become of it; from a task on the loop.
+  /// Begins, and returns the result; from a task on the loop.
   public func result() async -> ExtensionRun {
     await withCheckedContinuation { continuation in
       if let run = start(whenDone: { continuation.resume(returning: $0) }) { continuation.resume(returning: run) }
     }
   }
 
-  /// Nobody wants to know any more: work on it stops.
+  /// Stops it, because the result is not needed any more.
   public func cancel() {
     whenDone = nil
     call?.cancel()
     call = nil
   }
 
-  /// Passes extensions up to one that takes its time; true where there is none.
+  /// Runs extensions up to one that takes long; true if there is none.
   private func advance() -> Bool {
     while let step = steps.popFirst() {
       switch step.work {
@@ -64,7 +64,7 @@ public final class ExtensionPassage {
     return true
   }
 
-  /// Calls an extension; false where it is refused.
+  /// Calls an extension; false if the call is refused.
   private func begin(_ step: ExtensionChain.Step, _ definition: ExtensionDefinition) -> Bool {
     let began = SteadyClock.nanoseconds()
     let bytes = run.written?.payload.count ?? bytes

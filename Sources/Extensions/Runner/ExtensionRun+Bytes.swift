@@ -1,11 +1,11 @@
 import JSON
 import Notifications
 
-/// What a run has left, in bytes: so it is remembered for whoever is given the notification again.
+/// The result of a run in bytes, which is stored for the case that the notification comes again.
 ///
-/// The layout's number (1 byte), the digest of the chain that has left it (8), how many outcomes (1); of each the state (1), the name behind its length (1) and how long it took in
-/// microseconds (8); the attachments that are in the media store, behind their length (4); then the payload, where the content is not what
-/// was published.
+/// The layout: its number (1 byte), the digest of the chain (8), the number of outcomes (1). Then for each outcome the state (1), the name
+/// after its length (1), and the duration in microseconds (8). Then the attachments in the media store, after their length (4), and the
+/// payload, if it is not the published one.
 extension ExtensionRun {
   private static let layout: UInt8 = 2
 
@@ -27,9 +27,9 @@ extension ExtensionRun {
     return buffer.withUnsafeBytes { Array($0) }
   }
 
-  /// The run through this chain that has left these bytes; nil where they are none, or are another chain's.
+  /// Reads the run through this chain from its bytes; nil if they are invalid, or another chain's.
   ///
-  /// - Parameter published: the content that it began with.
+  /// - Parameter published: the content at its beginning.
   public init?(_ bytes: [UInt8], of chain: ExtensionChain, published: MutableContent, _ rules: ContentRules) {
     self.init(published)
     let isRead = bytes.withUnsafeBytes { bytes -> Bool in

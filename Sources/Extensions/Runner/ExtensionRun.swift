@@ -1,34 +1,34 @@
 import EventLoop
 public import Notifications
 
-/// One notification on its way through the extensions of its application: what each made of it, and the content so far. A value.
+/// One notification's passage through the extensions of its application: their outcomes, and the content so far. A value.
 public struct ExtensionRun: Sendable {
-  /// What became of the notification at one extension.
+  /// The outcome of one extension.
   public struct Outcome: Sendable {
     /// The extension's name.
     public let name: String
-    /// What became of it.
+    /// The kind of outcome.
     public let state: ExtensionState
-    /// How long it took, in microseconds.
+    /// The duration in microseconds.
     public let microseconds: Int64
-    /// Why it has failed; nil when it has not.
+    /// Why it has failed; nil if it has not.
     public let failure: ExtensionFailure?
   }
 
   /// The content so far.
   public private(set) var content: MutableContent
-  /// The content so far as it goes to a device; nil as long as it is what was published.
+  /// The content in the form for a device; nil while it is the published one.
   public private(set) var written: WrittenContent?
-  /// What became of it, extension by extension.
+  /// The outcomes of the extensions, in order.
   public private(set) var outcomes: [Outcome] = []
 
-  /// A notification with the content that was published.
+  /// Begins with the published content.
   public init(_ content: MutableContent) { self.content = content }
 
-  /// Notes that an extension is not called, and why: it counts as one that has failed.
+  /// Notes why an extension is not called. It counts as failed.
   public mutating func skip(_ step: ExtensionChain.Step, _ failure: ExtensionFailure) { note(step.name, .failed, failure) }
 
-  /// Has an extension change the content, and checks what it has left.
+  /// Lets an extension change the content, and checks the result.
   public mutating func pass(
     _ work: any ImmediateExtension, named name: String, of request: ExtensionRequest, _ rules: ContentRules
   ) {
@@ -49,14 +49,14 @@ public struct ExtensionRun: Sendable {
     note(name, failure == nil ? state : .failed, failure, microseconds: (SteadyClock.nanoseconds() - began) / 1000)
   }
 
-  /// Passes extensions that are done at once; others are no part of such a chain, and are passed over.
+  /// Runs extensions that finish at once. Such a chain has no others, which would be skipped.
   public mutating func pass(_ steps: ArraySlice<ExtensionChain.Step>, of request: ExtensionRequest, _ rules: ContentRules) {
     for step in steps {
       if case .immediate(let work) = step.work { pass(work, named: step.name, of: request, rules) }
     }
   }
 
-  /// Passes extensions of which none that may take its time is called.
+  /// Runs extensions without calling a slow one.
   public mutating func pass(
     _ steps: ArraySlice<ExtensionChain.Step>, of request: ExtensionRequest, _ rules: ContentRules, callingNone reason: ExtensionFailure
   ) {
@@ -69,7 +69,7 @@ public struct ExtensionRun: Sendable {
     }
   }
 
-  /// Notes how the call of an extension has ended, and takes over the content that it has left, where that keeps the rules.
+  /// Notes how the call of an extension has ended, and takes its content if that is valid.
   public mutating func ended(
     _ name: String, _ ending: CallEnding, _ unfinished: ExtensionDefinition.Unfinished, microseconds: Int64, _ rules: ContentRules
   ) {
@@ -90,7 +90,7 @@ public struct ExtensionRun: Sendable {
     }
   }
 
-  /// Takes over a content, where it is another one.
+  /// Takes a content, if it has changed.
   @discardableResult mutating func take(_ content: MutableContent, _ rules: ContentRules) throws(ExtensionFailure) -> Bool {
     guard content != self.content else { return false }
     written = try rules.write(content)

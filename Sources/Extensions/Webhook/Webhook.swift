@@ -2,7 +2,7 @@ import EventLoop
 import HTTP
 import Notifications
 
-/// The built-in extension `webhook`: asks a team's own service what is shown. Each lane has its own, with connections that it uses again.
+/// The built-in extension `webhook`: asks a team's own service for the content. Each lane has one, with connections that it uses again.
 actor Webhook: ServiceExtension {
   private let loop: EventLoop
   nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
@@ -40,10 +40,10 @@ actor Webhook: ServiceExtension {
   }
 
   private static let (firstWait, longestWait) = (100, 2_000)
-  /// What a service asks to wait for longer is a failure: the notification would be late, and the place of another is held.
+  /// A service that asks to wait longer has failed: the notification would be late, and would hold the place of another.
   private static let longestRetry = 5_000
 
-  /// Whether the same message may find another answer soon (RFC 9110, section 15.6; RFC 6585, section 4).
+  /// Whether the same message may soon get another answer (RFC 9110, section 15.6; RFC 6585, section 4).
   private static func isPassing(_ status: HTTPStatus) -> Bool { [429, 502, 503, 504].contains(status.rawValue) }
 
   private func message(_ request: ExtensionRequest, _ body: [UInt8]) -> HTTPClientRequest {
@@ -62,8 +62,7 @@ actor Webhook: ServiceExtension {
 }
 
 extension HTTPHeaders {
-  /// After how long a request may be tried again, as far as anybody would wait; nil where that is not said in seconds (RFC 9110, section
-  /// 10.2.3).
+  /// The wait before another attempt, if it is short enough; nil if the field has no seconds (RFC 9110, section 10.2.3).
   fileprivate var retryMilliseconds: Int? {
     guard let text = self["retry-after"], let seconds = Int(text), seconds >= 0 else { return nil }
     return min(seconds, CallBudget.longestMilliseconds / 1000) * 1000

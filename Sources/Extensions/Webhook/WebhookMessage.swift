@@ -1,7 +1,7 @@
 import HTTP
 import JSON
 
-/// What a webhook is sent of a notification, and what it answers.
+/// The request to a webhook for a notification, and the answer.
 enum WebhookMessage {
   /// The body of the request: one JSON object.
   static func body(_ request: ExtensionRequest, _ content: MutableContent) -> [UInt8] {
@@ -10,7 +10,7 @@ enum WebhookMessage {
     return writer.withUnsafeBytes { Array($0) }
   }
 
-  /// The content that an answer leaves.
+  /// The content of an answer.
   ///
   /// - Throws: which rule the answer breaks.
   static func content(_ answer: HTTPClientResponse, of given: MutableContent) throws(ExtensionFailure) -> MutableContent {

@@ -2,25 +2,25 @@ import HTTP
 import JSON
 import Notifications
 
-/// What the extensions' file says of a webhook.
+/// The settings of a webhook in the extensions' file.
 struct WebhookSettings: Sendable {
-  /// A key that messages are signed with.
+  /// A key that signs messages.
   struct Key: Sendable {
     let id: String
     let bytes: [UInt8]
   }
 
-  /// Where messages go.
+  /// The destination of messages.
   let url: String
-  /// Who signs them.
+  /// The keys that sign them.
   let keys: [Key]
-  /// How long one attempt may take, in milliseconds.
+  /// The time limit of one attempt, in milliseconds.
   let timeoutMilliseconds: Int
-  /// Attempts at most, the first one included.
+  /// The most attempts, with the first one.
   let attempts: Int
   let configuration: HTTPClientConfiguration
 
-  /// Of the members `url`, `keys`, `timeout`, `attempts`, `networks`, `plaintext` and `certificates`.
+  /// Reads the members `url`, `keys`, `timeout`, `attempts`, `networks`, `plaintext` and `certificates`.
   init(_ settings: inout SettingsObject, concurrency: Int) throws(FieldError) {
     url = try settings.requiredText("url", longest: 2_048)
     keys = try Self.keys(&settings)
@@ -35,7 +35,7 @@ struct WebhookSettings: Sendable {
   }
 
   private static func host(of url: String, _ settings: SettingsObject) throws(FieldError) -> HTTPHostRule {
-    // The rule that admits this URL's host alone.
+    // The rule admits only this URL's host.
     let authority = url.split(separator: "/", maxSplits: 3, omittingEmptySubsequences: false).dropFirst(2).first ?? ""
     do throws(HTTPHostRule.Failure) {
       return try HTTPHostRule([String(authority.prefix { $0 != "?" && $0 != "#" })])
