@@ -9,22 +9,22 @@ import Worker
 enum ApplicationsCommands {
   static let application = Argument("APPLICATION", "The application, by its bundle id: what its requests have as apns-topic.", count: .one)
   static let reason = Setting<String?>(
-    "applications.reason", .string("TEXT"), "Why, for whoever looks: the events of its requests tell it.")
-  static let by = Setting<String?>("applications.by", .string("NAME"), "Who does it. Absent: the user and the host.")
+    "applications.reason", .string("TEXT"), "The reason, which the events of its requests contain.")
+  static let by = Setting<String?>("applications.by", .string("NAME"), "The person who does it. Absent: the user and the host.")
   static let isDryRun = Setting(
-    "applications.dry-run", flag: "dry-run", .boolean, default: false, "Writes nothing: says what would be done.")
+    "applications.dry-run", flag: "dry-run", .boolean, default: false, "Writes nothing: shows what would be done.")
   static let critical = Setting(
     "applications.critical", .boolean, default: false, "Critical notifications, which sound though the device is muted.")
   static let timeSensitive = Setting(
     "applications.time-sensitive", .boolean, default: false,
     "Time-sensitive notifications, which break through a focus, a summary and quiet hours.")
   static let all = Setting(
-    "applications.all", .boolean, default: false, "Also the stops that are over, as far as they are remembered: about 31 days.")
+    "applications.all", .boolean, default: false, "Also the stops that have ended, of about the last 31 days.")
 
   static let stop = Command(
     "applications stop", "stops an application: nothing of it is shown until it is started again",
     discussion:
-      "From this moment until 'carillon applications start', by the timestamps of Kafka's records, each request of the application ends as filtered, with the reason ApplicationStopped, and so does what waits for its devices in their mailboxes. Removals go on. Workers hear of it at once, mostly within milliseconds; what was sent to a device before stays there. A stopped application stays stopped as it was, which is no error. Then, or in the dry run, it looks for requests of the application in the last hour, for five seconds at most, and warns where it sees none: most likely the name is misspelt. With --json the answer is an object. The exit code is 1 when somebody else has started it at the same time.",
+      "From now until 'carillon applications start', by the timestamps of Kafka's records, each request of the application ends as filtered, with the reason ApplicationStopped. The notifications in its devices' mailboxes end in the same way. Removals continue. Workers follow at once, mostly within milliseconds; notifications that were sent to a device before stay there. Stopping a stopped application changes nothing, and is not an error. Then, or in the dry run, it searches requests of the application in the last hour, for at most five seconds, and warns if it finds none: most likely the name is misspelt. With --json the answer is an object. The exit code is 1 if somebody else has started it at the same time.",
     arguments: [application],
     groups: [SettingGroup("Stop", [reason, by, isDryRun]), AnswerSettings.group, ClusterSettings.kafkaGroup],
     examples: [
@@ -38,7 +38,7 @@ enum ApplicationsCommands {
   static let start = Command(
     "applications start", "starts a stopped application again",
     discussion:
-      "Requests that are published from this moment on are shown. What was published before, and was not shown, stays filtered: publish it again where it is still wanted. An application that is not stopped stays so, which is no error. With --json the answer is an object. The exit code is 1 when somebody else has stopped it at the same time.",
+      "Requests that are published from now on are shown. Earlier ones that were not shown stay filtered: publish them again if they are still wanted. Starting an application that is not stopped changes nothing, and is not an error. With --json the answer is an object. The exit code is 1 if somebody else has stopped it at the same time.",
     arguments: [application],
     groups: [SettingGroup("Start", [by, isDryRun]), AnswerSettings.group, ClusterSettings.kafkaGroup],
     examples: [Example("applications start com.example.shop", "starts it again")]
@@ -71,7 +71,7 @@ enum ApplicationsCommands {
   static let list = Command(
     "applications list", "lists the applications that are stopped, and those that were allowed more than others",
     discussion:
-      "Prints a line for each application that is stopped: since when, by whom and why; with --all also the stops that are over. And a line for each that may send critical or time-sensitive notifications. With --json each application is an object. The exit code is 1 when there is none.",
+      "Prints a line for each stopped application with the time, the person and the reason; with --all also the stops that have ended. Another line is for each that may send critical or time-sensitive notifications. With --json each application is an object. The exit code is 1 if there is none.",
     groups: [SettingGroup("List", [all]), AnswerSettings.group, ClusterSettings.kafkaGroup],
     examples: [
       Example("applications list", "what is stopped now"),

@@ -5,30 +5,30 @@ import Worker
 
 /// `carillon audit`.
 enum AuditCommand {
-  private static let from = Setting<Moment?>("audit.from", .past, "Requests published from this time on. Absent: all that are there.")
+  private static let from = Setting<Moment?>("audit.from", .past, "Requests published from this time on. Absent: all in the topic.")
   private static let to = Setting<Moment?>("audit.to", .past, "Requests published before this time. Absent: up to now.")
   private static let grace = Setting(
     "audit.grace", .duration(.zero...(.seconds(86_400))), default: .seconds(30),
-    "A request so young that has no outcome is in flight, and not lost.")
+    "A request of at most this age without an outcome is in flight, and not lost.")
   private static let clockSlack = Setting(
     "audit.clock-slack", .duration(.zero...(.seconds(3600))), default: .seconds(5),
-    "How far the clocks of the cluster's machines may be apart.")
+    "The greatest difference between the clocks of the cluster's machines.")
   private static let takeover = Setting(
     "audit.takeover", .duration(.zero...(.seconds(86_400))), default: .seconds(180),
-    "How long an acknowledgement may be under way, and a session may take to find what it has missed: at least --refresh and --acknowledge of the fan-out together."
+    "How long an acknowledgement may take, and a session to find missed notifications: at least --refresh and --acknowledge of the fan-out together."
   )
   private static let isPendingAllowed = Setting(
     "audit.pending", .boolean, default: true, "With --no-pending a request that still waits for its device is a violation.")
   private static let limit = Setting(
-    "audit.limit", .integer(0...10_000), default: 20, "Violations that are told in full, with their timelines; further ones are counted.")
+    "audit.limit", .integer(0...10_000), default: 20, "The most violations with a timeline; more are counted.")
   private static let spill = Setting<String?>(
     "audit.spill", .folder,
-    "Where a range that does not fit into memory is put, about 500 bytes for a request to one device. Absent: $TMPDIR, else /tmp.")
+    "The folder for a range that does not fit into memory, about 500 bytes for a request to one device. Absent: $TMPDIR, else /tmp.")
 
   static let command = Command(
     "audit", "proves that no request was lost, shown twice, late or stale, or shows where",
     discussion:
-      "Reads the requests of a range, and all that was told of them up to now, and judges: each request ended in one of the allowed ways on each of its devices; none was shown twice, after its end, or after a newer one of the same identifier; what was declared collapsed, expired, duplicate or unregistered was so; each response arrived once. Prints how the requests ended, and each violation with what the topics say of it. The exit code is 1 when there is a violation. With --json each violation is an object, and the last one has the counts. Memory is bounded whatever the range: it is put aside on disk.",
+      "Reads the requests of a range, and all events and journal entries on them up to now, and checks the guarantees. Each request ended in one of the allowed ways on each of its devices. None was shown twice, after its end, or after a newer one of the same identifier. Each outcome collapsed, expired, duplicate or unregistered was true. Each response arrived once. Prints how the requests ended, and each violation with its records. The exit code is 1 if there is a violation. With --json each violation is an object, and the last one has the counts. Memory is bounded for any range: a large one is stored on disk.",
     groups: [
       SettingGroup("Audit", [from, to, isPendingAllowed], advanced: [grace, clockSlack, takeover, limit, spill]), AnswerSettings.group,
       RequestSettings.group, ClusterSettings.kafkaGroup,

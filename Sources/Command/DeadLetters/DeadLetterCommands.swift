@@ -12,7 +12,7 @@ enum DeadLetterCommands {
   static let list = Command(
     "dead-letters list", "counts the dead letters by reason and application",
     discussion:
-      "Prints a line for each reason and application: how many letters there are, how many of them nothing was done with (pending), how many were redriven or discarded, how many came again for the same reason, and how old the oldest and the newest are. With --all each letter has a line of its own as well; a terminal shows as many as it has room for, unless --no-summary says that all are wanted. With --json each line is an object. The exit code is 1 when there is none.",
+      "Prints a line for each reason and application: the number of letters, how many of them are pending, redriven or discarded, how many came again for the same reason, and the age of the oldest and the newest. With --all each letter also has a line of its own; a terminal shows as many as fit, unless --no-summary is given. With --json each line is an object. The exit code is 1 if there is none.",
     arguments: [Settings.letters],
     groups: [
       Settings.filterWithState, SettingGroup("List", [Settings.all, Settings.summary]), AnswerSettings.group, ClusterSettings.kafkaGroup,
@@ -56,7 +56,7 @@ enum DeadLetterCommands {
   static let show = Command(
     "dead-letters show", "shows dead letters in full",
     discussion:
-      "Prints of each letter why it is there, what was done with it, by whom and when, where it came from, how often it has come for the same reason, and its headers. Payloads, and headers that are none of the contract's, may be private, and are shown with --payload only; a payload that had no room in the letter is read where it lies. With --json each letter is an object. The exit code is 1 when there is none.",
+      "Prints for each letter its reason, its state with the person and the time, its source, how often it has come for the same reason, and its headers. Payloads, and headers that are not the contract's, may be private, and are only shown with --payload. A payload that did not fit into the letter is read from its source. With --json each letter is an object. The exit code is 1 if there is none.",
     arguments: [Settings.letters],
     groups: [
       Settings.filterWithState, SettingGroup("Show", [Settings.payload, Settings.limit]), AnswerSettings.group,

@@ -9,54 +9,55 @@ import Worker
 enum DeadLetterSettings {
   static let letters = Argument(
     "LETTER",
-    "Letters by where they lie in the dead letters (PARTITION:OFFSET, as 'list --all' prints it), or by apns-id. Absent: all that the filter lets through.",
+    "Letters by their place in the dead letters (PARTITION:OFFSET, as 'list --all' prints it), or by apns-id. Absent: all that the filter selects.",
     count: .any)
   static let reasons = Setting<[Name]>(
     "dead-letters.reason", .repeated(.name("REASON,…")), default: [],
-    "Letters of these reasons only: an APNs reason such as BadTopic, or Poison for what could not be processed.")
+    "Letters of these reasons only: an APNs reason such as BadTopic, or Poison for records that could not be processed.")
   static let apps = Setting<[Name]>(
     "dead-letters.app", .repeated(.name("BUNDLE-ID,…")), default: [], "Letters of these applications only.")
   static let from = Setting<Moment?>("dead-letters.from", .past, "Letters written from this time on; nothing older is read.")
   static let to = Setting<Moment?>("dead-letters.to", .past, "Letters written before this time.")
   static let state = Setting(
-    "dead-letters.state", .choice, default: ShownStanding.all, "Letters that stand so only: pending are those with which nothing was done.")
+    "dead-letters.state", .choice, default: ShownStanding.all,
+    "Letters of this state only: pending ones were neither redriven nor discarded.")
   static let all = Setting(
     "dead-letters.all", .boolean, default: false,
-    "Each letter in a line of its own instead of counts; the first column is what the other commands take.")
+    "Each letter in a line of its own instead of counts; the first column is the letter's name for other commands.")
   static let summary = Setting(
     "dead-letters.summary", .boolean, default: true,
-    "On a terminal the counts come first, then as many lines as it has room for. With --no-summary, and elsewhere, each letter has its line."
+    "On a terminal the counts come first, then as many lines as fit. With --no-summary, and elsewhere, each letter has its line."
   )
   static let limit = Setting(
-    "dead-letters.limit", .integer(1...1_000), default: 20, "Letters that are shown at most; further ones are counted.")
+    "dead-letters.limit", .integer(1...1_000), default: 20, "The most letters that are shown; more are counted.")
   static let payload = Setting(
     "dead-letters.payload", .boolean, default: false,
-    "Shows payloads, and headers that are none of the contract's, too: they may be private.")
+    "Shows payloads, and headers that are not the contract's, too: they may be private.")
   static let sets = Setting<[HeaderEdit]>(
     "dead-letters.set", .repeated(.headerEdit, splitsAtCommas: false), default: [],
-    "A header and its value, in place of what the letter has. A target or a valid apns-id only with --as-new.")
+    "A header and its value, which replace those of the letter. A target or a valid apns-id only with --as-new.")
   static let unsets = Setting<[Name]>(
-    "dead-letters.unset", .repeated(.name("HEADER,…")), default: [], "A header to take off, such as an apns-id that is none.")
+    "dead-letters.unset", .repeated(.name("HEADER,…")), default: [], "A header to remove, such as an invalid apns-id.")
   static let asNew = Setting(
     "dead-letters.as-new", .boolean, default: false,
-    "Makes requests of their own: without the first place, so newer than all before, and with another target or apns-id if --set says so.")
+    "Makes new requests without the first place, so they are newer than all before; --set may give another target or apns-id.")
   static let unchecked = Setting(
-    "dead-letters.unchecked", .boolean, default: false, "Redrives also what would be rejected again by the limits that are given here.")
+    "dead-letters.unchecked", .boolean, default: false, "Redrives also letters that the limits given here would reject again.")
   static let force = Setting(
     "dead-letters.force", .boolean, default: false, "Redrives the one LETTER over which its workers' processes ended.")
   static let again = Setting(
-    "dead-letters.again", .boolean, default: false, "Also letters that were redriven or discarded before; they are passed over otherwise.")
+    "dead-letters.again", .boolean, default: false, "Also letters that were redriven or discarded before; otherwise they are skipped.")
   static let everything = Setting(
-    "dead-letters.everything", .boolean, default: false, "All letters: without LETTER and without a filter this must be said.")
+    "dead-letters.everything", .boolean, default: false, "All letters: required without LETTER and without a filter.")
   static let dryRun = Setting(
     "dead-letters.dry-run", .boolean, default: false,
-    "Writes nothing: says what would be done, and counts what has expired or been superseded by now.")
+    "Writes nothing: shows what would be done, and counts expired and superseded requests.")
   static let discardsDryRun = Setting(
-    "dead-letters.dry-run", .boolean, default: false, "Writes nothing: says which letters would be discarded.")
-  static let note = Setting<String?>("dead-letters.note", .string("TEXT"), "Why, for whoever looks at the letters later.")
+    "dead-letters.dry-run", .boolean, default: false, "Writes nothing: shows which letters would be discarded.")
+  static let note = Setting<String?>("dead-letters.note", .string("TEXT"), "The reason, for later readers of the letters.")
   static let wait = Setting<Duration?>(
     "dead-letters.wait", .duration(.seconds(1)...(.seconds(3_600))),
-    "Follows the redriven requests, a thousand at most, for so long at most, and prints what became of each.")
+    "Follows the redriven requests, at most a thousand, for at most this time, and prints the outcome of each.")
 
   static let filter = SettingGroup("Filter", [reasons, apps, from, to])
   static let filterWithState = SettingGroup("Filter", [reasons, apps, from, to, state])

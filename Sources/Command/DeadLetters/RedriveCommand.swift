@@ -13,7 +13,7 @@ enum RedriveCommand {
   static let redrive = Command(
     "dead-letters redrive", "publishes dead letters again, when their cause is mended",
     discussion:
-      "Writes each letter into the requests again, to the partition it came from, with its first place in carillon-origin: so it has its old revision and id, and whatever was shown already is not shown again. --set and --unset mend its headers; what would be rejected again is left and said, so give the limits of the cluster. A payload that had no room in the letter is read where it lies. A letter over which workers' processes ended goes alone, with --force. What was done is noted in the dead letters, and such letters are passed over. Ended at any moment, the same line goes on where it was. With --json each letter is an object, and the last one has the counts. The exit code is 1 when a letter was left, or none was meant.",
+      "Writes each letter to the requests again, into its former partition, with its first place in carillon-origin. So it keeps its old revision and id, and nothing is shown twice. --set and --unset correct its headers. A letter that would be rejected again is left and reported, so give the limits of the cluster. A payload that did not fit into the letter is read from its source. A letter over which workers' processes ended needs --force and an order of its own. The result is noted in the dead letters, and such letters are skipped later. After an interruption the same command continues. With --json each letter is an object, and the last one has the counts. The exit code is 1 if a letter was left, or none was selected.",
     arguments: [Settings.letters],
     groups: [
       Settings.filter,
@@ -44,7 +44,7 @@ enum RedriveCommand {
   static let discard = Command(
     "dead-letters discard", "notes that nothing is to be done with dead letters",
     discussion:
-      "The letters stay where they are; it is noted beside them who discarded them and when, and redrive passes over them. With --json each letter is an object, and the last one has the counts. The exit code is 1 when none was meant.",
+      "The letters stay in their topic. A note beside them says who discarded them and when, and redrive skips them. With --json each letter is an object, and the last one has the counts. The exit code is 1 if none was selected.",
     arguments: [Settings.letters],
     groups: [
       Settings.filter,

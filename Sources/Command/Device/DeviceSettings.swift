@@ -16,19 +16,19 @@ enum DeviceSettings {
   static let user = Setting<Name?>("device.user", .name("ID"), "The person who is signed in. Absent: nobody.")
   static let credential = Setting<String?>(
     "device.credential", .string("TEXT"), isSecret: true,
-    "What proves that the device may: see 'carillon token'. Better given by the environment or --credential-file, where others cannot see it."
+    "The proof that the device may connect: see 'carillon token'. Give it by the environment or --credential-file, where others cannot see it."
   )
   static let credentialFile = Setting<String?>(
-    "device.credential-file", .file, "The file that has the credential; it is read again before each hello.")
+    "device.credential-file", .file, "The file with the credential; it is read again before each hello.")
   static let identity = SettingGroup("Device", [devices, token, app, user, credential, credentialFile])
 
-  static let platform = Setting<String>("device.platform", .string("NAME"), default: "linux", "The platform that it says it is.")
+  static let platform = Setting<String>("device.platform", .string("NAME"), default: "linux", "The platform of the device.")
   static let environment = Setting<DeviceEnvironment?>(
-    "device.environment", .choice, "The environment that the token belongs to. Absent: not said.")
-  static let locale = Setting<String?>("device.locale", .string("LOCALE"), "The locale, such as de_AT. Absent: not said.")
-  static let timeZone = Setting<String?>("device.time-zone", .string("ZONE"), "The time zone, such as Europe/Vienna. Absent: not said.")
+    "device.environment", .choice, "The environment of the token. Absent: none is sent.")
+  static let locale = Setting<String?>("device.locale", .string("LOCALE"), "The locale, such as de_AT. Absent: none is sent.")
+  static let timeZone = Setting<String?>("device.time-zone", .string("ZONE"), "The time zone, such as Europe/Vienna. Absent: none is sent.")
   static let authorization = Setting(
-    "device.authorization", .choice, default: Authorization.Status.authorized, "What the person has answered when asked for notifications.")
+    "device.authorization", .choice, default: Authorization.Status.authorized, "The person's permission for notifications.")
   static let categories = Setting<String?>(
     "device.categories", .file,
     "The application's categories, as a JSON array. Absent: one named reply, with the actions reply, which takes text, and like.")
@@ -36,17 +36,17 @@ enum DeviceSettings {
     "Registration", [], advanced: [platform, environment, locale, timeZone, authorization, categories])
 
   static let state = Setting<String?>(
-    "device.state", .file, "What it remembers over its end, a kill included. Absent: it forgets all when it ends.")
+    "device.state", .file, "The file that keeps its state after its end, also after a kill. Absent: its end loses the state.")
   static let acknowledges = Setting(
-    "device.ack", .boolean, default: true, "Acknowledges what it is given; --no-ack shows what the cluster does without.")
+    "device.ack", .boolean, default: true, "Acknowledges notifications; --no-ack shows the cluster's reaction to missing acknowledgements.")
   static let connectTimeout = Setting<Duration?>(
     "device.connect-timeout", .duration(.milliseconds(100)...(.seconds(3600))),
-    "Ends with exit code 3 when it has not been welcomed after so long. Absent: it tries on.")
+    "Ends with exit code 3 after this time without a welcome. Absent: it tries without a limit.")
   static let untilEOF = Setting(
-    "device.until-eof", .boolean, default: false, "Ends when standard input does, also with --json or when it is no terminal.")
+    "device.until-eof", .boolean, default: false, "Ends with standard input, also with --json or without a terminal.")
   static let decryptionKey = Setting<String?>(
     "device.decrypt-key", .file,
-    "Opens what stands in encrypted-content of mutable notifications: a file of keys as 'decrypt' of the workers has it, which may also have this device's own key. Absent: it is shown as it came."
+    "The file of keys for encrypted-content of mutable notifications, as for 'decrypt' of the workers. It may also have this device's own key. Absent: notifications are shown as received."
   )
   static let extensions = Setting<String?>(
     "device.extensions", .file,

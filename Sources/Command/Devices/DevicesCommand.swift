@@ -11,14 +11,14 @@ enum DevicesCommand {
   private static let device = Setting<DeviceToken?>("devices.device", .deviceToken, "This device.")
   private static let app = Setting<Name?>(
     "devices.app", .name("BUNDLE-ID"),
-    "With --user: only devices for this application, which are found at once. Absent: those for all applications, for which the names of all keys in Redis are looked at."
+    "With --user: only devices for this application, which are found at once. Absent: those for all applications, which reads the names of all keys in Redis."
   )
-  private static let limit = Setting("devices.limit", .integer(1...1_000_000), default: 100, "Devices that are listed at most.")
+  private static let limit = Setting("devices.limit", .integer(1...1_000_000), default: 100, "The most devices that are listed.")
 
   static let command = Command(
     "devices", "shows a person's devices: where each is connected, and what waits for it",
     discussion:
-      "Prints a line for each registered device: its token, its application and its person, since when it belongs to the person, its locale, where its registration lies in the devices topic, at which fan-out lane it is connected, and how many notifications wait in its mailbox, how old the oldest is, and how many are beyond the mailbox's bound or were evicted from it. It reads Redis only, a page after the other, and writes nothing. While Redis is rebuilt, or has lost something, devices may be missing: then it says so. Of a device on which nobody is signed in Redis has no application by its name. With --json each device is an object. The exit code is 1 when there is none.",
+      "Prints a line for each registered device: its token, its application and its person, since when it belongs to the person, its locale, the place of its registration in the devices topic, and the fan-out lane at which it is connected. Then follow the number of notifications in its mailbox, the age of the oldest, and how many are beyond the mailbox's bound or were evicted from it. It only reads Redis, one page after the other. While Redis is rebuilt, or has lost something, devices may be missing: a message then says so. A device without a signed-in person has no application name in Redis. With --json each device is an object. The exit code is 1 if there is none.",
     groups: [
       SettingGroup("Devices", [user, device, app, limit], advanced: [FanOutOptions.silence]), AnswerSettings.group,
       ClusterSettings.redisGroup,

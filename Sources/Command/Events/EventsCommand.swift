@@ -13,16 +13,17 @@ enum EventsCommand {
   private static let id = Setting<NotificationID?>("events.id", .notificationID, "Only events of the request with this apns-id.")
   private static let user = Setting<Name?>(
     "events.user", .name("ID"),
-    "Only events of this person: those that name it, those of requests for it, and those on the devices that are registered for it.")
+    "Only events of this person: those that name the person, those of requests for the person, and those on the person's registered devices."
+  )
   private static let app = Setting<Name?>("events.app", .name("BUNDLE-ID"), "Only events of this application.")
-  private static let limit = Setting<Int?>("events.limit", .integer(1...Int(Int32.max)), "Ends after so many events.")
+  private static let limit = Setting<Int?>("events.limit", .integer(1...Int(Int32.max)), "Ends after this many events.")
   private static let idle = Setting<Duration?>(
-    "events.until-idle", .duration(.milliseconds(100)...(.seconds(86_400))), "Ends when nothing has come for so long.")
+    "events.until-idle", .duration(.milliseconds(100)...(.seconds(86_400))), "Ends after this time without events.")
 
   static let command = Command(
     "events", "follows what happens to requests and devices",
     discussion:
-      "Prints events until it is ended, one a line (a terminal that is too narrow gets several), those of one device in their order and older ones by their times: when, what, which request, which device, and what else the event says. With --json each is its value with the CloudEvents attributes (ce_…) and the record's partition and offset. The exit code is 1 when it ended by --until-idle without having found one.",
+      "Prints events until it is ended, one a line (a narrow terminal gets several). Those of one device are in their order, and older ones are ordered by their times. A line has the time, the type, the request, the device, and the event's other members. With --json each is its value with the CloudEvents attributes (ce_…) and the record's partition and offset. The exit code is 1 if --until-idle ended it without an event.",
     groups: [SettingGroup("Events", [from, types, device, user, app, id, limit, idle]), AnswerSettings.group, ClusterSettings.kafkaGroup],
     examples: [
       Example("events", "what happens from now on"),

@@ -18,11 +18,11 @@ enum ExplainCommand {
     "Without APNS-ID: the latest requests for this person, and for the devices that are registered for it now.")
   private static let app = Setting<Name?>("explain.app", .name("BUNDLE-ID"), "With --user or --target: only those of this application.")
   private static let limit = Setting(
-    "explain.limit", .integer(1...1000), default: 20, "With --user or --target: the number of requests at most.")
+    "explain.limit", .integer(1...1000), default: 20, "With --user or --target: the most requests.")
   private static let around = Setting<Moment?>(
     "explain.around", .past, "About when it was published: within five minutes before and after.")
-  private static let from = Setting<Moment?>("explain.from", .past, "When it was published at the earliest.")
-  private static let to = Setting<Moment?>("explain.to", .past, "When it was published at the latest.")
+  private static let from = Setting<Moment?>("explain.from", .past, "The earliest time of publication.")
+  private static let to = Setting<Moment?>("explain.to", .past, "The latest time of publication.")
 
   /// How far around `--around` is searched, in milliseconds.
   private static let reach: Int64 = 5 * 60_000
@@ -30,7 +30,7 @@ enum ExplainCommand {
   static let command = Command(
     "explain", "says what became of a request, or of a person's latest ones",
     discussion:
-      "Prints the request's timeline, a step a line: when, how long after the step above and after its publication, what, on which device, in which topic, partition and offset it is written, which worker told it, and what else there is to say; then how it stands with each device. Without a hint the topics are searched from their newest records back; with --target or a time only a part of them. With --user or --target instead of APNS-ID the latest requests are listed, newest first: when, which, and how each stands. With --json each request is one object. The exit code is 1 when nothing was found.",
+      "Prints the request's timeline, one step a line: the time, the time since the step above and since the publication, the step's name, the device, the topic, partition and offset of its record, the worker, and details. Then follows the state at each device. Without a hint it searches the topics backwards from their newest records; with --target or a time only a part of them. With --user or --target instead of APNS-ID the latest requests are listed with their times and states, the newest first. With --json each request is one object. The exit code is 1 if nothing was found.",
     arguments: [id],
     groups: [
       SettingGroup("Search", [target, user, app, limit, around, from, to]), AnswerSettings.group, RequestSettings.group,

@@ -9,9 +9,9 @@ enum ExtensionsCommand {
   private static let file = Argument("FILE", "The extensions' file: see 'carillon transform --extensions'.", completion: .file)
   private static let app = Setting<Name>.required("extensions.app", .name("BUNDLE-ID"), "The application.")
   private static let payload = Setting<String>.required(
-    "extensions.payload", .fileOrInput, "The payload of a request, as it stands in the file; - is standard input.")
+    "extensions.payload", .fileOrInput, "A file with the payload of a request; - is standard input.")
   private static let locale = Setting<String?>(
-    "extensions.locale", .string("LOCALE"), "The device's locale, such as de_AT. Absent: it has told none.")
+    "extensions.locale", .string("LOCALE"), "The device's locale, such as de_AT. Absent: it has none.")
 
   private static let device = Setting<DeviceToken?>(
     "extensions.device", .deviceToken, "The device's token, for an extension that is called for each device. Absent: zeros.")
@@ -23,7 +23,7 @@ enum ExtensionsCommand {
   static let check = Command(
     "extensions check", "says whether a file of service extensions is in order",
     discussion:
-      "What is wrong first is said with its place and its rule (exit code 2). What is in order is listed: the extensions of each application, in their order.",
+      "The first error is printed with its place and its rule (exit code 2). Without an error the extensions of each application are listed in their order.",
     arguments: [file], groups: [SettingGroup("Place", [place]), AnswerSettings.group],
     examples: [Example("extensions check extensions.json", "before the workers get it by SIGHUP")]
   ) { values in
@@ -46,7 +46,7 @@ enum ExtensionsCommand {
   static let attempt = Command(
     "extensions try", "shows what an application's service extensions make of a payload",
     discussion:
-      "Prints each extension, what became of the notification there, how long it took and what it changed, and the result. Nothing is published. The answer is no (exit code 1) when an extension has failed, or when none would be called.",
+      "Prints each extension with its outcome, its duration and its changes, and then the result. Nothing is published. The exit code is 1 if an extension has failed, or if none would be called.",
     arguments: [file],
     groups: [
       SettingGroup("Notification", [app, payload, place, locale, device, RequestSettings.payloadBytes]), MediaOptions.keeping,

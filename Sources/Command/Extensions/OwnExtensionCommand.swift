@@ -9,7 +9,7 @@ enum OwnExtensionCommand {
   static let command = Command(
     OwnExtension.command, "runs a service extension of this binary as a worker's child",
     discussion:
-      "A worker calls it. It reads what it is asked from standard input and answers on standard output, one JSON-RPC 2.0 message in a line, until the input ends.",
+      "A worker calls it. It reads requests from standard input and answers on standard output, one JSON-RPC 2.0 message in a line, until the input ends.",
     arguments: [name], groups: [],
     examples: [Example("\(OwnExtension.command) NAME", "to speak with it by hand")]
   ) { values in

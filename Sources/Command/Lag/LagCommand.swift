@@ -12,17 +12,17 @@ enum LagCommand {
     "Each partition, and not only the one of a topic that is the furthest behind. With --watch a terminal shows as many as fit, the furthest behind first."
   )
   private static let watch = Setting(
-    "lag.watch", .boolean, default: false, "Looks again and again until it is ended: a terminal is redrawn, all else gets a new block.")
+    "lag.watch", .boolean, default: false, "Repeats the report until it is ended: a terminal is redrawn, other output gets a new block.")
   private static let interval = Setting(
     "lag.interval", .duration(.milliseconds(500)...(.seconds(3600))), default: .seconds(2),
-    "How long rates are measured for, and with --watch how long to wait between two looks.")
+    "How long rates are measured, and with --watch how long to wait between two reports.")
   private static let rates = Setting(
     "lag.rates", .boolean, default: true, "With --no-rates it answers at once, without rates and without the time to catch up.")
 
   static let command = Command(
     "lag", "shows how far the workers are behind, in records and in time",
     discussion:
-      "For each topic that the transform workers read: records that are not finished, how old the oldest of them is (0 at the end), records written and finished in a second, when they will have caught up at this rate, and who works through them. For deliveries, which are not committed: the living fan-out lanes, the records that they have not taken and how old the oldest is, as their workers report it, and what nobody reads. For the other topics: how many records they have, and how old the newest is. Then what is wrong: partitions without an owner, and records that are gone though they were not finished, with their offsets. The exit code is 1 when something is wrong, and else 3 when Redis was given and does not answer: all but the lanes is told all the same. With --json there is an object for each line, and the last one says what is wrong and what could not be found out. An embedded broker does not tell who works through a partition.",
+      "For each topic that the transform workers read: the unfinished records, the age of the oldest (0 at the end), the records written and finished in a second, the time to catch up at this rate, and the partitions' owners. For deliveries, which have no committed offsets: the living fan-out lanes, their unread records and the age of the oldest, as their workers report it, and the partitions without a lane. For the other topics: the number of records, and the age of the newest. Then it lists problems: partitions without an owner, and unfinished records that were deleted, with their offsets. The exit code is 1 if there is a problem, and otherwise 3 if Redis was given and does not answer: then everything except the lanes is shown. With --json there is an object for each line, and the last one has the problems and the unknown facts. An embedded broker does not tell the owners of partitions.",
     groups: [
       SettingGroup("Lag", [partitions, watch, interval, rates], advanced: [TransformOptions.group, FanOutOptions.silence]),
       AnswerSettings.group,

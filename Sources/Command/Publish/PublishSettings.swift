@@ -4,24 +4,24 @@ import Worker
 /// The settings of `carillon publish`.
 enum PublishSettings {
   static let target = Setting<Name?>(
-    "publish.target", .name("TARGET"), "Whom it is for: device:TOKEN, or user:ID for all the person's devices.")
+    "publish.target", .name("TARGET"), "The recipient: device:TOKEN, or user:ID for all the person's devices.")
   static let app = Setting<Name?>("publish.app", .name("BUNDLE-ID"), "The application: apns-topic.")
   static let id = Setting<String?>(
-    "publish.id", .string("UUID"), "apns-id, by which the request is the same when it is published again. Absent: a random one.")
+    "publish.id", .string("UUID"), "apns-id, which identifies the request if it is published again. Absent: a random one.")
   static let collapseID = Setting<Name?>(
-    "publish.collapse-id", .name("ID"), "apns-collapse-id: a newer request with the same one takes the older one's place.")
+    "publish.collapse-id", .name("ID"), "apns-collapse-id: a newer request with the same one replaces the older one.")
   static let expiration = Setting<Moment?>(
-    "publish.expiration", .expiration, "apns-expiration: from when it may not be shown any more. Absent: the longest lifetime.")
+    "publish.expiration", .expiration, "apns-expiration: when it expires and is not shown any more. Absent: the longest lifetime.")
   static let priority = Setting<String?>("publish.priority", .string("10|5|1", completion: .words(["10", "5", "1"])), "apns-priority.")
   static let pushType = Setting<String?>(
     "publish.push-type", .string("TYPE"), "apns-push-type: alert, background and so on. Absent: found from the payload.")
   static let trigger = Setting<String?>("publish.trigger", .string("JSON"), "When or where it is due. Absent: now.")
   static let operation = Setting<String?>(
     "publish.operation", .string("notify|remove", completion: .words(["notify", "remove"])),
-    "What to do: notify shows it, remove takes delivered ones away by --identifiers or --collapse-id.")
+    "The action: notify shows it, remove removes delivered ones by --identifiers or --collapse-id.")
   static let identifiers = Setting<[Name]>(
     "publish.identifiers", .repeated(.name("ID,…")), default: [],
-    "What a remove takes away: collapse ids, or apns-ids of requests without one. Each is published as a request of its own.")
+    "What a removal names: collapse ids, or apns-ids of requests without one. Each is published as a separate request.")
   static let headers = Setting<[String]>(
     "publish.header", .repeated(.header, splitsAtCommas: false), default: [], "A further record header, such as traceparent=…")
 
@@ -34,14 +34,14 @@ enum PublishSettings {
   static let badge = Setting<Int?>("publish.badge", .integer(0...Int(Int32.max)), "aps.badge.")
   static let sound = Setting<String?>("publish.sound", .string("NAME"), "aps.sound.")
   static let category = Setting<Name?>("publish.category", .name("ID"), "aps.category: which actions the notification has.")
-  static let threadID = Setting<Name?>("publish.thread-id", .name("ID"), "aps.thread-id: which notifications stand together.")
+  static let threadID = Setting<Name?>("publish.thread-id", .name("ID"), "aps.thread-id: the group of the notification.")
   static let isMutable = Setting("publish.mutable-content", .boolean, default: false, "A service extension may change it.")
   static let isContentAvailable = Setting(
-    "publish.content-available", .boolean, default: false, "Wakes the application; alone, nothing is shown.")
+    "publish.content-available", .boolean, default: false, "Wakes the application; alone it shows nothing.")
   static let custom = Setting<[CustomMember]>(
     "publish.custom", .repeated(.customMember, splitsAtCommas: false), default: [], "A member of the payload beside aps.")
   static let payload = Setting<String?>(
-    "publish.payload", .fileOrInput, "The whole payload, as it stands in the file; - is standard input.")
+    "publish.payload", .fileOrInput, "A file with the whole payload; - is standard input.")
 
   static let content = SettingGroup(
     "Payload", [title, body, category, payload],
@@ -49,7 +49,7 @@ enum PublishSettings {
 
   static let lines = Setting<String?>("publish.lines", .fileOrInput, "Many requests, one JSON object a line; - is standard input.")
   static let isUnchecked = Setting(
-    "publish.unchecked", .boolean, default: false, "Publish also what breaks a rule, to see what the cluster does with it.")
+    "publish.unchecked", .boolean, default: false, "Publish invalid requests too, to see the cluster's reaction.")
   static let isDryRun = Setting(
     "publish.dry-run", .boolean, default: false,
     "Publishes nothing: prints the records that would be, with their keys, headers and values. Needs no Kafka.")
@@ -57,7 +57,7 @@ enum PublishSettings {
     "publish.timeout", .duration(.seconds(1)...(.seconds(600))), default: .seconds(30), "How long Kafka may take to acknowledge a request.")
   static let wait = Setting<Duration?>(
     "publish.wait", .duration(.seconds(1)...(.seconds(3_600))),
-    "Follows the published requests, a thousand at most, for so long at most, and prints the outcome at each device as soon as it is known."
+    "Follows the published requests, at most a thousand, for at most this time, and prints the outcome at each device as soon as it is known."
   )
 
   static let way = SettingGroup("Publishing", [lines, wait, isDryRun, timeout], advanced: [isUnchecked, RequestSettings.payloadBytes])

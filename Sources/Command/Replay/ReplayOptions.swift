@@ -30,10 +30,10 @@ enum ReplayOptions {
   }
 
   static let topic = Setting(
-    "replay.topic", .choice, default: Topic.requests, "What is replayed: requests, or events into another topic.")
+    "replay.topic", .choice, default: Topic.requests, "The topic to replay: requests, or events into another topic.")
   static let into = Setting<String?>("replay.into", .string("TOPIC"), "With --topic events: the topic that they are written to.")
-  static let from = Setting<Moment?>("replay.from", .past, "What was published from this time on.")
-  static let to = Setting<Moment?>("replay.to", .past, "What was published before this time. Absent: up to now.")
+  static let from = Setting<Moment?>("replay.from", .past, "Records published from this time on.")
+  static let to = Setting<Moment?>("replay.to", .past, "Records published before this time. Absent: up to now.")
   static let partitions = Setting("replay.partitions", .repeated(.integer(0...99_999)), default: [], "Only these partitions.")
   static let offsets = Setting(
     "replay.offsets", .repeated(.offsets), default: [],
@@ -46,37 +46,37 @@ enum ReplayOptions {
     "replay.push-type", .string("TYPE"), "Only requests of this push type, also where they leave it to their payload.")
   static let values = Setting(
     "replay.where", .repeated(.payloadValue, splitsAtCommas: false), default: [],
-    "Only requests whose payload has this value at this place (RFC 6901); of several all must hold.")
+    "Only requests whose payload has this value at this place (RFC 6901); several must all match.")
   static let isOfUnfinished = Setting(
     "replay.only-unfinished", .boolean, default: false,
     "Only requests that have at one of their devices neither an outcome nor an entry in its mailbox, as new work. It needs Redis."
   )
   static let grace = Setting(
     "replay.grace", .duration(.zero...(.seconds(86_400))), default: .seconds(30),
-    "With --only-unfinished: a request so young is under way, and not unfinished.")
+    "With --only-unfinished: a request of at most this age is in flight, and not unfinished.")
   static let spill = Setting<String?>(
-    "replay.spill", .folder, "With --only-unfinished: where is put what does not fit into memory. Absent: $TMPDIR, else /tmp.")
+    "replay.spill", .folder, "With --only-unfinished: the folder for facts that do not fit into memory. Absent: $TMPDIR, else /tmp.")
   static let isDryRun = Setting(
-    "replay.dry-run", flag: "dry-run", .boolean, default: false, "Reads everything and writes nothing: how much there is to replay.")
+    "replay.dry-run", flag: "dry-run", .boolean, default: false, "Reads everything and writes nothing: shows how much there is to replay.")
   static let isNew = Setting(
     "replay.as-new", .boolean, default: false,
-    "Makes requests of their own: with new ids and without the first place, so newer than all before. What was shown already is shown again, and takes the place of what is newer."
+    "Makes new requests, with new ids and without the first place, so they are newer than all before. Notifications that were shown already are shown again, and replace newer ones."
   )
   static let records = Setting(
     "replay.records-per-second", .integer(0...100_000_000), default: 1_000,
-    "Records written in a second at most; 0: as many as Kafka takes.")
+    "The most records written in a second; 0: as many as Kafka takes.")
   static let bytes = Setting(
     "replay.bytes-per-second", .size(0...(1 << 40)), default: 8 << 20,
-    "Bytes of keys and values written in a second at most; 0: any number.")
+    "The most bytes of keys and values written in a second; 0: any number.")
   static let maximumBehind = Setting(
     "replay.max-behind", .duration(.zero...(.seconds(86_400))), default: .seconds(2),
-    "It waits while the transform workers are behind by more than this, so that live requests do not; 0: it does not ask.")
+    "It waits while the transform workers are behind by more than this, so that live requests need not wait; 0: it never waits.")
   static let state = Setting<String?>(
-    "replay.state", .file, "The file that says how far it is. Absent: carillon-replay-RUN.json in the current folder, removed at the end.")
+    "replay.state", .file, "The file with its progress. Absent: carillon-replay-RUN.json in the current folder, removed at the end.")
   static let resume = Setting<String?>(
-    "replay.resume", .file, "Goes on with an interrupted replay, whose file has the range and the conditions.")
+    "replay.resume", .file, "Continues an interrupted replay, whose file has the range and the conditions.")
   static let skipsGone = Setting(
-    "replay.skip-gone", .boolean, default: false, "With --resume: leaves out what Kafka has deleted meanwhile.")
+    "replay.skip-gone", .boolean, default: false, "With --resume: skips records that Kafka has deleted meanwhile.")
 
   static let range = SettingGroup("Range", [topic, into, from, to, partitions, offsets])
   static let conditions = SettingGroup("Conditions", [isOfUnfinished, app, target, id, values], advanced: [collapseID, pushType])

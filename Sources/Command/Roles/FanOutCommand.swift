@@ -7,7 +7,7 @@ enum FanOutCommand {
   static let command = Command(
     "fan-out", "runs fan-out workers: they hold the devices' connections and deliver",
     discussion:
-      "Runs until SIGTERM or SIGINT; then it is not ready, goes on for --unready-for, and tells its devices when to reconnect. Kafka or Redis may come later: it waits, is not ready, and says what is missing. With --json one line on standard output says where devices connect and where its admin server is, when it is ready.",
+      "Runs until SIGTERM or SIGINT. Then it is not ready, continues for --unready-for, and tells its devices when to reconnect. Kafka or Redis may start later: until then it waits, is not ready, and reports the missing one. With --json one line on standard output has the devices' address and that of its admin server, when it is ready.",
     groups: [
       SettingGroup("Devices", [FanOutOptions.listen]), RoleSettings.process, ClusterSettings.group, FanOutOptions.sessions,
       MediaOptions.serving,

@@ -7,7 +7,7 @@ enum TransformCommand {
   static let command = Command(
     "transform", "runs transform workers: requests in, deliveries and events out",
     discussion:
-      "Runs until SIGTERM or SIGINT. Kafka or Redis may come later: it waits, is not ready, and says what is missing. With --json one line on standard output says where its admin server is, when it is ready.",
+      "Runs until SIGTERM or SIGINT. Kafka or Redis may start later: until then it waits, is not ready, and reports the missing one. With --json one line on standard output has the address of its admin server, when it is ready.",
     groups: [
       RoleSettings.process, ClusterSettings.group, TransformOptions.stage, MediaOptions.keeping, RequestSettings.group, LogSettings.group,
     ],

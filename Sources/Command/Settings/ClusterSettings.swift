@@ -13,13 +13,13 @@ enum ClusterSettings {
     "Redis: HOST:PORT, redis://[user:password@]host[:port][/db], or the path of a socket. Absent: that of a 'carillon up' that runs on this machine."
   )
   static let topicPrefix = Setting(
-    "topics.prefix", flag: "topic-prefix", .topicPrefix, default: "notifications.", "What the names of all topics begin with.")
+    "topics.prefix", flag: "topic-prefix", .topicPrefix, default: "notifications.", "The prefix of all topics' names.")
   static let defaultName = "carillon"
   static let name = Setting(
-    "cluster", .clusterName, default: defaultName, "The cluster's name, as events tell it (ce_source: /carillon/NAME).")
+    "cluster", .clusterName, default: defaultName, "The cluster's name in events (ce_source: /carillon/NAME).")
   static let buckets = Setting(
     "redis.buckets", flag: "buckets", .integer(1...16384), default: StoreConfiguration.standardBuckets,
-    "Buckets that the keys in Redis are spread over. The same everywhere, and never changed in a cluster's life.")
+    "The number of buckets for the keys in Redis. The same everywhere, and never changed in a cluster's life.")
   static let kafkaProperties = PassedOnSettings(
     prefix: "kafka", "A property of librdkafka, for all its clients: security.protocol, sasl.password, compression.type and so on.")
 

@@ -7,24 +7,24 @@ import Worker
 enum FanOutOptions {
   static let listen = Setting(
     "fanout.listen", .address, default: SocketAddress(host: "127.0.0.1", port: 7171),
-    "Where devices connect; port 0 takes a free one and says which. All lanes of the process share it.")
+    "Where devices connect; port 0 takes a free one, which the log shows. All lanes of the process share it.")
   static let keyFile = Setting<String?>(
     "fanout.key-file", .file,
-    "The cluster's key ('carillon token key' makes it): devices then need a credential that was signed with it. Absent: any device may connect, which is for development."
+    "The cluster's key ('carillon token key' makes it): devices then need a credential that was signed with it. Absent: any device may connect, which is for development only."
   )
   static let environment = Setting<DeviceEnvironment?>(
     "fanout.environment", .choice,
     "The environment of the devices that the cluster serves; a device that says the other one is closed with 4019, and one that says none is let in. Absent: production with --key-file, else development."
   )
   static let connections = Setting(
-    "fanout.connections", .integer(1...1_000_000), default: FanOutSettings.Defaults.connections, "Connections at most in a lane.")
+    "fanout.connections", .integer(1...1_000_000), default: FanOutSettings.Defaults.connections, "The most connections of a lane.")
   static let connectionsPerAddress = Setting(
     "fanout.connections-per-address", .integer(0...1_000_000), default: FanOutSettings.Defaults.connectionsPerAddress,
-    "Connections at most in a lane of one address (of IPv6: of one /64); a further one is answered with 429. 0: no bound, as it must be behind a proxy or load balancer that hides the devices' addresses; X-Forwarded-For is not believed."
+    "The most connections of one address (of IPv6: of one /64) in a lane; more get 429. 0: no limit, which is necessary behind a proxy or load balancer that hides the devices' addresses, since X-Forwarded-For is not used."
   )
   static let frames = Setting(
     "fanout.frames-per-second", .integer(10...1_000_000), default: FanOutSettings.Defaults.framesPerSecond,
-    "Frames that a device may send in a second, pings and fragments of messages included, besides one for each notification that it was sent; beyond it its connection is closed with 4012. Before its hello a connection may send a hundred in all."
+    "The most frames of a device in a second, with pings and fragments of messages, and without one for each notification that it was sent. With more its connection is closed with 4012. Before its hello a connection may send a hundred in all."
   )
   static let allowedOrigins = Setting(
     "fanout.allowed-origins", .repeated(.origin), default: [],
@@ -32,17 +32,17 @@ enum FanOutOptions {
   )
   static let window = Setting(
     "fanout.window", .integer(1...1024), default: FanOutSettings.Defaults.window,
-    "Notifications unacknowledged at most per device; beyond it they wait in its mailbox."
+    "The most unacknowledged notifications of a device; more wait in its mailbox."
   )
   static let hello = Setting(
     "fanout.hello", .duration(.seconds(1)...(.seconds(60))), default: .seconds(FanOutSettings.Defaults.helloSeconds),
-    "How long a connection may take to say who it is.")
+    "How long a connection may take to send its hello.")
   static let acknowledge = Setting(
     "fanout.acknowledge", .duration(.seconds(5)...(.seconds(600))), default: .seconds(FanOutSettings.Defaults.acknowledgeSeconds),
     "How long a device may leave a notification unacknowledged before its connection is closed.")
   static let ping = Setting(
     "fanout.ping", .duration(.seconds(1)...(.seconds(600))), default: .seconds(FanOutSettings.Defaults.pingSeconds),
-    "How often a silent connection is asked whether it lives, and how often a device that asks for heartbeats gets one.")
+    "How often a silent connection gets a ping, and how often a device that asks for heartbeats gets one.")
   static let refresh = Setting(
     "fanout.refresh", .duration(.seconds(5)...(.seconds(3600))), default: .seconds(FanOutSettings.Defaults.refreshSeconds),
     "How often a session resyncs with its presence and its mailbox, jittered.")
@@ -53,15 +53,15 @@ enum FanOutOptions {
     "fanout.frame", .size(4096...(1 << 20)), default: FanOutSettings.Defaults.frameBytes, "The largest frame that a device may send.")
   static let reconnect = Setting(
     "fanout.reconnect", .duration(.zero...(.seconds(600))), default: .milliseconds(FanOutSettings.Defaults.reconnectMilliseconds),
-    "When it drains, its devices' reconnections are spread over at least this, and over so long that the ceiling below is kept. Each device is served until its turn, if --drain leaves the time."
+    "The least time over which a drain spreads its devices' reconnections; --reconnects-per-second may need more. Each device is served until its turn, if --drain allows it."
   )
   static let reconnectsPerSecond = Setting(
     "fanout.reconnects-per-second", .integer(1...1_000_000), default: FanOutSettings.Defaults.reconnectsPerSecond,
-    "Devices that a lane lets in each second at most: more wait for their turn, and when that would take too long they are told when to reconnect. When it drains, it tells so many to go away each second."
+    "The most devices that a lane admits in a second. More wait for their turn, and if that would take too long, they are told when to reconnect. A drain sends away as many in a second."
   )
   static let unreadyFor = Setting(
     "fanout.unready-for", .duration(.zero...(.seconds(300))), default: .seconds(5),
-    "How long a worker that is told to end lets devices in as before, though it is not ready any more: so long some load balancers still send them. It is a part of --drain, half of it at most."
+    "How long an ending worker still admits devices although it is not ready, since some load balancers still send them. It is a part of --drain, at most half of it."
   )
   static let silence = Setting(
     "fanout.lane-silence", .duration(.seconds(2)...(.seconds(120))), default: .milliseconds(FanOutSettings.Defaults.laneMilliseconds),

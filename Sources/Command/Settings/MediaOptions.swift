@@ -8,20 +8,20 @@ import Worker
 enum MediaOptions {
   static let folder = Setting<String?>(
     "media.folder", flag: "media", .folder,
-    "Where media are kept that the extension attach has fetched: a folder that all workers of the cluster share. Absent: there are none.")
+    "The folder for media that the extension attach has fetched, which all workers of the cluster share. Absent: no media.")
   static let bytes = Setting(
     "media.bytes", flag: "media-bytes", .size((1 << 20)...(1 << 50)), default: 10 << 30,
-    "What the media may have together, in bytes, as far as a worker knows; when they have it, nothing more is attached until some have expired."
+    "The most bytes of all media, as far as a worker knows. At the limit nothing more is attached until some have expired."
   )
   static let listen = Setting(
     "media.listen", flag: "media-listen", .address, default: SocketAddress(host: "127.0.0.1", port: 7173),
-    "Where devices fetch media by HTTP, with --media; port 0 takes a free one, which the log and the links say.")
+    "Where devices fetch media by HTTP, with --media; port 0 takes a free one, which the log and the links show.")
   static let url = Setting<String?>(
     "media.url", flag: "media-url", .base,
-    "What links to media begin with: the proxy with TLS in front of --media-listen. Absent: http://, and the address of --media-listen.")
+    "The base of links to media: the proxy with TLS in front of --media-listen. Absent: http://, and the address of --media-listen.")
   static let link = Setting(
     "media.link", flag: "media-link", .duration(.seconds(60)...(.seconds(604_800))), default: .seconds(3600),
-    "How long a link to a file is good; a device asks for another by the frame link.")
+    "How long a link to a file is valid; a device asks for another by the frame link.")
 
   /// For processes that store media.
   static let keeping = SettingGroup("Media", [folder], advanced: [bytes])

@@ -10,7 +10,7 @@ enum RequestSettings {
     "The largest payload. The same everywhere in the cluster; VoIP pushes may have 5120 bytes in any case.")
   static let longestLifetime = Setting(
     "requests.longest-lifetime", .duration(.seconds(60)...(.seconds(30 * 86_400))), default: .seconds(RequestLimits().longestLifetime),
-    "The longest lifetime of a notification: a later expiration is cut to it, and devices remember for so long.")
+    "The longest lifetime of a notification: a later expiration is cut to it, and devices keep ids and revisions for this time.")
   static let oneAttempt = Setting(
     "requests.one-attempt", .duration(.seconds(1)...(.seconds(3600))),
     default: .seconds(ExpirationRule.oneAttemptSeconds),

@@ -9,12 +9,12 @@ enum RoleSettings {
     "Lanes in this process: each is one thread with its own connections. One for each core that it may use.")
   static let admin = Setting(
     "admin", .address, default: SocketAddress(host: "127.0.0.1", port: 0),
-    "Where /metrics, /livez and /readyz are; port 0 takes a free one and says which.")
+    "Where /metrics, /livez and /readyz are; port 0 takes a free one, which the log shows.")
   static let drain = Setting(
     "drain", .duration(.zero...(.seconds(3600))), default: .seconds(25),
-    "How long the end may take after SIGTERM or SIGINT, work under way included; a second signal ends the process at once.")
+    "How long the end may take after SIGTERM or SIGINT, with all running work; a second signal ends the process at once.")
   static let worker = Setting<Name?>(
-    "worker", .name("NAME"), "What events and logs call this process; unique in the cluster. Absent: its host and process id.")
+    "worker", .name("NAME"), "The name of this process in events and logs, unique in the cluster. Absent: its host and process id.")
 
   static let process = SettingGroup("Process", [lanes, admin, drain, AnswerSettings.json], advanced: [worker])
 }

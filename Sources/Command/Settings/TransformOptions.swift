@@ -11,7 +11,7 @@ enum TransformOptions {
     "The consumer group: workers of one group share the requests.")
   static let inFlight = Setting(
     "transform.in-flight", .integer(1...1_000_000), default: TransformSettings.Defaults.inFlight,
-    "Unfinished records at most in a lane; beyond it its partitions wait. 100,000 a second with 200 ms to Kafka and back are 60,000: "
+    "The most unfinished records of a lane; with more its partitions wait. 100,000 a second with 200 ms to Kafka and back are 60,000: "
       + "each waits for its events, then for the journal.")
   static let mailbox = Setting(
     "mailbox.bound", flag: "mailbox-bound", .integer(1...10_000), default: TransformSettings.Defaults.mailboxBound,
@@ -19,24 +19,25 @@ enum TransformOptions {
       + "and more while Kafka has not taken the events of those that go, or after a rebuilding until the next notifications come.")
   static let rememberedIDs = Setting(
     "device.remembered-ids", .integer(4...1024), default: TransformSettings.Defaults.rememberedIDs,
-    "Recent apns-ids that are remembered for each device, against duplicates.")
+    "The recent apns-ids that are kept for each device, against duplicates.")
   static let rememberedRevisions = Setting(
     "device.remembered-revisions", .integer(1...10_000), default: TransformSettings.Defaults.rememberedRevisions,
-    "Newest revisions that are remembered for each device, one for each collapse id, against stale updates.")
+    "The newest revisions that are kept for each device, one for each collapse id, against stale updates.")
 
   static let tries = Setting(
     "transform.tries", .integer(1...100), default: TransformSettings.Defaults.tries,
-    "Tries of a record that cannot be processed, before it goes to the dead letters. A dependency that is down does not count.")
+    "Attempts to process a record before it goes to the dead letters. Failures of a dependency do not count.")
 
   static let session = Setting(
     "transform.session-timeout", .duration(.milliseconds(500)...(.seconds(300))),
     default: .milliseconds(TransformSettings.Defaults.sessionMilliseconds),
-    "After this long without a word from a worker its partitions go to others. Brokers allow less than 6 s only where group.min.session.timeout.ms says so; else their minimum is taken."
+    "After this silence of a worker its partitions go to others. Brokers allow less than 6 s only by group.min.session.timeout.ms; otherwise their minimum applies."
   )
 
   static let extensions = Setting<String?>(
     "transform.extensions", .file,
-    "Which service extensions the mutable notifications of each application pass: see 'carillon extensions check'. SIGHUP reads it again.")
+    "The file of the service extensions for each application's mutable notifications: see 'carillon extensions check'. SIGHUP reads it again."
+  )
 
   static let stage = SettingGroup(
     "Transform", [extensions], advanced: [group, inFlight, tries, session, mailbox, rememberedIDs, rememberedRevisions])

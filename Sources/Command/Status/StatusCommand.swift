@@ -7,19 +7,19 @@ import Worker
 /// `carillon status`.
 enum StatusCommand {
   private static let watch = Setting(
-    "status.watch", .boolean, default: false, "Looks again and again until it is ended: a terminal is redrawn, all else gets a new block.")
+    "status.watch", .boolean, default: false, "Repeats the report until it is ended: a terminal is redrawn, other output gets a new block.")
   private static let interval = Setting(
     "status.interval", .duration(.milliseconds(500)...(.seconds(3600))), default: .seconds(5),
-    "With --watch: how long to wait between two looks.")
+    "With --watch: how long to wait between two reports.")
   private static let sample = Setting(
     "status.sample", .duration(.zero...(.seconds(600))), default: .seconds(2),
-    "How long devices and mailboxes are counted in Redis, with 200 commands a second at most: some 90 devices with a mailbox each are counted exactly in two seconds, of more a sample is read, and the longer that takes the closer are its numbers. 0 leaves them out."
+    "How long devices and mailboxes are counted in Redis, with at most 200 commands a second. Some 90 devices with a mailbox each are counted exactly in two seconds. Of more a sample is read, which is more precise with more time. 0 leaves them out."
   )
 
   static let command = Command(
     "status", "shows how the cluster is: its workers, Kafka, Redis, devices and mailboxes, and what is wrong",
     discussion:
-      "Each worker: whether it is ready, its lanes, partitions and connections, how long it has run, its version, and where it listens; of Kafka: its brokers, the consumer group with its members, and how far it is behind; of Redis: its memory, its settings, and how many devices and notifications it has, estimated from a sample where they are many. Then what is wrong: workers that are not ready, with the reasons, or that were killed; topics that are missing or set otherwise; topics that have their producers' time; a Redis that evicts, is full, or belongs to another cluster; and as notes the applications that are stopped, a Redis without maxmemory, and the like. The exit code is 1 when something is wrong, also where Kafka or Redis is away, of which the other is told all the same, and 3 when both are. With --json there is an object for each worker, for Kafka, Redis and what was counted, and the last one says what is wrong. The workers are those that report themselves to Redis: a killed one is told for five minutes.",
+      "Shows for each worker whether it is ready, its lanes, partitions and connections, its uptime, its version, and its address. Of Kafka it shows the brokers, the consumer group with its members, and its lag; of Redis the memory, the settings, and the numbers of devices and notifications, which are estimated from a sample if there are many. Then it lists problems: workers that are not ready, with the reasons, or that were killed; missing topics, or topics with other settings; topics that have their producers' time; a Redis that evicts, is full, or belongs to another cluster. Stopped applications, a Redis without maxmemory, and the like are notes. The exit code is 1 if there is a problem. It is also 1 if Kafka or Redis does not answer, while the other is still shown, and 3 if both do not. With --json there is an object for each worker, for Kafka, Redis and the counts, and the last one has the problems. Workers report themselves to Redis: a killed one is shown for five minutes.",
     groups: [
       SettingGroup("Status", [watch, interval, sample], advanced: [TransformOptions.group, FanOutOptions.silence]),
       AnswerSettings.group, ClusterSettings.group,

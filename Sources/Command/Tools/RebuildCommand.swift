@@ -13,7 +13,7 @@ enum RebuildCommand {
   static let command = Command(
     "rebuild", "restores a Redis that has lost everything from what Kafka has",
     discussion:
-      "For a Redis that came back empty: the workers say so, are not ready, and wait. It reads the registrations, then requests and events of the longest lifetime in step by their times, puts what is still to be delivered back into the mailboxes, and writes the markers last; then the workers go on by themselves. It tells how fast it is and about when it ends, and at last how many notifications wait again. The workers may run meanwhile, and it may be ended and begun again at any time. Give it the same settings as the transform workers. Where there is nothing to rebuild it says so, with exit code 0; the answer is no (exit code 1) while another one is under way.",
+      "For a Redis that came back empty: the workers report it, are not ready, and wait. It reads the registrations, and then requests and events of the longest lifetime in the order of their times. It restores undelivered notifications to the mailboxes, and writes the markers last; then the workers continue by themselves. It prints its rate and the estimated end, and finally the number of restored notifications. The workers may run meanwhile, and it may be ended and started again at any time. Give it the settings of the transform workers. If there is nothing to rebuild, the exit code is 0; if another rebuild is running, it is 1.",
     groups: [
       SettingGroup("Rebuild", [dryRun]), AnswerSettings.group, ClusterSettings.group, TransformOptions.stage, MediaOptions.keeping,
       RequestSettings.group, LogSettings.group,

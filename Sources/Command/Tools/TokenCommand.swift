@@ -8,15 +8,15 @@ import Worker
 enum TokenCommand {
   private static let token = Setting<DeviceToken>.required("token.token", .deviceToken, "The device's token.")
   private static let app = Setting<Name>.required("token.app", .name("BUNDLE-ID"), "The application.")
-  private static let user = Setting<Name?>("token.user", .name("ID"), "Whose device it is. Absent: nobody's.")
+  private static let user = Setting<Name?>("token.user", .name("ID"), "The person of the device. Absent: nobody.")
   private static let expires = Setting(
-    "token.expires", .duration(.seconds(1)...(.seconds(3650 * 86_400))), default: .seconds(30 * 86_400), "For how long it holds.")
+    "token.expires", .duration(.seconds(1)...(.seconds(3650 * 86_400))), default: .seconds(30 * 86_400), "How long it is valid.")
   private static let key = Setting<String>.required("token.key", .file, "The cluster's key: see 'carillon token key'.")
 
   static let command = Command(
     "token", "prints a credential for a device",
     discussion:
-      "The credential says which device of which user and application may connect; 'carillon fan-out --key-file' with the same key lets it in. It is a JSON Web Token (HS256) with the claims sub, app, user, iat and exp, so that any backend can make it as well.",
+      "The credential names the device, the user and the application that may connect; 'carillon fan-out --key-file' with the same key accepts it. It is a JSON Web Token (HS256) with the claims sub, app, user, iat and exp, so any backend can make it as well.",
     groups: [SettingGroup("Credential", [token, app, user, expires, key]), AnswerSettings.group],
     examples: [
       Example("token --token $(printf '0%.0s' $(seq 64)) --app com.example.shop --user ada --key cluster.key", "for a device of ada's")

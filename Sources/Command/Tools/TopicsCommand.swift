@@ -10,18 +10,18 @@ enum TopicsCommand {
     "Partitions of each topic, but for those of the applications and their categories, which have one: the maximum number of workers of one kind that can share the work. Never raise those of an existing topic: keys would move."
   )
   static let replication = Setting<Int?>(
-    "topics.replication", .integer(1...32), "Copies of each partition. Absent: as the broker is set. Use 3 where nothing may be lost.")
+    "topics.replication", .integer(1...32), "Copies of each partition. Absent: the broker's default. Use 3 if nothing may be lost.")
   static let timeout = Setting(
     "topics.timeout", .duration(.seconds(1)...(.seconds(600))), default: .seconds(30), "How long Kafka may take to answer.")
 
   static let isDryRun = Setting(
     "topics.dry-run", flag: "dry-run", .boolean, default: false,
-    "Creates nothing: says which topics would be created, and how those that exist differ.")
+    "Creates nothing: shows which topics would be created, and how existing ones differ.")
 
   static let create = Command(
     "topics create", "creates the cluster's topics, or says how those that exist differ",
     discussion:
-      "Topics that exist are left as they are and compared with what is wanted. The answer is no (exit code 1) when one has other partitions, or a setting on which a guarantee rests.",
+      "Existing topics are not changed, but compared with the wanted settings. The exit code is 1 if one has another number of partitions, or breaks a setting on which a guarantee rests.",
     groups: [ClusterSettings.kafkaGroup, SettingGroup("Topics", [isDryRun, partitions, replication, timeout]), AnswerSettings.group],
     examples: [
       Example("topics create --kafka broker:9092 --partitions 48 --replication 3", "a cluster for production"),

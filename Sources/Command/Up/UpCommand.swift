@@ -5,23 +5,23 @@ import Worker
 enum UpCommand {
   static let listen = Setting(
     "up.listen", .address, default: SocketAddress(host: "127.0.0.1", port: 7171),
-    "Where devices connect. Without this flag a free port is taken when this one is not free.")
+    "Where devices connect. Without this flag another port is used if this one is not free.")
   static let admin = Setting(
     "up.admin", .address, default: SocketAddress(host: "127.0.0.1", port: 7172),
-    "Where /metrics, /livez and /readyz are. Without this flag a free port is taken when this one is not free.")
+    "Where /metrics, /livez and /readyz are. Without this flag another port is used if this one is not free.")
   static let kafkaPort = Setting<Int?>(
     "up.kafka-port", .integer(1...65_535), "The port of 127.0.0.1 for its Kafka. Absent: a free one.")
   static let redisPort = Setting<Int?>(
     "up.redis-port", .integer(1...65_535), "The port of 127.0.0.1 for its Redis. Absent: a free one.")
   private static let isNew = Setting(
     "up.new", .boolean, default: false,
-    "Start a further one beside one that runs already. The tools go on finding the first: give them --kafka and --redis of this one, which --json prints."
+    "Start another one beside a running one. The tools still find the first: give them --kafka and --redis of this one, which --json prints."
   )
 
   static let command = Command(
     "up", "runs everything on this machine: for trying it out, and for development",
     discussion:
-      "One process with an embedded Kafka broker, a private redis-server, and a lane of each role. The broker keeps 5 MiB of each partition, and drops the oldest records beyond that. The process keeps nothing after it ends (SIGINT or SIGTERM). The tools of the same user find it without flags, by a file in $XDG_RUNTIME_DIR/carillon, else /tmp/carillon-UID (in $TMPDIR where that is set), else ~/.carillon: the first of them that nobody else has made. With --json one line on standard output says where everything is, when it is ready. The exit code is 1 when one runs already.",
+      "One process with an embedded Kafka broker, a private redis-server, and a lane of each role. The broker keeps 5 MiB of each partition, and drops the oldest records beyond that. The process keeps nothing after it ends (SIGINT or SIGTERM). The tools of the same user find it without flags, by a file in $XDG_RUNTIME_DIR/carillon, /tmp/carillon-UID (or in $TMPDIR if set), or ~/.carillon: the first of them that no other user has made. With --json one line on standard output has all addresses, when it is ready. The exit code is 1 if one is running already.",
     groups: [
       SettingGroup("Up", [listen, admin, kafkaPort, redisPort, isNew, AnswerSettings.json]),
       FanOutOptions.sessions, TransformOptions.stage, MediaOptions.group, RequestSettings.group, LogSettings.group,
