@@ -85,7 +85,9 @@ public final class RedisInspection {
     let epoch = shards.epoch
     let state = try await shards.serverState()
     try await clock.compare()
-    guard shards.isUp, shards.epoch == epoch else { throw StoreError(.unavailable, "the connection to Redis was lost during the inspection") }
+    guard shards.isUp, shards.epoch == epoch else {
+      throw StoreError(.unavailable, "the connection to Redis was lost during the inspection")
+    }
     let judgement = trust.judge(state, objection: clock.objection)
     metrics.show(state, judgement)
     return judgement
