@@ -27,13 +27,9 @@ public final class ApplicationsReader {
   private let followed: [any FollowedTable]
   /// The partitions of the followed topics, by the consumer's indexes.
   private var following: [Int: Followed] = [:]
-<<<<<<< ours
-  /// Gets the requests and errors.
-=======
-  /// Of each followed topic that was made again the partitions that are read again since, by their indexes.
+  /// The partitions of followed topics that were made again and are read since, by their indexes.
   private var renewed: [String: Set<Int>] = [:]
-  /// Asked to run `ask`, and told of the Kafka client's errors.
->>>>>>> theirs
+  /// Gets the requests and errors.
   public weak var owner: (any ApplicationsReaderOwner)?
   private var consumer: Consumer?
   private let partition: TopicPartition
