@@ -33,7 +33,8 @@ import Worker
   @Test(arguments: [
     (["--topic", "devices"], "rebuild"), (["--topic", "schedule"], "the place of the newest one"), (["--topic", "journal"], "nothing new"),
     (["--topic", "dead-letters"], "their cause is mended"),
-    (["--topic", "deliveries"], "mailboxes"), (["--topic", "applications"], "the newest record"), (["--topic", "people"], "newest ones"), (["--topic", "categories"], "the newest ones"),
+    (["--topic", "deliveries"], "mailboxes"), (["--topic", "applications"], "the newest record"), (["--topic", "people"], "newest ones"),
+    (["--topic", "categories"], "the newest ones"),
     (["--topic", "others"], "one of requests, events"), (["--topic", "events"], "--into TOPIC"),
     (["--topic", "events", "--into", "notifications.requests"], "--into TOPIC"), (["--into", "copy"], "--into is for --topic events"),
     (["--topic", "events", "--into", "copy", "--app", "com.example"], "is a condition on requests"),
