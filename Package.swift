@@ -64,7 +64,6 @@ let package = Package(
     module("Store", ["EventLoop", "Cryptography", "JSON", "Redis", "Notifications"], resources: [.embedInCode("Scripts")]),
 
     module("Worker", ["EventLoop", "Cryptography", "JSON", "HTTP", "Kafka", "Store", "Notifications"]),
-    module("Calendars", ["Notifications"]),
     module("Extensions", ["EventLoop", "Cryptography", "JSON", "HTTP", "Notifications"]),
     module("DeviceClient", ["Extensions", "EventLoop", "JSON", "HTTP", "Notifications"]),
 
