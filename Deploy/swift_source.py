@@ -1,4 +1,4 @@
-"""What the gates check-imports, check-names and check-articles share: how they read a Swift file without a compiler."""
+"""What the gates check-imports, check-names, check-outcomes and check-articles share: how they read a Swift file without a compiler."""
 
 import re
 

@@ -38,6 +38,7 @@ public final class TransformMetrics: Sendable {
   // By the number of the verdict; nil where it is none of these records.
   private let requestVerdicts: [Counter?]
   private let registrationVerdicts: [Counter?]
+  /// By the number of the outcome; nil for what the judge does not say.
   private let deviceVerdicts: [Counter?]
   private let extensions: [Counter]
   private let deadLetters: [String: Counter]
@@ -81,15 +82,11 @@ public final class TransformMetrics: Sendable {
     deadLetters = Dictionary(
       uniqueKeysWithValues: reasons.map { ($0, registry.make(MetricNames.deadLetters, MetricLabel.snakeCase($0))) })
     redis = RedisMetrics(registry)
-    requestVerdicts = RecordVerdict.allCases.map {
-      RecordVerdict.ofRequests.contains($0) ? registry.make(MetricNames.verdicts, $0.name) : nil
+    requestVerdicts = Self.cells(RecordVerdict.all.map { $0.label(isRegistration: false) }) { registry.make(MetricNames.verdicts, $0) }
+    registrationVerdicts = Self.cells(RecordVerdict.all.map { $0.label(isRegistration: true) }) {
+      registry.make(MetricNames.registrationVerdicts, $0)
     }
-    registrationVerdicts = RecordVerdict.allCases.map {
-      RecordVerdict.ofRegistrations.contains($0) ? registry.make(MetricNames.registrationVerdicts, $0.name) : nil
-    }
-    deviceVerdicts = JournalVerdict.allCases.map { verdict in
-      DeviceVerdict(verdict).map { registry.make(MetricNames.deviceVerdicts, $0.name) }
-    }
+    deviceVerdicts = Outcome.allCases.map { $0.deviceLabel.map { registry.make(MetricNames.deviceVerdicts, $0) } }
     // Labels are written like the metrics' names.
     extensions = ExtensionState.allCases.map { registry.make(MetricNames.extensions, "\($0.word)".replacing("-", with: "_")) }
   }
@@ -123,9 +120,20 @@ public final class TransformMetrics: Sendable {
   func took(isRegistration: Bool) { (isRegistration ? registrations : requests).increment() }
 
   func count(_ verdict: RecordVerdict, isRegistration: Bool) {
-    (isRegistration ? registrationVerdicts : requestVerdicts)[verdict.rawValue]?.increment()
+    (isRegistration ? registrationVerdicts : requestVerdicts)[verdict.number]?.increment()
   }
 
   /// Counts a verdict on a request at one device.
-  func count(_ verdict: JournalVerdict) { deviceVerdicts[Int(verdict.rawValue)]?.increment() }
+  func count(_ verdict: Outcome) { deviceVerdicts[verdict.rawValue]?.increment() }
+
+  /// A cell for each verdict that has a label; verdicts with the same label share it.
+  private static func cells(_ labels: [String?], _ make: (String) -> Counter) -> [Counter?] {
+    var cells: [String: Counter] = [:]
+    return labels.map { label in
+      guard let label else { return nil }
+      let cell = cells[label] ?? make(label)
+      cells[label] = cell
+      return cell
+    }
+  }
 }

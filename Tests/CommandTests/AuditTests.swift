@@ -206,7 +206,7 @@ import Testing
       let published = try #require(step["time"]?.stringValue.flatMap { Timestamp.parse($0) })
       var writer = JournalWriter(partition: partition, incarnation: 0)
       let revision = Revision(SourcePosition(partition: partition, offset: offset, timestamp: published))
-      writer.append(offset: offset, timestamp: published, JournalJudgement(.kept, revision: revision), now: published + 5)
+      writer.append(offset: offset, timestamp: published, JournalJudgement(.queued, revision: revision), now: published + 5)
       var record = TestRecord(
         nil, headers: [.init("layout", "1"), .init("worker", "one"), .init("incarnation", "0")], partition: partition)
       record.value = writer.withValue { Array($0) }

@@ -13,7 +13,7 @@ import Testing
     return try writer.withValue { try Event(headers: headers, value: $0) }
   }
 
-  private func facts(_ type: EventType, device: String = RequestFixture.token) throws -> EventFacts {
+  private func facts(_ type: Outcome, device: String = RequestFixture.token) throws -> EventFacts {
     let fixture = RequestFixture.valid(["target": "user:ada", "traceparent": DeliveryTests.trace])
     var facts = EventFacts(type, of: try #require(fixture.read().view))
     facts.device = fixture.bytes(device)
@@ -142,9 +142,9 @@ import Testing
   }
 
   @Test func theTypesAreNamedAsInTheContract() {
-    for type in EventType.allCases {
-      #expect(type.cloudEventsType.description == "carillon.\(type.name).v1")
-      #expect(EventType(cloudEventsType: type.cloudEventsType.description) == type)
+    for type in Outcome.events {
+      #expect(type.cloudEventsType?.description == "carillon.\(type.name).v1")
+      #expect(Outcome(cloudEventsType: type.cloudEventsType?.description ?? "") == type)
     }
     for header in EventHeader.allCases { #expect(header.name.description == header.rawValue) }
     for header in DeadLetterHeader.allCases { #expect(header.name.description == header.rawValue) }

@@ -9,7 +9,7 @@ import Testing
     let timestamp = JournalTests.time + Int64.random(in: -5...5, using: &random)
     let implied = JournalTests.implied(offset, timestamp)
     func judgement() -> JournalJudgement {
-      var judgement = JournalJudgement(JournalVerdict.allCases.randomElement(using: &random) ?? .kept, revision: implied)
+      var judgement = JournalJudgement(JournalTests.verdicts.randomElement(using: &random) ?? .queued, revision: implied)
       if Bool.random(using: &random) { judgement.revision = Revision(timestamp: 7, partition: 1, offset: UInt64(offset)) }
       if Bool.random(using: &random) { judgement.other = JournalReference(revision: implied, id: JournalTests.id) }
       return judgement

@@ -11,12 +11,15 @@ import Testing
   static let partition: Int32 = 3
   static let time: Int64 = 1_700_000_000_000
 
+  /// What the journal has a byte for.
+  static let verdicts = Outcome.allCases.filter { $0.journalByte != nil }
+
   static func implied(_ offset: Int64, _ timestamp: Int64) -> Revision {
     Revision(SourcePosition(partition: partition, offset: offset, timestamp: timestamp)).inIncarnation(2)
   }
 
   static func kept(_ offset: Int64, _ timestamp: Int64) -> JournalEntry {
-    JournalEntry(offset: offset, timestamp: timestamp, content: .request(JournalJudgement(.kept, revision: implied(offset, timestamp))))
+    JournalEntry(offset: offset, timestamp: timestamp, content: .request(JournalJudgement(.queued, revision: implied(offset, timestamp))))
   }
 
   static func write(_ entries: [JournalEntry]) -> [UInt8] {
@@ -74,7 +77,7 @@ import Testing
         JournalEntry(
           offset: 1000, timestamp: time,
           content: .request(
-            JournalJudgement(.kept, revision: Revision(timestamp: UInt64(time) + 64, partition: 2 << 16 | 3, offset: 1000))))
+            JournalJudgement(.queued, revision: Revision(timestamp: UInt64(time) + 64, partition: 2 << 16 | 3, offset: 1000))))
       ], "10" + "0000" + "8001" + "838008" + "e807"
     ),
     (
@@ -84,7 +87,7 @@ import Testing
           offset: 1000, timestamp: time,
           content: .request(
             JournalJudgement(
-              .kept, revision: implied(1000, time), other: JournalReference(revision: implied(998, time - 1), id: id))))
+              .queued, revision: implied(1000, time), other: JournalReference(revision: implied(998, time - 1), id: id))))
       ], "20" + "0000" + "01" + "838008" + "e607" + "123e4567e89b12d3a45642665544000a"
     ),
     (
@@ -140,14 +143,14 @@ import Testing
 
   private static func content(_ offset: Int64, _ timestamp: Int64, _ random: inout SeededRandom) -> JournalEntry.Content {
     func judgement() -> JournalJudgement {
-      guard Int.random(in: 0..<4, using: &random) == 0 else { return JournalJudgement(.kept, revision: implied(offset, timestamp)) }
+      guard Int.random(in: 0..<4, using: &random) == 0 else { return JournalJudgement(.queued, revision: implied(offset, timestamp)) }
       let other = Revision(
         timestamp: .random(in: 0...UInt64.max, using: &random), partition: .random(in: 0...UInt32.max, using: &random),
         offset: .random(in: 0...UInt64.max, using: &random))
       let reference = JournalReference(
         revision: other, id: NotificationID(high: .random(in: 0...UInt64.max, using: &random), low: 7))
       return JournalJudgement(
-        JournalVerdict.allCases.randomElement(using: &random) ?? .kept,
+        Self.verdicts.randomElement(using: &random) ?? .queued,
         revision: Bool.random(using: &random) ? other : implied(offset, timestamp), other: Bool.random(using: &random) ? reference : nil)
     }
     guard Int.random(in: 0..<8, using: &random) == 0 else { return .request(judgement()) }

@@ -27,9 +27,9 @@ struct AuditHistory {
     var worker: Name = "t"
     var incarnation: UInt16 = 0
     var record: Int64?
-    var verdict = JournalVerdict.duplicate
+    var verdict = Outcome.duplicate
     /// Of a person's request: the devices of a page.
-    var devices: [(device: UInt64, verdict: JournalVerdict)]?
+    var devices: [(device: UInt64, verdict: Outcome)]?
     /// It is one of several pages; then only the last has the devices of all.
     var isPage = false
     var all: [UInt64]?
@@ -67,6 +67,16 @@ struct AuditHistory {
 
   /// An event of a request on a device (0: none).
   mutating func tell(
+    _ outcome: Outcome, _ id: Int, on device: UInt64 = 1, collapse: UInt64? = nil, source: Int64? = nil, at time: Int64,
+    number: Int64 = 0, worker: UInt32 = 1, statement: UInt64? = nil, _ flags: AuditFact.Flags = []
+  ) {
+    tell(
+      .told(outcome), id, on: device, collapse: collapse, source: source, at: time, number: number, worker: worker, statement: statement,
+      flags)
+  }
+
+  /// The same of any kind of fact.
+  mutating func tell(
     _ kind: AuditFact.Kind, _ id: Int, on device: UInt64 = 1, collapse: UInt64? = nil, source: Int64? = nil, at time: Int64,
     number: Int64 = 0, worker: UInt32 = 1, statement: UInt64? = nil, _ flags: AuditFact.Flags = []
   ) {
@@ -78,7 +88,7 @@ struct AuditHistory {
     fact.worker = worker
     // As the writers make it: from what happened, to whom, and where the request came from.
     var hasher: UInt64 = 14_695_981_039_346_656_037
-    for part in [UInt64(kind.rawValue), UInt64(id), device, UInt64(bitPattern: fact.sourceOffset), UInt64(bitPattern: number)] {
+    for part in [UInt64(kind.rank), UInt64(id), device, UInt64(bitPattern: fact.sourceOffset), UInt64(bitPattern: number)] {
       hasher = (hasher ^ part) &* 1_099_511_628_211
     }
     fact.statement = statement ?? hasher
@@ -95,17 +105,17 @@ struct AuditHistory {
   ) {
     let offset = offset ?? Int64(id)
     guard facts.contains(where: { $0.kind == .request && $0.offset == offset && $0.flags.contains(.isForUser) }) else {
-      return write(.init(offset: offset, time: time, incarnation: incarnation, record: record, verdict: .kept))
+      return write(.init(offset: offset, time: time, incarnation: incarnation, record: record, verdict: .queued))
     }
     if let last = journal.indices.last, journal[last].offset == offset, journal[last].time == time {
-      journal[last].devices?.append((device, .kept))
+      journal[last].devices?.append((device, .queued))
     } else {
-      write(.init(offset: offset, time: time, incarnation: incarnation, record: record, devices: [(device, .kept)]))
+      write(.init(offset: offset, time: time, incarnation: incarnation, record: record, devices: [(device, .queued)]))
     }
   }
 
   /// The journal says that a request was judged otherwise.
-  mutating func judge(_ id: Int, _ verdict: JournalVerdict, offset: Int64? = nil, at time: Int64) {
+  mutating func judge(_ id: Int, _ verdict: Outcome, offset: Int64? = nil, at time: Int64) {
     write(.init(offset: offset ?? Int64(id), time: time, verdict: verdict))
   }
 
@@ -113,7 +123,7 @@ struct AuditHistory {
   ///
   /// - Parameter all: with the last page, the devices of all pages.
   mutating func page(
-    _ id: Int, _ devices: [(UInt64, JournalVerdict)], of all: [UInt64]? = nil, at time: Int64, worker: Name = "t"
+    _ id: Int, _ devices: [(UInt64, Outcome)], of all: [UInt64]? = nil, at time: Int64, worker: Name = "t"
   ) {
     write(Entry(offset: Int64(id), time: time, worker: worker, devices: devices, isPage: true, all: all))
   }
@@ -122,7 +132,7 @@ struct AuditHistory {
 
   private func fact(_ kind: AuditFact.Kind, _ id: Int, _ device: UInt64, _ collapse: UInt64?, _ source: Int64, _ time: Int64) -> AuditFact {
     var fact = AuditFact(kind)
-    if kind != .registered, kind != .unregisteredDevice {
+    if fact.outcome?.isAboutDevice != true {
       fact.id = Self.id(id)
       fact.identifier = collapse.map { $0 + 1_000_000 } ?? UInt64(id) + 1
       fact.sourceOffset = source
@@ -141,8 +151,8 @@ struct AuditHistory {
     var rules = rules
     for note in notes { rules.incarnations[0] = max(rules.incarnations[0] ?? 0, note.fact.incarnation) }
     let joined = joined().shuffled()
-    var requests = joined.filter { $0.kind != .registered && $0.kind != .unregisteredDevice }
-    var devices = joined.filter { $0.kind == .registered || $0.kind == .unregisteredDevice }
+    var requests = joined.filter { $0.outcome?.isAboutDevice != true }
+    var devices = joined.filter { $0.outcome?.isAboutDevice == true }
     RequestJudge(rules: rules).judge(&requests, &findings) { devices.append($0) }
     devices.shuffle()
     DeviceJudge(rules: rules).judge(&devices, &findings)
@@ -153,7 +163,7 @@ struct AuditHistory {
   var violations: [Violation.Kind] { findings().violations.map(\.kind) }
 
   /// How the requests ended.
-  var outcomes: [AuditFindings.Outcome: Int] { findings().outcomes }
+  var outcomes: [Outcome: Int] { findings().outcomes }
 
   // MARK: Read side by side
 

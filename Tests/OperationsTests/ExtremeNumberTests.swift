@@ -17,10 +17,11 @@ import Testing
       application: "com.example", identifier: "order", isDerivedID: false, operation: "notify", end: number, broken: nil, origin: nil)
   }
 
-  private static func event(_ value: JSONValue, at time: String, _ type: EventType) -> Event? {
+  private static func event(_ value: JSONValue, at time: String, _ type: Outcome) -> Event? {
     var text = value.text
     let headers = [
-      ("ce_specversion", "1.0"), ("ce_id", "e"), ("ce_type", type.cloudEventsType.description), ("ce_source", "/c"), ("ce_time", time),
+      ("ce_specversion", "1.0"), ("ce_id", "e"), ("ce_type", type.cloudEventsType?.description ?? ""), ("ce_source", "/c"),
+      ("ce_time", time),
       ("ce_subject", "\(id)"),
     ]
     return text.withUTF8 { try? Event(headers: headers.map { (name: $0.0, value: $0.1) }, value: UnsafeRawBufferPointer($0)) }
@@ -36,7 +37,7 @@ import Testing
       timeline.add(Self.request(other, number))
       for time in ["0000-01-01T00:00:00Z", "9999-12-31T23:59:59Z"] {
         for variant in variants {
-          for type in [EventType.addressed, .delivered, .response] {
+          for type in [Outcome.addressed, .delivered, .response] {
             guard let event = Self.event(variant, at: time, type) else { continue }
             timeline.add(event, topic: "e", partition: 3, offset: number, timestamp: other)
           }
@@ -45,7 +46,7 @@ import Testing
       for timestamp in ExtremeNumbers.integers {
         var writer = JournalWriter(partition: 0, incarnation: 0)
         let revision = Revision(timestamp: UInt64(bitPattern: number), partition: .max, offset: UInt64(bitPattern: other))
-        writer.append(offset: max(0, number), timestamp: timestamp, JournalJudgement(.kept, revision: revision), now: other)
+        writer.append(offset: max(0, number), timestamp: timestamp, JournalJudgement(.queued, revision: revision), now: other)
         let record = JournalRecord(worker: "w", incarnation: .max, judgedAt: timestamp)
         let place = SourceCoordinates(topic: "j", partition: 0, offset: number, timestamp: other)
         timeline.add(writer.withValue { JournalSteps(record, $0, place, of: timeline.records) })

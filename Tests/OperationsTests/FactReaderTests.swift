@@ -121,7 +121,8 @@ import Worker
       try await kafka.publish(records, to: topic)
       let reader = FactReader(rules)
       let facts = try await Lane(kafka.loop).facts(topic, kafka) { if case .fact(let fact) = reader.event($0) { fact } else { nil } }
-      #expect(facts.map { $0?.kind } == [.delivered, .delivered, .collapsed, .response, .addressed, .registered, .addressed, nil, nil])
+      let told: [Outcome?] = [.delivered, .delivered, .collapsed, .response, .addressed, .registered, .addressed, nil, nil]
+      #expect(facts.map { $0?.outcome } == told)
       let all = facts.compactMap(\.self)
       #expect(all[0].id.description == Self.id && all[0].device == StableHash.hash(Self.token) && all[0].time == 1_700_000_000_123)
       #expect(all[0].identifier == StableHash.hash("örder \"7\"") && all[0].sourcePartition == 3 && all[0].sourceOffset == 42)

@@ -52,7 +52,7 @@ import Worker
     for request in requests {
       let (offset, timestamp) = (request.offset ?? 0, request.timestamp ?? 0)
       let revision = Revision(SourcePosition(partition: 0, offset: offset, timestamp: timestamp))
-      writer.append(offset: offset, timestamp: timestamp, JournalJudgement(.kept, revision: revision), now: timestamp)
+      writer.append(offset: offset, timestamp: timestamp, JournalJudgement(.queued, revision: revision), now: timestamp)
     }
     var record = TestRecord(nil, headers: [.init("layout", "1"), .init("worker", "w"), .init("incarnation", "0")], partition: 0)
     record.value = writer.withValue { Array($0) }
@@ -137,14 +137,14 @@ import Worker
           // Of a record with the same apns-id that nobody follows.
           Self.event(topics, "expired", first: 99),
         ], to: topics.events)
-      let outcomes = Mutex<[Int64: (DeviceOutcome.State?, OutcomeWatch.Standing)]>([:])
+      let outcomes = Mutex<[Int64: (Outcome?, OutcomeWatch.Standing)]>([:])
       let progress = Mutex<[OutcomeWatch.Progress]>([])
       try await watch.follow((20..<23).map { ("\($0)", 0, $0) }, forMilliseconds: 60_000, waitsForAbsent: false) { told in
         progress.withLock { $0.append(told) }
         // It looks once more, and nothing is told of the third.
         if told.open == 1 { Task { await watch.stop() } }
       } onOutcome: { outcome in
-        outcomes.withLock { $0[Int64(outcome.name) ?? -1] = (outcome.explanation.devices.first?.state, outcome.standing) }
+        outcomes.withLock { $0[Int64(outcome.name) ?? -1] = (outcome.explanation.devices.first?.outcome, outcome.standing) }
       }
       await loop.close()
       let found = outcomes.withLock { $0 }

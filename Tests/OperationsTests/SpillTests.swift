@@ -1,4 +1,5 @@
 import Glibc
+import Notifications
 import TestSupport
 import Testing
 
@@ -24,7 +25,7 @@ import Testing
   }
 
   private func fact(_ number: Int) -> AuditFact {
-    var fact = AuditFact(number.isMultiple(of: 2) ? .kept : .delivered)
+    var fact = AuditFact(.told(number.isMultiple(of: 2) ? .queued : .delivered))
     fact.id = AuditHistory.id(number)
     fact.device = UInt64(number % 1_000) &* 0x1234_5678_9ABC_DEF1
     fact.offset = Int64(number)

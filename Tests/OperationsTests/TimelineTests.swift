@@ -26,7 +26,7 @@ import Testing
   }
 
   /// The journal says that the requests that were published before were kept for a device.
-  private mutating func queue(on device: String = "d1", at time: Int64, offset: Int64, _ verdict: JournalVerdict = .kept) {
+  private mutating func queue(on device: String = "d1", at time: Int64, offset: Int64, _ verdict: Outcome = .queued) {
     for request in timeline.records {
       let position = request.source.position
       let judgement = JournalJudgement(verdict, revision: Revision(position))
@@ -54,13 +54,13 @@ import Testing
     #expect(explanation.steps.last?.detail("detail") == "wrong prices")
   }
 
-  private mutating func tell(_ type: EventType, on device: String? = "d1", at time: Int64, offset: Int64, _ more: String = "") throws {
+  private mutating func tell(_ type: Outcome, on device: String? = "d1", at time: Int64, offset: Int64, _ more: String = "") throws {
     let device = device.map { #""device":"\#(Self.token($0))","# } ?? ""
     let value = #"""
       {\#(device)"worker":"w","source":{"topic":"r","partition":0,"offset":7,"timestamp":\#(Self.start)}\#(more)}
       """#
     let headers = [
-      ("ce_specversion", "1.0"), ("ce_id", "\(type) \(device)"), ("ce_type", type.cloudEventsType.description), ("ce_source", "/c"),
+      ("ce_specversion", "1.0"), ("ce_id", "\(type) \(device)"), ("ce_type", type.cloudEventsType?.description ?? ""), ("ce_source", "/c"),
       ("ce_time", Timestamp.text(Self.start + time)), ("ce_subject", "\(Self.id)"),
     ]
     var text = value
@@ -124,11 +124,11 @@ import Testing
     try tell(.delivered, on: "d1", at: 12, offset: 3)
     queue(on: "d2", at: 13, offset: 4)
     #expect(explanation().state == .underWay(open: 1, of: 2, end: Self.start + 60_000))
-    #expect(explanation().devices.map(\.state) == [.delivered, .queued])
-    #expect(explanation(at: 60_000).devices.map(\.state) == [.delivered, .overdue])
+    #expect(explanation().devices.map(\.word) == ["delivered", "queued"])
+    #expect(explanation(at: 60_000).devices.map(\.word) == ["delivered", "overdue"])
     try tell(.expired, on: "d2", at: 61_000, offset: 5)
     #expect(explanation().state == .ended)
-    #expect(explanation().devices.map(\.state) == [.delivered, .expired])
+    #expect(explanation().devices.map(\.word) == ["delivered", "expired"])
   }
 
   @Test mutating func whatTheDeviceSaysOutweighsAnEnding() throws {
@@ -137,8 +137,19 @@ import Testing
     try tell(.delivered, at: 20, offset: 2)
     try tell(.collapsed, at: 30, offset: 3)
     try tell(.dismissed, at: 40, offset: 4)
-    #expect(explanation().devices.map(\.state) == [.delivered])
+    #expect(explanation().devices.map(\.word) == ["delivered"])
     #expect(explanation().devices.first?.sincePublication == 20)
+  }
+
+  /// The same as an audit counts.
+  @Test mutating func `a person's answer outweighs what says that it was not shown`() throws {
+    publish("device:\(Self.token("d1"))")
+    queue(at: 10, offset: 1)
+    try tell(.response, at: 20, offset: 2)
+    #expect(explanation().devices.map(\.word) == ["delivered"])
+    try tell(.expired, at: 30, offset: 3)
+    #expect(explanation().devices.map(\.word) == ["delivered"])
+    #expect(explanation().state == .ended)
   }
 
   @Test mutating func aDuplicateIsNoEndingOfTheOneThatWaits() throws {
@@ -147,7 +158,7 @@ import Testing
     queue(at: 10, offset: 1)
     try tell(.duplicate, at: 20, offset: 2)
     #expect(explanation().state == .underWay(open: 1, of: 1, end: Self.start + 60_000))
-    #expect(explanation().devices.map(\.state) == [.queued])
+    #expect(explanation().devices.map(\.word) == ["queued"])
     try tell(.delivered, at: 30, offset: 3)
     #expect(explanation().state == .ended)
   }
@@ -158,7 +169,7 @@ import Testing
     try tell(.addressed, on: nil, at: 11, offset: 2, #","devices":0"#)
     try tell(.unregistered, on: nil, at: 11, offset: 3)
     #expect(explanation().state == .unregistered)
-    #expect(explanation().devices.map(\.state) == [.leftOut])
+    #expect(explanation().devices.map(\.word) == ["leftOut"])
     #expect(explanation().steps.map(\.name) == ["published", "left out", "addressed", "unregistered"])
   }
 
@@ -173,7 +184,7 @@ import Testing
     let place = SourceCoordinates(topic: "j", partition: 0, offset: 1, timestamp: 0)
     var writer = JournalWriter(partition: 0, incarnation: 0)
     let revision = Revision(timestamp: UInt64(Self.start) + 1, partition: 0, offset: 7)
-    writer.append(offset: 7, timestamp: Self.start + 1, JournalJudgement(.kept, revision: revision), now: Self.start + 10)
+    writer.append(offset: 7, timestamp: Self.start + 1, JournalJudgement(.queued, revision: revision), now: Self.start + 10)
     let record = JournalRecord(worker: "w", incarnation: 0, judgedAt: Self.start + 10)
     timeline.add(writer.withValue { JournalSteps(record, $0, place, of: timeline.records) })
     #expect(explanation().state == .unprocessed)
@@ -185,7 +196,7 @@ import Testing
     var writer = JournalWriter(partition: 0, incarnation: 0)
     let revision = Revision(timestamp: UInt64(Self.start) + 50, partition: 0, offset: 7)
     let superseded = JournalReference(revision: Revision(timestamp: 1, partition: 0, offset: 1), id: other)
-    let judgement = JournalJudgement(.kept, revision: revision, other: superseded)
+    let judgement = JournalJudgement(.queued, revision: revision, other: superseded)
     writer.append(offset: 7, timestamp: Self.start, judgement, now: Self.start + 10)
     let record = JournalRecord(worker: "w", incarnation: 0, judgedAt: Self.start + 10)
     let place = SourceCoordinates(topic: "j", partition: 0, offset: 1, timestamp: 0)

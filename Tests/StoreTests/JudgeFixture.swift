@@ -41,17 +41,21 @@ enum Said: Equatable, Sendable {
 
   init(_ verdict: Verdict?) {
     switch verdict {
-    case .stale(let by): self = .stale(by: by.id.number)
-    case .new(let application):
-      self = .new(
-        revision: application.revision, superseded: application.superseded?.id.number, presence: application.presence == Said.presence)
-    case .again(let application):
-      self = .again(
-        revision: application.revision, superseded: application.superseded?.id.number, presence: application.presence == Said.presence)
-    case .duplicate: self = .duplicate
-    case .wrongUser: self = .wrongUser
-    case .unregistered: self = .unregistered
-    case .wrongApplication: self = .wrongApplication
+    case .judged(let judgement, let application):
+      let (other, isConnected) = (judgement.other?.id.number, application.presence == Said.presence)
+      switch judgement.verdict {
+      case .queued, .expired:
+        self =
+          application.isRepeat
+          ? .again(revision: judgement.revision, superseded: other, presence: isConnected)
+          : .new(revision: judgement.revision, superseded: other, presence: isConnected)
+      case .collapsed: self = other.map { .stale(by: $0) } ?? .unknown
+      case .duplicate: self = .duplicate
+      case .wrongUser: self = .wrongUser
+      case .unregistered: self = .unregistered
+      case .wrongApplication: self = .wrongApplication
+      default: self = .unknown
+      }
     case .unreadable: self = .unreadable
     case nil: self = .unknown
     }

@@ -75,7 +75,7 @@ struct BatchLimitTests {
     ) { fixture in
       try await Self.run(100, in: fixture)
       #expect(try await Self.letters(fixture) == 100)
-      #expect(fixture.count(.poison) == 50)
+      #expect(fixture.count(.deadLettered) == 50)
     }
   }
 }

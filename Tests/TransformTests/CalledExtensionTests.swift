@@ -173,9 +173,9 @@ import Worker
       try await lane.request("device:" + tokens[0], payload: Self.payload("broken"), collapse: "one")
       await lane.eventually("the check fails") { lane.health.json.contains("hexists") }
       try await Task.sleep(for: .seconds(2))
-      #expect(lane.count(.poison) == 0, "the error may lie in Redis")
+      #expect(lane.count(.deadLettered) == 0, "the error may lie in Redis")
       try await lane.probe.command("ACL", "SETUSER", "default", "+hexists")
-      await lane.eventually("it is a dead letter") { lane.count(.poison) == 1 }
+      await lane.eventually("it is a dead letter") { lane.count(.deadLettered) == 1 }
       try await lane.request("device:" + tokens[1], payload: Self.payload("other"))
       await lane.eventually("the other device has its own") { try await lane.waiting(tokens[1]) == 1 }
       await lane.eventually("the lane is ready") { lane.health.isReady }

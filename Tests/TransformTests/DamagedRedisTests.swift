@@ -1,4 +1,5 @@
 import Kafka
+import Notifications
 import Redis
 import TestSupport
 import Testing
@@ -35,7 +36,7 @@ import Worker
       await lane.eventually("both partitions flow") { try await lane.waiting(token) == 8 }
       await lane.eventually("the marker is mended") { try await Self.marker("q0", lane)?.offset == 5 }
       await lane.eventually("the lane is ready") { lane.health.isReady }
-      #expect(lane.count(.poison) == 0)
+      #expect(lane.count(.deadLettered) == 0)
     }
   }
 
@@ -117,7 +118,7 @@ import Worker
       default: try await lane.probe.command("HSET", .text(device), .text(damage), "x")
       }
       try await lane.register([token], for: "ada", after: 1)
-      #expect(lane.count(.poison) == 0)
+      #expect(lane.count(.deadLettered) == 0)
       try await lane.request("user:ada")
       await lane.eventually("it is delivered") { try await lane.waiting(token) == 1 }
     }

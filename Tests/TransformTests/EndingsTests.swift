@@ -22,7 +22,7 @@ import Worker
       await lane.eventually("all of it waits") { try await lane.waiting(tokens[0]) == 301 }
       let endings = EndingsLane(lane.redis.address)
       var left: [Int] = []
-      for (type, isRepeat) in [(EventType.delivered, false), (.evicted, true), (.delivered, true)] {
+      for (type, isRepeat) in [(Outcome.delivered, false), (.evicted, true), (.delivered, true)] {
         try await endings.end(type, id, at: tokens[0], isRepeat: isRepeat)
         left.append(try await lane.waiting(tokens[0]))
       }
@@ -72,7 +72,7 @@ private actor EndingsLane {
 
   init(_ address: RedisAddress) { self.address = address }
 
-  func end(_ type: EventType, _ id: NotificationID, at token: String, isRepeat: Bool) async throws {
+  func end(_ type: Outcome, _ id: NotificationID, at token: String, isRepeat: Bool) async throws {
     let parts = parts ?? Parts(on: loop, address)
     if self.parts == nil {
       self.parts = parts
@@ -90,7 +90,7 @@ private actor EndingsLane {
     if let failure = parts.failure { throw failure }
   }
 
-  private static func event(_ type: EventType, _ id: NotificationID, _ token: String) throws -> Event {
+  private static func event(_ type: Outcome, _ id: NotificationID, _ token: String) throws -> Event {
     var writer = EventWriter(source: "/carillon/carillon", worker: "fan-out", requestsTopic: "requests")
     var token = token
     token.withUTF8 { token in

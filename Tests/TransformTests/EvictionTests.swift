@@ -30,7 +30,7 @@ import Worker
       #expect(left.sorted() == Array(52..<60), "the oldest go")
       let told = try await lane.kafka.records(of: lane.topics.events, count: 52)
       #expect(Set(told.compactMap { $0.header("ce_id") }).count == 52)
-      #expect(told.allSatisfy { $0.header("ce_type") == EventType.evicted.cloudEventsType.description })
+      #expect(told.allSatisfy { $0.header("ce_type") == Outcome.evicted.cloudEventsType?.description })
     }
   }
 }

@@ -174,7 +174,7 @@ import Worker
       let shown = try await Self.deliveries(lane, 3)
       #expect(shown.map(\.states) == [["mark modified"], ["mark failed"], ["mark modified"]])
       #expect(shown[1].payload == #"{"aps":{"alert":"x","mutable-content":1}}"#)
-      #expect(lane.count(.poison) == 0)
+      #expect(lane.count(.deadLettered) == 0)
     }
   }
 
@@ -202,7 +202,7 @@ import Worker
         }
       }
       // Those of one batch may stand between one another.
-      #expect(told.filter { $0.hasPrefix("0") } == [#"0 ["mark modified"]"#, "0 kept"])
+      #expect(told.filter { $0.hasPrefix("0") } == [#"0 ["mark modified"]"#, "0 queued"])
       #expect(told.filter { $0.hasPrefix("1") } == [#"1 ["mark modified"]"#, "1 1 devices"] && told.count == 4)
     }
   }

@@ -121,7 +121,10 @@ private actor RebuiltDevices {
     for record in records { published[Int(record.partition ?? 0)].append(record) }
     try await lane.kafka.publish(records, to: lane.topics.requests)
     let count = published[0].count + published[1].count
-    await lane.eventually("the requests are judged") { RecordVerdict.ofRequests.reduce(0) { $0 + self.lane.count($1) } == count }
+    await lane.eventually("the requests are judged") {
+      // The word of `wrongApplication` is that of `rejected`.
+      Outcome.allCases.reduce(0) { $0 + ($1 == .wrongApplication ? 0 : self.lane.count($1)) } == count
+    }
   }
 
   /// A device acknowledges an entry of its mailbox, as a fan-out worker would tell.

@@ -1,4 +1,5 @@
 import Kafka
+import Notifications
 import Redis
 import TestSupport
 import Testing
@@ -33,7 +34,7 @@ import Worker
       await lane.eventually("it resumes by itself") { lane.health.isReady }
       await lane.eventually("every request waits in the mailbox") { try await lane.waiting(tokens[0]) == 30 }
       await lane.eventually("the registration is applied") { try await lane.committed(lane.topics.devices) == 2 }
-      #expect(lane.count(.poison) == 0)
+      #expect(lane.count(.deadLettered) == 0)
       #expect(try await Self.letters(lane) == 0)
     }
   }
@@ -56,7 +57,7 @@ import Worker
       try await lane.register(tokens, for: "ada")
       try await lane.probe.command("SET", .text(TransformFixture.keys.mailbox(tokens[0])), "x")
       for token in tokens { try await lane.request("device:\(token)", count: 3) }
-      await lane.eventually("its requests are dead letters") { lane.count(.poison) == 3 }
+      await lane.eventually("its requests are dead letters") { lane.count(.deadLettered) == 3 }
       await lane.eventually("the other device has its requests") { try await lane.waiting(tokens[1]) == 3 }
       await lane.eventually("all are committed") { try await lane.committed(lane.topics.requests) == 6 }
       #expect(lane.health.isReady)

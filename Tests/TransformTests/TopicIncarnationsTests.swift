@@ -13,7 +13,7 @@ import Testing
     for offset in offsets {
       let own = Revision(SourcePosition(partition: 2, offset: offset, timestamp: time + offset)).inIncarnation(incarnation)
       let kept = revision.map { Revision(timestamp: $0, partition: own.partition, offset: own.offset) } ?? own
-      writer.append(offset: offset, timestamp: time + offset, JournalJudgement(.kept, revision: kept), now: time)
+      writer.append(offset: offset, timestamp: time + offset, JournalJudgement(.queued, revision: kept), now: time)
     }
     let headers = [(name: "layout", value: "1"), (name: "worker", value: "w"), (name: "incarnation", value: "\(incarnation)")]
     writer.withValue { incarnations.take(2, headers: headers, $0) }

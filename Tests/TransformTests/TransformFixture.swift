@@ -268,8 +268,11 @@ actor TransformFixture {
 
   /// How many requests ended so.
   nonisolated func count(_ verdict: RecordVerdict) -> Int {
-    Int(metric("\(MetricNames.verdicts.name){verdict=\"\(verdict.name)\"}"))
+    verdict.label(isRegistration: false).map { Int(metric("\(MetricNames.verdicts.name){verdict=\"\($0)\"}")) } ?? 0
   }
+
+  /// How many requests ended so.
+  nonisolated func count(_ outcome: Outcome) -> Int { count(.request(outcome)) }
 
   /// Entries in a device's mailbox.
   func waiting(_ token: String) async throws -> Int {

@@ -24,11 +24,12 @@ struct AuditPrinter {
       "\(TerminalText.count(findings.journal, "record")) of the journal, \(TerminalText.count(findings.events, "event")), "
       + TerminalText.count(findings.deadLetters, "dead letter")
     lines.append("\(TerminalText.count(findings.requests, "request")) in \(TerminalText.count(findings.records, "record")), \(read)")
-    for outcome in AuditFindings.Outcome.allCases {
-      let count = findings.outcomes[outcome] ?? 0
-      // The line for lost requests always appears, since it answers the question.
-      if count > 0 || outcome == .lost { lines.append(row(count, outcome.words)) }
+    for outcome in Outcome.allCases {
+      if let count = findings.outcomes[outcome], let counted = outcome.counted { lines.append(row(count, counted.words)) }
     }
+    if findings.inFlight > 0 { lines.append(row(findings.inFlight, "in flight")) }
+    // That nothing was lost is what was asked.
+    lines.append(row(findings.lost, "lost"))
     for (count, what) in [
       (findings.derived, "of these endings follow from what else happened, and no event tells them"),
       (findings.repeats, "events were emitted again"), (findings.known, "deliveries were dropped by devices that had them"),
@@ -61,9 +62,11 @@ struct AuditPrinter {
         .init(key: "steps", value: .array(timeline.steps.map(timelines.json))),
       ]).text
     }
-    let outcomes = AuditFindings.Outcome.allCases.map { outcome in
-      JSONValue.Member(key: outcome.rawValue, value: .integer(Int64(findings.outcomes[outcome] ?? 0)))
+    var outcomes = Outcome.allCases.compactMap { outcome in
+      outcome.counted.map { JSONValue.Member(key: $0.key, value: .integer(Int64(findings.outcomes[outcome] ?? 0))) }
     }
+    outcomes.append(.init(key: "inFlight", value: .integer(Int64(findings.inFlight))))
+    outcomes.append(.init(key: "lost", value: .integer(Int64(findings.lost))))
     let kinds = Violation.Kind.allCases.compactMap { kind in
       findings.counts[kind].map { JSONValue.Member(key: kind.rawValue, value: .integer(Int64($0))) }
     }
@@ -81,29 +84,5 @@ struct AuditPrinter {
     summary.append(.init(key: "kinds", value: .object(kinds)))
     lines.append(JSONValue.object(summary).text)
     return lines
-  }
-}
-
-extension AuditFindings.Outcome {
-  /// The outcome in words, after the number.
-  fileprivate var words: String {
-    switch self {
-    case .delivered: "delivered"
-    case .updated: "delivered in place of an older one"
-    case .removed: "removals that their devices acknowledged"
-    case .collapsed: "collapsed: a newer one took their place"
-    case .expired: "expired"
-    case .evicted: "evicted from a full mailbox"
-    case .filtered: "filtered"
-    case .duplicate: "suppressed: the same request had come before"
-    case .unregistered: "unregistered: there is no such device"
-    case .canceled: "canceled"
-    case .rejected: "rejected"
-    case .dead: "in the dead letters"
-    case .replayed: "replayed, and applied before what is audited"
-    case .pending: "pending: they wait for their devices"
-    case .inFlight: "in flight"
-    case .lost: "lost"
-    }
   }
 }

@@ -58,7 +58,7 @@ struct EventPrinter: ~Copyable {
   }
 
   /// `carillon.delivered.v1` → `delivered`.
-  private static func shortType(_ type: String) -> String { EventType(cloudEventsType: type)?.name ?? TerminalText.visible(type) }
+  private static func shortType(_ type: String) -> String { Outcome(cloudEventsType: type)?.name ?? TerminalText.visible(type) }
 
   /// The beginning and end of a device's token, else the target.
   private static func place(_ event: EventRecord) -> String {

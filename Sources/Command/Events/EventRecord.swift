@@ -59,7 +59,7 @@ struct EventRecord {
 
   /// Whether it is about a device, which is its subject then. Other events have the request's apns-id as subject.
   private var isAboutDevice: Bool {
-    attribute(EventHeader.type.rawValue).flatMap { EventType(cloudEventsType: $0) }?.isAboutDevice == true
+    attribute(EventHeader.type.rawValue).flatMap { Outcome(cloudEventsType: $0) }?.isAboutDevice == true
   }
 
   /// The request's apns-id.
@@ -106,7 +106,7 @@ struct EventFilter: Sendable {
   private mutating func isOfPerson(_ event: EventRecord) -> Bool {
     guard let user = person?.user else { return true }
     let device = event.device
-    let type = event.attribute(EventHeader.type.rawValue).flatMap { EventType(cloudEventsType: $0) }
+    let type = event.attribute(EventHeader.type.rawValue).flatMap { Outcome(cloudEventsType: $0) }
     if let device, let type, type.isAboutDevice {
       let wasOfPerson = person?.devices.tokens.contains(Name(device)) == true
       if type == .unregisteredDevice { person?.devices.take(Name(device), registration: nil) }

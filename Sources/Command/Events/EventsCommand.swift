@@ -7,7 +7,7 @@ import Worker
 enum EventsCommand {
   private static let from = Setting(
     "events.from", .eventsStart, default: .now, "Where reading begins.")
-  private static let types = Setting<[EventType]>(
+  private static let types = Setting<[Outcome]>(
     "events.type", .repeated(.eventType), default: [], "Only events of these types. Absent: all.")
   private static let device = Setting<DeviceToken?>("events.device", .deviceToken, "Only events on this device.")
   private static let id = Setting<NotificationID?>("events.id", .notificationID, "Only events of the request with this apns-id.")
@@ -40,7 +40,7 @@ enum EventsCommand {
     let topics = ClusterSettings.topics(values)
     let topic = topics.events
     var filter = EventFilter(
-      types: Set(values[types].map { $0.cloudEventsType.description }), device: values[device]?.text, id: values[id]?.description,
+      types: Set(values[types].compactMap { $0.cloudEventsType?.description }), device: values[device]?.text, id: values[id]?.description,
       application: values[app])
     let positions = try await Admin.with(kafka) { admin in
       let partitions = try await admin.partitions(of: topic, at: kafka)
@@ -94,11 +94,11 @@ extension SettingKind where Value == EventsStart {
   }
 }
 
-extension SettingKind where Value == EventType {
+extension SettingKind where Value == Outcome {
   fileprivate static var eventType: SettingKind {
     SettingKind(
-      placeholder: "TYPE,…", allowed: "one of " + EventType.allCases.map(\.name).joined(separator: ", "),
-      completion: .words(EventType.allCases.map(\.name)), read: { EventType(name: $0) }, write: \.name)
+      placeholder: "TYPE,…", allowed: "one of " + Outcome.events.map(\.name).joined(separator: ", "),
+      completion: .words(Outcome.events.map(\.name)), read: { Outcome(name: $0) }, write: \.name)
   }
 }
 

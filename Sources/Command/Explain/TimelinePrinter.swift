@@ -56,10 +56,10 @@ struct TimelinePrinter {
     case .underWay, .ended:
       var states: [(word: String, count: Int)] = []
       for outcome in explanation.devices {
-        if let place = states.firstIndex(where: { $0.word == outcome.state.rawValue }) {
+        if let place = states.firstIndex(where: { $0.word == outcome.word }) {
           states[place].count += 1
         } else {
-          states.append((outcome.state.rawValue, 1))
+          states.append((outcome.word, 1))
         }
       }
       if case .underWay(_, let all, _) = explanation.state, all > explanation.devices.count {
@@ -141,22 +141,8 @@ struct TimelinePrinter {
   private func sentence(_ outcome: DeviceOutcome) -> String {
     let after = outcome.sincePublication.map { " \(TerminalText.duration($0)) after its publication" } ?? ""
     let what =
-      switch outcome.state {
-      case .queued: "queued\(after), and waits for the device"
-      case .overdue: "queued\(after), and has expired: it is not shown any more"
-      case .delivered: "delivered\(after)"
-      case .updated: "delivered\(after), in place of an older one"
-      case .removed: "the removal was acknowledged\(after)"
-      case .collapsed: "collapsed\(after): a newer one took its place"
-      case .expired: "expired\(after)"
-      case .evicted: "evicted\(after): the mailbox was full"
-      case .filtered: "filtered\(after)"
-      case .rejected: "rejected\(after): its bytes were changed while it waited"
-      case .duplicate: "a duplicate: the device had this apns-id from another record"
-      case .unregistered: "unregistered: there is no such device"
-      case .leftOut: "left out: the device is not the person's, or was not when it was published"
-      case .other: "no outcome is known"
-      }
+      outcome.isOverdue
+      ? "\(outcome.outcome.name)\(after), and its time is over: it is not shown any more" : outcome.outcome.sentence(after)
     return "\(TerminalText.device(outcome.device)): \(what)"
   }
 
@@ -202,7 +188,7 @@ struct TimelinePrinter {
 
   func json(_ outcome: DeviceOutcome) -> JSONValue {
     var members: [JSONValue.Member] = [
-      .init(key: "device", value: .string(outcome.device)), .init(key: "state", value: .string(outcome.state.rawValue)),
+      .init(key: "device", value: .string(outcome.device)), .init(key: "state", value: .string(outcome.word)),
     ]
     if let time = outcome.time { members.append(.init(key: "time", value: .string(Timestamp.text(time)))) }
     if let since = outcome.sincePublication { members.append(.init(key: "sincePublicationMs", value: .integer(since))) }

@@ -79,7 +79,7 @@ private struct OutcomePrinter {
       json(id, timeline.json(outcome).members ?? [])
     } else {
       line(
-        id, outcome.device, TerminalText.padded(outcome.state.rawValue, 12) + (outcome.sincePublication.map(TerminalText.duration) ?? "")
+        id, outcome.device, TerminalText.padded(outcome.word, 12) + (outcome.sincePublication.map(TerminalText.duration) ?? "")
       )
     }
     StandardOutput.flush()
@@ -88,7 +88,7 @@ private struct OutcomePrinter {
   /// Prints the rest of a request's results, at its end or when the time is over.
   func print(_ outcome: OutcomeWatch.Outcome) {
     let explanation = outcome.explanation
-    let missing = explanation.devices.filter { !$0.state.isOutcome }
+    let missing = explanation.devices.filter { !$0.isFinal }
     var open = 0
     if case .underWay(let count, _, _) = explanation.state { open = count }
     if isJSON {
@@ -100,7 +100,7 @@ private struct OutcomePrinter {
           .init(key: "open", value: .integer(Int64(open))), .init(key: "missing", value: .array(missing.map { .string($0.device) })),
         ])
     } else {
-      for device in missing { line(outcome.name, device.device, "no outcome yet: \(device.state.rawValue)") }
+      for device in missing { line(outcome.name, device.device, "no outcome yet: \(device.word)") }
       switch explanation.state {
       case .ended: break
       case .underWay:

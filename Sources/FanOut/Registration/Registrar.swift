@@ -21,7 +21,7 @@ final class Registrar {
   }
 
   /// Publishes a registration, and applies it when Kafka has it: in the device's hash, its person's set and its mailbox.
-  func register(_ registration: Registration, emitting type: EventType = .registered) async throws {
+  func register(_ registration: Registration, emitting type: Outcome = .registered) async throws {
     try begin()
     defer { underWay -= 1 }
     let token = registration.device.text
@@ -124,7 +124,7 @@ final class Registrar {
   }
 
   /// Emits that a device's registration has changed.
-  private func emit(_ type: EventType, _ registration: Registration, _ json: [UInt8], _ position: (partition: Int32, offset: Int64)) {
+  private func emit(_ type: Outcome, _ registration: Registration, _ json: [UInt8], _ position: (partition: Int32, offset: Int64)) {
     var (token, application, user) = (registration.device.text, registration.application.text, registration.user?.text ?? "")
     var discriminator = "\(position.partition)/\(position.offset)"
     token.withUTF8 { token in

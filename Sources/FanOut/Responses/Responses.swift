@@ -52,7 +52,7 @@ final class Responses {
     }
   }
 
-  private func emit(_ type: EventType, _ receipt: ReceiptView, _ frame: ResponseFrame, _ open: OpenSession) {
+  private func emit(_ type: Outcome, _ receipt: ReceiptView, _ frame: ResponseFrame, _ open: OpenSession) {
     var facts = EventFacts(type, of: receipt, device: UnsafeRawBufferPointer(start: nil, count: 0))
     let slot = pending.add(Pending(session: open.session, response: frame.response))
     open.responses += 1

@@ -37,7 +37,7 @@ struct HandOver {
     /// The device is sent it, to be presented in these ways, and as of another interruption level than the payload's where one is given.
     case send(PresentationOptions, InterruptionLevel?)
     /// It ends with this outcome.
-    case end(EventType, DeliveryOutcome.Reason?)
+    case end(Outcome, DeliveryOutcome.Reason?)
     /// It keeps its number unsent until the stops are confirmed: the lane may not have read yet that its application was started again.
     case hold
     /// It stays in the mailbox. The metric counts its delivery record as this.

@@ -192,7 +192,7 @@ final class OpenSession {
   }
 
   /// Ends an entry instead of sending it.
-  private func end(_ number: UInt64, as type: EventType, _ reason: DeliveryOutcome.Reason?) {
+  private func end(_ number: UInt64, as type: Outcome, _ reason: DeliveryOutcome.Reason?) {
     if let entry = flow.acknowledge(number) { emit(type, of: entry, reason) }
   }
 
@@ -316,7 +316,7 @@ final class OpenSession {
   }
 
   /// Emits the outcome of a delivery. Its entry is deleted when Kafka has the event.
-  private func emit(_ type: EventType, of entry: SessionFlow.InFlight, _ reason: DeliveryOutcome.Reason? = nil) {
+  private func emit(_ type: Outcome, of entry: SessionFlow.InFlight, _ reason: DeliveryOutcome.Reason? = nil) {
     if type == .delivered || type == .updated || type == .removed { sessions.metrics.acknowledged.increment() }
     let outcome = DeliveryOutcome(
       session: session, token: token, number: entry.number, revision: entry.revision, head: entry.head, type: type, reason: reason)

@@ -21,7 +21,7 @@ struct DeliveryOutcome {
   let number: UInt64
   let revision: Revision
   let head: [UInt8]
-  let type: EventType
+  let type: Outcome
   let reason: Reason?
 }
 

@@ -25,7 +25,7 @@ public enum RefusalReason: String, Sendable, CaseIterable {
 /// What the cluster makes of a response whose receipt it has checked.
 public enum ResponseVerdict: Sendable, Equatable {
   /// It is told as an event: `response` or `dismissed`.
-  case event(EventType)
+  case event(Outcome)
   /// It is accepted, and nothing is told: the category does not ask for dismissals.
   case silent
   /// It is refused.

@@ -5,7 +5,7 @@ public struct Event: Sendable, Equatable {
   /// The CloudEvents id: the same whenever the same happening is told.
   public var eventID: String
   /// What happened; `nil` when this version does not know the type.
-  public var type: EventType?
+  public var type: Outcome?
   /// The CloudEvents type as written.
   public var typeName: String
   /// The cluster that tells, `ce_source`.
@@ -66,7 +66,7 @@ public struct Event: Sendable, Equatable {
       let cluster = header(.source)
     else { throw FieldError(field: "headers", rule: "An event has ce_specversion 1.x, ce_id, ce_type and ce_source.") }
     (self.eventID, self.typeName, self.cluster) = (eventID, typeName, cluster)
-    type = EventType(cloudEventsType: typeName)
+    type = Outcome(cloudEventsType: typeName)
     subject = header(.subject)
     time = header(.time).flatMap { Timestamp.parse($0) }
     traceparent = header(.traceparent)

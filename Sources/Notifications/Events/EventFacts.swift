@@ -2,8 +2,8 @@
 ///
 /// Fields that are not known stay empty, and the event does not have them.
 public struct EventFacts {
-  /// What happened.
-  public var type: EventType
+  /// What happened: one that has an event.
+  public var type: Outcome
   /// The request's id; `nil` for an event about a device.
   public var id: NotificationID?
   /// The request's identifier; none when it is the id's text.
@@ -32,10 +32,10 @@ public struct EventFacts {
   public var discriminator: UnsafeRawBufferPointer = .none
 
   /// An event without anything known.
-  public init(_ type: EventType) { self.type = type }
+  public init(_ type: Outcome) { self.type = type }
 
   /// An event of a request, no device being known yet.
-  public init(_ type: EventType, of request: RequestEnvelope) {
+  public init(_ type: Outcome, of request: RequestEnvelope) {
     self.type = type
     id = request.id
     identifier = request.collapseID
@@ -47,14 +47,14 @@ public struct EventFacts {
   }
 
   /// An event of a request, whose application is known.
-  public init(_ type: EventType, of request: RequestView) {
+  public init(_ type: Outcome, of request: RequestView) {
     self.init(type, of: request.envelope)
     application = request.application
     if let user = request.target.user { self.user = user }
   }
 
   /// An event of what a mailbox or a delivery record holds, on its device.
-  public init(_ type: EventType, of entry: DeliveryEntryView, device: UnsafeRawBufferPointer, revision: Revision?) {
+  public init(_ type: Outcome, of entry: DeliveryEntryView, device: UnsafeRawBufferPointer, revision: Revision?) {
     self.type = type
     id = entry.id
     identifier = entry.collapseID
@@ -68,7 +68,7 @@ public struct EventFacts {
   }
 
   /// An event of what a receipt names.
-  public init(_ type: EventType, of receipt: ReceiptView, device: UnsafeRawBufferPointer) {
+  public init(_ type: Outcome, of receipt: ReceiptView, device: UnsafeRawBufferPointer) {
     self.type = type
     id = receipt.id
     identifier = receipt.collapseID

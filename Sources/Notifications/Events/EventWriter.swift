@@ -14,7 +14,7 @@ public struct EventWriter: ~Copyable {
   /// The header values of the event, one behind the other: id, time, subject, traceparent.
   private var texts = ByteBuffer(capacity: 256)
   private var subjectCount = 0
-  private var type = EventType.addressed
+  private var type: StaticString = ""
   /// The time of the latest event and its text, which the events of a turn share.
   private var time: (milliseconds: Int64, text: [UInt8]) = (.min, [])
   // What is the same in each value: where a request of the configured topic comes from, and who tells.
@@ -40,7 +40,8 @@ public struct EventWriter: ~Copyable {
 
   /// Writes an event that is told at a time in milliseconds since 1970.
   public mutating func write(_ event: EventFacts, at milliseconds: Int64) {
-    type = event.type
+    guard let type = event.type.cloudEventsType else { preconditionFailure("no event tells \(event.type)") }
+    self.type = type
     texts.reset()
     appendID(event)
     if milliseconds != time.milliseconds { time = (milliseconds, Timestamp.withText(milliseconds) { Array($0) }) }
@@ -60,7 +61,7 @@ public struct EventWriter: ~Copyable {
   /// Calls `body` with each header; the values are valid during the call.
   public borrowing func forEachHeader(_ body: (EventHeader, UnsafeRawBufferPointer) throws -> Void) rethrows {
     try body(.specversion, ("1.0" as StaticString).bytes)
-    try body(.type, type.cloudEventsType.bytes)
+    try body(.type, type.bytes)
     var source = source
     try source.withUTF8 { try body(.source, UnsafeRawBufferPointer($0)) }
     try body(.contentType, ("application/json" as StaticString).bytes)
@@ -78,7 +79,7 @@ public struct EventWriter: ~Copyable {
   /// what it happened to, so that only happenings to the same could ever be taken for each other.
   private mutating func appendID(_ event: EventFacts) {
     hashed.reset()
-    Self.append(event.type.cloudEventsType.bytes, to: &hashed)
+    Self.append(type.bytes, to: &hashed)
     if let id = event.id { id.append(to: &hashed) }
     Self.append(event.device, to: &hashed)
     if let position = event.source {

@@ -25,7 +25,7 @@
 /// | `10` | revision, where the request does not imply it: ± difference of its timestamp to the entry's, partition (with the incarnation above its 16 bits), offset |
 /// | `20` | what was superseded, or what supersedes: a revision in the same form, and its apns-id (16) |
 ///
-/// Verdicts are the raw values of ``JournalVerdict``.
+/// Verdicts are the bytes of ``Outcome/journalByte``.
 public enum JournalLayout {
   /// The number of this layout.
   public static let version = "1"

@@ -119,7 +119,7 @@ private struct EntryReader {
       guard let step = reader.zigzag() else { return false }
       if number > 0 { offset &+= 1 }
       timestamp &+= step
-      guard give(.request(JournalJudgement(.kept, revision: implied)), body) else { return false }
+      guard give(.request(JournalJudgement(.queued, revision: implied)), body) else { return false }
     }
     return true
   }
@@ -173,7 +173,7 @@ private struct EntryReader {
 
   private mutating func judgement(_ head: UInt8) -> JournalJudgement? {
     let known = JournalLayout.verdictMask | JournalLayout.revisionFlag | JournalLayout.otherFlag
-    guard head & ~known == 0, let verdict = JournalVerdict(rawValue: head & JournalLayout.verdictMask) else { return nil }
+    guard head & ~known == 0, let verdict = Outcome(journalByte: head & JournalLayout.verdictMask) else { return nil }
     var judgement = JournalJudgement(verdict, revision: implied)
     if head & JournalLayout.revisionFlag != 0 {
       guard let revision = revision() else { return nil }

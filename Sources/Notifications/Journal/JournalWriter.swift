@@ -37,7 +37,7 @@ public struct JournalWriter: ~Copyable {
   /// - Parameter now: when it was judged, in milliseconds since 1970.
   public mutating func append(offset: Int64, timestamp: Int64, _ judgement: JournalJudgement, now: Int64) {
     begin(offset, timestamp, now)
-    if judgement.verdict == .kept, judgement.other == nil, judgement.revision == implied(offset, timestamp) {
+    if judgement.verdict == .queued, judgement.other == nil, judgement.revision == implied(offset, timestamp) {
       return appendKept(offset, timestamp)
     }
     bytes.append(head(judgement, offset, timestamp))
@@ -149,7 +149,8 @@ public struct JournalWriter: ~Copyable {
   }
 
   private func head(_ judgement: JournalJudgement, _ offset: Int64, _ timestamp: Int64) -> UInt8 {
-    judgement.verdict.rawValue | (judgement.revision == implied(offset, timestamp) ? 0 : JournalLayout.revisionFlag)
+    guard let verdict = judgement.verdict.journalByte else { preconditionFailure("the journal has no \(judgement.verdict)") }
+    return verdict | (judgement.revision == implied(offset, timestamp) ? 0 : JournalLayout.revisionFlag)
       | (judgement.other == nil ? 0 : JournalLayout.otherFlag)
   }
 

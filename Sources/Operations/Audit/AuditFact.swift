@@ -5,19 +5,18 @@ import Notifications
 /// Texts are replaced by their hashes. The record's place is kept, so the texts can be read again. One process writes and reads the bytes,
 /// so they are those of memory.
 struct AuditFact: Sendable, Hashable {
-  enum Kind: UInt8, Sendable {
-    // A request's record, and statements about a request without a device.
-    case request, deadLetter, addressed, rejected
-    // The journal: the entry is in the device's mailbox; another verdict; some of a person's devices, and their count.
-    case kept, judged, page, closing
-    /// The journal says that a record published again had been applied before.
-    case applied
-    // Answers and endings of a device.
-    case delivered, updated, removed, response, dismissed
-    case duplicate, collapsed, filtered, expired, evicted, unregistered, canceled
-    // Statements about a device.
-    case registered, unregisteredDevice
-    /// A request at a device that was kept and has no known ending yet. The judge of devices decides on it.
+  enum Kind: Sendable, Hashable {
+    /// The record of a request.
+    case request
+    /// A dead letter: the request could not be processed.
+    case deadLetter
+    /// What the journal says: it was judged, and neither kept nor replayed.
+    case judged
+    // The journal has some of a person's devices, and says how many there are.
+    case page, closing
+    /// An event or the journal says what became of the request or the device.
+    case told(Outcome)
+    /// A request that a device's mailbox kept, and of which no ending is known. It is judged with all facts of its device.
     case open
     /// A request for the device was rejected, because the device was registered for another application.
     case refused
@@ -84,10 +83,13 @@ struct AuditFact: Sendable, Hashable {
 
   init(_ kind: Kind) { self.kind = kind }
 
-  var isShow: Bool { kind == .delivered || kind == .updated }
-  /// Whether the device has acknowledged it.
-  var isTaken: Bool { isShow || kind == .removed }
-  /// Whether the device shows it from then on.
+  /// What became of the request or the device, where an event or the journal says so.
+  var outcome: Outcome? { if case .told(let outcome) = kind { outcome } else { nil } }
+
+  var isShow: Bool { outcome == .delivered || outcome == .updated }
+  /// The device has acknowledged it.
+  var isTaken: Bool { outcome?.isTaken == true }
+  /// The device has said that it shows it now.
   var isNewShow: Bool { isShow && !flags.contains(.isKnown) }
 
   /// The revision as a whole: as it was kept, unless the request was stale.
@@ -104,7 +106,7 @@ extension AuditFact {
   mutating func journal(_ entry: AuditFact) {
     statement = UInt64(clamping: entry.offset) + 1
     incarnation = entry.incarnation
-    guard entry.kind == .kept else { return }
+    guard entry.outcome == .queued else { return }
     flags.insert(.isKept)
     worker = UInt32(clamping: entry.time.subtractingReportingOverflow(time).partialValue)
     revision = entry.revision
@@ -112,7 +114,7 @@ extension AuditFact {
 
   /// The journal's statement in a request's fact, as a fact of its own.
   var entry: AuditFact {
-    var entry = AuditFact(flags.contains(.isKept) ? .kept : .judged)
+    var entry = AuditFact(flags.contains(.isKept) ? .told(.queued) : .judged)
     entry.time = time.addingReportingOverflow(Int64(worker)).partialValue
     entry.offset = Int64(clamping: statement) - 1
     entry.partition = partition
@@ -127,9 +129,9 @@ extension AuditFact {
     fact.id = request.id
     (fact.sourcePartition, fact.sourceOffset) = (request.sourcePartition, request.sourceOffset)
     fact.flags.formUnion(request.flags.intersection(.isOfTopic))
-    guard kind == .kept || kind == .judged || kind == .applied else { return fact }
+    guard kind == .judged || outcome == .queued || outcome == .replayed else { return fact }
     fact.number = request.offset
-    if kind == .kept {
+    if outcome == .queued {
       fact.identifier = request.identifier
       if fact.device == 0 { fact.device = request.device }
     }
@@ -138,38 +140,65 @@ extension AuditFact {
 }
 
 extension AuditFact.Kind {
-  /// Whether it is a statement of the journal.
-  var isOfJournal: Bool { self == .kept || self == .judged || self == .page || self == .closing || self == .applied }
-
-  init?(_ type: EventType) {
-    switch type {
-    case .addressed: self = .addressed
-    case .rejected: self = .rejected
-    case .delivered: self = .delivered
-    case .updated: self = .updated
-    case .removed: self = .removed
-    case .response: self = .response
-    case .dismissed: self = .dismissed
-    case .duplicate: self = .duplicate
-    case .collapsed: self = .collapsed
-    case .filtered: self = .filtered
-    case .expired: self = .expired
-    case .evicted: self = .evicted
-    case .unregistered: self = .unregistered
-    case .canceled: self = .canceled
-    case .registered: self = .registered
-    case .unregisteredDevice: self = .unregisteredDevice
-    case .settingsChanged: return nil
+  /// Whether the journal says it.
+  var isOfJournal: Bool {
+    switch self {
+    case .judged, .page, .closing: true
+    case .told(let outcome): outcome.event == nil
+    case .request, .deadLetter, .open, .refused: false
     }
   }
 
   /// Whether judging it needs all facts of the device.
   var isJudgedByDevice: Bool {
     switch self {
-    case .kept, .delivered, .updated, .removed, .collapsed, .expired, .unregistered, .response, .dismissed, .registered,
-      .unregisteredDevice, .open, .refused:
-      true
-    default: false
+    case .told(let outcome): outcome.auditUse.contains(.byDevice)
+    case .open, .refused: true
+    case .request, .deadLetter, .judged, .page, .closing: false
+    }
+  }
+
+  /// The order of facts that nothing else puts in order.
+  var rank: Int {
+    switch self {
+    case .request: 0
+    case .deadLetter: 1
+    case .judged: 2
+    case .page: 3
+    case .closing: 4
+    case .open: 5
+    case .refused: 6
+    case .told(let outcome): (outcome.event == nil ? 7 : 100) + outcome.rawValue
+    }
+  }
+}
+
+/// What an audit needs an outcome for.
+struct AuditUse: OptionSet {
+  let rawValue: UInt8
+  /// It is judged with all that is told of its request.
+  static let byRequest = AuditUse(rawValue: 1)
+  /// It is judged with all that is told of its device.
+  static let byDevice = AuditUse(rawValue: 2)
+  /// The device keeps its revision, so what is not newer collapses.
+  static let keepsRevision = AuditUse(rawValue: 4)
+  /// Another record with the same apns-id is a duplicate because of it.
+  static let makesDuplicates = AuditUse(rawValue: 8)
+}
+
+extension Outcome {
+  /// What the audit needs it for; nothing: it is not read.
+  var auditUse: AuditUse {
+    switch self {
+    case .delivered, .updated, .expired: [.byRequest, .byDevice, .keepsRevision, .makesDuplicates]
+    case .queued, .removed: [.byRequest, .byDevice, .keepsRevision]
+    case .collapsed, .response, .dismissed: [.byRequest, .byDevice, .makesDuplicates]
+    case .evicted, .filtered: [.byRequest, .makesDuplicates]
+    case .unregistered: [.byRequest, .byDevice]
+    case .duplicate, .canceled, .rejected, .wrongApplication, .deadLettered, .wrongUser, .replayed, .unreadable, .scheduled, .addressed:
+      .byRequest
+    case .registered, .unregisteredDevice: .byDevice
+    case .settingsChanged: []
     }
   }
 }

@@ -1,41 +1,7 @@
-/// The findings of an audit: counts, and the first violations in full.
-public struct AuditFindings: Sendable, Equatable {
-  /// How a request can end on a device.
-  public enum Outcome: String, Sendable, CaseIterable {
-    /// The device has it.
-    case delivered
-    /// The device has it in place of an older one.
-    case updated
-    /// The device has removed the notifications that it names.
-    case removed
-    /// A newer one replaced it.
-    case collapsed
-    /// It expired.
-    case expired
-    /// The mailbox was full.
-    case evicted
-    /// It was filtered out.
-    case filtered
-    /// The device had the same apns-id.
-    case duplicate
-    /// The device is not registered.
-    case unregistered
-    /// It was withdrawn.
-    case canceled
-    /// It breaks a rule.
-    case rejected
-    /// It could not be processed.
-    case dead
-    /// A replay published it again. Its first record was applied before the audited range.
-    case replayed
-    /// It is in the device's mailbox.
-    case pending
-    /// It is too young to judge.
-    case inFlight
-    /// It has no outcome.
-    case lost
-  }
+public import Notifications
 
+/// What an audit has found: counts, and the first violations in full.
+public struct AuditFindings: Sendable, Equatable {
   /// Records of the requests topic.
   public var records = 0
   /// Requests older than the remaining events or journal, so nothing can be said of them.
@@ -52,9 +18,13 @@ public struct AuditFindings: Sendable, Equatable {
   public var unreadable = 0
   /// Records of the dead letters.
   public var deadLetters = 0
-  /// The outcomes of requests, one for each of their devices.
+  /// How requests ended: each of them once for each of its devices. Those that wait for their devices are `queued`.
   public private(set) var outcomes: [Outcome: Int] = [:]
-  /// Events with an id that was seen before.
+  /// Requests at devices that are too young to be judged.
+  public var inFlight = 0
+  /// Requests at devices that have no outcome.
+  public var lost = 0
+  /// Events that tell what was told before, by the same id.
   public var repeats = 0
   /// Deliveries that a device dropped because it had them.
   public var known = 0

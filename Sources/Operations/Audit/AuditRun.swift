@@ -183,7 +183,7 @@ final class AuditRun {
   private func put(_ fact: AuditFact) {
     guard failure == nil else { return }
     do throws(SpillError) {
-      if fact.kind == .registered || fact.kind == .unregisteredDevice {
+      if fact.outcome?.isAboutDevice == true {
         try byDevice.add(fact, hash: fact.device)
       } else {
         try byRequest.add(fact, hash: fact.id.high ^ fact.id.low)

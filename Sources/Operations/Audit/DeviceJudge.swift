@@ -35,22 +35,14 @@ struct DeviceJudge {
     if a.device != b.device { return a.device < b.device }
     if a.identifier != b.identifier { return a.identifier < b.identifier }
     if a.time != b.time { return a.time < b.time }
-    return (a.partition, a.offset, a.kind.rawValue) < (b.partition, b.offset, b.kind.rawValue)
+    return (a.partition, a.offset, a.kind.rank) < (b.partition, b.offset, b.kind.rank)
   }
 
   private func judge(_ facts: ArraySlice<AuditFact>, _ findings: inout AuditFindings) {
-    var (hasOpen, hasCollapsed) = (false, false)
-    var needsRegistrations = false
-    var responses = 0
-    for fact in facts {
-      switch fact.kind {
-      case .open: hasOpen = true
-      case .collapsed: hasCollapsed = true
-      case .unregistered, .refused: needsRegistrations = true
-      case .response, .dismissed: responses += 1
-      default: break
-      }
-    }
+    let hasOpen = facts.contains { $0.kind == .open }
+    let hasCollapsed = facts.contains { $0.outcome == .collapsed }
+    let needsRegistrations = facts.contains { $0.outcome == .unregistered || $0.kind == .refused }
+    let responses = facts.count { $0.outcome?.isByPerson == true }
     let taken = hasOpen ? Taken(facts) : Taken([])
     let contests = hasOpen || hasCollapsed ? Contests(facts) : Contests([])
     var start = facts.startIndex
@@ -72,22 +64,19 @@ struct DeviceJudge {
     var newest = Newest()
     var shows = 0
     for fact in facts {
-      switch fact.kind {
-      case .kept, .open, .delivered, .updated, .removed, .expired: newest.take(fact)
-      default: break
-      }
+      if fact.kind == .open || fact.outcome?.auditUse.contains(.keepsRevision) == true { newest.take(fact) }
       if fact.isNewShow { shows += 1 }
     }
     for fact in facts {
       if fact.kind == .open {
         if let other = contests.overwriter(of: fact) {
-          findings.count(.lost)
+          findings.lost += 1
           onWaiting?(fact)
           findings.add(.overwritten, Violation(.overwritten, fact.id, "by \(other.id)", [fact, other]))
           continue
         }
         judgeOpen(fact, hasSuccessor: newest.isNewer(than: fact), taken, &findings)
-      } else if fact.kind == .collapsed, rules.isAudited(fact), !rules.isYoung(fact.time), !newest.supersedes(fact),
+      } else if fact.outcome == .collapsed, rules.isAudited(fact), !rules.isYoung(fact.time), !newest.supersedes(fact),
         !contests.hasOther(than: fact)
       {
         findings.add(.collapsedByNothing, Violation(.collapsedByNothing, fact.id, "", facts.filter { $0.id == fact.id }))
@@ -107,10 +96,10 @@ struct DeviceJudge {
       if highest[fact.log].map({ $0.offset < kept.offset }) ?? true { highest[fact.log] = kept }
     }
 
-    /// Whether a newer revision was kept than that of a fact, which was kept too.
+    /// Whether a newer revision was kept than the fact's, which was kept too.
     func isNewer(than fact: AuditFact) -> Bool { newest.values.contains { $0 > fact.order } }
 
-    /// Whether what was kept lets a request collapse: its revision was kept and is older, or its published position is stale.
+    /// Whether a request may have collapsed: its revision was kept and is older, or its published position is stale.
     func supersedes(_ fact: AuditFact) -> Bool {
       let own = highest[fact.log].map { [$0] } ?? []
       return isNewer(than: fact) || (own + newest.values).contains { $0.judging(fact.order) == nil }
@@ -141,7 +130,7 @@ struct DeviceJudge {
       return findings.count(.collapsed)
     }
     if let (first, last) = taken.later(than: open, until: min(open.number, rules.now)), last.time - first.time > rules.certainlyLater {
-      findings.count(.lost)
+      findings.lost += 1
       onWaiting?(open)
       let detail =
         "later ones were acknowledged \(ReadableText.duration(milliseconds: first.time - open.time)) and \(ReadableText.duration(milliseconds: last.time - open.time)) after it was queued"
@@ -151,7 +140,7 @@ struct DeviceJudge {
       findings.derived += 1
       return findings.count(.expired)
     }
-    findings.count(.pending)
+    findings.count(.queued)
     if !rules.isYoung(open.time) { onWaiting?(open) }
     if rules.forbidsPending {
       findings.add(
@@ -179,7 +168,7 @@ struct DeviceJudge {
         let place = Place(fact)
         if let id = ids.updateValue(fact.id, forKey: place), id != fact.id { places.insert(place) }
       }
-      for fact in facts where fact.kind == .collapsed {
+      for fact in facts where fact.outcome == .collapsed {
         let place = Place(fact)
         collapsed[place, default: []].insert(fact.id)
         if let id = ids[place], id != fact.id { places.insert(place) }
@@ -226,10 +215,11 @@ struct DeviceJudge {
 
   /// Checks "unregistered": a device with deliveries before and after it was registered, unless it registered again in between.
   private func judgeRegistrations(_ facts: ArraySlice<AuditFact>, _ findings: inout AuditFindings) {
-    let changes = Moments(facts.compactMap { $0.kind == .registered || $0.kind == .unregisteredDevice ? $0.time : nil })
-    let kept = Moments(facts.compactMap { $0.kind == .kept || $0.kind == .open ? $0.time : $0.isTaken && $0.number != 0 ? $0.number : nil })
+    let changes = Moments(facts.compactMap { $0.outcome == .registered || $0.outcome == .unregisteredDevice ? $0.time : nil })
+    let kept = Moments(
+      facts.compactMap { $0.outcome == .queued || $0.kind == .open ? $0.time : $0.isTaken && $0.number != 0 ? $0.number : nil })
     let slack = rules.clockSlack
-    for fact in facts where fact.kind == .unregistered || fact.kind == .refused {
+    for fact in facts where fact.outcome == .unregistered || fact.kind == .refused {
       guard fact.kind == .refused || rules.isAudited(fact), let before = kept.last(before: fact.time - slack),
         let after = kept.first(from: fact.time + slack + 1), changes.first(from: before - slack) ?? .max > after + slack
       else { continue }
@@ -261,7 +251,7 @@ struct DeviceJudge {
 
   /// A response has one event, which may be repeated.
   private func judgeResponses(_ facts: ArraySlice<AuditFact>, _ findings: inout AuditFindings) {
-    let responses = facts.filter { ($0.kind == .response || $0.kind == .dismissed) && $0.number != 0 }
+    let responses = facts.filter { $0.outcome?.isByPerson == true && $0.number != 0 }
       .sorted { ($0.number, $0.time, $0.offset) < ($1.number, $1.time, $1.offset) }
     var start = 0
     while start < responses.count {
@@ -278,8 +268,8 @@ struct DeviceJudge {
 }
 
 extension AuditFact {
-  /// Whether it was in the mailbox.
-  fileprivate var isEntry: Bool { kind == .kept || kind == .open || isTaken }
+  /// It was in the mailbox.
+  fileprivate var isEntry: Bool { outcome == .queued || kind == .open || isTaken }
 
   /// When it entered the mailbox, if known.
   fileprivate var entered: Int64 { isTaken && number != 0 ? number : time }

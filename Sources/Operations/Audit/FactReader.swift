@@ -7,7 +7,7 @@ import Worker
 struct FactReader {
   private let rules: RequestRules
   private let requestsTopic: [UInt8]
-  private static let types: [(name: StaticString, type: EventType)] = EventType.allCases.map { ($0.cloudEventsType, $0) }
+  private static let types = Outcome.events.compactMap { type in type.cloudEventsType.map { (name: $0, type: type) } }
 
   init(_ rules: RequestRules) {
     self.rules = rules
@@ -68,7 +68,7 @@ struct FactReader {
 
   /// Reads a record of the events topic.
   func event(_ record: RecordView) -> EventReading {
-    var type: EventType?
+    var type: Outcome?
     var hasType = false
     var (statement, time): (UInt64?, Int64?) = (nil, nil)
     var subject: UnsafeRawBufferPointer?
@@ -87,12 +87,12 @@ struct FactReader {
       }
     }
     guard hasType, let statement, let value = record.value else { return .unreadable }
-    guard let type, let kind = AuditFact.Kind(type) else { return .other }
-    var fact = AuditFact(kind)
+    guard let type, !type.auditUse.isEmpty else { return .other }
+    var fact = AuditFact(.told(type))
     (fact.partition, fact.offset, fact.statement) = (record.partition, record.offset, statement)
     fact.time = Timestamp.bounded(time ?? record.timestamp)
     guard let subject, (try? read(value, &fact)) != nil else { return .unreadable }
-    if kind == .expired { fact.number = record.isTimestampOfBroker ? Timestamp.bounded(record.timestamp) : 0 }
+    if type == .expired { fact.number = record.isTimestampOfBroker ? Timestamp.bounded(record.timestamp) : 0 }
     if type.isAboutDevice {
       fact.device = max(1, StableHash.hash(subject))
       return .fact(fact)

@@ -97,9 +97,10 @@ struct JournalJoin {
 
   private static func join(_ request: AuditFact, _ note: JournalNote, _ out: (Outcome) -> Void) {
     var request = request
-    switch note.fact.kind {
-    case .page, .applied: out(.fact(note.fact.told(of: request)))
-    default: request.journal(note.fact)
+    if note.fact.kind == .page || note.fact.outcome == .replayed {
+      out(.fact(note.fact.told(of: request)))
+    } else {
+      request.journal(note.fact)
     }
     for fact in note.more { out(.fact(fact.told(of: request))) }
     out(.fact(request))

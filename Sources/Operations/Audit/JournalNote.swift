@@ -4,8 +4,7 @@ import Notifications
 struct JournalNote: Sendable {
   /// The timestamp of the record.
   var timestamp: Int64
-  /// ``AuditFact/Kind/kept``, ``AuditFact/Kind/judged``, ``AuditFact/Kind/applied`` or ``AuditFact/Kind/page``; its source is the record
-  /// that it tells of.
+  /// Its kind is `judged`, `page`, or `told` of `queued` or `replayed`; its source is the record that it tells of.
   var fact: AuditFact
   /// Further facts of a page: each device that keeps the request, and the closing.
   var more: [AuditFact] = []
@@ -26,9 +25,9 @@ extension JournalNote {
     fact.incarnation = UInt16(truncatingIfNeeded: journal.incarnation)
     switch entry.content {
     case .request(let judgement):
-      if judgement.verdict == .applied { fact.kind = .applied }
-      guard judgement.verdict == .kept else { return }
-      fact.kind = .kept
+      guard judgement.verdict == .queued || judgement.verdict == .replayed else { return }
+      fact.kind = .told(judgement.verdict)
+      guard judgement.verdict == .queued else { return }
       fact.revision = judgement.revision.timestamp
     case .page(let page): take(page)
     case .extensions, .unreadable: return nil
@@ -40,9 +39,9 @@ extension JournalNote {
     for device in page.devices {
       let hash = device.token.hash64()
       (sum.devices, sum.checksum) = (sum.devices + 1, sum.checksum ^ hash)
-      guard device.judgement.verdict == .kept else { continue }
+      guard device.judgement.verdict == .queued else { continue }
       var kept = fact
-      (kept.kind, kept.device, kept.revision) = (.kept, max(1, hash), device.judgement.revision.timestamp)
+      (kept.kind, kept.device, kept.revision) = (.told(.queued), max(1, hash), device.judgement.revision.timestamp)
       more.append(kept)
     }
     // A single page with all devices needs no count.

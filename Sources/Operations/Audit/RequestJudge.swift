@@ -58,7 +58,7 @@ struct RequestJudge {
     if a.device != b.device, a.kind != .request, b.kind != .request { return a.device < b.device }
     if (a.kind == .request) != (b.kind == .request) { return a.kind == .request }
     if a.time != b.time { return a.time < b.time }
-    return (a.partition, a.offset, a.kind.rawValue) < (b.partition, b.offset, b.kind.rawValue)
+    return (a.partition, a.offset, a.kind.rank) < (b.partition, b.offset, b.kind.rank)
   }
 
   /// All facts of one id.
@@ -130,7 +130,8 @@ struct RequestJudge {
     for record in records where !rules.isYoung(record.time) && !rules.isUnreadable(record) {
       let isJournaled = events.contains { fact in
         guard fact.partition == record.partition else { return false }
-        return fact.number == record.offset && (fact.kind == .judged || fact.kind == .applied || fact.kind == .kept && !request.isForUser)
+        return fact.number == record.offset
+          && (fact.kind == .judged || fact.outcome == .replayed || fact.outcome == .queued && !request.isForUser)
       }
       guard !isJournaled, !(request.isForUser && request.journal.isComplete) else { continue }
       let detail = "no entry of the journal for \(record.recordText)"
@@ -160,16 +161,16 @@ struct RequestJudge {
       findings.count(.filtered, missing)
       return true
     } else if request.isDead, devices == 0 {
-      findings.count(.dead)
+      findings.count(.deadLettered)
       return true
     } else if request.isApplied, !request.hasFirst, !request.isRedriven {
       // Its outcomes came before the audited range.
       findings.count(.replayed)
       return true
     } else if request.isYoung {
-      findings.count(.inFlight, missing)
+      findings.inFlight += missing
     } else {
-      findings.count(.lost, missing)
+      findings.lost += missing
       if let record = request.facts.first, rules.isAudited(record) { onLost?(record) }
       let detail =
         request.addressed.map { "no outcome of \(missing) of \(ReadableText.count($0, "device"))" }
@@ -220,14 +221,17 @@ struct RequestJudge {
 
     /// Takes a statement without a device.
     mutating func take(_ fact: AuditFact) {
-      switch fact.kind {
+      if fact.kind == .deadLetter { isDead = true }
+      switch fact.outcome {
       case .addressed: addressed = max(addressed ?? 0, fact.number)
       case .rejected: rejection = fact
       case .unregistered: unregistered = max(unregistered ?? .min, fact.time)
-      case .deadLetter: isDead = true
       case .filtered: isFiltered = true
-      case .applied: isApplied = true
-      default: break
+      case .replayed: isApplied = true
+      // Of these each names its device, or the journal alone has them.
+      case nil, .delivered, .updated, .removed, .collapsed, .expired, .evicted, .duplicate, .canceled, .wrongApplication, .deadLettered,
+        .wrongUser, .unreadable, .queued, .scheduled, .response, .dismissed, .registered, .settingsChanged, .unregisteredDevice:
+        break
       }
     }
   }
@@ -245,16 +249,15 @@ struct RequestJudge {
     _ run: ArraySlice<AuditFact>, _ request: Request, _ findings: inout AuditFindings, _ handOn: (AuditFact) -> Void
   ) {
     let device = run[run.startIndex].device
-    var kinds: Set<AuditFact.Kind> = []
     var (kept, keepings): (AuditFact?, Int) = (nil, 0)
-    let lastKept = run.last { $0.kind == .kept }
+    let lastKept = run.last { $0.outcome == .queued }
     for fact in run {
-      kinds.insert(fact.kind)
-      if fact.kind == .kept, !request.journal.supersedes(fact) { (kept, keepings) = (fact, keepings + 1) }
-      if fact.isShow || fact.kind == .removed, fact.flags.contains(.isKnown) { findings.known += 1 }
-      if fact.kind == .collapsed, !fact.flags.contains(.namesSuccessor) { findings.staleDropped += 1 }
+      if fact.outcome == .queued, !request.journal.supersedes(fact) { (kept, keepings) = (fact, keepings + 1) }
+      if fact.isTaken, fact.flags.contains(.isKnown) { findings.known += 1 }
+      if fact.outcome == .collapsed, !fact.flags.contains(.namesSuccessor) { findings.staleDropped += 1 }
     }
-    let isTaken = !kinds.isDisjoint(with: [.kept, .delivered, .updated, .removed, .response, .dismissed])
+    let outcomes = run.lazy.compactMap(\.outcome)
+    let isTaken = outcomes.contains { $0 == .queued || $0.isTaken || $0.isByPerson }
     if !request.isForUser, !request.isBroken, request.device != device, isTaken {
       findings.add(.wrongDevice, Violation(.wrongDevice, request.id, "", request.facts))
     }
@@ -267,7 +270,7 @@ struct RequestJudge {
         findings.add(.contradiction, Violation(.contradiction, rejection.id, "rejected, and yet it came to a device", request.facts))
       }
     }
-    let outcome = outcome(kinds)
+    let outcome = Outcome.weightiest(of: outcomes)?.finalOutcome
     if let outcome {
       findings.count(outcome)
     } else if lastKept != nil, endedAsAnother(run, request) {
@@ -291,7 +294,7 @@ struct RequestJudge {
   private func handOnAll(_ run: ArraySlice<AuditFact>, kept: AuditFact?, _ handOn: (AuditFact) -> Void) {
     var left = kept
     for fact in run where fact.kind.isJudgedByDevice {
-      if let kept, fact.kind == .kept, kept.kind == .kept || fact.offset == kept.offset { continue }
+      if let kept, fact.outcome == .queued, kept.outcome == .queued || fact.offset == kept.offset { continue }
       var fact = fact
       if let kept = left, fact.isTaken {
         fact.number = kept.time
@@ -302,23 +305,7 @@ struct RequestJudge {
     if let left { handOn(left) }
   }
 
-  private func outcome(_ kinds: Set<AuditFact.Kind>) -> AuditFindings.Outcome? {
-    if kinds.contains(.updated) { return .updated }
-    if kinds.contains(.delivered) { return .delivered }
-    if kinds.contains(.removed) { return .removed }
-    // A response shows that the person has seen it. The acknowledgement may have been lost with its session.
-    if kinds.contains(.response) || kinds.contains(.dismissed) { return .delivered }
-    if kinds.contains(.expired) { return .expired }
-    if kinds.contains(.evicted) { return .evicted }
-    if kinds.contains(.collapsed) { return .collapsed }
-    if kinds.contains(.filtered) { return .filtered }
-    if kinds.contains(.unregistered) { return .unregistered }
-    if kinds.contains(.canceled) { return .canceled }
-    if kinds.contains(.rejected) { return .rejected }
-    return kinds.contains(.duplicate) && !kinds.contains(.kept) ? .duplicate : nil
-  }
-
-  /// Checks the statements on a request against its end.
+  /// What is told of a request must fit its end.
   private func judgeEnd(_ run: ArraySlice<AuditFact>, _ request: Request, _ findings: inout AuditFindings) {
     guard !request.isBroken, !request.isRemoval else { return }
     let wasShown = run.contains(where: \.isShow)
@@ -333,7 +320,7 @@ struct RequestJudge {
         } else {
           findings.acknowledgedLate += 1
         }
-      } else if fact.kind == .expired, !wasShown {
+      } else if fact.outcome == .expired, !wasShown {
         judgeExpiration(fact, request, &findings)
       }
     }
@@ -357,9 +344,7 @@ struct RequestJudge {
 
   /// Whether the device has an outcome of another request of the same id.
   private func endedAsAnother(_ run: ArraySlice<AuditFact>, _ request: Request) -> Bool {
-    others(run, request).contains {
-      [.delivered, .updated, .response, .dismissed, .collapsed, .expired, .evicted, .filtered].contains($0.kind)
-    }
+    others(run, request).contains { $0.outcome?.auditUse.contains(.makesDuplicates) == true }
   }
 
   /// The facts of the device on other records of the same id.
@@ -373,7 +358,7 @@ struct RequestJudge {
   /// Checks that a duplicate has another record of its id.
   private func judgeDuplicate(_ run: ArraySlice<AuditFact>, _ request: Request, _ findings: inout AuditFindings) {
     guard rules.beginsAtBeginning, !request.isYoung, let duplicate = run.first else { return }
-    let hasOther = others(run, request).contains { ![.duplicate, .request, .judged, .applied].contains($0.kind) }
+    let hasOther = others(run, request).contains { $0.outcome.map { $0 != .duplicate && $0 != .replayed } ?? false }
     if !hasOther { findings.add(.duplicateOfNothing, Violation(.duplicateOfNothing, duplicate.id, "", request.all)) }
   }
 

@@ -115,9 +115,10 @@ extension AuditFact {
     switch kind {
     case .request: .requests
     case .deadLetter: .deadLetters
-    // The journal proves an entry that was kept, unless a device reported it.
-    case .kept, .judged, .page, .closing, .applied, .open: .journal
-    default: .events
+    // What is open is known by the journal.
+    case .judged, .page, .closing, .open: .journal
+    case .told(let outcome): outcome.event == nil ? .journal : .events
+    case .refused: .events
     }
   }
 }

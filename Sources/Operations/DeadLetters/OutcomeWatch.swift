@@ -44,9 +44,9 @@ public actor OutcomeWatch {
     /// The place of its first record, which its events name.
     let first: SourceCoordinates
     var timeline: Timeline
-    /// The outcomes at devices that `onDevice` has reported.
-    var told: [Name: DeviceOutcome.State] = [:]
-    /// Since when no connected device is outstanding, in steady milliseconds; nil while one is, or before a verdict.
+    /// The outcomes at devices that were told.
+    var told: [Name: Notifications.Outcome] = [:]
+    /// Since when it waits for no device that is known to be connected, in steady milliseconds; nil while it does, or is not judged.
     var restsSince: Int64?
 
     /// Whether an event with its apns-id belongs to it.
@@ -154,8 +154,8 @@ public actor OutcomeWatch {
       let (now, time) = (WallClock.milliseconds(), SteadyClock.milliseconds())
       for (place, followed) in found.followed {
         let explanation = followed.timeline.explanation(now: now)
-        for device in explanation.devices where device.state.isOutcome && followed.told[Name(device.device)] != device.state {
-          found.followed[place]?.told[Name(device.device)] = device.state
+        for device in explanation.devices where device.isFinal && followed.told[Name(device.device)] != device.outcome {
+          found.followed[place]?.told[Name(device.device)] = device.outcome
           onDevice(followed.name, device)
         }
         let standing = explanation.standing
@@ -216,10 +216,10 @@ extension Explanation {
     case .rejected, .dead, .filtered, .unregistered, .ended: return .settled
     case .unknown, .unprocessed: return .unjudged
     case .underWay(let open, _, _):
-      let waiting = devices.filter { $0.state == .queued || $0.state == .overdue }
-      // Expected events of a person's other devices have not come yet.
+      let waiting = devices.filter { !$0.isFinal }
+      // What is said to come for a person's other devices has not come yet.
       let isForPerson = requests.contains { $0.target.starts(with: "user:") }
-      guard open == waiting.count, !isForPerson || steps.contains(where: { $0.type == .addressed }) else { return .unjudged }
+      guard open == waiting.count, !isForPerson || steps.contains(where: { $0.outcome == .addressed }) else { return .unjudged }
       let connected = Set(steps.filter { $0.name == TimelineStep.routed }.compactMap { $0.device.map { Name($0) } })
       let unanswered = waiting.count { connected.contains(Name($0.device)) }
       return unanswered > 0 ? .unanswered(devices: unanswered) : .waits(devices: waiting.count)

@@ -72,8 +72,8 @@ public struct TimelineStep: Sendable, Equatable {
   public var sincePrevious: Int64?
   /// Milliseconds since the request was published.
   public var sincePublication: Int64?
-  /// The event's type; nil if it is not an event.
-  public var type: EventType?
+  /// What became of the request, at the device or as a whole, as an event or the journal says; nil for any other step.
+  public var outcome: Outcome?
 
   /// A detail of a step.
   public struct Detail: Sendable, Equatable {
@@ -86,49 +86,22 @@ public struct TimelineStep: Sendable, Equatable {
 
 /// How a request stands at one device.
 public struct DeviceOutcome: Sendable, Equatable {
-  /// The states of a request at a device.
-  public enum State: String, Sendable {
-    /// It is in the mailbox. It is shown when the device connects, or expires.
-    case queued
-    /// It was in the mailbox at the last step, and has expired since.
-    case overdue
-    /// The device has it.
-    case delivered
-    /// The device has it in place of an older one.
-    case updated
-    /// The device has removed the notifications that it names.
-    case removed
-    /// A newer one replaced it.
-    case collapsed
-    /// It expired.
-    case expired
-    /// The mailbox was full.
-    case evicted
-    /// It was filtered out.
-    case filtered
-    /// Its bytes were damaged while it waited for the device.
-    case rejected
-    /// The device had the same apns-id from another record.
-    case duplicate
-    /// The device is not registered.
-    case unregistered
-    /// The device belongs to another person now, or did when the request was published.
-    case leftOut
-    /// Only a response or the like is known.
-    case other
-
-    /// Whether it is an outcome, so that nothing more is expected.
-    public var isOutcome: Bool { ![.queued, .overdue, .other].contains(self) }
-  }
-
   /// The device's token.
   public var device: String
-  /// Its state.
-  public var state: State
-  /// The time of the state, in milliseconds since 1970.
+  /// The final outcome, or that it is `queued` or `scheduled`.
+  public var outcome: Outcome
+  /// It is not final, and its end is past.
+  public var isOverdue = false
+  /// When that was told, in milliseconds since 1970.
   public var time: Int64?
   /// Milliseconds since the publication.
   public var sincePublication: Int64?
+
+  /// Whether it says what became of the request, and not that there is something to come.
+  public var isFinal: Bool { outcome.finalOutcome != nil }
+
+  /// The word for it.
+  public var word: String { isOverdue ? "overdue" : outcome == .wrongUser ? "leftOut" : outcome.name }
 }
 
 /// How a request stands.

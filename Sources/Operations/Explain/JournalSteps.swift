@@ -44,7 +44,7 @@ struct JournalSteps {
           guard position.offset >= entry.offset, position.offset - entry.offset < count else { continue }
           self.requests.insert(position)
           let step = TimelineStep(
-            name: TimelineStep.unreadable, time: entry.timestamp, topic: place.topic, partition: place.position.partition,
+            name: Outcome.unreadable.name, time: entry.timestamp, topic: place.topic, partition: place.position.partition,
             offset: place.position.offset, worker: journal.worker)
           steps.append(Judged(step: step, id: request.id, request: position, identifier: nil, revision: nil))
           continue
@@ -57,13 +57,15 @@ struct JournalSteps {
             offset: place.position.offset, device: device, worker: journal.worker, details: details)
         }
         func add(_ judgement: JournalJudgement, _ device: String?) {
-          guard let name = Self.name(judgement.verdict) else { return }
+          // An event tells the others.
+          guard judgement.verdict.event == nil else { return }
           let identifier = request.identifier ?? Name(request.id.description)
-          let step = step(name, device, Self.details(judgement, of: request))
+          var step = step(judgement.verdict.name, device, Self.details(judgement, of: request))
+          step.outcome = judgement.verdict
           steps.append(Judged(step: step, id: request.id, request: position, identifier: identifier, revision: judgement.revision))
         }
         switch entry.content {
-        case .request(let judgement): add(judgement, judgement.verdict == .applied ? nil : request.device)
+        case .request(let judgement): add(judgement, judgement.verdict == .replayed ? nil : request.device)
         case .page(let page): for device in page.devices { add(device.judgement, device.token.text) }
         case .extensions(let passed):
           let step = step(TimelineStep.extensions, nil, passed.map(TimelineStep.Detail.init))
@@ -82,21 +84,10 @@ struct JournalSteps {
     return steps
   }
 
-  /// The step of a verdict without an event.
-  private static func name(_ verdict: JournalVerdict) -> String? {
-    switch verdict {
-    case .kept: TimelineStep.queued
-    case .scheduled: TimelineStep.scheduled
-    case .wrongUser: TimelineStep.leftOut
-    case .applied: TimelineStep.applied
-    case .expired, .stale, .duplicate, .unregistered, .wrongApplication, .filtered, .rejected, .deadLettered, .unreadable: nil
-    }
-  }
-
   private static func details(_ judgement: JournalJudgement, of request: PublishedRequest) -> [TimelineStep.Detail] {
     var details: [TimelineStep.Detail] = []
     if judgement.verdict == .wrongUser { details.append(TimelineStep.Detail("reason", "the device is not the person's")) }
-    // It is the record's own revision, unless it was raised, or is that of an earlier record.
+    // The same as the record's own unless it was raised, or is that of an earlier record.
     if judgement.revision.timestamp != UInt64(clamping: request.source.position.timestamp) || request.origin != nil {
       details.append(TimelineStep.Detail("revision", judgement.revision.description))
     }

@@ -92,11 +92,13 @@ extension RequestSearch {
       try? journal.forEachEntry(in: value, partition: record.partition) { entry in
         let position = SourcePosition(partition: record.partition, offset: entry.offset, timestamp: entry.timestamp)
         func take(_ judgement: JournalJudgement, _ device: String?) {
-          guard judgement.verdict == .kept, judgement.other.map({ ids.contains($0.id) }) == true || known.contains(position) else { return }
+          guard judgement.verdict == .queued, judgement.other.map({ ids.contains($0.id) }) == true || known.contains(position) else {
+            return
+          }
           let step = TimelineStep(
             name: TimelineStep.replaced, time: max(journal.judgedAt, entry.timestamp), topic: rules.topics.journal,
             partition: record.partition,
-            offset: record.offset, worker: journal.worker)
+            offset: record.offset, worker: journal.worker, outcome: .collapsed)
           successors.append(Successor(position: position, device: device, judgement: judgement, step: step))
         }
         switch entry.content {

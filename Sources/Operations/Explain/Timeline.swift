@@ -69,7 +69,7 @@ public struct Timeline: Sendable {
   public mutating func add(_ event: Event, topic: String, partition: Int32, offset: Int64, timestamp: Int64) {
     let step = TimelineStep(
       name: event.type?.name ?? event.typeName, time: event.time ?? timestamp, topic: topic, partition: partition, offset: offset,
-      device: event.device, worker: event.worker, details: other(event.id) + event.details, type: event.type)
+      device: event.device, worker: event.worker, details: other(event.id) + event.details, outcome: event.type)
     add(Entry(step: step, eventID: event.eventID, source: event.source, identifier: event.identifier, revision: event.revision))
   }
 
@@ -125,9 +125,9 @@ public struct Timeline: Sendable {
 
   /// The newest revision at each device that waits and may have been replaced.
   var waiting: [Waiting] {
-    let open = Set(devices(steps(), end: nil, now: 0).filter { $0.state == .queued }.map(\.device))
+    let open = Set(devices(steps(), end: nil, now: 0).filter { $0.outcome == .queued }.map(\.device))
     var newest: [Name: Waiting] = [:]
-    for entry in entries where entry.step.name == TimelineStep.queued {
+    for entry in entries where entry.step.outcome == .queued {
       guard let device = entry.step.device, open.contains(device), let identifier = entry.identifier, identifier != Name(id.description),
         let revision = entry.revision, let time = entry.step.time, newest[Name(device)].map({ $0.revision < revision }) ?? true
       else { continue }
@@ -142,16 +142,16 @@ public struct Timeline: Sendable {
   /// The targets of its records.
   var targets: [Name] { requests.map(\.target) }
 
-  /// Whether it may be in the dead letters.
-  var mayBeDead: Bool { !entries.contains { $0.step.isOutcome && $0.step.type != .rejected } }
+  /// Whether it may lie in the dead letters.
+  var mayBeDead: Bool { !entries.contains { $0.step.outcome.map { $0 != .rejected && $0 != .replayed } ?? false } }
 
   /// Its target, if it found no device of its application there.
   var targetWithoutDevice: Name? {
     let target = requests.last.map { $0.target.token.map { "device:\($0)" } ?? $0.target }
     let found = entries.contains { entry in
-      // One unregistered device of a person says nothing of the others.
-      entry.step.type == .unregistered && (entry.step.device == nil || target?.token != nil)
-        || entry.step.type == .rejected && entry.step.detail("reason") == RejectionReason.deviceTokenNotForTopic.rawValue
+      // One of a person's devices that is gone says nothing of the others.
+      entry.step.outcome == .unregistered && (entry.step.device == nil || target?.token != nil)
+        || entry.step.outcome == .rejected && entry.step.detail("reason") == RejectionReason.deviceTokenNotForTopic.rawValue
     }
     return found ? target : nil
   }
@@ -196,85 +196,51 @@ public struct Timeline: Sendable {
 
   private func devices(_ steps: [TimelineStep], end: Int64?, now: Int64) -> [DeviceOutcome] {
     var outcomes: [DeviceOutcome] = []
+    var weights: [Int] = []
     var places: [Name: Int] = [:]
-    for step in steps where step.isOutcome {
-      guard let device = step.device else { continue }
-      let place = places[Name(device)] ?? outcomes.count
-      if place == outcomes.count {
-        places[Name(device)] = place
-        outcomes.append(DeviceOutcome(device: device, state: .other))
+    for step in steps {
+      guard let device = step.device, let told = step.outcome, let weight = told.weight else { continue }
+      let outcome = DeviceOutcome(
+        device: device, outcome: told.finalOutcome ?? told, time: step.time, sincePublication: step.sincePublication)
+      if let place = places[Name(device)] {
+        if weight > weights[place] { (outcomes[place], weights[place]) = (outcome, weight) }
+      } else {
+        places[Name(device)] = outcomes.count
+        outcomes.append(outcome)
+        weights.append(weight)
       }
-      guard let state = DeviceOutcome.State(step), state.weight > outcomes[place].state.weight else { continue }
-      outcomes[place] = DeviceOutcome(device: device, state: state, time: step.time, sincePublication: step.sincePublication)
     }
-    for place in outcomes.indices where outcomes[place].state == .queued {
-      if let end, end <= now { outcomes[place].state = .overdue }
+    for place in outcomes.indices where !outcomes[place].isFinal {
+      if let end, end <= now { outcomes[place].isOverdue = true }
     }
     return outcomes
   }
 
   private func state(_ explanation: Explanation, end: Int64?) -> RequestState {
     guard explanation.isFound else { return .unknown }
-    let devices = explanation.devices.filter { $0.state != .leftOut }
-    let filtered = explanation.steps.last { $0.type == .filtered && $0.device == nil }
+    let devices = explanation.devices.filter { $0.outcome != .wrongUser }
+    let filtered = explanation.steps.last { $0.outcome == .filtered && $0.device == nil }
     if !devices.isEmpty {
-      let open = devices.count { $0.state == .queued || $0.state == .overdue }
-      let addressed = explanation.steps.filter { $0.type == .addressed }.compactMap { $0.detail("devices").flatMap(Int.init) }.max()
-      // Devices of a stopped application are not looked up.
+      let open = devices.count { !$0.isFinal }
+      let addressed = explanation.steps.filter { $0.outcome == .addressed }.compactMap { $0.detail("devices").flatMap(Int.init) }.max()
+      // Where its application was stopped its devices were not looked for any further.
       let missing = filtered == nil ? max(0, (addressed ?? 0) - devices.count) : 0
       let unsummed = filtered == nil && requests.contains { $0.target.token == nil && $0.broken == nil } && addressed == nil
       if open + missing == 0, !unsummed { return .ended }
       return .underWay(open: open + missing, of: devices.count + missing, end: end)
     }
-    if let step = explanation.steps.last(where: { $0.type == .rejected }) { return .rejected(step.detail("reason") ?? "no reason given") }
-    if explanation.steps.contains(where: { $0.type == .unregistered }) { return .unregistered }
+    if let step = explanation.steps.last(where: { $0.outcome == .rejected }) {
+      return .rejected(step.detail("reason") ?? "no reason given")
+    }
+    if explanation.steps.contains(where: { $0.outcome == .unregistered }) { return .unregistered }
     if let filtered { return .filtered([filtered.detail("reason"), filtered.detail("detail")].compactMap { $0 }.joined(separator: ": ")) }
     if let step = explanation.steps.last(where: { $0.name == TimelineStep.deadLetter }) {
       return .dead(step.detail("reason") ?? "no reason given")
     }
-    if explanation.steps.contains(where: { $0.name == TimelineStep.unreadable }) { return .dead(DeadLetter.unreadable) }
-    // Its first record and its outcomes are deleted.
+    if explanation.steps.contains(where: { $0.name == Outcome.unreadable.name }) { return .dead(DeadLetter.unreadable) }
+    // Its first record is gone, and what became of it, too.
     let isFirstGone = requests.allSatisfy { $0.origin != nil }
-    return isFirstGone && explanation.steps.contains { $0.name == TimelineStep.applied } ? .ended : .unprocessed
-  }
-}
-
-extension DeviceOutcome.State {
-  init?(_ step: TimelineStep) {
-    switch step.name {
-    case TimelineStep.queued, TimelineStep.scheduled: self = .queued
-    case TimelineStep.replaced: self = .collapsed
-    case TimelineStep.leftOut: self = .leftOut
-    default: self.init(step.type)
-    }
-  }
-
-  private init?(_ type: EventType?) {
-    switch type {
-    case .delivered: self = .delivered
-    case .updated: self = .updated
-    case .removed: self = .removed
-    case .collapsed: self = .collapsed
-    case .expired: self = .expired
-    case .evicted: self = .evicted
-    case .filtered, .canceled: self = .filtered
-    case .duplicate: self = .duplicate
-    case .unregistered: self = .unregistered
-    case .rejected: self = .rejected
-    default: return nil
-    }
-  }
-
-  /// A device's acknowledgement outweighs an ending of the cluster, which outweighs a queued entry. A duplicate only means that another
-  /// record of the same id has an outcome.
-  var weight: Int {
-    switch self {
-    case .other: 0
-    case .duplicate, .leftOut: 1
-    case .queued, .overdue: 2
-    case .collapsed, .expired, .evicted, .filtered, .unregistered, .rejected: 3
-    case .delivered, .updated, .removed: 4
-    }
+    return isFirstGone && explanation.steps.contains { $0.outcome == .replayed } ? .ended : .unprocessed
   }
 }
 
@@ -282,15 +248,7 @@ extension TimelineStep {
   static let deadLetter = "dead letter"
   static let routed = "routed"
   static let replaced = "replaced"
-  static let queued = "queued"
-  static let scheduled = "scheduled"
-  static let leftOut = "left out"
   static let extensions = "extensions"
-  static let applied = "applied before"
-  static let unreadable = "passed over as unreadable"
-
-  /// Whether it says how the request stands, at a device or as a whole.
-  fileprivate var isOutcome: Bool { type != nil || [Self.queued, Self.scheduled, Self.leftOut, Self.replaced].contains(name) }
 
   /// The value of a detail.
   public func detail(_ name: String) -> String? { details.first { $0.name == name }?.value }
@@ -318,15 +276,14 @@ extension TimelineStep {
       device: record.key.flatMap { DeviceToken(packed: $0)?.text })
   }
 
+  /// The order of steps of the same time.
   fileprivate var rank: Int {
-    switch (name, type) {
-    case ("published", _): 0
-    case (Self.extensions, _): 1
-    case (Self.queued, _), (Self.scheduled, _), (Self.leftOut, _), (Self.applied, _), (_, .rejected): 2
-    case (Self.routed, _): 3
-    case (_, .response), (_, .dismissed): 5
-    default: 4
-    }
+    if name == "published" { return 0 }
+    if name == Self.extensions { return 1 }
+    if name == Self.routed { return 3 }
+    guard let outcome else { return 4 }
+    if outcome.event == nil || outcome == .rejected { return 2 }
+    return outcome.isByPerson ? 5 : 4
   }
 }
 

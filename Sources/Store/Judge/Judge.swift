@@ -205,7 +205,9 @@ public struct JudgeAnswer {
     var (verdictBytes, parts) = (ByteReader(bytes), ByteReader(UnsafeRawBufferPointer(rebasing: bytes.dropFirst(requests.count))))
     var isReadable = true
     verdicts = requests.map { request in
-      guard isReadable, let byte = verdictBytes.byte(), let verdict = Verdict(byte, &parts, revision: request.entry.revision) else {
+      guard isReadable, let byte = verdictBytes.byte(),
+        let verdict = Verdict(byte, &parts, revision: request.entry.revision, isExpired: request.isExpired)
+      else {
         isReadable = false
         return nil
       }

@@ -2,74 +2,80 @@ public import Notifications
 
 /// The verdict of the judge script on one request for one device.
 public enum Verdict {
-  /// A newer revision of the same collapse id is known.
-  case stale(by: JournalReference)
-  /// It is in the mailbox now. After its expiration it is only remembered.
-  case new(Application)
-  /// This same record was applied before. Everything is emitted and done again as at the first time.
-  case again(Application)
-  /// The same apns-id came before from another record.
-  case duplicate
-  /// The device does not belong to the target's user, or did not yet when the request was published.
-  case wrongUser
-  /// No such device is registered.
-  case unregistered
-  /// The device is registered for another application.
-  case wrongApplication
-  /// The device's data in Redis cannot be read, so nothing was applied.
+  /// How the request was judged: `queued`, `expired`, `collapsed`, `duplicate`, `unregistered`, `wrongUser` or `wrongApplication`.
+  case judged(JournalJudgement, Application = Application())
+  /// What Redis has of the device cannot be read, and so nothing was applied.
   case unreadable(String)
 
-  /// The result of applying a request.
+  /// What applying a request did, beside the judgement.
   public struct Application {
-    /// The device's connection; nil if it is not connected, or if the entry has left the mailbox.
+    /// Where the device is connected; nil: nowhere, or the entry is not in the mailbox.
     public var presence: Presence?
-    /// The revision of the entry, which the judge may have raised.
-    public var revision: Revision
-    /// The older revision that it replaced in the mailbox, and its apns-id.
-    public var superseded: JournalReference?
+    /// It was applied before, from this same record: everything is emitted and done again as at the first time.
+    public var isRepeat = false
+
+    /// Nothing was applied.
+    public init() {}
   }
 }
 
 extension Verdict {
+  /// The script's numbers, and the flags of what follows them.
   private enum Part {
+    static let collapsed: UInt8 = 0
+    static let new: UInt8 = 1
+    static let again: UInt8 = 2
+    static let duplicate: UInt8 = 3
+    static let wrongUser: UInt8 = 4
+    static let unregistered: UInt8 = 5
+    static let wrongApplication: UInt8 = 6
+    static let unreadable: UInt8 = 7
     static let presence: UInt8 = 8
     static let revision: UInt8 = 16
     static let other: UInt8 = 32
     static let verdict: UInt8 = 7
   }
 
-  /// Reads the details of a verdict on a request with this revision; nil for a verdict that the script never gives.
-  init?(_ first: UInt8, _ reader: inout ByteReader, revision: Revision) {
-    if first == 7 {
+  /// Reads what follows one of the verdicts in the script's answer; nil for what the script never says.
+  ///
+  /// - Parameters:
+  ///   - revision: the request's own.
+  ///   - isExpired: whether the script was told that the request's time is over.
+  init?(_ first: UInt8, _ reader: inout ByteReader, revision own: Revision, isExpired: Bool) {
+    if first == Part.unreadable {
       guard let count = reader.byte(), let reason = reader.bytes(Int(count)) else { return nil }
       self = .unreadable(String(decoding: reason, as: UTF8.self))
       return
     }
-    var application = Application(revision: revision)
+    var application = Application()
+    var (revision, other): (Revision, JournalReference?) = (own, nil)
     if first & Part.presence != 0 {
       guard let bytes = reader.bytes(Presence.byteCount), let presence = Presence(bytes) else { return nil }
       application.presence = presence
     }
     if first & Part.revision != 0 {
-      guard let bytes = reader.bytes(Revision.byteCount), let revision = Revision(bytes: bytes) else { return nil }
-      application.revision = revision
+      guard let bytes = reader.bytes(Revision.byteCount), let kept = Revision(bytes: bytes) else { return nil }
+      revision = kept
     }
     if first & Part.other != 0 {
       guard let revision = reader.bytes(Revision.byteCount).flatMap({ Revision(bytes: $0) }),
         let id = reader.bytes(NotificationID.byteCount).flatMap({ NotificationID(bytes: $0) })
       else { return nil }
-      application.superseded = JournalReference(revision: revision, id: id)
+      other = JournalReference(revision: revision, id: id)
     }
-    switch first & Part.verdict {
-    case 0:
-      guard let by = application.superseded else { return nil }
-      self = .stale(by: by)
-    case 1: self = .new(application)
-    case 2: self = .again(application)
-    case 3: self = .duplicate
-    case 4: self = .wrongUser
-    case 5: self = .unregistered
-    default: self = .wrongApplication
+    let number = first & Part.verdict
+    application.isRepeat = number == Part.again
+    let outcome: Outcome
+    switch number {
+    case Part.collapsed where other == nil: return nil
+    case Part.collapsed: outcome = .collapsed
+    case Part.new, Part.again: outcome = isExpired ? .expired : .queued
+    case Part.duplicate: outcome = .duplicate
+    case Part.wrongUser: outcome = .wrongUser
+    case Part.unregistered: outcome = .unregistered
+    case Part.wrongApplication: outcome = .wrongApplication
+    default: return nil
     }
+    self = .judged(JournalJudgement(outcome, revision: revision, other: other), application)
   }
 }

@@ -131,12 +131,15 @@ struct InFlightRecord {
     }
   }
 
-  /// Takes a device's verdict where it is that of the record. Returns false for one of a person's devices.
-  mutating func judged(_ verdict: RecordVerdict?, _ judgement: JournalJudgement) -> Bool {
+  /// Takes a judgement at a device where it is that of the record. Returns false for one of a person's devices.
+  mutating func judged(_ judgement: JournalJudgement) -> Bool {
     if rare?.recipients != nil { return false }
-    (self.verdict, self.judgement) = (verdict, judgement)
+    end(judgement)
     return true
   }
+
+  /// Takes the judgement on the whole request.
+  mutating func end(_ judgement: JournalJudgement) { (verdict, self.judgement) = (.request(judgement.verdict), judgement) }
 
   private mutating func makeRare() -> Rare {
     let made = rare ?? Rare()

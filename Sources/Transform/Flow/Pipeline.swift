@@ -152,8 +152,7 @@ final class Pipeline {
   private func take(_ view: RequestView, _ slot: Slot) -> Conclusion {
     let marker = checkpoints?.table.marker(inFlight[slot].record.partitionIndex) ?? .max
     guard view.envelope.repeatsWhatWasApplied(below: marker) else { return pass(view, slot) }
-    inFlight[slot].verdict = .replayed
-    inFlight[slot].judgement = JournalJudgement(.applied, revision: inFlight[slot].source.impliedRevision)
+    inFlight[slot].end(JournalJudgement(.replayed, revision: inFlight[slot].source.impliedRevision))
     return .done
   }
 
@@ -243,7 +242,7 @@ final class Pipeline {
       inFlight.expect(1, of: slot)
       return inFlight.poisoned(inFlight.answer(slot), "it has come to its end without a verdict")
     }
-    if verdict == .poison { logPoison(slot) }
+    if verdict.isPoison { logPoison(slot) }
     if inFlight.attempts(slot) > 0 { pace.succeeded() }
     let record = inFlight.remove(slot)
     let now = loop.milliseconds()

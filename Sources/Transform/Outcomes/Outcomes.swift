@@ -109,7 +109,7 @@ final class Outcomes {
   /// Emits what happened to a request at a device.
   ///
   /// - Parameter by: the notification that takes its place.
-  func emit(_ type: EventType, _ subject: Subject, revision: Revision, by: NotificationID?) -> Produced {
+  func emit(_ type: Outcome, _ subject: Subject, revision: Revision, by: NotificationID?) -> Produced {
     var facts = EventFacts(type, of: subject.entry, device: subject.token, revision: revision)
     if let by { facts.details = .by(by) }
     return produce(facts, key: subject.token, .record(subject.record))

@@ -99,21 +99,3 @@ final class Endings {
 extension Result {
   fileprivate var error: Failure? { if case .failure(let error) = self { error } else { nil } }
 }
-
-extension EventType {
-  /// Whether the notification is no longer in its device's mailbox afterwards.
-  var endsMailboxEntry: Bool {
-    switch self {
-    case .delivered, .updated, .removed, .collapsed, .filtered, .expired, .evicted, .unregistered, .rejected: true
-    default: false
-    }
-  }
-
-  /// Whether the device has taken the notification.
-  fileprivate var isTaken: Bool {
-    switch self {
-    case .delivered, .updated, .removed: true
-    default: false
-    }
-  }
-}

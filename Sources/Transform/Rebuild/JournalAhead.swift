@@ -168,10 +168,8 @@ extension JournalAhead.Partition {
   }
 
   private static func verdict(_ judgement: JournalJudgement, _ implied: Revision) -> JournalAhead.Verdict {
-    switch judgement.verdict {
-    case .kept, .expired: judgement.revision == implied ? .kept : .keptAt(judgement.revision)
-    default: .notKept
-    }
+    guard judgement.verdict.wasKept else { return .notKept }
+    return judgement.revision == implied ? .kept : .keptAt(judgement.revision)
   }
 
   private static func union(_ former: JournalAhead.Verdict?, _ latter: JournalAhead.Verdict) -> JournalAhead.Verdict {

@@ -89,15 +89,14 @@ final class JudgeStage: JudgeHandler {
   private static func withhold(_ verdicts: inout [Verdict?], _ requests: [JudgeRequest]) {
     let first = requests.indices.reduce(UInt64.max) { min($0, requests[$1].entry.revision.offset) }
     for later in verdicts.indices {
-      guard case .new(let application) = verdicts[later], let superseded = application.superseded else { continue }
+      guard let superseded = verdicts[later]?.new?.other else { continue }
       // Mostly it was judged in an earlier call. Then its offset alone shows that.
       guard superseded.revision.offset >= first else { continue }
       for earlier in (0..<later).reversed() where requests[earlier].entry.revision.offset == superseded.revision.offset {
-        guard case .new(var replaced) = verdicts[earlier], replaced.revision == superseded.revision,
+        guard let replaced = verdicts[earlier]?.new, replaced.revision == superseded.revision,
           requests[earlier].entry.id == superseded.id.hash64, sameDevice(requests[earlier], requests[later])
         else { continue }
-        replaced.presence = nil
-        verdicts[earlier] = .new(replaced)
+        verdicts[earlier] = .judged(replaced)
         break
       }
     }
@@ -109,9 +108,7 @@ final class JudgeStage: JudgeHandler {
 
   private func judged(_ request: JudgeRequest, _ verdict: Verdict?, _ owner: any JudgeStageOwner) -> Conclusion {
     let slot = request.tag
-    guard let verdict, let judgement = JournalJudgement(verdict, own: request.entry.revision, isExpired: request.isExpired),
-      let row = DeviceVerdict(judgement.verdict)
-    else {
+    guard case .judged(let judgement, let application) = verdict else {
       metrics.redisFailures.increment()
       if case .unreadable(let reason) = verdict { return .poisoned(reason) }
       // Another request of the call may be to blame.
@@ -122,32 +119,29 @@ final class JudgeStage: JudgeHandler {
     if let journaled, judgement.verdict == .duplicate {
       request.arena.bytes.withUnsafeBytes { journaled.foundRepeat(of: request.entry.id, at: $0[request.token]) }
     }
-    if judgement.verdict == .kept, let presence = verdict.presence { deliver(request, judgement.revision, to: presence) }
-    let emitted = emit(row.emission, judgement, of: request)
-    guard case .done = emitted, !inFlight[slot].judged(row.record, judgement) else { return emitted }
+    if judgement.verdict == .queued, let presence = application.presence { deliver(request, judgement.revision, to: presence) }
+    let emitted = emit(judgement, of: request)
+    guard case .done = emitted, !inFlight[slot].judged(judgement) else { return emitted }
     return owner.judged(slot, request.token, judgement)
   }
 
   // MARK: Emissions
 
   /// Emits what became of a request, and of the request that it has superseded. Most have nothing to emit, and their entries are not read.
-  private func emit(_ emission: DeviceVerdict.Emission, _ judgement: JournalJudgement, of request: JudgeRequest) -> Conclusion {
-    let isStale = judgement.verdict == .stale
+  private func emit(_ judgement: JournalJudgement, of request: JudgeRequest) -> Conclusion {
+    let (event, isStale) = (judgement.verdict.event, judgement.verdict == .collapsed)
     let superseded = isStale ? nil : judgement.other
-    if case .nothing = emission, superseded == nil { return .done }
+    if event == nil, superseded == nil { return .done }
     let slot = request.tag
     return request.arena.bytes.withUnsafeBytes { arena in
       guard let entry = DeliveryEntryView(arena[request.entry.span]) else { return .poisoned("its delivery entry cannot be read") }
       let subject = Outcomes.Subject(token: arena[request.token], entry: entry, record: slot)
       let collapsed = inFlight.emitted(slot, superseded.map { outcomes.collapsed($0, by: subject) } ?? Outcomes.Produced())
-      guard case .done = collapsed else { return collapsed }
-      switch emission {
-      case .nothing: return .done
-      case .event(let type):
-        let by = isStale ? judgement.other?.id : nil
-        return inFlight.emitted(slot, outcomes.emit(type, subject, revision: judgement.revision, by: by))
-      case .rejection: return rejections.wrongApplication(slot)
-      }
+      guard case .done = collapsed, let event else { return collapsed }
+      // With a dead letter.
+      if judgement.verdict == .wrongApplication { return rejections.wrongApplication(slot) }
+      let by = isStale ? judgement.other?.id : nil
+      return inFlight.emitted(slot, outcomes.emit(event, subject, revision: judgement.revision, by: by))
     }
   }
 
@@ -160,11 +154,9 @@ final class JudgeStage: JudgeHandler {
 }
 
 extension Verdict {
-  /// The presence of the device that has the request in its mailbox.
-  fileprivate var presence: Presence? {
-    switch self {
-    case .new(let application), .again(let application): application.presence
-    default: nil
-    }
+  /// The judgement on a request that was put into the mailbox now, or would have been in time.
+  fileprivate var new: JournalJudgement? {
+    guard case .judged(let judgement, let application) = self, judgement.verdict.wasKept, !application.isRepeat else { return nil }
+    return judgement
   }
 }

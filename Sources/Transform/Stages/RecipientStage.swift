@@ -190,7 +190,7 @@ final class RecipientStage {
 
   private func end(_ slot: Slot) -> Conclusion {
     guard let devices = inFlight[slot].recipients?.devices else { return .done }
-    inFlight[slot].verdict = devices == 0 ? .unregistered : .addressed
+    inFlight[slot].verdict = .request(devices == 0 ? .unregistered : .addressed)
     return reader.readAccepted(inFlight[slot].record) { view in
       inFlight.emitted(slot, outcomes.addressed(view, devices: devices, slot: slot))
     }

@@ -17,7 +17,7 @@ final class RegistrationStage {
   /// Applies a registration.
   func take(_ slot: Slot) {
     let record = inFlight[slot].record
-    if EndTombstone.matches(record) { return inFlight[slot].verdict = .superseded }
+    if EndTombstone.matches(record) { return inFlight[slot].verdict = .registration(.superseded) }
     do throws(UnreadableRegistration) {
       let registration = try Registrations.Record(record)
       inFlight.expect(1, of: slot)
@@ -25,15 +25,15 @@ final class RegistrationStage {
     } catch {
       logger.warning(
         "a record of devices is passed over", ["partition": Int(record.partition), "offset": record.offset, "error": error.reason])
-      inFlight[slot].verdict = .unreadable
+      inFlight[slot].verdict = .registration(.unreadable)
     }
   }
 
   private func registered(_ slot: Slot, _ outcome: Result<Registrations.Outcome, StoreError>) {
     let answer = inFlight.answer(slot)
     switch outcome {
-    case .success(.applied): inFlight[slot].verdict = .applied
-    case .success(.superseded): inFlight[slot].verdict = .superseded
+    case .success(.applied): inFlight[slot].verdict = .registration(.applied)
+    case .success(.superseded): inFlight[slot].verdict = .registration(.superseded)
     case .failure(let error): return errors.failed(answer, error)
     }
     inFlight.done(answer)

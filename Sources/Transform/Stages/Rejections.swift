@@ -18,8 +18,7 @@ final class Rejections {
 
   /// A record breaks a rule of the requests.
   func reject(_ slot: Slot, _ rejection: Rejection, _ envelope: RequestEnvelope) -> Conclusion {
-    inFlight[slot].verdict = .rejected
-    inFlight[slot].judgement = JournalJudgement(.rejected, revision: inFlight[slot].source.impliedRevision)
+    inFlight[slot].end(JournalJudgement(.rejected, revision: inFlight[slot].source.impliedRevision))
     return emit(slot, rejection, envelope)
   }
 
@@ -34,8 +33,7 @@ final class Rejections {
 
   /// A request was published while its application was stopped. A request for a person has one event, and its devices are not read.
   func filter(_ slot: Slot, _ content: RequestContent, by stop: ApplicationStop) -> Conclusion {
-    inFlight[slot].verdict = .filtered
-    inFlight[slot].judgement = JournalJudgement(.filtered, revision: content.entry.revision)
+    inFlight[slot].end(JournalJudgement(.filtered, revision: content.entry.revision))
     return reader.readAccepted(inFlight[slot].record) { view in
       content.arena.bytes.withUnsafeBytes { arena in
         return inFlight.emitted(
@@ -56,8 +54,8 @@ final class Rejections {
   /// A record cannot be processed. Only its headers are read.
   func deadLetter(_ slot: Slot) -> Conclusion {
     let record = inFlight[slot].record
-    inFlight[slot].verdict = .poison
-    inFlight[slot].judgement = JournalJudgement(.deadLettered, revision: inFlight[slot].source.impliedRevision)
+    inFlight[slot].end(JournalJudgement(.deadLettered, revision: inFlight[slot].source.impliedRevision))
+    if inFlight[slot].isRegistration { inFlight[slot].verdict = .registration(.poison) }
     return reader.readEnvelope(record) { envelope in
       emit(slot, reason: DeadLetter.poison) { missing in
         outcomes.deadLetter(

@@ -6,7 +6,8 @@ public import Notifications
 public final class ClientMetrics: Sendable {
   private let redis: [String: Counter]
   private let kafka: CounterSet
-  private let events: [Counter]
+  /// By the number of the outcome; nil for what no event tells.
+  private let events: [Counter?]
   private let eventBytes: Counter
   /// The metrics of ``LaneProducers/prompt``.
   let prompt: ProducerMetrics
@@ -21,7 +22,9 @@ public final class ClientMetrics: Sendable {
   public init(_ registry: MetricRegistry, lane: String, redisErrors: [String]) {
     redis = Dictionary(uniqueKeysWithValues: redisErrors.map { ($0, registry.make(MetricNames.redisErrors, MetricLabel.snakeCase($0))) })
     kafka = registry.makeSet(MetricNames.kafkaErrors)
-    events = EventType.allCases.map { registry.make(MetricNames.events, MetricLabel.snakeCase($0.name)) }
+    events = Outcome.allCases.map { outcome in
+      outcome.cloudEventsType == nil ? nil : registry.make(MetricNames.events, MetricLabel.snakeCase(outcome.name))
+    }
     eventBytes = registry.make(MetricNames.eventBytes)
     prompt = ProducerMetrics(registry, lane, "prompt")
     patient = ProducerMetrics(registry, lane, "patient")
@@ -38,9 +41,9 @@ public final class ClientMetrics: Sendable {
     for report in reports { if let failure = report.failure { kafkaFailed(failure) } }
   }
 
-  /// Counts an event that Kafka's queue has accepted.
-  public func emitted(_ type: EventType, bytes: Int) {
-    events[type.rawValue].increment()
+  /// Counts an event that Kafka's queue has taken.
+  public func emitted(_ type: Outcome, bytes: Int) {
+    events[type.rawValue]?.increment()
     eventBytes.increment(by: bytes)
   }
 }

@@ -1,35 +1,3 @@
-/// How a transform worker judged a request, or a request at one of a person's devices.
-///
-/// The raw value stands in the journal: never renumber.
-public enum JournalVerdict: UInt8, Sendable, CaseIterable {
-  /// It is in the device's mailbox.
-  case kept = 0
-  /// Its time was over when it was judged.
-  case expired = 1
-  /// A newer revision of the same identifier is known.
-  case stale = 2
-  /// The device has had this apns-id from another record.
-  case duplicate = 3
-  /// The device is not registered.
-  case unregistered = 4
-  /// The device belongs to somebody else by now, or belonged to somebody else when the request was published.
-  case wrongUser = 5
-  /// The device is registered for another application.
-  case wrongApplication = 6
-  /// The application or the device's settings did not want it.
-  case filtered = 7
-  /// It breaks a rule; the dead letters have it.
-  case rejected = 8
-  /// It could not be processed; the dead letters have it.
-  case deadLettered = 9
-  /// It waits for its time.
-  case scheduled = 10
-  /// The record's bytes are no request, and tell nothing of one.
-  case unreadable = 11
-  /// It comes again by a replay, and was applied before: all that it came to then is durable, and nothing was done now.
-  case applied = 12
-}
-
 /// Another revision that a judgement names: the one that was superseded, or the one that supersedes.
 public struct JournalReference: Sendable, Hashable {
   /// The other revision.
@@ -45,15 +13,15 @@ public struct JournalReference: Sendable, Hashable {
 
 /// The verdict on a request at one device.
 public struct JournalJudgement: Sendable, Hashable {
-  /// The verdict.
-  public var verdict: JournalVerdict
+  /// The verdict: one that the journal has a byte for.
+  public var verdict: Outcome
   /// The revision as it was kept: that of the request, unless it was raised or is that of an earlier record (a replay).
   public var revision: Revision
   /// For what was kept, the revision that it superseded in the mailbox; for what is stale, the one that supersedes it.
   public var other: JournalReference?
 
   /// A judgement from its parts.
-  public init(_ verdict: JournalVerdict, revision: Revision, other: JournalReference? = nil) {
+  public init(_ verdict: Outcome, revision: Revision, other: JournalReference? = nil) {
     (self.verdict, self.revision, self.other) = (verdict, revision, other)
   }
 }
