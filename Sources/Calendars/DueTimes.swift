@@ -2,7 +2,8 @@ public import Notifications
 
 /// When a timed trigger is due. Each lane has its own.
 ///
-/// All due times of a trigger are fixed by the trigger, the time of its request and its zone, whatever was asked before.
+/// All due times of a trigger are fixed by the trigger, the time of its request and its zone, whatever was asked before. As Foundation has it,
+/// a time of day that a gap of one hour skips is due an hour later, and is not due on that day where the gap has another length.
 public struct DueTimes {
   /// One due time of a trigger.
   public struct Occurrence: Sendable, Hashable {
@@ -135,9 +136,14 @@ public struct DueTimes {
       guard let found = search.first(from: day), let start = clock.lastMoment(before: found) else { return nil }
       day = found
       day.advance()
-      guard let due = time(units, clock, after: search.isOnceInItsPeriod ? start : max(moment, start)), due <= Timestamp.latest else {
-        return nil
+      // Foundation's search passes over times beside a gap of half an hour, and may answer the second of two. So it is asked only for those
+      // that a gap skips.
+      if let hour = units[.hour], let due = clock.first(on: found, hour: hour, minute: units[.minute] ?? 0, second: units[.second] ?? 0) {
+        guard due > moment || due > Timestamp.latest else { continue }
+        return due <= Timestamp.latest ? due : nil
       }
+      let due = time(units, clock, after: search.isOnceInItsPeriod ? start : max(moment, start))
+      guard let due, due <= Timestamp.latest else { return nil }
       guard due > moment else { continue }
       if clock.day(at: due) == found { return due }
       // The time is in a gap at the end of the day, and due after it, or the day lacks it and the next one has it.

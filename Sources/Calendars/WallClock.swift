@@ -50,14 +50,32 @@ struct WallClock {
     ).map(Self.milliseconds)
   }
 
+  /// The moment at which the clock shows a time of day for the first time on a day; nil where a gap skips it.
+  func first(on day: CivilDay, hour: Int, minute: Int, second: Int) -> Int64? {
+    let wanted = DateComponents(year: day.year, month: day.month, day: day.day, hour: hour, minute: minute, second: second)
+    guard let date = calendar.date(from: wanted) else { return nil }
+    let shown = calendar.dateComponents([.year, .month, .day, .hour, .minute, .second], from: date)
+    guard shown.year == day.year, shown.month == day.month, shown.day == day.day, shown.hour == hour, shown.minute == minute,
+      shown.second == second
+    else { return nil }
+    let moment = Self.milliseconds(date)
+    return showing(at: moment).earlier ?? moment
+  }
+
   /// What the clock shows, as a number: twice the seconds since its own 1970, and 1 more where it shows this time for the second time.
   func reading(at moment: Int64) -> Int64 {
+    let showing = showing(at: moment)
+    return 2 * showing.local + (showing.earlier == nil ? 0 : 1)
+  }
+
+  /// The seconds since the clock's own 1970, and when it showed the same before, within a day.
+  private func showing(at moment: Int64) -> (local: Int64, earlier: Int64?) {
     let offset = calendar.timeZone.secondsFromGMT(for: Self.date(moment))
     let local = moment / 1000 + Int64(offset)
     let earlierOffset = calendar.timeZone.secondsFromGMT(for: Self.date(moment - 86_400_000))
     let earlier = (local - Int64(earlierOffset)) * 1000
     let isSecond = earlierOffset > offset && calendar.timeZone.secondsFromGMT(for: Self.date(earlier)) == earlierOffset
-    return 2 * local + (isSecond ? 1 : 0)
+    return (local, isSecond ? earlier : nil)
   }
 
   private static func date(_ moment: Int64) -> Date { Date(timeIntervalSince1970: Double(moment) / 1000) }

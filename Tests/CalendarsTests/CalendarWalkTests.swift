@@ -58,6 +58,10 @@ import Testing
         after = at - Int64.random(in: 1...200_000, using: &random)
         let offset = here.secondsFromGMT(for: transition.addingTimeInterval(Double(Int.random(in: -1...0, using: &random))))
         let wall = at + Int64(offset) + Int64.random(in: -60...60, using: &random) * 60
+        // Its date is that of the transition, else few would meet it.
+        if let day = WallClock(Name(zone))?.day(at: (at - Int64.random(in: 0...1, using: &random)) * 1000) {
+          for unit in CalendarUnits.Unit.allCases where units[unit] != nil { units[unit] = day[unit] ?? units[unit] }
+        }
         if units[.hour] != nil { units[.hour] = Int((wall % 86_400 + 86_400) % 86_400 / 3_600) }
         if units[.minute] != nil { units[.minute] = Int((wall % 3_600 + 3_600) % 3_600 / 60) }
       }

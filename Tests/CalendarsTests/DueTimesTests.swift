@@ -112,6 +112,23 @@ import Testing
     #expect(try Self.due(row.trigger, row.zone, after: row.after, count: max(row.due.count, 1)) == row.due)
   }
 
+  @Test func `the end of a day that comes again after midnight is not that of the next day`() throws {
+    let trigger = Self.trigger([.weekday: 1, .hour: 23, .minute: 49])
+    // There clocks went back from 00:01 of the fourth to 23:01 of the third.
+    #expect(
+      try Self.due(trigger, "America/St_Johns", after: "2007-11-02T01:00:00Z", count: 2) == ["2007-11-04 23:49:00", "2007-11-11 23:49:00"])
+  }
+
+  @Test func `a wall time that exists twice is due the first time only`() throws {
+    var times = DueTimes()
+    let requested = try Self.moment("2021-11-06T12:00:00Z")
+    let trigger = Self.trigger([.hour: 1, .minute: 30])
+    let first = try #require(try times.next(of: trigger, requested: requested, after: requested, deviceZone: "America/New_York"))
+    #expect(try first.due == Self.moment("2021-11-07T05:30:00Z"))
+    let second = try times.next(of: trigger, requested: requested, after: first.due, deviceZone: "America/New_York")
+    #expect(try second?.due == Self.moment("2021-11-08T06:30:00Z"))
+  }
+
   @Test func `a trigger's own zone outranks the device's`() throws {
     var times = DueTimes()
     let trigger = Self.trigger([.hour: 9, .minute: 0], "Europe/Rome")

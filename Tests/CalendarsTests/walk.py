@@ -91,10 +91,15 @@ def times(day, zone, units):
 
 
 def gap(shown, hour, minute, seconds):
-    """When a time of day is due that a gap skips: in the first full hour after the gap, at its minute. A gap of less than an hour has none."""
+    """When a time of day is due that a gap skips: in the first full hour after the gap, at its minute.
+
+    A gap that begins at a full hour and is not one hour long has none.
+    """
     wanted = hour * 60 + (minute or 0)
     for (_, last), (at, of_day) in zip([(None, -1)] + shown, shown):
-        if last < wanted < of_day and of_day - last > 60 or last == -1 and wanted < of_day and of_day >= 60:
+        if last < wanted < of_day or last == -1 and wanted == 0 and of_day > 0:
+            if (last + 1) % 60 == 0 and of_day - last - 1 != 60:
+                return []
             hours = [second for second, other in shown if second >= at and other % 60 == 0]
             return [second + seconds for second, other in shown if hours and second >= hours[0] and minute in (None, other % 60)][:1]
     return []
