@@ -24,10 +24,7 @@ public struct QuietCalendar {
   public init() {}
 
   /// Whether a zone has this name, as the time zone database spells it.
-  public static func isZone(_ name: String) -> Bool { name == "UTC" || TimeZone(identifier: name)?.identifier == name }
-
-  /// Whether the program has the time zone database: one that is linked statically may lack it.
-  public static var hasZones: Bool { isZone("Europe/Rome") }
+  public static func isZone(_ name: String) -> Bool { WallClock(Name(name)) != nil }
 
   /// Whether quiet hours hold; `nil` where nobody knows their zone.
   ///

@@ -85,7 +85,7 @@ import Testing
     let unknown = calendar.answer(for: QuietHours(from: 0, to: 1, timeZone: "Moon/Tycho"), at: 0)
     #expect(unknown == nil)
     #expect(
-      QuietCalendar.hasZones && QuietCalendar.isZone("Europe/Rome") && !QuietCalendar.isZone("Moon/Tycho") && !QuietCalendar.isZone(""))
+      DueTimes.hasZones && QuietCalendar.isZone("Europe/Rome") && !QuietCalendar.isZone("Moon/Tycho") && !QuietCalendar.isZone(""))
     let early = calendar.answer(for: hours, at: -1)
     #expect(early?.isQuiet == true, "a moment before 1970 has an answer, too")
   }

@@ -96,7 +96,7 @@ final class FanOutCore {
       name: settings.cluster)
     _ = try await identity.join(shards) { [admin, settings] in try await admin.registryEnds(settings.topics).isEmpty }
     watch.identity = identity
-    if !QuietCalendar.hasZones {
+    if !DueTimes.hasZones {
       logger.error("the program was linked without the time zone database: quiet hours cannot be set, and count for nothing")
     }
     try await applications.start(admin, withinMilliseconds: settings.startMilliseconds)

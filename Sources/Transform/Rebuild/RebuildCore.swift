@@ -146,10 +146,7 @@ final class RebuildCore: ConsumerHandler {
   private func checkClock() async throws {
     var trust = ClockTrust()
     guard let offset = try await shards.clockOffset(), trust.judge(offset) == .wrong else { return }
-    throw StoreError(
-      .refused,
-      "the machine's clock (\(Timestamp.text(offset.machine))) and that of Redis (\(Timestamp.text(offset.server))) differ too much: set the wrong one right"
-    )
+    throw StoreError(.refused, ClockWatch.difference(offset))
   }
 
   /// Makes sure that it is to be done, that Redis is this cluster's, and that nobody else does it.
