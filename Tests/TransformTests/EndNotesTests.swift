@@ -69,6 +69,23 @@ import Testing
     }
   }
 
+  @Test func `a note that comes in a drain before it takes the tickets is drained once more`() async throws {
+    try await Self.with { loop in
+      let (lane, ticket) = (Lane(loop), try Self.ticket())
+      var drains = 0
+      lane.notes.drain = {
+        drains += 1
+        // As when a page that is asked for fails at once.
+        if drains == 1 { lane.notes.note() }
+        lane.drained += lane.notes.take().count
+      }
+      lane.notes.finished(ticket)
+      await loop.sleep(milliseconds: 1)
+      #expect(drains == 2 && lane.drained == 1)
+      lane.notes.close()
+    }
+  }
+
   @Test func `an end that comes after the turn's drain wakes a loop that has nothing else to do`() async throws {
     try await Self.with { loop in
       let lane = Lane(loop)

@@ -71,6 +71,16 @@ import Testing
     #expect(table.take(key: nil, value: nil, timestamp: 1) != .nothing)
   }
 
+  @Test mutating func `an application is stopped, however many were granted something`() {
+    for number in 0..<StoppedApplications.maximum {
+      #expect(take("granted.\(number)", ApplicationStops().value(.allow(.critical), forgettingBefore: 0), at: 1) == .nothing)
+    }
+    let known = Array(#"{"state":"stopped","allowed":["critical"],"stops":[{"by":"x"}]}"#.utf8)
+    #expect(take("one.more", known, at: 20) == .stopped(ApplicationStop(from: 20, by: "x")))
+    #expect(granted("one.more") == [] && stops("one.more")?.open != nil)
+    #expect(take("another", ApplicationStops().value(.allow(.critical), forgettingBefore: 0), at: 30) != .nothing, "it is said")
+  }
+
   @Test mutating func anApplicationIsStoppedHoweverManyWereStoppedBefore() {
     for number in 0..<StoppedApplications.maximum {
       _ = change("old.\(number)", .stop(by: "x", reason: nil), at: Int64(number))

@@ -61,7 +61,14 @@ enum CategoriesCommands {
   private static func read(_ file: String) throws -> [NotificationCategory] {
     let bytes = try Descriptor.contents(of: file, limit: ApplicationCategories.valueBytes)
     do {
-      return try DeviceShapes.categories(try bytes.withUnsafeBytes { try JSONValue(parsing: $0) })
+      let json = try bytes.withUnsafeBytes { try JSONValue(parsing: $0) }
+      guard json.elements != nil else { throw FieldError(field: "categories", rule: "The file is an array of categories.") }
+      let categories = try DeviceShapes.categories(json)
+      guard (ApplicationCategories(categories).value?.count ?? 0) <= ApplicationCategories.valueBytes else {
+        throw FieldError(
+          field: "categories", rule: "The categories of an application take at most \(ApplicationCategories.valueBytes) bytes.")
+      }
+      return categories
     } catch let error as FieldError {
       throw Failure(.wrongUsage, "\(PrintedText.echo(file)): \(error)")
     } catch {

@@ -38,7 +38,7 @@ extension Outcome {
     case .expired: ("expired", "expired")
     case .evicted: ("evicted", "evicted from a full mailbox")
     case .filtered: ("filtered", "filtered")
-    case .duplicate: ("duplicate", "suppressed: the same one had come before")
+    case .duplicate: ("duplicate", "suppressed: the same request had come before")
     case .unregistered: ("unregistered", "unregistered: there is no such device")
     case .canceled: ("canceled", "canceled")
     case .rejected: ("rejected", "rejected")

@@ -142,7 +142,7 @@ struct TimelinePrinter {
     let after = outcome.sincePublication.map { " \(TerminalText.duration($0)) after its publication" } ?? ""
     let what =
       outcome.isOverdue
-      ? "\(outcome.outcome.name)\(after), and its time is over: it is not shown any more" : outcome.outcome.sentence(after)
+      ? "\(outcome.outcome.name)\(after), and has expired: it is not shown any more" : outcome.outcome.sentence(after)
     return "\(TerminalText.device(outcome.device)): \(what)"
   }
 

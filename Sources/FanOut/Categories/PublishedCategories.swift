@@ -7,6 +7,8 @@ import Worker
 final class PublishedCategories: FollowedTable {
   /// Applications with published categories that are remembered at most.
   static let maximum = 4_096
+  /// The most bytes of their categories, as JSON.
+  static let maximumBytes = 64 << 20
 
   /// A published category.
   struct Published {
@@ -18,11 +20,14 @@ final class PublishedCategories: FollowedTable {
   private struct Application {
     let name: [UInt8]
     let categories: [Published]
+
+    var bytes: Int { categories.reduce(0) { $0 + $1.json.count } }
   }
 
   let topic: String
   /// By the stable hashes of their names.
   private var applications: [UInt64: Application] = [:]
+  private var bytes = 0
 
   init(topic: String) { self.topic = topic }
 
@@ -33,7 +38,7 @@ final class PublishedCategories: FollowedTable {
     guard let key, ApplicationStops.isApplication(key) else { return ApplicationStops.nameRule }
     let hash = StableHash.hash(key)
     guard let value else {
-      applications[hash] = nil
+      set(nil, at: hash)
       return nil
     }
     guard applications[hash] != nil || applications.count < Self.maximum else {
@@ -45,14 +50,23 @@ final class PublishedCategories: FollowedTable {
         category.write(to: &json)
         return Published(category: category, json: json.withUnsafeBytes(Array.init))
       }
-      applications[hash] = categories.isEmpty ? nil : Application(name: Array(key), categories: categories)
+      let application = Application(name: Array(key), categories: categories)
+      guard bytes - (applications[hash]?.bytes ?? 0) + application.bytes <= Self.maximumBytes else {
+        return "The published categories of all applications have more than \(Self.maximumBytes) bytes."
+      }
+      set(categories.isEmpty ? nil : application, at: hash)
       return nil
     } catch {
       return "\(error)"
     }
   }
 
-  func forget() { applications = [:] }
+  private func set(_ application: Application?, at hash: UInt64) {
+    bytes += (application?.bytes ?? 0) - (applications[hash]?.bytes ?? 0)
+    applications[hash] = application
+  }
+
+  func forget() { (applications, bytes) = ([:], 0) }
 
   /// The published category of this identifier; nil where the application has none, or the identifier is empty.
   func category(_ identifier: UnsafeRawBufferPointer, of application: UnsafeRawBufferPointer) -> Published? {

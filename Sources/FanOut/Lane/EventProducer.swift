@@ -112,7 +112,12 @@ final class EventProducer {
   }
 
   /// Publishes what a person has set, or with nil that nothing is set, and waits until Kafka has it.
+  ///
+  /// The settings of a person wait for the report of those before, as registrations do.
   func publish(person settings: [UInt8]?, of user: Name) async throws(KafkaError) {
+    let turn = "person \(StableHash.hash(user.text))"
+    await self.turn(of: turn)
+    defer { endTurn(of: turn) }
     guard case .open(let producers, let topics) = phase else { throw KafkaError(.closed, "publish a person's settings") }
     _ = try await producers.prompt.send(topics.people, key: Array(user.utf8), value: settings, mayGoAlone: true)
   }

@@ -137,8 +137,9 @@ final class DeviceRegistration {
     defer { open.changeEnded() }
     change.apply(to: &open.registration)
     do {
-      if change.changesRegistration { try await registrar.register(open.registration, emitting: .settingsChanged) }
+      // First, since it takes its turn at once: two changes of the quiet hours reach Kafka in their order.
       if let person = change.person, let user = open.registration.user { try await registrar.set(person, of: user) }
+      if change.changesRegistration { try await registrar.register(open.registration, emitting: .settingsChanged) }
       session.accept(change.request)
     } catch {
       failed(session, "a registration could not be changed", error)

@@ -94,21 +94,25 @@ public actor ApplicationLedger {
       .filter { !$0.stops.isEmpty }.sorted { $0.application < $1.application }
   }
 
-  private func readAll() async throws -> Applications {
+  /// - Parameter skipped: the offsets of records that do not count.
+  private func readAll(except skipped: [Int64] = []) async throws -> Applications {
     let applications = Applications()
     let reader = TopicReader(on: loop, kafka, silenceMilliseconds: silenceMilliseconds)
     reader.onProgress = onProgress
     let topic = topic
     let stretches = try await Admin.with(kafka) { try await $0.stretches(of: topic) }.filter { $0.partition.partition == 0 }
-    try await reader.read(stretches, "the applications", isCompacted: true) { [topic, onRefused] in
-      applications.take($0, of: topic, onRefused)
+    try await reader.read(stretches, "the applications", isCompacted: true) { [topic, onRefused] record in
+      if !skipped.contains(record.offset) { applications.take(record, of: topic, onRefused) }
     }
     return applications
   }
 
   // MARK: Changing
 
-  /// Stops an application, starts it again or changes its grants, and reads back what came of it.
+  /// Stops an application, starts it again or changes its grants, and reads the result back.
+  ///
+  /// A record has all stops and grants of its application. So a record of somebody else that came between the state that was read and the
+  /// own record would be undone: then the change is made again, from that record.
   ///
   /// - Parameters:
   ///   - oldest: stops that ended before this time, in milliseconds since 1970, are dropped.
@@ -119,16 +123,25 @@ public actor ApplicationLedger {
     let before = try await readAll().all[application] ?? Known()
     guard let value = before.stops.value(change, forgettingBefore: oldest) else { return Outcome(stops: before.stops, isChanged: false) }
     if isDryRun { return Outcome(stops: before.stops, isChanged: true) }
-    let written = try await write(application, value)
-    guard let after = try await readAll().all[application] else { return Outcome(stops: before.stops, isChanged: true, isContested: true) }
-    let others = after.places.contains { place in
-      let isNew = before.newest.map { place.partition != $0.partition || place.offset > $0.offset } ?? true
-      return isNew && !(place.partition == written.partition && place.offset == written.offset)
+    var (newest, next, written): (SourcePosition?, [UInt8], [Int64]) = (before.newest, value, [])
+    for _ in 0..<Self.maximumAttempts {
+      let offset = try await write(application, next)
+      written.append(offset)
+      let others = try await readAll(except: written).all[application] ?? Known()
+      guard let other = others.newest, other.offset > newest?.offset ?? -1, other.offset < offset,
+        let again = others.stops.value(change, forgettingBefore: oldest)
+      else { break }
+      (newest, next) = (other, again)
     }
+    guard let after = try await readAll().all[application] else { return Outcome(stops: before.stops, isChanged: true, isContested: true) }
+    let others = after.places.contains { $0.offset > before.newest?.offset ?? -1 && !written.contains($0.offset) }
     return Outcome(stops: after.stops, isChanged: true, isContested: others)
   }
 
-  private func write(_ application: Name, _ value: [UInt8]) async throws(KafkaError) -> (partition: Int32, offset: Int64) {
+  private static let maximumAttempts = 4
+
+  /// Writes a record, and returns its offset.
+  private func write(_ application: Name, _ value: [UInt8]) async throws(KafkaError) -> Int64 {
     let producer = try Producer(on: loop, kafka, handler: SilentProducerHandler())
     let answer: Result<(partition: Int32, offset: Int64), KafkaError>
     do throws(KafkaError) {
@@ -137,6 +150,6 @@ public actor ApplicationLedger {
       answer = .failure(error)
     }
     await producer.close(withinMilliseconds: 2_000)
-    return try answer.get()
+    return try answer.get().offset
   }
 }

@@ -35,13 +35,16 @@ final class EndNotes {
   /// Takes what was noted: the tickets of the finished records.
   func take() -> [RecordTicket] {
     defer { tickets = [] }
-    isNoted = false
     return tickets
   }
 
   private func drainNoted() {
     guard isNoted, let drain else { return }
-    while isNoted { drain() }
+    // Reset first: a note in the middle of a drain may be about what the drain has already looked at.
+    while isNoted {
+      isNoted = false
+      drain()
+    }
     timer.stop()
   }
 

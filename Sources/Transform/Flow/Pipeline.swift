@@ -275,7 +275,7 @@ final class Pipeline {
       metrics.count(.revoked, isRegistration: record.isRegistration)
       notes.finished(record.ticket)
     }
-    if inFlight.retries == 0 { pace = RetryPace() }
+    if !revoked.isEmpty, inFlight.retries == 0 { pace = RetryPace() }
     if !released.isEmpty { passed(released) }
   }
 

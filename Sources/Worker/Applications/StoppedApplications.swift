@@ -57,9 +57,8 @@ public struct StoppedApplications: Sendable {
         return .refused("\(error)")
       }
     }
-    guard take(stops.granted, of: key, hash) else {
-      return .refused("there are more than \(Self.maximum) applications that were granted something")
-    }
+    // The stops count, whatever becomes of the grants: an emergency stop is never refused for these.
+    let isGranted = take(stops.granted, of: key, hash)
     let former = applications[hash]?.stops.open
     if stops.stops.isEmpty {
       applications[hash] = nil
@@ -71,7 +70,7 @@ public struct StoppedApplications: Sendable {
     switch (former, stops.open) {
     case (nil, let open?): return .stopped(open)
     case (_?, nil): return .started
-    default: return .nothing
+    default: return isGranted ? .nothing : .refused("there are more than \(Self.maximum) applications that were granted something")
     }
   }
 

@@ -1,0 +1,44 @@
+import EventLoop
+import Kafka
+import Notifications
+import TestSupport
+import Testing
+import Worker
+
+@testable import Operations
+
+/// Two people change an application at the same moment. Each record has all stops and grants, so the later one could undo the other.
+@Suite struct ApplicationLedgerTests {
+  private static func with<R: Sendable>(_ kafka: KafkaFixture, _ topics: Topics, _ body: @Sendable (ApplicationLedger) async throws -> R)
+    async throws -> R
+  {
+    let loop = EventLoop(name: "ledger")
+    let ledger = ApplicationLedger(on: loop, kafka.configuration, topics, onProgress: { _ in }, onRefused: { _, _ in })
+    do {
+      let result = try await body(ledger)
+      await loop.close()
+      return result
+    } catch {
+      await loop.close()
+      throw error
+    }
+  }
+
+  @Test func `a stop and a grant at the same moment both count`() async throws {
+    try await KafkaFixture.with { kafka in
+      let topics = Topics(prefix: KafkaFixture.unique("ledger") + ".")
+      if let embedded = kafka.embedded { try embedded.createTopic(topics.applications, partitions: 1) }
+      try await kafka.admin.ensureTopics([TopicSpecification(topics.applications, partitions: 1)])
+      for round in 0..<6 {
+        let application = Name("com.example.\(round)")
+        async let stopped = Self.with(kafka, topics) {
+          try await $0.change(application, .stop(by: "ada", reason: nil), forgettingBefore: 0)
+        }
+        async let allowed = Self.with(kafka, topics) { try await $0.change(application, .allow(.critical), forgettingBefore: 0) }
+        _ = try await (stopped, allowed)
+        let entry = try await Self.with(kafka, topics) { try await $0.read() }.first { $0.application == application }
+        #expect(entry?.stops.open != nil && entry?.stops.granted == .critical, "round \(round): \(String(describing: entry))")
+      }
+    }
+  }
+}
