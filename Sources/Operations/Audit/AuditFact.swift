@@ -87,9 +87,9 @@ struct AuditFact: Sendable, Hashable {
   var outcome: Outcome? { if case .told(let outcome) = kind { outcome } else { nil } }
 
   var isShow: Bool { outcome == .delivered || outcome == .updated }
-  /// The device has acknowledged it.
+  /// Whether the device has acknowledged it.
   var isTaken: Bool { outcome?.isTaken == true }
-  /// The device has said that it shows it now.
+  /// Whether the device shows it from then on.
   var isNewShow: Bool { isShow && !flags.contains(.isKnown) }
 
   /// The revision as a whole: as it was kept, unless the request was stale.
@@ -140,7 +140,7 @@ extension AuditFact {
 }
 
 extension AuditFact.Kind {
-  /// Whether the journal says it.
+  /// Whether it is a statement of the journal.
   var isOfJournal: Bool {
     switch self {
     case .judged, .page, .closing: true

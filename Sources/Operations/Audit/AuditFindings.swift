@@ -1,6 +1,6 @@
 public import Notifications
 
-/// What an audit has found: counts, and the first violations in full.
+/// The findings of an audit: counts, and the first violations in full.
 public struct AuditFindings: Sendable, Equatable {
   /// Records of the requests topic.
   public var records = 0
@@ -18,13 +18,13 @@ public struct AuditFindings: Sendable, Equatable {
   public var unreadable = 0
   /// Records of the dead letters.
   public var deadLetters = 0
-  /// How requests ended: each of them once for each of its devices. Those that wait for their devices are `queued`.
+  /// The outcomes of requests, one for each of their devices. A request that waits for its device is `queued`.
   public private(set) var outcomes: [Outcome: Int] = [:]
   /// Requests at devices that are too young to be judged.
   public var inFlight = 0
   /// Requests at devices that have no outcome.
   public var lost = 0
-  /// Events that tell what was told before, by the same id.
+  /// Events with an id that was seen before.
   public var repeats = 0
   /// Deliveries that a device dropped because it had them.
   public var known = 0

@@ -268,7 +268,7 @@ struct DeviceJudge {
 }
 
 extension AuditFact {
-  /// It was in the mailbox.
+  /// Whether it was in the mailbox.
   fileprivate var isEntry: Bool { outcome == .queued || kind == .open || isTaken }
 
   /// When it entered the mailbox, if known.

@@ -305,7 +305,7 @@ struct RequestJudge {
     if let left { handOn(left) }
   }
 
-  /// What is told of a request must fit its end.
+  /// Checks the statements on a request against its end.
   private func judgeEnd(_ run: ArraySlice<AuditFact>, _ request: Request, _ findings: inout AuditFindings) {
     guard !request.isBroken, !request.isRemoval else { return }
     let wasShown = run.contains(where: \.isShow)

@@ -44,9 +44,9 @@ public actor OutcomeWatch {
     /// The place of its first record, which its events name.
     let first: SourceCoordinates
     var timeline: Timeline
-    /// The outcomes at devices that were told.
+    /// The outcomes at devices that `onDevice` has reported.
     var told: [Name: Notifications.Outcome] = [:]
-    /// Since when it waits for no device that is known to be connected, in steady milliseconds; nil while it does, or is not judged.
+    /// Since when no connected device is outstanding, in steady milliseconds; nil while one is, or before a verdict.
     var restsSince: Int64?
 
     /// Whether an event with its apns-id belongs to it.
@@ -217,7 +217,7 @@ extension Explanation {
     case .unknown, .unprocessed: return .unjudged
     case .underWay(let open, _, _):
       let waiting = devices.filter { !$0.isFinal }
-      // What is said to come for a person's other devices has not come yet.
+      // Expected events of a person's other devices have not come yet.
       let isForPerson = requests.contains { $0.target.starts(with: "user:") }
       guard open == waiting.count, !isForPerson || steps.contains(where: { $0.outcome == .addressed }) else { return .unjudged }
       let connected = Set(steps.filter { $0.name == TimelineStep.routed }.compactMap { $0.device.map { Name($0) } })

@@ -142,14 +142,14 @@ public struct Timeline: Sendable {
   /// The targets of its records.
   var targets: [Name] { requests.map(\.target) }
 
-  /// Whether it may lie in the dead letters.
+  /// Whether it may be in the dead letters.
   var mayBeDead: Bool { !entries.contains { $0.step.outcome.map { $0 != .rejected && $0 != .replayed } ?? false } }
 
   /// Its target, if it found no device of its application there.
   var targetWithoutDevice: Name? {
     let target = requests.last.map { $0.target.token.map { "device:\($0)" } ?? $0.target }
     let found = entries.contains { entry in
-      // One of a person's devices that is gone says nothing of the others.
+      // One unregistered device of a person says nothing of the others.
       entry.step.outcome == .unregistered && (entry.step.device == nil || target?.token != nil)
         || entry.step.outcome == .rejected && entry.step.detail("reason") == RejectionReason.deviceTokenNotForTopic.rawValue
     }
@@ -223,7 +223,7 @@ public struct Timeline: Sendable {
     if !devices.isEmpty {
       let open = devices.count { !$0.isFinal }
       let addressed = explanation.steps.filter { $0.outcome == .addressed }.compactMap { $0.detail("devices").flatMap(Int.init) }.max()
-      // Where its application was stopped its devices were not looked for any further.
+      // Devices of a stopped application are not looked up.
       let missing = filtered == nil ? max(0, (addressed ?? 0) - devices.count) : 0
       let unsummed = filtered == nil && requests.contains { $0.target.token == nil && $0.broken == nil } && addressed == nil
       if open + missing == 0, !unsummed { return .ended }
@@ -238,7 +238,7 @@ public struct Timeline: Sendable {
       return .dead(step.detail("reason") ?? "no reason given")
     }
     if explanation.steps.contains(where: { $0.name == Outcome.unreadable.name }) { return .dead(DeadLetter.unreadable) }
-    // Its first record is gone, and what became of it, too.
+    // Its first record and its outcomes are deleted.
     let isFirstGone = requests.allSatisfy { $0.origin != nil }
     return isFirstGone && explanation.steps.contains { $0.outcome == .replayed } ? .ended : .unprocessed
   }

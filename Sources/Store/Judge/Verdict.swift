@@ -4,7 +4,7 @@ public import Notifications
 public enum Verdict {
   /// How the request was judged: `queued`, `expired`, `collapsed`, `duplicate`, `unregistered`, `wrongUser` or `wrongApplication`.
   case judged(JournalJudgement, Application = Application())
-  /// What Redis has of the device cannot be read, and so nothing was applied.
+  /// The device's data in Redis cannot be read, so nothing was applied.
   case unreadable(String)
 
   /// What applying a request did, beside the judgement.

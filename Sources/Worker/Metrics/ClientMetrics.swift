@@ -41,7 +41,7 @@ public final class ClientMetrics: Sendable {
     for report in reports { if let failure = report.failure { kafkaFailed(failure) } }
   }
 
-  /// Counts an event that Kafka's queue has taken.
+  /// Counts an event that Kafka's queue has accepted.
   public func emitted(_ type: Outcome, bytes: Int) {
     events[type.rawValue]?.increment()
     eventBytes.increment(by: bytes)
