@@ -276,7 +276,7 @@ async def broker(arguments, folder):
         replay = Replay(arguments, state, "--state", state, *soon, rate=200)
         await replay.is_under_way(200)
         kafka.kill()
-        await replay.ends(3, "Kafka does not answer any more at " + arguments.kafka, "when it does, --resume %s goes on" % state)
+        await replay.ends(3, "Kafka does not answer any more at " + arguments.kafka, "when it does, --resume %s continues" % state)
         expect(saved(state) < count, "it was in the middle", saved(state))
         await kafka.restart(arguments.kafka)
         done = await asyncio.to_thread(
