@@ -142,14 +142,6 @@ public actor ApplicationLedger {
 
   /// Writes a record, and returns its offset.
   private func write(_ application: Name, _ value: [UInt8]) async throws(KafkaError) -> Int64 {
-    let producer = try Producer(on: loop, kafka, handler: SilentProducerHandler())
-    let answer: Result<(partition: Int32, offset: Int64), KafkaError>
-    do throws(KafkaError) {
-      answer = .success(try await producer.send(try producer.topic(topic), partition: 0, key: Array(application.utf8), value: value))
-    } catch {
-      answer = .failure(error)
-    }
-    await producer.close(withinMilliseconds: 2_000)
-    return try answer.get().offset
+    try await Producer.sendOne(on: loop, kafka, to: TopicPartition(topic, 0), key: Array(application.utf8), value: value).offset
   }
 }

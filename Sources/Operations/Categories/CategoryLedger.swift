@@ -63,16 +63,7 @@ public actor CategoryLedger {
 
   /// Publishes the categories of an application, in place of those that were published before; with none of them it has none any more.
   public func publish(_ categories: [NotificationCategory], of application: Name) async throws {
-    let producer = try Producer(on: loop, kafka, handler: SilentProducerHandler())
-    let answer: Result<Void, KafkaError>
-    do throws(KafkaError) {
-      _ = try await producer.send(
-        try producer.topic(topic), partition: 0, key: Array(application.utf8), value: ApplicationCategories(categories).value)
-      answer = .success(())
-    } catch {
-      answer = .failure(error)
-    }
-    await producer.close(withinMilliseconds: 2_000)
-    try answer.get()
+    _ = try await Producer.sendOne(
+      on: loop, kafka, to: TopicPartition(topic, 0), key: Array(application.utf8), value: ApplicationCategories(categories).value)
   }
 }
