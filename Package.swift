@@ -67,7 +67,7 @@ let package = Package(
     module("Extensions", ["EventLoop", "Cryptography", "JSON", "HTTP", "Notifications"]),
     module("DeviceClient", ["Extensions", "EventLoop", "JSON", "HTTP", "Notifications"]),
 
-    module("Transform", ["Worker", "Extensions", "Store", "EventLoop", "Cryptography", "JSON", "Kafka", "Notifications"]),
+    module("Transform", ["Worker", "Extensions", "Store", "Calendars", "EventLoop", "Cryptography", "JSON", "Kafka", "Notifications"]),
     module(
       "FanOut",
       ["Worker", "Extensions", "Store", "Calendars", "EventLoop", "Cryptography", "JSON", "HTTP", "Kafka", "Notifications"]),
@@ -100,7 +100,9 @@ let package = Package(
     tests("ExtensionsTests", ["Extensions", "Cryptography", "EventLoop", "HTTP", "JSON", "Notifications", "TestSupport"]),
     tests(
       "TransformTests",
-      ["Transform", "Extensions", "Worker", "Store", "Redis", "Kafka", "EventLoop", "JSON", "Notifications", "TestSupport"]),
+      [
+        "Transform", "Extensions", "Worker", "Store", "Calendars", "Redis", "Kafka", "EventLoop", "JSON", "Notifications", "TestSupport",
+      ]),
     tests(
       "FanOutTests",
       [

@@ -82,6 +82,8 @@ public struct ScheduleJudge {
     public var record: ScheduleRecord?
     /// The pending request that this one superseded.
     public var superseded: JournalReference?
+    /// Whether the event's record was read before. Who read it then may have ended before it wrote the record.
+    public var isAgain = false
   }
 
   // MARK: Requests
@@ -121,9 +123,9 @@ public struct ScheduleJudge {
   private func again(_ request: Request, _ known: ScheduleRecord.Recent, _ record: ScheduleRecord?) -> Decision {
     let superseded = record.flatMap { $0.newest == request.reference ? $0.superseded : nil }
     switch request.kind {
-    case .timed: return Decision(verdict: .scheduled, superseded: superseded)
-    case .now: return Decision(verdict: .passed, superseded: superseded)
-    case .cancel: return Decision(verdict: known.hasSuperseded ? .canceled : .tooLate, superseded: superseded)
+    case .timed: return Decision(verdict: .scheduled, superseded: superseded, isAgain: true)
+    case .now: return Decision(verdict: .passed, superseded: superseded, isAgain: true)
+    case .cancel: return Decision(verdict: known.hasSuperseded ? .canceled : .tooLate, superseded: superseded, isAgain: true)
     }
   }
 
@@ -169,7 +171,9 @@ public struct ScheduleJudge {
 
   /// Decides what a firing makes of a schedule.
   public mutating func judge(_ firing: Firing, _ record: ScheduleRecord?) -> Decision {
-    if let known = record?.firings.last(where: { $0.revision == firing.revision }) { return Decision(verdict: .firing(known.fate)) }
+    if let known = record?.firings.last(where: { $0.revision == firing.revision }) {
+      return Decision(verdict: .firing(known.fate), isAgain: true)
+    }
     guard let record, var pending = record.pending, record.newest.revision == firing.schedule, let trigger = pending.timedTrigger,
       let place = pending.dueTimes.firstIndex(where: { $0.isSame(as: firing.dueTime) }), firing.at >= pending.dueTimes[place].due
     else { return Decision(verdict: .ignored) }

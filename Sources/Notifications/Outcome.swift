@@ -44,6 +44,8 @@ public enum Outcome: Int, Sendable, CaseIterable {
   case queued
   /// It waits for its time.
   case scheduled
+  /// It canceled what was pending, which has an event of its own.
+  case carriedOut
   /// It is for so many devices.
   case addressed
 
@@ -81,7 +83,7 @@ extension Outcome {
     case .unregistered: "carillon.unregistered.v1"
     case .canceled: "carillon.canceled.v1"
     case .rejected: "carillon.rejected.v1"
-    case .wrongApplication, .deadLettered, .wrongUser, .queued, .scheduled, .replayed, .unreadable: nil
+    case .wrongApplication, .deadLettered, .wrongUser, .queued, .scheduled, .carriedOut, .replayed, .unreadable: nil
     case .addressed: "carillon.addressed.v1"
     case .response: "carillon.response.v1"
     case .dismissed: "carillon.dismissed.v1"
@@ -102,6 +104,7 @@ extension Outcome {
     case .wrongUser: "left out"
     case .queued: "queued"
     case .scheduled: "scheduled"
+    case .carriedOut: "carried out"
     case .replayed: "applied before"
     case .unreadable: "passed over as unreadable"
     case .delivered, .updated, .removed, .collapsed, .expired, .evicted, .filtered, .duplicate, .unregistered, .canceled, .rejected,
@@ -128,7 +131,8 @@ extension Outcome {
     switch self {
     case .registered, .settingsChanged, .unregisteredDevice: true
     case .delivered, .updated, .removed, .collapsed, .expired, .evicted, .filtered, .duplicate, .unregistered, .canceled, .rejected,
-      .wrongApplication, .deadLettered, .wrongUser, .queued, .scheduled, .addressed, .replayed, .unreadable, .response, .dismissed:
+      .wrongApplication, .deadLettered, .wrongUser, .queued, .scheduled, .carriedOut, .addressed, .replayed, .unreadable, .response,
+      .dismissed:
       false
     }
   }
@@ -153,6 +157,7 @@ extension Outcome {
     case .scheduled: 10
     case .unreadable: 11
     case .replayed: 12
+    case .carriedOut: 13
     case .delivered, .updated, .removed, .evicted, .canceled, .addressed, .response, .dismissed, .registered, .settingsChanged,
       .unregisteredDevice:
       nil
@@ -170,7 +175,7 @@ extension Outcome {
   /// The event that the transform stage emits of a request with this verdict; nil where only the journal has the verdict.
   public var event: Outcome? {
     switch self {
-    case .queued, .scheduled, .wrongUser, .replayed, .unreadable: nil
+    case .queued, .scheduled, .carriedOut, .wrongUser, .replayed, .unreadable: nil
     case .wrongApplication, .deadLettered: .rejected
     case .delivered, .updated, .removed, .collapsed, .expired, .evicted, .filtered, .duplicate, .unregistered, .canceled, .rejected,
       .addressed,
@@ -192,7 +197,9 @@ extension Outcome {
     case .filtered: "filtered"
     case .replayed: "replayed"
     case .deadLettered: "poison"
-    case .delivered, .updated, .removed, .evicted, .canceled, .wrongUser, .scheduled, .unreadable, .response, .dismissed, .registered,
+    case .scheduled: "scheduled"
+    case .carriedOut: "carried_out"
+    case .delivered, .updated, .removed, .evicted, .canceled, .wrongUser, .unreadable, .response, .dismissed, .registered,
       .settingsChanged, .unregisteredDevice:
       nil
     }
@@ -208,8 +215,8 @@ extension Outcome {
     case .unregistered: "unregistered"
     case .wrongUser: "other_user"
     case .wrongApplication: "wrong_application"
-    case .delivered, .updated, .removed, .evicted, .filtered, .canceled, .rejected, .deadLettered, .scheduled, .addressed, .replayed,
-      .unreadable, .response, .dismissed, .registered, .settingsChanged, .unregisteredDevice:
+    case .delivered, .updated, .removed, .evicted, .filtered, .canceled, .rejected, .deadLettered, .scheduled, .carriedOut, .addressed,
+      .replayed, .unreadable, .response, .dismissed, .registered, .settingsChanged, .unregisteredDevice:
       nil
     }
   }
@@ -227,7 +234,7 @@ extension Outcome {
     // The acknowledgement may be lost with its session: a person who answers has seen it.
     case .response, .dismissed: .delivered
     case .wrongApplication, .deadLettered: .rejected
-    case .queued, .scheduled, .addressed, .replayed, .unreadable, .registered, .settingsChanged, .unregisteredDevice: nil
+    case .queued, .scheduled, .carriedOut, .addressed, .replayed, .unreadable, .registered, .settingsChanged, .unregisteredDevice: nil
     }
   }
 
@@ -250,7 +257,7 @@ extension Outcome {
     case .rejected, .wrongApplication, .deadLettered: 3
     case .queued, .scheduled: 2
     case .duplicate, .wrongUser: 1
-    case .addressed, .replayed, .unreadable, .registered, .settingsChanged, .unregisteredDevice: nil
+    case .addressed, .carriedOut, .replayed, .unreadable, .registered, .settingsChanged, .unregisteredDevice: nil
     }
   }
 
@@ -267,7 +274,8 @@ extension Outcome {
   public var endsMailboxEntry: Bool {
     switch self {
     case .delivered, .updated, .removed, .collapsed, .filtered, .expired, .evicted, .unregistered, .canceled, .rejected: true
-    case .duplicate, .wrongApplication, .deadLettered, .wrongUser, .queued, .scheduled, .addressed, .replayed, .unreadable, .response,
+    case .duplicate, .wrongApplication, .deadLettered, .wrongUser, .queued, .scheduled, .carriedOut, .addressed, .replayed, .unreadable,
+      .response,
       .dismissed, .registered, .settingsChanged, .unregisteredDevice:
       false
     }
@@ -279,7 +287,8 @@ extension Outcome {
     case .queued, .expired: true
     case .delivered, .updated, .removed, .collapsed, .evicted, .filtered, .duplicate, .unregistered, .canceled, .rejected,
       .wrongApplication,
-      .deadLettered, .wrongUser, .scheduled, .addressed, .replayed, .unreadable, .response, .dismissed, .registered, .settingsChanged,
+      .deadLettered, .wrongUser, .scheduled, .carriedOut, .addressed, .replayed, .unreadable, .response, .dismissed, .registered,
+      .settingsChanged,
       .unregisteredDevice:
       false
     }
@@ -290,7 +299,8 @@ extension Outcome {
     switch self {
     case .delivered, .updated, .removed: true
     case .collapsed, .expired, .evicted, .filtered, .duplicate, .unregistered, .canceled, .rejected, .wrongApplication, .deadLettered,
-      .wrongUser, .queued, .scheduled, .addressed, .replayed, .unreadable, .response, .dismissed, .registered, .settingsChanged,
+      .wrongUser, .queued, .scheduled, .carriedOut, .addressed, .replayed, .unreadable, .response, .dismissed, .registered,
+      .settingsChanged,
       .unregisteredDevice:
       false
     }

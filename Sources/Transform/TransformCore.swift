@@ -29,6 +29,7 @@ final class TransformCore: TransformTaskRunner {
   private var member: GroupMember?
   private var comparison: MarkerComparison?
   private var registry: RegistryRestoration?
+  private var scheduleRestoration: ScheduleRestoration?
   private var whenIdle: CheckedContinuation<Void, Never>?
   /// Partitions have left, and their parked records are dropped when the notes are drained.
   private var hasLeft = false
@@ -63,9 +64,9 @@ final class TransformCore: TransformTaskRunner {
     let admin = try Admin(settings.kafka)
     self.admin = admin
     let names = settings.topics
-    let (prompt, patient) = ([names.deliveries], [names.events, names.journal, names.deadLetters])
+    let (prompt, patient) = ([names.deliveries, names.requests], [names.schedule, names.events, names.journal, names.deadLetters])
     let limits = try await admin.writeLimits(of: prompt + patient, logger: logger)
-    // A delivery record may arrive twice or late. The device's mailbox decides what is shown.
+    // A delivery record or a firing may arrive twice or late. The device's mailbox, or the schedule, decides what is shown.
     let producers = try await LaneProducers(
       on: loop, settings.kafka, limits, topics: (prompt, patient), promptMayRepeat: true, handler: self
     ) { [logger] in logger.log($0) }
@@ -79,7 +80,7 @@ final class TransformCore: TransformTaskRunner {
       on: loop, settings, events: producers.patient, deliveries: producers.prompt, metrics: metrics.clients)
     let pipeline = Pipeline(
       on: loop, settings, state: state, shards: shards, checkpoints: checkpoints, applications: applications, outcomes: outcomes,
-      journal: journal, notes: notes, logger: logger, metrics: metrics)
+      schedules: try ScheduleWriter(producers, names), journal: journal, notes: notes, logger: logger, metrics: metrics)
     pipeline.owner = self
     self.pipeline = pipeline
     let unreadable = try UnreadableStretches(
@@ -104,6 +105,7 @@ final class TransformCore: TransformTaskRunner {
     let comparison = MarkerComparison(on: loop, checkpoints, state, member, admin, settings, identity, shards, logger: logger)
     comparison.owner = self
     self.comparison = comparison
+    scheduleRestoration = ScheduleRestoration(on: loop, settings, state, markers, member, admin, health, logger)
     let registry = RegistryRestoration(on: loop, settings, state, markers, member, admin, logger: logger)
     registry.owner = self
     self.registry = registry
@@ -123,7 +125,10 @@ final class TransformCore: TransformTaskRunner {
         pipeline?.dropRevoked()
         if state.phase.mayResolveRecipients { pipeline?.registryRestored() }
         intake?.advance()
-      case .distrustMarkers: checkpoints.distrust()
+        if state.phase.phase == .running, pipeline?.firings?.isHeld == true { run(.restoreSchedules) }
+      case .distrustMarkers:
+        checkpoints.distrust()
+        pipeline?.firings?.hold()
       case .probeWrites: checkpoints.probe()
       case .compare: run(.compare)
       case .compareAfter(let milliseconds): comparison?.runAgain(noLaterThan: milliseconds)
@@ -146,6 +151,7 @@ final class TransformCore: TransformTaskRunner {
     switch task {
     case .compare: await comparison?.run()
     case .restoreRegistry: await registry?.run()
+    case .restoreSchedules: if await scheduleRestoration?.run() == true { pipeline?.firings?.goOn() }
     case .rejoin: await member?.joinAgain()
     case .inspectRedis: await watch.inspect()
     case .askForApplications: if let admin { await applications.ask(admin) }
@@ -216,11 +222,11 @@ final class TransformCore: TransformTaskRunner {
     comparison?.close()
     crashes.close()
     owner = nil
-    (member, comparison, registry) = (nil, nil, nil)
+    (member, comparison, registry, scheduleRestoration) = (nil, nil, nil, nil)
     (producers, pipeline, journal, unreadable, intake, admin) = (nil, nil, nil, nil, nil, nil)
   }
 
-  private var isTaskUnderWay: Bool { registry?.isUnderWay == true || comparison?.isUnderWay == true || member?.isJoiningAgain == true }
+  private var isTaskUnderWay: Bool { registry?.isUnderWay == true || scheduleRestoration?.isUnderWay == true || comparison?.isUnderWay == true || member?.isJoiningAgain == true }
 
   private func untilIdle(withinMilliseconds milliseconds: Int) async {
     guard !isIdle else { return }
@@ -272,7 +278,16 @@ extension TransformCore: RedisWatchOwner {
 }
 
 extension TransformCore: MarkerComparisonOwner {
-  func compared() { intake?.compared() }
+  func compared() {
+    intake?.compared()
+    fireForOwnPartitions()
+  }
+
+  /// Schedules fire from the partitions of requests that the lane has begun.
+  private func fireForOwnPartitions() {
+    let begun = checkpoints.table.begun(member?.consumer?.assignment ?? [])
+    pipeline?.firings?.owns(Set(begun.map(\.topicPartition).filter { $0.topic == settings.topics.requests }.map(\.partition)))
+  }
 
   func comparisonIsHeldUp(_ reason: String?) {
     // The condition 'redis' says what the phase waits for.
@@ -358,6 +373,9 @@ extension TransformCore: ProducerHandler {
       case .eviction(let number): pipeline?.evictionReported(number, failed: report.failure != nil)
       case .journal(let number): journal?.reported(number, failure: report.failure)
       case .unreadable(let number): unreadable?.reported(number, failure: report.failure)
+      case .schedule(let slot): pipeline?.scheduleReported(slot, failure: report.failure)
+      case .scheduleEviction(let number): pipeline?.scheduleEvictionReported(number, failed: report.failure != nil)
+      case .firing(let number): pipeline?.firingReported(number, failed: report.failure != nil)
       case nil: if report.failure != nil { metrics.deliveriesLost.increment() }
       }
     }
@@ -415,6 +433,7 @@ extension TransformCore: ConsumerHandler {
     intake?.left(partitions, isLost: isLost)
     member?.tellUnjournaled()
     checkpoints.left(partitions)
+    fireForOwnPartitions()
     hasLeft = true
     notes.note()
   }

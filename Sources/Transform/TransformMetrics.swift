@@ -14,6 +14,7 @@ public final class TransformMetrics: Sendable {
   let unknownHeaders: Counter
   let unknownMembers: Counter
   let retries: Counter
+  let firings: Counter
   let redisFailures: Counter
   let deliveriesLost: Counter
   let journalRecords: Counter
@@ -57,6 +58,7 @@ public final class TransformMetrics: Sendable {
     unknownHeaders = registry.make(MetricNames.unknownFields, "header")
     unknownMembers = registry.make(MetricNames.unknownFields, "payload")
     retries = registry.make(MetricNames.retries)
+    firings = registry.make(MetricNames.firings)
     redisFailures = registry.make(MetricNames.redisFailures)
     deliveriesLost = registry.make(MetricNames.deliveriesLost)
     journalRecords = registry.make(MetricNames.journalRecords)

@@ -20,6 +20,10 @@ public struct TransformSettings: Sendable {
     public static let mailboxBound = 100
     /// Recent apns-ids of a device.
     public static let rememberedIDs = 32
+    /// How late an occurrence of a repeating trigger may fire, in milliseconds: 15 minutes, as on a phone.
+    public static let lateMilliseconds: Int64 = 900_000
+    /// Schedules of a partition in a bucket.
+    public static let scheduledInBucket = 20_000
     /// Newest revisions of a device.
     public static let rememberedRevisions = 256
   }
@@ -59,6 +63,10 @@ public struct TransformSettings: Sendable {
   public var turns = CrashLoopTurns()
   /// Tries of a record that cannot be processed, before it goes to the dead letters.
   public var tries = Defaults.tries
+  /// How late an occurrence of a repeating trigger may fire that says nothing of its own, in milliseconds.
+  public var lateMilliseconds = Defaults.lateMilliseconds
+  /// How many schedules may be due that one partition of requests has scheduled in one bucket of Redis.
+  public var scheduledInBucket = Defaults.scheduledInBucket
   /// How long Redis may take to answer at the start, in milliseconds.
   public var startMilliseconds = 30_000
   /// The service extensions that mutable notifications pass.

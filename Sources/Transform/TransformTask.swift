@@ -6,6 +6,8 @@ enum TransformTask: Sendable {
   case compare
   /// The registry may be behind.
   case restoreRegistry
+  /// The schedules may be behind.
+  case restoreSchedules
   /// A partition has another owner.
   case rejoin
   /// Redis is asked for its memory and settings.

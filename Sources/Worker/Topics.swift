@@ -16,7 +16,7 @@ public struct Topics: Sendable, Hashable {
   public let deadLetters: String
   /// Stops of applications, compacted; key: the application.
   public let applications: String
-  /// How schedules stand, compacted; key: application, target and identifier. Nothing reads or writes it yet, so it is not among ``all``.
+  /// How schedules stand, compacted; key: application, target and identifier.
   public let schedule: String
   /// Settings of people for all of their devices, compacted; key: the user.
   public let people: String
@@ -39,10 +39,10 @@ public struct Topics: Sendable, Hashable {
   }
 
   /// All topics.
-  public var all: [String] { [requests, deliveries, devices, events, journal, deadLetters, applications, people, categories] }
+  public var all: [String] { [requests, deliveries, devices, schedule, events, journal, deadLetters, applications, people, categories] }
 
   /// The topics that transform workers write.
-  public var writtenByTransform: [String] { [deliveries, events, journal, deadLetters] }
+  public var writtenByTransform: [String] { [requests, deliveries, schedule, events, journal, deadLetters] }
 
   /// The topics that fan-out workers write.
   public var writtenByFanOut: [String] { [deliveries, events, devices, people] }

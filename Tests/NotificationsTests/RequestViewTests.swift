@@ -13,7 +13,7 @@ import Testing
     #expect(view.expiration == 1_700_000_000 + 30 * 86_400)
     #expect(view.envelope.isDerivedID)
     #expect(view.facts.flags == .alert)
-    #expect(view.trigger.isEmpty)
+    #expect(view.placeTrigger.isEmpty)
     #expect(view.payload.text == #"{"aps":{"alert":"Hello"}}"#)
     var identifiers: [String] = []
     view.forEachIdentifier { identifiers.append($0.text) }

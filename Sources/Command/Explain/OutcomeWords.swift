@@ -20,6 +20,7 @@ extension Outcome {
     case .wrongUser: "left out: the device is not the person's, or was not when it was published"
     case .queued: "queued\(after), and waits for the device"
     case .scheduled: "scheduled\(after), and waits for its time"
+    case .carriedOut: "carried out\(after): it canceled what was pending"
     // None of these is how a request stands with a device.
     case .wrongApplication, .deadLettered, .replayed, .unreadable, .addressed, .response, .dismissed, .registered, .settingsChanged,
       .unregisteredDevice:
@@ -45,7 +46,9 @@ extension Outcome {
     case .deadLettered: ("dead", "in the dead letters")
     case .replayed: ("replayed", "replayed, and applied before what is audited")
     case .queued: ("pending", "pending: they wait for their devices")
-    case .wrongApplication, .wrongUser, .unreadable, .scheduled, .addressed, .response, .dismissed, .registered, .settingsChanged,
+    case .scheduled: ("scheduled", "scheduled: each occurrence is a request of its own")
+    case .carriedOut: ("carriedOut", "carried out: they canceled what was pending")
+    case .wrongApplication, .wrongUser, .unreadable, .addressed, .response, .dismissed, .registered, .settingsChanged,
       .unregisteredDevice:
       nil
     }

@@ -17,7 +17,7 @@ enum PublishSettings {
     "publish.push-type", .string("TYPE"), "apns-push-type: alert, background and so on. Absent: found from the payload.")
   static let trigger = Setting<String?>("publish.trigger", .string("JSON"), "When or where it is due. Absent: now.")
   static let operation = Setting<String?>(
-    "publish.operation", .string("notify|remove", completion: .words(["notify", "remove"])),
+    "publish.operation", .string("notify|remove|cancel", completion: .words(["notify", "remove", "cancel"])),
     "The action: notify shows it, remove removes delivered ones by --identifiers or --collapse-id.")
   static let identifiers = Setting<[Name]>(
     "publish.identifiers", .repeated(.name("ID,…")), default: [],

@@ -16,7 +16,7 @@ struct RequestDraft: Sendable {
   var identifiers: [Name] = []
 
   private static let order: [RequestHeader] = [
-    .id, .topic, .collapseID, .expiration, .priority, .pushType, .channelID, .trigger, .operation, .traceparent, .origin,
+    .id, .topic, .collapseID, .expiration, .priority, .pushType, .channelID, .trigger, .operation, .traceparent, .origin, .firing,
   ]
 
   /// Fills missing parts from another draft.
@@ -29,7 +29,8 @@ struct RequestDraft: Sendable {
     if payload == nil { content.fill(from: other.content) }
   }
 
-  private var isRemove: Bool { headers[RequestHeader.operation] == "remove" }
+  /// Whether it takes something away, by identifiers.
+  private var isRemove: Bool { ["remove", "cancel"].contains(headers[RequestHeader.operation]) }
 
   /// Whether it has an effect. A complete payload counts as having one, and some push types need no payload.
   var hasEffect: Bool {
@@ -38,7 +39,7 @@ struct RequestDraft: Sendable {
     return !["alert", "background"].contains(headers[RequestHeader.pushType] ?? "alert")
   }
 
-  /// How many requests it becomes: a removal becomes one for each identifier.
+  /// How many requests it becomes: a removal or a cancel becomes one for each identifier.
   var count: Int { isRemove ? max(1, removed.count) : 1 }
 
   /// Makes its records, with a random id if there is none.
@@ -55,7 +56,7 @@ struct RequestDraft: Sendable {
     }
   }
 
-  /// The identifiers of a removal, however they were given.
+  /// The identifiers of a removal or a cancel, however they were given.
   private var removed: [Name] {
     (headers[RequestHeader.collapseID].map { [Name($0)] } ?? []) + identifiers
   }

@@ -102,7 +102,7 @@ public struct DeliveryEntry {
     sourceTopic = .none
     traceparent = request.envelope.traceparent
     categorySource = request.facts.categorySource
-    trigger = request.trigger
+    trigger = request.placeTrigger
     extensions = .none
     attachments = .none
     payload = request.payload

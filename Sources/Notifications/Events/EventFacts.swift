@@ -93,6 +93,8 @@ public enum EventDetails {
   case by(NotificationID)
   /// `reason`: a word or a sentence of the program's own.
   case reason(StaticString)
+  /// `skipped`: how many occurrences are told together that came too late.
+  case skipped(Int)
   /// `reason`: that the application is stopped, and `detail`: why, as a person wrote it; none where nothing was written.
   case stopped(UnsafeRawBufferPointer)
   /// `response`, `action`, `userText`, `at`, `dynamic`: what the person did, when by the device's clock, in milliseconds, told as no later

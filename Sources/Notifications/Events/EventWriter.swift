@@ -169,6 +169,7 @@ public struct EventWriter: ~Copyable {
       id.withText { json.string(utf8: $0) }
       json.closeObject()
     case .reason(let reason): json.member("reason", word: reason)
+    case .skipped(let count): json.member("skipped", count)
     case .stopped(let detail):
       json.member("reason", word: ApplicationStop.eventReason)
       member("detail", detail)

@@ -81,24 +81,38 @@ enum HeaderRules {
     guard let header else { return .notify }
     if header.equals("notify") { return .notify }
     if header.equals("remove") { return .remove }
-    if header.equals("cancel") {
-      throw Rejection(.featureNotEnabled, field: "operation", rule: "Cancelling pending requests is not available in this version.")
-    }
+    if header.equals("cancel") { return .cancel }
     throw Rejection(.badRequestParams, field: "operation", rule: "An operation is notify, cancel or remove.")
   }
 
-  /// The trigger that goes to the device; none when the request is due now.
-  static func trigger(_ header: UnsafeRawBufferPointer?, _ operation: RequestView.Operation) throws(Rejection) -> UnsafeRawBufferPointer {
-    guard let header else { return .none }
+  /// When a request is due.
+  static func timing(_ headers: RequestHeaders, _ operation: RequestView.Operation) throws(Rejection) -> RequestView.Timing {
+    if let firing = headers.firing {
+      try checkFiring(firing, headers, operation)
+      return .firing(firing)
+    }
+    guard let trigger = headers.trigger else { return .now }
     guard operation == .notify else {
       throw Rejection(.badRequestParams, field: "trigger", rule: "Only a notification has a trigger.")
     }
-    switch try Trigger(header) {
-    case .push: return .none
-    case .location: return header
-    case .timed:
+    switch try Trigger(trigger) {
+    case .push: return .now
+    case .location: return .place(trigger)
+    case .timed: return .time(trigger)
+    }
+  }
+
+  /// A firing is a notification of its own, with the identifier of its schedule and the apns-id of its occurrence.
+  private static func checkFiring(
+    _ header: UnsafeRawBufferPointer, _ headers: RequestHeaders, _ operation: RequestView.Operation
+  ) throws(Rejection) {
+    let firing = try FiringHeader(header)
+    guard operation == .notify, headers.trigger == nil, headers.collapseID != nil,
+      headers.id.flatMap(NotificationID.init(text:)) == firing.occurrence
+    else {
       throw Rejection(
-        .featureNotEnabled, field: "trigger", rule: "Time interval and calendar triggers are not available in this version.")
+        .badRequestParams, field: "carillon-firing",
+        rule: "A firing is a notification without a trigger, with a collapse id, and with the apns-id of its occurrence.")
     }
   }
 }

@@ -26,6 +26,8 @@ public enum RequestHeader: UInt8, Sendable, CaseIterable {
   case traceparent
   /// `carillon-origin`: where a record that comes again came from first.
   case origin
+  /// `carillon-firing`: the occurrence of a schedule that is due.
+  case firing
 
   /// The header's name in the record.
   public var name: StaticString {
@@ -42,6 +44,7 @@ public enum RequestHeader: UInt8, Sendable, CaseIterable {
     case .operation: "operation"
     case .traceparent: "traceparent"
     case .origin: "carillon-origin"
+    case .firing: "carillon-firing"
     }
   }
 
@@ -60,7 +63,9 @@ public enum RequestHeader: UInt8, Sendable, CaseIterable {
     case 14: candidate = .pushType
     case 15:
       let (first, sixth) = (name[0] | 0x20, name[5] | 0x20)
-      candidate = first == UInt8(ascii: "c") ? .origin : sixth == UInt8(ascii: "e") ? .expiration : .channelID
+      // Of `carillon-origin` and `carillon-firing` the tenth letter tells.
+      let isFiring = name[9] | 0x20 == UInt8(ascii: "f")
+      candidate = first == UInt8(ascii: "c") ? isFiring ? .firing : .origin : sixth == UInt8(ascii: "e") ? .expiration : .channelID
     case 16: candidate = .collapseID
     default: return nil
     }
@@ -105,6 +110,8 @@ public struct RequestHeaders {
   public private(set) var traceparent: UnsafeRawBufferPointer?
   /// `carillon-origin`.
   public var origin: UnsafeRawBufferPointer?
+  /// `carillon-firing`.
+  public var firing: UnsafeRawBufferPointer?
   /// The first header that stood there twice. A `traceparent` is never one.
   public private(set) var duplicate: RequestHeader?
   /// The first header that begins with `apns-` and that no rule knows.
@@ -144,6 +151,7 @@ public struct RequestHeaders {
       traceparent = hasSeveralTraces ? nil : value
       return
     case .origin: isRepeated = Self.set(&origin, value)
+    case .firing: isRepeated = Self.set(&firing, value)
     }
     if isRepeated, duplicate == nil { duplicate = header }
   }

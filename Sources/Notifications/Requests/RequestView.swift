@@ -91,6 +91,23 @@ public struct RequestView {
     case notify = 1
     /// Take delivered notifications away, by identifier.
     case remove = 2
+    /// Do not show what waits for its time, by identifier.
+    case cancel = 3
+  }
+
+  /// When or where a request is due.
+  public enum Timing {
+    /// Now.
+    case now
+    /// Where the device is: a trigger that the device evaluates, as JSON.
+    case place(UnsafeRawBufferPointer)
+    /// At a time: a ``TimedTrigger``, as JSON.
+    case time(UnsafeRawBufferPointer)
+    /// Now, since a schedule is due: a ``FiringHeader``, as JSON.
+    case firing(UnsafeRawBufferPointer)
+
+    /// Whether nothing is shown before its time.
+    public var isLater: Bool { if case .time = self { true } else { false } }
   }
 
   /// Id, source, trace context.
@@ -109,9 +126,9 @@ public struct RequestView {
   public let priority: UInt8
   /// What kind of notification; inferred when the header is absent.
   public let pushType: PushType
-  /// The trigger that the device evaluates, as JSON; none when it is due now.
-  public let trigger: UnsafeRawBufferPointer
-  /// The payload as published; none for a remove.
+  /// When or where it is due.
+  public let timing: Timing
+  /// The payload as published; none for a remove or a cancel.
   public let payload: UnsafeRawBufferPointer
   /// What the payload asks for.
   public let facts: PayloadFacts
@@ -154,7 +171,7 @@ public struct RequestView {
     }
     target = try HeaderRules.target(headers.target, key: record.key)
     operation = try HeaderRules.operation(headers.operation)
-    trigger = try HeaderRules.trigger(headers.trigger, operation)
+    timing = try HeaderRules.timing(headers, operation)
     if envelope.origin == nil { _ = try Origin.counting(for: record) }
 
     switch operation {
@@ -163,7 +180,7 @@ public struct RequestView {
       facts = try PayloadFacts(checking: record.value, of: givenType)
       payload = record.value
       removed = .none
-    case .remove:
+    case .remove, .cancel:
       try RequestLimits.check(removeBytes: record.value.count)
       let body = record.value.isEmpty ? nil : try RemoveBody(checking: record.value)
       guard (headers.collapseID == nil ? 0 : 1) + (body?.count ?? 0) == 1 else {
@@ -182,6 +199,16 @@ public struct RequestView {
     self.topic = topic
     self.application = application
     unknownHeader = headers.unknown
+  }
+
+  /// The trigger that the device evaluates, as JSON; none for what is not due at a place.
+  public var placeTrigger: UnsafeRawBufferPointer { if case .place(let trigger) = timing { trigger } else { .none } }
+
+  /// The identifier of a request that has exactly one, as all that are read have.
+  public var identifier: Name {
+    var identifier: Name = ""
+    forEachIdentifier { identifier = Name($0) }
+    return identifier
   }
 
   /// Calls `body` with each identifier that the request is about, valid during the call: exactly one.

@@ -2,7 +2,7 @@ public import JSON
 
 /// The header `carillon-firing` of a request record that fires one occurrence of a schedule.
 ///
-///     {"schedule": "<revision>", "id": "<apns-id>", "zone": "Europe/Rome", "due": 1700000000000, "name": 3400000000, "previous": 0}
+///     {"schedule": "<revision>", "id": "<apns-id>", "zone": "Europe/Rome", "due": 1700000000000, "name": 3400000000, "previous": 0, "owner": 0}
 ///
 /// Every producer can write one, and nobody signs it. It says which state the schedule must be in: where it is in another, the record does
 /// nothing.
@@ -16,9 +16,13 @@ public struct FiringHeader: Sendable, Hashable {
   public var schedule: JournalReference
   /// The due time that is fired.
   public var dueTime: ScheduleRecord.Pending.DueTime
+  /// The hash of the person whom the device belonged to at the time of the request; 0: nobody, or the target is a person.
+  public var owner: UInt64
 
   /// A header of its parts.
-  public init(schedule: JournalReference, _ dueTime: ScheduleRecord.Pending.DueTime) { (self.schedule, self.dueTime) = (schedule, dueTime) }
+  public init(schedule: JournalReference, _ dueTime: ScheduleRecord.Pending.DueTime, owner: UInt64 = 0) {
+    (self.schedule, self.dueTime, self.owner) = (schedule, dueTime, owner)
+  }
 
   /// The apns-id of the occurrence: the same for each firing of it, in each zone.
   public var occurrence: NotificationID { withUnsafeBytes(of: dueTime.name.bigEndian) { schedule.id.derived($0) } }
@@ -32,6 +36,7 @@ public struct FiringHeader: Sendable, Hashable {
     writer.member("due", dueTime.due)
     writer.member("name", dueTime.name)
     writer.member("previous", dueTime.previous)
+    writer.member("owner", Int64(bitPattern: owner))
     writer.closeObject()
   }
 
@@ -40,7 +45,7 @@ public struct FiringHeader: Sendable, Hashable {
     guard header.count <= Self.maximumBytes, let firing = try? Self.read(header) else {
       throw Rejection(
         .badRequestParams, field: "carillon-firing",
-        rule: "A firing is a JSON object with schedule, id, zone, due, name and previous, each once, as the cluster writes it.")
+        rule: "A firing is a JSON object with schedule, id, zone, due, name, previous and owner, each once, as the cluster writes it.")
     }
     self = firing
   }
@@ -49,7 +54,7 @@ public struct FiringHeader: Sendable, Hashable {
     var scanner = JSONScanner(header, depthLimit: 1)
     var (schedule, id): (JSONSpan?, JSONSpan?)
     var zone: JSONSpan?
-    var (due, name, previous): (Int64?, Int64?, Int64?)
+    var (due, name, previous, owner): (Int64?, Int64?, Int64?, Int64?)
     var count = 0
     try scanner.openObject()
     while let key = try scanner.nextKey() {
@@ -67,16 +72,19 @@ public struct FiringHeader: Sendable, Hashable {
         name = scanner.integer(value)
       } else if scanner.matches(key, "previous") {
         previous = scanner.integer(value)
+      } else if scanner.matches(key, "owner") {
+        owner = scanner.integer(value)
       }
     }
     try scanner.finish()
-    // Six members of these six names: each stands once, and there is no other.
-    guard count == 6, let revision = schedule.flatMap({ scanner.unescapedBytes($0) }).flatMap({ Revision(text: $0) }),
+    // Seven members of these seven names: each stands once, and there is no other.
+    guard count == 7, let revision = schedule.flatMap({ scanner.unescapedBytes($0) }).flatMap({ Revision(text: $0) }),
       let id = id.flatMap({ scanner.unescapedBytes($0) }).flatMap({ NotificationID(text: $0) }),
       let zone = zone.flatMap({ scanner.unescapedBytes($0) }), zone.count <= TimedTrigger.zoneBytes, let due,
-      (0...Timestamp.latest).contains(due), let name, let previous
+      (0...Timestamp.latest).contains(due), let name, let previous, let owner
     else { return nil }
     return FiringHeader(
-      schedule: JournalReference(revision: revision, id: id), .init(zone: Name(zone), due: due, name: name, previous: previous))
+      schedule: JournalReference(revision: revision, id: id), .init(zone: Name(zone), due: due, name: name, previous: previous),
+      owner: UInt64(bitPattern: owner))
   }
 }

@@ -42,6 +42,8 @@ struct AuditFact: Sendable, Hashable {
     static let isKept = isKnown
     /// The event names the successor of the notification.
     static let namesSuccessor = Flags(rawValue: 64)
+    /// The request fires an occurrence of a schedule. Where it does not fit how the schedule stands, it reaches nobody.
+    static let isFiring = namesSuccessor
     /// The request's first record is in the audited topic.
     static let isOfTopic = Flags(rawValue: 128)
   }
@@ -129,7 +131,7 @@ extension AuditFact {
     fact.id = request.id
     (fact.sourcePartition, fact.sourceOffset) = (request.sourcePartition, request.sourceOffset)
     fact.flags.formUnion(request.flags.intersection(.isOfTopic))
-    guard kind == .judged || outcome == .queued || outcome == .replayed else { return fact }
+    guard kind == .judged || outcome == .queued || outcome?.isOfWholeRequest == true else { return fact }
     fact.number = request.offset
     if outcome == .queued {
       fact.identifier = request.identifier
@@ -187,6 +189,9 @@ struct AuditUse: OptionSet {
 }
 
 extension Outcome {
+  /// Whether only the journal tells it, and of a whole request: nothing is told of a device then.
+  var isOfWholeRequest: Bool { self == .replayed || self == .scheduled || self == .carriedOut }
+
   /// What the audit needs it for; nothing: it is not read.
   var auditUse: AuditUse {
     switch self {
@@ -195,7 +200,8 @@ extension Outcome {
     case .collapsed, .response, .dismissed: [.byRequest, .byDevice, .makesDuplicates]
     case .evicted, .filtered: [.byRequest, .makesDuplicates]
     case .unregistered: [.byRequest, .byDevice]
-    case .duplicate, .canceled, .rejected, .wrongApplication, .deadLettered, .wrongUser, .replayed, .unreadable, .scheduled, .addressed:
+    case .duplicate, .canceled, .rejected, .wrongApplication, .deadLettered, .wrongUser, .replayed, .unreadable, .scheduled, .carriedOut,
+      .addressed:
       .byRequest
     case .registered, .unregisteredDevice: .byDevice
     case .settingsChanged: []

@@ -97,7 +97,7 @@ struct JournalJoin {
 
   private static func join(_ request: AuditFact, _ note: JournalNote, _ out: (Outcome) -> Void) {
     var request = request
-    if note.fact.kind == .page || note.fact.outcome == .replayed {
+    if note.fact.kind == .page || note.fact.outcome?.isOfWholeRequest == true {
       out(.fact(note.fact.told(of: request)))
     } else {
       request.journal(note.fact)

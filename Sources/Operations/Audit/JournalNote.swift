@@ -4,7 +4,7 @@ import Notifications
 struct JournalNote: Sendable {
   /// The timestamp of the record.
   var timestamp: Int64
-  /// Its kind is `judged`, `page`, or `told` of `queued` or `replayed`; its source is the record that it tells of.
+  /// Its kind is `judged`, `page`, or `told` of `queued` or of what is told of a whole request; its source is the record that it tells of.
   var fact: AuditFact
   /// Further facts of a page: each device that keeps the request, and the closing.
   var more: [AuditFact] = []
@@ -25,7 +25,7 @@ extension JournalNote {
     fact.incarnation = UInt16(truncatingIfNeeded: journal.incarnation)
     switch entry.content {
     case .request(let judgement):
-      guard judgement.verdict == .queued || judgement.verdict == .replayed else { return }
+      guard judgement.verdict == .queued || judgement.verdict.isOfWholeRequest else { return }
       fact.kind = .told(judgement.verdict)
       guard judgement.verdict == .queued else { return }
       fact.revision = judgement.revision.timestamp

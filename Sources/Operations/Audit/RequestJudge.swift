@@ -131,7 +131,7 @@ struct RequestJudge {
       let isJournaled = events.contains { fact in
         guard fact.partition == record.partition else { return false }
         return fact.number == record.offset
-          && (fact.kind == .judged || fact.outcome == .replayed || fact.outcome == .queued && !request.isForUser)
+          && (fact.kind == .judged || fact.outcome?.isOfWholeRequest == true || fact.outcome == .queued && !request.isForUser)
       }
       guard !isJournaled, !(request.isForUser && request.journal.isComplete) else { continue }
       let detail = "no entry of the journal for \(record.recordText)"
@@ -163,8 +163,11 @@ struct RequestJudge {
     } else if request.isDead, devices == 0 {
       findings.count(.deadLettered)
       return true
-    } else if request.isApplied, !request.hasFirst, !request.isRedriven {
-      // Its outcomes came before the audited range.
+    } else if let settled = request.settled {
+      findings.count(settled, missing)
+      return true
+    } else if request.isApplied, !request.hasFirst || request.isFiring, !request.isRedriven {
+      // Its outcomes came before the audited range, or it did not fit its schedule.
       findings.count(.replayed)
       return true
     } else if request.isYoung {
@@ -203,6 +206,10 @@ struct RequestJudge {
     var isFiltered = false
     /// Whether one of its records was published again after it was applied.
     var isApplied = false
+    /// That it waits for its time, or canceled what did: it goes to no device.
+    var settled: Outcome?
+    /// Whether it fires an occurrence.
+    let isFiring: Bool
     /// Whether its first record is audited.
     var hasFirst = false
     /// The journal's pages on a person's devices.
@@ -215,6 +222,7 @@ struct RequestJudge {
       isForUser = record.flags.contains(.isForUser)
       isBroken = record.flags.contains(.isBroken)
       isRemoval = record.flags.contains(.isRemoval)
+      isFiring = record.flags.contains(.isFiring)
       end = record.number
       self.isYoung = isYoung
     }
@@ -228,9 +236,10 @@ struct RequestJudge {
       case .unregistered: unregistered = max(unregistered ?? .min, fact.time)
       case .filtered: isFiltered = true
       case .replayed: isApplied = true
+      case .scheduled, .carriedOut: settled = fact.outcome
       // Of these each names its device, or the journal alone has them.
       case nil, .delivered, .updated, .removed, .collapsed, .expired, .evicted, .duplicate, .canceled, .wrongApplication, .deadLettered,
-        .wrongUser, .unreadable, .queued, .scheduled, .response, .dismissed, .registered, .settingsChanged, .unregisteredDevice:
+        .wrongUser, .unreadable, .queued, .response, .dismissed, .registered, .settingsChanged, .unregisteredDevice:
         break
       }
     }

@@ -64,6 +64,7 @@ public final class Registrations {
     calls.command.append(rememberedMilliseconds)
     calls.command.append(set ?? "")
     calls.command.append(record.registration?.locale ?? "")
+    calls.command.append(record.registration?.timeZone ?? "")
     calls.send(over: shards.shard(ofDevice: token)) { [self] answer in
       switch answer {
       case .failure(let error): then(.failure(error.about(keys.device(token))))

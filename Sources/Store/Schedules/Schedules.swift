@@ -61,6 +61,9 @@ public final class Schedules {
     public var key: ScheduleKey
     /// How it stands.
     public var state: State
+
+    /// A schedule of its parts.
+    public init(key: ScheduleKey, state: State) { (self.key, self.state) = (key, state) }
   }
 
   /// Schedules that are due.

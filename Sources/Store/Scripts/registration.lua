@@ -5,7 +5,8 @@
 --
 -- KEYS: the device's hash; its mailbox; the markers of its bucket.
 -- ARGV: owner 24, or nothing for an unregistration; registration 20 (see `Keys`); milliseconds that an unregistered device is remembered;
---       the key of the person's set that it belongs to, or nothing; its locale, or nothing.
+--       the key of the person's set that it belongs to, or nothing; its locale, or nothing;
+--       its time zone, or nothing.
 -- Answers {1, former owner, former set}, {0} where a later record stands, or {-2} where Redis has lost the bucket.
 if redis.call('EXISTS', KEYS[3]) == 0 then return {-2} end
 local OWNER, STAMP, LARGEST = 24, 20, 2 ^ 53
@@ -28,13 +29,15 @@ if state[2] and #state[2] == STAMP then
 end
 if owner == '' then
   redis.call('HSET', KEYS[1], 'r', ARGV[2])
-  redis.call('HDEL', KEYS[1], 'u', 'a', 'p', 'g', 'l')
+  redis.call('HDEL', KEYS[1], 'u', 'a', 'p', 'g', 'l', 'z')
   redis.call('PEXPIRE', KEYS[1], ARGV[3])
   redis.call('PEXPIRE', KEYS[2], ARGV[3])
   return {1, former, state[3] or ''}
 end
 if isSame(owner, former) and since(former) < since(owner) then owner = former end
 redis.call('HSET', KEYS[1], 'u', owner, 'r', ARGV[2], 'a', ARGV[4])
-if ARGV[5] ~= '' then redis.call('HSET', KEYS[1], 'l', ARGV[5]) else redis.call('HDEL', KEYS[1], 'l') end
+for field, value in pairs({l = ARGV[5], z = ARGV[6]}) do
+  if value ~= '' then redis.call('HSET', KEYS[1], field, value) else redis.call('HDEL', KEYS[1], field) end
+end
 redis.call('PERSIST', KEYS[1])
 return {1, former, state[3] or ''}

@@ -37,6 +37,8 @@ final class Pipeline {
   private let judge: JudgeStage
   private let registrations: RegistrationStage
   private let evictions: EvictionStage
+  /// Nil where a Redis is rebuilt: what the topic of the schedules has is written there then.
+  private let schedules: LaneSchedules?
   private let metrics: TransformMetrics
   private let logger: Logger
   private let retry: Timer
@@ -46,12 +48,13 @@ final class Pipeline {
 
   /// - Parameters:
   ///   - checkpoints: nil where a Redis is rebuilt.
+  ///   - schedules: nil where a Redis is rebuilt.
   ///   - journal: nil where nothing is written of what is judged.
   ///   - journaled: how requests were judged, where a Redis is rebuilt.
   init(
     on loop: EventLoop, _ settings: TransformSettings, state: LaneState, shards: Shards, checkpoints: Checkpoints?,
-    applications: ApplicationsReader, outcomes: Outcomes, journal: Journal?, journaled: JournaledVerdicts? = nil, notes: EndNotes,
-    logger: Logger, metrics: TransformMetrics
+    applications: ApplicationsReader, outcomes: Outcomes, schedules: ScheduleWriter?, journal: Journal?,
+    journaled: JournaledVerdicts? = nil, notes: EndNotes, logger: Logger, metrics: TransformMetrics
   ) {
     self.loop = loop
     self.shards = shards
@@ -72,9 +75,14 @@ final class Pipeline {
     let (persons, locales) = (Recipients(shards), Locales(shards))
     let rules = ContentRules(settings.limits)
     let extensions = LaneExtensions(settings.extensions)
+    if let writer = schedules {
+      self.schedules = LaneSchedules(
+        on: loop, settings, shards, persons, writer, inFlight, errors, outcomes, rejections, reader, metrics)
+    } else {
+      self.schedules = nil
+    }
     stages = StageSequence(
-      [
-        ApplicationStage(on: loop, applications, isRebuilding: checkpoints == nil), registry,
+      [ApplicationStage(on: loop, applications, isRebuilding: checkpoints == nil), registry] + (self.schedules.map { [$0.stage] } ?? []) + [
         CallStage(on: loop, extensions, rules, checkpoints == nil ? nil : Results(shards, on: loop), persons, locales),
         ExtensionStage(extensions, rules, locales, ExtendedEntryWriter(metrics, logger)),
       ], inFlight)
@@ -95,6 +103,7 @@ final class Pipeline {
   /// Closes the stages. No call may be outstanding.
   func close() async {
     retry.close()
+    schedules?.close()
     owner = nil
     await stages.close()
   }
@@ -157,11 +166,17 @@ final class Pipeline {
   }
 
   private func pass(_ view: RequestView, _ slot: Slot) -> Conclusion {
+    // Of what is due later the topic of the schedules tells.
+    if schedules == nil, view.timing.isLater || view.operation == .cancel {
+      inFlight[slot].end(JournalJudgement(.scheduled, revision: inFlight[slot].source.impliedRevision))
+      return .done
+    }
     guard var content = reader.content(view, in: inFlight[slot].batch.arena, incarnation: inFlight[slot].incarnation) else {
       return .poisoned("its delivery entry cannot be written")
     }
     metrics.countUnknownFields(view)
     content.called = inFlight[slot].called
+    content.schedule = schedules?.job(of: view, inFlight[slot])
     if inFlight[slot].skipsExtensions, content.mutability == .mutable { content.mutability = .suspected }
     guard let content = stages.take(slot, content, target: StableHash.hash(view.envelope.target)) else { return .done }
     return address(slot, content)
@@ -169,6 +184,10 @@ final class Pipeline {
 
   /// Sends a request to its devices: it has passed the stages, and the earlier requests of its target are judged.
   private func address(_ slot: Slot, _ content: RequestContent) -> Conclusion {
+    if let schedules, let job = content.schedule {
+      let step = schedules.outcomes.finish(slot, content, job)
+      if case .ended(let conclusion) = step { return conclusion }
+    }
     if let stop = content.stop { return rejections.filter(slot, content, by: stop) }
     recipients.take(slot, content)
     return .done
@@ -219,6 +238,18 @@ final class Pipeline {
 
   /// The `evicted` event of an eviction's entry is in Kafka, or is not.
   func evictionReported(_ number: Int, failed: Bool) { evictions.reported(number, failed: failed) }
+
+  /// Kafka has the state of the schedule that a record in flight has asked, or has not.
+  func scheduleReported(_ slot: Slot, failure: KafkaError.Code?) { schedules?.outcomes.reported(slot, failure: failure) }
+
+  /// Kafka has a record of the end of a schedule of which there are too many, or has not.
+  func scheduleEvictionReported(_ number: UInt32, failed: Bool) { schedules?.evictions.reported(number, failed: failed) }
+
+  /// Kafka has a firing, or has not.
+  func firingReported(_ number: UInt32, failed: Bool) { schedules?.firings.reported(number, failed: failed) }
+
+  /// What fires the schedules that are due; nil where a Redis is rebuilt.
+  var firings: Firings? { schedules?.firings }
 
   // MARK: End
 

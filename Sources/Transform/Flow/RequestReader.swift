@@ -53,7 +53,7 @@ struct RequestReader {
       case .device(let token): .device(arena.keep { DeviceToken.append(token, to: &$0) })
       case .user(let user): .set(RecipientSet(user: arena.keep(user), application: arena.keep(view.application)))
       }
-    let isMutable = view.operation == .notify && view.pushType == .alert && view.facts.flags.isMutable
+    let isMutable = view.operation == .notify && view.pushType == .alert && view.facts.flags.isMutable && !view.timing.isLater
     return RequestContent(arena: arena, entry: entry, receiver: receiver, mutability: isMutable ? .mutable : .fixed)
   }
 
@@ -62,7 +62,7 @@ struct RequestReader {
     var withdraws: NotificationID?
     var written: (span: ArenaSpan, identifier: ArenaSpan)?
     view.forEachIdentifier { identifier in
-      if view.operation == .remove {
+      if view.operation != .notify {
         entry = DeliveryEntry(removing: identifier, by: view, id: view.envelope.id)
         withdraws = NotificationID(text: identifier)
       }

@@ -15,6 +15,12 @@ enum OutcomePurpose {
   case eviction(Int)
   case journal(UInt32)
   case unreadable(UInt32)
+  /// The state of the schedule that a record in flight has asked.
+  case schedule(Slot)
+  /// The end of a schedule of which its target has too many, or its event.
+  case scheduleEviction(UInt32)
+  /// The firing of an occurrence.
+  case firing(UInt32)
 
   init?(opaque: UInt64) {
     switch opaque >> 32 {
@@ -24,6 +30,9 @@ enum OutcomePurpose {
     case 4: self = .letter(Slot(truncatingIfNeeded: opaque))
     case 5: self = .letterEvent(Slot(truncatingIfNeeded: opaque))
     case 6: self = .unreadable(UInt32(truncatingIfNeeded: opaque))
+    case 7: self = .schedule(Slot(truncatingIfNeeded: opaque))
+    case 8: self = .scheduleEviction(UInt32(truncatingIfNeeded: opaque))
+    case 9: self = .firing(UInt32(truncatingIfNeeded: opaque))
     default: return nil
     }
   }
@@ -37,6 +46,9 @@ enum OutcomePurpose {
     case .letter(let slot): 4 << 32 | UInt64(UInt32(bitPattern: slot))
     case .letterEvent(let slot): 5 << 32 | UInt64(UInt32(bitPattern: slot))
     case .unreadable(let number): 6 << 32 | UInt64(number)
+    case .schedule(let slot): 7 << 32 | UInt64(UInt32(bitPattern: slot))
+    case .scheduleEviction(let number): 8 << 32 | UInt64(number)
+    case .firing(let number): 9 << 32 | UInt64(number)
     }
   }
 }
@@ -156,6 +168,44 @@ final class Outcomes {
     return reason.withUTF8 { reason in
       facts.details = .stopped(UnsafeRawBufferPointer(reason))
       return produce(facts, key: device ?? view.envelope.target, .record(slot))
+    }
+  }
+
+  /// Emits the end of a request at its schedule.
+  ///
+  /// - Parameter device: the token of the request's device; nil where the request is for a person.
+  func ended(
+    _ type: Outcome, _ view: RequestView, device: UnsafeRawBufferPointer?, revision: Revision, _ details: EventDetails,
+    _ purpose: OutcomePurpose
+  ) -> Produced {
+    var facts = EventFacts(type, of: view)
+    (facts.revision, facts.details) = (revision, details)
+    if let device { facts.device = device }
+    return produce(facts, key: device ?? view.envelope.target, purpose)
+  }
+
+  /// Emits the end of a request that was pending.
+  ///
+  /// - Parameter by: the request that has ended it.
+  func ended(
+    _ type: Outcome, _ request: JournalReference, of key: ScheduleKey, by: NotificationID?, _ purpose: OutcomePurpose
+  ) -> Produced {
+    key.target.withBytes { target in
+      key.application.withBytes { application in
+        key.identifier.withBytes { identifier in
+          var facts = EventFacts(type)
+          (facts.id, facts.revision, facts.application) = (request.id, request.revision, application)
+          if !request.id.withText({ $0.elementsEqual(identifier) }) { facts.identifier = identifier }
+          let reference = Target(target)
+          if let device = reference?.device { facts.device = device } else { facts.target = target }
+          if let user = reference?.user { facts.user = user }
+          facts.source = SourcePosition(
+            partition: Int32(clamping: request.revision.sourcePartition), offset: Int64(clamping: request.revision.offset),
+            timestamp: Int64(clamping: request.revision.timestamp))
+          if let by { facts.details = .by(by) }
+          return produce(facts, key: reference?.device ?? target, purpose)
+        }
+      }
     }
   }
 

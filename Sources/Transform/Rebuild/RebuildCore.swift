@@ -84,7 +84,7 @@ final class RebuildCore: ConsumerHandler {
     notes = EndNotes(on: loop)
     pipeline = Pipeline(
       on: loop, settings, state: LaneState(LanePhase(.running)), shards: shards, checkpoints: nil, applications: applications,
-      outcomes: outcomes, journal: nil, journaled: verdicts, notes: notes, logger: logger, metrics: metrics)
+      outcomes: outcomes, schedules: nil, journal: nil, journaled: verdicts, notes: notes, logger: logger, metrics: metrics)
     ticker = Timer(on: loop)
     silenceTimer = Timer(on: loop)
     ticker.handler = { [unowned self] in rebuild.keepLock() }

@@ -75,6 +75,8 @@ struct RequestContent {
   var called: CalledExtensions?
   /// The stop of its application during which the request was published. Such a request goes to no device.
   var stop: ApplicationStop?
+  /// What it asks of the schedules; nil where that is nothing.
+  var schedule: ScheduleJob?
   /// The contents for a person's devices; nil where all devices get the same.
   var variants: ContentVariants?
 }

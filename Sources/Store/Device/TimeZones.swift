@@ -1,0 +1,93 @@
+public import Notifications
+import Redis
+
+/// The time zones of devices, and whose these devices are, from their registrations. Loop-confined.
+public final class TimeZones {
+  /// What a device has registered.
+  public struct Device: Sendable {
+    /// The stable hash of the person; 0: nobody, or the device is not registered.
+    public var user: UInt64
+    /// The time zone; nil where it told none.
+    public var zone: Name?
+
+    /// A device that nobody has registered.
+    public static let unknown = Device(user: 0, zone: nil)
+  }
+
+  private let shards: Shards
+  private let recipients: Recipients
+  private let calls = Calls()
+
+  /// Makes them for these servers.
+  public init(_ shards: Shards, _ recipients: Recipients) { (self.shards, self.recipients) = (shards, recipients) }
+
+  /// Reads what a device has registered.
+  public func read(_ token: UnsafeRawBufferPointer, _ then: @escaping (Result<Device, StoreError>) -> Void) {
+    let collected = CollectedAnswers<Device>(1) { answers in then(answers.map { $0[0] ?? .unknown }) }
+    ask(token, 0, collected)
+  }
+
+  /// Reads the time zones of a person's devices, each once, in no order.
+  public func read(of set: RecipientSet, in arena: Arena, _ then: @escaping (Result<[Name], StoreError>) -> Void) {
+    page(of: set, in: arena, after: [], [], then)
+  }
+
+  private func page(
+    of set: RecipientSet, in arena: Arena, after last: [UInt8], _ found: Set<Name>,
+    _ then: @escaping (Result<[Name], StoreError>) -> Void
+  ) {
+    arena.bytes.withUnsafeBytes { bytes in
+      last.withUnsafeBytes { last in
+        recipients.page(of: set, in: bytes, after: last) { [self] page in
+          switch page {
+          case .failure(let error): then(.failure(error))
+          case .success(let page): came(page, of: set, in: arena, found, then)
+          }
+        }
+      }
+    }
+  }
+
+  private func came(
+    _ page: Recipients.Page, of set: RecipientSet, in arena: Arena, _ found: Set<Name>,
+    _ then: @escaping (Result<[Name], StoreError>) -> Void
+  ) {
+    var tokens: [[UInt8]] = []
+    var last: [UInt8] = []
+    page.forEach { member, isToken in
+      last = Array(member)
+      if isToken { tokens.append(last) }
+    }
+    let isLast = page.isLast
+    guard !tokens.isEmpty else {
+      return isLast ? then(.success(Array(found))) : self.page(of: set, in: arena, after: last, found, then)
+    }
+    let collected = CollectedAnswers<Device>(tokens.count) { [self] devices in
+      switch devices {
+      case .failure(let error): then(.failure(error))
+      case .success(let devices):
+        let zones = found.union(devices.compactMap { $0?.zone })
+        if isLast { then(.success(Array(zones))) } else { self.page(of: set, in: arena, after: last, zones, then) }
+      }
+    }
+    for (number, token) in tokens.enumerated() { token.withUnsafeBytes { ask($0, number, collected) } }
+  }
+
+  private func ask(_ token: UnsafeRawBufferPointer, _ number: Int, _ collected: CollectedAnswers<Device>) {
+    let bucket = shards.keys.bucket(of: token)
+    calls.command.begin("HMGET")
+    calls.command.beginKey("d", bucket)
+    calls.command.extend(token)
+    calls.command.endArgument()
+    calls.command.append("u")
+    calls.command.append("z")
+    calls.send(over: shards.shard(of: bucket)) { answer in
+      collected.take(
+        number,
+        answer.map { reply in
+          let owner = reply[0]?.bytes.flatMap { Owner($0) }
+          return Device(user: owner?.user ?? 0, zone: reply[1]?.bytes.map { Name($0) })
+        })
+    }
+  }
+}

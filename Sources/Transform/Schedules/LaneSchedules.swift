@@ -1,0 +1,42 @@
+import Calendars
+import EventLoop
+import Kafka
+import Notifications
+import Store
+
+/// The parts of a lane that have to do with schedules. Loop-confined.
+final class LaneSchedules {
+  /// Asks the schedules.
+  let stage: ScheduleStage
+  /// Tells and writes what they answer.
+  let outcomes: ScheduleOutcomes
+  /// Ends those that are too many.
+  let evictions: ScheduleEvictions
+  /// Fires what is due.
+  let firings: Firings
+
+  init(
+    on loop: EventLoop, _ settings: TransformSettings, _ shards: Shards, _ persons: Recipients, _ writer: ScheduleWriter,
+    _ inFlight: InFlight, _ errors: StoreErrors, _ outcomes: Outcomes, _ rejections: Rejections, _ reader: RequestReader,
+    _ metrics: TransformMetrics
+  ) {
+    let schedules = Schedules(
+      shards,
+      Schedules.Limits(
+        dueTimesOfPartition: settings.scheduledInBucket, lifetimeMilliseconds: settings.longestLifetime * 1000))
+    let applier = ScheduleApplier(schedules, ScheduleJudge(late: settings.lateMilliseconds), wallClock: loop.wallMilliseconds)
+    stage = ScheduleStage(applier, TimeZones(shards, persons))
+    firings = Firings(on: loop, schedules, writer, buckets: shards.buckets, metrics)
+    evictions = ScheduleEvictions(applier, outcomes, writer, errors)
+    self.outcomes = ScheduleOutcomes(inFlight, outcomes, rejections, reader, writer, schedules, errors, firings, evictions)
+    firings.onError = { errors.tell($0) }
+  }
+
+  /// What a request asks of the schedules; nil where that is nothing.
+  func job(of view: RequestView, _ record: InFlightRecord) -> ScheduleJob? {
+    ScheduleJob(view, published: record.record.timestamp, incarnation: record.incarnation, replaces: false)
+  }
+
+  /// Closes what it holds.
+  func close() { firings.close() }
+}

@@ -1,0 +1,129 @@
+import Calendars
+import Notifications
+import Store
+
+/// Applies requests and firings to the schedules in Redis. Loop-confined.
+///
+/// It reads how a schedule stands, has the judge decide, and writes the new state in the place of the old one. Where another worker has
+/// written meanwhile, it decides again on what stands now.
+final class ScheduleApplier {
+  /// What became of a request or a firing.
+  struct Applied {
+    var verdict: ScheduleJudge.Verdict
+    /// The pending request that it superseded.
+    var superseded: JournalReference?
+    /// How the schedule stands now.
+    var standing: ScheduleRecord?
+    /// Whether that has to be in the topic before the record is committed: it was changed now, or by a worker that may have ended before it
+    /// wrote that.
+    var isToBeWritten = false
+    /// What has to end since its target has too many schedules.
+    var overflow: Overflow?
+  }
+
+  /// The oldest schedule of a target that has too many.
+  ///
+  /// It ends when Kafka has its end and its event. Until then it stays, and each record that schedules something for the target finds it
+  /// again, also one that is read once more.
+  struct Overflow {
+    var schedule: Schedules.Schedule
+    /// How it ends.
+    var end: ScheduleRecord
+  }
+
+  /// How often it decides again before it gives up: as often as others write in between.
+  static let maximumTries = 32
+
+  private let schedules: Schedules
+  private var judge: ScheduleJudge
+  /// The time in milliseconds since 1970.
+  private let wallClock: () -> Int64
+
+  init(_ schedules: Schedules, _ judge: ScheduleJudge, wallClock: @escaping () -> Int64) {
+    (self.schedules, self.judge, self.wallClock) = (schedules, judge, wallClock)
+  }
+
+  /// Applies a request.
+  func apply(_ request: ScheduleJudge.Request, to key: ScheduleKey, _ then: @escaping (Result<Applied, StoreError>) -> Void) {
+    begin(key, then) { [unowned self] in judge.judge(request, $0) }
+  }
+
+  /// Applies a firing.
+  func apply(_ firing: ScheduleJudge.Firing, to key: ScheduleKey, _ then: @escaping (Result<Applied, StoreError>) -> Void) {
+    begin(key, then) { [unowned self] in judge.judge(firing, $0) }
+  }
+
+  /// One record's way through reading, deciding and writing.
+  private struct Passage {
+    let key: ScheduleKey
+    let decide: (ScheduleRecord?) -> ScheduleJudge.Decision
+    let then: (Result<Applied, StoreError>) -> Void
+    var tries = 0
+  }
+
+  private func begin(
+    _ key: ScheduleKey, _ then: @escaping (Result<Applied, StoreError>) -> Void,
+    _ decide: @escaping (ScheduleRecord?) -> ScheduleJudge.Decision
+  ) {
+    let passage = Passage(key: key, decide: decide, then: then)
+    schedules.read(key) { [self] answer in
+      switch answer {
+      case .success(let state): decided(passage, on: state)
+      case .failure(let error): then(.failure(error))
+      }
+    }
+  }
+
+  private func decided(_ passage: Passage, on state: Schedules.State) {
+    let decision = passage.decide(state.record)
+    var applied = Applied(verdict: decision.verdict, superseded: decision.superseded, standing: decision.record ?? state.record,
+      isToBeWritten: decision.record != nil || decision.isAgain)
+    // What was scheduled before is written once more: the answer tells whether its target has too many.
+    guard let record = decision.record ?? (decision.verdict.isScheduled ? state.record : nil) else {
+      return passage.then(.success(applied))
+    }
+    schedules.write(record, of: passage.key, replacing: state, now: wallClock()) { [self] answer in
+      switch answer {
+      case .success(.written(let oldest)):
+        applied.overflow = oldest.flatMap(overflow)
+        passage.then(.success(applied))
+      case .success(.changed(let state)): again(passage) { self.decided($0, on: state) }
+      case .success(.full):
+        let rejection = Rejection(
+          .tooManyRequests, field: "trigger", rule: "The cluster has room for a number of pending requests, which is reached.")
+        passage.then(.success(Applied(verdict: .rejected(rejection), standing: state.record)))
+      case .failure(let error): passage.then(.failure(error))
+      }
+    }
+  }
+
+  private func overflow(_ oldest: Schedules.Schedule) -> Overflow? {
+    oldest.state.record.flatMap { judge.end($0, .evicted) }.map { Overflow(schedule: oldest, end: $0) }
+  }
+
+  /// Ends a schedule whose end Kafka has.
+  ///
+  /// - Parameter then: gets the next one where the target still has too many. A schedule that has changed meanwhile stays.
+  func evict(_ overflow: Overflow, _ then: @escaping (Result<Overflow?, StoreError>) -> Void) {
+    schedules.write(overflow.end, of: overflow.schedule.key, replacing: overflow.schedule.state, now: wallClock()) { [self] answer in
+      then(
+        answer.map { written in
+          if case .written(let oldest) = written { oldest.flatMap(self.overflow) } else { nil }
+        })
+    }
+  }
+
+  private func again(_ passage: Passage, _ body: (Passage) -> Void) {
+    var passage = passage
+    passage.tries += 1
+    guard passage.tries < Self.maximumTries else {
+      return passage.then(.failure(StoreError(.overloaded, "a schedule is written by others again and again")))
+    }
+    body(passage)
+  }
+}
+
+extension ScheduleJudge.Verdict {
+  /// Whether a request is scheduled.
+  fileprivate var isScheduled: Bool { if case .scheduled = self { true } else { false } }
+}

@@ -1,0 +1,134 @@
+import Calendars
+import Kafka
+import Notifications
+import Store
+import Worker
+
+/// Emits what became of requests at their schedules, and writes how the schedules stand. Loop-confined.
+final class ScheduleOutcomes {
+  /// A state of a schedule that was given to Kafka.
+  private struct Written {
+    let key: ScheduleKey
+    let record: ScheduleRecord
+  }
+
+  private let inFlight: InFlight
+  private let outcomes: Outcomes
+  private let rejections: Rejections
+  private let reader: RequestReader
+  private let writer: ScheduleWriter
+  private let schedules: Schedules
+  private let errors: StoreErrors
+  private let firings: Firings
+  private let evictions: ScheduleEvictions
+  private var written: [Slot: Written] = [:]
+
+  init(
+    _ inFlight: InFlight, _ outcomes: Outcomes, _ rejections: Rejections, _ reader: RequestReader, _ writer: ScheduleWriter,
+    _ schedules: Schedules, _ errors: StoreErrors, _ firings: Firings, _ evictions: ScheduleEvictions
+  ) {
+    (self.inFlight, self.outcomes, self.rejections, self.reader, self.writer) = (inFlight, outcomes, rejections, reader, writer)
+    (self.schedules, self.errors, self.firings, self.evictions) = (schedules, errors, firings, evictions)
+  }
+
+  /// How a request goes on.
+  enum Step {
+    /// To its devices.
+    case passed
+    /// It has ended, or has failed.
+    case ended(Conclusion)
+  }
+
+  /// Tells and writes what became of a request at its schedule.
+  func finish(_ slot: Slot, _ content: RequestContent, _ job: ScheduleJob) -> Step {
+    switch job.answer {
+    case .none: .ended(end(slot, content, .expired))
+    case .applied(let applied): finish(slot, content, job, applied, isForAnother: false)
+    case .appliedForAnother(let applied): finish(slot, content, job, applied, isForAnother: true)
+    }
+  }
+
+  private func finish(
+    _ slot: Slot, _ content: RequestContent, _ job: ScheduleJob, _ applied: ScheduleApplier.Applied, isForAnother: Bool
+  ) -> Step {
+    firings.applied(applied, job)
+    if let overflow = applied.overflow { evictions.begin(overflow) }
+    if applied.isToBeWritten, let record = applied.standing {
+      guard write(Written(key: job.key, record: record), slot) else { return .ended(.failed) }
+    }
+    if let superseded = applied.superseded {
+      let outcome = applied.verdict.isCancel ? Outcome.canceled : .collapsed
+      let told = inFlight.emitted(slot, outcomes.ended(outcome, superseded, of: job.key, by: job.reference.id, .record(slot)))
+      guard case .done = told else { return .ended(told) }
+    }
+    switch applied.verdict {
+    case .passed: return .passed
+    case .scheduled: return .ended(end(slot, content, .scheduled, other: applied.superseded))
+    case .canceled: return .ended(end(slot, content, .carriedOut, other: applied.superseded))
+    case .tooLate: return .ended(end(slot, content, .expired, .reason("nothing is pending that could be canceled")))
+    case .duplicate: return .ended(end(slot, content, .duplicate))
+    case .stale(let newer): return .ended(end(slot, content, .collapsed, .by(newer.id), other: newer))
+    case .rejected(let rejection):
+      return .ended(reader.readAccepted(inFlight[slot].record) { rejections.reject(slot, rejection, $0.envelope) })
+    case .firing(.fired) where isForAnother:
+      return .ended(end(slot, content, .filtered, .reason("the device belongs to another person now")))
+    case .firing(.fired): return .passed
+    case .firing(.expired): return .ended(end(slot, content, .expired))
+    case .firing(.skipped(let count)): return .ended(end(slot, content, .expired, .skipped(count)))
+    case .ignored: return .ended(end(slot, content, .replayed))
+    }
+  }
+
+  /// Ends a request that goes to no device.
+  private func end(
+    _ slot: Slot, _ content: RequestContent, _ outcome: Outcome, _ details: EventDetails = .none, other: JournalReference? = nil
+  ) -> Conclusion {
+    let revision = content.entry.revision
+    inFlight[slot].end(JournalJudgement(outcome, revision: revision, other: other))
+    guard let event = outcome.event else { return .done }
+    return reader.readAccepted(inFlight[slot].record) { view in
+      content.arena.bytes.withUnsafeBytes { arena in
+        let device = content.receiver.device.map { arena[$0] }
+        return inFlight.emitted(slot, outcomes.ended(event, view, device: device, revision: revision, details, .record(slot)))
+      }
+    }
+  }
+
+  // MARK: The topic
+
+  private func write(_ state: Written, _ slot: Slot) -> Bool {
+    inFlight.expect(1, of: slot)
+    guard writer.write(state.record, of: state.key, .schedule(slot)) else {
+      inFlight.failed(inFlight.answer(slot))
+      return false
+    }
+    written[slot] = state
+    return true
+  }
+
+  /// Kafka has the state of a schedule, or has not.
+  ///
+  /// Where another lane has changed the schedule meanwhile, its record may lie before this one, and compaction would keep the older one. So
+  /// the state is read once more, and written again until it is what Kafka has last.
+  func reported(_ slot: Slot, failure: KafkaError.Code?) {
+    let answer = inFlight.answer(slot)
+    guard let state = written.removeValue(forKey: slot) else { return inFlight.failed(answer) }
+    if failure == .messageTooLarge { return inFlight.poisoned(answer, "the record of its schedule is too large for Kafka") }
+    if failure != nil { return inFlight.failed(answer) }
+    inFlight.expect(1, of: slot)
+    schedules.read(state.key) { [self] found in
+      let answer = inFlight.answer(slot)
+      switch found {
+      case .failure(let error): errors.failed(answer, error)
+      case .success(let found):
+        guard let record = found.record, record != state.record else { return inFlight.done(answer) }
+        if write(Written(key: state.key, record: record), slot) { inFlight.done(answer) } else { inFlight.failed(answer) }
+      }
+    }
+    inFlight.done(answer)
+  }
+}
+
+extension ScheduleJudge.Verdict {
+  fileprivate var isCancel: Bool { if case .canceled = self { true } else { false } }
+}

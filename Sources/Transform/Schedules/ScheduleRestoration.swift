@@ -1,0 +1,71 @@
+import EventLoop
+import Kafka
+import Store
+import Worker
+
+/// Waits until Redis has all that was scheduled, replaced and canceled; until then nothing fires. Loop-confined.
+///
+/// The schedules in Redis are applied from `requests`, by whoever reads these. After a possible loss a schedule that was canceled may stand
+/// again until the cancel is applied once more. So nothing fires before the markers of all partitions have reached what `requests` held at
+/// that moment.
+final class ScheduleRestoration {
+  private let loop: EventLoop
+  private let state: LaneState
+  private let markers: Markers
+  private let member: GroupMember
+  private let admin: Admin
+  private let topics: Topics
+  private let health: Health
+  private let logger: Logger
+  private(set) var isUnderWay = false
+
+  init(
+    on loop: EventLoop, _ settings: TransformSettings, _ state: LaneState, _ markers: Markers, _ member: GroupMember, _ admin: Admin,
+    _ health: Health, _ logger: Logger
+  ) {
+    (self.loop, self.state, self.markers, self.member, self.admin) = (loop, state, markers, member, admin)
+    (topics, self.health, self.logger) = (settings.topics, health, logger)
+  }
+
+  /// Waits. Returns false where the lane is not running any more, or where another call waits.
+  func run() async -> Bool {
+    guard !isUnderWay else { return false }
+    isUnderWay = true
+    defer {
+      isUnderWay = false
+      health.set("schedules", ready: true)
+    }
+    while state.phase.phase == .running {
+      let epoch = state.phase.epoch
+      do {
+        if try await wait(in: epoch) { return true }
+      } catch {
+        logger.warning("what schedules wait for is not known", ["error": "\(error)"])
+        await loop.sleep(milliseconds: 500)
+      }
+    }
+    return false
+  }
+
+  private func wait(in epoch: Int) async throws -> Bool {
+    let partitions = try TopicPartitions(topics, try await admin.describeCluster())
+    let journaled = (0..<Int32(partitions.journaled)).map { TopicPartition(topics.requests, $0) }
+    let ends = try await admin.ends(of: journaled).filter { !$0.value.isEmpty }
+    let began = SteadyClock.milliseconds()
+    while state.phase.phase == .running, state.phase.epoch == epoch {
+      let applied = try await markers.appliedOffsets(of: ends.keys.map(\.partition).sorted()) ?? [:]
+      let behind = ends.filter { applied[$0.key.partition] ?? 0 < $0.value.upperBound }.map(\.key.partition).sorted()
+      if behind.isEmpty { return state.phase.epoch == epoch }
+      if SteadyClock.milliseconds() - began > Self.quietMilliseconds {
+        health.set(
+          "schedules", ready: false, "nothing fires before what was published is applied: partitions \(PartitionNames.text(behind))")
+      }
+      member.committer?.commit()
+      await loop.sleep(milliseconds: 100)
+    }
+    return false
+  }
+
+  /// A wait of this length is nothing to tell of.
+  private static let quietMilliseconds: Int64 = 15_000
+}

@@ -1,0 +1,119 @@
+import Calendars
+import Notifications
+import Store
+
+/// Has the schedules answer requests that are due at a time, that fire, cancel or replace. Loop-confined.
+///
+/// Jobs for one schedule are done one after the other, so that a request finds what the one before it has made.
+final class ScheduleStage: Stage {
+  private let applier: ScheduleApplier
+  private let zones: TimeZones
+  /// The requests of each schedule that wait, in their order. The first one is under way.
+  private var waiting: [ScheduleKey: [(record: ParkedRecord, content: RequestContent)]] = [:]
+  private var unbegun: [ScheduleKey] = []
+  weak var owner: (any StageOwner)?
+
+  init(_ applier: ScheduleApplier, _ zones: TimeZones) { (self.applier, self.zones) = (applier, zones) }
+
+  /// A request with a job is shown to the stages in any case.
+  var isActive: Bool { false }
+
+  func take(_ record: ParkedRecord, _ content: RequestContent) -> StageAnswer {
+    guard let job = content.schedule, job.isOpen else { return .pass(content) }
+    waiting[job.key, default: []].append((record, content))
+    if waiting[job.key]?.count == 1 { unbegun.append(job.key) }
+    return .later
+  }
+
+  func flush() {
+    let keys = unbegun
+    unbegun.removeAll()
+    for key in keys { begin(key) }
+  }
+
+  /// One that is under way comes to its end. What it writes is right whoever does it, and nobody takes its answer.
+  func drop(_ records: Set<ParkedRecord>) {
+    for (key, requests) in waiting {
+      let kept = requests.prefix(1) + requests.dropFirst().filter { !records.contains($0.record) }
+      if kept.count < requests.count { waiting[key] = Array(kept) }
+    }
+  }
+
+  // MARK: One job
+
+  private func begin(_ key: ScheduleKey) {
+    guard let (_, content) = waiting[key]?.first, let job = content.schedule else { return }
+    switch job.purpose {
+    case .timed(let pending, let trigger): schedule(job, pending, trigger, content)
+    case .firing(let firing, let owner): fire(job, firing, owner, content)
+    case .cancel: apply(job, .cancel)
+    case .now: apply(job, .now)
+    case .expired: preconditionFailure("a request whose time is over asks no schedule")
+    }
+  }
+
+  private func apply(_ job: ScheduleJob, _ kind: ScheduleJudge.Request.Kind) {
+    applier.apply(.init(job.reference, kind), to: job.key) { [self] result in ended(job, result.map { .applied($0) }) }
+  }
+
+  /// A device's schedule belongs to the person that the device belongs to now.
+  private func schedule(_ job: ScheduleJob, _ pending: ScheduleRecord.Pending, _ trigger: TimedTrigger, _ content: RequestContent) {
+    var pending = pending
+    switch content.receiver {
+    case .device(let token):
+      content.arena.bytes.withUnsafeBytes { arena in
+        zones.read(arena[token]) { [self] device in
+          switch device {
+          case .failure(let error): ended(job, .failure(error))
+          case .success(let device):
+            pending.owner = device.user
+            apply(job, .timed(content: pending, zones: device.zone.map { [$0] } ?? []))
+          }
+        }
+      }
+    case .set(let set):
+      guard trigger.dependsOnDevices else { return apply(job, .timed(content: pending, zones: [])) }
+      zones.read(of: set, in: content.arena) { [self] zones in
+        switch zones {
+        case .failure(let error): ended(job, .failure(error))
+        case .success(let zones): apply(job, .timed(content: pending, zones: zones))
+        }
+      }
+    }
+  }
+
+  private func fire(_ job: ScheduleJob, _ firing: ScheduleJudge.Firing, _ owner: UInt64, _ content: RequestContent) {
+    guard owner != 0, case .device(let token) = content.receiver else { return fire(job, firing, isForAnother: false) }
+    content.arena.bytes.withUnsafeBytes { arena in
+      zones.read(arena[token]) { [self] device in
+        switch device {
+        case .failure(let error): ended(job, .failure(error))
+        case .success(let device): fire(job, firing, isForAnother: device.user != owner)
+        }
+      }
+    }
+  }
+
+  private func fire(_ job: ScheduleJob, _ firing: ScheduleJudge.Firing, isForAnother: Bool) {
+    applier.apply(firing, to: job.key) { [self] result in
+      ended(job, result.map { isForAnother ? .appliedForAnother($0) : .applied($0) })
+    }
+  }
+
+  private func ended(_ job: ScheduleJob, _ answer: Result<ScheduleJob.Answer, StoreError>) {
+    guard let (record, content) = waiting[job.key]?.removeFirst() else { return }
+    if waiting[job.key]?.isEmpty == true { waiting[job.key] = nil } else { unbegun.append(job.key) }
+    switch answer {
+    case .success(let answer):
+      job.answer = answer
+      owner?.passed([(record, content)])
+    case .failure(let error): owner?.failed(record, error)
+    }
+    flush()
+  }
+}
+
+extension TimedTrigger {
+  /// Whether its due times depend on the zones of its devices.
+  fileprivate var dependsOnDevices: Bool { if case .calendar(_, zone: nil) = rule { true } else { false } }
+}

@@ -1,0 +1,61 @@
+import JSON
+import Kafka
+import Notifications
+import Store
+import Worker
+
+/// Writes how schedules stand to `schedule`, and firings to `requests`. Loop-confined.
+final class ScheduleWriter {
+  private let producers: LaneProducers
+  private let schedule: ProducerTopic
+  private let requests: ProducerTopic
+  private let headers = RecordHeaders()
+  private var buffer = ByteBuffer(capacity: 8192)
+  private var json = JSONWriter()
+
+  init(_ producers: LaneProducers, _ topics: Topics) throws(KafkaError) {
+    self.producers = producers
+    schedule = try producers.patient.topic(topics.schedule)
+    requests = try producers.prompt.topic(topics.requests)
+  }
+
+  /// Writes how a schedule stands. Returns whether a report will come.
+  func write(_ record: ScheduleRecord, of key: ScheduleKey, _ purpose: OutcomePurpose) -> Bool {
+    buffer.reset()
+    guard (try? record.append(to: &buffer)) != nil else { return false }
+    let outcome = key.bytes.withUnsafeBytes { key in
+      buffer.withUnsafeBytes { producers.patient.produce(schedule, key: key, value: $0, opaque: purpose.opaque) }
+    }
+    if case .taken = outcome { return true }
+    return false
+  }
+
+  /// Writes a firing of a due time into the partition of the request that has scheduled it. Returns whether a report will come.
+  ///
+  /// It is a request of its own: with the schedule's identifier, and with the occurrence's apns-id and expiration.
+  func fire(
+    _ time: ScheduleRecord.Pending.DueTime, of key: ScheduleKey, _ record: ScheduleRecord, _ pending: ScheduleRecord.Pending, now: Int64,
+    _ purpose: OutcomePurpose
+  ) -> Bool {
+    let firing = FiringHeader(schedule: record.newest, time, owner: pending.owner)
+    headers.removeAll()
+    headers.append(RequestHeader.target.name, text: key.target.text)
+    headers.append(RequestHeader.id.name, text: firing.occurrence.description)
+    headers.append(RequestHeader.collapseID.name, text: key.identifier.text)
+    let expiration = pending.lifetime == 0 ? 0 : time.due / 1000 + pending.lifetime
+    headers.append(RequestHeader.expiration.name, text: "\(expiration)")
+    for header in pending.headers { header.value.withUnsafeBytes { headers.append(header.name.text, $0) } }
+    json.reset()
+    firing.write(to: &json)
+    json.withUnsafeBytes { headers.append(RequestHeader.firing.name, $0) }
+    let outcome = pending.payload.withUnsafeBytes { payload in
+      Array(key.target.utf8).withUnsafeBytes { target in
+        producers.prompt.produce(
+          requests, partition: Int32(record.newest.revision.sourcePartition), key: target, value: payload, headers: headers, timestamp: now,
+          opaque: purpose.opaque)
+      }
+    }
+    if case .taken = outcome { return true }
+    return false
+  }
+}
