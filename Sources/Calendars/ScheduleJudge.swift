@@ -252,8 +252,3 @@ extension ScheduleRecord.Pending.DueTime {
   /// Whether a firing means this due time.
   fileprivate func isSame(as other: Self) -> Bool { zone == other.zone && due == other.due && name == other.name }
 }
-
-extension Revision {
-  /// Whether another request has the say: in one partition the one with the higher offset, else the one with the higher revision.
-  fileprivate func isOlder(than other: Revision) -> Bool { partition == other.partition ? offset < other.offset : self < other }
-}

@@ -64,7 +64,7 @@ extension RebuildReport {
   fileprivate func writeText(_ milliseconds: Int64) {
     StandardOutput.line(
       "\(isDryRun ? "would apply" : "applied") \(TerminalText.count(registrations, "registration")), "
-        + "\(TerminalText.count(requests, "request")) and \(TerminalText.count(endings, "ending")) in \(TerminalText.duration(milliseconds))"
+        + "\(TerminalText.count(schedules, "state")) of schedules, \(TerminalText.count(requests, "request")) and \(TerminalText.count(endings, "ending")) in \(TerminalText.duration(milliseconds))"
     )
     if let waiting {
       StandardOutput.line(
@@ -78,7 +78,7 @@ extension RebuildReport {
     StandardOutput.json(
       JSONValue.object([
         .init(key: "dryRun", value: .bool(isDryRun)), .init(key: "registrations", value: .integer(Int64(registrations))),
-        .init(key: "requests", value: .integer(Int64(requests))), .init(key: "endings", value: .integer(Int64(endings))),
+        .init(key: "schedules", value: .integer(Int64(schedules))), .init(key: "requests", value: .integer(Int64(requests))), .init(key: "endings", value: .integer(Int64(endings))),
         .init(key: "unreadable", value: .integer(Int64(unreadable))), .init(key: "milliseconds", value: .integer(milliseconds)),
         .init(key: "waiting", value: waiting.map { .integer($0.notifications) } ?? .null),
         .init(key: "mailboxes", value: waiting.map { .integer($0.mailboxes) } ?? .null),

@@ -204,6 +204,14 @@ public struct RequestView {
   /// The trigger that the device evaluates, as JSON; none for what is not due at a place.
   public var placeTrigger: UnsafeRawBufferPointer { if case .place(let trigger) = timing { trigger } else { .none } }
 
+  /// Whether it is shown now, and its producer has chosen its identifier: then it takes the place of what is pending under that.
+  public var namesIdentifier: Bool {
+    switch timing {
+    case .now, .place: operation == .notify && !(envelope.isDerivedID && envelope.collapseID.isEmpty)
+    case .time, .firing: false
+    }
+  }
+
   /// The identifier of a request that has exactly one, as all that are read have.
   public var identifier: Name {
     var identifier: Name = ""

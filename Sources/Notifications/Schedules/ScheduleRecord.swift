@@ -103,6 +103,12 @@ public struct ScheduleRecord: Sendable, Hashable {
     )
   }
 
+  /// Whether it counts, and not another one of the same schedule.
+  public func isNewer(than other: ScheduleRecord) -> Bool {
+    if newest.revision == other.newest.revision { return serial > other.serial }
+    return other.newest.revision.isOlder(than: newest.revision)
+  }
+
   /// What is pending; nil for a schedule that has ended.
   public var pending: Pending? { if case .pending(let pending) = phase { pending } else { nil } }
 }
@@ -173,4 +179,9 @@ extension ScheduleRecord {
     /// The earliest of the due times.
     public var earliest: DueTime? { dueTimes.min { ($0.due, $0.zone) < ($1.due, $1.zone) } }
   }
+}
+
+extension Revision {
+  /// Whether another request has the say: in one partition the one with the higher offset, else the one with the higher revision.
+  public func isOlder(than other: Revision) -> Bool { partition == other.partition ? offset < other.offset : self < other }
 }

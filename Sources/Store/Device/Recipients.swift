@@ -22,6 +22,8 @@ public final class Recipients {
   /// A page as it lies in Redis' answer. Valid only during the call that gets it.
   public struct Page {
     private let reply: RedisReplyView
+    /// Whether it was not read, since something is pending for the person: the schedules are to be asked first.
+    public var asksSchedules: Bool { reply.integer == -3 }
 
     fileprivate init(_ reply: RedisReplyView) { self.reply = reply }
 
@@ -41,14 +43,22 @@ public final class Recipients {
   }
 
   /// Reads the page after a member. With no bytes as the member it reads the first page.
+  ///
+  /// - Parameter isReplacing: whether to look first that nothing is pending for the person.
   public func page(
-    of set: RecipientSet, in arena: UnsafeRawBufferPointer, after: UnsafeRawBufferPointer,
+    of set: RecipientSet, in arena: UnsafeRawBufferPointer, after: UnsafeRawBufferPointer, isReplacing: Bool = false,
     _ then: @escaping (Result<Page, StoreError>) -> Void
   ) {
     let bucket = shards.keys.bucket(of: arena[set.name])
-    calls.command.begin(Self.pageScript, keys: 2)
+    calls.command.begin(Self.pageScript, keys: isReplacing ? 3 : 2)
     set.appendKey(to: &calls.command, in: arena, bucket: bucket)
     calls.command.append(shards.keys.guardKey(bucket))
+    if isReplacing {
+      calls.command.beginKey("h", bucket)
+      calls.command.extend("user:")
+      calls.command.extend(arena[set.name])
+      calls.command.endArgument()
+    }
     if after.isEmpty {
       calls.command.append("-")
     } else {
@@ -61,7 +71,7 @@ public final class Recipients {
     calls.send(over: shards.shard(of: bucket)) { answer in
       then(
         answer.flatMap { reply in
-          reply.kind == .array ? .success(Page(reply)) : .failure(StoreError(.unavailable, "the page of a person's devices cannot be read"))
+          reply.kind == .array || reply.integer == -3 ? .success(Page(reply)) : .failure(StoreError(.unavailable, "the page of a person's devices cannot be read"))
         })
     }
   }

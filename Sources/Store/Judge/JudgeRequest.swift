@@ -47,6 +47,8 @@ public struct RequestEntry {
   public var revision: Revision
   /// Why the record is published again; nil for a record without an origin.
   public var comesAgain: ComesAgain?
+  /// Whether it takes the place of what is pending for the device under its identifier, and the schedules have not been asked.
+  public var mayReplace = false
 
   /// Why a request is published again. It decides which memory of the device makes the request a repeat.
   public enum ComesAgain: UInt8, Sendable {

@@ -6,6 +6,8 @@ public enum Verdict {
   case judged(JournalJudgement, Application = Application())
   /// The device's data in Redis cannot be read, so nothing was applied.
   case unreadable(String)
+  /// Something is pending for the device, so nothing was applied: the schedules are to be asked first.
+  case schedules
 
   /// What applying a request did, beside the judgement.
   public struct Application {
@@ -34,6 +36,7 @@ extension Verdict {
     static let revision: UInt8 = 16
     static let other: UInt8 = 32
     static let verdict: UInt8 = 7
+    static let schedules: UInt8 = 64
   }
 
   /// Reads what follows one of the verdicts in the script's answer; nil for what the script never says.
@@ -45,6 +48,10 @@ extension Verdict {
     if first == Part.unreadable {
       guard let count = reader.byte(), let reason = reader.bytes(Int(count)) else { return nil }
       self = .unreadable(String(decoding: reason, as: UTF8.self))
+      return
+    }
+    if first == Part.schedules {
+      self = .schedules
       return
     }
     var application = Application()

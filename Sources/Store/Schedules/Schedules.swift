@@ -119,10 +119,11 @@ public final class Schedules {
     do throws(RecordCodingError) { try record.append(to: &buffer) } catch { return then(.failure(StoreError(.faulty, "\(error)"))) }
     let bucket = bucket(of: key)
     let partition = record.newest.revision.sourcePartition
-    calls.command.begin(Self.writeScript, keys: 6)
+    calls.command.begin(Self.writeScript, keys: 7)
     for kind in Keys.ScheduleSet.allCases { calls.command.append(shards.keys.schedules(kind, of: key)) }
     calls.command.append(shards.keys.dueTimes(bucket, partition: former.partition ?? partition))
     calls.command.append(shards.keys.dueTimes(bucket, partition: partition))
+    calls.command.append(shards.keys.applicationsWithSchedules(ofTarget: key.target))
     calls.command.append(shards.keys.guardKey(bucket))
     calls.command.append(Array(key.identifier.utf8))
     calls.command.append(former.head)
@@ -135,6 +136,7 @@ public final class Schedules {
     calls.command.append(limits.pendingOfTarget)
     calls.command.append(limits.endedOfTarget)
     calls.command.append(limits.dueTimesOfPartition)
+    calls.command.append(Array(key.application.utf8))
     calls.send(over: shards.shard(of: bucket)) { [keys = shards.keys] answer in
       then(answer.flatMap { Self.written($0, key) }.mapError { $0.about(keys.schedules(.all, of: key)) })
     }

@@ -18,7 +18,8 @@
 --       20  revision as it is kept, where it is not the request's own
 --       36  revision and apns-id of what a stale one lost to, or of what was superseded in the mailbox
 --       or, for UNREADABLE, the bytes of the reason 1, the reason
-local STALE, NEW, REPEAT, DUPLICATE, UNREADABLE = 0, 1, 2, 3, 7
+-- SCHEDULES says that the request was not judged: something is pending for the device, and the schedules are to be asked first.
+local STALE, NEW, REPEAT, DUPLICATE, UNREADABLE, SCHEDULES = 0, 1, 2, 3, 7, 64
 local SLACK, AGE = 16, 600
 local EXPIRED, PRESENT = 16, 12
 local call, find, sub, byte, char, unpacked, packed =
@@ -131,6 +132,10 @@ local application, formerTerms, isForPerson
 local function judge(number, device, mailbox, entry)
   local hash, source, comesAgain, revision, terms, collapse, rest = unpacked(HEAD, heads, position)
   position = rest
+  if comesAgain > 3 then
+    if call('EXISTS', 'h' .. sub(device, 2)) == 1 then return add(number, SCHEDULES, false, false, '') end
+    comesAgain = comesAgain - 4
+  end
   if terms ~= formerTerms then application, formerTerms, isForPerson = sub(terms, 1, 8), terms, #terms > 8 end
   local state = collapse == '' and call('HMGET', device, 'p', 'u', 'w') or call('HMGET', device, 'p', 'u', 'w', collapse)
   local presence, owner, window, known = state[1], state[2], state[3], state[4]

@@ -13,6 +13,7 @@ if #ARGV == 0 then return call('EXISTS', KEYS[3]) end
 -- include: placed
 -- include: head
 local hash, source, comesAgain, revision, terms, collapse = unpacked(HEAD, ARGV[1])
+comesAgain = comesAgain % 4
 local state = collapse == '' and call('HMGET', KEYS[3], 'u', 'w', 'p') or call('HMGET', KEYS[3], 'u', 'w', 'p', collapse)
 -- What was applied goes to the device once more where that is connected.
 local again = state[3] and #state[3] == 12 and 1 or 0

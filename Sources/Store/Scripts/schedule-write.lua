@@ -3,17 +3,18 @@
 -- A call that is made again since its answer was lost finds its own state, and does the same again.
 --
 -- KEYS: the target's schedules; which of them are pending; which have ended; the due times of the partition that the expected state is of;
---       those of the partition that the new one is of; what must be there where the bucket is used.
+--       those of the partition that the new one is of; the applications that have pending ones for the target; what must be there where the
+--       bucket is used.
 -- ARGV: the identifier; the first HEAD bytes of the expected state, or nothing where there is none; the new state; its earliest due time, or
 --       nothing where it has ended; its name among the due times; the time of its newest request; now; how long an ended one is remembered;
---       how many of the target may be pending; how many ended ones are remembered; how many due times a partition may have. All times are in
---       milliseconds.
+--       how many of the target may be pending; how many ended ones are remembered; how many due times a partition may have; the
+--       application. All times are in milliseconds.
 -- Answers {0, state} where another state stands, or none; {2} where the partition has too many due times; {-2} where Redis has lost the
 -- bucket; else {1}, and where too many are pending the identifier and the state of the oldest.
 local HEAD = 46
 local call, sub = redis.call, string.sub
-local schedules, pending, ended, formerTimes, times = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-if call('EXISTS', KEYS[6]) == 0 then return {-2} end
+local schedules, pending, ended, formerTimes, times, applications = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+if call('EXISTS', KEYS[7]) == 0 then return {-2} end
 local identifier, expected, state, due, name, requested = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local now, keep, maximum = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
 local known = call('HGET', schedules, identifier) or ''
@@ -39,6 +40,7 @@ for i = 1, #forgotten do
   call('ZREM', ended, forgotten[i])
 end
 local count = call('ZCARD', pending)
+call(count > 0 and 'SADD' or 'SREM', applications, ARGV[12])
 for i = 1, 3 do
   if count > 0 then call('PERSIST', KEYS[i]) else call('PEXPIRE', KEYS[i], keep) end
 end

@@ -98,6 +98,7 @@ final class Pipeline {
     inFlight.onNote = { [notes] in notes.note() }
     stages.owner = self
     judge.owner = self
+    recipients.owner = self
   }
 
   /// Closes the stages. No call may be outstanding.
@@ -165,7 +166,8 @@ final class Pipeline {
     return .done
   }
 
-  private func pass(_ view: RequestView, _ slot: Slot) -> Conclusion {
+  /// - Parameter replaces: whether something is pending for the request's target.
+  private func pass(_ view: RequestView, _ slot: Slot, replaces: Bool = false) -> Conclusion {
     // Of what is due later the topic of the schedules tells.
     if schedules == nil, view.timing.isLater || view.operation == .cancel {
       inFlight[slot].end(JournalJudgement(.scheduled, revision: inFlight[slot].source.impliedRevision))
@@ -176,7 +178,8 @@ final class Pipeline {
     }
     metrics.countUnknownFields(view)
     content.called = inFlight[slot].called
-    content.schedule = schedules?.job(of: view, inFlight[slot])
+    content.schedule = schedules?.job(of: view, inFlight[slot], replaces: replaces)
+    content.entry.mayReplace = schedules != nil && content.schedule == nil && view.namesIdentifier
     if inFlight[slot].skipsExtensions, content.mutability == .mutable { content.mutability = .suspected }
     guard let content = stages.take(slot, content, target: StableHash.hash(view.envelope.target)) else { return .done }
     return address(slot, content)
@@ -365,6 +368,12 @@ extension Pipeline: StageSequenceOwner {
 extension Pipeline: JudgeStageOwner {
   func judged(_ slot: Slot, _ token: ArenaSpan, _ judgement: JournalJudgement) -> Conclusion {
     recipients.judged(slot, token, judgement)
+  }
+
+  func asksSchedules(_ slot: Slot) -> Conclusion {
+    stages.beginTurn()
+    defer { stages.flush() }
+    return reader.readAccepted(inFlight[slot].record) { pass($0, slot, replaces: true) }
   }
 
   func overflowed(_ token: UnsafeRawBufferPointer, _ overflow: MailboxEntries) { evictions.begin(token, overflow) }

@@ -29,6 +29,7 @@ final class RebuildCore: ConsumerHandler {
   private var held = HeldRequests()
   private let verdicts = JournaledVerdicts()
   private let endings: Endings
+  private let schedules: RebuiltSchedules
   private var step = TimeStep(milliseconds: RebuildCore.stepMilliseconds)
   private var names: [Int: TopicPartition] = [:]
   /// What is still to be read of each partition.
@@ -75,6 +76,9 @@ final class RebuildCore: ConsumerHandler {
     shards = Shards(on: loop, settings.store, clientName: "carillon-rebuild", isRebuilding: true)
     markers = Markers(shards)
     endings = Endings(Mailboxes(shards), verdicts)
+    schedules = RebuiltSchedules(
+      Schedules(shards, Schedules.Limits(dueTimesOfPartition: .max, lifetimeMilliseconds: settings.longestLifetime * 1000)),
+      now: WallClock.milliseconds)
     rebuild = Rebuild(shards, name: "\(settings.worker)/\(RandomBytes.number())", lockMilliseconds: Self.lockMilliseconds)
     admin = try Admin(settings.kafka, timeoutMilliseconds: 30_000)
     producer = try Producer(on: loop, settings.kafka, handler: SilentProducerHandler())
@@ -91,6 +95,7 @@ final class RebuildCore: ConsumerHandler {
     silenceTimer.handler = { [unowned self] in lookForSilence() }
     pipeline.owner = self
     endings.owner = self
+    schedules.owner = self
     notes.drain = { [unowned self] in drainNotes() }
     shards.onDown = { [unowned self] error in fail(error) }
   }
@@ -117,6 +122,7 @@ final class RebuildCore: ConsumerHandler {
     silenceTimer.start(after: 1_000, repeating: 1_000)
     try await read(phase: .registrations, registered)
     silenceTimer.stop()
+    try await read(phase: .schedules, schedulePositions())
     let positions = try await requestPositions(committed)
     try await read(phase: .requests, positions, ahead: try await journalPositions())
     report.phase = .markers
@@ -178,6 +184,10 @@ final class RebuildCore: ConsumerHandler {
 
   private func registryPositions() async throws -> [(TopicPartition, Range<Int64>)] {
     try await admin.ends(of: try await partitions(settings.topics.devices)).map { ($0.key, $0.value) }
+  }
+
+  private func schedulePositions() async throws -> [(TopicPartition, Range<Int64>)] {
+    try await admin.ends(of: try await partitions(settings.topics.schedule)).map { ($0.key, $0.value) }
   }
 
   /// Finds out the incarnations of partitions that the group knows nothing of, by the end of the journal.
@@ -303,7 +313,7 @@ final class RebuildCore: ConsumerHandler {
     }
   }
 
-  private var isDone: Bool { failure != nil || (step.isDone && pipeline.isIdle && endings.count == 0 && endings.deletions == 0) }
+  private var isDone: Bool { failure != nil || (step.isDone && pipeline.isIdle && endings.count == 0 && endings.deletions == 0 && schedules.count == 0) }
 
   /// Applies the endings of which the beginnings are applied: those before what the last partition of requests has come to.
   private func applyEndings() {
@@ -333,7 +343,7 @@ final class RebuildCore: ConsumerHandler {
       if ahead.wantsMore(name.partition, isAwaited: awaited.contains(name.partition)) { goOn.append(index) } else { wait.append(index) }
     }
     let mustWait = endings.count > Self.endingsMaximum && !pipeline.isIdle
-    if tracker.inFlight + endings.deletions > Self.inFlightMaximum || mustWait { return consumer.hold() }
+    if tracker.inFlight + endings.deletions + schedules.count > Self.inFlightMaximum || mustWait { return consumer.hold() }
     if endings.count > Self.endingsMaximum {
       // But for the last of all partitions, which requests may wait for as well.
       let last = step.last
@@ -387,6 +397,10 @@ final class RebuildCore: ConsumerHandler {
       }
       if name.topic == settings.topics.deadLetters {
         if let letter = deadLetter(record), letter.tellsOfEndedWorkers { poison.insert(letter.source) }
+        continue
+      }
+      if name.topic == settings.topics.schedule {
+        if !isDryRun, schedules.take(record) { report.schedules += 1 }
         continue
       }
       lastTimestamps[name] = (record.offset, record.timestamp)
@@ -598,6 +612,10 @@ extension RebuildCore: PipelineOwner {
   func isCurrent(_ ticket: RecordTicket) -> Bool { true }
   func redisLostBucket() { fail(StoreError(.bucketLost, "Redis has lost what was being rebuilt: begin again")) }
   func redisRefusedWrites(_ error: StoreError) { fail(error) }
+}
+
+extension RebuildCore: RebuiltSchedulesOwner {
+  func scheduleAnswered(_ error: StoreError?) { if let error { fail(error) } else { advance() } }
 }
 
 extension RebuildCore: EndingsOwner {

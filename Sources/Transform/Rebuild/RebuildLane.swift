@@ -16,7 +16,7 @@ public actor RebuildLane {
     self.logger = logger
   }
 
-  /// Reads `devices`, then requests and events of the longest lifetime in step by time, with the journal ahead of the requests, and writes the
+  /// Reads `devices` and `schedule`, then requests and events of the longest lifetime in step by time, with the journal ahead of the requests, and writes the
   /// markers last. Then the workers go on by themselves. It may be killed and begun again at any moment.
   ///
   /// Call it from a task that prefers the loop.

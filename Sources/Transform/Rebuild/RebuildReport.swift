@@ -9,6 +9,8 @@ public struct RebuildReport: Sendable {
     case incarnations
     /// Reading `devices`.
     case registrations
+    /// Reading `schedule`.
+    case schedules
     /// Reading dead letters for requests that no worker could process.
     case deadLetters = "dead letters"
     /// Reading requests and events.
@@ -29,6 +31,8 @@ public struct RebuildReport: Sendable {
   public internal(set) var records: Int64 = 0
   /// Registrations that were applied.
   public internal(set) var registrations = 0
+  /// States of schedules that were applied.
+  public internal(set) var schedules = 0
   /// Requests that were applied.
   public internal(set) var requests = 0
   /// Events that ended a notification in a mailbox.

@@ -33,8 +33,14 @@ final class LaneSchedules {
   }
 
   /// What a request asks of the schedules; nil where that is nothing.
-  func job(of view: RequestView, _ record: InFlightRecord) -> ScheduleJob? {
-    ScheduleJob(view, published: record.record.timestamp, incarnation: record.incarnation, replaces: false)
+  ///
+  /// Whether something is pending for a target is found out on the way, where its devices are looked up or judged.
+  ///
+  /// - Parameter replaces: whether something is pending for the request's target.
+  func job(of view: RequestView, _ record: InFlightRecord, replaces: Bool) -> ScheduleJob? {
+    ScheduleJob(
+      view, published: record.record.timestamp, incarnation: record.incarnation,
+      replaces: replaces && view.namesIdentifier)
   }
 
   /// Closes what it holds.

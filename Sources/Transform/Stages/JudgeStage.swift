@@ -10,6 +10,8 @@ protocol JudgeStageOwner: AnyObject {
   func judged(_ slot: Slot, _ token: ArenaSpan, _ judgement: JournalJudgement) -> Conclusion
   /// A device's mailbox has more entries than it may keep.
   func overflowed(_ token: UnsafeRawBufferPointer, _ overflow: MailboxEntries)
+  /// Something is pending for a request's target: the schedules are to be asked before the request is judged.
+  func asksSchedules(_ slot: Slot) -> Conclusion
   /// The verdicts of a call are applied.
   func judged()
 }
@@ -108,6 +110,7 @@ final class JudgeStage: JudgeHandler {
 
   private func judged(_ request: JudgeRequest, _ verdict: Verdict?, _ owner: any JudgeStageOwner) -> Conclusion {
     let slot = request.tag
+    if case .schedules = verdict { return owner.asksSchedules(slot) }
     guard case .judged(let judgement, let application) = verdict else {
       metrics.redisFailures.increment()
       if case .unreadable(let reason) = verdict { return .poisoned(reason) }

@@ -17,6 +17,7 @@ final class RecipientStage {
   private let logger: Logger
   private var paging = RecipientPaging()
   private var isAsking = false
+  weak var owner: (any JudgeStageOwner)?
 
   /// - Parameters:
   ///   - journal: nil where nothing is written of what is judged.
@@ -94,7 +95,8 @@ final class RecipientStage {
     guard let progress = inFlight[slot].recipients else { preconditionFailure("only a request for a person asks for its devices") }
     let arena = inFlight[slot].batch.arena
     arena.bytes.withUnsafeBytes { bytes in
-      recipients.page(of: progress.set, in: bytes, after: bytes[progress.last]) { [self] page in
+      let isReplacing = progress.entry.mayReplace && progress.last.count == 0
+      recipients.page(of: progress.set, in: bytes, after: bytes[progress.last], isReplacing: isReplacing) { [self] page in
         paging.came()
         let answer = inFlight.answer(slot)
         switch page {
@@ -108,6 +110,7 @@ final class RecipientStage {
   }
 
   private func came(_ page: Recipients.Page, _ slot: Slot) -> Conclusion {
+    if page.asksSchedules { return owner?.asksSchedules(slot) ?? .failed }
     var (tokens, others) = paging.take(page, &inFlight[slot])
     if let journaled { tokens = kept(of: tokens, slot, journaled) }
     guard let progress = inFlight[slot].recipients else { return .failed }

@@ -1,0 +1,60 @@
+import Kafka
+import Notifications
+import Store
+
+/// Whom the schedules that are rebuilt tell.
+protocol RebuiltSchedulesOwner: AnyObject {
+  /// The state of a schedule stands in Redis, or the call has failed.
+  func scheduleAnswered(_ error: StoreError?)
+}
+
+/// Puts the newest state of each schedule into Redis, as `schedule` has it. Loop-confined.
+final class RebuiltSchedules {
+  private let schedules: Schedules
+  private let now: () -> Int64
+  /// States of one schedule, in the order of the topic. The first one is under way.
+  private var waiting: [ScheduleKey: [ScheduleRecord]] = [:]
+  /// States that do not stand yet.
+  private(set) var count = 0
+  weak var owner: (any RebuiltSchedulesOwner)?
+
+  /// - Parameter now: milliseconds since 1970.
+  init(_ schedules: Schedules, now: @escaping () -> Int64) { (self.schedules, self.now) = (schedules, now) }
+
+  /// Takes a record of `schedule`. Returns false for one that says nothing of a schedule.
+  func take(_ record: RecordView) -> Bool {
+    guard let key = record.key.flatMap({ ScheduleKey($0) }), let state = record.value.flatMap({ ScheduleRecord($0) }) else { return false }
+    count += 1
+    waiting[key, default: []].append(state)
+    if waiting[key]?.count == 1 { apply(key) }
+    return true
+  }
+
+  private func apply(_ key: ScheduleKey) {
+    schedules.read(key) { [self] found in
+      switch found {
+      case .success(let found): write(key, in: found)
+      case .failure(let error): ended(key, error)
+      }
+    }
+  }
+
+  private func write(_ key: ScheduleKey, in found: Schedules.State) {
+    guard let state = waiting[key]?.first, found.record.map({ state.isNewer(than: $0) }) ?? true else { return ended(key, nil) }
+    schedules.write(state, of: key, replacing: found, now: now()) { [self] written in
+      switch written {
+      case .success(.written): ended(key, nil)
+      case .success(.changed(let other)): write(key, in: other)
+      case .success(.full): ended(key, StoreError(.refused, "Redis has no room for the schedules of a bucket"))
+      case .failure(let error): ended(key, error)
+      }
+    }
+  }
+
+  private func ended(_ key: ScheduleKey, _ error: StoreError?) {
+    count -= 1
+    waiting[key]?.removeFirst()
+    if waiting[key]?.isEmpty == true { waiting[key] = nil } else { apply(key) }
+    owner?.scheduleAnswered(error)
+  }
+}
