@@ -111,6 +111,8 @@ public actor PrivateServer {
       let pid = run.child?.pid ?? 0
       isOurs = try await connection.command("INFO", "server").text?.contains("process_id:\(pid)\r\n") == true
     } catch {
+      // Something else than a Redis listens there.
+      if error.code == .protocolViolation { throw Self.otherServer }
       // It answers, but asks for a password that is among the settings. A server of this call knows its own password.
       if error.code == .authenticationFailed {
         if address.password == nil { return }
@@ -124,7 +126,7 @@ public actor PrivateServer {
 
   /// Two processes that look for a free port at the same time may find the other's server there.
   private static let otherServer = RedisError(
-    .serverFailed, "redis-server did not start: Address already in use, by another Redis")
+    .serverFailed, "redis-server did not start: Address already in use, by another program")
 
   /// Kills the process, as `kill -9` does, and waits for its end. Its folder stays for `launch`.
   public func kill() async {

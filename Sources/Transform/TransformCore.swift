@@ -226,7 +226,10 @@ final class TransformCore: TransformTaskRunner {
     (producers, pipeline, journal, unreadable, intake, admin) = (nil, nil, nil, nil, nil, nil)
   }
 
-  private var isTaskUnderWay: Bool { registry?.isUnderWay == true || scheduleRestoration?.isUnderWay == true || comparison?.isUnderWay == true || member?.isJoiningAgain == true }
+  private var isTaskUnderWay: Bool {
+    registry?.isUnderWay == true || scheduleRestoration?.isUnderWay == true || comparison?.isUnderWay == true
+      || member?.isJoiningAgain == true
+  }
 
   private func untilIdle(withinMilliseconds milliseconds: Int) async {
     guard !isIdle else { return }

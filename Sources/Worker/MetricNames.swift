@@ -151,9 +151,10 @@ public enum MetricNames {
     "carillon_transform_dead_letters_total",
     "Records given to the dead letters, those given again included, by the letter's reason in lower case: bad_topic is BadTopic.",
     labels: ["reason"])
-  /// Calls to Redis that failed.
+  /// Firings that were written.
   public static let firings = Metric<Counter>(
     "carillon_transform_firings_total", "Firings of schedules that were written to requests, those that came to nothing included.")
+  /// Calls to Redis that failed.
   public static let redisFailures = Metric<Counter>("carillon_transform_redis_failures_total", "Calls to Redis that failed.")
   /// Delivery records that did not reach Kafka.
   public static let deliveriesLost = Metric<Counter>(

@@ -69,8 +69,10 @@ import Testing
         ["publish", "--app", "com.example", "--lines", "-", "--json"], input: lines, streams: .init(output: try fullDisk()))
       #expect(many.status == 3)
       let answers = many.errors.split(separator: "\n").filter { $0.hasPrefix("{") }
-      #expect(try Set(answers.compactMap { try JSONValue(parsing: String($0))["line"]?.integerValue }) == Set(1...5))
-      #expect(many.errors.contains("5 published to notifications.requests"))
+      // It may not have read all lines yet when the first answer cannot be written. Each that it has published is told.
+      let answered = try answers.compactMap { try JSONValue(parsing: String($0))["line"]?.integerValue }
+      #expect((1...5).contains(answered.count) && Set(answered) == Set(1...Int64(answered.count)))
+      #expect(many.errors.contains("\(answered.count) published to notifications.requests"))
       for arguments in [
         ["events", "--from", "beginning", "--limit", "1"], ["explain", id], ["audit"], ["topics", "create", "--partitions", "8"],
       ] {

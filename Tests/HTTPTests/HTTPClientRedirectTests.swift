@@ -122,7 +122,8 @@ private func following(_ method: HTTPClientRequest.Method, _ url: String, _ maxi
         var request = following(.get, "http://127.0.0.1:\(port)/")
         request.timeoutMilliseconds = 500
         #expect(await lane.send(request).code == .timedOut)
-        #expect(await server.wait { $0.open == 0 })
+        // Where the time was up between two hops, the connection may serve another request, and stays.
+        #expect(await server.wait { server in server.open == 0 || !server.requests.contains { $0.contains(" /held ") } })
       }
     }
   }

@@ -5,16 +5,16 @@ import Testing
   @Test func `the bytes of the journal and the words of the metrics never change`() {
     let verdicts: [Outcome] = [
       .queued, .expired, .collapsed, .duplicate, .unregistered, .wrongUser, .wrongApplication, .filtered, .rejected, .deadLettered,
-      .scheduled,
-      .unreadable, .replayed,
+      .scheduled, .unreadable, .replayed, .carriedOut,
     ]
-    #expect(verdicts.map(\.journalByte) == (0...12).map { $0 })
-    #expect((0...12).map { Outcome(journalByte: $0) } == verdicts)
-    #expect((13...255).allSatisfy { Outcome(journalByte: $0) == nil })
+    #expect(verdicts.map(\.journalByte) == (0...13).map { $0 })
+    #expect((0...13).map { Outcome(journalByte: $0) } == verdicts)
+    #expect((14...255).allSatisfy { Outcome(journalByte: $0) == nil })
     #expect(Outcome.allCases.count { $0.journalByte != nil } == verdicts.count)
     #expect(
       Set(Outcome.allCases.compactMap(\.requestLabel)) == [
         "queued", "expired", "collapsed", "duplicate", "addressed", "unregistered", "rejected", "filtered", "replayed", "poison",
+        "scheduled", "carried_out",
       ])
     #expect(
       Set(Outcome.allCases.compactMap(\.deviceLabel)) == [

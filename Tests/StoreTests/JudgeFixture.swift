@@ -33,6 +33,8 @@ enum Said: Equatable, Sendable {
   case duplicate, wrongUser, unregistered, wrongApplication
   /// What Redis has of the device cannot be read; which text says so differs.
   case unreadable
+  /// Something is pending for the device.
+  case schedules
   /// The judge has said what it never says.
   case unknown
   /// Redis does not have the bucket.
@@ -57,6 +59,7 @@ enum Said: Equatable, Sendable {
       default: self = .unknown
       }
     case .unreadable: self = .unreadable
+    case .schedules: self = .schedules
     case nil: self = .unknown
     }
   }

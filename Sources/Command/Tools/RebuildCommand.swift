@@ -78,7 +78,8 @@ extension RebuildReport {
     StandardOutput.json(
       JSONValue.object([
         .init(key: "dryRun", value: .bool(isDryRun)), .init(key: "registrations", value: .integer(Int64(registrations))),
-        .init(key: "schedules", value: .integer(Int64(schedules))), .init(key: "requests", value: .integer(Int64(requests))), .init(key: "endings", value: .integer(Int64(endings))),
+        .init(key: "schedules", value: .integer(Int64(schedules))), .init(key: "requests", value: .integer(Int64(requests))),
+        .init(key: "endings", value: .integer(Int64(endings))),
         .init(key: "unreadable", value: .integer(Int64(unreadable))), .init(key: "milliseconds", value: .integer(milliseconds)),
         .init(key: "waiting", value: waiting.map { .integer($0.notifications) } ?? .null),
         .init(key: "mailboxes", value: waiting.map { .integer($0.mailboxes) } ?? .null),

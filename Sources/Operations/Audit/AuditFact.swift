@@ -28,7 +28,7 @@ struct AuditFact: Sendable, Hashable {
     static let isForUser = Flags(rawValue: 1)
     /// The request breaks a rule, as far as this program can tell. Its target is unknown.
     static let isBroken = Flags(rawValue: 2)
-    /// The request removes a notification.
+    /// The request removes or cancels a notification.
     static let isRemoval = Flags(rawValue: 4)
     /// The record was redriven.
     static let isRedrive = Flags(rawValue: 8)
@@ -36,6 +36,8 @@ struct AuditFact: Sendable, Hashable {
     static let isKnown = Flags(rawValue: 16)
     /// The rejection says that the device is registered for another application.
     static let isForOtherApplication = Flags(rawValue: 32)
+    /// The occurrence came too late for a trigger that repeats, within its lifetime perhaps.
+    static let isSkipped = isForOtherApplication
     /// The rejection is of a record that could not be processed, whatever was done with it before.
     static let isOfPoison = isKnown
     /// The journal says that the request is in its device's mailbox.

@@ -41,7 +41,7 @@ struct FactReader {
       envelope = view.envelope
       fact.number = rules.end(of: view)
       view.forEachIdentifier { fact.identifier = hash(identifier: $0) }
-      if view.operation == .remove { fact.flags.insert(.isRemoval) }
+      if view.operation != .notify { fact.flags.insert(.isRemoval) }
       if case .firing = view.timing { fact.flags.insert(.isFiring) }
       if let token = view.target.device { fact.device = max(1, DeviceToken.hash(token)) } else { fact.flags.insert(.isForUser) }
     case .rejected(_, let rejected):
@@ -128,6 +128,8 @@ struct FactReader {
         fact.number = Int64(bitPattern: max(1, hash(span, scanner)))
       } else if scanner.matches(key, "by") {
         fact.flags.insert(.namesSuccessor)
+      } else if scanner.matches(key, "skipped") {
+        fact.flags.insert(.isSkipped)
       } else if scanner.matches(key, "reason") {
         if scanner.matches(span, "known") { fact.flags.insert(.isKnown) }
         if scanner.matches(span, "InternalServerError") { fact.flags.insert(.isOfPoison) }

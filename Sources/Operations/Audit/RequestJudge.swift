@@ -206,7 +206,7 @@ struct RequestJudge {
     var isFiltered = false
     /// Whether one of its records was published again after it was applied.
     var isApplied = false
-    /// That it waits for its time, or canceled what did: it goes to no device.
+    /// What became of it, where that is told of no device: that it waits for its time, say.
     var settled: Outcome?
     /// Whether it fires an occurrence.
     let isFiring: Bool
@@ -236,10 +236,12 @@ struct RequestJudge {
       case .unregistered: unregistered = max(unregistered ?? .min, fact.time)
       case .filtered: isFiltered = true
       case .replayed: isApplied = true
-      case .scheduled, .carriedOut: settled = fact.outcome
+      // Without a device these tell of a request for a person: that it was scheduled, or what became of it then.
+      case .scheduled, .carriedOut, .collapsed, .expired, .evicted, .duplicate, .canceled:
+        settled = Outcome.weightiest(of: [settled, fact.outcome].compactMap(\.self)) ?? fact.outcome
       // Of these each names its device, or the journal alone has them.
-      case nil, .delivered, .updated, .removed, .collapsed, .expired, .evicted, .duplicate, .canceled, .wrongApplication, .deadLettered,
-        .wrongUser, .unreadable, .queued, .response, .dismissed, .registered, .settingsChanged, .unregisteredDevice:
+      case nil, .delivered, .updated, .removed, .wrongApplication, .deadLettered, .wrongUser, .unreadable, .queued, .response, .dismissed,
+        .registered, .settingsChanged, .unregisteredDevice:
         break
       }
     }
@@ -329,7 +331,7 @@ struct RequestJudge {
         } else {
           findings.acknowledgedLate += 1
         }
-      } else if fact.outcome == .expired, !wasShown {
+      } else if fact.outcome == .expired, !wasShown, !fact.flags.contains(.isSkipped) {
         judgeExpiration(fact, request, &findings)
       }
     }

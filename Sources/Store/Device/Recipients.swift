@@ -71,7 +71,8 @@ public final class Recipients {
     calls.send(over: shards.shard(of: bucket)) { answer in
       then(
         answer.flatMap { reply in
-          reply.kind == .array || reply.integer == -3 ? .success(Page(reply)) : .failure(StoreError(.unavailable, "the page of a person's devices cannot be read"))
+          reply.kind == .array || reply.integer == -3
+            ? .success(Page(reply)) : .failure(StoreError(.unavailable, "the page of a person's devices cannot be read"))
         })
     }
   }

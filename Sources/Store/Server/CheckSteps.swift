@@ -36,7 +36,7 @@ enum CheckSteps {
     return [
       CheckStep("HSETNX", .text(keys.markers), "i", name),
       CheckStep(
-        "registrations", Registrations.script, keys: device, [.bytes(owner.bytes), .bytes(stamp.bytes), keep, "", ""],
+        "registrations", Registrations.script, keys: device, [.bytes(owner.bytes), .bytes(stamp.bytes), keep, "", "", ""],
         isRight: beginsWithOne),
       CheckStep("enter", Presences.enterScript, keys: device, [presence, digest], isRight: beginsWithOne),
       CheckStep(
@@ -65,8 +65,8 @@ enum CheckSteps {
         "markers", Markers.script, keys: [keys.markers], [name, "q0", "", .bytes(Marker.beginning.bytes)],
         isRight: { $0.kind == .array && $0.count == 0 }),
       CheckStep(
-        "schedule write", Schedules.writeScript, keys: keys.schedules + [keys.dueTimes, keys.dueTimes, keys.markers],
-        [name, "", "state", 1, name, 1, 1, keep, 10, 10, 10], isRight: beginsWithOne),
+        "schedule write", Schedules.writeScript, keys: keys.schedules + [keys.dueTimes, keys.dueTimes, keys.withSchedules, keys.markers],
+        [name, "", "state", 1, name, 1, 1, keep, 10, 10, 10, name], isRight: beginsWithOne),
       CheckStep(
         "schedule read", Schedules.readScript, keys: [keys.schedules[0], keys.markers], [name], isRight: { $0[0]?.bytes?.count == 5 }),
       CheckStep("schedule due", Schedules.dueScript, keys: [keys.dueTimes, keys.markers], [1, 10], isRight: { $0.count == 3 }),

@@ -313,7 +313,9 @@ final class RebuildCore: ConsumerHandler {
     }
   }
 
-  private var isDone: Bool { failure != nil || (step.isDone && pipeline.isIdle && endings.count == 0 && endings.deletions == 0 && schedules.count == 0) }
+  private var isDone: Bool {
+    failure != nil || (step.isDone && pipeline.isIdle && endings.count == 0 && endings.deletions == 0 && schedules.count == 0)
+  }
 
   /// Applies the endings of which the beginnings are applied: those before what the last partition of requests has come to.
   private func applyEndings() {

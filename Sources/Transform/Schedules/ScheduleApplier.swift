@@ -76,7 +76,8 @@ final class ScheduleApplier {
 
   private func decided(_ passage: Passage, on state: Schedules.State) {
     let decision = passage.decide(state.record)
-    var applied = Applied(verdict: decision.verdict, superseded: decision.superseded, standing: decision.record ?? state.record,
+    var applied = Applied(
+      verdict: decision.verdict, superseded: decision.superseded, standing: decision.record ?? state.record,
       isToBeWritten: decision.record != nil || decision.isAgain)
     // What was scheduled before is written once more: the answer tells whether its target has too many.
     guard let record = decision.record ?? (decision.verdict.isScheduled ? state.record : nil) else {

@@ -1,0 +1,291 @@
+"""What is due at a time: real processes on a real Kafka and a real Redis, and devices in Python.
+
+  once       a time interval: shown at its time and not before, to devices and people, connected and absent; replaced, canceled, published twice,
+             of a stopped application, of another person; garbage
+  repeats    a calendar trigger that repeats, in the zones of two devices of one person, over two minutes
+  killed     the transform worker is killed again and again while much is due: each is shown once
+  lost       Redis loses everything between scheduling and firing, and is rebuilt from the topic
+"""
+import asyncio
+import datetime
+import json
+import subprocess
+import time
+import uuid
+import zoneinfo
+
+from applications import applications
+from clients import APPLICATION, Contract, Device, Producer, Reader, expect, say, until
+from healing import bodies, committed, on_one_redis, ready, run_part
+from letters import quietly
+
+
+def interval(seconds, **more):
+    return json.dumps({"type": "timeInterval", "timeInterval": seconds, **more})
+
+
+class Scene:
+    """A cluster, a reader of its events, and a producer."""
+
+    def __init__(self, arguments):
+        self.arguments = arguments
+        self.contract = Contract(arguments.contract)
+        self.events = arguments.prefix + "events"
+        self.reader = Reader(arguments.kafka, [self.events])
+        self.producer = Producer(arguments.kafka, arguments.prefix + "requests")
+        self.reading = asyncio.create_task(self.reader.run())
+
+    def told(self, name, kind):
+        return next((record.json for record in self.reader.records[self.events]
+                     if record.type == kind and record.headers["ce_subject"] == name), None)
+
+    async def event(self, name, kind):
+        return await until(lambda: self.told(name, kind), "%s is told of %s" % (kind, name), seen=lambda: [
+            (record.type, record.json) for record in self.reader.records[self.events] if record.headers["ce_subject"] == name])
+
+    async def cancel(self, target, identifier):
+        name = str(uuid.uuid4())
+        headers = {"target": target, "apns-topic": APPLICATION, "apns-id": name, "operation": "cancel", "apns-collapse-id": identifier}
+        self.producer.publish(headers, None, key=target)
+        await self.producer.flush()
+        return name
+
+    async def audit(self):
+        """Holds that the audit finds nothing; some records are too young for it at first."""
+        line = [self.arguments.binary, "audit", "--kafka", self.arguments.kafka, "--topic-prefix", self.arguments.prefix, "--json"]
+        while True:
+            done = await quietly(subprocess.run, line, capture_output=True, text=True, timeout=120)
+            expect(done.returncode == 0, "the audit finds no violation", [done.stdout[-3000:], done.stderr[-500:]])
+            report = json.loads(done.stdout.splitlines()[-1])
+            if not report.get("inFlight"):
+                return report
+            await asyncio.sleep(1)
+
+    def end(self):
+        self.reading.cancel()
+        expect(not self.contract.broken, "all frames keep the contract", self.contract.broken[:3])
+
+
+async def once(arguments, folder):
+    scene = Scene(arguments)
+    producer = scene.producer
+    async with on_one_redis(arguments, folder) as (_, cluster):
+        await cluster.started("transform", *cluster.group)
+        fan_out = await cluster.started("fan-out", "--listen", "127.0.0.1:0")
+        url = fan_out.addresses["devices"]
+        absent = Device(url, scene.contract, user="eve")
+        async with absent:
+            pass
+        async with Device(url, scene.contract, user="ada") as device:
+            target = "device:" + device.token
+
+            # At its time, not before. The occurrence has the identifier, and an id of its own.
+            began = time.time()
+            name = await producer.notify(target, "later", trigger=interval(2.5), apns_collapse_id="later")
+            frame = await device.frame("notify", identifier="later")
+            expect(time.time() - began >= 2.5, "it is not shown before its time", time.time() - began)
+            expect(frame["id"] != name and "trigger" not in frame, "an occurrence has an apns-id of its own", frame)
+            await scene.event(frame["id"], "delivered")
+
+            # For a person, and for a device that is away.
+            for to in ("user:ada", "user:eve", "device:" + absent.token):
+                await producer.notify(to, "for " + to, trigger=interval(1), apns_collapse_id="for " + to[:10])
+            await device.frame("notify", identifier="for user:ada")
+            async with Device(url, scene.contract, user="eve", device=absent.token) as back:
+                await until(lambda: len(bodies(back)) == 2, "what fires meanwhile waits in the mailbox", seen=lambda: bodies(back))
+
+            # The same apns-id again is a duplicate, whatever it says.
+            twice = await producer.notify(target, "twice", trigger=interval(3), apns_collapse_id="twice")
+            await producer.flush()
+            await producer.notify(target, "twice", id=twice, trigger=interval(1), apns_collapse_id="twice")
+            await scene.event(twice, "duplicate")
+
+            # Replaced by another schedule, by a notification, for a device and for a person.
+            for to in (target, "user:ada"):
+                first = await producer.notify(to, "first", trigger=interval(600), apns_collapse_id="r")
+                await producer.flush()
+                second = await producer.notify(to, "second", trigger=interval(400), apns_collapse_id="r")
+                event = await scene.event(first, "collapsed")
+                expect(event["by"]["apnsId"] == second, "the event names the newer one", event)
+                now = await producer.notify(to, "now " + to, apns_collapse_id="r")
+                event = await scene.event(second, "collapsed")
+                expect(event["by"]["apnsId"] == now, "the event names the notification", event)
+                await device.frame("notify", id=now)
+
+            # Canceled in time, and too late.
+            never = await producer.notify(target, "never", trigger=interval(4), apns_collapse_id="never")
+            await producer.flush()
+            cancel = await scene.cancel(target, "never")
+            event = await scene.event(never, "canceled")
+            expect(event["by"]["apnsId"] == cancel, "the event names the cancel", event)
+            late = await scene.cancel(target, "later")
+            event = await scene.event(late, "expired")
+            expect(event["reason"] == "nothing is pending that could be canceled", "a late cancel says so", event)
+
+            # Of another application's schedule of the same identifier nothing is canceled.
+            other = {"target": target, "apns-topic": "com.example.other", "apns-id": str(uuid.uuid4()), "operation": "cancel",
+                     "apns-collapse-id": "twice"}
+            producer.publish(other, None, key=target)
+            await producer.flush()
+            await scene.event(other["apns-id"], "expired")
+            await device.frame("notify", identifier="twice")
+
+            # A stopped application's occurrences are filtered.
+            stopped = await producer.notify(target, "stopped", trigger=interval(5), apns_collapse_id="stopped")
+            await producer.flush()
+            await asyncio.sleep(0.5)
+            await applications(arguments, "stop", APPLICATION)
+            filtered = await until(
+                lambda: next((record for record in scene.reader.records[scene.events] if record.type == "filtered"
+                              and record.json.get("identifier") == "stopped"), None), "the occurrence is filtered")
+            expect(filtered.headers["ce_subject"] != stopped, "the occurrence, and not the request", filtered.json)
+            await applications(arguments, "start", APPLICATION)
+
+            # The schedule of a device is its person's.
+            await producer.notify(target, "ada's", trigger=interval(4), apns_collapse_id="hers")
+            await producer.flush()
+            await asyncio.sleep(1)
+        async with Device(url, scene.contract, user="tom", device=device.token) as toms:
+            event = (await until(
+                lambda: [record.json for record in scene.reader.records[scene.events] if record.type == "filtered"
+                         and record.json.get("identifier") == "hers"], "it is filtered"))[0]
+            expect(event["reason"] == "the device belongs to another person now", "the event says why", event)
+
+            # What breaks a rule is rejected, and says which.
+            for trigger, field in ((interval(0), "trigger.timeInterval"), (interval(59, repeats=True), "trigger.timeInterval"),
+                                   (interval(-1), "trigger.timeInterval"),
+                                   ('{"type":"calendar","dateComponents":{"month":2,"day":31,"year":2001}}', "trigger"),
+                                   ('{"type":"calendar","dateComponents":{"hour":24}}', "trigger.dateComponents.hour"),
+                                   ('{"type":"calendar","dateComponents":{"hour":9,"timeZone":"Mars/Base"}}', "trigger.dateComponents.timeZone"),
+                                   (" " * 65_536, "trigger")):
+                name = await producer.notify("device:" + toms.token, "wrong", trigger=trigger)
+                event = await scene.event(name, "rejected")
+                expect(event["field"].startswith(field), "the event names the field", event)
+            forged = {"schedule": "0" * 40, "id": str(uuid.uuid4()), "zone": "", "due": 1, "name": 1, "previous": 0, "owner": 0}
+            name = await producer.notify("device:" + toms.token, "forged", **{"carillon-firing": json.dumps(forged)}, apns_collapse_id="x")
+            await scene.event(name, "rejected")
+            await asyncio.sleep(2)
+            expect("never" not in bodies(toms) and "ada's" not in bodies(toms) and "forged" not in bodies(toms),
+                   "nothing of it is shown", bodies(toms))
+        shown = bodies(device)
+        for body in ("later", "for user:ada", "twice"):
+            expect(shown.count(body) == 1, "%s is shown once" % body, shown)
+        for body in ("first", "second", "never", "stopped", "ada's"):
+            expect(body not in shown, "%s is not shown" % body, shown)
+        say(audit=await scene.audit())
+    scene.end()
+
+
+async def repeats(arguments, folder):
+    scene = Scene(arguments)
+    async with on_one_redis(arguments, folder) as (_, cluster):
+        await cluster.started("transform", *cluster.group)
+        fan_out = await cluster.started("fan-out", "--listen", "127.0.0.1:0")
+        url = fan_out.addresses["devices"]
+        async with Device(url, scene.contract, user="ada", timeZone="Europe/Rome") as here, \
+                Device(url, scene.contract, user="ada", timeZone="America/New_York") as there:
+            # One wall time that is due in a moment where the first device is, and hours later where the second is.
+            wall = datetime.datetime.now(zoneinfo.ZoneInfo("Europe/Rome")) + datetime.timedelta(seconds=5)
+            units = {"hour": wall.hour, "minute": wall.minute, "second": wall.second}
+            await scene.producer.notify("user:ada", "wall time", apns_collapse_id="wall",
+                                        trigger=json.dumps({"type": "calendar", "dateComponents": units}))
+            # Each minute, in whatever zone.
+            second = (datetime.datetime.now().second + 4) % 60
+            name = await scene.producer.notify(
+                "user:ada", "each minute", apns_collapse_id="minute",
+                trigger=json.dumps({"type": "calendar", "dateComponents": {"second": second, "timeZone": "UTC"}, "repeats": True}))
+            await scene.producer.flush()
+            await here.frame("notify", identifier="wall")
+
+            def minutes(device):
+                return [frame for frame in device.of("notify") if frame["identifier"] == "minute"]
+
+            for device in (here, there):
+                await until(lambda: len(minutes(device)) == 2, "two occurrences are shown", 180, lambda: minutes(device))
+                ids = [frame["id"] for frame in minutes(device)]
+                expect(len(set(ids)) == 2 and name not in ids, "each has an apns-id of its own", ids)
+                times = [int(frame["revision"][:16], 16) / 1000 for frame in minutes(device)]
+                expect(all(moment % 60 >= second and moment % 60 < second + 30 or second > 30 for moment in times),
+                       "at the second that was asked for, or somewhat later", [times, second])
+            expect([f["id"] for f in minutes(here)] == [f["id"] for f in minutes(there)], "one occurrence has one apns-id at all devices")
+            await scene.cancel("user:ada", "minute")
+            await scene.event(name, "canceled")
+            seen = len(minutes(here))
+            await asyncio.sleep(62)
+            expect(len(minutes(here)) == seen, "nothing fires after the cancel", minutes(here))
+            expect("wall time" not in bodies(there) or "wall time" in bodies(here), "a wall time is one occurrence", bodies(there))
+        say(audit=await scene.audit())
+    scene.end()
+
+
+async def killed(arguments, folder):
+    scene = Scene(arguments)
+    async with on_one_redis(arguments, folder) as (_, cluster):
+        transform = await cluster.started("transform", *cluster.group)
+        fan_out = await cluster.started("fan-out", "--listen", "127.0.0.1:0")
+        async with Device(fan_out.addresses["devices"], scene.contract, user="ada") as device:
+            count, canceled = 400, set()
+            for number in range(count):
+                target = "user:ada" if number % 2 else "device:" + device.token
+                await scene.producer.notify(target, "n%d" % number, trigger=interval(1 + number / 40), apns_collapse_id="c%d" % number)
+                # Ends are too many for one target: 64 may be pending. So each has an application's worth of its own time.
+                if number % 40 == 39:
+                    await scene.producer.flush()
+                    await asyncio.sleep(0.8)
+                if number % 100 == 50:
+                    transform.kill()
+                    transform.wait()
+                    transform = await cluster.started("transform", *cluster.group)
+            await scene.producer.flush()
+
+            def ended():
+                return {record.json["identifier"] for record in scene.reader.records[scene.events]
+                        if record.type in ("delivered", "evicted", "updated") and record.json.get("identifier", "").startswith("c")}
+
+            await until(lambda: len(ended()) == count, "each fires, or is told to be too many", 180,
+                        lambda: sorted({"c%d" % number for number in range(count)} - ended())[:10])
+            shown = bodies(device)
+            expect(len(shown) == len(set(shown)), "nothing is shown twice", [body for body in shown if shown.count(body) > 1])
+            say(shown=len(shown), of=count)
+        say(audit=await scene.audit())
+    scene.end()
+
+
+async def lost(arguments, folder):
+    scene = Scene(arguments)
+    async with on_one_redis(arguments, folder) as (redis, cluster):
+        transform = await cluster.started("transform", *cluster.group)
+        fan_out = await cluster.started("fan-out", "--listen", "127.0.0.1:0")
+        async with Device(fan_out.addresses["devices"], scene.contract, user="ada") as device:
+            target = "device:" + device.token
+            kept = await scene.producer.notify(target, "kept", trigger=interval(20), apns_collapse_id="kept")
+            gone = await scene.producer.notify(target, "gone", trigger=interval(20), apns_collapse_id="gone")
+            await scene.producer.notify(target, "fired", trigger=interval(1), apns_collapse_id="fired")
+            await scene.producer.flush()
+            await device.frame("notify", identifier="fired")
+            await scene.cancel(target, "gone")
+            await scene.event(gone, "canceled")
+            await until(lambda: committed(arguments) >= 5, "the group has committed", 60, lambda: committed(arguments))
+            # Nothing that has been told is lost with Redis.
+            redis.cli("FLUSHALL")
+            await until(lambda: not ready(transform), "the worker says that Redis has lost what it had")
+            line = [arguments.binary, "rebuild", *cluster.common, *cluster.group, "--json"]
+            done = await quietly(subprocess.run, line, capture_output=True, text=True, timeout=120)
+            expect(done.returncode == 0, "Redis is rebuilt", done.stderr)
+            say(rebuilt=json.loads(done.stdout))
+            expect(json.loads(done.stdout)["schedules"] >= 3, "with the schedules", done.stdout)
+            await until(lambda: ready(transform) and ready(fan_out), "the workers go on")
+            frame = await device.frame("notify", identifier="kept")
+            expect(frame["id"] != kept, "it is the occurrence", frame)
+            await asyncio.sleep(3)
+            expect(sorted(bodies(device)) == ["fired", "kept"], "each is shown once, and the canceled one not at all", bodies(device))
+            again = await scene.producer.notify(target, "kept", id=kept, trigger=interval(1), apns_collapse_id="kept")
+            await scene.event(again, "duplicate")
+        say(audit=await scene.audit())
+    scene.end()
+
+
+PARTS = {"once": once, "repeats": repeats, "killed": killed, "lost": lost}
+
+if __name__ == "__main__":
+    run_part(__doc__, PARTS, "carillon-schedules-", contract="the AsyncAPI document")

@@ -1,0 +1,40 @@
+import Foundation
+import TestSupport
+import Testing
+
+extension ClusterTests {
+  /// What is due at a time, with real processes and devices in Python.
+  @Suite(
+    .serialized,
+    .enabled(
+      if: ClusterFixture.python != nil, "CARILLON_TEST_PYTHON must name a Python with test-requirements.txt, as Deploy/test makes it"))
+  struct ScheduleTests {
+    private let schedules = Script(
+      "schedules.py", withinSeconds: 300,
+      [
+        "--contract",
+        URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+          .appendingPathComponent("../../Sources/Notifications/Contract/asyncapi.json").path,
+      ])
+
+    @Test(arguments: ClusterKafka.available)
+    func `what is due at a time is shown once, at its time, unless it is replaced or canceled`(_ kafka: ClusterKafka) async throws {
+      try await schedules.holds("once", on: kafka)
+    }
+
+    @Test(arguments: ClusterKafka.available)
+    func `a trigger that repeats fires again and again, in the zones of a person's devices`(_ kafka: ClusterKafka) async throws {
+      try await schedules.holds("repeats", on: kafka)
+    }
+
+    @Test(arguments: ClusterKafka.available)
+    func `a killed worker neither loses nor repeats an occurrence`(_ kafka: ClusterKafka) async throws {
+      try await schedules.holds("killed", on: kafka)
+    }
+
+    @Test(arguments: ClusterKafka.available)
+    func `a Redis that is rebuilt has what is pending, and not what was canceled`(_ kafka: ClusterKafka) async throws {
+      try await schedules.holds("lost", on: kafka)
+    }
+  }
+}
