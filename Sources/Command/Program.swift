@@ -42,7 +42,7 @@ public enum Program {
         DeadLetterCommands.list,
         DeadLetterCommands.show, RedriveCommand.redrive, RedriveCommand.discard, ApplicationsCommands.stop, ApplicationsCommands.start,
         ApplicationsCommands.allow, ApplicationsCommands.disallow, ApplicationsCommands.list, CategoriesCommands.publish,
-        CategoriesCommands.list, RebuildCommand.command, ExtensionsCommand.check, ExtensionsCommand.attempt,
+        CategoriesCommands.list, PendingCommand.command, RebuildCommand.command, ExtensionsCommand.check, ExtensionsCommand.attempt,
         TokenCommand.command, TokenCommand.createKey,
       ]),
     .init("Shell and documentation", [CompletionCommand.command, SettingsCommand.command]),

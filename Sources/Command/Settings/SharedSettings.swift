@@ -17,6 +17,8 @@ enum SharedSettings {
       TransformOptions.mailbox.declaration.key: "\(values[TransformOptions.mailbox])",
       TransformOptions.rememberedIDs.declaration.key: "\(values[TransformOptions.rememberedIDs])",
       TransformOptions.rememberedRevisions.declaration.key: "\(values[TransformOptions.rememberedRevisions])",
+      TransformOptions.late.declaration.key: seconds(values[TransformOptions.late]),
+      TransformOptions.scheduled.declaration.key: "\(values[TransformOptions.scheduled])",
       TransformOptions.group.declaration.key: values[TransformOptions.group],
     ]) { first, _ in first }
     return {

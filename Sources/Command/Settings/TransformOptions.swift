@@ -24,6 +24,15 @@ enum TransformOptions {
     "device.remembered-revisions", .integer(1...10_000), default: TransformSettings.Defaults.rememberedRevisions,
     "The newest revisions that are kept for each device, one for each collapse id, against stale updates.")
 
+  static let late = Setting(
+    "schedules.late", flag: "late", .duration(.seconds(0)...(.seconds(30 * 86_400))),
+    default: .milliseconds(TransformSettings.Defaults.lateMilliseconds),
+    "How late an occurrence of a trigger that repeats may fire, unless the trigger says otherwise: a later one is skipped.")
+  static let scheduled = Setting(
+    "schedules.bound", flag: "scheduled-bound", .integer(1...10_000_000), default: TransformSettings.Defaults.scheduledInBucket,
+    "The most requests that may wait for their time of those that one partition has scheduled in one bucket of Redis: further ones are rejected with TooManyRequests."
+  )
+
   static let tries = Setting(
     "transform.tries", .integer(1...100), default: TransformSettings.Defaults.tries,
     "Attempts to process a record before it goes to the dead letters. Failures of a dependency do not count.")
@@ -40,7 +49,7 @@ enum TransformOptions {
   )
 
   static let stage = SettingGroup(
-    "Transform", [extensions], advanced: [group, inFlight, tries, session, mailbox, rememberedIDs, rememberedRevisions])
+    "Transform", [extensions], advanced: [group, inFlight, tries, session, mailbox, rememberedIDs, rememberedRevisions, late, scheduled])
 }
 
 extension TransformSettings {
@@ -58,6 +67,8 @@ extension TransformSettings {
     mailboxBound = values[TransformOptions.mailbox]
     rememberedIDs = values[TransformOptions.rememberedIDs]
     rememberedRevisions = values[TransformOptions.rememberedRevisions]
+    lateMilliseconds = Int64(values[TransformOptions.late].wholeMilliseconds)
+    scheduledInBucket = values[TransformOptions.scheduled]
     inFlight = values[TransformOptions.inFlight]
     sessionMilliseconds = values[TransformOptions.session].wholeMilliseconds
     tries = values[TransformOptions.tries]

@@ -112,6 +112,19 @@ async def once(arguments, folder):
                 expect(event["by"]["apnsId"] == now, "the event names the notification", event)
                 await device.frame("notify", id=now)
 
+            # What waits is listed.
+            waiting = await producer.notify("user:tom", "waits", trigger=interval(3600, repeats=True), apns_collapse_id="waits")
+            await producer.flush()
+            line = [arguments.binary, "pending", "--target", "user:tom", "--kafka", arguments.kafka, "--topic-prefix", arguments.prefix, "--json"]
+            while not (listed := (await quietly(subprocess.run, line, capture_output=True, text=True, timeout=60)).stdout):
+                await asyncio.sleep(0.1)
+            listed = json.loads(listed)
+            expect(listed["apnsId"] == waiting and listed["identifier"] == "waits" and listed["trigger"]["repeats"] is True, "it is listed", listed)
+            await scene.cancel("user:tom", "waits")
+            await scene.event(waiting, "canceled")
+            done = await quietly(subprocess.run, line, capture_output=True, text=True, timeout=60)
+            expect(done.returncode == 1, "nothing waits after the cancel", done.stdout)
+
             # Canceled in time, and too late.
             never = await producer.notify(target, "never", trigger=interval(4), apns_collapse_id="never")
             await producer.flush()

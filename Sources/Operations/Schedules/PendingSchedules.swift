@@ -1,0 +1,76 @@
+public import EventLoop
+public import Kafka
+public import Notifications
+public import Worker
+
+/// What waits for its time, as the topic `schedule` has it: an actor on a loop.
+public actor PendingSchedules {
+  /// A schedule that goes on.
+  public struct Entry: Sendable {
+    /// What names it.
+    public var key: ScheduleKey
+    /// How it stands.
+    public var record: ScheduleRecord
+    /// What is pending.
+    public var pending: ScheduleRecord.Pending
+  }
+
+  /// The loop that it lives on.
+  public nonisolated let loop: EventLoop
+  /// The loop is its executor.
+  public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+  private let kafka: KafkaConfiguration
+  private let topic: String
+  private let onProgress: @Sendable (ReadingProgress) -> Void
+  private let onUnreadable: @Sendable (SourceCoordinates) -> Void
+
+  private final class Found {
+    var newest: [ScheduleKey: ScheduleRecord] = [:]
+  }
+
+  /// The schedules of a cluster.
+  ///
+  /// - Parameters:
+  ///   - onProgress: told while much is read.
+  ///   - onUnreadable: told where a record lies that says nothing of a schedule.
+  public init(
+    on loop: EventLoop, _ kafka: KafkaConfiguration, _ topics: Topics, onProgress: @escaping @Sendable (ReadingProgress) -> Void,
+    onUnreadable: @escaping @Sendable (SourceCoordinates) -> Void
+  ) {
+    (self.loop, self.kafka, topic) = (loop, kafka, topics.schedule)
+    (self.onProgress, self.onUnreadable) = (onProgress, onUnreadable)
+  }
+
+  /// Reads those that go on, the ones that are due first at the beginning.
+  ///
+  /// - Parameters:
+  ///   - target: only those for this target; nil for all.
+  ///   - application: only those of this application; nil for all.
+  public func read(target: Name?, application: Name?) async throws -> [Entry] {
+    let (found, topic, onUnreadable) = (Found(), topic, onUnreadable)
+    let reader = TopicReader(on: loop, kafka)
+    reader.onProgress = onProgress
+    let stretches = try await Admin.with(kafka) { try await $0.stretches(of: topic) }
+    try await reader.read(stretches, "the schedules", isCompacted: true) { record in
+      // A tombstone: its end was remembered for long enough.
+      if record.value == nil || EndTombstone.matches(record) { return }
+      guard let key = record.key.flatMap({ ScheduleKey($0) }), let state = record.value.flatMap({ ScheduleRecord($0) }) else {
+        let position = SourcePosition(partition: record.partition, offset: record.offset, timestamp: record.timestamp)
+        return onUnreadable(SourceCoordinates(topic: topic, position: position))
+      }
+      guard target ?? key.target == key.target, application ?? key.application == key.application else { return }
+      if found.newest[key].map({ state.isNewer(than: $0) }) ?? true { found.newest[key] = state }
+    }
+    return found.newest.compactMap { key, record in record.pending.map { Entry(key: key, record: record, pending: $0) } }
+      .sorted { ($0.due, $0.key.bytes) < ($1.due, $1.key.bytes) }
+  }
+}
+
+extension PendingSchedules.Entry {
+  /// When its next occurrence is due, in milliseconds since 1970.
+  public var due: Int64 { pending.earliest?.due ?? .max }
+}
+
+private func < (left: (Int64, [UInt8]), right: (Int64, [UInt8])) -> Bool {
+  left.0 == right.0 ? left.1.lexicographicallyPrecedes(right.1) : left.0 < right.0
+}
