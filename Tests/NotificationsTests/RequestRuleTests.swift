@@ -375,6 +375,7 @@ private let origin =
       (#""alertt":"x""#, "aps.alertt"), (#""alert":{"titel":"x","body":"y"}"#, "aps.alert.titel"), (#""alert":{"":"x"}"#, "aps.alert."),
       (#""alert":"x","":1,"b":2"#, "aps."), (#""alert":{"sound":1,"summary-arg":"x","action-loc-key":null}"#, nil),
       (#""content-changed":true,"url-args":["x"]"#, nil), (#""alert":"x""#, nil),
+      (#""sound":{"name":"a","volumn":1}"#, "aps.sound.volumn"), (#""sound":{"name":"a","critical":1,"volume":1}"#, nil),
     ] as [(String, String?)])
   func `a member of aps that no rule knows is noted, and named in a rejection`(members: String, path: String?) throws {
     let view = try #require(RequestFixture.valid(value: #"{"aps":{\#(members)},"custom":{"alertt":1}}"#).read().view)

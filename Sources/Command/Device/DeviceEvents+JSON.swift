@@ -83,7 +83,7 @@ extension DeliveredNotification {
       ("id", .string(id)), ("identifier", .string(identifier.text)), ("revision", .string(frame.revision)),
       ("delivery", Int64(exactly: frame.delivery).map { .integer($0) }), ("title", text(content.title)),
       ("subtitle", text(content.subtitle)),
-      ("body", text(content.body)), ("badge", content.badge.map { .integer(Int64($0)) }), ("sound", content.sound.map { .string($0) }),
+      ("body", text(content.body)), ("badge", content.badge.map { .integer(Int64($0)) }), ("sound", content.sound.map { .string($0.name) }),
       ("category", content.categoryIdentifier.map { .string($0.text) }),
       ("threadIdentifier", content.threadIdentifier.map { .string($0.text) }),
       ("pushType", .string(frame.pushType)), ("priority", .integer(Int64(frame.priority))), ("expiration", .integer(frame.expiration)),

@@ -63,7 +63,7 @@ struct DeviceText {
     if isStyled, !content.title.isEmpty { lines[0] = "\u{1B}[1m\(lines[0])\u{1B}[0m" }
     var facts: [String] = []
     if let badge = content.badge { facts.append("badge \(badge)") }
-    if let sound = content.sound { facts.append("sound \(Self.plain(sound))") }
+    if let sound = content.sound { facts.append("sound \(Self.plain(sound.name))") }
     if content.interruptionLevel != .active { facts.append(content.interruptionLevel.rawValue) }
     if let category = content.categoryIdentifier { facts.append(actions(category, categories)) }
     facts.append(Self.plain(notification.identifier))

@@ -104,3 +104,26 @@ struct AlertMember {
     AlertMember(name: "summary-arg-count", field: "aps.alert.summary-arg-count", shape: .free),
   ]
 }
+
+/// The members of `aps.sound` where that is an object.
+enum SoundMember: UInt8, CaseIterable {
+  case critical, name, volume
+
+  /// How a rejection names it.
+  var field: StaticString {
+    switch self {
+    case .critical: "aps.sound.critical"
+    case .name: "aps.sound.name"
+    case .volume: "aps.sound.volume"
+    }
+  }
+
+  /// The word of the payload.
+  var word: StaticString {
+    switch self {
+    case .critical: "critical"
+    case .name: "name"
+    case .volume: "volume"
+    }
+  }
+}

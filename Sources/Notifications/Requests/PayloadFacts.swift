@@ -270,8 +270,6 @@ private struct PayloadReader {
     }
   }
 
-  private static let soundMembers: [StaticString] = ["critical", "name", "volume"]
-
   private mutating func readSound() throws {
     switch scanner.peekKind() {
     case .string: try scanner.skip()
@@ -279,25 +277,32 @@ private struct PayloadReader {
       var seen: UInt8 = 0
       try scanner.openObject()
       while let key = try scanner.nextKey() {
-        guard let bit = Self.soundMembers.firstIndex(where: { scanner.matches(key, $0) }).map({ 1 << UInt8($0) as UInt8 }) else { continue }
-        guard seen & bit == 0 else { throw wrong("aps.sound", "A member of sound stands once.", key) }
-        seen |= bit
-        guard scanner.peekKind() != .null else { continue }
-        if scanner.matches(key, "critical") {
-          let value = try scanner.skip()
-          guard let number = scanner.integer(value), number == 0 || number == 1 else {
-            throw wrong("aps.sound.critical", "The flag critical is 0 or 1.", value)
-          }
-          if number == 1 { hasCriticalSound = true }
-        } else if scanner.matches(key, "name") {
-          let value = try scanner.skip()
-          guard value.kind == .string else { throw wrong("aps.sound.name", "A sound's name is a string.", value) }
-        } else if scanner.matches(key, "volume") {
-          try takeShare("aps.sound.volume", "A volume is a number from 0 to 1.")
+        guard let member = SoundMember.allCases.first(where: { scanner.matches(key, $0.word) }) else {
+          note(key, in: .sound)
+          continue
         }
+        guard seen & 1 << member.rawValue == 0 else { throw wrong("aps.sound", "A member of sound stands once.", key) }
+        seen |= 1 << member.rawValue
+        guard scanner.peekKind() != .null else { continue }
+        try readSound(member)
       }
     default:
       throw wrong("aps.sound", "A sound is a string or an object.", try scanner.skip())
+    }
+  }
+
+  private mutating func readSound(_ member: SoundMember) throws {
+    switch member {
+    case .critical:
+      let value = try scanner.skip()
+      guard let number = scanner.integer(value), number == 0 || number == 1 else {
+        throw wrong(member.field, "The flag critical is 0 or 1.", value)
+      }
+      if number == 1 { hasCriticalSound = true }
+    case .name:
+      let value = try scanner.skip()
+      guard value.kind == .string else { throw wrong(member.field, "A sound's name is a string.", value) }
+    case .volume: try takeShare(member.field, "A volume is a number from 0 to 1.")
     }
   }
 

@@ -13,6 +13,8 @@ public struct UnknownField {
     case aps
     /// In `aps.alert`.
     case alert
+    /// In `aps.sound`.
+    case sound
   }
 
   /// Where it stands.
@@ -50,6 +52,7 @@ public struct UnknownField {
     case .header: ""
     case .aps: "aps."
     case .alert: "aps.alert."
+    case .sound: "aps.sound."
     }
   }
 
@@ -68,6 +71,7 @@ public struct UnknownField {
     case .header: RequestHeader.allCases.map(\.name.description).filter { $0.hasPrefix("apns-") }
     case .aps: APSKey.allCases.map(\.field.description)
     case .alert: AlertMember.all.map(\.field.description)
+    case .sound: SoundMember.allCases.map(\.field.description)
     }
   }
 }
