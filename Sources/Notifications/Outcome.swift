@@ -23,7 +23,7 @@ public enum Outcome: Int, Sendable, CaseIterable {
   case duplicate
   /// The device is not registered, or not any more.
   case unregistered
-  /// It was pending and is not any more.
+  /// A removal of all notifications came before the device had it; or it was pending and is not any more.
   case canceled
   /// It breaks a rule; the dead letters have it.
   case rejected
@@ -141,7 +141,7 @@ extension Outcome {
 // MARK: The journal and the metrics
 
 extension Outcome {
-  /// The verdict's byte in the journal, of which four bits are left: never renumber. Nil for what is no verdict.
+  /// The verdict's byte in the journal, which takes four bits, and 15 is a run: never renumber. Nil for what is no verdict.
   public var journalByte: UInt8? {
     switch self {
     case .queued: 0
@@ -157,8 +157,9 @@ extension Outcome {
     case .scheduled: 10
     case .unreadable: 11
     case .replayed: 12
-    case .carriedOut: 13
-    case .delivered, .updated, .removed, .evicted, .canceled, .addressed, .response, .dismissed, .registered, .settingsChanged,
+    case .canceled: 13
+    case .carriedOut: 14
+    case .delivered, .updated, .removed, .evicted, .addressed, .response, .dismissed, .registered, .settingsChanged,
       .unregisteredDevice:
       nil
     }
@@ -197,9 +198,10 @@ extension Outcome {
     case .filtered: "filtered"
     case .replayed: "replayed"
     case .deadLettered: "poison"
+    case .canceled: "canceled"
     case .scheduled: "scheduled"
     case .carriedOut: "carried_out"
-    case .delivered, .updated, .removed, .evicted, .canceled, .wrongUser, .unreadable, .response, .dismissed, .registered,
+    case .delivered, .updated, .removed, .evicted, .wrongUser, .unreadable, .response, .dismissed, .registered,
       .settingsChanged, .unregisteredDevice:
       nil
     }
@@ -215,7 +217,8 @@ extension Outcome {
     case .unregistered: "unregistered"
     case .wrongUser: "other_user"
     case .wrongApplication: "wrong_application"
-    case .delivered, .updated, .removed, .evicted, .filtered, .canceled, .rejected, .deadLettered, .scheduled, .carriedOut, .addressed,
+    case .canceled: "canceled"
+    case .delivered, .updated, .removed, .evicted, .filtered, .rejected, .deadLettered, .scheduled, .carriedOut, .addressed,
       .replayed, .unreadable, .response, .dismissed, .registered, .settingsChanged, .unregisteredDevice:
       nil
     }

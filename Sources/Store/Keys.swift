@@ -16,7 +16,7 @@ import Redis
 ///
 /// | key | type | what | written by |
 /// |---|---|---|---|
-/// | `d{B}TOKEN` | hash | a device: `p` presence, `u` owner, `a` its person's set, `r` registration, `l` locale, `z` time zone, `w` window of recent ids, `g` gap, `c…` newest revision per collapse id | `Device` |
+/// | `d{B}TOKEN` | hash | a device: `p` presence, `u` owner, `a` its person's set, `r` registration, `l` locale, `z` time zone, `w` window of recent ids, `g` gap, `f` floor, `c…` newest revision per collapse id | `Device` |
 /// | `m{B}TOKEN` | hash | its mailbox: revision → delivery entry | `Mailbox` |
 /// | `u{B}APPLICATION/USER` | sorted set, all scores 0 | the recipients of a person for an application: the tokens of their devices, in the order of their bytes | `Recipients` |
 /// | `x{B}REVISION` | string, expiring | the result of the service extensions for the request with this revision of 20 bytes, or for one of its variants, whose number of 8 bytes follows; the bucket is that of the target | `Results` |
@@ -45,12 +45,13 @@ import Redis
 /// | field | bytes |
 /// |---|---|
 /// | `p` | partition of `deliveries` 4, session generation 8; empty if the device has left, and `-` if a request was judged for it since then |
-/// | `u` | hash of the user 8 (zeros: nobody), since when in milliseconds 8, hash of the application 8 |
+/// | `u` | hash of the user 8 (zeros: nobody), since when in milliseconds 8, hash of the application 8; then the horizon 20 of `f`, where there is one |
 /// | `a` | the key of the person's set that it belongs to, or empty |
 /// | `r` | digest of the registration 8, partition 4 and offset 8 of its record in `devices` |
 /// | `l`, `z` | the locale and the time zone as it registered them; absent where it has none |
 /// | `w` | when its generation began in seconds 4, bytes of the former generation 2, then per id: hash of the apns-id 8, of its source 4 |
 /// | `g` | oldest and newest revision that were evicted and that the device does not know of yet, 20 each |
+/// | `f` | hash of the application 8; the horizon: newest revision 20 of the removals of all, and of those by an apns-id; and where all were removed the floor: revision 20, apns-id 16 |
 /// | `c` and the collapse id | newest revision 20, its apns-id 16, and what it superseded in the mailbox: revision 20, apns-id 16 |
 struct Keys: Sendable {
   /// How many buckets the cluster has.

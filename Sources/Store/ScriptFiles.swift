@@ -23,8 +23,10 @@ extension RedisScript {
 
   /// The pieces by the names that scripts include them by.
   private static let pieces: [Substring: [UInt8]] = [
+    "below": PackageResources.below_lua,
     "earlier": PackageResources.earlier_lua,
     "fields": PackageResources.fields_lua,
+    "floor": PackageResources.floor_lua,
     "head": PackageResources.head_lua,
     "mend": PackageResources.mend_lua,
     "newness": PackageResources.newness_lua,

@@ -7,6 +7,7 @@ public final class TransformMetrics: Sendable {
   let requests: Counter
   let registrations: Counter
   let evicted: Counter
+  let canceled: Counter
   let unreadableEntries: Counter
   let unreadableRecipients: Counter
   let unreadableMarkers: Counter
@@ -51,6 +52,7 @@ public final class TransformMetrics: Sendable {
     requests = registry.make(MetricNames.requests)
     registrations = registry.make(MetricNames.registrations)
     evicted = registry.make(MetricNames.evicted)
+    canceled = registry.make(MetricNames.canceled)
     unreadableEntries = registry.make(MetricNames.unreadable, "mailbox_entry")
     unreadableRecipients = registry.make(MetricNames.unreadable, "recipient")
     unreadableMarkers = registry.make(MetricNames.unreadable, "marker")

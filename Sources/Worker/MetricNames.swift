@@ -131,6 +131,10 @@ public enum MetricNames {
   /// Notifications evicted.
   public static let evicted = Metric<Counter>(
     "carillon_transform_evicted_total", "Notifications that full mailboxes gave up, those whose event was emitted again included.")
+  /// Notifications canceled.
+  public static let canceled = Metric<Counter>(
+    "carillon_transform_canceled_total",
+    "Notifications that a removal of all took out of mailboxes, those whose event was emitted again included.")
   /// What was found in Redis and is not ours.
   public static let unreadable = Metric<Counter>(
     "carillon_transform_unreadable_total", "What could not be read in Redis, and was removed there or written over.", labels: ["kind"])

@@ -189,6 +189,23 @@ import TestSupport
     #expect(store.fire("b", now: Self.now + 5_000) == .dropped(.expired))
   }
 
+  @Test func `a removal of all takes what is older, now and later, and leaves what waits for a place`() throws {
+    var store = NotificationStore()
+    let trigger: JSONValue = ["type": "location", "region": ["identifier": "shop", "latitude": 1, "longitude": 1, "radius": 5]]
+    _ = store.take(try notifyFrame(notify(1, id: "one", "a", revision: Self.revision(1))), now: Self.now)
+    _ = store.take(try notifyFrame(notify(2, id: "two", "b", revision: Self.revision(9))), now: Self.now)
+    _ = store.take(try notifyFrame(notify(3, id: "three", "c", revision: Self.revision(2), trigger: trigger)), now: Self.now)
+    guard case .removed(let removed) = store.removeAll(revision: Self.revision(5), now: Self.now) else { return #expect(Bool(false)) }
+    #expect(removed.map(\.identifier) == ["a"] && store.delivered.map(\.identifier) == ["b"] && store.pending.map(\.identifier) == ["c"])
+    #expect(store.removeAll(revision: Self.revision(5), now: Self.now) == .dropped(.known))
+    #expect(store.removeAll(revision: Self.revision(4), now: Self.now) == .dropped(.stale))
+    let late = store.take(try notifyFrame(notify(4, id: "four", "d", revision: Self.revision(4))), now: Self.now)
+    #expect(late == .dropped(.stale), "it was published before the removal")
+    guard case .shown = store.take(try notifyFrame(notify(5, id: "five", "e", revision: Self.revision(6))), now: Self.now) else {
+      return #expect(Bool(false))
+    }
+  }
+
   @Test func `a text of a Live Activity that is a key is shown as its key`() {
     let alert: JSONValue = ["title": ["loc-key": "SCORE", "loc-args": ["1"]], "body": ["loc-key": nil], "loc-key": "GOAL"]
     let content = NotificationContent(["aps": ["alert": alert]])

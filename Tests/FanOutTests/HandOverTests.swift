@@ -20,6 +20,9 @@ import Worker
     var (sourceTime, published, now): (Int64, Int64, Int64)
     var oneAttemptSeconds: Int64
     var isDenied: Bool
+    /// The offset of a removal of all in the entry's partition, which only a page tells; the entry has the offset 1.
+    var floor: Int64?
+    var waitsForPlace: Bool
     /// The stops of each application, oldest first.
     var stops: [String: [(from: Int64, to: Int64?)]] = [:]
 
@@ -37,6 +40,8 @@ import Worker
       published = random.next() % 4 == 0 ? sourceTime + 1_000 : sourceTime
       now = time()
       isDenied = random.next() % 4 == 0
+      floor = occasion == .page && random.next() % 3 == 0 ? .random(in: 0...2, using: &random) : nil
+      waitsForPlace = random.next() % 4 == 0
       oneAttemptSeconds = .random(in: 1...3, using: &random)
       for application in applications {
         var times = (0..<Int(random.next() % 5)).map { _ in time() }.sorted()[...]
@@ -57,6 +62,7 @@ import Worker
         (application != ownApplication, "filtered: the device is registered for another application now", "leave: other_owner"),
         (isForOthers, "filtered: the device belongs to another person now", "leave: other_owner"),
         (now / 1_000 * 1_000 >= end, "expired", "leave: expired"),
+        (floor == 2 && !waitsForPlace, "canceled: \(Self.removal)", ""),
         (isStopped && isHeld, "hold", "hold"),
         (isStopped, "filtered: stop of \(lasting.first?.from ?? 0)", "filtered: stop of \(lasting.first?.from ?? 0)"),
         (isDamaged && !isRemoval && occasion == .page, "rejected", ""),
@@ -67,6 +73,8 @@ import Worker
 
     private static let denied = "filtered: the person does not allow notifications on the device"
 
+    private static let removal = NotificationID(high: 7, low: 7)
+
     var expected: String { rows.first { $0.applies }.map { occasion == .live ? $0.live : $0.page } ?? "" }
 
     // MARK: The decision
@@ -75,16 +83,21 @@ import Worker
       var entry = try LaneFixture.entry(for: LaneFixture.token(), offset: 1, application: application, removing: isRemoval) {
         ($0.userHash, $0.expiration, $0.published) = (users, expiration, published)
         $0.source = SourcePosition(partition: 0, offset: 1, timestamp: sourceTime)
+        if waitsForPlace { $0.trigger = ("{}" as StaticString).withUTF8Buffer { UnsafeRawBufferPointer($0) } }
       }
       let owner = Owner(user: owner, since: 0, application: StableHash.hash(Name(ownApplication)))
       let stopped = try stoppedApplications()
+      let floor = floor.map {
+        JournalReference(revision: Revision(timestamp: 1, partition: 0, offset: UInt64($0)), id: Self.removal)
+      }
       return try entry.withUnsafeMutableBytes { bytes in
         let payload = try #require(DeliveryEntryView(UnsafeRawBufferPointer(bytes))).payload.count
         if isDamaged, payload > 0 { bytes[bytes.count - 1] ^= 1 }
         let kept = occasion == .stopsConfirmed ? bytes.count - payload : bytes.count
         let view = try #require(DeliveryEntryView(UnsafeRawBufferPointer(rebasing: bytes[..<kept])))
         let handOver = HandOver(
-          entry: view, occasion: occasion, owner: owner, expiration: ExpirationRule(oneAttemptSeconds: oneAttemptSeconds), stopped: stopped,
+          entry: view, occasion: occasion, revision: Revision(view.source), floor: floor, owner: owner,
+          expiration: ExpirationRule(oneAttemptSeconds: oneAttemptSeconds), stopped: stopped,
           presentation: PresentationRule(Registration.of(isDenied ? Authorization(status: .denied) : nil)), isQuiet: false, now: now)
         return Self.text(of: handOver.decision)
       }
@@ -118,6 +131,7 @@ import Worker
       case .end(let type, nil), .end(let type, .damagedPayload): "\(type)"
       case .end(let type, .told(let reason)): "\(type): \(reason)"
       case .end(let type, .stopped(let reason)): "\(type): \(reason)"
+      case .end(let type, .removed(let id)): "\(type): \(id)"
       }
     }
   }
@@ -132,7 +146,7 @@ import Worker
       seen.insert("\(facts.occasion) \(decision.prefix { $0 != ":" })")
     }
     let words = [
-      "live": ["send", "hold", "leave", "filtered"], "page": ["send", "hold", "filtered", "expired", "rejected"],
+      "live": ["send", "hold", "leave", "filtered"], "page": ["send", "hold", "filtered", "expired", "rejected", "canceled"],
       "stopsConfirmed": ["send", "filtered", "expired"],
     ]
     #expect(seen == Set(words.flatMap { occasion, words in words.map { "\(occasion) \($0)" } }))
@@ -142,7 +156,7 @@ import Worker
   @Test func `the owner decides before the expiration, the expiration before a stop, and the settings last`() throws {
     var random = SeededRandom(seed: 2)
     var facts = Facts(&random)
-    (facts.occasion, facts.isRemoval) = (.page, false)
+    (facts.occasion, facts.isRemoval, facts.floor) = (.page, false, nil)
     (facts.users, facts.owner, facts.application) = (2, 1, facts.ownApplication)
     (facts.sourceTime, facts.published, facts.expiration, facts.now) = (1_000, 1_000, 2, 2_000)
     facts.stops = [facts.application: [(1_500, 3_000)]]

@@ -216,8 +216,8 @@ import Testing
 
   @Test func theJournalIsDescribed() throws {
     let verdicts = try #require(document["components", "schemas", "journalValue", "x-verdicts"]?.elements)
-    #expect(verdicts.map { $0["value"]?.integerValue } == Array(0...13))
-    #expect(verdicts.map { $0["name"]?.stringValue } == (0...13).map { byte in Outcome(journalByte: byte).map { "\($0)" } })
+    #expect(verdicts.map { $0["value"]?.integerValue } == Array(0...14))
+    #expect(verdicts.map { $0["name"]?.stringValue } == (0...14).map { byte in Outcome(journalByte: byte).map { "\($0)" } })
     let headers = JournalTests.headers.map { JSONValue.Member(key: $0.0, value: .string($0.1)) }
     #expect(document.faults(of: .object(headers), as: "journalHeaders") == [])
     #expect(document.faults(of: .object(Array(headers.dropLast())), as: "journalHeaders").count == 1)

@@ -198,7 +198,7 @@ import Testing
     #expect(fault(Self.headers, [1]) == "base")
     #expect(fault(Self.headers, Array(bytes.dropLast())) == "entry")
     #expect(fault(Self.headers, bytes + [0x40, 0, 0]) == "entry", "a flag that is not known yet")
-    #expect(fault(Self.headers, bytes + [0x0E, 0, 0]) == "entry", "a verdict that is not known yet")
+    #expect(fault(Self.headers, bytes + [0x0F, 0, 0]) == "entry", "a verdict that is not known yet")
     #expect(fault(Self.headers, bytes + [0x83, 0, 0, 0]) == "entry", "no offset could not be read")
     #expect(
       fault(Self.headers, bytes + [0x83, 0, 0, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x7F]) == "entry",

@@ -5,20 +5,21 @@ import Testing
   @Test func `the bytes of the journal and the words of the metrics never change`() {
     let verdicts: [Outcome] = [
       .queued, .expired, .collapsed, .duplicate, .unregistered, .wrongUser, .wrongApplication, .filtered, .rejected, .deadLettered,
-      .scheduled, .unreadable, .replayed, .carriedOut,
+      .scheduled, .unreadable, .replayed, .canceled, .carriedOut,
     ]
-    #expect(verdicts.map(\.journalByte) == (0...13).map { $0 })
-    #expect((0...13).map { Outcome(journalByte: $0) } == verdicts)
-    #expect((14...255).allSatisfy { Outcome(journalByte: $0) == nil })
+    #expect(verdicts.map(\.journalByte) == (0...14).map { $0 })
+    #expect((0...14).map { Outcome(journalByte: $0) } == verdicts)
+    #expect((15...255).allSatisfy { Outcome(journalByte: $0) == nil })
     #expect(Outcome.allCases.count { $0.journalByte != nil } == verdicts.count)
     #expect(
       Set(Outcome.allCases.compactMap(\.requestLabel)) == [
         "queued", "expired", "collapsed", "duplicate", "addressed", "unregistered", "rejected", "filtered", "replayed", "poison",
-        "scheduled", "carried_out",
+        "scheduled", "carried_out", "canceled",
       ])
     #expect(
       Set(Outcome.allCases.compactMap(\.deviceLabel)) == [
         "queued", "expired", "collapsed", "duplicate", "unregistered", "other_user", "wrong_application",
+        "canceled",
       ])
   }
 

@@ -255,7 +255,23 @@ private let origin =
     RuleCase(headers: ["operation": "remove", "apns-collapse-id": collapseID], value: value, reason: reason, field: field)
   }
 
-  @Test(arguments: headerRules + suffixRules + bareRules + payloadRules + pushTypeRules + removeRules)
+  private static func removal(_ value: String, collapseID: String? = nil, _ field: String? = nil) -> RuleCase {
+    RuleCase(
+      headers: ["operation": "remove", "apns-collapse-id": collapseID], value: value, reason: field == nil ? nil : .badRequestPayload,
+      field: field ?? "")
+  }
+
+  static let removeAllRules: [RuleCase] = [
+    removal(#"{"all":true}"#), removal(#"{"all":true,"more":1}"#), removal(#"{"all":false}"#, collapseID: "score"),
+    removal(#"{"all":false}"#, "identifiers"), removal(#"{"all":true}"#, collapseID: "score", "identifiers"),
+    removal(#"{"all":true,"identifiers":["a"]}"#, "identifiers"), removal(#"{"all":1}"#, "all"), removal(#"{"all":null}"#, "all"),
+    removal(#"{"all":true,"all":true}"#, "all"),
+  ]
+
+  private static let allRules =
+    [headerRules, suffixRules, bareRules, payloadRules, pushTypeRules, removeRules, removeAllRules].flatMap(\.self)
+
+  @Test(arguments: allRules)
   func eachRuleAnswersWithItsReasonAndField(_ rule: RuleCase) {
     let reading = RequestFixture.valid(rule.headers, value: rule.value).read()
     #expect(reading.rejection?.reason == rule.reason)

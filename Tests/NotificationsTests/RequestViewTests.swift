@@ -197,6 +197,25 @@ import Testing
     #expect(identifiers == ["third"])
   }
 
+  @Test func `a removal of all names itself, and its entry nothing`() throws {
+    let view = try #require(RequestFixture.valid(["operation": "remove"], value: #"{"all":true}"#).read().view)
+    var names: [String] = []
+    view.forEachIdentifier { names.append($0.text) }
+    #expect(view.removesAll && names == ["\(view.envelope.id)"])
+    var buffer = ByteBuffer()
+    try DeliveryEntry(removing: .none, by: view, id: view.envelope.id).append(to: &buffer)
+    let frame = try buffer.withUnsafeBytes { bytes in
+      let entry = try #require(DeliveryEntryView(kept: bytes))
+      #expect(entry.removesAll)
+      return JSONWriter.text { ServerFrames.remove(entry, revision: view.envelope.revision, delivery: 7, to: &$0) }
+    }
+    guard case .remove(let removal) = try withBytes(frame, { try ServerFrame($0) }) else {
+      Issue.record("no removal: \(frame)")
+      return
+    }
+    #expect(removal.removesAll && removal.identifiers.isEmpty && removal.revision == view.envelope.revision.description)
+  }
+
   @Test func onlyAWellFormedTraceIsCarriedOn() throws {
     let trace = "4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
     for (given, carried) in [

@@ -34,6 +34,29 @@ import Testing
     expect(history, [outcome: 1])
   }
 
+  /// Their device is away, and nobody has told of them yet.
+  @Test mutating func `what waits below a removal of all is canceled, and what is newer or waits for a place is not`() {
+    history.publish(1)
+    history.publish(2, collapse: 7)
+    history.publish(3, [.waitsForPlace])
+    history.publish(4, [.removesAll, .isRemoval])
+    history.publish(5)
+    for id in 1...5 { history.keep(id, at: Int64(id) * 10) }
+    expect(history, [.canceled: 2, .queued: 3])
+    #expect(history.findings().derived == 2)
+    history.tell(.removed, 4, at: 60)
+    expect(history, [.canceled: 2, .queued: 2, .removed: 1])
+  }
+
+  @Test mutating func `a removal of all cancels nothing at another device`() {
+    history.publish(1)
+    history.keep(1, at: 10)
+    history.publish(2, for: 2, [.removesAll, .isRemoval])
+    history.keep(2, on: 2, at: 20)
+    history.tell(.removed, 2, on: 2, at: 30)
+    expect(history, [.queued: 1, .removed: 1])
+  }
+
   // MARK: Stopped applications
 
   /// Its devices were not looked for.

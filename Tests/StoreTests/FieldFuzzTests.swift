@@ -15,6 +15,7 @@ import Testing
       let array = Array(bytes)
       if let presence = Presence(array), presence.bytes != array { return "another presence" }
       if let owner = Owner(array), owner.bytes != array { return "another owner" }
+      if let owner = Owner(field: array), owner.bytes != Array(array.prefix(24)) { return "another owner of a field" }
       if let marker = Marker(bytes), marker.bytes != array { return "another marker" }
       if let stamp = RegistrationStamp(array), stamp.bytes != array { return "another registration" }
       if let gap = MailboxGap(array), gap.bytes != array { return "another gap" }

@@ -18,6 +18,8 @@ struct Judged: Sendable {
   var user: UInt64 = 0
   var isExpired = false
   var withdraws: UInt64?
+  var removesAll = false
+  var waitsForPlace = false
 
   var revision: Revision { Revision(timestamp: timestamp, partition: partition, offset: offset) }
   var source: SourcePosition {
@@ -28,6 +30,7 @@ struct Judged: Sendable {
 /// What the judge said, copied out.
 enum Said: Equatable, Sendable {
   case stale(by: UInt64)
+  case canceled(by: UInt64)
   case new(revision: Revision, superseded: UInt64?, presence: Bool)
   case again(revision: Revision, superseded: UInt64?, presence: Bool)
   case duplicate, wrongUser, unregistered, wrongApplication
@@ -51,6 +54,7 @@ enum Said: Equatable, Sendable {
           application.isRepeat
           ? .again(revision: judgement.revision, superseded: other, presence: isConnected)
           : .new(revision: judgement.revision, superseded: other, presence: isConnected)
+      case .canceled: self = other.map { .canceled(by: $0) } ?? .unknown
       case .collapsed: self = other.map { .stale(by: $0) } ?? .unknown
       case .duplicate: self = .duplicate
       case .wrongUser: self = .wrongUser
@@ -91,6 +95,8 @@ actor TestJudge {
   private var shards: Shards?
   /// The offsets of what full mailboxes were said to have too many, one list for each answer that said so.
   private(set) var overflows: [[UInt64]] = []
+  /// The offsets of what removals of all were said to cancel, one list for each answer that said so.
+  private(set) var canceled: [[UInt64]] = []
   private var waiting: (Judge, Collector)?
   static let application: UInt64 = 77
 
@@ -164,7 +170,7 @@ actor TestJudge {
       judge.add(JudgeRequest(tag: Int32(index), in: arena, token: span, entry), alone: false)
     }
     let verdicts = await withCheckedContinuation { continuation in
-      let collector = Collector(requests.count) { continuation.resume(returning: ($0, $1)) }
+      let collector = Collector(requests.count) { continuation.resume(returning: ($0, $1, $2)) }
       judge.handler = collector
       // The judge knows its handler weakly.
       waiting = (judge, collector)
@@ -172,6 +178,7 @@ actor TestJudge {
     }
     waiting = nil
     overflows += verdicts.1
+    canceled += verdicts.2
     return verdicts.0
   }
 
@@ -217,7 +224,13 @@ actor TestJudge {
       ("apns-id", "\(NotificationID(number: request.id))"),
     ]
     if !request.collapse.isEmpty { headers.append(("apns-collapse-id", request.collapse)) }
-    let texts = headers.map { Array($0.1.utf8) } + [Array(#"{"aps":{"alert":"entry \#(request.id)"}}"#.utf8), Array("requests".utf8)]
+    if request.removesAll { headers.append(("operation", "remove")) }
+    if request.waitsForPlace {
+      let region = #"{"identifier":"shop","latitude":52.5,"longitude":13.4,"radius":100}"#
+      headers.append(("trigger", #"{"type":"location","region":\#(region)}"#))
+    }
+    let value = request.removesAll ? #"{"all":true}"# : #"{"aps":{"alert":"entry \#(request.id)"}}"#
+    let texts = headers.map { Array($0.1.utf8) } + [Array(value.utf8), Array("requests".utf8)]
     let arenas = Arena(capacity: 512)
     let spans = texts.map { text in text.withUnsafeBytes { arenas.keep($0) } }
     try arenas.bytes.withUnsafeBytes { bytes in
@@ -239,6 +252,7 @@ actor TestJudge {
       time: Int64(request.timestamp), withdraws: request.withdraws.map { NotificationID(number: $0) },
       id: request.id &* 0x9E37_79B9_7F4A_7C15, source: source, end: request.isExpired ? 0 : .max, revision: request.revision)
     entry.comesAgain = request.comesAgain
+    (entry.removesAll, entry.waitsForPlace) = (request.removesAll, request.waitsForPlace)
     return entry
   }
 
@@ -251,6 +265,34 @@ actor TestJudge {
         continuation.resume(returning: answer.map(Self.offsets))
       }
     }.get()
+  }
+
+  /// Deletes what a removal of all has canceled, and answers the offsets of what it cancels next.
+  func cancel(_ requests: [Judged]) async throws -> [UInt64] {
+    guard let shards else { return [] }
+    let mailboxes = Mailboxes(shards)
+    return try await withCheckedContinuation { continuation in
+      mailboxes.cancel(requests.map(\.revision), of: "a") { answer in continuation.resume(returning: answer.map(Self.offsets)) }
+    }.get()
+  }
+
+  /// The floor of a device, as a page of its mailbox tells it.
+  func floor(_ token: String = "a") async throws -> JournalReference? {
+    guard let shards else { return nil }
+    let mailboxes = Mailboxes(shards)
+    return try await withCheckedContinuation { continuation in
+      mailboxes.page(of: token, count: 1) { answer in continuation.resume(returning: answer.map(\.floor)) }
+    }.get()
+  }
+
+  /// Registers a device by the script that applies registrations.
+  func apply(_ owner: Owner?, offset: Int64, of token: String = "a") async throws {
+    guard let redis, let shards else { return }
+    let keys = shards.keys
+    let stamp = RegistrationStamp(digest: 1, partition: 0, offset: offset)
+    _ = try await redis.call(
+      Registrations.script, keys: [.text(keys.device(token)), .text(keys.mailbox(token)), .text(keys.guardKey(ofDevice: token))],
+      arguments: [.bytes(owner?.bytes ?? []), .bytes(stamp.bytes), 1_000_000, "", ""])
   }
 
   /// Deletes what a mailbox has of a request at a revision.
@@ -281,17 +323,20 @@ actor TestJudge {
 private final class Collector: JudgeHandler {
   private var said: [Said?]
   private var overflows: [[UInt64]] = []
+  private var canceled: [[UInt64]] = []
   private var left: Int
-  private let then: ([Said], [[UInt64]]) -> Void
+  private let then: ([Said], [[UInt64]], [[UInt64]]) -> Void
 
-  init(_ count: Int, _ then: @escaping ([Said], [[UInt64]]) -> Void) {
+  init(_ count: Int, _ then: @escaping ([Said], [[UInt64]], [[UInt64]]) -> Void) {
     said = Array(repeating: nil, count: count)
     left = count
     self.then = then
   }
 
   func judged(_ requests: [JudgeRequest], _ answer: JudgeAnswer) {
-    answer.forEachOverflow { _, entries in overflows.append(TestJudge.offsets(entries)) }
+    answer.forEachEnding { _, entries, areCanceled in
+      if areCanceled { canceled.append(TestJudge.offsets(entries)) } else { overflows.append(TestJudge.offsets(entries)) }
+    }
     for (request, verdict) in zip(requests, answer.verdicts) { note(request, Said(verdict)) }
   }
 
@@ -303,6 +348,6 @@ private final class Collector: JudgeHandler {
     said[Int(request.tag)] = verdict
     left -= 1
     guard left == 0 else { return }
-    then(said.map { $0 ?? .unknown }, overflows)
+    then(said.map { $0 ?? .unknown }, overflows, canceled)
   }
 }

@@ -232,7 +232,9 @@ import Testing
   }
 
   /// What anybody who can write to Redis may have put in the place of a device's keys is that device's trouble alone.
-  @Test(arguments: ["device", "mailbox", "revision", "revision 20", "revision 35", "revision 37", "revision 71", "window", "owner"])
+  @Test(arguments: [
+    "device", "mailbox", "revision", "revision 20", "revision 35", "revision 37", "revision 71", "window", "owner", "floor",
+  ])
   func aDeviceWhoseStateCannotBeReadHarmsNoOther(_ part: String) async throws {
     try await TestJudge.with { (judge) async throws in
       for token in ["a", "b", "c"] { try await judge.register(token) }
@@ -246,6 +248,9 @@ import Testing
         let bytes = try #require(Int(part.dropFirst("revision ".count)))
         try await judge.command("HSET", await judge.device("b"), "cx", .text(String(repeating: "x", count: bytes)))
       case "window": try await judge.command("HSET", await judge.device("b"), "w", "x")
+      case "floor":
+        _ = try await judge.judge([Judged(device: "b", id: 99, timestamp: 2000, offset: 99, removesAll: true)])
+        try await judge.command("HSET", await judge.device("b"), "f", "x")
       default: try await judge.command("HSET", await judge.device("b"), "u", "x")
       }
       let requests = ["a", "b", "c", "b", "a"].enumerated().map {

@@ -18,15 +18,19 @@ enum PublishSettings {
   static let trigger = Setting<String?>("publish.trigger", .string("JSON"), "When or where it is due. Absent: now.")
   static let operation = Setting<String?>(
     "publish.operation", .string("notify|remove|cancel", completion: .words(["notify", "remove", "cancel"])),
-    "The action: notify shows it, remove removes delivered ones by --identifiers or --collapse-id.")
+    "The action: notify shows it, remove removes delivered ones by --identifiers or --collapse-id, or with --all, cancel ends waiting ones.")
   static let identifiers = Setting<[Name]>(
     "publish.identifiers", .repeated(.name("ID,…")), default: [],
     "What a removal names: collapse ids, or apns-ids of requests without one. Each is published as a separate request.")
+  static let removesAll = Setting(
+    "publish.all", .boolean, default: false,
+    "A removal of all delivered notifications of the application that are older than it, at the target's devices.")
   static let headers = Setting<[String]>(
     "publish.header", .repeated(.header, splitsAtCommas: false), default: [], "A further record header, such as traceparent=…")
 
   static let request = SettingGroup(
-    "Request", [target, app, collapseID, expiration], advanced: [id, priority, pushType, trigger, operation, identifiers, headers])
+    "Request", [target, app, collapseID, expiration],
+    advanced: [id, priority, pushType, trigger, operation, identifiers, removesAll, headers])
 
   static let title = Setting<String?>("publish.title", .string("TEXT"), "aps.alert.title.")
   static let subtitle = Setting<String?>("publish.subtitle", .string("TEXT"), "aps.alert.subtitle.")
@@ -81,6 +85,10 @@ enum PublishSettings {
     set(.trigger, values[trigger])
     set(.operation, values[operation])
     draft.identifiers = values[identifiers]
+    draft.removesAll = values[removesAll]
+    if draft.removesAll, values[operation] != "remove" || draft.headers[RequestHeader.collapseID] != nil || !draft.identifiers.isEmpty {
+      throw UsageError(.contradiction, "--all belongs to --operation remove, without --collapse-id and --identifiers")
+    }
     draft.content = PayloadDraft(
       title: values[title], subtitle: values[subtitle], body: values[body], badge: values[badge].map(Int64.init), sound: values[sound],
       category: values[category], threadID: values[threadID], isMutable: values[isMutable],

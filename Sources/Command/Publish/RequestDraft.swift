@@ -14,6 +14,8 @@ struct RequestDraft: Sendable {
   var payload: [UInt8]?
   /// The identifiers that a removal names.
   var identifiers: [Name] = []
+  /// Whether a removal removes all.
+  var removesAll = false
 
   private static let order: [RequestHeader] = [
     .id, .topic, .collapseID, .expiration, .priority, .pushType, .channelID, .trigger, .operation, .traceparent, .origin, .firing,
@@ -24,6 +26,7 @@ struct RequestDraft: Sendable {
     target = target ?? other.target
     headers.merge(other.headers) { own, _ in own }
     if identifiers.isEmpty { identifiers = other.identifiers }
+    removesAll = removesAll || other.removesAll
     guard payload == nil, !isRemove else { return }
     if content.isEmpty { payload = other.payload }
     if payload == nil { content.fill(from: other.content) }
@@ -47,7 +50,8 @@ struct RequestDraft: Sendable {
   /// - Parameter line: its line in the file; 0 for flags.
   func records(line: Int) -> [RequestToSend] {
     guard isRemove, !removed.isEmpty else {
-      return [record(line: line, headers: headers, value: payload ?? (isRemove ? nil : content.payload))]
+      let removal = removesAll ? Array(#"{"all":true}"#.utf8) : nil
+      return [record(line: line, headers: headers, value: payload ?? (isRemove ? removal : content.payload))]
     }
     return removed.map { identifier in
       var headers = headers

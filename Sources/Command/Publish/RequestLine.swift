@@ -12,7 +12,7 @@ enum RequestLine {
   /// Its description in `--help`.
   static let help = """
     Each line of --lines is a JSON object whose members have the names of the flags: target, app, id, collapse-id, expiration, priority, \
-    push-type, trigger, operation, identifiers, title, subtitle, body, badge, sound, category, thread-id, mutable-content, \
+    push-type, trigger, operation, identifiers, all, title, subtitle, body, badge, sound, category, thread-id, mutable-content, \
     content-available; further custom (an object: members of the payload beside aps), payload (an object: the whole payload, as it stands \
     there) and headers (an object of strings: record headers by their own names, such as apns-topic). What a line leaves out is taken from \
     the flags. A line that is wrong is named on standard error, the others are published, and the exit code is 1.
@@ -56,7 +56,7 @@ enum RequestLine {
 
   private enum Member: String, CaseIterable {
     case target, app, id, collapseID = "collapse-id", expiration, priority, pushType = "push-type", trigger, operation, identifiers
-    case title, subtitle, body, badge, sound, category, threadID = "thread-id", isMutable = "mutable-content"
+    case removesAll = "all", title, subtitle, body, badge, sound, category, threadID = "thread-id", isMutable = "mutable-content"
     case isContentAvailable = "content-available", custom, payload, headers
   }
 
@@ -75,6 +75,7 @@ enum RequestLine {
     case .trigger: set(.trigger, try source(value, scanner, member, .object))
     case .operation: set(.operation, try text(value, scanner, member))
     case .identifiers: draft.identifiers = try texts(value, scanner, member).map { Name($0) }
+    case .removesAll: draft.removesAll = try flag(value, scanner, member)
     case .title: draft.content.title = try text(value, scanner, member)
     case .subtitle: draft.content.subtitle = try text(value, scanner, member)
     case .body: draft.content.body = try text(value, scanner, member)

@@ -60,6 +60,8 @@ public struct NotificationStore: Sendable {
   private let extensions: ContentExtensions
   private(set) var ids: AgedTable<Void>
   private(set) var revisions: AgedTable<String>
+  /// The revision of the newest removal of all notifications.
+  private(set) var floor: String?
 
   /// An empty store.
   ///
@@ -85,6 +87,8 @@ public struct NotificationStore: Sendable {
     if ids[Name(frame.id)] != nil { return .dropped(.known) }
     let newest = revisions[frame.identifier]
     if let newest, frame.revision.isOlder(than: newest) { return .dropped(.stale) }
+    // What waits for a place is pending, and no removal touches it.
+    if let floor, frame.trigger == nil, frame.revision.isOlder(than: floor) { return .dropped(.stale) }
     if frame.isPast(now) {
       // An older revision must not be shown because the newest came too late.
       note(frame.revision, of: frame.identifier, at: now)
@@ -122,6 +126,18 @@ public struct NotificationStore: Sendable {
     return isNew ? .removed(removed) : .dropped(isKnown ? .known : .stale)
   }
 
+  /// Removes all delivered notifications that are older than the removal; what waits for a place stays.
+  ///
+  /// Older ones that come later are dropped.
+  public mutating func removeAll(revision: String, now: Int64) -> Removal {
+    forget(now)
+    if let floor, !floor.isOlder(than: revision) { return .dropped(floor == revision ? .known : .stale) }
+    floor = revision
+    let removed = delivered.filter { $0.frame.revision.isOlder(than: revision) }
+    delivered.removeAll { $0.frame.revision.isOlder(than: revision) }
+    return .removed(removed)
+  }
+
   // MARK: Actions of the person and the application
 
   /// The delivered notification of an identifier.
@@ -150,6 +166,8 @@ public struct NotificationStore: Sendable {
   mutating func restore(id: Name, at time: Int64) { ids.set((), for: id, at: time) }
 
   mutating func restore(revision: String, of identifier: Name, at time: Int64) { note(revision, of: identifier, at: time) }
+
+  mutating func restore(floor revision: String) { floor = revision }
 
   /// Restores a notification as the newest of its list.
   mutating func restore(_ frame: NotifyFrame, at time: Int64, isPending: Bool) {

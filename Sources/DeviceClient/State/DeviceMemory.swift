@@ -28,6 +28,8 @@ final class DeviceMemory {
       case .took(let frame, let at): _ = store.take(frame, now: at)
       case .noted(let identifier, let revision, let at): store.restore(revision: revision, of: identifier, at: at)
       case .removed(let identifiers, let revision, let at): _ = store.remove(identifiers, revision: revision, now: at)
+      case .removedAll(let revision, let at): _ = store.removeAll(revision: revision, now: at)
+      case .floor(let revision): store.restore(floor: revision)
       case .cleared(let identifiers): _ = store.clear(identifiers)
       case .fired(let identifier, let at): _ = store.fire(identifier, now: at)
       case .response(let response): outbox.restore(response)
@@ -43,6 +45,7 @@ final class DeviceMemory {
     var records = [owner]
     store.ids.forEach { id, _, at in records.append(.id(id, at: at)) }
     store.revisions.forEach { identifier, revision, at in records.append(.noted(identifier: identifier, revision: revision, at: at)) }
+    if let floor = store.floor { records.append(.floor(floor)) }
     records += store.pending.map { .listed($0.frame, at: $0.takenAt, isPending: true) }
     records += store.delivered.reversed().map { .listed($0.frame, at: $0.takenAt, isPending: false) }
     records += outbox.waiting.map { .response($0) }
@@ -72,11 +75,16 @@ final class DeviceMemory {
     writer.whenDurable { body(event, acknowledgement) }
   }
 
-  /// Removes identifiers; `body` gets the event and the acknowledgement when it is saved.
+  /// Removes identifiers, or all; `body` gets the event and the acknowledgement when it is saved.
   func remove(_ frame: RemoveFrame, now: Int64, _ body: @escaping (DeviceEvent, Acknowledgement) -> Void) {
-    switch store.remove(frame.identifiers, revision: frame.revision, now: now) {
+    let removal =
+      frame.removesAll
+      ? store.removeAll(revision: frame.revision, now: now) : store.remove(frame.identifiers, revision: frame.revision, now: now)
+    switch removal {
     case .removed(let notifications):
-      writer.append(.removed(frame.identifiers, revision: frame.revision, at: now))
+      writer.append(
+        frame.removesAll
+          ? .removedAll(revision: frame.revision, at: now) : .removed(frame.identifiers, revision: frame.revision, at: now))
       writer.whenDurable { body(.removed(identifiers: frame.identifiers, notifications), .taken(frame.delivery)) }
     case .dropped(let reason):
       writer.whenDurable {

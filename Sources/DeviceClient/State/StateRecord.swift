@@ -9,6 +9,8 @@ internal import Notifications
 /// | `took`, `at` | a notification was taken, with the frame's text |
 /// | `noted`, `revision`, `at` | the newest revision of an identifier, of which nothing was shown |
 /// | `removed`, `revision`, `at` | the cluster took identifiers away |
+/// | `removedAll`, `at` | the cluster took away all that is older than this revision |
+/// | `floor` | the revision of the newest removal of all: in snapshots |
 /// | `cleared` | identifiers left the list |
 /// | `fired`, `at` | a waiting notification came due |
 /// | `response` | what the person did, not accepted yet, with the frame |
@@ -23,6 +25,8 @@ enum StateRecord: Equatable {
   case took(NotifyFrame, at: Int64)
   case noted(identifier: Name, revision: String, at: Int64)
   case removed([Name], revision: String, at: Int64)
+  case removedAll(revision: String, at: Int64)
+  case floor(String)
   case cleared([Name])
   case fired(Name, at: Int64)
   case response(ResponseFrame)
@@ -41,6 +45,10 @@ enum StateRecord: Equatable {
       self = .noted(identifier: identifier, revision: revision, at: at)
     } else if let identifiers = Self.names(value["removed"]), let revision = value["revision"]?.stringValue, let at {
       self = .removed(identifiers, revision: revision, at: at)
+    } else if let revision = value["removedAll"]?.stringValue, let at {
+      self = .removedAll(revision: revision, at: at)
+    } else if let revision = value["floor"]?.stringValue {
+      self = .floor(revision)
     } else if let identifiers = Self.names(value["cleared"]) {
       self = .cleared(identifiers)
     } else if let identifier = value["fired"]?.nameValue, let at {
@@ -80,6 +88,10 @@ enum StateRecord: Equatable {
       Self.write(identifiers, &json)
       json.member("revision", revision)
       json.member("at", at)
+    case .removedAll(let revision, let at):
+      json.member("removedAll", revision)
+      json.member("at", at)
+    case .floor(let revision): json.member("floor", revision)
     case .cleared(let identifiers):
       json.key("cleared")
       Self.write(identifiers, &json)

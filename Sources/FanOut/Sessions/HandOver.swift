@@ -10,6 +10,7 @@ import Worker
 /// |---|---|---|
 /// | is for another person or application than the device's | ends as `filtered` | stays in the mailbox |
 /// | has expired | ends as `expired` | stays in the mailbox |
+/// | is older than a removal of all, and has no trigger | ends as `canceled` | is sent: the device knows the removal |
 /// | was published before the end of a stop of its application | ends as `filtered` | ends as `filtered` |
 /// | the same, and the stop has no end yet | is held until the stops are confirmed | is held until the stops are confirmed |
 /// | has a damaged payload | ends as `rejected` | is not handed over: the record is unreadable |
@@ -46,6 +47,10 @@ struct HandOver {
 
   let entry: DeliveryEntryView
   let occasion: Occasion
+  /// Its revision, as it stands in the mailbox.
+  let revision: Revision
+  /// The newest removal of all notifications at the device; nil where there is none, or the occasion does not tell it.
+  let floor: JournalReference?
   /// The device's.
   let owner: Owner
   let expiration: ExpirationRule
@@ -63,6 +68,7 @@ struct HandOver {
     // First, as in the judge and in a registration: all three find such entries, and an entry has one outcome.
     if !owner.takes(entry) { return occasion == .live ? .leave(.otherOwner) : .end(.filtered, .told(owner.reasonAgainst(entry))) }
     if expiration.isPast(entry, now: now / 1000) { return occasion == .live ? .leave(.expired) : .end(.expired, nil) }
+    if let floor, isBelow(floor) { return .end(.canceled, .removed(by: floor.id)) }
     if let stop { return stop.isOpen && occasion != .stopsConfirmed ? .hold : .end(.filtered, .stopped(stop.reason ?? "")) }
     if occasion == .page, !entry.isPayloadIntact { return .end(.rejected, .damagedPayload) }
     // A removal is no matter of settings.
@@ -73,6 +79,11 @@ struct HandOver {
     case .send(let options, let level): return .send(options, level)
     case .filtered(let reason): return .end(.filtered, .told(reason))
     }
+  }
+
+  /// Whether the entry is older than a removal of all. What has a trigger is pending, and no removal touches it.
+  private func isBelow(_ floor: JournalReference) -> Bool {
+    entry.trigger.isEmpty && floor.revision.judging(revision) == nil
   }
 
   /// The stop that ends the entry. A removal takes a notification off the screen, and no stop ends it.

@@ -120,10 +120,13 @@ final class OpenSession {
 
   // MARK: Hand-over
 
-  private func handOver(_ entry: DeliveryEntryView, _ occasion: HandOver.Occasion) -> HandOver {
+  private func handOver(
+    _ entry: DeliveryEntryView, _ revision: Revision, _ occasion: HandOver.Occasion, floor: JournalReference? = nil
+  ) -> HandOver {
     let now = WallClock.milliseconds()
     return HandOver(
-      entry: entry, occasion: occasion, owner: owner, expiration: sessions.expiration, stopped: sessions.applications.table,
+      entry: entry, occasion: occasion, revision: revision, floor: floor, owner: owner, expiration: sessions.expiration,
+      stopped: sessions.applications.table,
       presentation: PresentationRule(registration), isQuiet: sessions.people.isQuiet(owner.user, now: now), now: now)
   }
 
@@ -138,7 +141,7 @@ final class OpenSession {
       flow.fallBehind()
       return .leftToMailbox
     }
-    let handOver = handOver(entry, .live)
+    let handOver = handOver(entry, delivery.revision, .live)
     let decision = handOver.decision
     if case .leave(let verdict) = decision { return verdict }
     let bytes = value.dropFirst(delivery.headCount)
@@ -153,10 +156,10 @@ final class OpenSession {
   }
 
   /// Takes an entry of a page.
-  private func paged(_ revision: Revision, _ entry: DeliveryEntryView, _ bytes: UnsafeRawBufferPointer) {
+  private func paged(_ revision: Revision, _ entry: DeliveryEntryView, _ bytes: UnsafeRawBufferPointer, _ floor: JournalReference?) {
     let head = { Self.head(of: entry, in: bytes[...]) }
     guard let number = flow.paged(revision, SessionFlow.Kind(entry), now: sessions.seconds, head: head) else { return }
-    let handOver = handOver(entry, .page)
+    let handOver = handOver(entry, revision, .page, floor: floor)
     carryOut(handOver.decision, of: handOver, revision, number)
   }
 
@@ -180,7 +183,7 @@ final class OpenSession {
   /// Decides about a held entry again, now that the lane has read all stops; or leaves it to a page when the lane could not read them.
   private func stopsConfirmed(_ number: UInt64, isComplete: Bool) {
     guard let held = flow.unacknowledged(number) else { return }
-    let decision = held.head.withUnsafeBytes { DeliveryEntryView($0).map { handOver($0, .stopsConfirmed).decision } }
+    let decision = held.head.withUnsafeBytes { DeliveryEntryView($0).map { handOver($0, held.revision, .stopsConfirmed).decision } }
     if isComplete, sessions.isClockRight, case .end(let type, let reason) = decision {
       end(number, as: type, reason)
       return perform(flow.advance())
@@ -262,7 +265,8 @@ final class OpenSession {
 
   private func paged(_ page: MailboxEntries, _ count: Int) {
     if let depth = page.depth { sessions.metrics.mailboxEntries.observe(Double(depth)) }
-    let unreadable = page.forEach(paged)
+    let floor = page.floor
+    let unreadable = page.forEach { paged($0, $1, $2, floor) }
     if !unreadable.isEmpty { remove(unreadable: unreadable) }
     perform(flow.pageEnded(isComplete: page.count < count))
   }

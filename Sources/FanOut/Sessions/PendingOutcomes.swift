@@ -14,6 +14,8 @@ struct DeliveryOutcome {
     case damagedPayload
     /// The application was stopped, for the reason that a person wrote; empty where nobody wrote one.
     case stopped(String)
+    /// The removal of all with this apns-id is newer.
+    case removed(by: NotificationID)
   }
 
   let session: Session
@@ -66,6 +68,7 @@ final class PendingOutcomes {
         switch outcome.reason {
         case nil: break
         case .told(let reason): facts.details = .reason(reason)
+        case .removed(let removal): facts.details = .by(removal)
         case .damagedPayload: facts.details = .rejected(Self.damage)
         case .stopped(var reason):
           return reason.withUTF8 { reason in

@@ -15,7 +15,7 @@ internal import JSON
 /// | 8 | hash of the user it is for; 0 when it is for the device |
 /// | 4 | checksum of the payload |
 /// | 4 | checksum of the head: of all that stands before the payload, but for these four bytes |
-/// | 1 + n | identifier; empty when the apns-id is |
+/// | 1 + n | identifier; empty when the apns-id is, and for a removal of all notifications |
 /// | 1 + n | application |
 /// | 1 + n | source topic; empty when it is the configured one |
 /// | 1 + n | traceparent, 0 or 55 |
@@ -33,7 +33,7 @@ public struct DeliveryEntry {
   public enum Kind: UInt8, Sendable {
     /// Show the notification, or wake the application.
     case notify = 1
-    /// Take the delivered notification of the identifier away.
+    /// Take the delivered notification of the identifier away; without an identifier all of the application's that are older.
     case remove = 2
   }
 
@@ -142,7 +142,9 @@ public struct DeliveryEntry {
 
   /// The entry of a removal of one identifier, one of those the request names.
   ///
-  /// - Parameter id: the request's id, or one derived from it for a request that names several identifiers.
+  /// - Parameters:
+  ///   - identifier: empty where the request removes all.
+  ///   - id: the request's id, or one derived from it for a request that names several identifiers.
   public init(removing identifier: UnsafeRawBufferPointer, by request: RequestView, id: NotificationID) {
     self.init(request)
     self.id = id

@@ -47,6 +47,9 @@ public struct DeliveryEntryView {
     self = view
   }
 
+  /// Whether it removes all notifications of its application.
+  public var removesAll: Bool { kind == .remove && collapseID.isEmpty }
+
   /// Whether the payload is as it was written, which only an entry with its payload can tell.
   public var isPayloadIntact: Bool { DeliveryEntry.checksum(payload: payload) == payloadChecksum }
 

@@ -58,18 +58,21 @@ public enum ServerFrames {
 
   /// Appends `remove` for an entry; nothing is allocated.
   ///
-  /// An identifier that is a UUID in upper case is a collapse id as it stands, or an apns-id, which devices know in lower case.
+  /// A removal of all names no identifier. An identifier that is a UUID in upper case is a collapse id as it stands, or an apns-id, which devices know in lower case.
   public static func remove(_ entry: DeliveryEntryView, revision: Revision, delivery: UInt64, to json: inout JSONWriter) {
     begin("remove", &json)
     json.key("delivery")
     json.integer(delivery)
     json.key("identifiers")
     json.openArray()
-    entry.withIdentifier { identifier in
-      json.string(utf8: identifier)
-      NotificationID.withCanonical(identifier) { if !$0.elementsEqual(identifier) { json.string(utf8: $0) } }
+    if !entry.removesAll {
+      entry.withIdentifier { identifier in
+        json.string(utf8: identifier)
+        NotificationID.withCanonical(identifier) { if !$0.elementsEqual(identifier) { json.string(utf8: $0) } }
+      }
     }
     json.closeArray()
+    if entry.removesAll { json.member("all", true) }
     json.key("revision")
     revision.withText { json.string(utf8: $0) }
     json.closeObject()

@@ -1,19 +1,21 @@
 internal import JSON
 
-/// The body of a `remove`: `{"identifiers": ["…", …]}`.
+/// The body of a `remove`: `{"identifiers": ["…"]}`, or `{"all": true}`.
 struct RemoveBody {
   /// How many identifiers it names.
   let count: Int
   /// The array as it stands in the body; none when the body names no identifiers.
   let source: UnsafeRawBufferPointer
+  /// Whether it removes all delivered notifications.
+  let removesAll: Bool
 
   static let rule: String =
-    "A remove names one identifier of 1 to 64 bytes, in apns-collapse-id or as {\"identifiers\": [\"…\"]}; publish one for each."
+    "A remove names one identifier of 1 to 64 bytes, in apns-collapse-id or as {\"identifiers\": [\"…\"]}, and publish one for each; or it has {\"all\": true}."
 
   /// Checks a body that is not empty.
   init(checking body: UnsafeRawBufferPointer) throws(Rejection) {
     do {
-      (count, source) = try Self.read(body)
+      (count, source, removesAll) = try Self.read(body)
     } catch let rejection as Rejection {
       throw rejection
     } catch {
@@ -23,18 +25,25 @@ struct RemoveBody {
     }
   }
 
-  private static func read(_ body: UnsafeRawBufferPointer) throws -> (Int, UnsafeRawBufferPointer) {
+  private static func read(_ body: UnsafeRawBufferPointer) throws -> (Int, UnsafeRawBufferPointer, Bool) {
     var scanner = JSONScanner(body)
     var found: JSONSpan?
+    var all: Bool?
     try scanner.openObject()
     while let key = try scanner.nextKey() {
       let value = try scanner.skip()
+      if scanner.matches(key, "all") {
+        guard all == nil, let flag = scanner.bool(value) else {
+          throw Rejection(.badRequestPayload, field: "all", rule: "The member all stands once, and is true or false.", offset: value.start)
+        }
+        all = flag
+      }
       guard scanner.matches(key, "identifiers") else { continue }
       guard found == nil, value.kind == .array else { throw wrong(value.start) }
       found = value
     }
     try scanner.finish()
-    guard let found else { return (0, .none) }
+    guard let found else { return (0, .none, all ?? false) }
     var count = 0
     var elements = scanner.scanner(of: found)
     try elements.openArray()
@@ -46,7 +55,7 @@ struct RemoveBody {
       else { throw wrong(value.start) }
     }
     guard count > 0 else { throw wrong(found.start) }
-    return (count, scanner.source(found))
+    return (count, scanner.source(found), all ?? false)
   }
 
   private static func wrong(_ offset: Int) -> Rejection {

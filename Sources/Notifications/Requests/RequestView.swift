@@ -89,7 +89,7 @@ public struct RequestView {
   public enum Operation: UInt8, Sendable {
     /// Show a notification, or wake the application.
     case notify = 1
-    /// Take delivered notifications away, by identifier.
+    /// Take delivered notifications away, by identifier or all of them.
     case remove = 2
     /// Do not show what waits for its time, by identifier.
     case cancel = 3
@@ -134,6 +134,8 @@ public struct RequestView {
   public let facts: PayloadFacts
   /// The first header that begins with `apns-` and that no rule knows.
   public let unknownHeader: UnknownField?
+  /// Whether it removes all delivered notifications of its application.
+  public let removesAll: Bool
   private let removed: UnsafeRawBufferPointer
 
   /// Reads a record and checks it by every rule, in this order: a header standing twice, id, topic, collapse id, priority, push type
@@ -179,14 +181,19 @@ public struct RequestView {
       try limits.check(payloadBytes: record.value.count, of: givenType)
       facts = try PayloadFacts(checking: record.value, of: givenType)
       payload = record.value
-      removed = .none
+      (removed, removesAll) = (.none, false)
     case .remove, .cancel:
       try RequestLimits.check(removeBytes: record.value.count)
       let body = record.value.isEmpty ? nil : try RemoveBody(checking: record.value)
-      guard (headers.collapseID == nil ? 0 : 1) + (body?.count ?? 0) == 1 else {
+      let isOfAll = body?.removesAll ?? false
+      guard (headers.collapseID == nil ? 0 : 1) + (body?.count ?? 0) + (isOfAll ? 1 : 0) == 1 else {
         throw Rejection(.badRequestPayload, field: "identifiers", rule: RemoveBody.rule)
       }
-      removed = body?.source ?? .none
+      guard operation == .remove || !isOfAll else {
+        throw Rejection(
+          .badRequestPayload, field: "all", rule: "A cancel names one identifier, in apns-collapse-id or as {\"identifiers\": [\"…\"]}.")
+      }
+      (removed, removesAll) = (body?.source ?? .none, isOfAll)
       facts = PayloadFacts(flags: [], categorySource: .none)
       payload = .none
     }
@@ -221,11 +228,11 @@ public struct RequestView {
 
   /// Calls `body` with each identifier that the request is about, valid during the call: exactly one.
   ///
-  /// The identifier of a notification without a collapse id is its id's text.
+  /// The identifier of a notification without a collapse id, and of a removal of all, is its id's text.
   public func forEachIdentifier(_ body: (UnsafeRawBufferPointer) throws -> Void) rethrows {
     if !envelope.collapseID.isEmpty {
       try body(envelope.collapseID)
-    } else if operation == .notify {
+    } else if operation == .notify || removesAll {
       try envelope.id.withText(body)
     }
     try RemoveBody.forEach(in: removed, body)

@@ -44,8 +44,10 @@ struct AuditFact: Sendable, Hashable {
     static let isKept = isKnown
     /// The event names the successor of the notification.
     static let namesSuccessor = Flags(rawValue: 64)
-    /// The request fires an occurrence of a schedule. Where it does not fit how the schedule stands, it reaches nobody.
-    static let isFiring = namesSuccessor
+    /// The request removes all notifications: in its own fact, and in those that the judge of devices gets of where it was kept.
+    static let removesAll = namesSuccessor
+    /// The request has a trigger that the device evaluates, so that no removal of all ends it: in the same facts.
+    static let waitsForPlace = isForOtherApplication
     /// The request's first record is in the audited topic.
     static let isOfTopic = Flags(rawValue: 128)
   }
@@ -200,10 +202,9 @@ extension Outcome {
     case .delivered, .updated, .expired: [.byRequest, .byDevice, .keepsRevision, .makesDuplicates]
     case .queued, .removed: [.byRequest, .byDevice, .keepsRevision]
     case .collapsed, .response, .dismissed: [.byRequest, .byDevice, .makesDuplicates]
-    case .evicted, .filtered: [.byRequest, .makesDuplicates]
+    case .evicted, .filtered, .canceled: [.byRequest, .makesDuplicates]
     case .unregistered: [.byRequest, .byDevice]
-    case .duplicate, .canceled, .rejected, .wrongApplication, .deadLettered, .wrongUser, .replayed, .unreadable, .scheduled, .carriedOut,
-      .addressed:
+    case .duplicate, .rejected, .wrongApplication, .deadLettered, .wrongUser, .replayed, .unreadable, .scheduled, .carriedOut, .addressed:
       .byRequest
     case .registered, .unregisteredDevice: .byDevice
     case .settingsChanged: []

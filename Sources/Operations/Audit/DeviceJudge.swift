@@ -3,8 +3,8 @@ import Notifications
 
 /// Judges each device by all its facts: order, derived endings, registrations, responses. A value.
 ///
-/// A missing ending is derived. If a newer revision of the identifier entered the mailbox, it is collapsed. Otherwise it is expired after
-/// its end, and pending before.
+/// A missing ending is derived. If a newer revision of the identifier entered the mailbox, it is collapsed. If a newer removal of all did, it
+/// is canceled. Otherwise it is expired after its end, and pending before.
 ///
 /// It is *overlooked*, which is a loss, if the device acknowledged later requests at two moments while it waited, and they lie further
 /// apart than a takeover takes. Mailboxes are read from the oldest entry on, and every session reads its mailbox at its start and from time
@@ -45,11 +45,16 @@ struct DeviceJudge {
     let responses = facts.count { $0.outcome?.isByPerson == true }
     let taken = hasOpen ? Taken(facts) : Taken([])
     let contests = hasOpen || hasCollapsed ? Contests(facts) : Contests([])
+    var floor = Newest()
+    for fact in facts
+    where fact.flags.contains(.removesAll) && (fact.kind == .open || fact.outcome?.auditUse.contains(.keepsRevision) == true) {
+      floor.take(fact)
+    }
     var start = facts.startIndex
     while start < facts.endIndex {
       var end = start + 1
       while end < facts.endIndex, facts[end].identifier == facts[start].identifier { end += 1 }
-      if facts[start].identifier != 0 { judgeIdentifier(facts[start..<end], taken, contests, &findings) }
+      if facts[start].identifier != 0 { judgeIdentifier(facts[start..<end], taken, contests, floor, &findings) }
       start = end
     }
     if needsRegistrations { judgeRegistrations(facts, &findings) }
@@ -59,7 +64,7 @@ struct DeviceJudge {
   // MARK: Order
 
   private func judgeIdentifier(
-    _ facts: ArraySlice<AuditFact>, _ taken: Taken, _ contests: Contests, _ findings: inout AuditFindings
+    _ facts: ArraySlice<AuditFact>, _ taken: Taken, _ contests: Contests, _ floor: Newest, _ findings: inout AuditFindings
   ) {
     var newest = Newest()
     var shows = 0
@@ -75,7 +80,9 @@ struct DeviceJudge {
           findings.add(.overwritten, Violation(.overwritten, fact.id, "by \(other.id)", [fact, other]))
           continue
         }
-        judgeOpen(fact, hasSuccessor: newest.isNewer(than: fact), taken, &findings)
+        let ending: Outcome? =
+          if newest.isNewer(than: fact) { .collapsed } else if floor.bars(fact) { .canceled } else { nil }
+        judgeOpen(fact, derived: ending, taken, &findings)
       } else if fact.outcome == .collapsed, rules.isAudited(fact), !rules.isYoung(fact.time), !newest.supersedes(fact),
         !contests.hasOther(than: fact)
       {
@@ -98,6 +105,9 @@ struct DeviceJudge {
 
     /// Whether a newer revision was kept than the fact's, which was kept too.
     func isNewer(than fact: AuditFact) -> Bool { newest.values.contains { $0 > fact.order } }
+
+    /// Whether these removals of all are newer than the fact, which they bar.
+    func bars(_ fact: AuditFact) -> Bool { !fact.flags.contains(.waitsForPlace) && isNewer(than: fact) }
 
     /// Whether a request may have collapsed: its revision was kept and is older, or its published position is stale.
     func supersedes(_ fact: AuditFact) -> Bool {
@@ -124,10 +134,10 @@ struct DeviceJudge {
 
   // MARK: Endings
 
-  private func judgeOpen(_ open: AuditFact, hasSuccessor: Bool, _ taken: Taken, _ findings: inout AuditFindings) {
-    if hasSuccessor {
+  private func judgeOpen(_ open: AuditFact, derived: Outcome?, _ taken: Taken, _ findings: inout AuditFindings) {
+    if let derived {
       findings.derived += 1
-      return findings.count(.collapsed)
+      return findings.count(derived)
     }
     if let (first, last) = taken.later(than: open, until: min(open.number, rules.now)), last.time - first.time > rules.certainlyLater {
       findings.lost += 1

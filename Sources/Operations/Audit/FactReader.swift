@@ -42,7 +42,8 @@ struct FactReader {
       fact.number = rules.end(of: view)
       view.forEachIdentifier { fact.identifier = hash(identifier: $0) }
       if view.operation != .notify { fact.flags.insert(.isRemoval) }
-      if case .firing = view.timing { fact.flags.insert(.isFiring) }
+      if view.removesAll { fact.flags.insert(.removesAll) }
+      if !view.placeTrigger.isEmpty { fact.flags.insert(.waitsForPlace) }
       if let token = view.target.device { fact.device = max(1, DeviceToken.hash(token)) } else { fact.flags.insert(.isForUser) }
     case .rejected(_, let rejected):
       envelope = rejected

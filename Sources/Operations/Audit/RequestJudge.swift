@@ -166,7 +166,7 @@ struct RequestJudge {
     } else if let settled = request.settled {
       findings.count(settled, missing)
       return true
-    } else if request.isApplied, !request.hasFirst || request.isFiring, !request.isRedriven {
+    } else if request.isApplied, !request.hasFirst || request.isIgnored, !request.isRedriven {
       // Its outcomes came before the audited range, or it did not fit its schedule.
       findings.count(.replayed)
       return true
@@ -193,6 +193,8 @@ struct RequestJudge {
     let isForUser: Bool
     let isBroken: Bool
     let isRemoval: Bool
+    /// What a removal of all has to do with it.
+    let reach: AuditFact.Flags
     let isYoung: Bool
     var isRedriven = false
     var end: Int64
@@ -208,8 +210,8 @@ struct RequestJudge {
     var isApplied = false
     /// What became of it, where that is told of no device: that it waits for its time, say.
     var settled: Outcome?
-    /// Whether it fires an occurrence.
-    let isFiring: Bool
+    /// Whether its first record itself came to nothing.
+    var isIgnored = false
     /// Whether its first record is audited.
     var hasFirst = false
     /// The journal's pages on a person's devices.
@@ -222,7 +224,7 @@ struct RequestJudge {
       isForUser = record.flags.contains(.isForUser)
       isBroken = record.flags.contains(.isBroken)
       isRemoval = record.flags.contains(.isRemoval)
-      isFiring = record.flags.contains(.isFiring)
+      reach = record.flags.intersection([.removesAll, .waitsForPlace])
       end = record.number
       self.isYoung = isYoung
     }
@@ -235,7 +237,10 @@ struct RequestJudge {
       case .rejected: rejection = fact
       case .unregistered: unregistered = max(unregistered ?? .min, fact.time)
       case .filtered: isFiltered = true
-      case .replayed: isApplied = true
+      case .replayed:
+        isApplied = true
+        // A firing that did not fit how its schedule stands.
+        if fact.number == fact.sourceOffset { isIgnored = true }
       // Without a device these tell of a request for a person: that it was scheduled, or what became of it then.
       case .scheduled, .carriedOut, .collapsed, .expired, .evicted, .duplicate, .canceled:
         settled = Outcome.weightiest(of: [settled, fact.outcome].compactMap(\.self)) ?? fact.outcome
@@ -296,7 +301,11 @@ struct RequestJudge {
       open.number = request.end
       kept = open
     }
-    handOnAll(run, kept: keepings == 1 || kept?.kind == .open ? kept : nil, handOn)
+    handOnAll(run, kept: keepings == 1 || kept?.kind == .open ? kept : nil) { fact in
+      var fact = fact
+      if fact.kind == .open || fact.outcome?.auditUse.contains(.keepsRevision) == true { fact.flags.formUnion(request.reach) }
+      handOn(fact)
+    }
     judgeEnd(run, request, &findings)
     if outcome == .duplicate { judgeDuplicate(run, request, &findings) }
   }

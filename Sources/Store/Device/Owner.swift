@@ -26,6 +26,12 @@ public struct Owner: Equatable, Sendable {
     self.init(user: number(0), since: number(8), application: number(16))
   }
 
+  /// Reads the field of a device, where the horizon of its removals may follow, which only the scripts read.
+  init?(field: [UInt8]) {
+    guard field.count == Self.byteCount || field.count == Self.byteCount + Revision.byteCount else { return nil }
+    self.init(field.prefix(Self.byteCount))
+  }
+
   /// The bytes that Redis keeps.
   var bytes: [UInt8] { [user, since, application].flatMap { withUnsafeBytes(of: $0.bigEndian, Array.init) } }
 }

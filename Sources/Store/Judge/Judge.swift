@@ -157,7 +157,8 @@ extension RedisCommand {
     withUnsafeTemporaryAllocation(byteCount: 75, alignment: 8) { bytes in
       bytes.storeBytes(of: entry.id.bigEndian, as: UInt64.self)
       bytes.storeBytes(of: entry.source.bigEndian, toByteOffset: 8, as: UInt32.self)
-      bytes[12] = (entry.comesAgain?.rawValue ?? 0) + (entry.mayReplace ? 4 : 0)
+      bytes[12] =
+        (entry.comesAgain?.rawValue ?? 0) | (entry.removesAll ? 4 : 0) | (entry.waitsForPlace ? 8 : 0) | (entry.mayReplace ? 16 : 0)
       entry.revision.withBytes { UnsafeMutableRawBufferPointer(rebasing: bytes[13...]).copyMemory(from: $0) }
       bytes.storeBytes(of: entry.application.bigEndian, toByteOffset: 34, as: UInt64.self)
       bytes.storeBytes(of: entry.user.bigEndian, toByteOffset: 42, as: UInt64.self)
@@ -215,13 +216,13 @@ public struct JudgeAnswer {
     }
   }
 
-  /// Hands out the entries that overflow a mailbox, each with the index of the request that found them.
-  public func forEachOverflow(_ body: (_ request: Int, _ entries: MailboxEntries) -> Void) {
+  /// Hands out entries that are to end, each list with the index of the request that found them: those that overflow a mailbox, and those that
+  /// a removal of all cancels.
+  public func forEachEnding(_ body: (_ request: Int, _ entries: MailboxEntries, _ areCanceled: Bool) -> Void) {
     for place in stride(from: 1, to: reply.count - 1, by: 2) {
-      guard let number = reply[place]?.integer, verdicts.indices.contains(Int(number) &- 1), let entries = reply[place + 1] else {
-        continue
-      }
-      body(Int(number) - 1, MailboxEntries(entries))
+      guard let number = reply[place]?.integer, let entries = reply[place + 1] else { continue }
+      let index = Int(clamping: number.magnitude) - 1
+      if verdicts.indices.contains(index) { body(index, MailboxEntries(entries), number < 0) }
     }
   }
 }

@@ -45,6 +45,10 @@ public struct RequestEntry {
   public var end: Int64
   /// The revision from the record.
   public var revision: Revision
+  /// Whether it removes all notifications of the device's application.
+  public var removesAll = false
+  /// Whether it has a trigger that the device evaluates, so that a removal of all leaves it.
+  public var waitsForPlace = false
   /// Why the record is published again; nil for a record without an origin.
   public var comesAgain: ComesAgain?
   /// Whether it takes the place of what is pending for the device under its identifier, and the schedules have not been asked.

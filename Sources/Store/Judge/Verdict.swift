@@ -2,7 +2,7 @@ public import Notifications
 
 /// The verdict of the judge script on one request for one device.
 public enum Verdict {
-  /// How the request was judged: `queued`, `expired`, `collapsed`, `duplicate`, `unregistered`, `wrongUser` or `wrongApplication`.
+  /// How the request was judged: `queued`, `expired`, `collapsed`, `canceled`, `duplicate`, `unregistered`, `wrongUser` or `wrongApplication`.
   case judged(JournalJudgement, Application = Application())
   /// The device's data in Redis cannot be read, so nothing was applied.
   case unreadable(String)
@@ -35,8 +35,9 @@ extension Verdict {
     static let presence: UInt8 = 8
     static let revision: UInt8 = 16
     static let other: UInt8 = 32
+    static let canceled: UInt8 = 64
     static let verdict: UInt8 = 7
-    static let schedules: UInt8 = 64
+    static let schedules: UInt8 = 128
   }
 
   /// Reads what follows one of the verdicts in the script's answer; nil for what the script never says.
@@ -75,7 +76,7 @@ extension Verdict {
     let outcome: Outcome
     switch number {
     case Part.collapsed where other == nil: return nil
-    case Part.collapsed: outcome = .collapsed
+    case Part.collapsed: outcome = first & Part.canceled != 0 ? .canceled : .collapsed
     case Part.new, Part.again: outcome = isExpired ? .expired : .queued
     case Part.duplicate: outcome = .duplicate
     case Part.wrongUser: outcome = .wrongUser

@@ -4,19 +4,33 @@ import Redis
 /// Entries of a mailbox, oldest first, as they lie in Redis' answer. Valid only during the call that gets them.
 public struct MailboxEntries {
   private let reply: RedisReplyView
-
-  init(_ reply: RedisReplyView) { self.reply = reply }
-
   /// The number of entries, including unreadable ones.
-  public var count: Int { reply.count / 2 }
-
+  public let count: Int
   /// The size of the whole mailbox; nil if the caller did not ask for it.
-  public var depth: Int? { reply.count % 2 == 1 ? reply[reply.count - 1]?.integer.map { Int($0) } : nil }
+  public let depth: Int?
+  /// The newest removal of all notifications at this device; nil if there is none, or the caller did not ask for it.
+  public let floor: JournalReference?
+
+  init(_ reply: RedisReplyView) { (self.reply, count, depth, floor) = (reply, reply.count / 2, nil, nil) }
+
+  /// A page: behind the entries stand the depth and the floor.
+  init(page reply: RedisReplyView) {
+    self.reply = reply
+    count = max(0, reply.count - 2) / 2
+    depth = reply[2 * count]?.integer.map { Int($0) }
+    floor = reply[2 * count + 1]?.bytes.flatMap { bytes in
+      var reader = ByteReader(bytes)
+      guard let revision = reader.bytes(Revision.byteCount).flatMap({ Revision(bytes: $0) }),
+        let id = reader.bytes(NotificationID.byteCount).flatMap({ NotificationID(bytes: $0) })
+      else { return nil }
+      return JournalReference(revision: revision, id: id)
+    }
+  }
 
   /// Hands out each readable entry; answers the unreadable fields, which Carillon did not write.
   public func forEach(_ body: (_ revision: Revision, _ entry: DeliveryEntryView, _ bytes: UnsafeRawBufferPointer) -> Void) -> [[UInt8]] {
     var unreadable: [[UInt8]] = []
-    for index in stride(from: 0, to: reply.count - 1, by: 2) {
+    for index in stride(from: 0, to: 2 * count, by: 2) {
       guard let field = reply[index]?.bytes, let bytes = reply[index + 1]?.bytes else { continue }
       if let revision = Revision(bytes: field), let entry = DeliveryEntryView(kept: bytes) {
         body(revision, entry, bytes)

@@ -21,12 +21,13 @@ public final class Mailboxes {
   public func page(
     of token: String, count: Int, skipping skipped: Int = 0, _ then: @escaping (Result<MailboxEntries, StoreError>) -> Void
   ) {
-    calls.command.begin(Self.pageScript, keys: 1)
+    calls.command.begin(Self.pageScript, keys: 2)
     calls.command.append(shards.keys.mailbox(token))
+    calls.command.append(shards.keys.device(token))
     calls.command.append(count)
     calls.command.append(skipped)
     calls.send(over: shards.shard(ofDevice: token)) { [keys = shards.keys] answer in
-      then(answer.map(MailboxEntries.init).mapError { $0.about(keys.mailbox(token)) })
+      then(answer.map(MailboxEntries.init(page:)).mapError { $0.about(keys.mailbox(token)) })
     }
   }
 
@@ -99,6 +100,20 @@ public final class Mailboxes {
     calls.command.append(shards.keys.mailbox(token))
     calls.command.append(maximum)
     for revision in revisions { revision.withBytes { calls.command.append($0) } }
-    calls.send(over: shards.shard(ofDevice: token)) { then($0.map(MailboxEntries.init)) }
+    calls.send(over: shards.shard(ofDevice: token)) { then($0.map { MailboxEntries($0) }) }
+  }
+
+  // MARK: A removal of all
+
+  /// Deletes canceled entries.
+  static let cancelScript = RedisScript(file: PackageResources.mailbox_cancel_lua)
+
+  /// Deletes entries whose `canceled` events Kafka has, and answers which entries to cancel next.
+  public func cancel(_ revisions: [Revision], of token: String, _ then: @escaping (Result<MailboxEntries, StoreError>) -> Void) {
+    calls.command.begin(Self.cancelScript, keys: 2)
+    calls.command.append(shards.keys.device(token))
+    calls.command.append(shards.keys.mailbox(token))
+    for revision in revisions { revision.withBytes { calls.command.append($0) } }
+    calls.send(over: shards.shard(ofDevice: token)) { then($0.map { MailboxEntries($0) }) }
   }
 }

@@ -65,7 +65,7 @@ public final class Population {
       let answer = try await shards.shard(ofDevice: token).answer("HMGET", .text(shards.keys.device(token)), "u", "p")
       guard let fields = answer.array, fields.count == 2 else { return nil }
       return Device(
-        isRegistered: fields[0].bytes.flatMap { Owner($0) } != nil, isConnected: fields[1].bytes.flatMap { Presence($0) } != nil)
+        isRegistered: fields[0].bytes.flatMap { Owner(field: $0) } != nil, isConnected: fields[1].bytes.flatMap { Presence($0) } != nil)
     } catch {
       if error.code == .faulty { return nil }
       throw error

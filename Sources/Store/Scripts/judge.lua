@@ -12,16 +12,18 @@
 --       remembered; the heads of all requests, one behind the other; then per request
 --       entry     as the mailbox keeps it; begins with the apns-id, and ends there where the request has expired
 -- Answers {-2} where Redis has lost one of the buckets. Else a string, then for each mailbox that has too much the number of the request
--- that has found it, and revision, entry, revision, entry and so on, oldest first. The string has a byte for each request, and then what
+-- that has found it, and revision, entry, revision, entry and so on, oldest first. Where a removal of all has found what it cancels, its
+-- number is negative. The string has a byte for each request, and then what
 -- follows each: the byte is the verdict, and 8, 16 and 32 more for each of the next three that follows:
 --       12  presence
 --       20  revision as it is kept, where it is not the request's own
 --       36  revision and apns-id of what a stale one lost to, or of what was superseded in the mailbox
+-- For a stale one 64 more says that it was canceled: it lost to a removal of all notifications.
 --       or, for UNREADABLE, the bytes of the reason 1, the reason
 -- SCHEDULES says that the request was not judged: something is pending for the device, and the schedules are to be asked first.
-local STALE, NEW, REPEAT, DUPLICATE, UNREADABLE, SCHEDULES = 0, 1, 2, 3, 7, 64
+local STALE, NEW, REPEAT, DUPLICATE, UNREADABLE, CANCELED, SCHEDULES = 0, 1, 2, 3, 7, 64, 128
 local SLACK, AGE = 16, 600
-local EXPIRED, PRESENT = 16, 12
+local EXPIRED, PRESENT, NOTIFY = 16, 12, 1
 local call, find, sub, byte, char, unpacked, packed =
   redis.call, string.find, string.sub, string.byte, string.char, struct.unpack, struct.pack
 local now, keep, maximum, remembered, revisions = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
@@ -33,6 +35,8 @@ if call('EXISTS', unpack(KEYS, 2 * COUNT + 1)) < #KEYS - 2 * COUNT then return {
 -- include: earlier
 -- include: fields
 -- include: overflow
+-- include: below
+-- include: floor
 local answer = {''}
 
 -- The verdicts, and what follows them, which become one string at last: each string costs, and each of its bytes.
@@ -79,6 +83,32 @@ local function findOverflow(mailbox, number)
   answer[#answer + 1] = overflow(mailbox, maximum)
 end
 
+-- Answers what a removal of all cancels in a mailbox. The entries stay until their events are durable.
+local function cancelBelow(mailbox, number, floor)
+  local found = below(mailbox, floor)
+  if #found == 0 then return end
+  answer[#answer + 1] = -number
+  answer[#answer + 1] = found
+end
+
+-- Remembers a removal that bars older requests, by their apns-id or all of them. `floor` is the revision and the apns-id of one of all.
+local function bar(device, owner, application, kept, floor)
+  local former, horizon = call('HGET', device, 'f'), kept
+  if former and (#former == 28 or #former == 64) and sub(former, 1, 8) == application then
+    floor = floor or sub(former, FLOOR_BEGIN)
+    local timestamp, partition, offset = unpacked('>I8I4I8', kept)
+    local formerTimestamp, formerPartition, formerOffset = unpacked('>I8I4I8', former, 9)
+    if earlier(timestamp, partition, offset, formerTimestamp, formerPartition, formerOffset) then horizon = sub(former, 9, 28) end
+  end
+  call('HSET', device, 'u', sub(owner, 1, OWNER) .. horizon, 'f', application .. horizon .. (floor or ''))
+end
+
+-- The field under which a removal names a notification without a collapse id: `c` and the text of its apns-id.
+local function fieldOf(id)
+  return 'c' .. string.gsub(id, '.', function (character) return string.format('%02x', byte(character)) end)
+    :gsub('^(........)(....)(....)(....)', '%1-%2-%3-%4-')
+end
+
 -- The window with one more id, where it is the first, or the window has become too long or too old; and whether its generation is new.
 local function renewed(window, hash, source)
   local started, former = 0, 0
@@ -91,10 +121,10 @@ local function renewed(window, hash, source)
 end
 
 -- Whether an entry of a mailbox, at its revision, is what a removal at `revision` names by the apns-id: an older notification that has no
--- collapse id. The length of that stands behind the entry's first 64 bytes. Older is by the rule of the piece `newness`, which a script
+-- collapse id. The kind stands behind the apns-id, the length of the collapse id behind the entry's first 64 bytes. Older is by the rule of the piece `newness`, which a script
 -- includes once, where it is hot.
 local function isMeant(entry, kept, id, revision)
-  if sub(entry, 1, 16) ~= id or (byte(entry, 65) or 0) > 0 then return false end
+  if sub(entry, 1, 16) ~= id or (byte(entry, 65) or 0) > 0 or byte(entry, 17) % 4 ~= NOTIFY then return false end
   local timestamp, partition, offset = unpacked('>I8I4I8', revision)
   local keptTimestamp, keptPartition, keptOffset = unpacked('>I8I4I8', kept)
   if partition == keptPartition then return keptOffset < offset end
@@ -132,10 +162,12 @@ local application, formerTerms, isForPerson
 local function judge(number, device, mailbox, entry)
   local hash, source, comesAgain, revision, terms, collapse, rest = unpacked(HEAD, heads, position)
   position = rest
-  if comesAgain > 3 then
+  if comesAgain > 15 then
     if call('EXISTS', 'h' .. sub(device, 2)) == 1 then return add(number, SCHEDULES, false, false, '') end
-    comesAgain = comesAgain - 4
+    comesAgain = comesAgain - 16
   end
+  local removesAll, waitsForPlace = comesAgain % 8 > 3, comesAgain > 7
+  comesAgain = comesAgain % 4
   if terms ~= formerTerms then application, formerTerms, isForPerson = sub(terms, 1, 8), terms, #terms > 8 end
   local state = collapse == '' and call('HMGET', device, 'p', 'u', 'w') or call('HMGET', device, 'p', 'u', 'w', collapse)
   local presence, owner, window, known = state[1], state[2], state[3], state[4]
@@ -149,6 +181,16 @@ local function judge(number, device, mailbox, entry)
     if at and sub(window, at + 8, at + 11) ~= source then return add(number, DUPLICATE, false, false, '') end
   end
   local raised, isAgain, supersededBefore, isRecent, id = false, at, '', at, sub(entry, 1, 16)
+  local isLate, floor, isBelow, floorTimestamp, isNamed
+  if not refused and #owner > OWNER then
+    isLate, floor, isBelow, floorTimestamp = findFloor(device, owner, revision)
+    -- It has no revision of its own, but a removal that came before it may have named it.
+    if isLate and collapse == '' and not removesAll and not at then
+      known = call('HGET', device, fieldOf(id))
+      isNamed = known
+    end
+    if removesAll and floor and sub(floor, 9, 20) == sub(revision, 9) and sub(floor, 21) == id then isAgain, raised = true, sub(floor, 1, 20) end
+  end
   if known then
     -- With another length the parts that follow a verdict would be read as those of the next one.
     if #known ~= 36 and #known ~= 72 then error('a revision that cannot be read') end
@@ -172,9 +214,17 @@ local function judge(number, device, mailbox, entry)
   elseif comesAgain == 3 and at and call('HEXISTS', mailbox, revision) == 0 then
     isAgain = false
   end
+  if isNamed then known = false end
+  if isBelow and waitsForPlace then isBelow = false end
+  if isBelow and not isAgain then return add(number, STALE + CANCELED, false, false, floor) end
+  if floorTimestamp and not isBelow and (not raised or unpacked('>I8', raised) < floorTimestamp) then
+    raised = packed('>I8', floorTimestamp) .. sub(revision, 9)
+  end
   local kept = raised or revision
   if isAgain then
-    return add(number, REPEAT, not refused and presence and isKept(mailbox, kept, id) and presence, raised, supersededBefore)
+    if removesAll and not refused then cancelBelow(mailbox, number, kept) end
+    local isRouted = not refused and not isBelow and presence and isKept(mailbox, kept, id)
+    return add(number, REPEAT, isRouted and presence, raised, supersededBefore)
   end
   if refused then return add(number, refused, false, false, '') end
   local newWindow, isNew = window, false
@@ -201,6 +251,14 @@ local function judge(number, device, mailbox, entry)
   end
   if known and call('HDEL', mailbox, sub(known, 1, 20)) == 1 and superseded == '' then superseded = sub(known, 1, 36) end
   if isForPerson and superseded == '' and #terms > 24 and not isExpired then superseded = withdraw(mailbox, sub(terms, 25), revision) end
+  if removesAll then
+    bar(device, owner, application, kept, kept .. id)
+    cancelBelow(mailbox, number, kept)
+  elseif #terms > 24 then
+    bar(device, owner, application, kept)
+    local named = fieldOf(sub(terms, 25))
+    if named ~= collapse then call('HSET', device, named, kept .. id) end
+  end
   local isChosen = isNew or (#newWindow - CHOSEN) % PERIOD == 0
   if collapse == '' then
     call('HSET', device, 'w', newWindow)

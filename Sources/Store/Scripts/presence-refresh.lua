@@ -8,7 +8,7 @@ if redis.call('EXISTS', KEYS[3]) == 0 then return {-2} end
 local state = redis.pcall('HMGET', KEYS[1], 'p', 'u', 'r')
 if state.err then return string.find(state.err, 'WRONGTYPE', 1, true) and {-1, ''} or state end
 local presence, owner, registration = state[1], state[2], state[3]
-if not owner or #owner ~= 24 then return {-1, registration or ''} end
+if not owner or #owner ~= 24 and #owner ~= 44 then return {-1, registration or ''} end
 if presence ~= ARGV[1] then
   if presence and #presence == #ARGV[1] then return {0} end
   redis.call('HSET', KEYS[1], 'p', ARGV[1])

@@ -10,20 +10,26 @@
 -- Answers {1, former owner, former set}, {0} where a later record stands, or {-2} where Redis has lost the bucket.
 if redis.call('EXISTS', KEYS[3]) == 0 then return {-2} end
 local OWNER, STAMP, LARGEST = 24, 20, 2 ^ 53
-local state = redis.pcall('HMGET', KEYS[1], 'u', 'r', 'a')
+local state = redis.pcall('HMGET', KEYS[1], 'u', 'r', 'a', 'f')
 if state.err then
   if not string.find(state.err, 'WRONGTYPE', 1, true) then return state end
   redis.call('DEL', KEYS[1])
   state = {}
 end
-local owner, former = ARGV[1], state[1] and #state[1] == OWNER and state[1] or ''
+local owner, former = ARGV[1], state[1] and (#state[1] == OWNER or #state[1] == OWNER + 20) and string.sub(state[1], 1, OWNER) or ''
+-- What its removals bar stays barred, as long as the device has the application.
+local bars = state[4] or ''
+local isBarred = (#bars == 28 or #bars == 64) and string.sub(bars, 1, 8) == string.sub(owner, 17)
+local horizon = isBarred and string.sub(bars, 9, 28) or ''
 local function isSame(a, b) return #a == #b and string.sub(a, 1, 8) == string.sub(b, 1, 8) and string.sub(a, 17) == string.sub(b, 17) end
 local function since(a) return struct.unpack('>I8', a, 9) end
 if state[2] and #state[2] == STAMP then
   local knownOffset = struct.unpack('>I8', state[2], 13)
   local offset = struct.unpack('>I8', ARGV[2], 13)
   if knownOffset > offset and knownOffset < LARGEST then
-    if owner ~= '' and isSame(owner, former) and since(owner) < since(former) then redis.call('HSET', KEYS[1], 'u', owner) end
+    if owner ~= '' and isSame(owner, former) and since(owner) < since(former) then
+      redis.call('HSET', KEYS[1], 'u', owner .. horizon)
+    end
     return {0}
   end
 end
@@ -35,7 +41,7 @@ if owner == '' then
   return {1, former, state[3] or ''}
 end
 if isSame(owner, former) and since(former) < since(owner) then owner = former end
-redis.call('HSET', KEYS[1], 'u', owner, 'r', ARGV[2], 'a', ARGV[4])
+redis.call('HSET', KEYS[1], 'u', owner .. horizon, 'r', ARGV[2], 'a', ARGV[4])
 for field, value in pairs({l = ARGV[5], z = ARGV[6]}) do
   if value ~= '' then redis.call('HSET', KEYS[1], field, value) else redis.call('HDEL', KEYS[1], field) end
 end

@@ -9,10 +9,12 @@ local result = call('GET', KEYS[1])
 if result then return result end
 if #ARGV == 0 then return call('EXISTS', KEYS[3]) end
 -- include: earlier
+-- include: floor
 -- include: refusals
 -- include: placed
 -- include: head
 local hash, source, comesAgain, revision, terms, collapse = unpacked(HEAD, ARGV[1])
+local waitsForPlace = comesAgain % 16 > 7
 comesAgain = comesAgain % 4
 local state = collapse == '' and call('HMGET', KEYS[3], 'u', 'w', 'p') or call('HMGET', KEYS[3], 'u', 'w', 'p', collapse)
 -- What was applied goes to the device once more where that is connected.
@@ -27,4 +29,8 @@ if known then
   if not at and isStale then return 0 end
 end
 if refused then return 0 end
+if not at and not waitsForPlace and #owner > OWNER then
+  local _, _, isBelow = findFloor(KEYS[3], owner, revision)
+  if isBelow then return 0 end
+end
 return at and comesAgain < 3 and again or 1

@@ -46,11 +46,14 @@ enum CheckSteps {
         isRight: { $0[0]?.bytes?.first == 9 }),
       CheckStep(
         "results", Results.script, keys: [keys.result, keys.markers, keys.device], [], request: request, isRight: { $0.integer != nil }),
-      CheckStep("mailbox page", Mailboxes.pageScript, keys: [keys.mailbox], [10, 0], isRight: { $0.count == 3 }),
+      CheckStep("mailbox page", Mailboxes.pageScript, keys: [keys.mailbox, keys.device], [10, 0], isRight: { $0.count == 4 }),
       CheckStep("mailbox depth", Population.mailboxScript, keys: [keys.mailbox], [], isRight: beginsWithOne),
       CheckStep("refresh", Presences.refreshScript, keys: device, [presence], isRight: beginsWithOne),
       CheckStep(
         "evict", Mailboxes.evictScript, keys: [keys.device, keys.mailbox], [0, .bytes(revision.withBytes { Array($0) })],
+        isRight: { $0.kind == .array && $0.count == 0 }),
+      CheckStep(
+        "cancel", Mailboxes.cancelScript, keys: [keys.device, keys.mailbox], [.bytes(revision.withBytes { Array($0) })],
         isRight: { $0.kind == .array && $0.count == 0 }),
       CheckStep(
         "gap", Presences.gapScript, keys: device, [presence, .bytes(Array(repeating: 0, count: 2 * Revision.byteCount))],

@@ -376,7 +376,9 @@ extension Pipeline: JudgeStageOwner {
     return reader.readAccepted(inFlight[slot].record) { pass($0, slot, replaces: true) }
   }
 
-  func overflowed(_ token: UnsafeRawBufferPointer, _ overflow: MailboxEntries) { evictions.begin(token, overflow) }
+  func foundEndings(_ token: UnsafeRawBufferPointer, _ entries: MailboxEntries, _ ending: Evictions.Ending) {
+    evictions.begin(token, entries, ending)
+  }
 
   func judged() {
     recipients.askWaiting()

@@ -62,7 +62,9 @@ struct RequestReader {
     var withdraws: NotificationID?
     var written: (span: ArenaSpan, identifier: ArenaSpan)?
     view.forEachIdentifier { identifier in
-      if view.operation != .notify {
+      if view.removesAll {
+        entry = DeliveryEntry(removing: UnsafeRawBufferPointer(start: nil, count: 0), by: view, id: view.envelope.id)
+      } else if view.operation != .notify {
         entry = DeliveryEntry(removing: identifier, by: view, id: view.envelope.id)
         withdraws = NotificationID(text: identifier)
       }
@@ -76,6 +78,7 @@ struct RequestReader {
       user: view.target.userHash, time: view.envelope.source.timestamp, withdraws: withdraws, id: entry.id.hash64,
       source: sourceHash(view.envelope), end: expiration.end(expiration: entry.expiration, published: entry.source.timestamp),
       revision: view.envelope.revision.inIncarnation(incarnation))
+    (request.removesAll, request.waitsForPlace) = (view.removesAll, !view.trigger.isEmpty)
     request.comesAgain = view.envelope.origin.map { origin in
       switch origin.purpose {
       case .replay: .replayed

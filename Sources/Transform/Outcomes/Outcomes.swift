@@ -141,9 +141,10 @@ final class Outcomes {
     return produce(facts, key: subject.token, .record(subject.record))
   }
 
-  /// Emits that the subject was evicted; its `record` is the number of the eviction. Returns whether a report comes.
-  func evicted(_ subject: Subject, revision: Revision?) -> Bool {
-    let facts = EventFacts(.evicted, of: subject.entry, device: subject.token, revision: revision)
+  /// Emits that an entry of a mailbox has ended; the subject's `record` is the number of the eviction. Returns whether a report comes.
+  func ended(_ type: Outcome, _ subject: Subject, revision: Revision?, by removal: NotificationID? = nil) -> Bool {
+    var facts = EventFacts(type, of: subject.entry, device: subject.token, revision: revision)
+    if let removal { facts.details = .by(removal) }
     return produce(facts, key: subject.token, .eviction(Int(subject.record))).count > 0
   }
 

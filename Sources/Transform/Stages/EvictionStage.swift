@@ -2,7 +2,8 @@ import Notifications
 import Store
 import Worker
 
-/// Deletes the oldest entries of full mailboxes, page by page, when Kafka has their `evicted` events. Loop-confined.
+/// Deletes the oldest entries of full mailboxes, and those that a removal of all cancels, page by page, when Kafka has their events.
+/// Loop-confined.
 final class EvictionStage {
   private let errors: StoreErrors
   private let mailboxes: Mailboxes
@@ -22,11 +23,18 @@ final class EvictionStage {
     self.logger = logger
   }
 
-  /// Begins to evict the overflow of a device's mailbox.
-  func begin(_ token: UnsafeRawBufferPointer, _ overflow: MailboxEntries) {
-    let unreadable = evictions.begin(token, overflow) { number, revision, entry in
-      metrics.evicted.increment()
-      return outcomes.evicted(Outcomes.Subject(token: token, entry: entry, record: Int32(number)), revision: revision)
+  /// Begins to end entries of a device's mailbox.
+  func begin(_ token: UnsafeRawBufferPointer, _ overflow: MailboxEntries, _ ending: Evictions.Ending) {
+    let unreadable = evictions.begin(token, overflow, ending) { number, revision, entry in
+      let subject = Outcomes.Subject(token: token, entry: entry, record: Int32(number))
+      switch ending {
+      case .evicted:
+        metrics.evicted.increment()
+        return outcomes.ended(.evicted, subject, revision: revision)
+      case .canceled(let removal):
+        metrics.canceled.increment()
+        return outcomes.ended(.canceled, subject, revision: revision, by: removal)
+      }
     }
     guard !unreadable.isEmpty else { return }
     let device = String(decoding: token, as: UTF8.self)
@@ -36,18 +44,23 @@ final class EvictionStage {
     mailboxes.remove(unreadable: unreadable, of: device) { _ in }
   }
 
-  /// The `evicted` event of an eviction's entry is in Kafka, or is not; after the last one the entries are deleted.
+  /// The event of an eviction's entry is in Kafka, or is not; after the last one the entries are deleted.
   func reported(_ number: Int, failed: Bool) {
     guard let eviction = evictions.reported(number, failed: failed) else { return }
     let token = String(decoding: eviction.token, as: UTF8.self)
-    mailboxes.evict(eviction.revisions, of: token, maximum: maximum) { [self] answer in evicted(number, answer) }
+    let ending = eviction.ending
+    switch ending {
+    case .evicted:
+      mailboxes.evict(eviction.revisions, of: token, maximum: maximum) { [self] answer in deleted(number, ending, answer) }
+    case .canceled: mailboxes.cancel(eviction.revisions, of: token) { [self] answer in deleted(number, ending, answer) }
+    }
   }
 
-  /// An eviction's entries are deleted. The rest of the overflow comes next.
-  private func evicted(_ number: Int, _ answer: Result<MailboxEntries, StoreError>) {
+  /// An eviction's entries are deleted. The rest comes next.
+  private func deleted(_ number: Int, _ ending: Evictions.Ending, _ answer: Result<MailboxEntries, StoreError>) {
     guard let token = evictions.ended(number) else { return }
     switch answer {
-    case .success(let overflow): token.withUnsafeBytes { begin($0, overflow) }
+    case .success(let overflow): token.withUnsafeBytes { begin($0, overflow, ending) }
     case .failure(let error): errors.tell(error)
     }
   }

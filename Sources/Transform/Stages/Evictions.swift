@@ -3,14 +3,23 @@ import Notifications
 import Store
 import Worker
 
-/// Entries that a full mailbox has too many: each is deleted when Kafka has its `evicted` event. One eviction per device at a time, one
-/// after the other until the mailbox is within its maximum.
+/// Entries that a full mailbox has too many, or that a removal of all cancels: each is deleted when Kafka has its event. One eviction per
+/// device at a time, one after the other until nothing is left to end.
 ///
-/// Until then they stay in the mailbox, and a later request for the device finds them again; so an eviction may be forgotten at any
-/// moment.
+/// Until then they stay in the mailbox. A later request for the device finds an overflow again, and its session cancels what a removal has
+/// left; so an eviction may be forgotten at any moment.
 struct Evictions: ~Copyable {
+  /// How entries end.
+  enum Ending {
+    /// The mailbox has more than it may keep.
+    case evicted
+    /// The removal of all with this apns-id is newer.
+    case canceled(by: NotificationID)
+  }
+
   struct Eviction {
     let token: [UInt8]
+    let ending: Ending
     /// Oldest first.
     let revisions: [Revision]
     /// Events that are not yet durable.
@@ -26,11 +35,11 @@ struct Evictions: ~Copyable {
   /// Begins one; nothing when the device has one already, or too many do.
   ///
   /// - Parameters:
-  ///   - overflow: what the mailbox has too much, oldest first.
-  ///   - emit: emits that an entry is evicted, and answers whether a report of that will come.
+  ///   - overflow: the entries that are to end, oldest first.
+  ///   - emit: emits that an entry has ended, and answers whether a report of that will come.
   /// - Returns: the fields that cannot be read, of which nothing can be emitted.
   mutating func begin(
-    _ token: UnsafeRawBufferPointer, _ overflow: MailboxEntries,
+    _ token: UnsafeRawBufferPointer, _ overflow: MailboxEntries, _ ending: Ending,
     _ emit: (_ number: Int, _ revision: Revision, _ entry: DeliveryEntryView) -> Bool
   ) -> [[UInt8]] {
     guard overflow.count > 0 else { return [] }
@@ -38,7 +47,7 @@ struct Evictions: ~Copyable {
     guard devices.count < Self.maximum, !devices.contains(device) else { return [] }
     var entries: [(revision: Revision, entry: DeliveryEntryView)] = []
     let unreadable = overflow.forEach { revision, entry, _ in entries.append((revision, entry)) }
-    let number = slots.add(Eviction(token: device, revisions: entries.map(\.revision)))
+    let number = slots.add(Eviction(token: device, ending: ending, revisions: entries.map(\.revision)))
     let pending = entries.count { emit(number, $0.revision, $0.entry) }
     if pending == 0 {
       _ = ended(number)

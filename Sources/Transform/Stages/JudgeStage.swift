@@ -8,8 +8,8 @@ import Worker
 protocol JudgeStageOwner: AnyObject {
   /// A request was judged at one of its person's devices.
   func judged(_ slot: Slot, _ token: ArenaSpan, _ judgement: JournalJudgement) -> Conclusion
-  /// A device's mailbox has more entries than it may keep.
-  func overflowed(_ token: UnsafeRawBufferPointer, _ overflow: MailboxEntries)
+  /// Entries of a device's mailbox are to end: it has more than it may keep, or a removal of all cancels them.
+  func foundEndings(_ token: UnsafeRawBufferPointer, _ entries: MailboxEntries, _ ending: Evictions.Ending)
   /// Something is pending for a request's target: the schedules are to be asked before the request is judged.
   func asksSchedules(_ slot: Slot) -> Conclusion
   /// The verdicts of a call are applied.
@@ -81,8 +81,12 @@ final class JudgeStage: JudgeHandler {
     for index in requests.indices {
       inFlight.conclude(inFlight.answer(requests[index].tag), judged(requests[index], verdicts[index], owner))
     }
-    answer.forEachOverflow { index, entries in
-      requests[index].arena.bytes.withUnsafeBytes { owner.overflowed($0[requests[index].token], entries) }
+    answer.forEachEnding { index, entries, areCanceled in
+      let request = requests[index]
+      request.arena.bytes.withUnsafeBytes { arena in
+        let removal = areCanceled ? DeliveryEntryView(arena[request.entry.span])?.id : nil
+        owner.foundEndings(arena[request.token], entries, removal.map { .canceled(by: $0) } ?? .evicted)
+      }
     }
     owner.judged()
   }
@@ -132,7 +136,8 @@ final class JudgeStage: JudgeHandler {
 
   /// Emits what became of a request, and of the request that it has superseded. Most have nothing to emit, and their entries are not read.
   private func emit(_ judgement: JournalJudgement, of request: JudgeRequest) -> Conclusion {
-    let (event, isStale) = (judgement.verdict.event, judgement.verdict == .collapsed)
+    let event = judgement.verdict.event
+    let isStale = event == .collapsed || event == .canceled
     let superseded = isStale ? nil : judgement.other
     if event == nil, superseded == nil { return .done }
     let slot = request.tag

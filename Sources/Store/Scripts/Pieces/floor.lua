@@ -1,0 +1,27 @@
+-- What the removals of a device bar. Needs the piece `earlier` and the locals `call`, `sub` and `unpacked`.
+--
+-- The field `f` of a device has the hash of the application 8, its horizon 20, and where all notifications were removed the floor: the
+-- revision 20 and the apns-id 16 of that removal. The horizon is the newest revision of the removals that bar more than a collapse id can
+-- tell. It follows the owner in the field `u`, so that a request that is newer, as nearly all are, costs no further call.
+local OWNER, HORIZON = 24, 44
+local FLOOR_BEGIN = 29
+
+-- The floor of a device for the application of its owner, and whether a revision lies below it; both false where no removal bars what is so
+-- old. `isLate` says that one does, whether there is a floor or not.
+-- Returns isLate, floor, isBelow, and the timestamp that a revision above the floor takes, where the broker's clock went back.
+local function findFloor(device, owner, revision)
+  if #owner ~= HORIZON then return false end
+  local timestamp, partition, offset = unpacked('>I8I4I8', revision)
+  local horizonTimestamp, horizonPartition, horizonOffset = unpacked('>I8I4I8', owner, OWNER + 1)
+  if not earlier(timestamp, partition, offset, horizonTimestamp, horizonPartition, horizonOffset)
+    and (partition ~= horizonPartition or offset > horizonOffset) then return false end
+  local kept = call('HGET', device, 'f')
+  if not kept or #kept ~= 28 and #kept ~= 64 then error('a floor that cannot be read') end
+  if #kept == 28 then return true end
+  local floorTimestamp, floorPartition, floorOffset = unpacked('>I8I4I8', kept, FLOOR_BEGIN)
+  local floor = sub(kept, FLOOR_BEGIN)
+  if partition ~= floorPartition then
+    return true, floor, earlier(timestamp, partition, offset, floorTimestamp, floorPartition, floorOffset)
+  end
+  return true, floor, offset < floorOffset, timestamp < floorTimestamp and floorTimestamp
+end

@@ -1,0 +1,235 @@
+import Notifications
+import Redis
+import TestSupport
+import Testing
+
+@testable import Store
+
+/// Removals of delivered notifications, by identifier and of all, on a real Redis: what is older never comes to a device afterwards.
+@Suite struct RemovalTests {
+  private func applied(_ request: Judged, superseded: UInt64? = nil) -> Said {
+    .new(revision: request.revision, superseded: superseded, presence: false)
+  }
+
+  private func removal(_ id: UInt64, at offset: UInt64, partition: UInt32 = 0, timestamp: UInt64 = 1000) -> Judged {
+    Judged(id: id, timestamp: timestamp, partition: partition, offset: offset, removesAll: true)
+  }
+
+  @Test func `a removal of all cancels what is older, whenever that is judged, and nothing newer`() async throws {
+    try await TestJudge.with { (judge) async throws in
+      try await judge.register()
+      let waiting = [Judged(id: 1, offset: 1), Judged(id: 2, collapse: "x", offset: 2)]
+      _ = try await judge.judge(waiting)
+      let all = removal(3, at: 5)
+      #expect(try await judge.judge([all]) == [applied(all)])
+      #expect(await judge.canceled == [[1, 2]], "the entries that waited are named, and stay until their events are durable")
+      #expect(try await judge.mailbox() == [1, 2, 3])
+      #expect(try await judge.floor() == JournalReference(revision: all.revision, id: NotificationID(number: 3)))
+      #expect(try await judge.cancel(waiting) == [])
+      #expect(try await judge.mailbox() == [3])
+      // What was published before and is judged now.
+      let late = [
+        Judged(id: 4, offset: 3), Judged(id: 5, collapse: "y", offset: 4), Judged(id: 6, timestamp: 999, partition: 1, offset: 90),
+      ]
+      #expect(try await judge.judge(late) == late.map { _ in .canceled(by: 3) })
+      #expect(try await judge.judge(late) == late.map { _ in .canceled(by: 3) }, "and the same again")
+      let newer = [Judged(id: 7, offset: 6), Judged(id: 8, timestamp: 1001, partition: 1, offset: 91)]
+      #expect(try await judge.judge(newer) == newer.map { applied($0) })
+      #expect(try await judge.mailbox() == [3, 7, 8])
+    }
+  }
+
+  @Test func `a removal of all that comes again is the same one, and names again what it cancels`() async throws {
+    try await TestJudge.with { (judge) async throws in
+      try await judge.register()
+      _ = try await judge.judge([Judged(id: 1, offset: 1)])
+      let all = removal(2, at: 2)
+      _ = try await judge.judge([all])
+      #expect(try await judge.judge([all]) == [.again(revision: all.revision, superseded: nil, presence: false)])
+      #expect(await judge.canceled == [[1], [1]])
+      // The window of ids has forgotten it.
+      try await judge.command("HDEL", await judge.device("a"), "w")
+      #expect(try await judge.judge([all]) == [.again(revision: all.revision, superseded: nil, presence: false)])
+    }
+  }
+
+  @Test func `the newest removal of all counts, in whatever order they are judged`() async throws {
+    try await TestJudge.with { (judge) async throws in
+      try await judge.register()
+      let (first, second) = (removal(1, at: 3), removal(2, at: 5, partition: 1, timestamp: 1005))
+      #expect(try await judge.judge([second, first]) == [applied(second), .canceled(by: 2)])
+      #expect(try await judge.floor()?.revision == second.revision)
+      let late = Judged(id: 9, timestamp: 1004, offset: 8)
+      #expect(try await judge.judge([late]) == [.canceled(by: 2)])
+    }
+  }
+
+  @Test func `a removal of all leaves what waits for a place`() async throws {
+    try await TestJudge.with { (judge) async throws in
+      try await judge.register()
+      let (before, late) = (Judged(id: 1, offset: 1, waitsForPlace: true), Judged(id: 3, offset: 2, waitsForPlace: true))
+      _ = try await judge.judge([before, removal(2, at: 3)])
+      #expect(await judge.canceled == [])
+      #expect(try await judge.judge([late]) == [applied(late)])
+      #expect(try await judge.mailbox() == [1, 2, 3])
+    }
+  }
+
+  @Test func `what is newer by its offset stays newer though the broker's clock went back`() async throws {
+    try await TestJudge.with { (judge) async throws in
+      try await judge.register()
+      _ = try await judge.judge([removal(1, at: 3)])
+      let later = Judged(id: 2, timestamp: 900, offset: 4)
+      let raised = Revision(timestamp: 1000, partition: 0, offset: 4)
+      #expect(try await judge.judge([later]) == [.new(revision: raised, superseded: nil, presence: false)])
+      #expect(try await judge.judge([later]) == [.again(revision: raised, superseded: nil, presence: false)])
+    }
+  }
+
+  @Test func `a connected device is not sent again what a removal of all has canceled`() async throws {
+    try await TestJudge.with { (judge) async throws in
+      try await judge.register(isConnected: true)
+      let first = Judged(id: 1, offset: 1)
+      _ = try await judge.judge([first, removal(2, at: 2)])
+      #expect(try await judge.judge([first]) == [.again(revision: first.revision, superseded: nil, presence: false)])
+    }
+  }
+
+  @Test func `a full mailbox is canceled page by page`() async throws {
+    try await TestJudge.with { (judge) async throws in
+      try await judge.register()
+      let requests = (0..<150 as Range<UInt64>).map { Judged(id: $0 + 1, offset: $0) }
+      for start in stride(from: 0, to: 150, by: 30) { _ = try await judge.judge(Array(requests[start..<start + 30]), maximum: 1000) }
+      _ = try await judge.judge([removal(999, at: 500)], maximum: 1000)
+      #expect(await judge.canceled == [Array(0..<64)])
+      #expect(try await judge.cancel(Array(requests[..<64])) == Array(64..<128))
+      #expect(try await judge.cancel(Array(requests[64..<128])) == Array(128..<150))
+      #expect(try await judge.cancel(Array(requests[128...])) == [])
+      #expect(try await judge.mailbox() == [999])
+    }
+  }
+
+  @Test func `the floor stays through registrations, for its own application`() async throws {
+    try await TestJudge.with { (judge) async throws in
+      let owner = Owner(user: 1, since: 5, application: TestJudge.application)
+      try await judge.apply(owner, offset: 1)
+      _ = try await judge.judge([removal(1, at: 10)])
+      let late = Judged(id: 2, offset: 2)
+      try await judge.apply(Owner(user: 2, since: 6, application: TestJudge.application), offset: 2)
+      #expect(try await judge.judge([late]) == [.canceled(by: 1)], "another person has the device")
+      try await judge.apply(Owner(user: 2, since: 4, application: TestJudge.application), offset: 1)
+      #expect(try await judge.judge([late]) == [.canceled(by: 1)], "an earlier registration came later")
+      try await judge.apply(Owner(user: 2, since: 7, application: 99), offset: 3)
+      #expect(try await judge.floor() == nil)
+      #expect(try await judge.judge([late], application: 99) == [applied(late)], "another application's notifications")
+      try await judge.apply(nil, offset: 4)
+      try await judge.apply(owner, offset: 5)
+      #expect(try await judge.floor()?.revision == removal(1, at: 10).revision)
+      #expect(try await judge.judge([Judged(id: 3, offset: 3)]) == [.canceled(by: 1)], "the device signed out and in again")
+    }
+  }
+
+  @Test func `what a removal named by its apns-id does not come though it is judged later`() async throws {
+    try await TestJudge.with { (judge) async throws in
+      try await judge.register()
+      let name = "\(NotificationID(number: 1))"
+      var (lower, upper) = (
+        Judged(id: 7, collapse: name, timestamp: 1010, offset: 1, withdraws: 1),
+        Judged(
+          id: 8, collapse: "\(NotificationID(number: 2))".uppercased(), timestamp: 1010, offset: 2, withdraws: 2)
+      )
+      (lower.partition, upper.partition) = (1, 1)
+      #expect(try await judge.judge([lower, upper]) == [applied(lower), applied(upper)])
+      let late = [Judged(id: 1, offset: 5), Judged(id: 2, offset: 6), Judged(id: 3, offset: 7)]
+      #expect(try await judge.judge(late) == [.stale(by: 7), .stale(by: 8), applied(late[2])])
+      let newer = Judged(id: 1, timestamp: 1011, offset: 8)
+      #expect(try await judge.judge([newer]) == [applied(newer)], "it was published after the removal")
+    }
+  }
+
+  @Test func `extensions are not called for what a removal of all cancels`() async throws {
+    try await TestJudge.with { (judge) async throws in
+      try await judge.register()
+      _ = try await judge.judge([removal(1, at: 10)])
+      #expect(try await judge.look(Judged(id: 2, offset: 2)) == .settled)
+      #expect(try await judge.look(Judged(id: 2, offset: 2, waitsForPlace: true)) == .open)
+      #expect(try await judge.look(Judged(id: 3, offset: 11)) == .open)
+    }
+  }
+
+  /// A history of one device: notifications with and without a collapse id, and removals of each kind, from two partitions.
+  private static func history(_ random: inout SeededRandom) -> [Judged] {
+    var records: [Judged] = []
+    for partition in 0..<2 as Range<UInt32> {
+      var timestamp: UInt64 = 1000
+      for offset in 0..<12 as Range<UInt64> {
+        timestamp += UInt64.random(in: 1...4, using: &random)
+        var record = Judged(id: UInt64(partition) * 100 + offset + 1, timestamp: timestamp, partition: partition, offset: offset)
+        switch Int.random(in: 0..<10, using: &random) {
+        case 0: record.removesAll = true
+        case 1:
+          record.withdraws = UInt64(Int.random(in: 0..<2, using: &random)) * 100 + UInt64.random(in: 1...12, using: &random)
+          record.collapse = "\(NotificationID(number: record.withdraws ?? 0))"
+        case 2...5: record.collapse = "c\(Int.random(in: 0..<3, using: &random))"
+        case 6: record.waitsForPlace = true
+        default: break
+        }
+        records.append(record)
+      }
+    }
+    return records
+  }
+
+  /// The ids that a device may still be sent of a history: the rule, without any order of judging.
+  private static func left(of records: [Judged]) -> Set<UInt64> {
+    let floor = records.filter(\.removesAll).map(\.revision).max()
+    return Set(
+      records.filter { record in
+        if let floor, record.revision < floor, !record.waitsForPlace { return false }
+        if record.removesAll { return true }
+        return !records.contains { other in
+          guard other.revision > record.revision else { return false }
+          if !record.collapse.isEmpty { return other.collapse == record.collapse }
+          return other.withdraws == record.id && record.withdraws == nil
+        }
+      }.map(\.id))
+  }
+
+  @Test(arguments: 0..<30 as Range<UInt64>)
+  func `a device is left with the same after any order of notifications and removals`(seed: UInt64) async throws {
+    try await TestJudge.with { (judge) async throws in
+      var random = SeededRandom(seed: seed)
+      let records = Self.history(&random)
+      let expected = Self.left(of: records)
+      let revisions = Dictionary(uniqueKeysWithValues: records.map { ($0.id, $0) })
+      for device in ["a", "b", "c"] {
+        try await judge.register(device)
+        var order = records + records.shuffled(using: &random).prefix(8)
+        if device != "a" { order.shuffle(using: &random) }
+        for index in order.indices { order[index].device = device }
+        var (start, floor) = (0, Revision?.none)
+        while start < order.count {
+          let count = min(Int.random(in: 1...5, using: &random), order.count - start)
+          let requests = Array(order[start..<start + count])
+          for (request, said) in zip(requests, try await judge.judge(requests)) {
+            #expect(said != .duplicate && said != .unreadable && said != .unknown, "seed \(seed), \(request)")
+            if case .new(let revision, _, _) = said, let floor, revision < floor, !request.waitsForPlace {
+              Issue.record("seed \(seed): \(request) came below the floor \(floor)")
+            }
+            if request.removesAll { floor = max(floor ?? request.revision, request.revision) }
+          }
+          start += count
+        }
+        let kept = try await judge.mailbox(device)
+        let floors = try await judge.floor(device)?.revision
+        #expect(floors == records.filter(\.removesAll).map(\.revision).max(), "seed \(seed)")
+        // What lies below the floor stays until its event is durable; a session cancels it.
+        let sendable = kept.filter { id in
+          guard let record = revisions[id] else { return true }
+          return record.waitsForPlace || floors.map { record.revision >= $0 } ?? true
+        }
+        #expect(sendable == expected, "seed \(seed), device \(device)")
+      }
+    }
+  }
+}
