@@ -91,9 +91,9 @@ public struct ScheduleJudge {
   /// Decides what a request makes of a schedule.
   public mutating func judge(_ request: Request, _ record: ScheduleRecord?) -> Decision {
     let superseded = record?.pending.flatMap { _ in record?.newest }
-    let recent = ScheduleRecord.Recent(request.reference, hasSuperseded: superseded != nil)
+    let recent = ScheduleRecord.Recent(request.reference, superseded: superseded)
     if let known = record?.recent.last(where: { $0.id == recent.id }) {
-      return known.source == recent.source ? again(request, known, record) : Decision(verdict: .duplicate)
+      return known.source == recent.source ? again(request, known) : Decision(verdict: .duplicate)
     }
     if let newest = record?.newest, request.reference.revision.isOlder(than: newest.revision) {
       if case .now = request.kind { return Decision(verdict: .passed) }
@@ -110,22 +110,23 @@ public struct ScheduleJudge {
       if superseded == nil { return Decision(verdict: .passed) }
       (phase, verdict) = (.ended(.replaced), .passed)
     case .cancel:
+      // Written also where there is nothing: what an older request asks that comes later has no effect.
       if let record, superseded == nil { phase = record.phase } else { phase = .ended(.canceled) }
       verdict = superseded == nil ? .tooLate : .canceled
     }
     var new = changed(record ?? ScheduleRecord(newest: request.reference, serial: 0, phase))
-    (new.newest, new.phase, new.superseded) = (request.reference, phase, superseded)
+    (new.newest, new.phase) = (request.reference, phase)
     new.recent = (new.recent + [recent]).suffix(ScheduleRecord.maximumRemembered)
     return Decision(verdict: verdict, record: new, superseded: superseded)
   }
 
   /// The decision on a request whose record was read before.
-  private func again(_ request: Request, _ known: ScheduleRecord.Recent, _ record: ScheduleRecord?) -> Decision {
-    let superseded = record.flatMap { $0.newest == request.reference ? $0.superseded : nil }
+  private func again(_ request: Request, _ known: ScheduleRecord.Recent) -> Decision {
+    let superseded = known.superseded
     switch request.kind {
     case .timed: return Decision(verdict: .scheduled, superseded: superseded, isAgain: true)
     case .now: return Decision(verdict: .passed, superseded: superseded, isAgain: true)
-    case .cancel: return Decision(verdict: known.hasSuperseded ? .canceled : .tooLate, superseded: superseded, isAgain: true)
+    case .cancel: return Decision(verdict: superseded != nil ? .canceled : .tooLate, superseded: superseded, isAgain: true)
     }
   }
 
@@ -145,7 +146,7 @@ public struct ScheduleJudge {
   private mutating func zonesOfDueTimes(_ trigger: TimedTrigger, _ zones: [Name]) -> [Name] {
     switch trigger.rule {
     case .interval: return [""]
-    case .calendar(_, let zone?): return [zone]
+    case .calendar(_, _?): return [""]
     case .calendar(_, nil):
       var known: [Name] = []
       for zone in zones {
@@ -170,7 +171,18 @@ public struct ScheduleJudge {
   // MARK: Firings
 
   /// Decides what a firing makes of a schedule.
-  public mutating func judge(_ firing: Firing, _ record: ScheduleRecord?) -> Decision {
+  ///
+  /// - Parameter zones: those of the person's devices now, where the due times depend on these: the schedule is adapted to them.
+  public mutating func judge(_ firing: Firing, _ record: ScheduleRecord?, zones: [Name]? = nil) -> Decision {
+    var decision = judge(firing, record)
+    if let zones, let new = decision.record, let adapted = adapt(new, toZones: zones, at: firing.at) {
+      decision.record = adapted
+      decision.record?.serial = new.serial
+    }
+    return decision
+  }
+
+  private mutating func judge(_ firing: Firing, _ record: ScheduleRecord?) -> Decision {
     if let known = record?.firings.last(where: { $0.revision == firing.revision }) {
       return Decision(verdict: .firing(known.fate), isAgain: true)
     }

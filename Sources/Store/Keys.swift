@@ -23,7 +23,7 @@ import Redis
 /// | `s{B}APPLICATION/TARGET` | hash | the schedules of a target for an application: identifier → state, as the record in `schedule` | `Schedules` |
 /// | `n{B}APPLICATION/TARGET` | sorted set | the identifiers of those that are pending → the time of the request in milliseconds | `Schedules` |
 /// | `e{B}APPLICATION/TARGET` | sorted set | the identifiers of those that have ended → when, in milliseconds | `Schedules` |
-/// | `h{B}TOKEN`, `h{B}user:USER` | set | the applications that have pending ones for a target: the judge looks whether there is one | `Schedules` |
+/// | `h{B}TOKEN`, `h{B}user:USER` | set | the applications that have pending ones for a target, or had until lately: the judge looks whether there is one | `Schedules` |
 /// | `t{B}PARTITION` | sorted set | what is due of those that a partition of requests has scheduled: the key of the record → when, in milliseconds | `Schedules` |
 /// | `k{B}` | hash | the markers of a bucket: `i` its number, `qN` and `dN` how far partition N of requests and of devices is applied | `Markers` |
 /// | `b{B}` | string | a bucket that is being rebuilt, in place of its markers | `Rebuild` |

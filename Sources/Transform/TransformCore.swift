@@ -195,6 +195,7 @@ final class TransformCore: TransformTaskRunner {
 
   func close(withinMilliseconds milliseconds: Int) async {
     perform(state.phase.drain())
+    pipeline?.firings?.hold()
     intake?.discard()
     let end = Deadline(on: loop, after: milliseconds)
     journal?.hurry(forMilliseconds: milliseconds)

@@ -171,9 +171,9 @@ import Testing
         // The embedded broker makes topics of 4 partitions, whatever is asked for.
         let flags = ["topics", "create", "--kafka", servers, "--topic-prefix", prefix, "--json"]
         let names = Set(
-          ["requests", "deliveries", "devices", "events", "journal", "dead-letters", "applications", "people", "categories"].map {
-            prefix + $0
-          })
+          [
+            "requests", "deliveries", "devices", "schedule", "events", "journal", "dead-letters", "applications", "people", "categories",
+          ].map { prefix + $0 })
         let dry = try await carillon.run(flags + ["--partitions", "4", "--dry-run"])
         #expect(dry.status == 0, "it said: \(dry.errors)")
         let missing = try dry.lines.map { try JSONValue(parsing: $0) }

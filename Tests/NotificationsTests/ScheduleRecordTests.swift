@@ -18,12 +18,12 @@ import Testing
     revision: Revision(timestamp: 1, partition: 2, offset: 3), id: NotificationID(high: 4, low: 5))
 
   static let records: [ScheduleRecord] = [
-    ScheduleRecord(newest: reference, serial: .max, .pending(pending(zones: ["Europe/Rome", "Asia/Tokyo"])), superseded: reference),
+    ScheduleRecord(newest: reference, serial: .max, .pending(pending(zones: ["Europe/Rome", "Asia/Tokyo"]))),
     ScheduleRecord(
       newest: reference, .pending(pending(zones: [""])),
-      recent: [.init(reference, hasSuperseded: true), .init(id: 1, source: 2, hasSuperseded: false)],
+      recent: [.init(reference, superseded: reference), .init(id: 1, source: 2, superseded: nil)],
       firings: (0..<8).map { .init(revision: reference.revision, due: Int64($0), name: -1, [.fired, .expired, .skipped(7)][$0 % 3]) }),
-    ScheduleRecord(newest: reference, .ended(.canceled), superseded: reference, recent: [.init(reference, hasSuperseded: false)]),
+    ScheduleRecord(newest: reference, .ended(.canceled), recent: [.init(reference, superseded: nil)]),
   ]
 
   private static func bytes(_ record: ScheduleRecord) throws -> [UInt8] {

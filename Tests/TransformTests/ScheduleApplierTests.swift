@@ -76,7 +76,7 @@ private actor Appliers {
       ended.append(overflow.schedule.key)
       let failure: StoreError? = await withCheckedContinuation { continuation in
         appliers[0].evict(overflow) { answer in
-          if case .success(let next?) = answer { self.overflows.append(next) }
+          if case .success(.ended(let next?)) = answer { self.overflows.append(next) }
           if case .failure(let error) = answer { continuation.resume(returning: error) } else { continuation.resume(returning: nil) }
         }
       }

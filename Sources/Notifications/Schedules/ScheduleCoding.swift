@@ -7,8 +7,7 @@
 /// | 4 | serial |
 /// | 20, 16 | the newest request: revision, apns-id |
 /// | 4 | checksum: the lower half of the `StableHash` of all other bytes |
-/// | 1 + 36 n | what the newest request superseded, 0 or 1: revision, apns-id |
-/// | 1 + 13 n | recent requests: hash of the apns-id 8, of the source 4, whether it superseded something 1 |
+/// | 1 + n × | recent requests: hash of the apns-id 8, of the source 4, and 1 + 36 n for what it superseded, 0 or 1: revision, apns-id |
 /// | 1 + 40 n | recent firings: revision 20, due 8, name 8, fate 4: 0 fired, 2³² - 1 expired, else how many were skipped |
 ///
 /// and for a pending one:
@@ -36,13 +35,12 @@ extension ScheduleRecord {
     buffer.append(serial)
     newest.append(to: &buffer)
     buffer.append(0 as UInt32)
-    buffer.append(superseded == nil ? 0 : 1 as UInt8)
-    superseded?.append(to: &buffer)
     try Self.append(count: recent.count, upTo: Self.maximumRemembered, "recent", to: &buffer)
     for request in recent {
       buffer.append(request.id)
       buffer.append(request.source)
-      buffer.append(request.hasSuperseded ? 1 : 0 as UInt8)
+      buffer.append(request.superseded == nil ? 0 : 1 as UInt8)
+      request.superseded?.append(to: &buffer)
     }
     try Self.append(count: firings.count, upTo: Self.maximumRemembered, "firings", to: &buffer)
     for firing in firings {
@@ -102,7 +100,6 @@ extension ScheduleRecord {
     var reader = ByteReader(bytes)
     guard reader.byte() == Self.version, let phase = reader.byte(), let serial = reader.integer(UInt32.self),
       let newest = JournalReference(&reader), let checksum = reader.integer(UInt32.self), checksum == Self.checksum(bytes),
-      let superseded = Self.list(&reader, upTo: 1, JournalReference.init),
       let recent = Self.list(&reader, upTo: Self.maximumRemembered, Recent.init),
       let firings = Self.list(&reader, upTo: Self.maximumRemembered, Firing.init)
     else { return nil }
@@ -114,7 +111,7 @@ extension ScheduleRecord {
       guard let ending = Ending(rawValue: phase), reader.rest.isEmpty else { return nil }
       read = .ended(ending)
     }
-    self.init(newest: newest, serial: serial, read, superseded: superseded.first, recent: recent, firings: firings)
+    self.init(newest: newest, serial: serial, read, recent: recent, firings: firings)
   }
 
   fileprivate static func list<Element>(_ reader: inout ByteReader, upTo limit: Int = 255, _ read: (inout ByteReader) -> Element?)
@@ -146,10 +143,10 @@ extension JournalReference {
 
 extension ScheduleRecord.Recent {
   fileprivate init?(_ reader: inout ByteReader) {
-    guard let id = reader.integer(UInt64.self), let source = reader.integer(UInt32.self), let flag = reader.byte(), flag < 2 else {
-      return nil
-    }
-    self.init(id: id, source: source, hasSuperseded: flag == 1)
+    guard let id = reader.integer(UInt64.self), let source = reader.integer(UInt32.self),
+      let superseded = ScheduleRecord.list(&reader, upTo: 1, JournalReference.init)
+    else { return nil }
+    self.init(id: id, source: source, superseded: superseded.first)
   }
 }
 

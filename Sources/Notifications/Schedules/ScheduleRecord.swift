@@ -35,18 +35,18 @@ public struct ScheduleRecord: Sendable, Hashable {
     public var id: UInt64
     /// A hash of where its record lies: of another record with the same id it is a duplicate.
     public var source: UInt32
-    /// Whether something was pending that it superseded.
-    public var hasSuperseded: Bool
+    /// What was pending that it superseded.
+    public var superseded: JournalReference?
 
     /// A request of its parts.
-    public init(id: UInt64, source: UInt32, hasSuperseded: Bool) {
-      (self.id, self.source, self.hasSuperseded) = (id, source, hasSuperseded)
+    public init(id: UInt64, source: UInt32, superseded: JournalReference?) {
+      (self.id, self.source, self.superseded) = (id, source, superseded)
     }
 
     /// The request of an id and a revision.
-    public init(_ request: JournalReference, hasSuperseded: Bool) {
+    public init(_ request: JournalReference, superseded: JournalReference?) {
       let source = UInt32(truncatingIfNeeded: request.revision.withBytes { StableHash.hash($0) })
-      self.init(id: request.id.hash64, source: source, hasSuperseded: hasSuperseded)
+      self.init(id: request.id.hash64, source: source, superseded: superseded)
     }
   }
 
@@ -86,8 +86,6 @@ public struct ScheduleRecord: Sendable, Hashable {
   public var serial: UInt32
   /// Whether the schedule goes on.
   public var phase: Phase
-  /// What the newest request superseded.
-  public var superseded: JournalReference?
   /// The requests that were applied last, oldest first; at most ``maximumRemembered``.
   public var recent: [Recent]
   /// The firings that were applied last, oldest first; at most ``maximumRemembered``.
@@ -95,15 +93,13 @@ public struct ScheduleRecord: Sendable, Hashable {
 
   /// A record of its parts.
   public init(
-    newest: JournalReference, serial: UInt32 = 1, _ phase: Phase, superseded: JournalReference? = nil, recent: [Recent] = [],
+    newest: JournalReference, serial: UInt32 = 1, _ phase: Phase, recent: [Recent] = [],
     firings: [Firing] = []
   ) {
-    (self.newest, self.serial, self.phase, self.superseded, self.recent, self.firings) = (
-      newest, serial, phase, superseded, recent, firings
-    )
+    (self.newest, self.serial, self.phase, self.recent, self.firings) = (newest, serial, phase, recent, firings)
   }
 
-  /// Whether it counts, and not another one of the same schedule.
+  /// Whether it counts, and not another one of the same schedule. Of two that are equal in this the one that lies behind the other counts.
   public func isNewer(than other: ScheduleRecord) -> Bool {
     if newest.revision == other.newest.revision { return serial > other.serial }
     return other.newest.revision.isOlder(than: newest.revision)

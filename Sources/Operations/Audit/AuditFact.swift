@@ -36,7 +36,7 @@ struct AuditFact: Sendable, Hashable {
     static let isKnown = Flags(rawValue: 16)
     /// The rejection says that the device is registered for another application.
     static let isForOtherApplication = Flags(rawValue: 32)
-    /// The occurrence came too late for a trigger that repeats, within its lifetime perhaps.
+    /// An occurrence or a cancel came too late, within its lifetime perhaps: it says nothing of what the device has.
     static let isSkipped = isForOtherApplication
     /// The rejection is of a record that could not be processed, whatever was done with it before.
     static let isOfPoison = isKnown

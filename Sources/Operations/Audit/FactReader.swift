@@ -132,6 +132,7 @@ struct FactReader {
       } else if scanner.matches(key, "skipped") {
         fact.flags.insert(.isSkipped)
       } else if scanner.matches(key, "reason") {
+        if scanner.matches(span, "nothing is pending that could be canceled") { fact.flags.insert(.isSkipped) }
         if scanner.matches(span, "known") { fact.flags.insert(.isKnown) }
         if scanner.matches(span, "InternalServerError") { fact.flags.insert(.isOfPoison) }
         if scanner.matches(span, "DeviceTokenNotForTopic") { fact.flags.insert(.isForOtherApplication) }

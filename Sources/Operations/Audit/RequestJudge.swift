@@ -301,10 +301,13 @@ struct RequestJudge {
       open.number = request.end
       kept = open
     }
-    handOnAll(run, kept: keepings == 1 || kept?.kind == .open ? kept : nil) { fact in
-      var fact = fact
-      if fact.kind == .open || fact.outcome?.auditUse.contains(.keepsRevision) == true { fact.flags.formUnion(request.reach) }
-      handOn(fact)
+    // What ends at its schedule says nothing of the device.
+    if request.settled != .scheduled {
+      handOnAll(run, kept: keepings == 1 || kept?.kind == .open ? kept : nil) { fact in
+        var fact = fact
+        if fact.kind == .open || fact.outcome?.auditUse.contains(.keepsRevision) == true { fact.flags.formUnion(request.reach) }
+        handOn(fact)
+      }
     }
     judgeEnd(run, request, &findings)
     if outcome == .duplicate { judgeDuplicate(run, request, &findings) }
@@ -313,7 +316,7 @@ struct RequestJudge {
   /// Hands on the facts for the judge of devices. If the device has the notification, that fact also says when it was kept.
   private func handOnAll(_ run: ArraySlice<AuditFact>, kept: AuditFact?, _ handOn: (AuditFact) -> Void) {
     var left = kept
-    for fact in run where fact.kind.isJudgedByDevice {
+    for fact in run where fact.kind.isJudgedByDevice && !(fact.outcome == .expired && fact.flags.contains(.isSkipped)) {
       if let kept, fact.outcome == .queued, kept.outcome == .queued || fact.offset == kept.offset { continue }
       var fact = fact
       if let kept = left, fact.isTaken {
@@ -379,7 +382,8 @@ struct RequestJudge {
   private func judgeDuplicate(_ run: ArraySlice<AuditFact>, _ request: Request, _ findings: inout AuditFindings) {
     guard rules.beginsAtBeginning, !request.isYoung, let duplicate = run.first else { return }
     let hasOther = others(run, request).contains { $0.outcome.map { $0 != .duplicate && $0 != .replayed } ?? false }
-    if !hasOther { findings.add(.duplicateOfNothing, Violation(.duplicateOfNothing, duplicate.id, "", request.all)) }
+    // The first one waits for its time, and has no outcome at the device.
+    if !hasOther, request.settled != .scheduled { findings.add(.duplicateOfNothing, Violation(.duplicateOfNothing, duplicate.id, "", request.all)) }
   }
 
   // MARK: An id on a device

@@ -59,7 +59,7 @@ public actor PendingSchedules {
         return onUnreadable(SourceCoordinates(topic: topic, position: position))
       }
       guard target ?? key.target == key.target, application ?? key.application == key.application else { return }
-      if found.newest[key].map({ state.isNewer(than: $0) }) ?? true { found.newest[key] = state }
+      if found.newest[key].map({ !$0.isNewer(than: state) }) ?? true { found.newest[key] = state }
     }
     return found.newest.compactMap { key, record in record.pending.map { Entry(key: key, record: record, pending: $0) } }
       .sorted { ($0.due, $0.key.bytes) < ($1.due, $1.key.bytes) }

@@ -27,7 +27,15 @@ public final class TimeZones {
     ask(token, 0, collected)
   }
 
-  /// Reads the time zones of a person's devices, each once, in no order.
+  /// Reads what devices have registered, in their order.
+  ///
+  /// - Parameter tokens: at least one, each with the arena that contains it.
+  public func read(_ tokens: [(span: ArenaSpan, arena: Arena)], _ then: @escaping (Result<[Device], StoreError>) -> Void) {
+    let collected = CollectedAnswers<Device>(tokens.count) { answers in then(answers.map { $0.map { $0 ?? .unknown } }) }
+    for (number, (token, arena)) in tokens.enumerated() { arena.bytes.withUnsafeBytes { ask($0[token], number, collected) } }
+  }
+
+  /// Reads the time zones of a person's devices, each once, in no order; an empty one where a device has told none.
   public func read(of set: RecipientSet, in arena: Arena, _ then: @escaping (Result<[Name], StoreError>) -> Void) {
     page(of: set, in: arena, after: [], [], then)
   }
@@ -66,7 +74,7 @@ public final class TimeZones {
       switch devices {
       case .failure(let error): then(.failure(error))
       case .success(let devices):
-        let zones = found.union(devices.compactMap { $0?.zone })
+        let zones = found.union(devices.map { $0?.zone ?? "" })
         if isLast { then(.success(Array(zones))) } else { self.page(of: set, in: arena, after: last, zones, then) }
       }
     }

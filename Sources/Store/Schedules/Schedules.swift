@@ -108,6 +108,31 @@ public final class Schedules {
     }
   }
 
+  static let settleScript = RedisScript(file: PackageResources.schedule_settle_lua)
+
+  /// Reads how a schedule stands whose record Kafka has. Only then it may be forgotten that its target has something pending.
+  public func settle(_ record: ScheduleRecord, of key: ScheduleKey, _ then: @escaping (Result<State, StoreError>) -> Void) {
+    var buffer = ByteBuffer()
+    do throws(RecordCodingError) { try record.append(to: &buffer) } catch { return then(.failure(StoreError(.faulty, "\(error)"))) }
+    let bucket = bucket(of: key)
+    calls.command.begin(Self.settleScript, keys: 4)
+    calls.command.append(shards.keys.schedules(.all, of: key))
+    calls.command.append(shards.keys.schedules(.pending, of: key))
+    calls.command.append(shards.keys.applicationsWithSchedules(ofTarget: key.target))
+    calls.command.append(shards.keys.guardKey(bucket))
+    calls.command.append(Array(key.identifier.utf8))
+    calls.command.append(buffer.withUnsafeBytes { Array($0.prefix(ScheduleRecord.headBytes)) })
+    calls.command.append(Array(key.application.utf8))
+    calls.send(over: shards.shard(of: bucket)) { [keys = shards.keys] answer in
+      then(answer.map { State($0[0]?.bytes.map(Array.init) ?? []) }.mapError { $0.about(keys.schedules(.all, of: key)) })
+    }
+  }
+
+  /// Removes from what is due a schedule of which nothing is pending, or whose state nobody can read.
+  public func removeDueTime(of key: ScheduleKey, _ partition: UInt32) {
+    remove(unreadable: [key.bytes], in: bucket(of: key), of: partition) { _ in }
+  }
+
   /// Writes a schedule's new state in the place of the one that was read.
   ///
   /// - Parameter now: milliseconds since 1970.

@@ -40,7 +40,7 @@ for i = 1, #forgotten do
   call('ZREM', ended, forgotten[i])
 end
 local count = call('ZCARD', pending)
-call(count > 0 and 'SADD' or 'SREM', applications, ARGV[12])
+if count > 0 then call('SADD', applications, ARGV[12]) end
 for i = 1, 3 do
   if count > 0 then call('PERSIST', KEYS[i]) else call('PEXPIRE', KEYS[i], keep) end
 end

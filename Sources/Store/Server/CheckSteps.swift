@@ -15,7 +15,8 @@ enum CheckSteps {
       CheckStep("ZCARD", set), CheckStep("ZSCORE", set, "a"), CheckStep("ZRANGE", set, "0", "-1"), CheckStep("ZREVRANGE", set, "0", "-1"),
       CheckStep("ZRANGEBYLEX", set, "-", "+"), CheckStep("ZRANGEBYSCORE", set, "-inf", "+inf"),
       CheckStep("ZREMRANGEBYSCORE", set, "1", "2"), CheckStep("ZREM", set, "a"), CheckStep("SET", text, "x", "PX", "60000"),
-      CheckStep("GET", text), CheckStep("PTTL", text),
+      CheckStep("GET", text), CheckStep("PTTL", text), CheckStep("SADD", .text(keys.withSchedules), "a"),
+      CheckStep("SREM", .text(keys.withSchedules), "a"),
     ]
   }
 
@@ -72,6 +73,9 @@ enum CheckSteps {
         [name, "", "state", 1, name, 1, 1, keep, 10, 10, 10, name], isRight: beginsWithOne),
       CheckStep(
         "schedule read", Schedules.readScript, keys: [keys.schedules[0], keys.markers], [name], isRight: { $0[0]?.bytes?.count == 5 }),
+      CheckStep(
+        "schedule settle", Schedules.settleScript, keys: [keys.schedules[0], keys.schedules[2], keys.withSchedules, keys.markers],
+        [name, "state", name], isRight: { $0[0]?.bytes?.count == 5 }),
       CheckStep("schedule due", Schedules.dueScript, keys: [keys.dueTimes, keys.markers], [1, 10], isRight: { $0.count == 3 }),
       CheckStep("tries begin", CrashLoops.beginScript, keys: [keys.tries], [name, "q0", 0], isRight: { $0[0]?[0]?.integer != nil }),
       CheckStep("tries mark", CrashLoops.markScript, keys: [keys.tries], [name, "q0", 0, 1, "q1"], isRight: isOne),

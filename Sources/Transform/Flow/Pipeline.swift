@@ -88,7 +88,7 @@ final class Pipeline {
       ], inFlight)
     judge = JudgeStage(Judge(shards, settings.judgeLimits), inFlight, errors, outcomes, rejections, metrics, journaled)
     recipients = RecipientStage(
-      persons, locales, inFlight, errors, judge, reader, outcomes, journal: journal, journaled: journaled, metrics: metrics, logger: logger)
+      persons, locales, TimeZones(shards, persons), inFlight, errors, judge, reader, outcomes, journal: journal, journaled: journaled, metrics: metrics, logger: logger)
     registrations = RegistrationStage(
       Registrations(shards, persons, rememberedMilliseconds: settings.longestLifetime * 1000), inFlight, errors, logger)
     evictions = EvictionStage(

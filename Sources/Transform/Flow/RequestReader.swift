@@ -78,7 +78,7 @@ struct RequestReader {
       user: view.target.userHash, time: view.envelope.source.timestamp, withdraws: withdraws, id: entry.id.hash64,
       source: sourceHash(view.envelope), end: expiration.end(expiration: entry.expiration, published: entry.source.timestamp),
       revision: view.envelope.revision.inIncarnation(incarnation))
-    (request.removesAll, request.waitsForPlace) = (view.removesAll, !view.trigger.isEmpty)
+    (request.removesAll, request.waitsForPlace) = (view.removesAll, !view.placeTrigger.isEmpty)
     request.comesAgain = view.envelope.origin.map { origin in
       switch origin.purpose {
       case .replay: .replayed

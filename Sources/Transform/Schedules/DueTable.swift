@@ -107,7 +107,14 @@ struct DueTable {
 
   private mutating func know(_ due: Int64?, at place: Place) {
     states[place] = .known(due)
-    if let due { queue.insert(due, place) }
+    guard let due else { return }
+    // Due times that have been overtaken lie there until their time comes.
+    if queue.count > 2 * states.count + 64 {
+      queue = DueQueue()
+      for (place, state) in states { if case .known(let due?) = state { queue.insert(due, place) } }
+    } else {
+      queue.insert(due, place)
+    }
   }
 
   /// What the lane does at a time.
@@ -140,6 +147,7 @@ private struct DueQueue {
   private var elements: [(due: Int64, place: DueTable.Place)] = []
 
   var first: (due: Int64, place: DueTable.Place)? { elements.first }
+  var count: Int { elements.count }
 
   mutating func insert(_ due: Int64, _ place: DueTable.Place) {
     elements.append((due, place))

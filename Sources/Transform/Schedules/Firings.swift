@@ -18,12 +18,24 @@ final class Firings {
   private let timer: Timer
   /// Whether Redis is known to have all that was scheduled, replaced and canceled. Before that nothing fires.
   private(set) var isHeld = true
-  /// When firings were produced that are not judged yet, in milliseconds of the loop.
-  private var underWay: [ScheduleKey: UInt64] = [:]
+  /// Whether Redis has not answered, and is not asked for a moment.
+  private var isResting = false
+  /// Schedules whose firings are not judged yet.
+  private var underWay: [ScheduleKey: UnderWay] = [:]
   /// The schedules whose firings have reports to come.
-  private var reports: [UInt32: ScheduleKey] = [:]
+  private var reports: [UInt32: (key: ScheduleKey, place: DueTable.Place)] = [:]
   private var last: UInt32 = 0
   private var isLooking = false
+
+  /// The firings of one schedule that are not judged yet.
+  private struct UnderWay {
+    let partition: Int32
+    /// When it was found to be due, in milliseconds of the loop.
+    let since: UInt64
+    /// How many were written.
+    var firings = 0
+  }
+
   /// Called where Redis has lost a bucket, or takes no writes.
   var onError: (StoreError) -> Void = { _ in }
 
@@ -32,7 +44,10 @@ final class Firings {
     (self.loop, self.schedules, self.writer, self.metrics) = (loop, schedules, writer, metrics)
     table = DueTable(buckets: buckets)
     timer = Timer(on: loop)
-    timer.handler = { [unowned self] in look() }
+    timer.handler = { [unowned self] in
+      isResting = false
+      look()
+    }
   }
 
   func close() { timer.close() }
@@ -42,6 +57,7 @@ final class Firings {
   /// The partitions of requests that the lane has now.
   func owns(_ partitions: Set<Int32>) {
     table.keep(partitions)
+    underWay = underWay.filter { partitions.contains($0.value.partition) }
     look()
   }
 
@@ -62,7 +78,10 @@ final class Firings {
 
   /// A request or a firing was applied to a schedule.
   func applied(_ applied: ScheduleApplier.Applied, _ job: ScheduleJob) {
-    if case .firing = job.purpose { underWay[job.key] = nil }
+    if case .firing = job.purpose, let firings = underWay[job.key]?.firings {
+      underWay[job.key]?.firings = firings - 1
+      if firings <= 1 { underWay[job.key] = nil }
+    }
     guard let record = applied.standing, let due = record.pending?.earliest?.due else { return }
     var next = due
     // A firing whose time had not come by the broker's clock, or that was another's, is produced again; but not at once.
@@ -76,10 +95,11 @@ final class Firings {
   }
 
   private func look() {
-    guard !isHeld, !isLooking else { return }
+    guard !isLooking else { return }
     isLooking = true
     defer { isLooking = false }
-    while true {
+    // A question that cannot be sent fails within this loop.
+    while !isHeld, !isResting {
       switch table.step(at: loop.wallMilliseconds()) {
       case .ask(let questions): for question in questions { ask(question) }
       case .wait(let until):
@@ -97,7 +117,8 @@ final class Firings {
       case .failure(let error):
         onError(error)
         table.failed(question)
-        timer.start(noLaterThan: Self.againMilliseconds)
+        isResting = true
+        timer.start(after: Self.againMilliseconds)
       case .success(let due):
         if !due.unreadable.isEmpty { schedules.remove(unreadable: due.unreadable, in: place.bucket, of: UInt32(place.partition)) { _ in } }
         came(due, to: question, now)
@@ -107,46 +128,53 @@ final class Firings {
 
   private func came(_ due: Schedules.Due, to question: DueTable.Question, _ now: Int64) {
     let outdated = loop.milliseconds() - min(loop.milliseconds(), UInt64(Self.lostMilliseconds))
-    var next = due.next
+    var hasFired = false
     for (key, _) in due.schedules {
       // One that is under way for long is lost.
-      if let since = underWay[key], since > outdated {
-        next = min(next ?? .max, now + Int64(Self.againMilliseconds))
-      } else {
-        underWay[key] = loop.milliseconds()
-        schedules.read(key) { [self] state in fire(key, state) }
-      }
+      if let known = underWay[key], known.since > outdated { continue }
+      hasFired = true
+      underWay[key] = UnderWay(partition: question.place.partition, since: loop.milliseconds())
+      schedules.read(key) { [self] state in fire(key, state, question.place) }
     }
-    table.answered(due.schedules.count + due.unreadable.count < Self.page ? next : now + 1, to: question)
+    // What was due is looked at again: its firings may be lost, or come to nothing.
+    var next = due.next ?? .max
+    if !due.schedules.isEmpty { next = min(next, now + Int64(Self.lostMilliseconds)) }
+    if due.schedules.count + due.unreadable.count >= Self.page { next = now + Int64(hasFired ? 1 : Self.againMilliseconds) }
+    table.answered(next == .max ? nil : next, to: question)
     look()
   }
 
-  private func fire(_ key: ScheduleKey, _ state: Result<Schedules.State, StoreError>) {
+  private func fire(_ key: ScheduleKey, _ state: Result<Schedules.State, StoreError>, _ place: DueTable.Place) {
     let now = loop.wallMilliseconds()
-    guard !isHeld, case .success(let state) = state, let record = state.record, let pending = record.pending else {
-      if case .failure(let error) = state { onError(error) }
-      underWay[key] = nil
-      return
-    }
-    for time in pending.dueTimes where time.due <= now {
-      last &+= 1
-      guard writer.fire(time, of: key, record, pending, now: now, .firing(last)) else { return again(key, record) }
-      reports[last] = key
-      metrics.firings.increment()
+    switch state {
+    case .failure(let error):
+      onError(error)
+      again(key, place)
+    case .success(let state):
+      guard let record = state.record, let pending = record.pending else {
+        underWay[key] = nil
+        return schedules.removeDueTime(of: key, UInt32(place.partition))
+      }
+      for time in pending.dueTimes where time.due <= now && !isHeld {
+        last &+= 1
+        guard writer.fire(time, of: key, record, pending, now: now, .firing(last)) else { return again(key, place) }
+        reports[last] = (key, place)
+        underWay[key]?.firings += 1
+        metrics.firings.increment()
+      }
+      // It has changed since it was found to be due.
+      if underWay[key]?.firings == 0 { underWay[key] = nil }
     }
   }
 
   /// Kafka has a firing, or has not.
   func reported(_ number: UInt32, failed: Bool) {
-    guard let key = reports.removeValue(forKey: number), failed else { return }
-    schedules.read(key) { [self] state in
-      if case .success(let state) = state, let record = state.record { again(key, record) } else { underWay[key] = nil }
-    }
+    if let (key, place) = reports.removeValue(forKey: number), failed { again(key, place) }
   }
 
-  private func again(_ key: ScheduleKey, _ record: ScheduleRecord) {
+  private func again(_ key: ScheduleKey, _ place: DueTable.Place) {
     underWay[key] = nil
-    table.written(loop.wallMilliseconds() + Int64(Self.againMilliseconds), at: place(of: key, record))
+    table.written(loop.wallMilliseconds() + Int64(Self.againMilliseconds), at: place)
     look()
   }
 

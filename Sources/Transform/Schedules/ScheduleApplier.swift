@@ -49,8 +49,12 @@ final class ScheduleApplier {
   }
 
   /// Applies a firing.
-  func apply(_ firing: ScheduleJudge.Firing, to key: ScheduleKey, _ then: @escaping (Result<Applied, StoreError>) -> Void) {
-    begin(key, then) { [unowned self] in judge.judge(firing, $0) }
+  ///
+  /// - Parameter zones: those of the person's devices, where the due times depend on these.
+  func apply(
+    _ firing: ScheduleJudge.Firing, to key: ScheduleKey, zones: [Name]? = nil, _ then: @escaping (Result<Applied, StoreError>) -> Void
+  ) {
+    begin(key, then) { [unowned self] in judge.judge(firing, $0, zones: zones) }
   }
 
   /// One record's way through reading, deciding and writing.
@@ -102,14 +106,24 @@ final class ScheduleApplier {
     oldest.state.record.flatMap { judge.end($0, .evicted) }.map { Overflow(schedule: oldest, end: $0) }
   }
 
+  /// What became of an eviction.
+  enum Evicted {
+    /// The schedule has ended. The next one follows where the target still has too many.
+    case ended(next: Overflow?)
+    /// The schedule has changed meanwhile, and stays as it is now: its record has to be written behind its end.
+    case stays(ScheduleRecord?)
+  }
+
   /// Ends a schedule whose end Kafka has.
-  ///
-  /// - Parameter then: gets the next one where the target still has too many. A schedule that has changed meanwhile stays.
-  func evict(_ overflow: Overflow, _ then: @escaping (Result<Overflow?, StoreError>) -> Void) {
+  func evict(_ overflow: Overflow, _ then: @escaping (Result<Evicted, StoreError>) -> Void) {
     schedules.write(overflow.end, of: overflow.schedule.key, replacing: overflow.schedule.state, now: wallClock()) { [self] answer in
       then(
         answer.map { written in
-          if case .written(let oldest) = written { oldest.flatMap(self.overflow) } else { nil }
+          switch written {
+          case .written(let oldest): .ended(next: oldest.flatMap(self.overflow))
+          case .changed(let state): .stays(state.record)
+          case .full: .stays(nil)
+          }
         })
     }
   }

@@ -50,7 +50,8 @@ final class ScheduleEvictions {
     applier.evict(eviction.overflow) { [self] next in
       end(number)
       switch next {
-      case .success(let next): if let next { begin(next) }
+      case .success(.ended(let next)): if let next { begin(next) }
+      case .success(.stays(let record)): if let record { _ = writer.write(record, of: eviction.overflow.schedule.key, .scheduleEviction(0)) }
       case .failure(let error): errors.tell(error)
       }
     }

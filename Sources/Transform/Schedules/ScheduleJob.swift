@@ -89,6 +89,6 @@ extension ScheduleJob {
     keep(.pushType, "\(view.pushType.name)".utf8)
     keep(.traceparent, view.envelope.traceparent)
     return ScheduleRecord.Pending(
-      requested: published, lifetime: lifetime, dueTimes: [], trigger: Array(trigger), headers: headers, payload: Array(view.payload))
+      requested: Timestamp.bounded(published), lifetime: lifetime, dueTimes: [], trigger: Array(trigger), headers: headers, payload: Array(view.payload))
   }
 }

@@ -116,7 +116,7 @@ final class ScheduleOutcomes {
     if failure == .messageTooLarge { return inFlight.poisoned(answer, "the record of its schedule is too large for Kafka") }
     if failure != nil { return inFlight.failed(answer) }
     inFlight.expect(1, of: slot)
-    schedules.read(state.key) { [self] found in
+    schedules.settle(state.record, of: state.key) { [self] found in
       let answer = inFlight.answer(slot)
       switch found {
       case .failure(let error): errors.failed(answer, error)

@@ -11,6 +11,7 @@ final class ScheduleStage: Stage {
   /// The requests of each schedule that wait, in their order. The first one is under way.
   private var waiting: [ScheduleKey: [(record: ParkedRecord, content: RequestContent)]] = [:]
   private var unbegun: [ScheduleKey] = []
+  private var isFlushing = false
   weak var owner: (any StageOwner)?
 
   init(_ applier: ScheduleApplier, _ zones: TimeZones) { (self.applier, self.zones) = (applier, zones) }
@@ -25,10 +26,12 @@ final class ScheduleStage: Stage {
     return .later
   }
 
+  /// Without a connection a job fails while it begins, and the next one of its schedule is begun by the loop, not by that: thousands may wait.
   func flush() {
-    let keys = unbegun
-    unbegun.removeAll()
-    for key in keys { begin(key) }
+    guard !isFlushing else { return }
+    isFlushing = true
+    while let key = unbegun.popLast() { begin(key) }
+    isFlushing = false
   }
 
   /// One that is under way comes to its end. What it writes is right whoever does it, and nobody takes its answer.
@@ -83,19 +86,31 @@ final class ScheduleStage: Stage {
   }
 
   private func fire(_ job: ScheduleJob, _ firing: ScheduleJudge.Firing, _ owner: UInt64, _ content: RequestContent) {
-    guard owner != 0, case .device(let token) = content.receiver else { return fire(job, firing, isForAnother: false) }
+    if case .set(let set) = content.receiver, firing.dueTime.zone != "" {
+      zones.read(of: set, in: content.arena) { [self] zones in
+        switch zones {
+        case .failure(let error): ended(job, .failure(error))
+        case .success(let zones): fire(job, firing, isForAnother: false, zones)
+        }
+      }
+      return
+    }
+    let isOfZone = firing.dueTime.zone != ""
+    guard owner != 0 || isOfZone, case .device(let token) = content.receiver else { return fire(job, firing, isForAnother: false) }
     content.arena.bytes.withUnsafeBytes { arena in
       zones.read(arena[token]) { [self] device in
         switch device {
         case .failure(let error): ended(job, .failure(error))
-        case .success(let device): fire(job, firing, isForAnother: device.user != owner)
+        case .success(let device):
+          let zones = isOfZone ? device.zone.map { [$0] } ?? [] : nil
+          fire(job, firing, isForAnother: owner != 0 && device.user != owner, zones)
         }
       }
     }
   }
 
-  private func fire(_ job: ScheduleJob, _ firing: ScheduleJudge.Firing, isForAnother: Bool) {
-    applier.apply(firing, to: job.key) { [self] result in
+  private func fire(_ job: ScheduleJob, _ firing: ScheduleJudge.Firing, isForAnother: Bool, _ zones: [Name]? = nil) {
+    applier.apply(firing, to: job.key, zones: zones) { [self] result in
       ended(job, result.map { isForAnother ? .appliedForAnother($0) : .applied($0) })
     }
   }

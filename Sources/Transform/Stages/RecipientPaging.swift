@@ -13,6 +13,8 @@ struct RecipientPaging {
     let entry: RequestEntry
     /// The contents that devices get, where these depend on the device.
     let variants: ContentVariants?
+    /// The time zone whose devices it is for; nil: it is for all.
+    let zone: Name?
     /// How many devices the request went to so far.
     var devices = 0
     /// The last page of devices has come.
@@ -28,8 +30,8 @@ struct RecipientPaging {
     /// The sum of all devices so far.
     private(set) var closing = JournalEntry.Closing()
 
-    init(_ set: RecipientSet, entry: RequestEntry, variants: ContentVariants?) {
-      (self.set, self.entry, self.variants) = (set, entry, variants)
+    init(_ set: RecipientSet, entry: RequestEntry, variants: ContentVariants?, zone: Name?) {
+      (self.set, self.entry, self.variants, self.zone) = (set, entry, variants, zone)
     }
 
     fileprivate mutating func note(_ token: ArenaSpan, _ judgement: JournalJudgement, in arena: Arena) {

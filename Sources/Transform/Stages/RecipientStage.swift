@@ -1,3 +1,4 @@
+import Calendars
 import Notifications
 import Store
 import Worker
@@ -8,6 +9,7 @@ final class RecipientStage {
   private let errors: StoreErrors
   private let recipients: Recipients
   private let locales: Locales
+  private let zones: TimeZones
   private let judge: JudgeStage
   private let reader: RequestReader
   private let outcomes: Outcomes
@@ -17,13 +19,14 @@ final class RecipientStage {
   private let logger: Logger
   private var paging = RecipientPaging()
   private var isAsking = false
+  private var times = DueTimes()
   weak var owner: (any JudgeStageOwner)?
 
   /// - Parameters:
   ///   - journal: nil where nothing is written of what is judged.
   ///   - journaled: how requests were judged, where a Redis is rebuilt.
   init(
-    _ recipients: Recipients, _ locales: Locales, _ inFlight: InFlight, _ errors: StoreErrors, _ judge: JudgeStage,
+    _ recipients: Recipients, _ locales: Locales, _ zones: TimeZones, _ inFlight: InFlight, _ errors: StoreErrors, _ judge: JudgeStage,
     _ reader: RequestReader, _ outcomes: Outcomes, journal: Journal?, journaled: JournaledVerdicts?, metrics: TransformMetrics,
     logger: Logger
   ) {
@@ -31,6 +34,7 @@ final class RecipientStage {
     self.errors = errors
     self.recipients = recipients
     self.locales = locales
+    self.zones = zones
     self.judge = judge
     self.reader = reader
     self.outcomes = outcomes
@@ -46,7 +50,8 @@ final class RecipientStage {
     switch content.receiver {
     case .device(let token): judge.take(slot, content.arena, token, content.entry)
     case .set(let set):
-      inFlight[slot].recipients = RecipientPaging.Progress(set, entry: content.entry, variants: content.variants)
+      inFlight[slot].recipients = RecipientPaging.Progress(
+        set, entry: content.entry, variants: content.variants, zone: content.zone)
       nextPage(slot)
     }
   }
@@ -115,6 +120,36 @@ final class RecipientStage {
     if let journaled { tokens = kept(of: tokens, slot, journaled) }
     guard let progress = inFlight[slot].recipients else { return .failed }
     if !others.isEmpty { remove(others, slot, progress) }
+    if let zone = progress.zone, !tokens.isEmpty { askZones(of: tokens, slot, zone) } else { judge(tokens, slot, progress) }
+    return goOn(slot)
+  }
+
+  /// Has the request judged for those devices of a page that are in a time zone. The others are left out: it is another time there.
+  private func askZones(of tokens: [ArenaSpan], _ slot: Slot, _ zone: Name) {
+    inFlight.expect(1, of: slot)
+    let arena = inFlight[slot].batch.arena
+    zones.read(tokens.map { ($0, arena) }) { [self] devices in
+      let answer = inFlight.answer(slot)
+      guard case .success(let devices) = devices, let progress = inFlight[slot].recipients else {
+        if case .failure(let error) = devices { return errors.failed(answer, error) }
+        return inFlight.failed(answer)
+      }
+      var there: [ArenaSpan] = []
+      for (token, device) in zip(tokens, devices) {
+        let told = device.zone ?? DueTimes.defaultZone
+        if (times.isZone(told) ? told : DueTimes.defaultZone) == zone {
+          there.append(token)
+        } else {
+          paging.judged(&inFlight[slot], token, JournalJudgement(.wrongUser, revision: progress.entry.revision))
+        }
+      }
+      judge(there, slot, progress)
+      inFlight.conclude(answer, goOn(slot))
+    }
+  }
+
+  /// Has the request judged for devices of a page.
+  private func judge(_ tokens: [ArenaSpan], _ slot: Slot, _ progress: RecipientPaging.Progress) {
     if let variants = progress.variants, variants.usesLocale, !tokens.isEmpty {
       askLocales(of: tokens, slot, variants)
     } else if let variants = progress.variants {
@@ -124,7 +159,6 @@ final class RecipientStage {
       for token in tokens { judge.take(slot, arena, token, progress.entry) }
       judge.send()
     }
-    return goOn(slot)
   }
 
   /// The devices of a page whose mailboxes the request came to; at the others it counts as judged.

@@ -1,3 +1,4 @@
+import Calendars
 import Notifications
 import Store
 
@@ -77,6 +78,8 @@ struct RequestContent {
   var stop: ApplicationStop?
   /// What it asks of the schedules; nil where that is nothing.
   var schedule: ScheduleJob?
+  /// The time zone whose devices it is for: of an occurrence that is due at a wall time. Nil: it is for all.
+  var zone: Name? { if case .firing(let firing, _)? = schedule?.purpose, firing.dueTime.zone != "" { firing.dueTime.zone } else { nil } }
   /// The contents for a person's devices; nil where all devices get the same.
   var variants: ContentVariants?
 }
