@@ -49,6 +49,7 @@ let package = Package(
     library("CRdKafka", pkgConfig: "rdkafka", package: "librdkafka-dev"),
     library("CJemalloc", pkgConfig: "jemalloc", package: "libjemalloc-dev"),
     library("CCurl", pkgConfig: "libcurl", package: "libcurl4-openssl-dev"),
+    library("CSQLite", pkgConfig: "sqlite3", package: "libsqlite3-dev"),
 
     module("EventLoop", ["CUV"]),
     module("JSON"),
@@ -65,7 +66,7 @@ let package = Package(
 
     module("Worker", ["EventLoop", "Cryptography", "JSON", "HTTP", "Kafka", "Store", "Notifications"]),
     module("Extensions", ["EventLoop", "Cryptography", "JSON", "HTTP", "Notifications"]),
-    module("DeviceClient", ["Extensions", "EventLoop", "JSON", "HTTP", "Notifications"]),
+    module("DeviceClient", ["Extensions", "EventLoop", "JSON", "HTTP", "Notifications", "CSQLite"]),
 
     module("Transform", ["Worker", "Extensions", "Store", "Calendars", "EventLoop", "Cryptography", "JSON", "Kafka", "Notifications"]),
     module(
@@ -110,7 +111,12 @@ let package = Package(
         "TestSupport",
       ]),
     tests("OperationsTests", ["Operations", "Worker", "Store", "Redis", "Kafka", "EventLoop", "Notifications", "JSON", "TestSupport"]),
-    tests("DeviceClientTests", ["DeviceClient", "Extensions", "Notifications", "HTTP", "JSON", "EventLoop", "TestSupport"]),
+    .target(name: "KillingDisk", dependencies: ["CSQLite"], path: "Tests/KillingDisk"),
+    .executableTarget(
+      name: "KilledDevice", dependencies: ["DeviceClient", "KillingDisk", "Notifications", "EventLoop"], path: "Tests/KilledDevice",
+      swiftSettings: settings),
+    tests(
+      "DeviceClientTests", ["KilledDevice", "DeviceClient", "Extensions", "Notifications", "HTTP", "JSON", "EventLoop", "TestSupport"]),
     .executableTarget(
       name: "OwnExtensions", dependencies: ["Command", "Extensions", "JSON"], path: "Tests/OwnExtensions", swiftSettings: settings),
     tests(

@@ -19,10 +19,11 @@ extension Device {
 
   /// Opens a notification for the person: it leaves the list, and the default action is reported.
   ///
+  /// It returns when the response is stored, as the other actions do.
   /// - Returns: the response's id, which the events `accepted` and `refused` name.
   @discardableResult
-  public func open(_ identifier: Name) throws(DeviceError) -> String {
-    try respond(to: identifier, action: NotificationAction.defaultIdentifier)
+  public func open(_ identifier: Name) async throws(DeviceError) -> String {
+    try await respond(to: identifier, action: NotificationAction.defaultIdentifier)
   }
 
   /// Takes an action of the notification's category, with a text if the action needs one. The notification leaves the list.
@@ -30,21 +31,21 @@ extension Device {
   /// Throws if there is no such notification, category or action, the text does not fit, or too many responses wait.
   /// - Returns: the response's id.
   @discardableResult
-  public func respond(to identifier: Name, action: Name, userText: String? = nil) throws(DeviceError) -> String {
+  public func respond(to identifier: Name, action: Name, userText: String? = nil) async throws(DeviceError) -> String {
     let (connection, notification) = try delivered(identifier)
     try judge(action, userText, notification, connection)
-    return try send(action, userText, notification, connection)
+    return try await send(action, userText, notification, connection)
   }
 
   /// Dismisses a notification: it leaves the list, and is reported if its category asks for that.
   ///
   /// - Returns: the response's id; nil if the category does not ask for dismissals.
   @discardableResult
-  public func dismiss(_ identifier: Name) throws(DeviceError) -> String? {
+  public func dismiss(_ identifier: Name) async throws(DeviceError) -> String? {
     let (connection, notification) = try delivered(identifier)
     let category = notification.content.categoryIdentifier
     let asks = connection.hello.categories?.first { $0.identifier == category }?.options.contains(.customDismissAction) == true
-    if asks { return try send(NotificationAction.dismissIdentifier, nil, notification, connection) }
+    if asks { return try await send(NotificationAction.dismissIdentifier, nil, notification, connection) }
     _ = connection.clear([identifier])
     return nil
   }
@@ -146,12 +147,18 @@ extension Device {
 
   private func send(
     _ action: Name, _ userText: String?, _ notification: DeliveredNotification, _ connection: DeviceConnection
-  ) throws(DeviceError) -> String {
+  ) async throws(DeviceError) -> String {
     let response = ResponseFrame(
       response: Self.uniqueID(), receipt: notification.frame.receipt, identifier: notification.identifier, action: action,
       userText: userText, at: connection.now)
-    try connection.respond(response)
-    _ = connection.clear([notification.identifier])
+    let failure: DeviceError? = await withCheckedContinuation { continuation in
+      do throws(DeviceError) {
+        try connection.respond(response) { continuation.resume(returning: $0) }
+      } catch {
+        continuation.resume(returning: error)
+      }
+    }
+    if let failure { throw failure }
     return response.response
   }
 

@@ -11,7 +11,8 @@ internal import Notifications
 ///     await device.close()
 ///
 /// It keeps itself connected, and sends the person's actions until the cluster has them. The handler gets events on the loop, in order, and
-/// must not block. Any number of devices share a loop.
+/// must not block. Any number of devices share a loop, which may be the program's own: a device with a state file has a thread for it, so the
+/// disk never stops the loop.
 public actor Device {
   /// The loop on which everything of the device runs.
   public nonisolated let loop: EventLoop
@@ -23,7 +24,7 @@ public actor Device {
   /// Nil before the start and after the end.
   private(set) var connection: DeviceConnection?
   private var client: WebSocketClient?
-  private var file: StateFile?
+  private var database: DeviceDatabase?
 
   /// Describes a device, which does nothing until it is started.
   public init(_ configuration: DeviceConfiguration, on loop: EventLoop, _ tell: @escaping @Sendable (DeviceEvent) -> Void) {
@@ -36,22 +37,23 @@ public actor Device {
 
   /// Reads the state file, if there is one, and begins to connect; call it once.
   ///
-  /// Throws if the state file is in use, is another device's, or cannot be used.
+  /// Throws if the state file is in use, is another device's, or cannot be used. It is left as it is then.
   public func start() async throws(DeviceError) {
     guard connection == nil else { throw DeviceError(.configuration, "the device is started already") }
     guard configuration.stateFile?.isEmpty != true else { throw DeviceError(.configuration, "the state file's name is empty") }
     guard !configuration.urls.isEmpty else { throw DeviceError(.configuration, "there is no address: name at least one of the cluster's") }
-    var records: [StateRecord] = []
-    var damaged = 0
+    var state = StoredState()
     if let path = configuration.stateFile {
-      let file = StateFile(path: path)
-      self.file = file
+      let database = DeviceDatabase(
+        path: path, owner: .init(token: configuration.hello.device.text, application: configuration.hello.application),
+        limits: configuration.stateLimits)
       do throws(DeviceError) {
-        (records, damaged) = try await file.open()
+        state = try await database.open()
       } catch {
-        await closeFile()
+        await close(database)
         throw error
       }
+      self.database = database
     }
     var webSocket = WebSocketConfiguration()
     webSocket.subprotocols = [DeviceProtocol.subprotocol]
@@ -59,18 +61,12 @@ public actor Device {
     client = WebSocketClient(on: loop, configuration: webSocket, connectMilliseconds: configuration.connectMilliseconds)
     let tell = self.tell
     let connection = DeviceConnection(
-      configuration, on: loop, perform: file.map { file in { [weak self] job in self?.perform(job, file) } },
+      configuration, on: loop, commit: database.map { database in { [weak self] changes in self?.commit(changes, database) } },
       connect: { [weak self] in
         guard let self else { return }
         Task(executorPreference: loop) { await self.connect() }
       }, tell: { tell($0) })
-    do throws(DeviceError) {
-      try connection.memory.restore(records)
-    } catch {
-      await closeFile()
-      throw error
-    }
-    if damaged > 0 { tell(.stateDamaged(lines: damaged)) }
+    connection.memory.restore(state)
     self.connection = connection
     connection.begin()
   }
@@ -84,14 +80,13 @@ public actor Device {
     await withCheckedContinuation { continuation in connection.stop { continuation.resume() } }
     self.connection = nil
     client = nil
-    await closeFile()
+    if let database { await close(database) }
+    database = nil
   }
 
-  private func closeFile() async {
-    guard let file else { return }
-    self.file = nil
-    await file.end()
-    await file.disk.close()
+  private func close(_ database: DeviceDatabase) async {
+    await database.end()
+    await database.disk.close()
   }
 
   private func connect() async {
@@ -103,18 +98,11 @@ public actor Device {
     }
   }
 
-  /// Runs a job on the disk, and reports its end to the connection.
-  private nonisolated func perform(_ job: StateWriter.Job, _ file: StateFile) {
+  /// Writes a batch on the disk's thread, and reports its end to the connection.
+  private nonisolated func commit(_ changes: [StateChange], _ database: DeviceDatabase) {
     Task(executorPreference: loop) {
       var failure: DeviceError?
-      do throws(DeviceError) {
-        switch job {
-        case .append(let bytes): try await file.append(bytes)
-        case .replace(let bytes): try await file.replace(bytes)
-        }
-      } catch {
-        failure = error
-      }
+      do throws(DeviceError) { try await database.commit(changes) } catch { failure = error }
       await self.diskFinished(failure)
     }
   }

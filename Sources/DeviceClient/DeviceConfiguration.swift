@@ -10,8 +10,10 @@ public struct DeviceConfiguration: Sendable {
   /// Returns the credential for each hello, so that an expired one can be replaced. It is called on the device's loop, and must not block
   /// it for long. If it is nil or returns nil, the last hello's credential is used.
   public var credential: (@Sendable () -> String?)?
-  /// The file that keeps the state after the device's end; nil keeps it only in memory.
+  /// The SQLite database that keeps the state after the device's end; nil keeps it only in memory. SQLite has further files beside it.
   public var stateFile: String?
+  /// The limits of the state file.
+  public var stateLimits = StateLimits()
   /// Whether it acknowledges deliveries; for tests of the cluster.
   public var acknowledges = true
   /// Whether each frame is an event.
@@ -32,4 +34,15 @@ public struct DeviceConfiguration: Sendable {
 
   /// Describes a device of a cluster that has one address.
   public init(url: String, hello: Hello) { self.init(urls: [url], hello: hello) }
+}
+
+/// The limits of a device's state file.
+public struct StateLimits: Sendable, Hashable {
+  /// The most bytes of the file. When it cannot grow, the device stops with an error, and loses nothing.
+  public var bytes = 1 << 30
+  /// How long a lock of another process is waited for before the device stops with an error.
+  public var busyMilliseconds = 5_000
+
+  /// The defaults.
+  public init() {}
 }

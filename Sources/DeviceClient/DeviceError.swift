@@ -20,9 +20,17 @@ public struct DeviceError: Error, Sendable, Hashable, CustomStringConvertible {
     case wrongText
     /// Too many responses or requests wait for the cluster's answer.
     case tooManyWaiting
-    /// Another process uses the state file.
+    /// Another process uses the state file, or keeps it locked.
     case stateInUse
-    /// The state file cannot be read or written, or is of another device.
+    /// The state file cannot grow: the disk is full, or the file has reached its limit.
+    case stateFull
+    /// The state file or its folder cannot be written.
+    case stateReadOnly
+    /// A newer version of the program has written the state file.
+    case stateNewer
+    /// The state file is damaged, or is no database.
+    case stateDamaged
+    /// The state file is of another device or program, or cannot be used for another reason.
     case stateUnusable
   }
 
@@ -38,5 +46,5 @@ public struct DeviceError: Error, Sendable, Hashable, CustomStringConvertible {
   }
 
   /// Whether the same call may succeed later without a change.
-  public var isRetriable: Bool { [.tooManyWaiting, .stateInUse, .notConnected].contains(code) }
+  public var isRetriable: Bool { [.tooManyWaiting, .stateInUse, .stateFull, .notConnected].contains(code) }
 }

@@ -44,8 +44,6 @@ public enum DeviceEvent: Sendable {
   case badFrame(DeviceFrameError)
   /// The cluster has confirmed that the device signed out; it does not reconnect.
   case unregistered
-  /// This many lines of the state file were damaged, and are ignored.
-  case stateDamaged(lines: Int)
   /// The device has stopped, because it cannot save its state any more.
   case failed(DeviceError)
 }

@@ -8,8 +8,12 @@ extension ClusterTests {
   /// `carillon device` as a process, at a real fan-out worker.
   @Suite(.serialized) struct DeviceCommandTests {
     @Test func killedDeviceShowsNothingTwice() async throws {
-      let state = FileManager.default.temporaryDirectory.appendingPathComponent("device-\(UUID().uuidString).state").path
-      defer { try? FileManager.default.removeItem(atPath: state) }
+      try await TestFolder.with { folder in
+        try await Self.killedDevice(state: folder.path + "/ada.state")
+      }
+    }
+
+    private static func killedDevice(state: String) async throws {
       try await ClusterFixture.with(.embedded) { cluster in
         try await cluster.transform()
         let devices = try await cluster.fanOut().devices

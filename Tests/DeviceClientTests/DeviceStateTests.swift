@@ -1,19 +1,24 @@
-@testable import DeviceClient
 import EventLoop
 import Foundation
 import JSON
 import Notifications
+import TestSupport
 import Testing
+
+@testable import DeviceClient
 
 @Suite(.timeLimit(.minutes(2))) struct DeviceStateTests {
   private static func withFile(_ body: (String) async throws -> Void) async throws {
-    let folder = FileManager.default.temporaryDirectory.appendingPathComponent("device-\(UUID().uuidString)").path
-    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-    defer { try? FileManager.default.removeItem(atPath: folder) }
-    try await body(folder + "/state")
+    try await TestFolder.with { try await body($0.path + "/state") }
   }
 
-  /// The file is copied while the device lives, at the moment when the cluster has its acknowledgement: what a kill would leave.
+  /// Copies a database and its log: what a kill at this moment leaves.
+  private static func copy(_ path: String) throws -> String {
+    for suffix in ["", "-wal"] { try FileManager.default.copyItem(atPath: path + suffix, toPath: path + ".killed" + suffix) }
+    return path + ".killed"
+  }
+
+  /// The file is copied when the cluster has the acknowledgement.
   @Test func killedDeviceShowsNothingTwiceAndForgetsNoResponse() async throws {
     try await Self.withFile { path in
       try await ScriptedCluster.with { cluster, url in
@@ -26,9 +31,9 @@ import Testing
         let response = try #require(await cluster.expect("response").first)
         await cluster.send(["type": "remove", "delivery": 3, "identifiers": ["c"], "revision": "5"])
         await cluster.expect("ack", count: 2)
-        try FileManager.default.copyItem(atPath: path, toPath: path + ".killed")
+        let killed = try Self.copy(path)
 
-        let second = DeviceUnderTest(url) { $0.stateFile = path + ".killed" }
+        let second = DeviceUnderTest(url) { $0.stateFile = killed }
         try await second.device.start()
         #expect(await second.device.delivered.map(\.identifier) == ["a"])
         #expect(await cluster.expect("response", of: 1) == [response])
@@ -55,79 +60,21 @@ import Testing
         try await first.device.start()
         await cluster.expect("hello")
         for text in texts { await cluster.send(text: text) }
-        // They are told when they are on the disk.
+        // The events come when the notifications are on the disk.
         await first.expect("shown one 1", "held two")
-        try FileManager.default.copyItem(atPath: path, toPath: path + ".killed")
+        let killed = try Self.copy(path)
         let listed = await (first.device.delivered, first.device.pending)
 
-        let second = DeviceUnderTest(url) { $0.stateFile = path + ".killed" }
+        let second = DeviceUnderTest(url) { $0.stateFile = killed }
         try await second.device.start()
         #expect(await second.device.delivered == listed.0)
         #expect(await second.device.pending == listed.1)
         await cluster.expect("hello", of: 1)
         for text in texts { await cluster.send(text: text, to: 1) }
         await second.expect("dropped one known", "dropped two known")
-        #expect(!second.events.contains { if case .stateDamaged = $0 { true } else { false } })
         await second.close()
         await first.close()
       }
-    }
-  }
-
-  @Test func `a file that ends within its first line is a device's, and any other without lines is left as it is`() async throws {
-    try await Self.withFile { path in
-      var line: [UInt8] = []
-      StateLines.append(.owner(device: DeviceUnderTest.token, application: "com.example.shop"), to: &line)
-      for count in 0..<line.count {
-        try Data(line[..<count]).write(to: URL(fileURLWithPath: path))
-        let file = StateFile(path: path)
-        let (records, damaged) = try await file.open()
-        #expect(records.isEmpty && damaged == 0, "\(count) bytes")
-        #expect(try Data(contentsOf: URL(fileURLWithPath: path)).isEmpty)
-        await file.end()
-        await file.disk.close()
-      }
-      for text in ["my thesis", "0123 notes", "deadbeefdeadbeef x"] {
-        try Data(text.utf8).write(to: URL(fileURLWithPath: path))
-        let file = StateFile(path: path)
-        await #expect(throws: DeviceError.self) { _ = try await file.open() }
-        #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == Data(text.utf8))
-        await file.end()
-        await file.disk.close()
-      }
-    }
-  }
-
-  /// What a version that wrote frames as objects has left.
-  @Test func `a file of an earlier version is read`() throws {
-    let frame = try notifyFrame(notify(1, id: "one", revision: "1"))
-    let old = try JSONValue(parsing: #"{"took":\#(notify(1, id: "one", revision: "1").text),"at":5}"#)
-    #expect(StateRecord(old) == .took(frame, at: 5))
-  }
-
-  @Test func tornLineIsCutOffAndDamagedOnesArePassedOver() async throws {
-    try await Self.withFile { path in
-      var lines: [UInt8] = []
-      StateLines.append(.owner(device: DeviceUnderTest.token, application: "com.example.shop"), to: &lines)
-      StateLines.append(.took(try notifyFrame(notify(1, id: "one", revision: "1")), at: 1), to: &lines)
-      let damaged = lines.count + 30
-      StateLines.append(.took(try notifyFrame(notify(1, id: "two", revision: "1")), at: 1), to: &lines)
-      StateLines.append(.took(try notifyFrame(notify(1, id: "three", revision: "1")), at: 1), to: &lines)
-      lines[damaged] ^= 1
-      let whole = lines.count
-      StateLines.append(.took(try notifyFrame(notify(1, id: "four", revision: "1")), at: 1), to: &lines)
-      try Data(lines.dropLast(20)).write(to: URL(fileURLWithPath: path))
-      let file = StateFile(path: path)
-      let (records, count) = try await file.open()
-      #expect(count == 1)
-      #expect(records.count == 3)
-      // What comes next begins on a line of its own.
-      var more: [UInt8] = []
-      StateLines.append(.settled("x"), to: &more)
-      try await file.append(more)
-      #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == Data(lines[..<whole] + more))
-      await file.end()
-      await file.disk.close()
     }
   }
 
@@ -150,17 +97,13 @@ import Testing
         #expect(await failure(path) == .stateInUse)
         await first.close()
         #expect(await failure(path, "com.example.other") == .stateUnusable)
-        try Data("my thesis\n".utf8).write(to: URL(fileURLWithPath: path + ".text"))
-        #expect(await failure(path + ".text") == .stateUnusable)
-        #expect(try Data(contentsOf: URL(fileURLWithPath: path + ".text")) == Data("my thesis\n".utf8))
         #expect(await failure(path + "/none") == .stateUnusable)
         #expect(await failure(path) == nil)
       }
     }
   }
 
-  /// A snapshot takes the place of the lines once they are many times as long.
-  @Test func fileDoesNotGrowWithoutEndAndRemembersAll() async throws {
+  @Test func `the file stays as small as what is in it, and keeps all ids`() async throws {
     try await Self.withFile { path in
       try await ScriptedCluster.with { cluster, url in
         let device = DeviceUnderTest(url) { $0.stateFile = path }
@@ -176,7 +119,7 @@ import Testing
         let id = try await device.device.open("a")
         await device.close()
         let size = try #require(try FileManager.default.attributesOfItem(atPath: path)[.size] as? Int)
-        #expect(size < 2 << 20, "\(size) bytes for one notification in the list")
+        #expect(size < 1 << 20, "\(size) bytes for one notification in the list")
         let again = DeviceUnderTest(url) { $0.stateFile = path }
         try await again.device.start()
         #expect(await again.device.delivered.isEmpty)
@@ -188,42 +131,46 @@ import Testing
     }
   }
 
-  @Test func nothingIsToldBeforeItIsDurable() async throws {
-    let lane = JournalLane()
-    await lane.run { writer, jobs in
+  @Test func `no event comes before its change is durable`() async throws {
+    let lane = WriterLane()
+    await lane.run { writer, batches in
       var told: [String] = []
-      writer.append(.settled("a"))
-      writer.whenDurable { told.append("a") }
+      func whenDurable(_ name: String) { writer.whenDurable { told.append($0 == nil ? name : "\(name) failed") } }
+      writer.append([.settled("a")])
+      whenDurable("a")
       writer.flush()
-      writer.append(.settled("b"))
-      writer.whenDurable { told.append("b") }
+      writer.append([.settled("b")])
+      whenDurable("b")
       writer.flush()
-      #expect(told.isEmpty && jobs.count == 1, "one job at a time")
-      writer.finished(isDurable: true)
-      #expect(told == ["a"] && jobs.count == 2)
-      writer.whenDurable { told.append("c") }
-      writer.finished(isDurable: true)
-      #expect(told == ["a", "b", "c"] && jobs.count == 2 && writer.isIdle)
-      writer.append(.settled("d"))
-      writer.whenDurable { told.append("d") }
+      #expect(told.isEmpty && batches.all == [[.settled("a")]], "one batch at a time")
+      writer.finished(nil)
+      #expect(told == ["a"] && batches.all.count == 2)
+      whenDurable("c")
+      writer.finished(nil)
+      #expect(told == ["a", "b", "c"] && batches.all.count == 2 && writer.isIdle)
+      writer.append([.settled("d")])
+      whenDurable("d")
       writer.flush()
-      writer.finished(isDurable: false)
-      writer.whenDurable { told.append("e") }
-      #expect(told == ["a", "b", "c"], "told though the disk has failed")
+      writer.append([.settled("e")])
+      whenDurable("e")
+      writer.finished(DeviceError(.stateFull, "full"))
+      whenDurable("f")
+      #expect(told == ["a", "b", "c", "d failed", "e failed", "f failed"])
+      #expect(batches.all.count == 3, "a batch was written after an error")
     }
     await lane.loop.close()
   }
 }
 
-/// A writer whose jobs are noted and done by the test.
-private actor JournalLane {
+/// A writer whose batches are noted, and finished by the test.
+private actor WriterLane {
   nonisolated let loop = EventLoop(name: "writer")
   nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
-  final class Jobs { var count = 0 }
+  final class Batches { var all: [[StateChange]] = [] }
 
-  func run(_ body: @Sendable (StateWriter, Jobs) -> Void) {
-    let jobs = Jobs()
-    body(StateWriter(perform: { _ in jobs.count += 1 }) { [] }, jobs)
+  func run(_ body: @Sendable (StateWriter, Batches) -> Void) {
+    let batches = Batches()
+    body(StateWriter { batches.all.append($0) }, batches)
   }
 }

@@ -22,7 +22,7 @@ import TestSupport
     #expect(store.delivered.map(\.content.body) == ["Hello", "> Hello"])
     #expect(store.delivered.map(\.frame.payload) == [plain.payload, mutable.payload])
     var restored = NotificationStore()
-    restored.restore(mutable, at: Self.now, isPending: false)
+    restored.restore(StoredState(delivered: [.init(frame: mutable, takenAt: Self.now, presentation: [.list])]))
     #expect(restored.delivered.map(\.content.body) == ["Hello"])
   }
 
@@ -31,7 +31,7 @@ import TestSupport
   func eachIdIsShownAtMostOnceAndTheLastShownRevisionIsTheNewest(seed: UInt64) throws {
     var random = SeededRandom(seed: seed)
     var store = NotificationStore()
-    var lines: [UInt8] = []
+    var stored = NaiveState()
     var shownIDs: [String: Int] = [:]
     var lastShown: [Name: String] = [:]
     var newestSeen: [Name: String] = [:]
@@ -43,15 +43,17 @@ import TestSupport
       let revision = Self.revision(number)
       switch Int.random(in: 0..<10, using: &random) {
       case 0:
-        let outcome = store.remove([identifier], revision: revision, now: now)
-        if case .removed = outcome { StateLines.append(.removed([identifier], revision: revision, at: now), to: &lines) }
+        _ = store.remove([identifier], revision: revision, now: now)
         newestSeen[identifier] = max(newestSeen[identifier] ?? "", revision)
       case 1:
-        if !store.clear([identifier]).isEmpty { StateLines.append(.cleared([identifier]), to: &lines) }
+        _ = store.clear([identifier])
       case 2 where step % 5 == 0:
-        // Killed, and started again from its file.
+        // Killed, and started again from its database.
+        let former = store
         store = NotificationStore()
-        for record in StateLines.read(lines).records { Self.apply(record, to: &store) }
+        store.restore(stored.state)
+        #expect(store.delivered == former.delivered && store.badge == former.badge)
+        #expect(store.ids.count == former.ids.count && store.revisions.count == former.revisions.count)
       default:
         // An id may be published again as a newer revision: that is no other notification.
         let id = "\(identifier)-\(number % 25)"
@@ -60,18 +62,16 @@ import TestSupport
         let outcome = store.take(frame, now: now)
         switch outcome {
         case .shown, .updated:
-          StateLines.append(.took(frame, at: now), to: &lines)
           shownIDs[id, default: 0] += 1
           #expect(revision > (newestSeen[identifier] ?? ""), "a stale revision was shown")
           #expect(expiration == 0 || expiration > now / 1000, "shown after its expiration")
           lastShown[identifier] = revision
-        case .dropped(.expired):
-          StateLines.append(.noted(identifier: identifier, revision: revision, at: now), to: &lines)
         case .dropped(.known): continue
         case .dropped, .silent, .held: break
         }
         newestSeen[identifier] = max(newestSeen[identifier] ?? "", revision)
       }
+      stored.apply(store.takeChanges())
     }
     #expect(shownIDs.values.allSatisfy { $0 == 1 })
     for notification in store.delivered { #expect(notification.frame.revision == lastShown[notification.identifier]) }
@@ -106,13 +106,12 @@ import TestSupport
     }
     #expect(gone.map(\.identifier) == [Name(long)] && store.delivered.map(\.identifier) == [Name(short)])
     // And so they are after a restart.
-    var lines: [UInt8] = []
-    StateLines.append(.noted(identifier: Name(short), revision: Self.revision(3), at: Self.now), to: &lines)
-    StateLines.append(.noted(identifier: Name(long), revision: Self.revision(10), at: Self.now), to: &lines)
+    var stored = NaiveState()
+    stored.apply(store.takeChanges())
     var restored = NotificationStore()
-    for record in StateLines.read(lines).records { Self.apply(record, to: &restored) }
+    restored.restore(stored.state)
     let fifth = restored.take(try notifyFrame(notify(5, id: "five", short, revision: Self.revision(4))), now: Self.now)
-    guard case .shown = fifth else { return #expect(Bool(false), "\(fifth)") }
+    guard case .updated = fifth else { return #expect(Bool(false), "\(fifth)") }
   }
 
   @Test func dismissedAndRemovedOnesStayAway() throws {
@@ -236,14 +235,4 @@ import TestSupport
   // MARK: Parts
 
   static func revision(_ number: Int) -> String { Revision(timestamp: UInt64(number), partition: 0, offset: 0).description }
-
-  private static func apply(_ record: StateRecord, to store: inout NotificationStore) {
-    switch record {
-    case .took(let frame, let at): _ = store.take(frame, now: at)
-    case .noted(let identifier, let revision, let at): store.restore(revision: revision, of: identifier, at: at)
-    case .removed(let identifiers, let revision, let at): _ = store.remove(identifiers, revision: revision, now: at)
-    case .cleared(let identifiers): _ = store.clear(identifiers)
-    default: break
-    }
-  }
 }

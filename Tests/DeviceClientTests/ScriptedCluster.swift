@@ -19,6 +19,7 @@ actor ScriptedCluster {
   /// What connections and the test share: loop-confined.
   private final class Script {
     var welcome: JSONValue? = ScriptedCluster.welcome()
+    var following: [JSONValue] = []
     var sessions: [ScriptedSession] = []
   }
 
@@ -32,7 +33,7 @@ actor ScriptedCluster {
     configuration.subprotocols = [DeviceProtocol.subprotocol]
     var routes = HTTPRoutes()
     routes.addWebSocket(DeviceProtocol.path, configuration) { [script] _ in
-      let session = ScriptedSession { [unowned script] in script.welcome?.text }
+      let session = ScriptedSession { [unowned script] in script.welcome.map { [$0] + script.following } ?? [] }
       script.sessions.append(session)
       return .accept(session)
     }
@@ -43,6 +44,9 @@ actor ScriptedCluster {
 
   /// What each hello is answered with; nil: nothing.
   func answer(with welcome: JSONValue?) { script.welcome = welcome }
+
+  /// Sends these frames after each welcome.
+  func follow(with frames: [JSONValue]) { script.following = frames }
 
   /// Sends frames to a session in one write.
   func send(_ frames: JSONValue..., to session: Int = 0) { for frame in frames { sessions[session].send(frame.text) } }
@@ -98,9 +102,9 @@ actor ScriptedCluster {
 private final class ScriptedSession: WebSocketHandler {
   private(set) var connection: WebSocketConnection?
   private(set) var frames: [JSONValue] = []
-  private let welcome: () -> String?
+  private let welcome: () -> [JSONValue]
 
-  init(_ welcome: @escaping () -> String?) { self.welcome = welcome }
+  init(_ welcome: @escaping () -> [JSONValue]) { self.welcome = welcome }
 
   func send(_ text: String) { connection?.send(.text(text)) }
 
@@ -109,7 +113,7 @@ private final class ScriptedSession: WebSocketHandler {
   func webSocketReceived(text: UnsafeRawBufferPointer) {
     guard let frame = try? JSONValue(parsing: text) else { return }
     frames.append(frame)
-    if frame["type"] == "hello", let welcome = welcome() { send(welcome) }
+    if frame["type"] == "hello" { for frame in welcome() { send(frame.text) } }
   }
 
   func webSocketReceived(binary: UnsafeRawBufferPointer) {}

@@ -6,103 +6,140 @@ import Testing
 
 @testable import DeviceClient
 
-/// The state file of a device, under random input: what a crash or another program leaves of it.
-@Suite struct StateFuzzTests {
-  private static let notify =
-    #"{"type":"notify","delivery":7,"id":"123e4567-e89b-12d3-a456-42665544000a","identifier":"score","revision":"0000018bcfe568000000000300000000000000ff","expiration":0,"priority":10,"pushType":"alert","payload":{"aps":{"alert":"x"}},"receipt":"r"}"#
-  private static let lines = [
-    #"{"device":"aa","application":"a.b"}"#, #"{"took":\#(notify),"at":5}"#, #"{"noted":"a","revision":"b","at":5}"#,
-    #"{"removed":["a","b"],"revision":"c","at":5}"#, #"{"cleared":["a"]}"#, #"{"fired":"a","at":5}"#,
-    #"{"response":{"type":"response","response":"r","receipt":"x","identifier":"i","action":"a","at":5}}"#, #"{"settled":"r"}"#,
-    #"{"id":"x","at":5}"#, #"{"delivered":\#(notify),"at":5}"#, #"{"pending":\#(notify),"at":5}"#, #"{"later":1}"#,
-    // Once: a notification without a receipt was written so that it was not read again.
-    #"{"took":\#(notify.replacing(#","receipt":"r""#, with: "")),"at":5}"#,
-  ]
-  private static let tokens = ["\n", "{", "}", "\"at\":", "\"took\":", "\"device\":", "null", "[", "]", ",", "\"payload\":{}"]
-
-  @Test func aLineThatIsReadIsWrittenSoThatItIsReadAlike() {
-    let failures = Fuzz("state records", corpus: Self.lines.map { Array($0.utf8) }, tokens: Self.tokens).run { bytes, _ in
-      guard let value = try? JSONValue(parsing: bytes), let record = StateRecord(value) else { return nil }
-      var written: [UInt8] = []
-      StateLines.append(record, to: &written)
-      let again = StateLines.read(written)
-      guard again.records == [record], again.damaged == 0, again.whole == written.count else { return "\(record) is read as \(again)" }
-      return nil
-    }
-    #expect(failures.isEmpty, "\(failures)")
-  }
-
-  @Test func aDamagedFileGivesOnlyWholeRecords() {
-    var file: [UInt8] = []
-    var records: [StateRecord] = []
-    for line in Self.lines {
-      guard let value = try? JSONValue(parsing: line), let record = StateRecord(value) else { continue }
-      StateLines.append(record, to: &file)
-      records.append(record)
-    }
-    let failures = Fuzz("state files", corpus: [file], tokens: Self.tokens, inputs: 2_000).run { bytes, _ in
-      let read = StateLines.read(Array(bytes))
-      if read.whole > bytes.count { return "more is whole than there is" }
-      for record in read.records where !records.contains(record) { return "a record that nobody wrote: \(record)" }
-      return nil
-    }
-    #expect(failures.isEmpty, "\(failures)")
-  }
-
-  @Test func `every record is read as it was written, whatever is in its fields`() async throws {
+/// The database of a device, under random changes.
+@Suite(.timeLimit(.minutes(5))) struct StateFuzzTests {
+  @Test func `what is read is what was written, whatever is in names, payloads and triggers`() async throws {
     try await TestFolder.with { folder in
       var random = RandomState(seed: 33)
-      for round in 0..<40 {
+      for round in 0..<20 {
         let path = folder.path + "/state-\(round)"
-        let records = (0..<Int.random(in: 1...12, using: &random.json.generator)).map { _ in random.record() }
-        let file = StateFile(path: path)
-        _ = try await file.open()
-        // A snapshot, then lines one by one.
-        let first = Int.random(in: 0...records.count, using: &random.json.generator)
-        try await file.replace(Self.lines(records[..<first]))
-        for record in records[first...] { try await file.append(Self.lines([record])) }
-        await file.end()
-        await file.disk.close()
-        let again = StateFile(path: path)
-        let read = try await again.open()
-        let lost = records.filter { !read.records.contains($0) }
-        #expect(read.records == records && read.damaged == 0, "round \(round): \(lost.map { String("\($0)".prefix(200)) })")
-        await again.end()
-        await again.disk.close()
+        var naive = NaiveState()
+        for _ in 0..<3 {
+          let database = DeviceDatabase.forTests(path)
+          #expect(try await database.open() == naive.state, "round \(round)")
+          for _ in 0..<10 {
+            let batch = random.batch()
+            try await database.commit(batch)
+            naive.apply(batch)
+          }
+          await database.closeForTests()
+        }
+        let last = DeviceDatabase.forTests(path)
+        #expect(try await last.open() == naive.state, "round \(round)")
+        await last.closeForTests()
       }
     }
   }
 
-  private static func lines(_ records: some Sequence<StateRecord>) -> [UInt8] {
-    var bytes: [UInt8] = []
-    for record in records { StateLines.append(record, to: &bytes) }
-    return bytes
+  @Test func `a frame is read as it was stored`() {
+    var random = RandomState(seed: 7)
+    for _ in 0..<500 {
+      let frame = random.notification()
+      #expect(StoredFrame.frame(StoredFrame.bytes(frame)) == frame)
+    }
+  }
+
+  @Test func `bytes that are no frame are none`() {
+    var random = RandomState(seed: 8)
+    let corpus = (0..<20).map { _ in StoredFrame.bytes(random.notification()) }
+    let failures = Fuzz("stored frames", corpus: corpus, tokens: ["{", "}", "\"type\":", "null", "\"payload\":{}"], inputs: 2_000).run {
+      bytes, _ in
+      guard let frame = StoredFrame.frame(Array(bytes)) else { return nil }
+      return StoredFrame.frame(StoredFrame.bytes(frame)) == frame ? nil : "\(frame) is read otherwise"
+    }
+    #expect(failures.isEmpty, "\(failures)")
   }
 }
 
-/// Random records, as a cluster and a person could make them.
-private struct RandomState {
+extension DeviceDatabase {
+  /// The database of the device of the tests.
+  static func forTests(_ path: String, _ limits: StateLimits = StateLimits()) -> DeviceDatabase {
+    DeviceDatabase(path: path, owner: Owner(token: DeviceUnderTest.token, application: "com.example.shop"), limits: limits)
+  }
+
+  /// A notification as the store lists it.
+  static func listed(_ frame: NotifyFrame, at time: Int64) -> DeliveredNotification {
+    DeliveredNotification(.init(frame: frame, takenAt: time, presentation: [.list]), ContentExtensions(chain: nil, locale: nil))
+  }
+
+  nonisolated func closeForTests() async {
+    await end()
+    await disk.close()
+  }
+}
+
+/// A plain model of the database: arrays that changes are applied to.
+struct NaiveState {
+  private(set) var state = StoredState()
+
+  mutating func apply(_ changes: [StateChange]) { for change in changes { apply(change) } }
+
+  private mutating func apply(_ change: StateChange) {
+    switch change {
+    case .took(let id, let at):
+      state.ids.removeAll { $0.id == id }
+      state.ids.append(.init(id: id, at: at))
+    case .noted(let identifier, let revision, let at):
+      state.revisions.removeAll { $0.identifier == identifier }
+      state.revisions.append(.init(identifier: identifier, revision: revision, at: at))
+    case .listed(let new, let isPending):
+      unlist([new.identifier], isPending)
+      let listed = StoredState.Listed(frame: new.frame, takenAt: new.takenAt, presentation: new.presentation)
+      if isPending { state.pending.append(listed) } else { state.delivered.append(listed) }
+    case .unlisted(let identifiers, let isPending): unlist(identifiers, isPending)
+    case .badge(let number): state.badge = number
+    case .response(let response):
+      if !state.responses.contains(where: { Name($0.response) == Name(response.response) }) { state.responses.append(response) }
+    case .settled(let response): state.responses.removeAll { Name($0.response) == Name(response) }
+    case .forgot(let time, let ids, let identifiers):
+      state.ids = state.ids.suffix(ids).filter { $0.at >= time }
+      state.revisions = state.revisions.suffix(identifiers).filter { $0.at >= time }
+    }
+  }
+
+  private mutating func unlist(_ identifiers: [Name], _ isPending: Bool) {
+    if isPending {
+      state.pending.removeAll { identifiers.contains($0.frame.identifier) }
+    } else {
+      state.delivered.removeAll { identifiers.contains($0.frame.identifier) }
+    }
+  }
+}
+
+/// Random changes, as a cluster and a person could make them.
+struct RandomState {
   var json: RandomJSON
 
   init(seed: UInt64) { json = RandomJSON(seed: seed) }
 
-  mutating func record() -> StateRecord {
+  /// A batch of changes; names come again, so that they meet.
+  mutating func batch() -> [StateChange] { (0..<number(1...8)).map { _ in change() } }
+
+  private mutating func change() -> StateChange {
     switch number(0...9) {
-    case 0: .owner(device: text(), application: Name(text()))
-    case 1: .noted(identifier: Name(text()), revision: text(), at: number(0...4_000_000_000_000))
-    case 2: .removed((0..<number(0...3)).map { _ in Name(text()) }, revision: text(), at: number(0...5))
-    case 3: .cleared((0..<number(0...3)).map { _ in Name(text()) })
-    case 4: .fired(Name(text()), at: number(0...5))
+    case 0: .took(name(), at: number(0...4_000_000_000_000))
+    case 1, 2: .noted(identifier: name(), revision: text(), at: number(0...4_000_000_000_000))
+    case 3: .unlisted((0..<number(0...3)).map { _ in name() }, isPending: number(0...1) == 0)
+    case 4: .badge(number(0...Int.max))
     case 5:
       .response(
         ResponseFrame(
-          response: text(), receipt: text(), identifier: Name(text()), action: Name(text()), userText: number(0...1) == 0 ? nil : text(),
-          at: number(0...1) == 0 ? nil : number(0...Int64.max)))
-    case 6: .settled(text())
-    case 7: .id(Name(text()), at: number(0...5))
-    case 8: .took(notification(), at: number(0...5))
-    default: .listed(notification(), at: number(0...5), isPending: number(0...1) == 0)
+          response: name().text, receipt: text(), identifier: name(), action: Name(text()), userText: number(0...1) == 0 ? nil : text(),
+          at: number(0...1) == 0 ? nil : number(0...Int64.max), isDynamic: number(0...1) == 0))
+    case 6: .settled(name().text)
+    case 7: .forgot(before: number(0...1_000_000_000_000), ids: number(0...5), identifiers: number(0...5))
+    default:
+      .listed(
+        DeliveredNotification(
+          .init(frame: notification(), takenAt: number(0...Int64.max), presentation: Presentation(rawValue: number(0...15))),
+          ContentExtensions(chain: nil, locale: nil)), isPending: number(0...1) == 0)
     }
+  }
+
+  /// One of a few names: some with line breaks and NUL, some that Unicode takes for one another.
+  private mutating func name() -> Name {
+    let names: [Name] = ["a", "é", "e\u{301}", "\u{212A}", "K", "a\nb", "a\r\nb", "\u{0}", "a\u{0}", "ß", "SS"]
+    return number(0...20) == 0 ? Name(text()) : names.randomElement(using: &json.generator) ?? "a"
   }
 
   /// Any text: empty, with line breaks and NUL, and now and then very long.
@@ -118,6 +155,11 @@ private struct RandomState {
     return visible.isEmpty ? "x" : visible
   }
 
+  /// An identifier that the protocol allows; some are equal for Unicode.
+  private mutating func identifier() -> String {
+    number(0...3) == 0 ? word() : ["a", "é", "e\u{301}", "\u{212A}", "K"].randomElement(using: &json.generator) ?? "a"
+  }
+
   /// JSON as a producer may write it: with white space, and as deep as fits into a frame.
   private mutating func object() -> String {
     let depth = number(0...5) == 0 ? 59 : 0
@@ -125,7 +167,7 @@ private struct RandomState {
     return "\n" + String(repeating: "[\r\n", count: depth) + inner + String(repeating: "\t]", count: depth)
   }
 
-  private mutating func notification() -> NotifyFrame {
+  mutating func notification() -> NotifyFrame {
     func quoted(_ text: String) -> String { JSONValue.string(text).text }
     var members = [
       #""type":"notify","delivery":\#(number(0...Int64.max))"#, #""id":\#(quoted(word()))"#, #""identifier":\#(quoted(word()))"#,
@@ -135,6 +177,8 @@ private struct RandomState {
     if number(0...1) == 0 { members.append(#""trigger":\#(object())"#) }
     if number(0...1) == 0 { members.append(#""traceparent":\#(quoted(word()))"#) }
     if number(0...1) == 0 { members.append(#""receipt":\#(quoted(word()))"#) }
+    if number(0...1) == 0 { members.append(#""presentation":["list","quietly"],"interruptionLevel":"passive""#) }
+    if number(0...3) == 0 { members.append(#""category":{"identifier":\#(quoted(word())),"actions":[{"identifier":"x","title":"X"}]}"#) }
     if number(0...3) == 0 {
       let hash = String(repeating: "ab", count: 32)
       members.append(

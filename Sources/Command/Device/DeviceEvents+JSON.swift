@@ -62,7 +62,6 @@ extension DeviceEvent {
     case .badFrame(let error):
       Self.event("badFrame", [("frame", .string(error.frame)), ("field", .string(error.field)), ("rule", .string(error.rule))])
     case .unregistered: Self.event("unregistered", [])
-    case .stateDamaged(let lines): Self.event("stateDamaged", [("lines", .integer(Int64(lines)))])
     case .failed(let error): Self.event("failed", [("code", .string(error.code.rawValue)), ("message", .string(error.description))])
     }
   }

@@ -48,7 +48,7 @@ actor DeviceSession {
     }
     do throws(DeviceError) { try await device.start() } catch {
       release()
-      throw Failure(error.code == .stateInUse ? .dependencyMissing : .wrongUsage, error.description)
+      throw Self.failure(error)
     }
     await showWhatIsListed(device)
     if let timeout = behaviour.connectTimeout {
@@ -66,6 +66,10 @@ actor DeviceSession {
   }
 
   private var urls: String { configuration.urls.joined(separator: ", ") }
+
+  private static func failure(_ error: DeviceError) -> Failure {
+    Failure(error.isRetriable ? .dependencyMissing : .wrongUsage, error.description)
+  }
 
   private func release() {
     for watch in watches { watch.close() }
@@ -112,7 +116,7 @@ actor DeviceSession {
       end(.failure(Failure(.wrongUsage, "the cluster does not take the device (close code \(code)): \(reason)\(remedy)")))
     case .closed(_, let reason, _): lastTrouble = reason
     case .unregistered: end(.success(.done))
-    case .failed(let error): end(.failure(Failure(.wrongUsage, error.description)))
+    case .failed(let error): end(.failure(Self.failure(error)))
     default: break
     }
     if behaviour.isJSON {

@@ -36,7 +36,7 @@ enum DeviceSettings {
     "Registration", [], advanced: [platform, environment, locale, timeZone, authorization, categories])
 
   static let state = Setting<String?>(
-    "device.state", .file, "The file that keeps its state after its end, also after a kill. Absent: its end loses the state.")
+    "device.state", .file, "The SQLite database that keeps its state after its end, also after a kill. Absent: its end loses the state.")
   static let acknowledges = Setting(
     "device.ack", .boolean, default: true, "Acknowledges notifications; --no-ack shows the cluster's reaction to missing acknowledgements.")
   static let connectTimeout = Setting<Duration?>(

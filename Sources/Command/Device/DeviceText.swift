@@ -118,7 +118,6 @@ struct DeviceText {
       "told to go away: \(Self.plain(goaway.reason))\(goaway.reconnectAfterMs.map { ", reconnect in \(TerminalText.duration(Int64($0)))" } ?? "")"
     case .badFrame(let error): "a frame of the cluster was not understood: \(Self.plain(error.description))"
     case .unregistered: "unregistered: the cluster has forgotten this device"
-    case .stateDamaged(let lines): "passed over \(TerminalText.count(lines, "damaged line")) of the state file"
     case .failed(let error): error.description
     }
   }

@@ -52,7 +52,7 @@ final class DeviceConnection {
   private var whenEnded: [() -> Void] = []
 
   init(
-    _ configuration: DeviceConfiguration, on loop: EventLoop, perform: ((StateWriter.Job) -> Void)?, connect: @escaping () -> Void,
+    _ configuration: DeviceConfiguration, on loop: EventLoop, commit: (([StateChange]) -> Void)?, connect: @escaping () -> Void,
     tell: @escaping (DeviceEvent) -> Void
   ) {
     self.loop = loop
@@ -61,7 +61,7 @@ final class DeviceConnection {
     plan = ReconnectionPlan(addresses: configuration.urls.count)
     self.connect = connect
     self.tell = tell
-    memory = DeviceMemory(configuration, perform: perform)
+    memory = DeviceMemory(configuration, commit: commit)
     turnTimer = Timer(on: loop) { [weak self] in self?.turnEnded() }
     connectTimer = Timer(on: loop) { [weak self] in self?.begin() }
     deadlineTimer = Timer(on: loop) { [weak self] in self?.deadlinePassed() }
@@ -116,9 +116,9 @@ final class DeviceConnection {
     for body in waiting { body() }
   }
 
-  /// The disk has finished a job of the state writer.
+  /// The disk has finished a batch of the state writer.
   func diskFinished(_ failure: DeviceError?) {
-    memory.writer.finished(isDurable: failure == nil)
+    memory.writer.finished(failure)
     if let failure {
       // A delivery that cannot be saved must not be acknowledged.
       tell?(.failed(failure))
@@ -357,10 +357,12 @@ final class DeviceConnection {
 
   // MARK: Actions of the person and the application
 
-  /// Queues a response, which is sent until the cluster has answered.
-  func respond(_ response: ResponseFrame) throws(DeviceError) {
-    try memory.respond(response)
-    sendResponses()
+  /// Stores a response, and calls `body` when it is durable, or with the error. It is sent after that, until the cluster has answered.
+  func respond(_ response: ResponseFrame, _ body: @escaping (DeviceError?) -> Void) throws(DeviceError) {
+    try memory.respond(response) { [weak self] failure in
+      body(failure)
+      self?.sendResponses()
+    }
     scheduleTurn()
   }
 

@@ -4,6 +4,8 @@ internal import Notifications
 struct ResponseOutbox {
   private struct Entry {
     let response: ResponseFrame
+    /// Whether it survives the end of the process. It is not sent before.
+    var isStored = true
     /// When it was sent in this session, in the loop's milliseconds; nil if it was not.
     var sentAt: UInt64?
   }
@@ -25,10 +27,15 @@ struct ResponseOutbox {
   var waiting: [ResponseFrame] { entries.map(\.response) }
 
   /// Adds one; false if too many wait.
-  mutating func add(_ response: ResponseFrame) -> Bool {
+  mutating func add(_ response: ResponseFrame, isStored: Bool = true) -> Bool {
     guard entries.count < limit else { return false }
-    entries.append(Entry(response: response))
+    entries.append(Entry(response: response, isStored: isStored))
     return true
+  }
+
+  /// Notes that a response is stored, so that it may be sent.
+  mutating func stored(_ id: String) {
+    if let index = entries.firstIndex(where: { $0.response.response == id }) { entries[index].isStored = true }
   }
 
   /// Restores a response without a limit, unless it exists already.
@@ -50,7 +57,7 @@ struct ResponseOutbox {
       if let sentAt = entries[index].sentAt {
         guard now >= sentAt + resendMilliseconds else { continue }
       } else {
-        guard inFlight < inFlightLimit else { break }
+        guard entries[index].isStored, inFlight < inFlightLimit else { break }
         inFlight += 1
       }
       entries[index].sentAt = now

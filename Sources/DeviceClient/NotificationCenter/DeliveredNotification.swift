@@ -17,6 +17,12 @@ public struct DeliveredNotification: Sendable, Equatable {
     presentation = Presentation(of: content, under: authorization)
   }
 
+  /// One that was shown before, as the database has it.
+  init(_ stored: StoredState.Listed, _ extensions: ContentExtensions) {
+    (frame, takenAt, presentation) = (stored.frame, stored.takenAt, stored.presentation)
+    content = extensions.content(of: stored.frame)
+  }
+
   /// The request's identifier.
   public var identifier: Name { frame.identifier }
   /// The attachments, in the order in which they are shown.

@@ -56,6 +56,10 @@ public struct NotificationStore: Sendable {
   /// The number at the application's icon.
   public private(set) var badge = 0
 
+  /// What has changed since `takeChanges`, for the database.
+  private var changes: [StateChange] = []
+  /// How many ids and revisions were set since the database was told to forget old ones.
+  private var unforgotten = 0
   private let limits: Limits
   private let extensions: ContentExtensions
   private(set) var ids: AgedTable<Void>
@@ -96,14 +100,18 @@ public struct NotificationStore: Sendable {
     }
     if newest == frame.revision { return .dropped(.stale) }
     ids.set((), for: Name(frame.id), at: now)
+    changes.append(.took(Name(frame.id), at: now))
     note(frame.revision, of: frame.identifier, at: now)
     let notification = DeliveredNotification(frame, takenAt: now, authorization: authorization, extensions)
-    pending.removeAll { $0.identifier == frame.identifier }
     if frame.trigger != nil {
+      // The database replaces the former one in place.
+      pending.removeAll { $0.identifier == frame.identifier }
       pending.append(notification)
-      if pending.count > limits.pending { pending.removeFirst() }
+      changes.append(.listed(notification, isPending: true))
+      if pending.count > limits.pending, let oldest = pending.first { removePending([oldest.identifier]) }
       return .held(notification)
     }
+    removePending([frame.identifier])
     return place(notification)
   }
 
@@ -121,7 +129,7 @@ public struct NotificationStore: Sendable {
       isNew = true
       note(revision, of: identifier, at: now)
       removed += clear([identifier])
-      pending.removeAll { $0.identifier == identifier }
+      removePending([identifier])
     }
     return isNew ? .removed(removed) : .dropped(isKnown ? .known : .stale)
   }
@@ -133,9 +141,8 @@ public struct NotificationStore: Sendable {
     forget(now)
     if let floor, !floor.isOlder(than: revision) { return .dropped(floor == revision ? .known : .stale) }
     floor = revision
-    let removed = delivered.filter { $0.frame.revision.isOlder(than: revision) }
-    delivered.removeAll { $0.frame.revision.isOlder(than: revision) }
-    return .removed(removed)
+    changes.append(.floor(revision))
+    return .removed(clear(delivered.filter { $0.frame.revision.isOlder(than: revision) }.map(\.identifier)))
   }
 
   // MARK: Actions of the person and the application
@@ -146,7 +153,9 @@ public struct NotificationStore: Sendable {
   /// Removes delivered notifications from the list, and returns those that were in it. Their ids and revisions are kept.
   public mutating func clear(_ identifiers: [Name]) -> [DeliveredNotification] {
     let cleared = delivered.filter { identifiers.contains($0.identifier) }
-    if !cleared.isEmpty { delivered.removeAll { identifiers.contains($0.identifier) } }
+    guard !cleared.isEmpty else { return [] }
+    delivered.removeAll { identifiers.contains($0.identifier) }
+    changes.append(.unlisted(cleared.map(\.identifier), isPending: false))
     return cleared
   }
 
@@ -157,39 +166,59 @@ public struct NotificationStore: Sendable {
     guard let index = pending.firstIndex(where: { $0.identifier == identifier }) else { return nil }
     let waiting = pending[index]
     let isPast = waiting.frame.isPast(now)
-    if isPast || !waiting.triggerRepeats { pending.remove(at: index) }
+    if isPast || !waiting.triggerRepeats { removePending([identifier]) }
     return isPast ? .dropped(.expired) : place(DeliveredNotification(waiting.frame, takenAt: now, authorization: authorization, extensions))
   }
 
-  // MARK: Restoring
+  // MARK: The database
 
-  mutating func restore(id: Name, at time: Int64) { ids.set((), for: id, at: time) }
+  /// Returns the changes since the last call.
+  mutating func takeChanges() -> [StateChange] {
+    defer { changes.removeAll(keepingCapacity: true) }
+    return changes
+  }
 
-  mutating func restore(revision: String, of identifier: Name, at time: Int64) { note(revision, of: identifier, at: time) }
-
-  mutating func restore(floor revision: String) { floor = revision }
-
-  /// Restores a notification as the newest of its list.
-  mutating func restore(_ frame: NotifyFrame, at time: Int64, isPending: Bool) {
-    let notification = DeliveredNotification(frame, takenAt: time, authorization: authorization, extensions)
-    if isPending { pending.append(notification) } else { _ = place(notification) }
+  /// Takes the state of the database, into an empty store.
+  mutating func restore(_ state: StoredState) {
+    for taken in state.ids { ids.set((), for: taken.id, at: taken.at) }
+    for newest in state.revisions { revisions.set(newest.revision, for: newest.identifier, at: newest.at) }
+    delivered = state.delivered.reversed().map { DeliveredNotification($0, extensions) }
+    pending = state.pending.map { DeliveredNotification($0, extensions) }
+    (badge, floor) = (state.badge, state.floor)
   }
 
   // MARK: Parts
 
   private mutating func place(_ notification: DeliveredNotification) -> Outcome {
-    if notification.presentation.contains(.badge), let badge = notification.content.badge { self.badge = max(badge, 0) }
+    if notification.presentation.contains(.badge), let badge = notification.content.badge { setBadge(badge) }
     // A notification without a text never enters the list, and changes nothing in it.
     guard notification.content.hasAlert else { return notification.presentation.isEmpty ? .silent(notification) : .shown(notification) }
-    let former = clear([notification.identifier]).first
+    // The database replaces the former one in place.
+    let former = self.notification(notification.identifier)
+    delivered.removeAll { $0.identifier == notification.identifier }
     delivered.insert(notification, at: 0)
-    if delivered.count > limits.delivered { delivered.removeLast() }
+    changes.append(.listed(notification, isPending: false))
+    if delivered.count > limits.delivered, let oldest = delivered.last { _ = clear([oldest.identifier]) }
     if notification.presentation.isEmpty { return .silent(notification) }
     return former.map { !$0.presentation.isEmpty } == true ? .updated(notification) : .shown(notification)
   }
 
+  private mutating func setBadge(_ number: Int) {
+    badge = max(number, 0)
+    changes.append(.badge(badge))
+  }
+
+  private mutating func removePending(_ identifiers: [Name]) {
+    let removed = pending.filter { identifiers.contains($0.identifier) }.map(\.identifier)
+    guard !removed.isEmpty else { return }
+    pending.removeAll { removed.contains($0.identifier) }
+    changes.append(.unlisted(removed, isPending: true))
+  }
+
   private mutating func note(_ revision: String, of identifier: Name, at time: Int64) {
     revisions.set(revision, for: identifier, at: time)
+    changes.append(.noted(identifier: identifier, revision: revision, at: time))
+    unforgotten += 1
   }
 
   private mutating func forget(_ now: Int64) {
@@ -198,7 +227,13 @@ public struct NotificationStore: Sendable {
     let earliest = Timestamp.bounded(now) - span
     ids.forget(before: earliest)
     revisions.forget(before: earliest)
+    guard unforgotten >= Self.forgettingInterval else { return }
+    unforgotten = 0
+    changes.append(.forgot(before: earliest, ids: limits.ids, identifiers: limits.identifiers))
   }
+
+  /// So many revisions are set before the database forgets old ones, which takes a walk through all.
+  private static let forgettingInterval = 1_000
 }
 
 extension NotifyFrame {

@@ -1,95 +1,67 @@
 internal import EventLoop
 
-/// Writes the state file in order, and runs actions after the writes that they need. Loop-confined.
+/// Writes changes of the state in order, and calls back after the writes. Loop-confined.
 ///
-/// Records that come during a write are written together after it. Without a file every record counts as durable at once: as durable as the
-/// device itself.
+/// Changes that come during a write are written together after it. Without a database every change counts as durable at once: as durable as
+/// the device itself.
 final class StateWriter {
-  /// A job of the disk. The owner calls `finished` on the loop after it.
-  enum Job: Sendable {
-    case append([UInt8])
-    case replace([UInt8])
-  }
-
   /// The most bytes that may wait for the disk. Beyond it the owner takes no more deliveries.
   static let maximumPendingBytes = 8 << 20
 
-  private let perform: ((Job) -> Void)?
-  private let snapshot: () -> [StateRecord]
-  private var lines: [UInt8] = []
-  private var waiting: [() -> Void] = []
-  private var underWay: [() -> Void]?
-  private var replaceDue: Int
-  private var written = 0
-  private var hasFailed = false
+  private let commit: (([StateChange]) -> Void)?
+  private var changes: [StateChange] = []
+  private var cost = 0
+  private var waiting: [(DeviceError?) -> Void] = []
+  private var underWay: [(DeviceError?) -> Void]?
+  private var failure: DeviceError?
 
-  /// - Parameters:
-  ///   - perform: starts a job on the disk; nil without a file.
-  ///   - size: the bytes of the file when it was read.
-  ///   - snapshot: returns everything that a new file must contain.
-  init(perform: ((Job) -> Void)?, size: Int = 0, snapshot: @escaping () -> [StateRecord]) {
-    self.perform = perform
-    self.snapshot = snapshot
-    written = size
-    replaceDue = 1 << 20
-  }
+  /// - Parameter commit: begins to write a batch, and calls `finished` on the loop after it; nil without a database.
+  init(commit: (([StateChange]) -> Void)?) { self.commit = commit }
 
   /// Whether too many bytes wait for the disk.
-  var isFull: Bool { lines.count > Self.maximumPendingBytes }
+  var isFull: Bool { cost > Self.maximumPendingBytes }
 
-  /// Writes a record.
-  func append(_ record: StateRecord) {
-    guard perform != nil, !hasFailed else { return }
-    StateLines.append(record, to: &lines)
+  /// Whether nothing waits for the disk.
+  var isIdle: Bool { underWay == nil && changes.isEmpty && waiting.isEmpty }
+
+  /// Writes changes with the next batch.
+  func append(_ new: [StateChange]) {
+    guard commit != nil, failure == nil else { return }
+    changes += new
+    for change in new { cost += change.cost }
   }
 
-  /// Runs `body` when all records so far are durable, in order; never if they cannot be.
-  func whenDurable(_ body: @escaping () -> Void) {
-    guard perform != nil else { return body() }
-    guard !hasFailed else { return }
-    guard !lines.isEmpty || underWay != nil || !waiting.isEmpty else { return body() }
+  /// Calls `body` when all changes so far are durable, or with the error when they cannot be.
+  func whenDurable(_ body: @escaping (DeviceError?) -> Void) {
+    guard commit != nil, failure == nil else { return body(failure) }
+    guard !isIdle else { return body(nil) }
     waiting.append(body)
   }
 
-  /// Starts to write the waiting records, unless a write is running. Called once a turn.
+  /// Begins to write the waiting changes, unless a write is running. Called once a turn.
   func flush() {
-    guard let perform, underWay == nil, !hasFailed, !lines.isEmpty else { return }
+    guard let commit, underWay == nil, failure == nil, !changes.isEmpty else { return }
     underWay = waiting
     waiting = []
-    var bytes: [UInt8] = []
-    swap(&bytes, &lines)
-    if written + bytes.count > replaceDue {
-      // The snapshot contains the records that were to be appended.
-      bytes = []
-      for record in snapshot() { StateLines.append(record, to: &bytes) }
-      written = bytes.count
-      replaceDue = max(1 << 20, bytes.count * 4)
-      perform(.replace(bytes))
-    } else {
-      written += bytes.count
-      perform(.append(bytes))
-    }
+    let batch = changes
+    (changes, cost) = ([], 0)
+    commit(batch)
   }
 
-  /// The disk has finished the job.
-  func finished(isDurable: Bool) {
-    let done = underWay ?? []
+  /// The batch is durable, or is not in the database because of an error. After an error nothing more is written.
+  func finished(_ error: DeviceError?) {
+    var done = underWay ?? []
     underWay = nil
-    guard isDurable else {
-      hasFailed = true
-      (lines, waiting) = ([], [])
-      return
-    }
-    for body in done { body() }
-    if lines.isEmpty {
-      // They needed only the records that are durable now.
-      let others = waiting
+    if let error {
+      failure = error
+      done += waiting
+      (changes, cost, waiting) = ([], 0, [])
+    } else if changes.isEmpty {
+      // They needed only the changes that are durable now.
+      done += waiting
       waiting = []
-      for body in others { body() }
     }
+    for body in done { body(error) }
     flush()
   }
-
-  /// Whether nothing waits for the disk.
-  var isIdle: Bool { underWay == nil && lines.isEmpty && waiting.isEmpty }
 }

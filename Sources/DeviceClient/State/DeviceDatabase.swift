@@ -1,0 +1,196 @@
+internal import EventLoop
+internal import Glibc
+internal import Notifications
+
+/// The database on the disk. SQLite blocks, so all its calls run on a thread of the database's own, never on the device's loop.
+actor DeviceDatabase {
+  /// Whose state the file has.
+  struct Owner: Sendable {
+    var token: String
+    var application: Name
+  }
+
+  nonisolated let disk: EventLoop
+  nonisolated var unownedExecutor: UnownedSerialExecutor { disk.asUnownedSerialExecutor() }
+
+  private let path: String
+  private let owner: Owner
+  private let limits: StateLimits
+  private var connection: SQLiteConnection?
+  /// Holds the lock that keeps a second device from the file.
+  private var lock: Int32 = -1
+
+  /// Names the file; `open` opens it.
+  init(path: String, owner: Owner, limits: StateLimits) {
+    (self.path, self.owner, self.limits) = (path, owner, limits)
+    disk = EventLoop(name: "device-state")
+  }
+
+  // MARK: Opening
+
+  /// Opens the file, or makes it, and reads the state. A file that cannot be used is left as it is.
+  func open() throws(DeviceError) -> StoredState {
+    try takeLock()
+    let connection = try SQLiteConnection(path: path, busyMilliseconds: Int32(clamping: limits.busyMilliseconds))
+    self.connection = connection
+    if connection.isReadOnly {
+      throw DeviceError(.stateReadOnly, "the state file \(path) cannot be written: change the permissions of the file and its folder")
+    }
+    let version = try connection.integer("PRAGMA user_version") ?? 0
+    let tables = try connection.integer("SELECT count(*) FROM sqlite_schema") ?? 0
+    let application = try connection.integer("PRAGMA application_id") ?? 0
+    let isNew = application == 0 && version == 0 && tables == 0
+    guard isNew || application == StateSchema.applicationID else {
+      throw DeviceError(.stateUnusable, "\(path) is the database of another program: name another file")
+    }
+    guard version <= StateSchema.version else {
+      throw DeviceError(
+        .stateNewer,
+        "the state file \(path) has tables of version \(version), and this program knows \(StateSchema.version): use a newer program, or name another file"
+      )
+    }
+    try prepare(connection)
+    if isNew { try make(connection) }
+    let soundness = try connection.text("PRAGMA quick_check(1)")
+    guard soundness == "ok" else { throw DeviceError.damaged(path, soundness) }
+    return try read(connection)
+  }
+
+  /// Takes the lock of the file's device, and makes the file readable by its owner only.
+  ///
+  /// The lock is a file of its own: closing a second descriptor of the database would release SQLite's locks on it.
+  private func takeLock() throws(DeviceError) {
+    lock = Glibc.open(path + "-lock", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+    guard lock >= 0 else { throw cannotOpen() }
+    guard flock(lock, LOCK_EX | LOCK_NB) == 0 else {
+      throw DeviceError(.stateInUse, "the state file \(path) is in use by another device process: end that one, or name another file")
+    }
+    let file = Glibc.open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+    // SQLite reads a file that cannot be written, and says more about it.
+    guard file >= 0 || errno == EACCES else { throw cannotOpen() }
+    if file >= 0 { Glibc.close(file) }
+  }
+
+  private func cannotOpen() -> DeviceError {
+    let reason = String(cString: strerror(errno))
+    guard errno == EACCES || errno == EROFS || errno == EPERM else {
+      return DeviceError(.stateUnusable, "the state file \(path) cannot be opened: \(reason)")
+    }
+    return DeviceError(
+      .stateReadOnly, "the state file \(path) cannot be written: \(reason). Change the permissions of the file and its folder")
+  }
+
+  private func prepare(_ connection: SQLiteConnection) throws(DeviceError) {
+    _ = try connection.text("PRAGMA journal_mode = WAL")
+    // In WAL only FULL makes each commit durable.
+    try connection.run("PRAGMA synchronous = FULL")
+    try connection.run("PRAGMA journal_size_limit = \(4 << 20)")
+    let pageBytes = max(try connection.integer("PRAGMA page_size") ?? 4096, 512)
+    try connection.run("PRAGMA max_page_count = \(max(Int64(clamping: limits.bytes) / pageBytes, 1))")
+  }
+
+  private func make(_ connection: SQLiteConnection) throws(DeviceError) {
+    try connection.transaction { () throws(DeviceError) in
+      for table in StateSchema.tables { try connection.run(table) }
+      try connection.run(
+        "INSERT INTO device VALUES (1, ?, ?, 0, NULL)", .text(owner.token), .text(owner.application.text))
+      try connection.run("PRAGMA application_id = \(StateSchema.applicationID)")
+      try connection.run("PRAGMA user_version = \(StateSchema.version)")
+    }
+  }
+
+  private func read(_ connection: SQLiteConnection) throws(DeviceError) -> StoredState {
+    var state = StoredState()
+    var isOwned = false
+    try connection.rows("SELECT token, application, badge, floor FROM device") { row in
+      isOwned = row.bytes(0) == Array(owner.token.utf8) && row.bytes(1) == Array(owner.application.utf8)
+      state.badge = Int(row.integer(2))
+      state.floor = row.isNull(3) ? nil : row.text(3)
+    }
+    guard isOwned else {
+      throw DeviceError(.stateUnusable, "the state file \(path) belongs to another device or application: name another file")
+    }
+    try connection.rows("SELECT id, at FROM ids ORDER BY place") {
+      state.ids.append(.init(id: Name($0.text(0)), at: $0.integer(1)))
+    }
+    try connection.rows("SELECT identifier, revision, at FROM revisions ORDER BY place") {
+      state.revisions.append(.init(identifier: Name($0.text(0)), revision: $0.text(1), at: $0.integer(2)))
+    }
+    var unreadable = 0
+    try connection.rows("SELECT frame, at, presentation, pending FROM notifications ORDER BY place") { row in
+      guard let frame = StoredFrame.frame(row.bytes(0)) else { return unreadable += 1 }
+      let listed = StoredState.Listed(
+        frame: frame, takenAt: row.integer(1), presentation: Presentation(rawValue: UInt8(truncatingIfNeeded: row.integer(2))))
+      if row.integer(3) == 0 { state.delivered.append(listed) } else { state.pending.append(listed) }
+    }
+    guard unreadable == 0 else { throw DeviceError.damaged(path, "\(unreadable) notifications in it cannot be read") }
+    try connection.rows(
+      "SELECT response, receipt, identifier, action, user_text, at, dynamic FROM responses ORDER BY place"
+    ) { row in
+      state.responses.append(
+        ResponseFrame(
+          response: row.text(0), receipt: row.text(1), identifier: Name(row.text(2)), action: Name(row.text(3)),
+          userText: row.isNull(4) ? nil : row.text(4), at: row.isNull(5) ? nil : row.integer(5), isDynamic: row.integer(6) != 0))
+    }
+    return state
+  }
+
+  // MARK: Writing
+
+  /// Writes changes in one transaction, and returns when they are durable. After an error nothing of them is in the file.
+  func commit(_ changes: [StateChange]) throws(DeviceError) {
+    guard let connection else { throw DeviceError(.stateUnusable, "the state file \(path) is closed") }
+    try connection.transaction { () throws(DeviceError) in
+      for change in changes { try write(change, connection) }
+    }
+  }
+
+  private func write(_ change: StateChange, _ connection: SQLiteConnection) throws(DeviceError) {
+    switch change {
+    case .took(let id, let at):
+      try connection.run("INSERT OR REPLACE INTO ids (id, at) VALUES (?, ?)", .text(id.text), .integer(at))
+    case .noted(let identifier, let revision, let at):
+      try connection.run(
+        "INSERT OR REPLACE INTO revisions (identifier, revision, at) VALUES (?, ?, ?)", .text(identifier.text), .text(revision),
+        .integer(at))
+    case .listed(let notification, let isPending):
+      try connection.run(
+        "INSERT OR REPLACE INTO notifications (identifier, pending, at, presentation, frame) VALUES (?, ?, ?, ?, ?)",
+        .text(notification.identifier.text), .integer(isPending ? 1 : 0), .integer(notification.takenAt),
+        .integer(Int64(notification.presentation.rawValue)), .bytes(StoredFrame.bytes(notification.frame)))
+    case .unlisted(let identifiers, let isPending):
+      for identifier in identifiers {
+        try connection.run(
+          "DELETE FROM notifications WHERE identifier = ? AND pending = ?", .text(identifier.text), .integer(isPending ? 1 : 0))
+      }
+    case .floor(let revision): try connection.run("UPDATE device SET floor = ?", .text(revision))
+    case .badge(let number): try connection.run("UPDATE device SET badge = ?", .integer(Int64(number)))
+    case .response(let response):
+      try connection.run(
+        """
+        INSERT OR IGNORE INTO responses (response, receipt, identifier, action, user_text, at, dynamic) VALUES (?, ?, ?, ?, ?, ?, ?)
+        """,
+        .text(response.response), .text(response.receipt), .text(response.identifier.text), .text(response.action.text),
+        response.userText.map { .text($0) } ?? .null, response.at.map { .integer($0) } ?? .null, .integer(response.isDynamic ? 1 : 0))
+    case .settled(let response): try connection.run("DELETE FROM responses WHERE response = ?", .text(response))
+    case .forgot(let time, let ids, let identifiers):
+      for (table, limit) in [("ids", ids), ("revisions", identifiers)] {
+        try connection.run(
+          "DELETE FROM \(table) WHERE at < ? OR place NOT IN (SELECT place FROM \(table) ORDER BY place DESC LIMIT ?)",
+          .integer(time), .integer(Int64(limit)))
+      }
+    }
+  }
+
+  /// Closes the file.
+  func end() {
+    connection?.close()
+    connection = nil
+    if lock >= 0 {
+      // A process that is being started at this moment has a copy of the descriptor until its exec, and would keep the lock.
+      _ = flock(lock, LOCK_UN)
+      Glibc.close(lock)
+    }
+    lock = -1
+  }
+}

@@ -1,0 +1,70 @@
+internal import Notifications
+
+/// A change of the state that must survive the end of the process. The changes of one batch become durable together.
+enum StateChange: Sendable, Equatable {
+  /// The device has taken an apns-id.
+  case took(Name, at: Int64)
+  /// The newest revision of an identifier.
+  case noted(identifier: Name, revision: String, at: Int64)
+  /// A notification is the newest of its list, in place of an earlier one of its identifier.
+  case listed(DeliveredNotification, isPending: Bool)
+  /// Notifications have left a list.
+  case unlisted([Name], isPending: Bool)
+  /// The newest removal of all notifications, by its revision.
+  case floor(String)
+  /// The number at the application's icon.
+  case badge(Int)
+  /// A response that the cluster has not answered yet.
+  case response(ResponseFrame)
+  /// The cluster has answered a response.
+  case settled(String)
+  /// Ids and revisions from before a time, and all but so many of the newest, need not be kept.
+  case forgot(before: Int64, ids: Int, identifiers: Int)
+
+  /// About how many bytes it takes while it waits for the disk.
+  var cost: Int {
+    switch self {
+    case .listed(let notification, _): notification.frame.payload.count + 512
+    case .response(let response): (response.userText?.utf8.count ?? 0) + response.receipt.utf8.count + 256
+    default: 128
+    }
+  }
+}
+
+/// The durable state, as it is read at the start.
+struct StoredState: Sendable, Equatable {
+  /// An apns-id that was taken.
+  struct Taken: Sendable, Equatable {
+    var id: Name
+    var at: Int64
+  }
+
+  /// The newest revision of an identifier.
+  struct Newest: Sendable, Equatable {
+    var identifier: Name
+    var revision: String
+    var at: Int64
+  }
+
+  /// A notification in a list.
+  struct Listed: Sendable, Equatable {
+    var frame: NotifyFrame
+    var takenAt: Int64
+    var presentation: Presentation
+  }
+
+  /// The ids that were taken, the oldest first.
+  var ids: [Taken] = []
+  /// The newest revision of each identifier, the oldest first.
+  var revisions: [Newest] = []
+  /// The delivered notifications, the oldest first.
+  var delivered: [Listed] = []
+  /// The notifications that wait, the oldest first.
+  var pending: [Listed] = []
+  /// The unanswered responses, the oldest first.
+  var responses: [ResponseFrame] = []
+  /// The revision of the newest removal of all; nil: there was none.
+  var floor: String?
+  /// The number at the application's icon.
+  var badge = 0
+}

@@ -1,0 +1,33 @@
+/// The tables of a device's database.
+///
+/// Names, texts and frames are BLOBs, which SQLite compares byte by byte. `place` orders the rows of a table by the time they were written.
+enum StateSchema {
+  /// The version of the tables, in the database's `user_version`.
+  static let version: Int64 = 1
+  /// Marks the file as a device's, in the database's `application_id`: "Cari".
+  static let applicationID: Int64 = 0x4361_7269
+
+  /// The statements that make the tables.
+  static let tables = [
+    """
+    CREATE TABLE device (
+      only INTEGER PRIMARY KEY CHECK (only = 1), token BLOB NOT NULL, application BLOB NOT NULL, badge INTEGER NOT NULL,
+      floor BLOB) STRICT
+    """,
+    "CREATE TABLE ids (place INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, at INTEGER NOT NULL) STRICT",
+    """
+    CREATE TABLE revisions (
+      place INTEGER PRIMARY KEY, identifier BLOB NOT NULL UNIQUE, revision BLOB NOT NULL, at INTEGER NOT NULL) STRICT
+    """,
+    """
+    CREATE TABLE notifications (
+      place INTEGER PRIMARY KEY, identifier BLOB NOT NULL, pending INTEGER NOT NULL, at INTEGER NOT NULL, presentation INTEGER NOT NULL,
+      frame BLOB NOT NULL, UNIQUE (identifier, pending)) STRICT
+    """,
+    """
+    CREATE TABLE responses (
+      place INTEGER PRIMARY KEY, response BLOB NOT NULL UNIQUE, receipt BLOB NOT NULL, identifier BLOB NOT NULL, action BLOB NOT NULL,
+      user_text BLOB, at INTEGER, dynamic INTEGER NOT NULL) STRICT
+    """,
+  ]
+}

@@ -1,0 +1,202 @@
+import EventLoop
+import Foundation
+import JSON
+import Notifications
+import TestSupport
+import Testing
+
+@testable import DeviceClient
+
+/// State files that cannot be used: each gives an error that names the file and the reason, and is left as it is.
+@Suite(.timeLimit(.minutes(5))) struct StateFaultTests {
+  /// The error of opening a file; nil without one.
+  private static func error(_ path: String, _ limits: StateLimits = StateLimits()) async -> DeviceError? {
+    let database = DeviceDatabase.forTests(path, limits)
+    var found: DeviceError?
+    do throws(DeviceError) { _ = try await database.open() } catch { found = error }
+    await database.closeForTests()
+    return found
+  }
+
+  /// Makes a database with one notification, and returns its bytes.
+  private static func make(_ path: String) async throws -> Data {
+    let database = DeviceDatabase.forTests(path)
+    _ = try await database.open()
+    try await database.commit([
+      .listed(DeviceDatabase.listed(try notifyFrame(notify(1, id: "one", revision: "1")), at: 1), isPending: false)
+    ])
+    await database.closeForTests()
+    return try Data(contentsOf: URL(fileURLWithPath: path))
+  }
+
+  /// Runs SQL with Debian's program, and returns its output.
+  private static func sqlite(_ path: String, _ sql: String) throws -> String {
+    let (process, output) = (Process(), Pipe())
+    process.executableURL = URL(fileURLWithPath: "/usr/bin/sqlite3")
+    process.arguments = [path, sql]
+    process.standardOutput = output
+    try process.run()
+    let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+    process.waitUntilExit()
+    return text
+  }
+
+  @Test(arguments: ["my thesis", "my thesis\n", String(repeating: "my thesis ", count: 10_000), "SQLite format 3"])
+  func `another program's file is refused and left as it is`(text: String) async throws {
+    try await TestFolder.with { folder in
+      let path = try folder.write("notes", text)
+      let error = try #require(await Self.error(path))
+      #expect(error.code == .stateDamaged && error.description.contains(path))
+      #expect(try String(contentsOfFile: path, encoding: .utf8) == text)
+    }
+  }
+
+  @Test func `another program's database is refused and left as it is`() async throws {
+    try await TestFolder.with { folder in
+      let path = folder.path + "/notes"
+      _ = try Self.sqlite(path, "CREATE TABLE notes (text TEXT); INSERT INTO notes VALUES ('a')")
+      let before = try Data(contentsOf: URL(fileURLWithPath: path))
+      #expect(await Self.error(path)?.code == .stateUnusable)
+      #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == before)
+    }
+  }
+
+  @Test func `a database of a newer version is refused with both versions, and left as it is`() async throws {
+    try await TestFolder.with { folder in
+      let path = folder.path + "/state"
+      _ = try await Self.make(path)
+      _ = try Self.sqlite(path, "PRAGMA user_version = 7; PRAGMA wal_checkpoint(TRUNCATE)")
+      let before = try Data(contentsOf: URL(fileURLWithPath: path))
+      let error = try #require(await Self.error(path))
+      #expect(error.code == .stateNewer && error.description.contains("version 7") && error.description.contains(path))
+      #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == before)
+    }
+  }
+
+  @Test func `a damaged database is found at the start and left as it is`() async throws {
+    try await TestFolder.with { folder in
+      let path = folder.path + "/state"
+      let sound = try await Self.make(path)
+      // The header of each page but the first, and the end of the file.
+      for offset in stride(from: 4096, to: sound.count, by: 4096) {
+        var bytes = sound
+        for place in offset..<offset + 12 { bytes[place] = 0xA5 }
+        try bytes.write(to: URL(fileURLWithPath: path))
+        let error = try #require(await Self.error(path), "page at \(offset)")
+        #expect(error.code == .stateDamaged && error.description.contains(path))
+        #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == bytes)
+      }
+      try sound.dropLast(5_000).write(to: URL(fileURLWithPath: path))
+      #expect(await Self.error(path)?.code == .stateDamaged)
+    }
+  }
+
+  @Test func `a notification that cannot be read is damage`() async throws {
+    try await TestFolder.with { folder in
+      let path = folder.path + "/state"
+      _ = try await Self.make(path)
+      _ = try Self.sqlite(path, "UPDATE notifications SET frame = x'7b7d'")
+      #expect(await Self.error(path)?.code == .stateDamaged)
+    }
+  }
+
+  @Test func `a database that another process keeps locked is given up after the bound, and works afterwards`() async throws {
+    try await TestFolder.with { folder in
+      let path = folder.path + "/state"
+      var limits = StateLimits()
+      limits.busyMilliseconds = 200
+      let database = DeviceDatabase.forTests(path, limits)
+      _ = try await database.open()
+      let holder = Process()
+      let (input, output) = (Pipe(), Pipe())
+      holder.executableURL = URL(fileURLWithPath: "/usr/bin/sqlite3")
+      holder.arguments = [path]
+      (holder.standardInput, holder.standardOutput) = (input, output)
+      try holder.run()
+      try input.fileHandleForWriting.write(contentsOf: Data("BEGIN IMMEDIATE; SELECT 'locked';\n".utf8))
+      _ = output.fileHandleForReading.availableData
+      await #expect { try await database.commit([.badge(1)]) } throws: { error in
+        (error as? DeviceError)?.code == .stateInUse && "\(error)".contains(path)
+      }
+      try input.fileHandleForWriting.close()
+      holder.waitUntilExit()
+      try await database.commit([.badge(2)])
+      await database.closeForTests()
+      #expect(try Self.sqlite(path, "SELECT badge FROM device") == "2\n")
+    }
+  }
+
+  @Test(arguments: [0o444, 0o644]) func `a file that this user may not write is refused and left as it is`(mode: Int) async throws {
+    try await CarillonCommand.with { command in
+      let folder = command.folder.path
+      let path = folder + "/state"
+      let before = try await Self.make(path)
+      let files = FileManager.default
+      // Either the lock beside it is the other user's to take, or not even that.
+      try files.setAttributes([.posixPermissions: mode == 0o444 ? 0o666 : 0o600], ofItemAtPath: path + "-lock")
+      try files.setAttributes([.posixPermissions: mode & 0o444], ofItemAtPath: path)
+      try files.setAttributes([.posixPermissions: mode == 0o444 ? 0o777 : 0o555], ofItemAtPath: folder)
+      let run = try await command.run(
+        ["ws://127.0.0.1:1/", DeviceUnderTest.token, path, "0"], environment: ["CARILLON_TEST_AS_NOBODY": "1"],
+        program: CarillonCommand.product("KilledDevice"))
+      try files.setAttributes([.posixPermissions: 0o700], ofItemAtPath: folder)
+      #expect(run.lines.first == "error stateReadOnly" && run.output.contains(path), "\(run.output) \(run.errors)")
+      #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == before)
+    }
+  }
+
+  /// The limit of the file and the end of the disk are one error of SQLite.
+  @Test func `a database that cannot grow refuses a batch as a whole, and keeps what it has`() async throws {
+    try await TestFolder.with { folder in
+      let path = folder.path + "/state"
+      var limits = StateLimits()
+      limits.bytes = 100_000
+      let database = DeviceDatabase.forTests(path, limits)
+      _ = try await database.open()
+      try await database.commit([.badge(1)])
+      let body = String(repeating: "x", count: 10_000)
+      let frames = try (0..<20).map { try notifyFrame(notify(1, id: "\($0)", revision: "1", aps: ["alert": .string(body)])) }
+      let batch: [StateChange] = frames.map { .listed(DeviceDatabase.listed($0, at: 1), isPending: false) } + [.badge(2)]
+      await #expect { try await database.commit(batch) } throws: { error in
+        (error as? DeviceError)?.code == .stateFull && "\(error)".contains(path)
+      }
+      try await database.commit([.took("one", at: 1)])
+      await database.closeForTests()
+      let again = DeviceDatabase.forTests(path)
+      #expect(try await again.open() == StoredState(ids: [.init(id: "one", at: 1)], badge: 1))
+      await again.closeForTests()
+    }
+  }
+
+  @Test func `a device whose file cannot grow stops, acknowledges nothing more, and throws at a response`() async throws {
+    try await TestFolder.with { folder in
+      try await ScriptedCluster.with { cluster, url in
+        let device = DeviceUnderTest(url) {
+          $0.stateFile = folder.path + "/state"
+          $0.stateLimits.bytes = 200_000
+        }
+        try await device.device.start()
+        await cluster.expect("hello")
+        await cluster.send(notify(1, id: "small", revision: "1"))
+        await device.expect("shown small 1")
+        await cluster.expect("ack")
+        await cluster.send(notify(2, id: "large", revision: "2", aps: ["alert": .string(String(repeating: "x", count: 300_000))]))
+        await eventually("it has failed") {
+          device.events.contains { if case .failed(let error) = $0 { error.code == .stateFull } else { false } }
+        }
+        #expect(device.story == ["shown small 1"])
+        await #expect { try await device.device.open("small") } throws: { ($0 as? DeviceError)?.code == .stateFull }
+        #expect(await cluster.frames("ack").map { $0["deliveries"] } == [[1]])
+        #expect(await cluster.frames("response").isEmpty)
+        await device.close()
+        // With room the cluster sends it again.
+        let again = DeviceUnderTest(url) { $0.stateFile = folder.path + "/state" }
+        try await again.device.start()
+        await cluster.expect("hello", of: 1)
+        await cluster.send(notify(1, id: "small", revision: "1"), notify(2, id: "large", revision: "2"), to: 1)
+        await again.expect("dropped small known", "shown large 2")
+        await again.close()
+      }
+    }
+  }
+}

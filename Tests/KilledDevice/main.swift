@@ -1,0 +1,44 @@
+import DeviceClient
+import EventLoop
+import Glibc
+import KillingDisk
+import Notifications
+
+/// A device that shows what comes, opens the notification `b`, and leaves: `KilledDevice URL TOKEN STATE-FILE STEP`. It is killed at the step of
+/// its disk that it was told; 0 is none. What it shows and does is a line each on standard output.
+private func line(_ text: String) {
+  var text = text + "\n"
+  text.withUTF8 { _ = write(STDOUT_FILENO, $0.baseAddress, $0.count) }
+}
+
+let arguments = CommandLine.arguments
+guard arguments.count == 5, let token = DeviceToken(arguments[2]), let step = Int(arguments[4]) else { exit(2) }
+// Root may write everything, so a test of permissions has another user.
+if getenv("CARILLON_TEST_AS_NOBODY") != nil, getuid() == 0 { _ = setuid(65_534) }
+killing_disk_begin(step)
+
+let (events, continuation) = AsyncStream.makeStream(of: DeviceEvent.self, bufferingPolicy: .bufferingOldest(1_000))
+let loop = EventLoop(name: "device")
+var configuration = DeviceConfiguration(url: arguments[1], hello: Hello(device: token, application: "com.example.shop"))
+configuration.stateFile = arguments[3]
+let device = Device(configuration, on: loop) { continuation.yield($0) }
+do throws(DeviceError) {
+  try await device.start()
+} catch {
+  line("error \(error.code.rawValue)\n\(error)")
+  exit(1)
+}
+loop: for await event in events {
+  switch event {
+  case .shown(let notification), .updated(let notification):
+    line("shown \(notification.id)")
+    if notification.identifier == "b" { line("responded \(try await device.open("b"))") }
+  case .failed(let error):
+    line("error \(error.code.rawValue)\n\(error)")
+    exit(1)
+  case .removed: break loop
+  default: break
+  }
+}
+await device.close()
+line("steps \(killing_disk_steps())")
