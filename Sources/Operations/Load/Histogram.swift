@@ -1,0 +1,174 @@
+/// The range and the precision of a histogram in the layout of HdrHistogram.
+///
+/// Values share a counter if they agree in their leading digits. Counters lie in buckets of doubling width, so the index of a value needs two
+/// shifts and no search.
+public struct HistogramLayout: Sendable, Hashable {
+  /// The largest value; greater ones count as this.
+  public let highest: Int64
+  /// The decimal digits that a value keeps, from 1 to 5.
+  public let digits: Int
+  private let halfMagnitude: Int
+  private let mask: UInt64
+
+  /// Makes a layout of values from 0 on.
+  ///
+  /// - Parameters:
+  ///   - highest: at least 2.
+  ///   - digits: from 1 to 5.
+  public init(highest: Int64, digits: Int) {
+    precondition(highest >= 2 && (1...5).contains(digits), "a histogram has 1 to 5 digits and a highest value of at least 2")
+    (self.highest, self.digits) = (highest, digits)
+    // Below this value every counter is one unit wide.
+    let single = 2 * (0..<digits).reduce(1) { power, _ in power * 10 }
+    let magnitude = Int.bitWidth - (single - 1).leadingZeroBitCount
+    halfMagnitude = magnitude - 1
+    mask = (1 << UInt64(magnitude)) - 1
+  }
+
+  private var half: Int { 1 << halfMagnitude }
+
+  /// The number of counters.
+  public var counters: Int { index(of: highest) + 1 }
+
+  /// The counter of a value; greater values than the highest have its counter.
+  func index(of value: Int64) -> Int {
+    let value = UInt64(min(max(value, 0), highest))
+    let bucket = 64 - (value | mask).leadingZeroBitCount - (halfMagnitude + 1)
+    return ((bucket + 1) << halfMagnitude) + Int(value >> UInt64(bucket)) - half
+  }
+
+  /// The values of a counter.
+  func values(at index: Int) -> ClosedRange<Int64> {
+    let bucket = max((index >> halfMagnitude) - 1, 0)
+    let place = (index & (half - 1)) + (index < half ? 0 : half)
+    let lowest = Int64(place) << Int64(bucket)
+    return lowest...(lowest + (1 << Int64(bucket)) - 1)
+  }
+}
+
+/// Counts of values with a fixed relative precision. A value type; its memory follows the greatest value, not the number of values.
+public struct Histogram: Sendable, Hashable {
+  /// The layout. Only histograms of one layout can be merged.
+  public let layout: HistogramLayout
+  /// The number of values.
+  public private(set) var count: Int64 = 0
+  /// The counters up to that of the greatest value.
+  private var counters: [Int64] = []
+  private var least: Int64 = .max
+  private var greatest: Int64 = 0
+
+  /// Makes an empty histogram.
+  public init(_ layout: HistogramLayout) { self.layout = layout }
+
+  /// Whether it has no values.
+  public var isEmpty: Bool { count == 0 }
+
+  // MARK: Recording
+
+  /// Counts a value. Negative values count as 0, and values above the layout's highest as the highest.
+  public mutating func record(_ value: Int64, count times: Int64 = 1) {
+    let value = min(max(value, 0), layout.highest)
+    let index = layout.index(of: value)
+    if index >= counters.count { counters.append(contentsOf: repeatElement(0, count: index + 1 - counters.count)) }
+    counters[index] += times
+    count += times
+    least = min(least, value)
+    greatest = max(greatest, value)
+  }
+
+  /// Counts a value, and those that a stalled observer has missed meanwhile: one for each further interval that the value spans.
+  ///
+  /// It is for observers that start the next measurement only after the last one ended. Times that are measured from the due time need no
+  /// correction.
+  public mutating func record(_ value: Int64, correctedFor interval: Int64) {
+    var value = value
+    record(value)
+    while interval > 0, value > interval {
+      value -= interval
+      record(value)
+    }
+  }
+
+  /// Adds the counts of another histogram of the same layout.
+  public mutating func merge(_ other: Histogram) {
+    precondition(layout == other.layout, "histograms of different layouts cannot be merged")
+    if other.counters.count > counters.count {
+      counters.append(contentsOf: repeatElement(0, count: other.counters.count - counters.count))
+    }
+    for (index, number) in other.counters.enumerated() { counters[index] += number }
+    count += other.count
+    least = min(least, other.least)
+    greatest = max(greatest, other.greatest)
+  }
+
+  // MARK: Reading
+
+  /// The least value, with the layout's precision; 0 if it is empty.
+  public var minimum: Int64 { isEmpty ? 0 : layout.values(at: layout.index(of: least)).lowerBound }
+
+  /// The greatest value, with the layout's precision; 0 if it is empty.
+  public var maximum: Int64 { isEmpty ? 0 : layout.values(at: layout.index(of: greatest)).upperBound }
+
+  /// The mean of the values; 0 if it is empty.
+  public var mean: Double {
+    guard !isEmpty else { return 0 }
+    let sum = counters.indices.reduce(0.0) { sum, index in
+      guard counters[index] > 0 else { return sum }
+      let values = layout.values(at: index)
+      let middle = values.lowerBound + (values.upperBound - values.lowerBound + 1) / 2
+      return sum + Double(counters[index]) * Double(middle)
+    }
+    return sum / Double(count)
+  }
+
+  /// The value that so many percent of the values do not exceed; 0 if it is empty.
+  public func value(atPercentile percentile: Double) -> Int64 {
+    guard !isEmpty else { return 0 }
+    let wanted = rank(of: percentile)
+    var seen: Int64 = 0
+    for (index, number) in counters.enumerated() {
+      seen += number
+      guard seen >= wanted else { continue }
+      let values = layout.values(at: index)
+      return percentile <= 0 ? values.lowerBound : values.upperBound
+    }
+    return maximum
+  }
+
+  private func rank(of percentile: Double) -> Int64 {
+    let percentile = min(max(percentile, 0), 100)
+    return max(1, Int64(percentile / 100 * Double(count) + 0.5))
+  }
+
+  /// A point of the distribution.
+  public struct Point: Sendable, Hashable {
+    /// The percentile, from 0 to 100.
+    public var percentile: Double
+    /// The value at it.
+    public var value: Int64
+  }
+
+  /// The distribution for a plot: the steps become finer towards 100 %.
+  ///
+  /// - Parameter ticks: the number of points in each half of the rest to 100 %.
+  public func points(perHalf ticks: Int) -> [Point] {
+    precondition(ticks > 0, "a distribution has points")
+    var points: [Point] = []
+    var (index, seen, level) = (-1, Int64(0), 0.0)
+    while !isEmpty {
+      while seen == 0 || Double(seen) / Double(count) * 100 < level {
+        index += 1
+        seen += counters[index]
+      }
+      points.append(Point(percentile: level, value: layout.values(at: index).upperBound))
+      guard seen < count else { break }
+      // As in HdrHistogram: 100, 50, 25 and so on percent remain, and each half gets as many steps.
+      var halves = 1.0
+      while 100 / halves > 100 - level { halves *= 2 }
+      level += 100 / (Double(ticks) * max(halves, 1) * 2)
+      if level >= 100 { level = 100 }
+    }
+    if let last = points.last, last.percentile < 100 { points.append(Point(percentile: 100, value: maximum)) }
+    return points
+  }
+}

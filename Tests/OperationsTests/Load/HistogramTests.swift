@@ -1,0 +1,145 @@
+import Foundation
+import JSON
+import Operations
+import TestSupport
+import Testing
+
+/// The histograms of load runs, against sorted lists and against PyPI's `hdrhistogram`.
+@Suite struct HistogramTests {
+  private static let layouts = [
+    HistogramLayout(highest: 3_600_000_000, digits: 3), HistogramLayout(highest: 3_600_000_000, digits: 2),
+    HistogramLayout(highest: 5000, digits: 1), HistogramLayout(highest: 2, digits: 5),
+  ]
+  private static let percentiles: [Double] = [0, 1, 25, 50, 75, 90, 99, 99.9, 99.99, 100]
+
+  /// Values over all magnitudes that a layout has, a few of them beyond it.
+  private static func values(_ count: Int, _ layout: HistogramLayout, seed: UInt64) -> [Int64] {
+    var random = SeededRandom(seed: seed)
+    return (0..<count).map { _ in
+      let magnitude = Int64.random(in: 0...40, using: &random)
+      return Int64.random(in: 0...(1 << magnitude), using: &random) % (layout.highest + layout.highest / 50 + 1)
+    }
+  }
+
+  @Test(arguments: layouts, [1, 2, 7, 1000]) func `a percentile is that of a sorted list, to the digits of the layout`(
+    layout: HistogramLayout, count: Int
+  ) {
+    for seed in 1...20 as ClosedRange<UInt64> {
+      let values = Self.values(count, layout, seed: seed)
+      var histogram = Histogram(layout)
+      for value in values { histogram.record(value) }
+      let sorted = values.map { min($0, layout.highest) }.sorted()
+      #expect(histogram.count == Int64(count))
+      for percentile in Self.percentiles {
+        let rank = max(1, Int(percentile / 100 * Double(count) + 0.5))
+        let (found, exact) = (histogram.value(atPercentile: percentile), sorted[rank - 1])
+        let allowed = exact / (0..<layout.digits).reduce(1) { power, _ in power * 10 }
+        #expect(abs(found - exact) <= allowed, "\(percentile) % of \(count) with seed \(seed): \(found), not \(exact)")
+      }
+      #expect(histogram.maximum >= sorted[count - 1] && histogram.minimum <= sorted[0])
+      let mean = sorted.reduce(0.0) { $0 + Double($1) } / Double(count)
+      #expect(abs(histogram.mean - mean) <= mean / (layout.digits == 1 ? 10 : 100) + 1)
+    }
+  }
+
+  @Test(arguments: layouts) func `every value lies in its counter, and the counters follow each other without a gap`(
+    layout: HistogramLayout
+  ) {
+    func range(of value: Int64) -> ClosedRange<Int64> {
+      var histogram = Histogram(layout)
+      histogram.record(value)
+      return histogram.minimum...histogram.maximum
+    }
+    var next: Int64 = 0
+    while next <= min(layout.highest, 3000) {
+      #expect(range(of: next).lowerBound == next)
+      next = range(of: next).upperBound + 1
+    }
+    var random = SeededRandom(seed: 3)
+    for value in (0..<500).map({ _ in Int64.random(in: 0...layout.highest, using: &random) }) {
+      #expect(range(of: value).contains(value))
+    }
+  }
+
+  @Test func `merged histograms are the histogram of all values`() {
+    for layout in Self.layouts {
+      var (all, merged) = (Histogram(layout), Histogram(layout))
+      for seed in 1...5 as ClosedRange<UInt64> {
+        var part = Histogram(layout)
+        for value in Self.values(Int(seed) * 100, layout, seed: seed) {
+          all.record(value)
+          part.record(value)
+        }
+        merged.merge(part)
+      }
+      #expect(all == merged)
+      merged.merge(Histogram(layout))
+      #expect(all == merged)
+    }
+  }
+
+  @Test func `a corrected value counts for everyone whom the stall has delayed`() {
+    var histogram = Histogram(Self.layouts[0])
+    histogram.record(1000, correctedFor: 300)
+    // 1000, and 700, 400 and 100 for the measurements that would have begun in the meantime.
+    #expect(histogram.count == 4)
+    #expect([25, 50, 75].map { histogram.value(atPercentile: $0) } == [100, 400, 700])
+    histogram.record(300, correctedFor: 300)
+    histogram.record(5, correctedFor: 0)
+    #expect(histogram.count == 6)
+  }
+
+  @Test func `the points of a plot rise to 100 percent`() {
+    #expect(Histogram(Self.layouts[0]).points(perHalf: 5).isEmpty)
+    for count in [1, 2, 3, 100, 10_000] {
+      var histogram = Histogram(Self.layouts[0])
+      for value in Self.values(count, Self.layouts[0], seed: 9) { histogram.record(value) }
+      let points = histogram.points(perHalf: 5)
+      #expect(points.last?.percentile == 100 && points.last?.value == histogram.maximum)
+      for (one, next) in zip(points, points.dropFirst()) {
+        #expect(one.percentile < next.percentile && one.value <= next.value)
+      }
+      #expect(points.count < 150)
+    }
+  }
+
+  @Test(
+    .enabled(
+      if: ClusterFixture.python != nil, "CARILLON_TEST_PYTHON must name a Python with test-requirements.txt, as Deploy/test makes it"))
+  func `another implementation of HdrHistogram says the same`() async throws {
+    let program = """
+      import json, sys
+      from hdrh.histogram import HdrHistogram
+      for line in sys.stdin:
+          case = json.loads(line)
+          histogram = HdrHistogram(1, case["highest"], case["digits"])
+          for value in case["values"]:
+              histogram.record_value(min(value, case["highest"]))
+          for value in case["corrected"]:
+              histogram.record_corrected_value(value, case["interval"])
+          print(json.dumps([histogram.total_count] + [histogram.get_value_at_percentile(each) for each in case["percentiles"]]))
+      """
+    try await CarillonCommand.with { carillon in
+      var cases: [String] = []
+      var expected: [[Int64]] = []
+      for (number, layout) in Self.layouts.dropLast().enumerated() {
+        let values = Self.values(2000, layout, seed: UInt64(number + 50))
+        let corrected = Self.values(10, layout, seed: UInt64(number + 60)).map { min($0, layout.highest) }
+        let interval = max(layout.highest / 100, 1)
+        var histogram = Histogram(layout)
+        for value in values { histogram.record(value) }
+        for value in corrected { histogram.record(value, correctedFor: interval) }
+        expected.append([histogram.count] + Self.percentiles.map { histogram.value(atPercentile: $0) })
+        cases.append(
+          #"{"highest":\#(layout.highest),"digits":\#(layout.digits),"values":\#(values),"corrected":\#(corrected),"#
+            + #""interval":\#(interval),"percentiles":\#(Self.percentiles)}"#)
+      }
+      let other = try await carillon.run(
+        [try carillon.file("other.py", program)], input: cases.joined(separator: "\n") + "\n",
+        program: URL(fileURLWithPath: ClusterFixture.python ?? ""))
+      #expect(other.status == 0, "it said: \(other.errors)")
+      let found = try other.lines.map { try (JSONValue(parsing: $0).elements ?? []).compactMap(\.integerValue) }
+      #expect(found == expected)
+    }
+  }
+}
