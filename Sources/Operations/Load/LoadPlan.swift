@@ -1,0 +1,201 @@
+/// The load of one run: its devices, its requests, and how they are spread. A value; each run of one plan and seed sends the same requests.
+public struct LoadPlan: Sendable, Hashable {
+  /// The devices of a run.
+  public struct Devices: Sendable, Hashable {
+    /// The number of devices.
+    public var count = 100
+    /// The devices of each person.
+    public var perUser = 2
+    /// New connections in a second.
+    public var connectRate = 200
+    /// The share of the devices that reconnect in a minute.
+    public var churn = 0.0
+    /// The share of the devices that reconnect at once, in the middle of the run.
+    public var storm = 0.0
+    /// How long a device takes to acknowledge a notification, in milliseconds.
+    public var acknowledgeMilliseconds = 0
+    /// The share of slow devices.
+    public var slow = 0.0
+    /// How long a slow device takes to acknowledge a notification, in milliseconds.
+    public var slowMilliseconds = 2_000
+    /// The share of the notifications that a person opens.
+    public var responding = 0.0
+
+    /// The defaults above.
+    public init() {}
+  }
+
+  /// The requests of a run.
+  public struct Requests: Sendable, Hashable {
+    /// Requests in a second.
+    public var rate = 50
+    /// The time in which the rate rises from 0, in milliseconds. It is a part of the duration.
+    public var rampMilliseconds = 0
+    /// The time in which requests are due, in milliseconds.
+    public var durationMilliseconds = 20_000
+    /// The sizes of payloads, in bytes. Each request has one of them.
+    public var sizes = [300]
+    /// The share of requests for `user:` targets; the others are for `device:` targets.
+    public var toUsers = 0.5
+    /// The share of requests with a collapse id, of which each target has ``LoadPlan/slots``.
+    public var collapsing = 0.0
+    /// The share of requests that are published twice with the same apns-id.
+    public var duplicate = 0.0
+    /// The share of requests that a service extension may change.
+    public var mutable = 0.0
+    /// The lifetime, in seconds; nil for the longest one.
+    public var lifetimeSeconds: Int?
+
+    /// The defaults above.
+    public init() {}
+  }
+
+  /// The devices.
+  public var devices = Devices()
+  /// The requests.
+  public var requests = Requests()
+  /// Chooses targets, sizes and so on.
+  public var seed: UInt64 = 1
+  /// How long a notification may take to a connected device before it counts as lost, in milliseconds.
+  public var patienceMilliseconds = 60_000
+
+  /// A plan with the defaults.
+  public init() {}
+
+  /// The most requests of a run.
+  public static let maximumRequests = 20_000_000
+  /// The most devices of a person, so that a byte tells which of them have a notification.
+  public static let maximumPerUser = 8
+  /// The collapse ids of each target.
+  public static let slots = 4
+
+  /// A rule that a plan breaks.
+  public struct Problem: Error, Sendable, Hashable {
+    /// The setting to change, as its flag without dashes.
+    public var flag: String
+    /// The rule, as the end of a sentence that begins with the flag.
+    public var rule: String
+  }
+
+  /// Checks the rules that concern several settings. Ranges of single settings are checked where they are read.
+  public func check() throws(Problem) {
+    guard requests.rampMilliseconds <= requests.durationMilliseconds else {
+      throw Problem(flag: "ramp", rule: "must not be longer than --duration, of which it is a part")
+    }
+    let total = LoadSchedule(requests).total
+    guard total > 0 else { throw Problem(flag: "duration", rule: "is too short for one request at --rate \(requests.rate)") }
+    guard total <= Self.maximumRequests else {
+      throw Problem(flag: "rate", rule: "makes \(total) requests in --duration, and a run has at most \(Self.maximumRequests)")
+    }
+    guard devices.count >= devices.perUser else {
+      throw Problem(flag: "devices-per-user", rule: "must not be more than --devices")
+    }
+    let longest = max(devices.acknowledgeMilliseconds, devices.slow > 0 ? devices.slowMilliseconds : 0)
+    guard longest < patienceMilliseconds else {
+      throw Problem(flag: "patience", rule: "must be longer than devices take to acknowledge a notification")
+    }
+  }
+
+  // MARK: People and targets
+
+  /// The number of people.
+  public var users: Int { (devices.count + devices.perUser - 1) / devices.perUser }
+
+  /// The person of a device.
+  public func user(of device: Int) -> Int { device / devices.perUser }
+
+  /// The number of targets: each person and each device.
+  var targets: Int { users + devices.count }
+
+  /// Whether a device is slow.
+  public func isSlow(_ device: Int) -> Bool {
+    var lot = LoadLot(seed, 1, UInt64(device))
+    return lot.share() < devices.slow
+  }
+
+  /// Whether the person opens a notification.
+  func opens(_ request: Int, at device: Int) -> Bool {
+    var lot = LoadLot(seed, 2, UInt64(request) << 24 | UInt64(device))
+    return lot.share() < devices.responding
+  }
+}
+
+/// One request of a plan.
+public struct LoadRequest: Sendable, Hashable {
+  /// For whom it is.
+  public enum Target: Sendable, Hashable {
+    /// All devices of the person with this number.
+    case user(Int)
+    /// The device with this number.
+    case device(Int)
+  }
+
+  /// For whom it is.
+  public var target: Target
+  /// Which of the target's collapse ids it has; nil for none.
+  public var slot: Int?
+  /// The bytes of its payload.
+  public var size: Int
+  /// Whether a service extension may change it.
+  public var isMutable: Bool
+  /// Whether it is published twice.
+  public var isDuplicated: Bool
+}
+
+extension LoadPlan {
+  /// The request with a number. It only depends on the plan.
+  public func request(_ number: Int) -> LoadRequest {
+    var lot = LoadLot(seed, 3, UInt64(number))
+    let isToUser = lot.share() < requests.toUsers
+    let target: LoadRequest.Target = isToUser ? .user(lot.number(below: users)) : .device(lot.number(below: devices.count))
+    let isCollapsing = lot.share() < requests.collapsing
+    let slot = lot.number(below: Self.slots)
+    let size = requests.sizes[lot.number(below: requests.sizes.count)]
+    return LoadRequest(
+      target: target, slot: isCollapsing ? slot : nil, size: size, isMutable: lot.share() < requests.mutable,
+      isDuplicated: lot.share() < requests.duplicate)
+  }
+
+  /// The devices of a target.
+  func devices(of target: LoadRequest.Target) -> Range<Int> {
+    switch target {
+    case .user(let user): (user * devices.perUser)..<min((user + 1) * devices.perUser, devices.count)
+    case .device(let device): device..<(device + 1)
+    }
+  }
+
+  /// The number of a target among all.
+  func index(of target: LoadRequest.Target) -> Int {
+    switch target {
+    case .user(let user): user
+    case .device(let device): users + device
+    }
+  }
+}
+
+/// Random numbers that follow from a seed, a purpose and a number (SplitMix64).
+struct LoadLot {
+  private var state: UInt64
+
+  init(_ seed: UInt64, _ purpose: UInt64, _ number: UInt64) {
+    state = Self.mixed(Self.mixed(seed &+ purpose &* 0x9E37_79B9_7F4A_7C15) ^ number)
+  }
+
+  private static func mixed(_ number: UInt64) -> UInt64 {
+    var mixed = number
+    mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+    mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+    return mixed ^ (mixed >> 31)
+  }
+
+  private mutating func next() -> UInt64 {
+    state &+= 0x9E37_79B9_7F4A_7C15
+    return Self.mixed(state)
+  }
+
+  /// A number from 0 to below 1.
+  mutating func share() -> Double { Double(next() >> 11) / Double(1 << 53) }
+
+  /// A number from 0 to below a bound.
+  mutating func number(below bound: Int) -> Int { Int(next().multipliedFullWidth(by: UInt64(max(bound, 1))).high) }
+}

@@ -1,0 +1,85 @@
+import Operations
+import Testing
+
+/// What a plan promises: due times and requests that follow from it alone, and rules that name the setting to change.
+@Suite struct LoadPlanTests {
+  static func plan(_ change: (inout LoadPlan) -> Void = { _ in }) -> LoadPlan {
+    var plan = LoadPlan()
+    change(&plan)
+    return plan
+  }
+
+  @Test(arguments: [(1, 0, 10_000, 10), (50, 0, 20_000, 1000), (100, 10_000, 10_000, 500), (100, 10_000, 30_000, 2500), (3, 0, 1000, 3)])
+  func `a schedule has as many requests as rate, ramp and duration make`(rate: Int, ramp: Int, duration: Int, total: Int) {
+    let plan = Self.plan {
+      ($0.requests.rate, $0.requests.rampMilliseconds, $0.requests.durationMilliseconds) = (rate, ramp, duration)
+    }
+    let schedule = LoadSchedule(plan.requests)
+    #expect(schedule.total == total)
+    var former: Int64 = -1
+    for number in 0..<total {
+      let due = schedule.due(number)
+      #expect(due > former && due < Int64(duration) * 1_000_000)
+      #expect(schedule.count(dueBy: due) == number + 1)
+      #expect(schedule.count(dueBy: due - 1) == number)
+      former = due
+    }
+    #expect(schedule.count(dueBy: .max / 2) == total)
+    #expect(schedule.count(dueBy: -1) == 0)
+  }
+
+  @Test func `without a ramp the distance of two requests is the same everywhere`() {
+    let schedule = LoadSchedule(Self.plan { $0.requests.rate = 40 }.requests)
+    #expect((0..<100).allSatisfy { abs(schedule.due($0 + 1) - schedule.due($0) - 25_000_000) <= 1 })
+  }
+
+  @Test func `requests have the shares of the plan`() {
+    let plan = Self.plan {
+      ($0.devices.count, $0.devices.perUser, $0.requests.sizes) = (101, 2, [100, 200, 300])
+      ($0.requests.toUsers, $0.requests.collapsing, $0.requests.duplicate, $0.requests.mutable) = (0.25, 0.4, 0.1, 0.05)
+      $0.devices.slow = 0.3
+    }
+    let requests = (0..<20_000).map { plan.request($0) }
+    func share(_ isIncluded: (LoadRequest) -> Bool) -> Double { Double(requests.count(where: isIncluded)) / 20_000 }
+    #expect(abs(share { if case .user = $0.target { true } else { false } } - 0.25) < 0.02)
+    #expect(abs(share { $0.slot != nil } - 0.4) < 0.02)
+    #expect(abs(share { $0.isDuplicated } - 0.1) < 0.02)
+    #expect(abs(share { $0.isMutable } - 0.05) < 0.02)
+    for size in [100, 200, 300] { #expect(abs(share { $0.size == size } - 1 / 3) < 0.02) }
+    #expect(Set(requests.compactMap(\.slot)) == Set(0..<LoadPlan.slots))
+    var (users, devices): (Set<Int>, Set<Int>) = ([], [])
+    for request in requests {
+      switch request.target {
+      case .user(let user): users.insert(user)
+      case .device(let device): devices.insert(device)
+      }
+    }
+    #expect(users == Set(0..<51) && devices == Set(0..<101))
+    #expect((15...45).contains((0..<101).count { plan.isSlow($0) }))
+  }
+
+  @Test func `a plan and its seed always make the same requests`() {
+    var plan = Self.plan { ($0.requests.collapsing, $0.requests.duplicate) = (0.5, 0.5) }
+    let requests = (0..<100).map { plan.request($0) }
+    #expect(requests == (0..<100).map { plan.request($0) })
+    plan.seed = 2
+    #expect(requests != (0..<100).map { plan.request($0) })
+  }
+
+  private static let broken: [(String, LoadPlan)] = [
+    ("ramp", plan { $0.requests.rampMilliseconds = 20_001 }),
+    ("rate", plan { ($0.requests.rate, $0.requests.durationMilliseconds) = (1_000_000, 86_400_000) }),
+    ("duration", plan { ($0.requests.rate, $0.requests.durationMilliseconds) = (1, 999) }),
+    ("devices-per-user", plan { ($0.devices.count, $0.devices.perUser) = (1, 2) }),
+    ("patience", plan { ($0.devices.slow, $0.devices.slowMilliseconds) = (0.1, 60_000) }),
+  ]
+
+  @Test func `a plan that cannot be carried out names the setting to change`() throws {
+    for (flag, plan) in Self.broken {
+      let problem = #expect(throws: LoadPlan.Problem.self) { try plan.check() }
+      #expect(problem?.flag == flag && problem?.rule.isEmpty == false)
+    }
+    try LoadPlan().check()
+    try Self.plan { ($0.devices.count, $0.devices.perUser, $0.requests.rampMilliseconds) = (1, 1, 20_000) }.check()
+  }
+}
