@@ -1,0 +1,284 @@
+public import Notifications
+
+/// What became of each request at each device, and which promises were broken. A value: an event in, a violation out.
+///
+/// All requests of a target are published in the order of their numbers, by one producer and to one partition. So a greater number is the newer
+/// request, and no revision has to be compared. Times are nanoseconds after the start of the run.
+public struct LoadLedger: Sendable {
+  /// The sums over all pairs of a request and one of its devices that are decided.
+  public struct Totals: Sendable, Hashable {
+    /// Requests that Kafka has acknowledged.
+    public var published = 0
+    /// Requests that Kafka has not taken.
+    public var failed = 0
+    /// Pairs that should have arrived: those of acknowledged requests, without those that a newer request has replaced.
+    public var expected = 0
+    /// Those of them that have arrived.
+    public var reached = 0
+    /// Pairs that a newer request of the same collapse id has replaced on the way.
+    public var replaced = 0
+    /// Requests that have arrived at each of their devices, unless a newer request has replaced them.
+    public var completed = 0
+    /// Notifications that came again in a later connection, because their acknowledgements were lost with the former one.
+    public var resent = 0
+    /// Pairs that arrived after they were reported as lost.
+    public var recovered = 0
+    /// Pairs that have arrived, and of which the events have not told when the run ended.
+    public var untold = 0
+    /// Pairs that were open when the run ended: their devices were not connected for long enough to count as lost.
+    public var unfinished = 0
+    /// The events about this run's requests, by their outcomes.
+    public var outcomes: [Outcome: Int] = [:]
+    /// The violations, by their kinds.
+    public var violations: [LoadViolation.Kind: Int] = [:]
+  }
+
+  /// What an arrival means for the measures.
+  public struct Arrival: Sendable, Hashable {
+    /// Whether the device has it for the first time.
+    public var isFirst: Bool
+    /// What it breaks.
+    public var violation: LoadViolation?
+  }
+
+  /// A number of the requests for a device's person, and one of those for the device: only requests of one target have an order.
+  private struct Newest {
+    private var ofPerson: Int32 = -1
+    private var ofDevice: Int32 = -1
+
+    subscript(isOfPerson: Bool) -> Int32 { isOfPerson ? ofPerson : ofDevice }
+
+    mutating func raise(_ isOfPerson: Bool, to number: Int32) {
+      if isOfPerson { ofPerson = max(ofPerson, number) } else { ofDevice = max(ofDevice, number) }
+    }
+  }
+
+  private struct Device {
+    /// When the present connection began; nil without one.
+    var connectedSince: Int64?
+    /// The greatest number that has arrived.
+    var newest = Newest()
+    /// The greatest number that has arrived in this connection.
+    var newestOfConnection = Newest()
+    /// The greatest number that has arrived of each collapse id, of the person and of the device.
+    var newestOfSlot = [Int32](repeating: -1, count: 2 * LoadPlan.slots)
+  }
+
+  /// The sums so far.
+  public private(set) var totals = Totals()
+  private let plan: LoadPlan
+  private let schedule: LoadSchedule
+  private var devices: [Device]
+  /// When Kafka has acknowledged a request, in milliseconds after the start and one more; 0 before.
+  private var publishedAt: [UInt32]
+  // One bit for each device of the request's target.
+  private var arrived: [UInt8]
+  private var told: [UInt8]
+  private var ended: [UInt8]
+  private var reported: [UInt8]
+  /// The greatest published number of each target and collapse id.
+  private var latest: [Int32]
+  /// Requests below this number are decided, or in `overdue`.
+  private var swept = 0
+  private var overdue: [Int] = []
+  private var hasFailed: Set<Int> = []
+
+  /// Makes the ledger of a plan.
+  public init(_ plan: LoadPlan) {
+    self.plan = plan
+    schedule = LoadSchedule(plan.requests)
+    devices = Array(repeating: Device(), count: plan.devices.count)
+    publishedAt = Array(repeating: 0, count: schedule.total)
+    let bits = [UInt8](repeating: 0, count: schedule.total)
+    (arrived, told, ended, reported) = (bits, bits, bits, bits)
+    latest = Array(repeating: -1, count: plan.targets * LoadPlan.slots)
+  }
+
+  private var patience: Int64 { Int64(plan.patienceMilliseconds) * 1_000_000 }
+
+  // MARK: Events
+
+  /// A device has a connection, and was welcomed.
+  public mutating func connected(_ device: Int, at time: Int64) {
+    devices[device].connectedSince = time
+    devices[device].newestOfConnection = Newest()
+  }
+
+  /// A device has lost its connection.
+  public mutating func disconnected(_ device: Int) { devices[device].connectedSince = nil }
+
+  /// The producer has taken a request.
+  public mutating func produced(_ number: Int) {
+    guard let slot = place(of: number) else { return }
+    latest[slot] = max(latest[slot], Int32(number))
+  }
+
+  /// Kafka has acknowledged a request.
+  public mutating func published(_ number: Int, at time: Int64) {
+    guard publishedAt.indices.contains(number), publishedAt[number] == 0 else { return }
+    publishedAt[number] = UInt32(clamping: time / 1_000_000 + 1)
+    totals.published += 1
+  }
+
+  /// Kafka has not taken a request.
+  public mutating func failed(_ number: Int) {
+    guard publishedAt.indices.contains(number), publishedAt[number] == 0, hasFailed.insert(number).inserted else { return }
+    totals.failed += 1
+  }
+
+  /// A device has received a request's notification.
+  ///
+  /// - Parameter isPast: whether the notification had expired.
+  public mutating func arrived(_ number: Int, at device: Int, time: Int64, isPast: Bool) -> Arrival {
+    guard arrived.indices.contains(number), devices.indices.contains(device) else { return Arrival(isFirst: false) }
+    let request = plan.request(number)
+    let targets = plan.devices(of: request.target)
+    guard targets.contains(device) else { return Arrival(isFirst: false, violation: note(.misdirected, number, device, time)) }
+    let bit = UInt8(1) << UInt8(device - targets.lowerBound)
+    let isOfPerson = if case .user = request.target { true } else { false }
+    let ordinal = Int32(number)
+    defer { devices[device].newestOfConnection.raise(isOfPerson, to: ordinal) }
+    guard arrived[number] & bit == 0 else {
+      guard devices[device].newestOfConnection[isOfPerson] < ordinal else {
+        return Arrival(isFirst: false, violation: note(.repeated, number, device, time))
+      }
+      totals.resent += 1
+      return Arrival(isFirst: false)
+    }
+    arrived[number] |= bit
+    if reported[number] & bit != 0 { totals.recovered += 1 }
+    let isOld = devices[device].newest[isOfPerson] > ordinal
+    devices[device].newest.raise(isOfPerson, to: ordinal)
+    if let slot = request.slot {
+      let place = (isOfPerson ? 0 : LoadPlan.slots) + slot
+      let isStale = devices[device].newestOfSlot[place] > ordinal
+      devices[device].newestOfSlot[place] = max(devices[device].newestOfSlot[place], ordinal)
+      if isStale { return Arrival(isFirst: true, violation: note(.stale, number, device, time)) }
+    }
+    if isPast { return Arrival(isFirst: true, violation: note(.late, number, device, time)) }
+    return Arrival(isFirst: true, violation: isOld ? note(.outOfOrder, number, device, time) : nil)
+  }
+
+  /// What an event of the cluster means for the measures.
+  public struct Telling: Sendable, Hashable {
+    /// Whether it is the first that says that the device has it.
+    public var isFirst: Bool
+    /// What it shows to be broken.
+    public var violation: LoadViolation?
+  }
+
+  /// The topic `events` tells of a request.
+  ///
+  /// - Parameter device: nil for an event about all of them.
+  public mutating func told(_ outcome: Outcome, of number: Int, at device: Int?, time: Int64) -> Telling {
+    guard told.indices.contains(number) else { return Telling(isFirst: false) }
+    totals.outcomes[outcome, default: 0] += 1
+    let targets = plan.devices(of: plan.request(number).target)
+    guard let device else {
+      // Without a device it ended before any was known.
+      if outcome.endsMailboxEntry { ended[number] = .max }
+      return Telling(isFirst: false)
+    }
+    guard targets.contains(device) else { return Telling(isFirst: false) }
+    let bit = UInt8(1) << UInt8(device - targets.lowerBound)
+    guard outcome.isTaken else {
+      // The second record of an apns-id ends as a duplicate, and says nothing of the first one.
+      if outcome.endsMailboxEntry { ended[number] |= bit }
+      return Telling(isFirst: false)
+    }
+    guard told[number] & bit == 0 else { return Telling(isFirst: false) }
+    told[number] |= bit
+    // A device acknowledges only what it has, so the event comes after the arrival.
+    guard arrived[number] & bit == 0, reported[number] & bit == 0 else { return Telling(isFirst: true) }
+    reported[number] |= bit
+    return Telling(isFirst: true, violation: note(.lost, number, device, time))
+  }
+
+  // MARK: Deciding
+
+  /// Decides requests whose time is over, and reports those that are lost. Call it about once a second.
+  public mutating func sweep(at time: Int64) -> [LoadViolation] {
+    var violations: [LoadViolation] = []
+    var open: [Int] = []
+    for number in overdue where !decide(number, at: time, &violations) { open.append(number) }
+    overdue = open
+    while swept < schedule.total, schedule.due(swept) + patience <= time {
+      if !decide(swept, at: time, &violations) { overdue.append(swept) }
+      swept += 1
+    }
+    return violations
+  }
+
+  /// Whether each request is decided, or has arrived or ended at each of its devices.
+  public var isSettled: Bool {
+    overdue.isEmpty
+      && (swept..<schedule.total).allSatisfy { hasFailed.contains($0) || publishedAt[$0] > 0 && open($0) == 0 && untold($0) == 0 }
+  }
+
+  /// Decides all requests at the end of the run. What is open then is unfinished.
+  public mutating func finish(at time: Int64) {
+    var violations: [LoadViolation] = []
+    for number in overdue where !decide(number, at: time, &violations) { close(number) }
+    overdue = []
+    for number in swept..<schedule.total { close(number) }
+    swept = schedule.total
+  }
+
+  private func expected(_ number: Int) -> UInt8 {
+    UInt8(truncatingIfNeeded: (1 << plan.devices(of: plan.request(number).target).count) - 1)
+  }
+
+  /// The devices of which nothing is known.
+  private func open(_ number: Int) -> UInt8 {
+    let open = expected(number) & ~(arrived[number] | ended[number])
+    return open == 0 || isReplaced(number) ? 0 : open
+  }
+
+  private func untold(_ number: Int) -> UInt8 { arrived[number] & ~told[number] & ~ended[number] }
+
+  /// Whether a newer request of the same target and collapse id was published.
+  private func isReplaced(_ number: Int) -> Bool { place(of: number).map { latest[$0] > Int32(number) } ?? false }
+
+  private func place(of number: Int) -> Int? {
+    let request = plan.request(number)
+    return request.slot.map { plan.index(of: request.target) * LoadPlan.slots + $0 }
+  }
+
+  /// Decides a request, if nothing more can come; answers whether it did.
+  private mutating func decide(_ number: Int, at time: Int64, _ violations: inout [LoadViolation]) -> Bool {
+    if hasFailed.contains(number) { return true }
+    guard publishedAt[number] > 0, Int64(publishedAt[number]) * 1_000_000 + patience <= time else { return false }
+    let targets = plan.devices(of: plan.request(number).target)
+    var isOpen = false
+    let open = open(number)
+    for (place, device) in targets.enumerated() where open & (1 << place) != 0 {
+      guard let since = devices[device].connectedSince, since + patience <= time else {
+        isOpen = true
+        continue
+      }
+      guard reported[number] & (1 << place) == 0 else { continue }
+      reported[number] |= 1 << place
+      violations.append(note(.lost, number, device, time))
+    }
+    if !isOpen { close(number) }
+    return !isOpen
+  }
+
+  private mutating func close(_ number: Int) {
+    guard publishedAt[number] > 0 else { return }
+    let all = expected(number)
+    let missing = all & ~arrived[number]
+    let replaced = isReplaced(number) ? missing & ~reported[number] : 0
+    totals.replaced += replaced.nonzeroBitCount
+    totals.expected += (all & ~replaced).nonzeroBitCount
+    totals.reached += arrived[number].nonzeroBitCount
+    totals.untold += untold(number).nonzeroBitCount
+    totals.unfinished += (missing & ~replaced & ~ended[number] & ~reported[number]).nonzeroBitCount
+    if missing & ~replaced == 0 { totals.completed += 1 }
+  }
+
+  private mutating func note(_ kind: LoadViolation.Kind, _ number: Int, _ device: Int, _ time: Int64) -> LoadViolation {
+    totals.violations[kind, default: 0] += 1
+    return LoadViolation(kind: kind, request: number, device: device, at: time)
+  }
+}

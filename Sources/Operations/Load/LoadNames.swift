@@ -1,0 +1,71 @@
+public import Notifications
+
+/// The names of a run in the cluster: its application, people, devices and requests.
+public struct LoadNames: Sendable, Hashable {
+  /// The beginning of every load run's application, so that nobody takes one for a real application.
+  public static let applicationPrefix: Name = "load."
+
+  /// The run, as it was named.
+  public let run: String
+  private let tokenPrefix: UInt64
+  private let series: UInt64
+
+  /// Names a run.
+  ///
+  /// - Parameter series: the first half of the requests' ids. Two runs never share it, and neither do the steps of one.
+  public init(run: String, series: UInt64) {
+    (self.run, self.series) = (run, series)
+    tokenPrefix = StableHash.hash(run)
+  }
+
+  /// The application of all devices and requests.
+  public var application: Name { "\(Self.applicationPrefix)\(run)" }
+
+  /// A person.
+  public func user(_ number: Int) -> Name { "load-\(run)-\(number)" }
+
+  /// The token of a device.
+  public func token(_ device: Int) -> DeviceToken {
+    let text = Self.hexadecimal(tokenPrefix) + String(repeating: "0", count: 32) + Self.hexadecimal(UInt64(device))
+    guard let token = DeviceToken(text) else { preconditionFailure("64 hexadecimal digits are a token") }
+    return token
+  }
+
+  /// The number of the device with a token; nil for a device of anyone else.
+  public func device(ofToken token: UnsafeRawBufferPointer) -> Int? {
+    guard token.count == 64, let prefix = Self.number(token[..<16]), prefix == tokenPrefix, let device = Self.number(token[48...])
+    else { return nil }
+    return Int(exactly: device)
+  }
+
+  /// The target of a request.
+  public func target(_ target: LoadRequest.Target) -> Name {
+    switch target {
+    case .user(let user): "user:\(self.user(user))"
+    case .device(let device): "device:\(token(device))"
+    }
+  }
+
+  /// The apns-id of a request.
+  public func id(_ request: Int) -> NotificationID { NotificationID(high: series, low: UInt64(request)) }
+
+  /// The number of the request with an apns-id; nil for a request of anyone else.
+  public func request(of id: NotificationID) -> Int? { id.high == series ? Int(exactly: id.low) : nil }
+
+  private static func hexadecimal(_ number: UInt64) -> String {
+    let text = String(number, radix: 16)
+    return String(repeating: "0", count: 16 - text.utf8.count) + text
+  }
+
+  private static func number(_ digits: Slice<UnsafeRawBufferPointer>) -> UInt64? {
+    var number: UInt64 = 0
+    for digit in digits {
+      switch digit {
+      case UInt8(ascii: "0")...UInt8(ascii: "9"): number = number << 4 | UInt64(digit - UInt8(ascii: "0"))
+      case UInt8(ascii: "a")...UInt8(ascii: "f"): number = number << 4 | UInt64(digit - UInt8(ascii: "a") + 10)
+      default: return nil
+      }
+    }
+    return number
+  }
+}

@@ -1,0 +1,39 @@
+/// A promise of the cluster that was broken for one request at one device.
+public struct LoadViolation: Sendable, Hashable {
+  /// The kinds of broken promises.
+  public enum Kind: String, Sendable, CaseIterable {
+    /// A connected device does not get the notification, or the cluster says that the device has it, and the device has not.
+    case lost
+    /// The device gets it twice within one connection.
+    case repeated
+    /// The device gets it after a newer one with the same collapse id.
+    case stale
+    /// The device gets it after its expiration.
+    case late
+    /// The device gets it after a later one of the same target.
+    case outOfOrder = "out-of-order"
+    /// A device gets it for which it is not meant.
+    case misdirected
+
+    /// What has happened, in words.
+    public var words: String {
+      switch self {
+      case .lost: "not delivered to a connected device"
+      case .repeated: "delivered twice in one connection"
+      case .stale: "delivered after a newer one with the same collapse id"
+      case .late: "delivered after its expiration"
+      case .outOfOrder: "delivered after a later one of the same target"
+      case .misdirected: "delivered to a device that it is not for"
+      }
+    }
+  }
+
+  /// What is broken.
+  public var kind: Kind
+  /// The number of the request.
+  public var request: Int
+  /// The number of the device.
+  public var device: Int
+  /// When it was found, in nanoseconds after the start.
+  public var at: Int64
+}

@@ -1,0 +1,284 @@
+import Notifications
+import TestSupport
+import Testing
+
+@testable import Operations
+
+/// What a load run finds out: by random histories of a cluster that keeps its promises and of one that breaks one of them.
+@Suite struct LoadLedgerTests {
+  private static let second: Int64 = 1_000_000_000
+
+  private static func plan(_ change: (inout LoadPlan) -> Void = { _ in }) -> LoadPlan {
+    var plan = LoadPlan()
+    (plan.devices.count, plan.devices.perUser, plan.requests.rate, plan.requests.durationMilliseconds) = (7, 3, 50, 4000)
+    (plan.requests.collapsing, plan.patienceMilliseconds) = (0.4, 10_000)
+    change(&plan)
+    return plan
+  }
+
+  /// A cluster that delivers each request to its devices in order. Devices lose their connections and get again what they have not acknowledged.
+  private struct Cluster {
+    var ledger: LoadLedger
+    let plan: LoadPlan
+    var violations: [LoadViolation] = []
+    /// What lies in each device's mailbox, in order, and what it was sent in this connection.
+    var mailboxes: [[Int]]
+    var sent: [[Int]]
+    /// What each device has received in any connection.
+    var received: [Set<Int>]
+    var time: Int64 = 0
+
+    init(_ plan: LoadPlan) {
+      self.plan = plan
+      ledger = LoadLedger(plan)
+      (mailboxes, sent) = (Array(repeating: [], count: plan.devices.count), Array(repeating: [], count: plan.devices.count))
+      received = Array(repeating: [], count: plan.devices.count)
+      for device in 0..<plan.devices.count { ledger.connected(device, at: 0) }
+    }
+
+    mutating func publish(_ number: Int) {
+      let request = plan.request(number)
+      ledger.produced(number)
+      ledger.published(number, at: time)
+      for device in plan.devices(of: request.target) {
+        if let slot = request.slot {
+          // A newer one takes the place of an older one that was not sent.
+          let isReplaced = { [plan] (other: Int) in plan.request(other).target == request.target && plan.request(other).slot == slot }
+          for other in mailboxes[device].filter(isReplaced) where !sent[device].contains(other) {
+            mailboxes[device].removeAll { $0 == other }
+            tell(.collapsed, other, device)
+          }
+        }
+        mailboxes[device].append(number)
+      }
+    }
+
+    mutating func tell(_ outcome: Outcome, _ number: Int, _ device: Int) {
+      if let violation = ledger.told(outcome, of: number, at: device, time: time).violation { violations.append(violation) }
+    }
+
+    mutating func arrive(_ number: Int, _ device: Int, isPast: Bool = false) {
+      if received.indices.contains(device) { received[device].insert(number) }
+      if let violation = ledger.arrived(number, at: device, time: time, isPast: isPast).violation { violations.append(violation) }
+    }
+
+    /// Sends the next notification of a device's mailbox; answers which one.
+    @discardableResult
+    mutating func send(_ device: Int) -> Int? {
+      guard let next = mailboxes[device].first(where: { !sent[device].contains($0) }) else { return nil }
+      sent[device].append(next)
+      arrive(next, device)
+      return next
+    }
+
+    /// Sends again what the device has had in a former connection.
+    mutating func resend(_ device: Int) {
+      while let next = mailboxes[device].first(where: { !sent[device].contains($0) }), received[device].contains(next) { send(device) }
+    }
+
+    /// The device has acknowledged the oldest one that it was sent.
+    mutating func acknowledge(_ device: Int) {
+      guard let first = mailboxes[device].first, sent[device].contains(first) else { return }
+      mailboxes[device].removeFirst()
+      tell(.delivered, first, device)
+    }
+
+    mutating func reconnect(_ device: Int) {
+      ledger.disconnected(device)
+      sent[device] = []
+      ledger.connected(device, at: time)
+    }
+
+    mutating func sweep() { violations += ledger.sweep(at: time) }
+
+    /// Delivers everything that is left.
+    mutating func drain() {
+      for device in 0..<plan.devices.count {
+        while send(device) != nil {}
+        while !mailboxes[device].isEmpty { acknowledge(device) }
+      }
+    }
+  }
+
+  private static func history(_ plan: LoadPlan, seed: UInt64, _ fault: (inout Cluster, Int, inout SeededRandom) -> Void = { _, _, _ in })
+    -> Cluster
+  {
+    var (random, cluster) = (SeededRandom(seed: seed), Cluster(plan))
+    let schedule = LoadSchedule(plan.requests)
+    for number in 0..<schedule.total {
+      cluster.time = schedule.due(number)
+      cluster.publish(number)
+      for _ in 0..<Int.random(in: 0...6, using: &random) {
+        let device = Int.random(in: 0..<plan.devices.count, using: &random)
+        switch Int.random(in: 0..<20, using: &random) {
+        case 0..<10: cluster.send(device)
+        case 10..<18: cluster.acknowledge(device)
+        case 18: cluster.reconnect(device)
+        default: cluster.sweep()
+        }
+      }
+      fault(&cluster, number, &random)
+    }
+    return cluster
+  }
+
+  @Test(arguments: 1...30 as ClosedRange<UInt64>) func `a cluster that keeps its promises breaks none, and everything is reached`(
+    seed: UInt64
+  ) {
+    var cluster = Self.history(Self.plan(), seed: seed)
+    cluster.drain()
+    #expect(cluster.ledger.isSettled)
+    cluster.time += 60 * Self.second
+    cluster.sweep()
+    cluster.ledger.finish(at: cluster.time)
+    let totals = cluster.ledger.totals
+    #expect(cluster.violations.isEmpty, "seed \(seed): \(cluster.violations)")
+    #expect(totals.published == 200 && totals.reached == totals.expected && totals.completed == 200)
+    #expect(totals.untold == 0 && totals.unfinished == 0 && totals.recovered == 0)
+    let pairs = (0..<200).reduce(0) { $0 + Self.plan().devices(of: Self.plan().request($1).target).count }
+    #expect(totals.expected + totals.replaced == pairs)
+  }
+
+  @Test(arguments: 1...20 as ClosedRange<UInt64>) func `a notification that never comes is lost when the device's patience is over`(
+    seed: UInt64
+  ) {
+    let victim = 100
+    var cluster = Self.history(Self.plan { $0.requests.collapsing = 0 }, seed: seed) { cluster, number, _ in
+      guard number == victim else { return }
+      for device in cluster.plan.devices(of: cluster.plan.request(victim).target) { cluster.mailboxes[device].removeAll { $0 == victim } }
+    }
+    let missing = cluster.plan.devices(of: cluster.plan.request(victim).target).count
+    cluster.drain()
+    #expect(!cluster.ledger.isSettled)
+    cluster.time = 12 * Self.second
+    cluster.sweep()
+    // A device that has connected meanwhile still has its time.
+    #expect(cluster.violations.allSatisfy { $0.kind == .lost && $0.request == victim })
+    cluster.time = 40 * Self.second
+    cluster.sweep()
+    cluster.sweep()
+    #expect(cluster.violations.count == missing && cluster.ledger.totals.violations == [.lost: missing])
+    cluster.ledger.finish(at: cluster.time)
+    #expect(cluster.ledger.totals.expected - cluster.ledger.totals.reached == missing)
+    #expect(cluster.ledger.totals.unfinished == 0 && cluster.ledger.totals.completed == 199)
+  }
+
+  @Test func `a notification for a device that is away is not lost but unfinished`() {
+    var cluster = Cluster(Self.plan { $0.requests.collapsing = 0 })
+    cluster.publish(0)
+    let devices = cluster.plan.devices(of: cluster.plan.request(0).target)
+    for device in devices { cluster.ledger.disconnected(device) }
+    cluster.time = 100 * Self.second
+    cluster.sweep()
+    #expect(cluster.violations.isEmpty && !cluster.ledger.isSettled)
+    cluster.ledger.finish(at: cluster.time)
+    #expect(cluster.ledger.totals.unfinished == devices.count && cluster.ledger.totals.reached == 0)
+  }
+
+  @Test func `what the cluster calls delivered and the device has not is lost at once`() {
+    var cluster = Cluster(Self.plan())
+    cluster.publish(0)
+    let device = cluster.plan.devices(of: cluster.plan.request(0).target).lowerBound
+    cluster.tell(.delivered, 0, device)
+    #expect(cluster.violations.map(\.kind) == [.lost])
+    cluster.arrive(0, device)
+    #expect(cluster.ledger.totals.recovered == 1 && cluster.violations.count == 1)
+  }
+
+  @Test(arguments: 1...20 as ClosedRange<UInt64>) func `each single repeated, swapped and late notification is found, and nothing else`(
+    seed: UInt64
+  ) {
+    let plan = Self.plan { $0.requests.collapsing = 0 }
+    var expected: [LoadViolation.Kind] = []
+    let cluster = Self.history(plan, seed: seed) { cluster, number, random in
+      guard number % 40 == 20 else { return }
+      let device = Int.random(in: 0..<plan.devices.count, using: &random)
+      cluster.resend(device)
+      switch number / 40 % 3 {
+      case 0:
+        guard let again = cluster.send(device) else { return }
+        cluster.arrive(again, device)
+        expected.append(.repeated)
+      case 1:
+        // Two requests for the device itself, the later one first.
+        let next = cluster.mailboxes[device].filter {
+          !cluster.received[device].contains($0) && plan.request($0).target == .device(device)
+        }
+        guard next.count >= 2 else { return }
+        cluster.sent[device] += next.prefix(2)
+        cluster.arrive(next[1], device)
+        cluster.arrive(next[0], device)
+        expected.append(.outOfOrder)
+      default:
+        guard let next = cluster.mailboxes[device].first(where: { !cluster.received[device].contains($0) }) else { return }
+        cluster.sent[device].append(next)
+        cluster.arrive(next, device, isPast: true)
+        expected.append(.late)
+      }
+    }
+    #expect(cluster.violations.map(\.kind) == expected, "seed \(seed)")
+  }
+
+  @Test func `an older notification after a newer one with the same collapse id is stale`() {
+    let plan = Self.plan { $0.requests.collapsing = 1 }
+    var cluster = Cluster(plan)
+    let first = plan.request(0)
+    let second = (1..<200).first { plan.request($0).target == first.target && plan.request($0).slot == first.slot }
+    guard let second else {
+      Issue.record("the plan has two of one collapse id")
+      return
+    }
+    let device = plan.devices(of: first.target).lowerBound
+    cluster.publish(0)
+    cluster.publish(second)
+    cluster.arrive(second, device)
+    cluster.arrive(0, device)
+    #expect(cluster.violations.map(\.kind) == [.stale])
+  }
+
+  @Test func `a notification for somebody else is misdirected`() {
+    var cluster = Cluster(Self.plan { $0.requests.toUsers = 0 })
+    guard case .device(let device) = cluster.plan.request(0).target else { return }
+    cluster.publish(0)
+    cluster.arrive(0, (device + 1) % 7)
+    #expect(cluster.violations.map(\.kind) == [.misdirected])
+  }
+
+  @Test func `numbers from outside that are not of the run change nothing`() {
+    var cluster = Cluster(Self.plan())
+    for number in [-1, 200, Int.max, Int.min] {
+      cluster.arrive(number, 0)
+      cluster.tell(.delivered, number, 0)
+      cluster.ledger.published(number, at: 0)
+      cluster.ledger.failed(number)
+    }
+    cluster.arrive(0, 7)
+    cluster.arrive(0, -1)
+    cluster.tell(.delivered, 0, 99)
+    #expect(cluster.violations.isEmpty && cluster.ledger.totals.published == 0)
+  }
+
+  @Test func `an eviction is no loss, but lowers the reach`() {
+    var cluster = Cluster(Self.plan { ($0.requests.collapsing, $0.requests.toUsers) = (0, 0) })
+    for number in 0..<200 { cluster.publish(number) }
+    guard case .device(let device) = cluster.plan.request(0).target else { return }
+    cluster.mailboxes[device].removeAll { $0 == 0 }
+    cluster.tell(.evicted, 0, device)
+    cluster.drain()
+    #expect(cluster.ledger.isSettled)
+    cluster.ledger.finish(at: 60 * Self.second)
+    #expect(cluster.ledger.totals.reached == 199 && cluster.ledger.totals.expected == 200 && cluster.ledger.totals.unfinished == 0)
+  }
+
+  @Test func `the ids, tokens and people of a run are its own`() {
+    let (one, other) = (LoadNames(run: "a", series: 1), LoadNames(run: "b", series: 2))
+    for number in [0, 1, 77, 1_000_000] {
+      #expect(one.request(of: one.id(number)) == number && other.request(of: one.id(number)) == nil)
+      let token = one.token(number)
+      #expect(Name(token.text).withBytes { one.device(ofToken: $0) } == number)
+      #expect(Name(token.text).withBytes { other.device(ofToken: $0) } == nil)
+      #expect(one.user(number) != other.user(number))
+    }
+    #expect(one.application == "load.a")
+  }
+}
