@@ -72,7 +72,7 @@ let package = Package(
     module(
       "FanOut",
       ["Worker", "Extensions", "Store", "Calendars", "EventLoop", "Cryptography", "JSON", "HTTP", "Kafka", "Notifications"]),
-    module("Operations", ["Worker", "Store", "EventLoop", "JSON", "Kafka", "Notifications"]),
+    module("Operations", ["Worker", "Store", "EventLoop", "JSON", "HTTP", "Kafka", "Notifications"]),
 
     module(
       "Command",

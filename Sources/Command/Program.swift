@@ -38,7 +38,9 @@ public enum Program {
       "Tools",
       [
         TopicsCommand.create, PublishCommand.command, DeviceCommand.command, EventsCommand.command, ExplainCommand.command,
-        DevicesCommand.command, AuditCommand.command, StatusCommand.command, LagCommand.command, ReplayCommand.command,
+        DevicesCommand.command, AuditCommand.command, StatusCommand.command, LagCommand.command, LoadCommand.command,
+        LoadDiffCommand.command,
+        LoadCleanCommand.command, ReplayCommand.command,
         DeadLetterCommands.list,
         DeadLetterCommands.show, RedriveCommand.redrive, RedriveCommand.discard, ApplicationsCommands.stop, ApplicationsCommands.start,
         ApplicationsCommands.allow, ApplicationsCommands.disallow, ApplicationsCommands.list, CategoriesCommands.publish,

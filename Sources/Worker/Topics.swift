@@ -22,6 +22,8 @@ public struct Topics: Sendable, Hashable {
   public let people: String
   /// Categories that were published for applications, compacted; key: the application.
   public let categories: String
+  /// Marks a cluster as one for load. Nothing reads its records, and it is not among ``all``, since only clusters for load have it.
+  public let load: String
 
   /// Makes the names with a prefix, such as `notifications.`.
   public init(prefix: String = "notifications.") {
@@ -36,6 +38,7 @@ public struct Topics: Sendable, Hashable {
     schedule = prefix + "schedule"
     people = prefix + "people"
     categories = prefix + "categories"
+    load = prefix + "load"
   }
 
   /// All topics.
@@ -48,7 +51,7 @@ public struct Topics: Sendable, Hashable {
   public var writtenByFanOut: [String] { [deliveries, events, devices, people] }
 
   /// Whether a topic has one partition: few records are written to it, and they need one order.
-  public func hasOnePartition(_ topic: String) -> Bool { topic == applications || topic == categories }
+  public func hasOnePartition(_ topic: String) -> Bool { topic == applications || topic == categories || topic == load }
 
   /// The number of partitions to create a topic with, given that of most topics.
   public func partitions(of topic: String, most: Int) -> Int { hasOnePartition(topic) ? 1 : most }
@@ -63,7 +66,7 @@ public struct Topics: Sendable, Hashable {
     switch topic {
     case requests: ["message.timestamp.type": "LogAppendTime", "retention.ms": String(Self.longestRetention)]
     case deliveries: ["retention.ms": String(15 * 60 * 1000)]
-    case devices, people, categories: ["cleanup.policy": "compact"]
+    case devices, people, categories, load: ["cleanup.policy": "compact"]
     case applications: ["cleanup.policy": "compact", "message.timestamp.type": "LogAppendTime"]
     case schedule: ["cleanup.policy": "compact", "delete.retention.ms": String(Self.longestRetention + Self.day)]
     case events: ["message.timestamp.type": "LogAppendTime", "retention.ms": String(Self.longestRetention)]

@@ -137,7 +137,7 @@ enum SampleCategory {
 
 extension SettingKind where Value == String {
   /// A WebSocket URL. Without a path it gets that of the protocol.
-  fileprivate static var deviceURL: SettingKind {
+  static var deviceURL: SettingKind {
     SettingKind(
       placeholder: "URL", allowed: "a URL such as ws://127.0.0.1:8080\(DeviceProtocol.path)",
       read: { text in

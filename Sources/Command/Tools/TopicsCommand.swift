@@ -18,11 +18,17 @@ enum TopicsCommand {
     "topics.dry-run", flag: "dry-run", .boolean, default: false,
     "Creates nothing: shows which topics would be created, and how existing ones differ.")
 
+  static let isForLoad = Setting(
+    "topics.for-load", .boolean, default: false,
+    "Marks the cluster as one for load, by a further topic: 'carillon load' then needs no --production.")
+
   static let create = Command(
     "topics create", "creates the cluster's topics, or says how those that exist differ",
     discussion:
       "Existing topics are not changed, but compared with the wanted settings. The exit code is 1 if one has another number of partitions, or breaks a setting on which a guarantee rests.",
-    groups: [ClusterSettings.kafkaGroup, SettingGroup("Topics", [isDryRun, partitions, replication, timeout]), AnswerSettings.group],
+    groups: [
+      ClusterSettings.kafkaGroup, SettingGroup("Topics", [isDryRun, isForLoad, partitions, replication, timeout]), AnswerSettings.group,
+    ],
     examples: [
       Example("topics create --kafka broker:9092 --partitions 48 --replication 3", "a cluster for production"),
       Example("topics create --kafka broker:9092 --partitions 48 --replication 3 --dry-run", "the same as a check: creates nothing"),
@@ -30,7 +36,7 @@ enum TopicsCommand {
   ) { values in
     let kafka = try ClusterSettings.kafka(values, client: "carillon-topics")
     let topics = ClusterSettings.topics(values)
-    let wanted = topics.all.map {
+    let wanted = (topics.all + (values[isForLoad] ? [topics.load] : [])).map {
       TopicSpecification(
         $0, partitions: Int32(topics.partitions(of: $0, most: values[partitions])), replication: Int32(values[replication] ?? -1),
         settings: topics.configuration(of: $0))

@@ -92,7 +92,9 @@ struct UpProcess: Sendable {
     _ parts: UpParts, _ control: EventLoop, _ signals: StopSignals, _ extensions: ExtensionsSource
   ) async throws -> RunningCluster {
     let topics = Topics()
-    let broker = try EmbeddedBroker(topics: topics.all.map { ($0, Int32(topics.partitions(of: $0, most: Self.partitions))) })
+    // It keeps nothing, so anybody may load it.
+    let broker = try EmbeddedBroker(
+      topics: (topics.all + [topics.load]).map { ($0, Int32(topics.partitions(of: $0, most: Self.partitions))) })
     try await parts.keep(broker)
     let kafka =
       try await values.listening(by: UpCommand.kafkaPort) { try await fixedPort(of: broker, on: control, parts)?.description }

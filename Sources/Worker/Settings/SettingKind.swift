@@ -35,6 +35,9 @@ public struct SettingKind<Value: Sendable>: Sendable {
       write: write)
   }
 
+  /// Whether a text is allowed, for values that are not settings.
+  public func accepts(_ text: String) -> Bool { read([text]) != nil }
+
   init(
     placeholder: String?, allowed: String, isRepeated: Bool, completion: Completion = .nothing,
     read: @escaping @Sendable ([String]) -> Value?, write: @escaping @Sendable (Value) -> String

@@ -1,0 +1,44 @@
+import EventLoop
+import Operations
+import Worker
+
+/// `carillon load clean`.
+enum LoadCleanCommand {
+  private static let run = Argument("RUN", "The name of the run.")
+
+  static let command = Command(
+    "load clean", "unregisters the devices that a killed run has left",
+    discussion: "Finds the devices of the run in the topic devices, connects each, and unregisters it.",
+    arguments: [run],
+    groups: [SettingGroup("Devices", [LoadSettings.fanOut], advanced: [LoadSettings.keyFile]), ClusterSettings.kafkaGroup],
+    examples: [Example("load clean 2026-11-23t14-41-09", "after a run that was killed")]
+  ) { values in
+    guard let name = values[run].first, SettingKind<String>.runName.accepts(name) else {
+      throw UsageError(.wrongValue, "RUN is the name of a run: 1 to 40 lower-case letters, digits and hyphens")
+    }
+    let place = try LoadCommand.place(values, client: "carillon-load-clean")
+    let loop = EventLoop(name: "load")
+    let devices = try await LoadCommand.checking(place) {
+      try await Task(executorPreference: loop) {
+        try await LoadRegistrations.read(LoadNames(run: name, series: 0), on: loop, place.kafka, place.topics)
+      }.value
+    }
+    guard let last = devices.last else {
+      StandardError.line("no device of a run \(name) is registered")
+      await loop.close()
+      return .answerIsNo
+    }
+    var plan = LoadPlan()
+    (plan.devices.count, plan.devices.perUser) = (last + 1, 1)
+    let run = LoadRun(on: loop, plan, run: name, place) { _, _ in }
+    do { try await LoadCommand.checking(place) { try await run.connect() } } catch {
+      await run.close()
+      throw error
+    }
+    let left = await run.unregister()
+    await run.close()
+    await loop.close()
+    StandardError.line("\(TerminalText.count(devices.count - left, "device")) unregistered")
+    return left == 0 ? .done : .answerIsNo
+  }
+}

@@ -1,0 +1,104 @@
+import EventLoop
+import FanOut
+import Kafka
+import Notifications
+import Operations
+import Worker
+
+/// `carillon load`.
+enum LoadCommand {
+  static let command = Command(
+    "load", "loads a cluster, measures it, and checks its promises meanwhile",
+    discussion:
+      "Connects devices, publishes requests when they are due, and follows each to its devices and into the events. Latencies count from the due time, so a stall counts for all requests that it delays. A notification that is lost, repeated, stale, late or out of order is printed at once with its apns-id for 'explain'. The exit code is 1 if a promise was broken, if a requirement does not hold, or if less than 99 % of the schedule was kept. The cluster must be marked for load: by 'topics create --for-load', as in 'carillon up', or by --production. At the end the devices are unregistered.",
+    groups: LoadSettings.planGroups + [LoadSettings.runGroup, LoadSettings.resultGroup, AnswerSettings.group, ClusterSettings.kafkaGroup],
+    examples: [
+      Example("load --profile smoke", "half a minute, on the 'carillon up' of this machine"),
+      Example("load --profile mixed --rate 800 --require p99=200ms,reach=1 --report load.html", "for CI, with a page of plots"),
+      Example("load --devices 2000 --find-capacity --p99 200ms", "the highest rate with most notifications within 200 ms"),
+    ]
+  ) { try await run($0) }
+
+  private static func run(_ given: SettingValues) async throws -> ExitCode {
+    let values = try LoadSettings.withProfile(given)
+    let plan = try LoadSettings.plan(values)
+    if values[LoadSettings.isDryRun] {
+      StandardOutput.write(SettingsProfile.text(of: LoadSettings.planGroups, in: values))
+      return .done
+    }
+    let place = try place(values, client: "carillon-load")
+    let files = try LoadFiles(values)
+    try await checking(place) { try await place.checkMark(production: values[LoadSettings.production]) }
+    let name = values[LoadSettings.run] ?? name(at: WallClock.milliseconds())
+    let loop = EventLoop(name: "load")
+    let registered = try await checking(place) {
+      try await Task(executorPreference: loop) {
+        try await LoadRegistrations.read(LoadNames(run: name, series: 0), on: loop, place.kafka, place.topics)
+      }.value
+    }
+    guard registered.isEmpty else { throw LoadRefusal.runExists(name, devices: registered.count).failure(place) }
+    let code = try await LoadSession(values, plan, name, place, files, on: loop).run()
+    await loop.close()
+    return code
+  }
+
+  /// Where to publish and where devices connect, by the settings or by a running `carillon up`.
+  static func place(_ values: SettingValues, client: String) throws -> LoadPlace {
+    let kafka = try ClusterSettings.kafka(values, client: client)
+    let running = values[ClusterSettings.kafka] == nil ? RunningCluster.find() : nil
+    guard let urls = values[LoadSettings.fanOut] ?? running.map({ [$0.devices] }), !urls.isEmpty else {
+      throw UsageError(.missing, "no address for devices: give --fan-out ws://HOST:PORT\(DeviceProtocol.path)")
+    }
+    var place = LoadPlace(kafka: kafka, topics: ClusterSettings.topics(values), urls: urls)
+    if let key = try values.file(LoadSettings.keyFile, limit: ClusterKey.fileBytes).map({ try ClusterKey($0) }) {
+      place.credential = { device, application, user in
+        let now = WallClock.seconds()
+        return Credential(device: device.text, application: application, user: user, expiration: now + 86_400).sign(
+          key: key.bytes, now: now)
+      }
+    }
+    return place
+  }
+
+  /// Makes errors of the first questions errors for the person who typed the command.
+  static func checking<R>(_ place: LoadPlace, _ body: () async throws -> R) async throws -> R {
+    do { return try await body() } catch let error as KafkaError {
+      if error.code == .unknownTopicOrPartition {
+        throw Failure(.dependencyMissing, "there are no topics at \(place.kafka.servers): 'carillon topics create --for-load' makes them")
+      }
+      throw place.kafka.failure(error)
+    } catch let refusal as LoadRefusal {
+      throw refusal.failure(place)
+    }
+  }
+
+  /// A name from the time: `2026-11-23t14-41-09`.
+  private static func name(at milliseconds: Int64) -> String {
+    Timestamp.text(milliseconds).lowercased().prefix(19).map { $0 == ":" ? "-" : String($0) }.joined()
+  }
+}
+
+extension LoadRefusal {
+  /// The refusal in words for the person who typed the command.
+  func failure(_ place: LoadPlace) -> Failure {
+    switch self {
+    case .notForLoad(let topic, let cluster):
+      Failure(
+        .wrongUsage,
+        "the cluster is not marked for load, since there is no topic \(topic): 'carillon topics create --for-load' marks it. To load it all the same, give --production \(cluster)"
+      )
+    case .otherCluster(let id, let given):
+      Failure(.wrongUsage, "--production: the id of the cluster at \(place.kafka.servers) is \(id), not \(given)")
+    case .runExists(let run, let devices):
+      Failure(
+        .wrongUsage,
+        "--run: \(TerminalText.count(devices, "device")) of a run \(run) \(devices == 1 ? "is" : "are") registered: 'carillon load clean \(run)' removes them, or give another name"
+      )
+    case .noDevices(let reason, let connected, let count):
+      Failure(
+        .dependencyMissing,
+        "only \(connected) of \(TerminalText.count(count, "device")) could connect to \(place.urls.joined(separator: ", ")): \(reason)"
+      )
+    }
+  }
+}

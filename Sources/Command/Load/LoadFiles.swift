@@ -1,0 +1,44 @@
+import Glibc
+import JSON
+import Operations
+import Worker
+
+/// The files of a run's report. They are made when the run begins, so that a wrong path does not cost a run.
+struct LoadFiles: Sendable {
+  private struct Target: Sendable {
+    let descriptor: Int32
+    let name: String
+  }
+
+  private let page: Target?
+  private let numbers: Target?
+
+  init(_ values: SettingValues) throws(Failure) {
+    page = try Self.open(values, LoadSettings.report)
+    numbers = try Self.open(values, LoadSettings.result)
+  }
+
+  private static func open(_ values: SettingValues, _ setting: Setting<String?>) throws(Failure) -> Target? {
+    guard let path = values[setting] else { return nil }
+    let name = values.name(of: setting)
+    let descriptor = Glibc.open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
+    guard descriptor >= 0 else { throw Failure(.wrongUsage, "\(name): \(path) cannot be written: \(String(cString: strerror(errno)))") }
+    return Target(descriptor: descriptor, name: name)
+  }
+
+  /// Writes the report.
+  func write(_ report: LoadReport) throws(Failure) {
+    try Self.write(page, LoadPage.html(report))
+    try Self.write(numbers, report.json.text + "\n")
+  }
+
+  private static func write(_ target: Target?, _ text: String) throws(Failure) {
+    guard let target else { return }
+    var text = text
+    let isComplete = text.withUTF8 { Descriptor.write(UnsafeRawBufferPointer($0), to: target.descriptor) == $0.count }
+    // Some file systems report a full disk only now.
+    guard isComplete, close(target.descriptor) == 0 else {
+      throw Failure(.dependencyMissing, "\(target.name): the report cannot be written: \(String(cString: strerror(errno)))")
+    }
+  }
+}

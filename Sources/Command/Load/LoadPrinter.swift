@@ -1,0 +1,82 @@
+import Notifications
+import Operations
+
+/// The numbers of a run for a person.
+struct LoadPrinter {
+  private let name: String
+  private let result: LoadResult
+
+  init(_ name: String, _ result: LoadResult) { (self.name, self.result) = (name, result) }
+
+  /// A time of microseconds: `850 µs`, `1.25 ms`, `2.10 s`.
+  static func time(_ microseconds: Int64) -> String {
+    switch microseconds {
+    case ..<1000: "\(microseconds) µs"
+    case ..<1_000_000: "\(decimal(Double(microseconds) / 1000)) ms"
+    default: "\(decimal(Double(microseconds) / 1_000_000)) s"
+    }
+  }
+
+  /// A share in percent, rounded down, so that 100 % means all.
+  static func percent(_ share: Double) -> String { "\(decimal((share * 10_000).rounded(.down) / 100)) %" }
+
+  private static func decimal(_ value: Double) -> String {
+    let hundredths = Int64((min(value, 1e12) * 100).rounded())
+    let rest = hundredths % 100
+    return rest == 0 ? "\(hundredths / 100)" : "\(hundredths / 100).\(rest < 10 ? "0" : "")\(rest)"
+  }
+
+  private var seconds: Int64 { max(0, result.elapsed / 1_000_000_000) }
+
+  /// One line for a log.
+  var progress: String {
+    let arrived = result.measures[.arrived]
+    return
+      "run \(name): \(seconds) s, \(result.totals.published) of \(result.offered) requests published, \(arrived.count) notifications arrived, p99 \(Self.time(arrived.value(atPercentile: 99))), \(TerminalText.count(result.violations, "violation"))"
+  }
+
+  /// The lines of a live view.
+  func live(width: Int?) -> [String] {
+    [
+      "run \(name)  \(seconds) s  \(result.connected) of \(TerminalText.count(result.plan.devices.count, "device")) connected  "
+        + "schedule \(Self.percent(result.schedule))",
+      "offered \(result.offered)  published \(result.totals.published)  arrived \(result.measures[.arrived].count)  told \(result.measures[.told].count)  resent \(result.totals.resent)",
+      "",
+    ] + stages(width: width) + ["", TerminalText.count(result.violations, "violation")]
+  }
+
+  private func stages(width: Int?) -> [String] {
+    let table = TerminalTable(heading: ["STAGE", "COUNT"] + LoadReport.percentiles.map { $0.name.uppercased() }, alignsLast: true)
+    let rows = LoadMeasures.Stage.allCases.map { stage in
+      let histogram = result.measures[stage]
+      return [stage.rawValue, "\(histogram.count)"]
+        + LoadReport.percentiles.map { histogram.isEmpty ? "-" : Self.time(histogram.value(atPercentile: $0.value)) }
+    }
+    return table.lines(rows, width: width)
+  }
+
+  /// The lines at the end.
+  func summary(_ report: LoadReport, width: Int?) -> [String] {
+    let totals = result.totals
+    var lines = [
+      "",
+      "run \(name)  \(seconds) s  \(TerminalText.count(result.plan.devices.count, "device"))  \(result.plan.requests.rate) requests a second",
+      "",
+    ]
+    lines += stages(width: width)
+    lines += [
+      "",
+      "offered \(result.offered)  published \(totals.published)  completed \(totals.completed)  schedule \(Self.percent(result.schedule))",
+      "reach \(Self.percent(result.reach)): \(totals.reached) of \(totals.expected) notifications arrived, \(totals.replaced) were replaced by newer ones",
+    ]
+    let ends = totals.outcomes.sorted { $0.key.rawValue < $1.key.rawValue }.map { "\($0.key.name) \($0.value)" }
+    if !ends.isEmpty { lines.append("events: " + ends.joined(separator: "  ")) }
+    if totals.untold > 0 { lines.append("\(totals.untold) notifications arrived, and no event said so before the run ended") }
+    for gap in result.measures.gaps {
+      lines.append("nothing arrived for \(Self.time(gap.length / 1000)), from \(Self.time(gap.from / 1000)) after the start")
+    }
+    let share = result.elapsed > 0 ? result.processorSeconds / (Double(result.elapsed) / 1e9) : 0
+    lines.append("this process took \(Self.decimal(result.processorSeconds)) s of processor time, \(Self.percent(share)) of a core")
+    return lines + TerminalText.remarks(wrong: report.complaints, notes: [], width: width)
+  }
+}

@@ -1,0 +1,140 @@
+import EventLoop
+import Glibc
+import Kafka
+import Notifications
+
+/// The loop-confined half of a run: hands what happens to the ledger and to the measures.
+final class LoadCore {
+  let loop: EventLoop
+  private(set) var fleet: LoadFleet?
+  private(set) var publisher: LoadPublisher?
+  private let place: LoadPlace
+  private(set) var plan: LoadPlan
+  private(set) var names: LoadNames
+  private(set) var ledger: LoadLedger
+  private var measures: LoadMeasures
+  private var schedule: LoadSchedule
+  /// When the schedule began: the steady clock's nanoseconds, and milliseconds since 1970.
+  private var start: (steady: Int64, wall: Int64) = (0, 0)
+  private var processorSeconds = 0.0
+  private var stormTimer: Timer?
+  private(set) var failure: KafkaError?
+  var isStopped = false
+  private let onViolation: (LoadViolation, LoadNames) -> Void
+  private let connect: (Int, String) -> Void
+
+  init(
+    on loop: EventLoop, _ plan: LoadPlan, _ names: LoadNames, _ place: LoadPlace, connect: @escaping (Int, String) -> Void,
+    onViolation: @escaping (LoadViolation, LoadNames) -> Void
+  ) {
+    (self.loop, self.plan, self.names, self.place) = (loop, plan, names, place)
+    (self.connect, self.onViolation) = (connect, onViolation)
+    ledger = LoadLedger(plan)
+    measures = LoadMeasures(durationMilliseconds: plan.requests.durationMilliseconds)
+    schedule = LoadSchedule(plan.requests)
+    fleet = LoadFleet(on: loop, plan, names, place, owner: self)
+  }
+
+  /// Nanoseconds since the start of the schedule.
+  var now: Int64 { SteadyClock.nanoseconds() - start.steady }
+
+  /// Begins a schedule with its own requests, on the devices that there are.
+  func begin(_ requests: LoadPlan.Requests, _ names: LoadNames, batchBytes: Int) throws(KafkaError) {
+    plan.requests = requests
+    self.names = names
+    fleet?.names = names
+    schedule = LoadSchedule(requests)
+    measures = LoadMeasures(durationMilliseconds: requests.durationMilliseconds)
+    ledger = LoadLedger(plan)
+    (failure, isStopped) = (nil, false)
+    for device in fleet?.devices ?? [] where device.isOpen { ledger.connected(device.number, at: 0) }
+    let publisher = try LoadPublisher(on: loop, plan, names, place, batchBytes: batchBytes, owner: self)
+    self.publisher = publisher
+    start = (SteadyClock.nanoseconds(), WallClock.milliseconds())
+    processorSeconds = Self.processorSeconds()
+    publisher.begin(steady: start.steady, wall: start.wall)
+    fleet?.churns = plan.devices.churn > 0
+    guard plan.devices.storm > 0 else { return }
+    stormTimer = Timer(on: loop) { [unowned self] in fleet?.storm() }
+    stormTimer?.start(after: requests.durationMilliseconds / 2)
+  }
+
+  /// Whether nothing more can become of the requests.
+  var isSettled: Bool { publisher?.isDone == true && ledger.isSettled }
+
+  func sweep() { for violation in ledger.sweep(at: now) { onViolation(violation, names) } }
+
+  /// Ends the schedule, and decides what is open.
+  func finish() {
+    stormTimer?.close()
+    stormTimer = nil
+    fleet?.churns = false
+    publisher?.stop()
+    ledger.finish(at: now)
+  }
+
+  func closePublisher() async {
+    await publisher?.close()
+    publisher = nil
+  }
+
+  func close() {
+    fleet?.close()
+    fleet = nil
+  }
+
+  var result: LoadResult {
+    let counts = fleet?.counts ?? LoadFleet.Counts()
+    return LoadResult(
+      plan: plan, startedAt: start.wall, elapsed: now, offered: schedule.count(dueBy: now), kept: publisher?.kept ?? 0,
+      duplicates: publisher?.duplicates ?? 0, totals: ledger.totals, measures: measures, connected: counts.connected,
+      connections: counts.connections, responses: counts.responses, acceptedResponses: counts.acceptedResponses,
+      processorSeconds: Self.processorSeconds() - processorSeconds, isStopped: isStopped)
+  }
+
+  private static func processorSeconds() -> Double {
+    var usage = rusage()
+    guard getrusage(RUSAGE_SELF.rawValue, &usage) == 0 else { return 0 }
+    func seconds(_ time: timeval) -> Double { Double(time.tv_sec) + Double(time.tv_usec) / 1e6 }
+    return seconds(usage.ru_utime) + seconds(usage.ru_stime)
+  }
+}
+
+extension LoadCore: LoadFleetOwner {
+  func deviceNeedsConnection(_ device: Int, to url: String) { connect(device, url) }
+  func deviceConnected(_ device: Int) { ledger.connected(device, at: now) }
+  func deviceDisconnected(_ device: Int) { ledger.disconnected(device) }
+
+  func deviceReceived(_ id: NotificationID, device: Int, isPast: Bool) {
+    guard let number = names.request(of: id) else { return }
+    let time = now
+    let arrival = ledger.arrived(number, at: device, time: time, isPast: isPast)
+    if arrival.isFirst { measures.record(.arrived, due: schedule.due(number), at: time) }
+    if let violation = arrival.violation { onViolation(violation, names) }
+  }
+}
+
+extension LoadCore: LoadPublisherOwner {
+  func requestProduced(_ number: Int) { ledger.produced(number) }
+
+  func requestPublished(_ number: Int) {
+    let time = now
+    ledger.published(number, at: time)
+    measures.record(.published, due: schedule.due(number), at: time)
+  }
+
+  func requestFailed(_ number: Int, _ error: KafkaError) {
+    failure = failure ?? error
+    ledger.failed(number)
+  }
+}
+
+extension LoadCore: LoadEventsOwner {
+  func eventTold(_ outcome: Outcome, of id: NotificationID, device: Int?) {
+    guard let number = names.request(of: id) else { return }
+    let time = now
+    let telling = ledger.told(outcome, of: number, at: device, time: time)
+    if telling.isFirst { measures.record(.told, due: schedule.due(number), at: time) }
+    if let violation = telling.violation { onViolation(violation, names) }
+  }
+}

@@ -1,0 +1,61 @@
+import EventLoop
+import Kafka
+import Notifications
+import Worker
+
+/// Gets the events about a run's requests, on its loop.
+protocol LoadEventsOwner: AnyObject {
+  /// The topic `events` tells of a request.
+  ///
+  /// - Parameter device: nil for an event about all devices of its target.
+  func eventTold(_ outcome: Outcome, of id: NotificationID, device: Int?)
+}
+
+/// Follows the topic `events` from now on, for the requests of one run. Loop-confined.
+final class LoadEvents: ConsumerHandler {
+  private let loop: EventLoop
+  private let names: LoadNames
+  private let place: LoadPlace
+  private weak var owner: (any LoadEventsOwner)?
+  private var consumer: Consumer?
+
+  init(on loop: EventLoop, _ names: LoadNames, _ place: LoadPlace, owner: any LoadEventsOwner) {
+    (self.loop, self.names, self.place, self.owner) = (loop, names, place, owner)
+  }
+
+  /// Begins to read, at the present ends of the partitions.
+  func begin() async throws {
+    let topic = place.topics.events
+    let partitions = try await Admin.with(place.kafka) {
+      try await $0.describe(topic: topic).partitions.map { TopicPartition(topic, $0.id) }
+    }
+    let consumer = try Consumer(on: loop, place.kafka, Consumer.Options(), handler: self)
+    self.consumer = consumer
+    try await consumer.assign(partitions.map { ($0, .latest) })
+  }
+
+  func close() async {
+    await consumer?.close()
+    consumer = nil
+  }
+
+  func consumerReceived(_ batch: RecordBatch) { for index in batch.indices { take(batch[index]) } }
+
+  private func take(_ record: RecordView) {
+    var (outcome, id): (Outcome?, NotificationID?)
+    record.forEachHeader { name, value in
+      guard let value else { return }
+      switch String(cString: name) {
+      case EventHeader.type.rawValue: outcome = Outcome(cloudEventsType: String(decoding: value, as: UTF8.self))
+      case EventHeader.subject.rawValue: id = NotificationID(text: value)
+      default: break
+      }
+    }
+    guard let outcome, !outcome.isAboutDevice, let id else { return }
+    owner?.eventTold(outcome, of: id, device: record.key.flatMap { names.device(ofToken: $0) })
+  }
+
+  func consumerAssigned(_ partitions: [AssignedPartition]) {}
+  func consumerRevoked(_ partitions: [AssignedPartition], isLost: Bool, revocation: Revocation) { revocation.finish() }
+  func consumerFailed(_ error: KafkaError) {}
+}

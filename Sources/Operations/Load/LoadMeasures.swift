@@ -1,0 +1,95 @@
+/// How long requests took to each stage of their way, from the time when they were due. A value.
+public struct LoadMeasures: Sendable {
+  /// The stages of a request's way.
+  public enum Stage: String, Sendable, CaseIterable {
+    /// Kafka has acknowledged the request.
+    case published
+    /// A device has received the notification.
+    case arrived
+    /// The topic `events` says that the device has it.
+    case told
+  }
+
+  /// A part of the run. Counts are of what happened in it, latencies are of requests that were due in it.
+  public struct Interval: Sendable {
+    /// Events of each stage in this time, in the order of ``Stage``.
+    public var counts = [Int](repeating: 0, count: Stage.allCases.count)
+    /// The latencies until arrival, in microseconds.
+    public var arrival = Histogram(LoadMeasures.coarse)
+  }
+
+  /// A time without arrivals, though requests were due.
+  public struct Gap: Sendable, Hashable {
+    /// When it began, in nanoseconds after the start.
+    public var from: Int64
+    /// How long it took, in nanoseconds.
+    public var length: Int64
+  }
+
+  /// Up to an hour in microseconds, with three digits.
+  public static let fine = HistogramLayout(highest: 3_600_000_000, digits: 3)
+  /// The same with two digits, for the many intervals.
+  public static let coarse = HistogramLayout(highest: 3_600_000_000, digits: 2)
+  /// The most intervals of a run.
+  private static let maximumIntervals: Int64 = 300
+  /// The shortest gap that is told, and the most gaps.
+  private static let (shortestGap, maximumGaps) = (1_000_000_000 as Int64, 50)
+
+  /// The latencies of each stage in microseconds, in the order of ``Stage``.
+  public private(set) var stages = Stage.allCases.map { _ in Histogram(LoadMeasures.fine) }
+  /// The parts of the run, in order.
+  public private(set) var intervals: [Interval]
+  /// The length of an interval, in nanoseconds.
+  public let intervalLength: Int64
+  /// The times without arrivals, the first ones.
+  public private(set) var gaps: [Gap] = []
+  private var lastArrival: Int64 = 0
+  private let end: Int64
+
+  /// Makes empty measures of a run with this duration.
+  public init(durationMilliseconds: Int) {
+    end = Int64(durationMilliseconds) * 1_000_000
+    intervalLength = max(1_000_000_000, end / Self.maximumIntervals)
+    intervals = Array(repeating: Interval(), count: Int((end + intervalLength - 1) / intervalLength))
+  }
+
+  /// How many requests of a schedule were due in an interval.
+  func offered(_ interval: Int, by schedule: LoadSchedule) -> Int {
+    func count(_ intervals: Int) -> Int { schedule.count(dueBy: min(Int64(intervals) * intervalLength, end) - 1) }
+    return count(interval + 1) - count(interval)
+  }
+
+  /// The latencies of a stage.
+  public subscript(stage: Stage) -> Histogram { stages[Self.place(of: stage)] }
+
+  private static func place(of stage: Stage) -> Int {
+    switch stage {
+    case .published: 0
+    case .arrived: 1
+    case .told: 2
+    }
+  }
+
+  /// A request that was due at one time came to a stage at another one, in nanoseconds after the start.
+  public mutating func record(_ stage: Stage, due: Int64, at time: Int64) {
+    let microseconds = max(0, time - due) / 1000
+    let place = Self.place(of: stage)
+    stages[place].record(microseconds)
+    if let interval = interval(of: time) { intervals[interval].counts[place] += 1 }
+    guard stage == .arrived else { return }
+    if let interval = interval(of: due) { intervals[interval].arrival.record(microseconds) }
+    // A long silence is no gap if nothing was due in it.
+    if time - due >= Self.shortestGap { noteGap(until: time) }
+    lastArrival = max(lastArrival, time)
+  }
+
+  private func interval(of time: Int64) -> Int? {
+    let interval = Int(max(0, time) / intervalLength)
+    return intervals.indices.contains(interval) ? interval : nil
+  }
+
+  private mutating func noteGap(until time: Int64) {
+    guard time - lastArrival >= Self.shortestGap, lastArrival < end, gaps.count < Self.maximumGaps else { return }
+    gaps.append(Gap(from: lastArrival, length: time - lastArrival))
+  }
+}

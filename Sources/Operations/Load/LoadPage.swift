@@ -1,0 +1,157 @@
+import EventLoop
+import Glibc
+import Notifications
+
+/// A report as one page that needs nothing else: no script, no style sheet, no font and no picture from elsewhere.
+public enum LoadPage {
+  /// Writes the page.
+  public static func html(_ report: LoadReport) -> String {
+    let result = report.result
+    return """
+      <!doctype html>
+      <html lang="en"><head><meta charset="utf-8"><title>Load run \(report.run)</title>
+      <style>
+      body { font: 15px/1.45 system-ui, sans-serif; max-width: 900px; margin: 2em auto; padding: 0 1em; color: #000; background: #fff; }
+      svg { width: 100%; height: auto; font-size: 12px; break-inside: avoid; }
+      .grid { stroke: #ccc; stroke-width: 1; }
+      table { border-collapse: collapse; margin: 1em 0; break-inside: avoid; }
+      td, th { border-bottom: 1px solid #999; padding: .2em .8em; text-align: right; }
+      td:first-child, th:first-child { text-align: left; }
+      .bad { font-weight: bold; }
+      h2 { font-size: 1.1em; margin-top: 2em; }
+      </style></head><body>
+      <h1>Load run \(report.run)</h1>
+      <p>\(Timestamp.text(result.startedAt)), \(seconds(result.elapsed)) s, \(result.plan.devices.count) devices, \
+      \(result.plan.requests.rate) requests a second. This process took \(LoadPlot.short(result.processorSeconds)) s of processor time.</p>
+      \(verdict(report))
+      \(summary(result))
+      <h2>Throughput</h2>
+      \(throughput(result).svg)
+      <h2>Latency until the device has it, by the time when the request was due</h2>
+      \(latency(result.measures).svg)
+      <h2>Stages, each from the time when the request was due</h2>
+      \(stages(result.measures).svg)
+      \(table(result.measures))
+      \(gaps(result.measures))
+      \(steps(report.steps))
+      </body></html>
+
+      """
+  }
+
+  private static func seconds(_ nanoseconds: Int64) -> String { LoadPlot.short(Double(nanoseconds) / 1e9) }
+
+  private static func verdict(_ report: LoadReport) -> String {
+    let lines = report.complaints
+    guard !lines.isEmpty else { return "<p>No promise was broken, and the schedule was kept.</p>" }
+    return "<ul>" + lines.map { "<li class=\"bad\">\($0)</li>" }.joined() + "</ul>"
+  }
+
+  private static func row(_ cells: [String], _ cell: String = "td") -> String {
+    "<tr>" + cells.map { "<\(cell)>\($0)</\(cell)>" }.joined() + "</tr>\n"
+  }
+
+  private static func summary(_ result: LoadResult) -> String {
+    let totals = result.totals
+    var rows: [[String]] = [
+      ["requests offered", "\(result.offered)"], ["requests published", "\(totals.published)"],
+      ["requests completed", "\(totals.completed)"], ["schedule kept", "\(percent(result.schedule))"],
+      ["notifications expected at devices", "\(totals.expected)"], ["of them arrived (reach)", "\(percent(result.reach))"],
+      ["replaced by a newer one on the way", "\(totals.replaced)"], ["sent again after a lost acknowledgement", "\(totals.resent)"],
+      ["connections", "\(result.connections)"], ["responses, accepted", "\(result.responses), \(result.acceptedResponses)"],
+    ]
+    for (kind, count) in totals.violations.sorted(by: { $0.key.rawValue < $1.key.rawValue }) { rows.append([kind.words, "\(count)"]) }
+    return "<table>\n" + rows.map { row($0) }.joined() + "</table>"
+  }
+
+  /// A share in percent, rounded down, so that 100 % means all.
+  static func percent(_ share: Double) -> String { "\(LoadPlot.short((share * 10_000).rounded(.down) / 100)) %" }
+
+  private static func throughput(_ result: LoadResult) -> LoadPlot {
+    let (measures, schedule) = (result.measures, LoadSchedule(result.plan.requests))
+    let length = Double(measures.intervalLength) / 1e9
+    func line(_ name: String, _ count: (Int) -> Int) -> LoadPlot.Line {
+      LoadPlot.Line(name: name, points: measures.intervals.indices.map { (Double($0) * length, Double(count($0)) / length) })
+    }
+    let stages = LoadMeasures.Stage.allCases.enumerated().map { place, stage in
+      line(stage.rawValue) { measures.intervals[$0].counts[place] }
+    }
+    return LoadPlot(
+      title: "Throughput", xLabel: "seconds after the start", yLabel: "in a second",
+      lines: stages + [line("offered") { measures.offered($0, by: schedule) }])
+  }
+
+  private static func latency(_ measures: LoadMeasures) -> LoadPlot {
+    let length = Double(measures.intervalLength) / 1e9
+    return LoadPlot(
+      title: "Latency over time", xLabel: "seconds after the start", yLabel: "milliseconds", isLogarithmic: true,
+      lines: [("p50", 50.0), ("p99", 99), ("max", 100)].map { name, percentile in
+        LoadPlot.Line(
+          name: name,
+          points: measures.intervals.enumerated().map { index, interval in
+            let value = interval.arrival.isEmpty ? nil : max(0.001, Double(interval.arrival.value(atPercentile: percentile)) / 1000)
+            return (Double(index) * length, value)
+          })
+      })
+  }
+
+  private static func stages(_ measures: LoadMeasures) -> LoadPlot {
+    // Each nine has the same room.
+    func place(_ percentile: Double) -> Double { -log10(max(1 - percentile / 100, 1e-6)) }
+    return LoadPlot(
+      title: "Latency by percentile", xLabel: "percentile", yLabel: "milliseconds", isLogarithmic: true,
+      xMarks: [(0, "0 %"), (1, "90 %"), (2, "99 %"), (3, "99.9 %"), (4, "99.99 %"), (5, "99.999 %")],
+      lines: LoadMeasures.Stage.allCases.map { stage in
+        LoadPlot.Line(
+          name: stage.rawValue,
+          points: measures[stage].points(perHalf: 5).filter { $0.percentile < 100 }.map {
+            (place($0.percentile), max(0.001, Double($0.value) / 1000))
+          })
+      })
+  }
+
+  private static func table(_ measures: LoadMeasures) -> String {
+    let heading = row(["milliseconds", "count"] + LoadReport.percentiles.map(\.name), "th")
+    let rows = LoadMeasures.Stage.allCases.map { stage in
+      let histogram = measures[stage]
+      let values = LoadReport.percentiles.map { LoadPlot.short(Double(histogram.value(atPercentile: $0.value)) / 1000) }
+      return row([stage.rawValue, "\(histogram.count)"] + values)
+    }
+    return "<table>\n" + heading + rows.joined() + "</table>"
+  }
+
+  private static func gaps(_ measures: LoadMeasures) -> String {
+    guard !measures.gaps.isEmpty else { return "" }
+    let rows = measures.gaps.map { row([seconds($0.from), seconds($0.length)]) }
+    return "<h2>Times without arrivals</h2>\n<table>\n" + row(["from (s)", "length (s)"], "th") + rows.joined() + "</table>"
+  }
+
+  private static func steps(_ steps: [LoadReport.Step]) -> String {
+    guard !steps.isEmpty else { return "" }
+    let rows = steps.map { step in
+      row(["\(step.rate)", LoadPlot.short(Double(step.p99) / 1000), percent(step.schedule), step.isKept ? "yes" : "no"])
+    }
+    return "<h2>Steps to the capacity</h2>\n<table>\n" + row(["requests a second", "p99 (ms)", "schedule", "goal kept"], "th")
+      + rows.joined() + "</table>"
+  }
+}
+
+extension LoadReport {
+  /// What is wrong, each in one sentence; empty if nothing is.
+  public var complaints: [String] {
+    let totals = result.totals
+    var lines: [String] = []
+    if result.isStopped { lines.append("the run was ended early") }
+    if result.schedule < LoadResult.leastSchedule {
+      lines.append("only \(LoadPage.percent(result.schedule)) of the schedule was kept, so the latencies are those of a smaller load")
+    }
+    if totals.failed > 0 { lines.append("Kafka did not take \(ReadableText.count(totals.failed, "request"))") }
+    for kind in LoadViolation.Kind.allCases {
+      if let count = totals.violations[kind], count > 0 { lines.append("\(ReadableText.count(count, "notification")) \(kind.words)") }
+    }
+    if totals.unfinished > 0 {
+      lines.append("\(ReadableText.count(totals.unfinished, "notification")) neither arrived nor ended when the run was over")
+    }
+    return lines + broken.map { "\($0) does not hold" }
+  }
+}

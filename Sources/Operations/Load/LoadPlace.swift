@@ -1,0 +1,51 @@
+public import Kafka
+public import Notifications
+public import Worker
+
+/// Where a load run publishes, and where its devices connect.
+public struct LoadPlace: Sendable {
+  /// Kafka.
+  public var kafka: KafkaConfiguration
+  /// The cluster's topics.
+  public var topics: Topics
+  /// Where devices connect: `ws://HOST:PORT/v1/device`. Devices are spread over them.
+  public var urls: [String]
+  /// Makes the credential of a device; nil for a cluster that takes any device.
+  public var credential: (@Sendable (_ device: DeviceToken, _ application: Name, _ user: Name) -> String)?
+
+  /// Makes it from its parts.
+  public init(
+    kafka: KafkaConfiguration, topics: Topics, urls: [String],
+    credential: (@Sendable (_ device: DeviceToken, _ application: Name, _ user: Name) -> String)? = nil
+  ) {
+    (self.kafka, self.topics, self.urls, self.credential) = (kafka, topics, urls, credential)
+  }
+}
+
+/// Why a load run must not begin, or cannot go on.
+public enum LoadRefusal: Error, Sendable, Equatable {
+  /// The topic that marks a cluster for load is missing, and no cluster id was given.
+  case notForLoad(topic: String, cluster: String)
+  /// The given id is not that of this cluster.
+  case otherCluster(String, given: String)
+  /// Devices of a run with this name are registered.
+  case runExists(String, devices: Int)
+  /// The devices cannot connect: why, and how many are connected.
+  case noDevices(String, connected: Int, of: Int)
+}
+
+extension LoadPlace {
+  /// Checks that the cluster is marked for load, or that its id was given.
+  ///
+  /// - Parameter production: the id of the cluster, as the person gave it.
+  /// - Throws: ``LoadRefusal``, or Kafka's error.
+  public func checkMark(production: String?) async throws {
+    let cluster = try await Admin.with(kafka) { try await $0.describeCluster() }
+    let id = cluster.id ?? ""
+    if let production {
+      guard production == id else { throw LoadRefusal.otherCluster(id, given: production) }
+      return
+    }
+    guard cluster.topics[topics.load] != nil else { throw LoadRefusal.notForLoad(topic: topics.load, cluster: id) }
+  }
+}

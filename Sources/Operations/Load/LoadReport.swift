@@ -1,0 +1,131 @@
+public import JSON
+import Notifications
+
+/// The report of a run: its numbers with its name, and the steps of a search for the capacity.
+public struct LoadReport: Sendable {
+  /// A step of `--find-capacity`.
+  public struct Step: Sendable, Hashable {
+    /// Its rate, in requests a second.
+    public var rate: Int
+    /// The 99th percentile of the arrival, in microseconds.
+    public var p99: Int64
+    /// The share of the schedule that was kept.
+    public var schedule: Double
+    /// Whether it kept the goal.
+    public var isKept: Bool
+
+    /// Makes a step from its parts.
+    public init(rate: Int, p99: Int64, schedule: Double, isKept: Bool) {
+      (self.rate, self.p99, self.schedule, self.isKept) = (rate, p99, schedule, isKept)
+    }
+  }
+
+  /// The name of the run.
+  public var run: String
+  /// The numbers.
+  public var result: LoadResult
+  /// The steps of a search.
+  public var steps: [Step]
+  /// The requirements that do not hold, as they were written.
+  public var broken: [String]
+
+  /// Makes a report from its parts.
+  public init(run: String, result: LoadResult, steps: [Step] = [], broken: [String] = []) {
+    (self.run, self.result, self.steps, self.broken) = (run, result, steps, broken)
+  }
+
+  /// The percentiles that a report has, with their names.
+  public static let percentiles: [(name: String, value: Double)] = [
+    ("p50", 50), ("p90", 90), ("p99", 99), ("p999", 99.9), ("max", 100),
+  ]
+
+  /// The report as one JSON object. Times are in milliseconds.
+  public var json: JSONValue {
+    let (totals, measures) = (result.totals, result.measures)
+    return [
+      "run": .string(run), "good": .bool(result.isGood && broken.isEmpty), "startedAt": .integer(result.startedAt),
+      "seconds": Self.number(Double(result.elapsed) / 1e9),
+      "plan": plan,
+      "offered": .integer(Int64(result.offered)), "published": .integer(Int64(totals.published)),
+      "completed": .integer(Int64(totals.completed)), "duplicates": .integer(Int64(result.duplicates)),
+      "schedule": Self.number(result.schedule), "reach": Self.number(result.reach),
+      "pairs": [
+        "expected": .integer(Int64(totals.expected)), "reached": .integer(Int64(totals.reached)),
+        "replaced": .integer(Int64(totals.replaced)), "resent": .integer(Int64(totals.resent)),
+        "recovered": .integer(Int64(totals.recovered)), "untold": .integer(Int64(totals.untold)),
+        "unfinished": .integer(Int64(totals.unfinished)),
+      ],
+      "failed": .integer(Int64(totals.failed)),
+      "violations": .object(
+        LoadViolation.Kind.allCases.map { .init(key: $0.rawValue, value: .integer(Int64(totals.violations[$0] ?? 0))) }),
+      "events": .object(
+        totals.outcomes.sorted { $0.key.rawValue < $1.key.rawValue }.map { .init(key: $0.key.name, value: .integer(Int64($0.value))) }),
+      "stages": .object(LoadMeasures.Stage.allCases.map { .init(key: $0.rawValue, value: Self.stage(measures[$0])) }),
+      "gaps": .array(
+        measures.gaps.map { ["atSeconds": Self.number(Double($0.from) / 1e9), "seconds": Self.number(Double($0.length) / 1e9)] }),
+      "intervals": intervals,
+      "connections": .integer(Int64(result.connections)), "responses": .integer(Int64(result.responses)),
+      "acceptedResponses": .integer(Int64(result.acceptedResponses)), "processorSeconds": Self.number(result.processorSeconds),
+      "steps": .array(
+        steps.map {
+          [
+            "rate": .integer(Int64($0.rate)), "p99": Self.milliseconds($0.p99), "schedule": Self.number($0.schedule),
+            "kept": .bool($0.isKept),
+          ]
+        }),
+      "broken": .array(broken.map { .string($0) }),
+    ]
+  }
+
+  private var plan: JSONValue {
+    let (devices, requests) = (result.plan.devices, result.plan.requests)
+    return [
+      "devices": .integer(Int64(devices.count)), "devicesPerUser": .integer(Int64(devices.perUser)), "churn": Self.number(devices.churn),
+      "storm": Self.number(devices.storm), "slow": Self.number(devices.slow), "rate": .integer(Int64(requests.rate)),
+      "durationSeconds": Self.number(Double(requests.durationMilliseconds) / 1000),
+      "rampSeconds": Self.number(Double(requests.rampMilliseconds) / 1000),
+      "sizes": .array(requests.sizes.map { .integer(Int64($0)) }), "toUsers": Self.number(requests.toUsers),
+      "collapsing": Self.number(requests.collapsing), "duplicate": Self.number(requests.duplicate),
+      "mutable": Self.number(requests.mutable), "seed": .number(String(result.plan.seed)),
+    ]
+  }
+
+  private static func stage(_ histogram: Histogram) -> JSONValue {
+    .object(
+      [.init(key: "count", value: .integer(histogram.count)), .init(key: "mean", value: milliseconds(Int64(histogram.mean)))]
+        + percentiles.map { .init(key: $0.name, value: milliseconds(histogram.value(atPercentile: $0.value))) }
+        + [
+          .init(
+            key: "distribution",
+            value: .array(histogram.points(perHalf: 5).map { [number($0.percentile), milliseconds($0.value)] }))
+        ])
+  }
+
+  private var intervals: JSONValue {
+    let (length, schedule) = (Double(result.measures.intervalLength) / 1e9, LoadSchedule(result.plan.requests))
+    return .array(
+      result.measures.intervals.enumerated().map { index, interval in
+        let offered = Double(result.measures.offered(index, by: schedule)) / length
+        var members: [JSONValue.Member] = [
+          .init(key: "atSeconds", value: Self.number(Double(index) * length)), .init(key: "offered", value: Self.number(offered)),
+        ]
+        for (stage, count) in zip(LoadMeasures.Stage.allCases, interval.counts) {
+          members.append(.init(key: stage.rawValue, value: Self.number(Double(count) / length)))
+        }
+        for (name, percentile) in [("p50", 50.0), ("p99", 99.0), ("max", 100.0)] {
+          let value = interval.arrival.value(atPercentile: percentile)
+          members.append(.init(key: name, value: interval.arrival.isEmpty ? .null : Self.milliseconds(value)))
+        }
+        return .object(members)
+      })
+  }
+
+  private static func milliseconds(_ microseconds: Int64) -> JSONValue { number(Double(microseconds) / 1000) }
+
+  /// A number with at most six digits after the point. A long tail of a double says nothing.
+  private static func number(_ value: Double) -> JSONValue {
+    guard value.isFinite else { return .null }
+    let rounded = (value * 1e6).rounded() / 1e6
+    return rounded == rounded.rounded() && abs(rounded) < 1e15 ? .integer(Int64(rounded)) : .number("\(rounded)")
+  }
+}

@@ -1,0 +1,48 @@
+/// The numbers of a run, while it runs or at its end.
+public struct LoadResult: Sendable {
+  /// The plan.
+  public var plan: LoadPlan
+  /// When the schedule began, in milliseconds since 1970.
+  public var startedAt: Int64
+  /// The time since then, in nanoseconds.
+  public var elapsed: Int64
+  /// Requests that were due so far.
+  public var offered: Int
+  /// Requests that were given to Kafka's client within a second of their due time.
+  public var kept: Int
+  /// Requests that were given to Kafka's client a second time.
+  public var duplicates: Int
+  /// What is decided of requests and devices.
+  public var totals: LoadLedger.Totals
+  /// The latencies.
+  public var measures: LoadMeasures
+  /// Devices with a connection, and all connections so far.
+  public var connected: Int
+  /// All connections that devices have made.
+  public var connections: Int
+  /// Responses that people have sent, and those that the cluster has accepted.
+  public var responses: Int
+  /// Responses that the cluster has accepted.
+  public var acceptedResponses: Int
+  /// The processor time of this process since the start, in seconds.
+  public var processorSeconds: Double
+  /// Whether somebody has ended the run early.
+  public var isStopped: Bool
+
+  /// The share of the schedule that was kept; 1 if nothing was due.
+  public var schedule: Double { offered == 0 ? 1 : Double(kept) / Double(offered) }
+
+  /// The share of what should have arrived that has arrived; 1 if nothing is decided.
+  public var reach: Double { totals.expected == 0 ? 1 : Double(totals.reached) / Double(totals.expected) }
+
+  /// The number of all violations.
+  public var violations: Int { totals.violations.values.reduce(0, +) }
+
+  /// The share of the schedule that a valid run keeps.
+  public static let leastSchedule = 0.99
+
+  /// Whether the run says something on the cluster and no promise was broken.
+  public var isGood: Bool {
+    schedule >= Self.leastSchedule && violations == 0 && totals.unfinished == 0 && totals.failed == 0 && !isStopped
+  }
+}

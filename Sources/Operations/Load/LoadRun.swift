@@ -1,0 +1,146 @@
+public import EventLoop
+import HTTP
+import Kafka
+import Worker
+
+/// A load run: its devices connect, its requests are published when they are due, and each is followed to its devices. An actor on a loop.
+///
+/// Call `connect`, then `publish` once or several times, then `unregister` and `close`.
+public actor LoadRun {
+  /// The actor's loop.
+  public nonisolated let loop: EventLoop
+  /// The loop is its executor.
+  public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+  private let plan: LoadPlan
+  private let run: String
+  private let place: LoadPlace
+  private let onViolation: @Sendable (LoadViolation, LoadNames) -> Void
+  private var core: LoadCore?
+  private var isStopped = false
+
+  /// How long all devices together may make no progress while they connect or unregister, in milliseconds.
+  private static let progressMilliseconds: Int64 = 60_000
+  /// How often a run looks at what is open, in milliseconds, and how often it decides what is lost.
+  private static let (lookMilliseconds, sweepNanoseconds) = (100, 1_000_000_000 as Int64)
+
+  /// Describes a run, which does nothing until `connect`.
+  ///
+  /// - Parameter onViolation: gets each violation at once, on the loop.
+  public init(
+    on loop: EventLoop, _ plan: LoadPlan, run: String, _ place: LoadPlace,
+    onViolation: @escaping @Sendable (LoadViolation, LoadNames) -> Void
+  ) {
+    (self.loop, self.plan, self.run, self.place, self.onViolation) = (loop, plan, run, place, onViolation)
+  }
+
+  /// Ends `connect` or `publish` soon.
+  public func stop() {
+    isStopped = true
+    core?.isStopped = true
+  }
+
+  /// The numbers so far; nil before `connect` and after `close`.
+  public var result: LoadResult? { core?.result }
+
+  // MARK: The devices
+
+  /// Connects all devices, and returns when each was welcomed.
+  ///
+  /// - Throws: ``LoadRefusal/noDevices(_:connected:of:)`` if a device is refused, or if none connects for a minute.
+  public func connect() async throws {
+    let onViolation = onViolation
+    let core = LoadCore(on: loop, plan, LoadNames(run: run, series: .random(in: 1...UInt64.max)), place) { [weak self] device, url in
+      guard let self else { return }
+      Task(executorPreference: loop) { await self.connect(device, to: url) }
+    } onViolation: {
+      onViolation($0, $1)
+    }
+    self.core = core
+    core.fleet?.begin()
+    var last = (connected: 0, at: SteadyClock.milliseconds())
+    while let fleet = core.fleet, fleet.counts.connected < plan.devices.count, !isStopped {
+      await loop.sleep(milliseconds: Self.lookMilliseconds)
+      let now = SteadyClock.milliseconds()
+      if fleet.counts.connected > last.connected { last = (fleet.counts.connected, now) }
+      let isStuck = now - last.at > Self.progressMilliseconds
+      if let failure = fleet.failure, failure.isFinal || isStuck {
+        throw LoadRefusal.noDevices(failure.text, connected: fleet.counts.connected, of: plan.devices.count)
+      }
+      if isStuck { throw LoadRefusal.noDevices("no welcome came", connected: fleet.counts.connected, of: plan.devices.count) }
+    }
+  }
+
+  private func connect(_ device: Int, to url: String) async {
+    guard let fleet = core?.fleet else { return }
+    do throws(WebSocketClientError) {
+      _ = try await fleet.client.connect(to: url, handler: fleet.devices[device])
+    } catch {
+      core?.fleet?.failed(device, error)
+    }
+  }
+
+  /// Unregisters all devices, and answers how many may still be registered.
+  public func unregister() async -> Int {
+    guard let fleet = core?.fleet else { return 0 }
+    fleet.unregister()
+    var last = (gone: 0, at: SteadyClock.milliseconds())
+    while fleet.counts.unregistered < plan.devices.count, SteadyClock.milliseconds() - last.at < Self.progressMilliseconds {
+      await loop.sleep(milliseconds: Self.lookMilliseconds)
+      if fleet.counts.unregistered > last.gone { last = (fleet.counts.unregistered, SteadyClock.milliseconds()) }
+    }
+    return plan.devices.count - fleet.counts.unregistered
+  }
+
+  /// Cuts what is left of the connections.
+  public func close() {
+    core?.close()
+    core = nil
+  }
+
+  // MARK: The requests
+
+  /// Publishes the requests, follows them until each is decided, and answers with all numbers.
+  ///
+  /// - Parameter requests: other requests than the plan's, for a step of several.
+  public func publish(_ requests: LoadPlan.Requests? = nil) async throws -> LoadResult {
+    guard let core else { preconditionFailure("the devices are connected before requests are published") }
+    let requests = requests ?? plan.requests
+    let topic = place.topics.requests
+    let batches = try await Admin.with(place.kafka) { try await $0.writeLimits(of: [topic]) }
+    let names = LoadNames(run: run, series: .random(in: 1...UInt64.max))
+    let events = LoadEvents(on: loop, names, place, owner: core)
+    do {
+      try await events.begin()
+      try core.begin(requests, names, batchBytes: batches.batchBytes(of: topic))
+    } catch {
+      await events.close()
+      throw error
+    }
+    core.isStopped = isStopped
+    await follow(core, requests)
+    let result = await end(core)
+    await events.close()
+    if let failure = core.failure, result.totals.published == 0 { throw failure }
+    return result
+  }
+
+  private func follow(_ core: LoadCore, _ requests: LoadPlan.Requests) async {
+    let patience = Int64(plan.patienceMilliseconds) * 1_000_000
+    // Whatever is open then waits for devices that do not come back.
+    let end = Int64(requests.durationMilliseconds) * 1_000_000 + 2 * patience + 10_000_000_000
+    var swept: Int64 = 0
+    while !core.isStopped, core.now < end, !core.isSettled {
+      await loop.sleep(milliseconds: Self.lookMilliseconds)
+      guard core.now - swept >= Self.sweepNanoseconds else { continue }
+      swept = core.now
+      core.sweep()
+    }
+  }
+
+  private func end(_ core: LoadCore) async -> LoadResult {
+    core.finish()
+    let result = core.result
+    await core.closePublisher()
+    return result
+  }
+}

@@ -1,0 +1,180 @@
+import Foundation
+import JSON
+import Kafka
+import TestSupport
+import Testing
+
+@testable import Command
+
+/// What `carillon load` promises to the person who types it.
+@Suite struct LoadTests {
+  private static let up = ["up", "--json", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]
+
+  @Test(.timeLimit(.minutes(5))) func `a run reaches every device, reports in JSON and as a page, and leaves nothing registered`()
+    async throws
+  {
+    try await CarillonCommand.with { carillon in
+      let up = try carillon.start(Self.up)
+      _ = try await up.firstLine()
+      let (page, result) = (carillon.folder.appendingPathComponent("load.html"), carillon.folder.appendingPathComponent("load.json"))
+      let run = try await carillon.run(
+        [
+          "load", "--profile", "smoke", "--duration", "4s", "--run", "first", "--require", "reach=1,max=1h", "--report", page.path,
+          "--result",
+          result.path,
+        ], withinSeconds: 180)
+      #expect(run.status == 0, "it said: \(run.errors)\n\(run.output)")
+      #expect(run.output.contains("reach 100 %") && !run.output.contains("WRONG"))
+      let report = try JSONValue(parsing: try String(contentsOf: result, encoding: .utf8))
+      #expect(report["offered"]?.integerValue == 80 && report["published"]?.integerValue == 80)
+      #expect(report["good"]?.boolValue == true && report["reach"]?.doubleValue == 1)
+      let pairs = report["pairs"]?["reached"]?.integerValue
+      for stage in ["arrived", "told"] { #expect(report["stages"]?[stage]?["count"]?.integerValue == pairs) }
+      #expect(report["stages"]?["published"]?["count"]?.integerValue == 80)
+      let html = try String(contentsOf: page, encoding: .utf8)
+      #expect(html.contains("<svg") && html.contains("stroke-dasharray") && html.contains("Load run first"))
+      for outside in ["http://", "https://", "<script", "<link", "@import"] { #expect(!html.contains(outside)) }
+
+      // Its devices are gone, so the name is free again; the difference of a run to itself is none.
+      let devices = try await carillon.run(["devices", "--user", "load-first-0", "--app", "load.first"])
+      #expect(devices.status == 1, "it said: \(devices.output)")
+      let diff = try await carillon.run(["load", "diff", result.path, result.path])
+      #expect(diff.status == 0 && diff.output.contains("arrived p99") && diff.output.contains("+0 %"), "it said: \(diff.output)")
+      try await up.stop()
+    }
+  }
+
+  @Test(.timeLimit(.minutes(5))) func `a stall of the cluster is a gap of its length, and counts for the requests that it delays`()
+    async throws
+  {
+    try await CarillonCommand.with { carillon in
+      let up = try carillon.start(Self.up)
+      _ = try await up.firstLine()
+      let run = try carillon.start(["load", "--json", "--devices", "10", "--rate", "30", "--duration", "14s", "--run", "stalled"])
+      try await run.untilErrors(contain: "connecting")
+      try await Task.sleep(for: .seconds(4))
+      up.signal(SIGSTOP)
+      try await Task.sleep(for: .seconds(6))
+      up.signal(SIGCONT)
+      let result = try await run.result(withinSeconds: 200)
+      let report = try JSONValue(parsing: try #require(result.lines.last))
+      #expect(report["violations"]?["lost"]?.integerValue == 0 && report["pairs"]?["unfinished"]?.integerValue == 0)
+      let longest = (report["gaps"]?.elements ?? []).compactMap { $0["seconds"]?.doubleValue }.max() ?? 0
+      #expect(longest >= 5, "it said: \(result.output)")
+      #expect((report["stages"]?["arrived"]?["max"]?.doubleValue ?? 0) >= 5000)
+      // A third of all requests was due in the stall.
+      #expect((report["stages"]?["arrived"]?["p90"]?.doubleValue ?? 0) >= 2000)
+      try await up.stop()
+    }
+  }
+
+  @Test(.timeLimit(.minutes(5))) func `after a kill the devices are still registered, and clean removes them`() async throws {
+    try await CarillonCommand.with { carillon in
+      let up = try carillon.start(Self.up)
+      _ = try await up.firstLine()
+      let run = try carillon.start(["load", "--devices", "5", "--rate", "10", "--duration", "60s", "--run", "killed"])
+      try await run.untilErrors(contain: "requests published", withinSeconds: 90)
+      run.signal(SIGKILL)
+      _ = try await run.result(withinSeconds: 30)
+      let again = try await carillon.run(["load", "--devices", "5", "--run", "killed"])
+      #expect(again.status == 2 && again.errors.contains("'carillon load clean killed'"), "it said: \(again.errors)")
+      let clean = try await carillon.run(["load", "clean", "killed"], withinSeconds: 120)
+      #expect(clean.status == 0 && clean.errors.contains("5 devices unregistered"), "it said: \(clean.errors)")
+      let further = try await carillon.run(["load", "clean", "killed"])
+      #expect(further.status == 1)
+      try await up.stop()
+    }
+  }
+
+  @Test func `a signal ends a run in order`() async throws {
+    try await CarillonCommand.with { carillon in
+      let up = try carillon.start(Self.up)
+      _ = try await up.firstLine()
+      let run = try carillon.start(["load", "--devices", "5", "--rate", "10", "--duration", "10m", "--run", "ended"])
+      try await run.untilErrors(contain: "requests published", withinSeconds: 90)
+      run.signal(SIGINT)
+      let result = try await run.result(withinSeconds: 90)
+      #expect(result.status == 1 && result.output.contains("the run was ended early"), "it said: \(result.errors)")
+      let clean = try await carillon.run(["load", "clean", "ended"])
+      #expect(clean.status == 1, "no device is left: \(clean.errors)")
+      try await up.stop()
+    }
+  }
+
+  @Test func `the whole plan is printed as a profile that can be read again`() async throws {
+    try await CarillonCommand.with { carillon in
+      let printed = try await carillon.run(["load", "--profile", "mixed", "--rate", "7", "--dry-run"])
+      #expect(printed.status == 0)
+      #expect(
+        printed.lines.contains("rate = 7") && printed.lines.contains("devices = 2000") && printed.lines.contains("sizes = 200,600,2500"))
+      let file = try carillon.file("own.load", printed.output)
+      let again = try await carillon.run(["load", "--profile", file, "--dry-run"])
+      #expect(again.output == printed.output)
+      for profile in LoadProfile.allCases {
+        #expect(try await carillon.run(["load", "--profile", profile.rawValue, "--dry-run"]).status == 0)
+      }
+    }
+  }
+
+  /// What is typed, and what standard error must say of it.
+  private static let mistakes: [([String], String)] = [
+    (["--rate", "0"], "--rate: '0' is not allowed: it must be a whole number from 1"),
+    (["--collapsing", "1.5"], "--collapsing: '1.5' is not allowed: it must be a share from 0 to 1"),
+    (["--slow", "nan"], "--slow: 'nan' is not allowed"),
+    (["--require", "p99"], "--require: 'p99' is not allowed: it must be MEASURE=BOUND"),
+    (["--run", "A b"], "--run: 'A b' is not allowed"),
+    (["--ramp", "30s", "--duration", "20s"], "--ramp must not be longer than --duration"),
+    (["--rate", "1000000", "--duration", "1h"], "--rate makes 3600000000 requests"),
+    (["--devices", "1"], "--devices-per-user must not be more than --devices"),
+    (["--profile", "smok"], "--profile: smok cannot be read"),
+    (["--sizes", ""], "--sizes"),
+  ]
+
+  @Test func `a plan that cannot be carried out is refused by the flag and the rule`() async throws {
+    try await CarillonCommand.with { carillon in
+      for (flags, text) in Self.mistakes {
+        let refused = try await carillon.run(["load", "--dry-run"] + flags)
+        #expect(refused.status == 2 && refused.errors.contains(text), "\(flags): \(refused.errors)")
+      }
+      let profile = try carillon.file("bad.load", "devices = 5\nrat = 7\n")
+      let unknown = try await carillon.run(["load", "--profile", profile, "--dry-run"])
+      #expect(unknown.status == 2 && unknown.errors.contains("bad.load:2: a profile has no key 'rat'") && unknown.errors.contains("'rate'"))
+      let wrong = try carillon.file("wrong.load", "devices = 5\ndevices = 6\n")
+      #expect(try await carillon.run(["load", "--profile", wrong, "--dry-run"]).status == 2)
+    }
+  }
+
+  @Test func `a cluster that is not there or not marked for load is not loaded`() async throws {
+    try await CarillonCommand.with { carillon in
+      let nobody = try await carillon.run(["load"])
+      #expect(nobody.status == 2 && nobody.errors.contains("no Kafka"))
+      let closed = try await carillon.run(["load", "--kafka", "127.0.0.1:1", "--fan-out", "ws://127.0.0.1:1"])
+      #expect(closed.status == 3 && closed.errors.contains("Kafka does not answer at 127.0.0.1:1"), "it said: \(closed.errors)")
+      let noDevices = try await carillon.run(["load", "--kafka", "127.0.0.1:1"])
+      #expect(noDevices.status == 2 && noDevices.errors.contains("give --fan-out"))
+      try await KafkaFixture.with(embeddedOnly: true) { kafka in
+        let prefix = KafkaFixture.unique("load") + "."
+        for topic in ["requests", "devices", "events"] { try kafka.embedded?.createTopic(prefix + topic, partitions: 2) }
+        let servers = kafka.configuration.bootstrapServers.joined(separator: ",")
+        let flags = ["load", "--kafka", servers, "--topic-prefix", prefix, "--fan-out", "ws://127.0.0.1:1"]
+        let refused = try await carillon.run(flags)
+        #expect(refused.status == 2 && refused.errors.contains("--for-load"), "it said: \(refused.errors)")
+        let other = try await carillon.run(flags + ["--production", "other"])
+        #expect(other.status == 2 && other.errors.contains("--production: the id of the cluster"), "it said: \(other.errors)")
+      }
+    }
+  }
+
+  @Test func `a report that cannot be written is told before the run`() async throws {
+    try await CarillonCommand.with { carillon in
+      let up = try carillon.start(Self.up)
+      _ = try await up.firstLine()
+      let refused = try await carillon.run(["load", "--report", "/no/such/folder/a.html"])
+      #expect(refused.status == 2 && refused.errors.contains("--report: /no/such/folder/a.html cannot be written"))
+      let full = try await carillon.run(
+        ["load", "--devices", "2", "--rate", "5", "--duration", "1s", "--result", "/dev/full"], withinSeconds: 120)
+      #expect(full.status == 3 && full.errors.contains("--result: the report cannot be written"), "it said: \(full.errors)")
+      try await up.stop()
+    }
+  }
+}
