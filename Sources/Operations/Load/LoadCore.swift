@@ -105,12 +105,13 @@ extension LoadCore: LoadFleetOwner {
   func deviceConnected(_ device: Int) { ledger.connected(device, at: now) }
   func deviceDisconnected(_ device: Int) { ledger.disconnected(device) }
 
-  func deviceReceived(_ id: NotificationID, device: Int, isPast: Bool) {
-    guard let number = names.request(of: id) else { return }
+  func deviceReceived(_ id: NotificationID, device: Int, revision: Revision, isPast: Bool) -> DropReason? {
+    guard let number = names.request(of: id) else { return nil }
     let time = now
-    let arrival = ledger.arrived(number, at: device, time: time, isPast: isPast)
+    let arrival = ledger.arrived(number, at: device, revision: revision, time: time, isPast: isPast)
     if arrival.isFirst { measures.record(.arrived, due: schedule.due(number), at: time) }
     if let violation = arrival.violation { onViolation(violation, names) }
+    return arrival.dropped
   }
 }
 

@@ -27,6 +27,7 @@ final class LoadDevice: WebSocketHandler {
   private var isLeaving = false
   private var reconnectAfterMilliseconds: Int?
   private var acknowledged: [UInt64] = []
+  private var dropped: [(delivery: UInt64, reason: DropReason)] = []
   private unowned let fleet: LoadFleet
 
   init(_ number: Int, isSlow: Bool, of fleet: LoadFleet) { (self.number, self.isSlow, self.fleet) = (number, isSlow, fleet) }
@@ -47,6 +48,7 @@ final class LoadDevice: WebSocketHandler {
     phase = .greeting(connection)
     connections += 1
     acknowledged.removeAll()
+    dropped.removeAll()
     fleet.send(fleet.hello(of: number), on: connection)
   }
 
@@ -106,10 +108,11 @@ final class LoadDevice: WebSocketHandler {
       fleet.welcomed(self, now: frame.now)
     case (.notify, .open), (.remove, .open):
       guard let delivery = frame.delivery else { return }
-      if let id = frame.id, frame.type == .notify {
-        fleet.received(id, expiration: frame.expiration, by: self) { try? ServerFrame(text) }
+      var dropped: DropReason?
+      if let id = frame.id, let revision = frame.revision, frame.type == .notify {
+        dropped = fleet.received(id, revision: revision, expiration: frame.expiration, by: self) { try? ServerFrame(text) }
       }
-      fleet.acknowledge(delivery, of: self)
+      fleet.acknowledge(delivery, dropped: dropped, of: self)
     case (.goaway, _): reconnectAfterMilliseconds = frame.reconnectAfterMilliseconds
     case (.accepted, .open): if frame.isOfResponse { fleet.accepted() }
     default: break
@@ -119,18 +122,20 @@ final class LoadDevice: WebSocketHandler {
   func webSocketReceived(binary: UnsafeRawBufferPointer) {}
 
   /// Queues an acknowledgement until the end of the turn; answers whether it is the first of this turn.
-  func queue(_ delivery: UInt64) -> Bool {
-    acknowledged.append(delivery)
-    return acknowledged.count == 1
+  func queue(_ delivery: UInt64, dropped reason: DropReason?) -> Bool {
+    if let reason { dropped.append((delivery, reason)) } else { acknowledged.append(delivery) }
+    return acknowledged.count + dropped.count == 1
   }
 
   /// Sends the queued acknowledgements.
   func flush(_ json: inout JSONWriter) {
-    let deliveries = acknowledged
-    acknowledged.removeAll(keepingCapacity: true)
-    guard case .open(let connection) = phase, !deliveries.isEmpty else { return }
+    defer {
+      acknowledged.removeAll(keepingCapacity: true)
+      dropped.removeAll(keepingCapacity: true)
+    }
+    guard case .open(let connection) = phase, acknowledged.count + dropped.count > 0 else { return }
     json.reset()
-    AckFrame.write(deliveries: deliveries, to: &json)
+    AckFrame.write(deliveries: acknowledged, dropped: dropped, to: &json)
     LoadFleet.send(json, on: connection)
   }
 

@@ -13,8 +13,10 @@ protocol LoadFleetOwner: AnyObject {
   func deviceDisconnected(_ device: Int)
   /// A device has received a notification.
   ///
-  /// - Parameter isPast: whether it had expired, by the cluster's clock.
-  func deviceReceived(_ id: NotificationID, device: Int, isPast: Bool)
+  /// - Parameters:
+  ///   - isPast: whether it had expired, by the cluster's clock.
+  /// - Returns: why the device drops it; nil if it shows it.
+  func deviceReceived(_ id: NotificationID, device: Int, revision: Revision, isPast: Bool) -> DropReason?
 }
 
 /// The devices of a load run: connects them at a rate, keeps them connected, and acknowledges what they get. Loop-confined.
@@ -67,6 +69,7 @@ final class LoadFleet {
     let device: Int
     let connection: Int
     let delivery: UInt64
+    let dropped: DropReason?
   }
 
   private static let tickMilliseconds = 10
@@ -210,8 +213,16 @@ final class LoadFleet {
 
   // MARK: Notifications
 
-  func received(_ id: NotificationID, expiration: Int64, by device: LoadDevice, frame: () -> ServerFrame?) {
-    owner?.deviceReceived(id, device: device.number, isPast: isPast(expiration))
+  /// A device has received a notification; answers why it drops it.
+  func received(
+    _ id: NotificationID, revision: Revision, expiration: Int64, by device: LoadDevice, frame: () -> ServerFrame?
+  ) -> DropReason? {
+    let dropped = owner?.deviceReceived(id, device: device.number, revision: revision, isPast: isPast(expiration))
+    if dropped == nil { respond(to: id, by: device, frame) }
+    return dropped
+  }
+
+  private func respond(to id: NotificationID, by device: LoadDevice, _ frame: () -> ServerFrame?) {
     guard plan.devices.responding > 0, let request = names.request(of: id), plan.opens(request, at: device.number),
       case .notify(let notification) = frame()
     else { return }
@@ -222,20 +233,24 @@ final class LoadFleet {
         action: NotificationAction.defaultIdentifier), &json)
   }
 
+  /// How long a notification may be under way after the cluster has looked at its expiration for the last time.
+  private static let underWaySeconds: Int64 = 2
+
   private func isPast(_ expiration: Int64) -> Bool {
     guard expiration > 0, let clockOffset else { return false }
     let excuse = loop.milliseconds() <= stall.until ? stall.milliseconds : 0
-    return (loop.wallMilliseconds() + clockOffset - excuse) / 1000 >= expiration
+    return (loop.wallMilliseconds() + clockOffset - excuse) / 1000 >= expiration + Self.underWaySeconds
   }
 
   func accepted() { counts.acceptedResponses += 1 }
 
   /// Acknowledges a delivery after the device's time.
-  func acknowledge(_ delivery: UInt64, of device: LoadDevice) {
+  func acknowledge(_ delivery: UInt64, dropped: DropReason?, of device: LoadDevice) {
     let milliseconds = device.isSlow ? plan.devices.slowMilliseconds : plan.devices.acknowledgeMilliseconds
-    guard milliseconds > 0 else { return queue(delivery, device) }
+    guard milliseconds > 0 else { return queue(delivery, dropped, device) }
     let entry = Acknowledgement(
-      at: loop.milliseconds() + UInt64(milliseconds), device: device.number, connection: device.connections, delivery: delivery)
+      at: loop.milliseconds() + UInt64(milliseconds), device: device.number, connection: device.connections, delivery: delivery,
+      dropped: dropped)
     // Each list has one delay, so it is in the order of time.
     if device.isSlow { slowAcknowledgements.append(entry) } else { acknowledgements.append(entry) }
   }
@@ -243,12 +258,12 @@ final class LoadFleet {
   private func pass(_ list: inout LoadQueue<Acknowledgement>, _ now: UInt64) {
     while let entry = list.first, entry.at <= now {
       _ = list.popFirst()
-      if devices[entry.device].connections == entry.connection { queue(entry.delivery, devices[entry.device]) }
+      if devices[entry.device].connections == entry.connection { queue(entry.delivery, entry.dropped, devices[entry.device]) }
     }
   }
 
-  private func queue(_ delivery: UInt64, _ device: LoadDevice) {
-    if device.queue(delivery) { unflushed.append(device) }
+  private func queue(_ delivery: UInt64, _ dropped: DropReason?, _ device: LoadDevice) {
+    if device.queue(delivery, dropped: dropped) { unflushed.append(device) }
   }
 
   /// All deliveries of a turn are acknowledged together.

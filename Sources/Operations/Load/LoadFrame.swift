@@ -8,6 +8,8 @@ struct LoadFrame {
   private(set) var delivery: UInt64?
   /// Of `notify`.
   private(set) var id: NotificationID?
+  /// Of `notify`.
+  private(set) var revision: Revision?
   /// Of `notify`: seconds since 1970.
   private(set) var expiration: Int64 = 0
   /// Of `welcome`: the cluster's clock, in milliseconds since 1970.
@@ -31,6 +33,8 @@ struct LoadFrame {
           delivery = scanner.integer(value).flatMap { UInt64(exactly: $0) }
         } else if scanner.matches(key, "id") {
           id = scanner.unescapedBytes(value).flatMap { NotificationID(text: $0) }
+        } else if scanner.matches(key, "revision") {
+          revision = scanner.unescapedBytes(value).flatMap { Revision(text: $0) }
         } else if scanner.matches(key, "expiration") {
           expiration = scanner.integer(value) ?? 0
         } else if scanner.matches(key, "now") {

@@ -3,7 +3,7 @@ public import Notifications
 /// What became of each request at each device, and which promises were broken. A value: an event in, a violation out.
 ///
 /// All requests of a target are published in the order of their numbers, by one producer and to one partition. So a greater number is the newer
-/// request, and no revision has to be compared. Times are nanoseconds after the start of the run.
+/// request, whatever the cluster says. Times are nanoseconds after the start of the run.
 public struct LoadLedger: Sendable {
   /// The sums over all pairs of a request and one of its devices that are decided.
   public struct Totals: Sendable, Hashable {
@@ -19,6 +19,8 @@ public struct LoadLedger: Sendable {
     public var replaced = 0
     /// Requests that have arrived at each of their devices, unless a newer request has replaced them.
     public var completed = 0
+    /// Notifications that a device has dropped, since it showed a newer one with the same collapse id.
+    public var dropped = 0
     /// Notifications that came again in a later connection, because their acknowledgements were lost with the former one.
     public var resent = 0
     /// Pairs that arrived after they were reported as lost.
@@ -37,8 +39,16 @@ public struct LoadLedger: Sendable {
   public struct Arrival: Sendable, Hashable {
     /// Whether the device has it for the first time.
     public var isFirst: Bool
+    /// Why the device drops it; nil if it shows it.
+    public var dropped: DropReason?
     /// What it breaks.
     public var violation: LoadViolation?
+  }
+
+  /// What a device shows of a collapse id.
+  private struct Shown {
+    var number: Int32
+    var revision: Revision
   }
 
   /// A number of the requests for a device's person, and one of those for the device: only requests of one target have an order.
@@ -60,8 +70,8 @@ public struct LoadLedger: Sendable {
     var newest = Newest()
     /// The greatest number that has arrived in this connection.
     var newestOfConnection = Newest()
-    /// The greatest number that has arrived of each collapse id, of the person and of the device.
-    var newestOfSlot = [Int32](repeating: -1, count: 2 * LoadPlan.slots)
+    /// What it shows of each collapse id, of the person and of the device.
+    var shown = [Shown?](repeating: nil, count: 2 * LoadPlan.slots)
   }
 
   /// The sums so far.
@@ -128,8 +138,10 @@ public struct LoadLedger: Sendable {
 
   /// A device has received a request's notification.
   ///
-  /// - Parameter isPast: whether the notification had expired.
-  public mutating func arrived(_ number: Int, at device: Int, time: Int64, isPast: Bool) -> Arrival {
+  /// - Parameters:
+  ///   - revision: the cluster's word for which is newer.
+  ///   - isPast: whether the notification had expired.
+  public mutating func arrived(_ number: Int, at device: Int, revision: Revision, time: Int64, isPast: Bool) -> Arrival {
     guard arrived.indices.contains(number), devices.indices.contains(device) else { return Arrival(isFirst: false) }
     let request = plan.request(number)
     let targets = plan.devices(of: request.target)
@@ -139,24 +151,34 @@ public struct LoadLedger: Sendable {
     let ordinal = Int32(number)
     defer { devices[device].newestOfConnection.raise(isOfPerson, to: ordinal) }
     guard arrived[number] & bit == 0 else {
-      guard devices[device].newestOfConnection[isOfPerson] < ordinal else {
-        return Arrival(isFirst: false, violation: note(.repeated, number, device, time))
+      let isRepeated = devices[device].newestOfConnection[isOfPerson] >= ordinal
+      if !isRepeated { totals.resent += 1 }
+      return Arrival(isFirst: false, dropped: .known, violation: isRepeated ? note(.repeated, number, device, time) : nil)
+    }
+    var violation: LoadViolation?
+    if let slot = request.slot {
+      let place = (isOfPerson ? 0 : LoadPlan.slots) + slot
+      if let shown = devices[device].shown[place] {
+        let isNewer = revision > shown.revision
+        // A delivery record that was under way may come after the mailbox has sent its successor. Then the device drops it.
+        guard isNewer || shown.number < ordinal else {
+          totals.dropped += 1
+          return Arrival(isFirst: false, dropped: .stale)
+        }
+        // The device goes by the revision, so it shows the older one, or drops the newer one.
+        if isNewer != (shown.number < ordinal) { violation = note(.stale, number, device, time) }
+        if isNewer { devices[device].shown[place] = Shown(number: ordinal, revision: revision) }
+      } else {
+        devices[device].shown[place] = Shown(number: ordinal, revision: revision)
       }
-      totals.resent += 1
-      return Arrival(isFirst: false)
     }
     arrived[number] |= bit
     if reported[number] & bit != 0 { totals.recovered += 1 }
     let isOld = devices[device].newest[isOfPerson] > ordinal
     devices[device].newest.raise(isOfPerson, to: ordinal)
-    if let slot = request.slot {
-      let place = (isOfPerson ? 0 : LoadPlan.slots) + slot
-      let isStale = devices[device].newestOfSlot[place] > ordinal
-      devices[device].newestOfSlot[place] = max(devices[device].newestOfSlot[place], ordinal)
-      if isStale { return Arrival(isFirst: true, violation: note(.stale, number, device, time)) }
-    }
-    if isPast { return Arrival(isFirst: true, violation: note(.late, number, device, time)) }
-    return Arrival(isFirst: true, violation: isOld ? note(.outOfOrder, number, device, time) : nil)
+    if violation == nil, isPast { violation = note(.late, number, device, time) }
+    if violation == nil, isOld { violation = note(.outOfOrder, number, device, time) }
+    return Arrival(isFirst: true, violation: violation)
   }
 
   /// What an event of the cluster means for the measures.

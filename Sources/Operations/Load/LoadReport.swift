@@ -51,7 +51,7 @@ public struct LoadReport: Sendable {
       "schedule": Self.number(result.schedule), "reach": Self.number(result.reach),
       "pairs": [
         "expected": .integer(Int64(totals.expected)), "reached": .integer(Int64(totals.reached)),
-        "replaced": .integer(Int64(totals.replaced)), "resent": .integer(Int64(totals.resent)),
+        "replaced": .integer(Int64(totals.replaced)), "dropped": .integer(Int64(totals.dropped)), "resent": .integer(Int64(totals.resent)),
         "recovered": .integer(Int64(totals.recovered)), "untold": .integer(Int64(totals.untold)),
         "unfinished": .integer(Int64(totals.unfinished)),
       ],

@@ -6,7 +6,7 @@ public struct LoadViolation: Sendable, Hashable {
     case lost
     /// The device gets it twice within one connection.
     case repeated
-    /// The device gets it after a newer one with the same collapse id.
+    /// The device shows it in place of a newer one with the same collapse id, since its revision says so.
     case stale
     /// The device gets it after its expiration.
     case late
@@ -20,7 +20,7 @@ public struct LoadViolation: Sendable, Hashable {
       switch self {
       case .lost: "not delivered to a connected device"
       case .repeated: "delivered twice in one connection"
-      case .stale: "delivered after a newer one with the same collapse id"
+      case .stale: "shown in place of a newer one with the same collapse id"
       case .late: "delivered after its expiration"
       case .outOfOrder: "delivered after a later one of the same target"
       case .misdirected: "delivered to a device that it is not for"

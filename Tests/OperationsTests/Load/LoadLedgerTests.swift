@@ -57,9 +57,15 @@ import Testing
       if let violation = ledger.told(outcome, of: number, at: device, time: time).violation { violations.append(violation) }
     }
 
-    mutating func arrive(_ number: Int, _ device: Int, isPast: Bool = false) {
+    /// A revision of the log: the order of the numbers is that of the offsets.
+    func revision(_ offset: Int) -> Revision { Revision(timestamp: 1, partition: 0, offset: UInt64(clamping: offset)) }
+
+    @discardableResult
+    mutating func arrive(_ number: Int, _ device: Int, revision: Int? = nil, isPast: Bool = false) -> LoadLedger.Arrival {
       if received.indices.contains(device) { received[device].insert(number) }
-      if let violation = ledger.arrived(number, at: device, time: time, isPast: isPast).violation { violations.append(violation) }
+      let arrival = ledger.arrived(number, at: device, revision: self.revision(revision ?? number), time: time, isPast: isPast)
+      if let violation = arrival.violation { violations.append(violation) }
+      return arrival
     }
 
     /// Sends the next notification of a device's mailbox; answers which one.
@@ -219,21 +225,30 @@ import Testing
     #expect(cluster.violations.map(\.kind) == expected, "seed \(seed)")
   }
 
-  @Test func `an older notification after a newer one with the same collapse id is stale`() {
-    let plan = Self.plan { $0.requests.collapsing = 1 }
-    var cluster = Cluster(plan)
+  /// A cluster, two requests of one collapse id, and a device that both are for.
+  private static func pair() throws -> (Cluster, first: Int, second: Int, device: Int) {
+    let plan = plan { $0.requests.collapsing = 1 }
     let first = plan.request(0)
-    let second = (1..<200).first { plan.request($0).target == first.target && plan.request($0).slot == first.slot }
-    guard let second else {
-      Issue.record("the plan has two of one collapse id")
-      return
-    }
-    let device = plan.devices(of: first.target).lowerBound
-    cluster.publish(0)
-    cluster.publish(second)
+    let second = try #require((1..<200).first { plan.request($0).target == first.target && plan.request($0).slot == first.slot })
+    var cluster = Cluster(plan)
+    for number in [0, second] { cluster.publish(number) }
+    return (cluster, 0, second, plan.devices(of: first.target).lowerBound)
+  }
+
+  @Test func `an older notification after a newer one with the same collapse id is dropped, as a device drops it`() throws {
+    var (cluster, first, second, device) = try Self.pair()
     cluster.arrive(second, device)
-    cluster.arrive(0, device)
-    #expect(cluster.violations.map(\.kind) == [.stale])
+    #expect(cluster.arrive(first, device).dropped == .stale)
+    #expect(cluster.violations.isEmpty && cluster.ledger.totals.dropped == 1)
+  }
+
+  @Test func `an older notification with a newer revision is stale, and so is a newer one with an older revision`() throws {
+    for isReversed in [false, true] {
+      var (cluster, first, second, device) = try Self.pair()
+      cluster.arrive(isReversed ? first : second, device, revision: isReversed ? 1000 : 500)
+      cluster.arrive(isReversed ? second : first, device, revision: isReversed ? 500 : 1000)
+      #expect(cluster.violations.map(\.kind) == [.stale])
+    }
   }
 
   @Test func `a notification for somebody else is misdirected`() {
