@@ -44,7 +44,7 @@ import Testing
     }
   }
 
-  @Test(.timeLimit(.minutes(5))) func `a stall of the cluster is a gap of its length, and counts for the requests that it delays`()
+  @Test(.timeLimit(.minutes(5))) func `a stall of the cluster is reported with its length, and counts for the requests that it delays`()
     async throws
   {
     try await CarillonCommand.with { carillon in
@@ -59,8 +59,12 @@ import Testing
       let result = try await run.result(withinSeconds: 200)
       let report = try JSONValue(parsing: try #require(result.lines.last))
       #expect(report["violations"]?["lost"]?.integerValue == 0 && report["pairs"]?["unfinished"]?.integerValue == 0)
-      let longest = (report["gaps"]?.elements ?? []).compactMap { $0["seconds"]?.doubleValue }.max() ?? 0
-      #expect(longest >= 5, "it said: \(result.output)")
+      let delays = report["delays"]?.elements ?? []
+      let longest = delays.max { ($0["longestSeconds"]?.doubleValue ?? 0) < ($1["longestSeconds"]?.doubleValue ?? 0) }
+      #expect((longest?["longestSeconds"]?.doubleValue ?? 0) >= 5, "it said: \(result.output)")
+      // Those that were due at its end waited for less than a second.
+      let (from, to) = (longest?["fromSeconds"]?.doubleValue ?? 0, longest?["toSeconds"]?.doubleValue ?? 0)
+      #expect(to - from >= 4)
       #expect((report["stages"]?["arrived"]?["max"]?.doubleValue ?? 0) >= 5000)
       // A third of all requests was due in the stall.
       #expect((report["stages"]?["arrived"]?["p90"]?.doubleValue ?? 0) >= 2000)
@@ -97,6 +101,20 @@ import Testing
       #expect(result.status == 1 && result.output.contains("the run was ended early"), "it said: \(result.errors)")
       let clean = try await carillon.run(["load", "clean", "ended"])
       #expect(clean.status == 1, "no device is left: \(clean.errors)")
+      try await up.stop()
+    }
+  }
+
+  @Test(.timeLimit(.minutes(5))) func `the search for a capacity prints each step, and finds none for a goal that nothing keeps`()
+    async throws
+  {
+    try await CarillonCommand.with { carillon in
+      let up = try carillon.start(Self.up)
+      _ = try await up.firstLine()
+      let run = try await carillon.run(
+        ["load", "--devices", "4", "--find-capacity", "--rate", "8", "--step", "2s", "--p99", "1ms"], withinSeconds: 240)
+      #expect(run.status == 1 && run.output.contains("the goal at any rate does not hold"), "it said: \(run.errors)")
+      for rate in [8, 4, 2, 1] { #expect(run.output.contains("missed  \(rate) a second  p99 "), "it said: \(run.output)") }
       try await up.stop()
     }
   }

@@ -72,8 +72,10 @@ struct LoadPrinter {
     let ends = totals.outcomes.sorted { $0.key.rawValue < $1.key.rawValue }.map { "\($0.key.name) \($0.value)" }
     if !ends.isEmpty { lines.append("events: " + ends.joined(separator: "  ")) }
     if totals.untold > 0 { lines.append("\(totals.untold) notifications arrived, and no event said so before the run ended") }
-    for gap in result.measures.gaps {
-      lines.append("nothing arrived for \(Self.time(gap.length / 1000)), from \(Self.time(gap.from / 1000)) after the start")
+    for delay in result.measures.delays {
+      lines.append(
+        "due from \(Self.time(delay.due.lowerBound / 1000)) to \(Self.time(delay.due.upperBound / 1000)) after the start: \(TerminalText.count(delay.count, "notification")) took up to \(Self.time(delay.longest / 1000))"
+      )
     }
     let share = result.elapsed > 0 ? result.processorSeconds / (Double(result.elapsed) / 1e9) : 0
     lines.append("this process took \(Self.decimal(result.processorSeconds)) s of processor time, \(Self.percent(share)) of a core")

@@ -18,12 +18,14 @@ public struct LoadMeasures: Sendable {
     public var arrival = Histogram(LoadMeasures.coarse)
   }
 
-  /// A time without arrivals, though requests were due.
-  public struct Gap: Sendable, Hashable {
-    /// When it began, in nanoseconds after the start.
-    public var from: Int64
-    /// How long it took, in nanoseconds.
-    public var length: Int64
+  /// A stretch of the schedule whose requests took long to arrive: a worker stood still, or the load was too high.
+  public struct Delay: Sendable, Hashable {
+    /// When the first and the last of these requests were due, in nanoseconds after the start.
+    public var due: ClosedRange<Int64>
+    /// The longest time until an arrival, in nanoseconds.
+    public var longest: Int64
+    /// The arrivals that took long.
+    public var count: Int
   }
 
   /// Up to an hour in microseconds, with three digits.
@@ -32,8 +34,10 @@ public struct LoadMeasures: Sendable {
   public static let coarse = HistogramLayout(highest: 3_600_000_000, digits: 2)
   /// The most intervals of a run.
   private static let maximumIntervals: Int64 = 300
-  /// The shortest gap that is told, and the most gaps.
-  private static let (shortestGap, maximumGaps) = (1_000_000_000 as Int64, 50)
+  /// An arrival takes long from this time on. Due times that are this close belong to one delay.
+  private static let long: Int64 = 1_000_000_000
+  /// The most delays. Later ones are only in the histograms.
+  private static let maximumDelays = 50
 
   /// The latencies of each stage in microseconds, in the order of ``Stage``.
   public private(set) var stages = Stage.allCases.map { _ in Histogram(LoadMeasures.fine) }
@@ -41,9 +45,8 @@ public struct LoadMeasures: Sendable {
   public private(set) var intervals: [Interval]
   /// The length of an interval, in nanoseconds.
   public let intervalLength: Int64
-  /// The times without arrivals, the first ones.
-  public private(set) var gaps: [Gap] = []
-  private var lastArrival: Int64 = 0
+  /// The delays, in the order in which they were found.
+  public private(set) var delays: [Delay] = []
   private let end: Int64
 
   /// Makes empty measures of a run with this duration.
@@ -78,9 +81,7 @@ public struct LoadMeasures: Sendable {
     if let interval = interval(of: time) { intervals[interval].counts[place] += 1 }
     guard stage == .arrived else { return }
     if let interval = interval(of: due) { intervals[interval].arrival.record(microseconds) }
-    // A long silence is no gap if nothing was due in it.
-    if time - due >= Self.shortestGap { noteGap(until: time) }
-    lastArrival = max(lastArrival, time)
+    if time - due >= Self.long { noteDelay(due: due, time - due) }
   }
 
   private func interval(of time: Int64) -> Int? {
@@ -88,8 +89,14 @@ public struct LoadMeasures: Sendable {
     return intervals.indices.contains(interval) ? interval : nil
   }
 
-  private mutating func noteGap(until time: Int64) {
-    guard time - lastArrival >= Self.shortestGap, lastArrival < end, gaps.count < Self.maximumGaps else { return }
-    gaps.append(Gap(from: lastArrival, length: time - lastArrival))
+  private mutating func noteDelay(due: Int64, _ latency: Int64) {
+    let isNear = { (delay: Delay) in due >= delay.due.lowerBound - Self.long && due <= delay.due.upperBound + Self.long }
+    guard let place = delays.lastIndex(where: isNear) else {
+      if delays.count < Self.maximumDelays { delays.append(Delay(due: due...due, longest: latency, count: 1)) }
+      return
+    }
+    delays[place].due = min(due, delays[place].due.lowerBound)...max(due, delays[place].due.upperBound)
+    delays[place].longest = max(latency, delays[place].longest)
+    delays[place].count += 1
   }
 }

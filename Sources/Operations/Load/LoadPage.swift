@@ -32,7 +32,7 @@ public enum LoadPage {
       <h2>Stages, each from the time when the request was due</h2>
       \(stages(result.measures).svg)
       \(table(result.measures))
-      \(gaps(result.measures))
+      \(delays(result.measures))
       \(steps(report.steps))
       </body></html>
 
@@ -120,10 +120,11 @@ public enum LoadPage {
     return "<table>\n" + heading + rows.joined() + "</table>"
   }
 
-  private static func gaps(_ measures: LoadMeasures) -> String {
-    guard !measures.gaps.isEmpty else { return "" }
-    let rows = measures.gaps.map { row([seconds($0.from), seconds($0.length)]) }
-    return "<h2>Times without arrivals</h2>\n<table>\n" + row(["from (s)", "length (s)"], "th") + rows.joined() + "</table>"
+  private static func delays(_ measures: LoadMeasures) -> String {
+    guard !measures.delays.isEmpty else { return "" }
+    let rows = measures.delays.map { row([seconds($0.due.lowerBound), seconds($0.due.upperBound), seconds($0.longest), "\($0.count)"]) }
+    return "<h2>Requests that took a second or more</h2>\n<table>\n"
+      + row(["due from (s)", "to (s)", "longest (s)", "arrivals"], "th") + rows.joined() + "</table>"
   }
 
   private static func steps(_ steps: [LoadReport.Step]) -> String {

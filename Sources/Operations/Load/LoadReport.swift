@@ -61,8 +61,13 @@ public struct LoadReport: Sendable {
       "events": .object(
         totals.outcomes.sorted { $0.key.rawValue < $1.key.rawValue }.map { .init(key: $0.key.name, value: .integer(Int64($0.value))) }),
       "stages": .object(LoadMeasures.Stage.allCases.map { .init(key: $0.rawValue, value: Self.stage(measures[$0])) }),
-      "gaps": .array(
-        measures.gaps.map { ["atSeconds": Self.number(Double($0.from) / 1e9), "seconds": Self.number(Double($0.length) / 1e9)] }),
+      "delays": .array(
+        measures.delays.map {
+          [
+            "fromSeconds": Self.number(Double($0.due.lowerBound) / 1e9), "toSeconds": Self.number(Double($0.due.upperBound) / 1e9),
+            "longestSeconds": Self.number(Double($0.longest) / 1e9), "count": .integer(Int64($0.count)),
+          ]
+        }),
       "intervals": intervals,
       "connections": .integer(Int64(result.connections)), "responses": .integer(Int64(result.responses)),
       "acceptedResponses": .integer(Int64(result.acceptedResponses)), "processorSeconds": Self.number(result.processorSeconds),

@@ -83,3 +83,33 @@ import Testing
     try Self.plan { ($0.devices.count, $0.devices.perUser, $0.requests.rampMilliseconds) = (1, 1, 20_000) }.check()
   }
 }
+
+/// What the measures of a run tell of times in which a cluster was slow.
+@Suite struct LoadMeasuresTests {
+  @Test func `requests that took long are one delay if they were due together, and two if not`() {
+    var measures = LoadMeasures(durationMilliseconds: 20_000)
+    let second: Int64 = 1_000_000_000
+    func arrive(due: Double, after: Double) { measures.record(.arrived, due: Int64(due * 1e9), at: Int64((due + after) * 1e9)) }
+    for tenth in 0..<200 {
+      let due = Double(tenth) / 10
+      // It stands still from 4 to 10 s, and from 15 to 17 s.
+      let stall = (4.0..<10).contains(due) ? 10 - due : (15.0..<17).contains(due) ? 17 - due : 0
+      arrive(due: due, after: stall + 0.01)
+    }
+    #expect(measures.delays.count == 2)
+    #expect(measures.delays[0].due.lowerBound == 4 * second && abs(measures.delays[0].longest - 6_010_000_000) < 1000)
+    #expect(measures.delays[0].due.upperBound == 9 * second && measures.delays[0].count == 51)
+    #expect(measures.delays[1].due == (15 * second)...(16 * second))
+    #expect(measures[.arrived].value(atPercentile: 50) < 11_000 && measures[.arrived].maximum >= 6_000_000)
+    #expect(measures.intervals[4].arrival.value(atPercentile: 0) >= 5_000_000)
+    #expect(measures.intervals[4].counts[1] == 0 && measures.intervals[10].counts[1] == 70)
+  }
+
+  @Test func `a late record outside of the run is counted in the histogram alone`() {
+    var measures = LoadMeasures(durationMilliseconds: 1500)
+    #expect(measures.intervals.count == 2)
+    measures.record(.told, due: 1_400_000_000, at: 90_000_000_000)
+    measures.record(.arrived, due: 0, at: -5)
+    #expect(measures[.told].count == 1 && measures.intervals.allSatisfy { $0.counts[2] == 0 })
+  }
+}
