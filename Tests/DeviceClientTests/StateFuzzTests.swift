@@ -87,6 +87,7 @@ struct NaiveState {
       let listed = StoredState.Listed(frame: new.frame, takenAt: new.takenAt, presentation: new.presentation)
       if isPending { state.pending.append(listed) } else { state.delivered.append(listed) }
     case .unlisted(let identifiers, let isPending): unlist(identifiers, isPending)
+    case .floor(let revision): state.floor = revision
     case .badge(let number): state.badge = number
     case .response(let response):
       if !state.responses.contains(where: { Name($0.response) == Name(response.response) }) { state.responses.append(response) }
