@@ -66,7 +66,7 @@ let package = Package(
 
     module("Worker", ["EventLoop", "Cryptography", "JSON", "HTTP", "Kafka", "Store", "Notifications"]),
     module("Extensions", ["EventLoop", "Cryptography", "JSON", "HTTP", "Notifications"]),
-    module("DeviceClient", ["Extensions", "EventLoop", "JSON", "HTTP", "Notifications", "CSQLite"]),
+    module("DeviceClient", ["Extensions", "Calendars", "EventLoop", "JSON", "HTTP", "Notifications", "CSQLite"]),
 
     module("Transform", ["Worker", "Extensions", "Store", "Calendars", "EventLoop", "Cryptography", "JSON", "Kafka", "Notifications"]),
     module(
@@ -116,13 +116,15 @@ let package = Package(
       name: "KilledDevice", dependencies: ["DeviceClient", "KillingDisk", "Notifications", "EventLoop"], path: "Tests/KilledDevice",
       swiftSettings: settings),
     tests(
-      "DeviceClientTests", ["KilledDevice", "DeviceClient", "Extensions", "Notifications", "HTTP", "JSON", "EventLoop", "TestSupport"]),
+      "DeviceClientTests",
+      ["KilledDevice", "DeviceClient", "Calendars", "Extensions", "Notifications", "HTTP", "JSON", "EventLoop", "TestSupport"]),
     .executableTarget(
       name: "OwnExtensions", dependencies: ["Command", "Extensions", "JSON"], path: "Tests/OwnExtensions", swiftSettings: settings),
     tests(
       "CommandTests",
       [
-        "Command", "carillon", "EncryptedMessage", "MyAttachment", "OwnExtensions", "Operations", "Worker", "TestSupport", "EventLoop",
+        "Command", "carillon", "EncryptedMessage", "MyAttachment", "OwnExtensions", "DeviceClient", "Operations", "Worker", "TestSupport",
+        "EventLoop",
         "JSON", "Cryptography", "Kafka", "Notifications", "Redis",
       ]),
     // What only processes of their own can show. They are apart, since a process that is being started keeps listeners of the others open.

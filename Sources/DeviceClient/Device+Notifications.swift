@@ -4,7 +4,7 @@ public import Notifications
 extension Device {
   /// The delivered notifications, the newest first.
   public var delivered: [DeliveredNotification] { connection?.memory.store.delivered ?? [] }
-  /// The notifications that wait for a location.
+  /// The notifications that wait for a time or a place.
   public var pending: [DeliveredNotification] { connection?.memory.store.pending ?? [] }
   /// The number at the application's icon.
   public var badge: Int { connection?.memory.store.badge ?? 0 }
@@ -107,7 +107,7 @@ extension Device {
 
   // MARK: Parts
 
-  private func running() throws(DeviceError) -> DeviceConnection {
+  func running() throws(DeviceError) -> DeviceConnection {
     guard let connection else { throw DeviceError(.notRunning, "the device is not started, or is closed") }
     return connection
   }
@@ -151,14 +151,7 @@ extension Device {
     let response = ResponseFrame(
       response: Self.uniqueID(), receipt: notification.frame.receipt, identifier: notification.identifier, action: action,
       userText: userText, at: connection.now)
-    let failure: DeviceError? = await withCheckedContinuation { continuation in
-      do throws(DeviceError) {
-        try connection.respond(response) { continuation.resume(returning: $0) }
-      } catch {
-        continuation.resume(returning: error)
-      }
-    }
-    if let failure { throw failure }
+    try await stored { (body) throws(DeviceError) in try connection.respond(response, to: notification, body) }
     return response.response
   }
 
@@ -169,7 +162,7 @@ extension Device {
   }
 
   /// A unique id: 128 random bits.
-  private static func uniqueID() -> String {
+  static func uniqueID() -> String {
     NotificationID(high: .random(in: 0...UInt64.max), low: .random(in: 0...UInt64.max)).description
   }
 }

@@ -19,7 +19,7 @@ public actor Device {
   /// The loop, as the actor's executor.
   public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
-  private let configuration: DeviceConfiguration
+  let configuration: DeviceConfiguration
   private let tell: @Sendable (DeviceEvent) -> Void
   /// Nil before the start and after the end.
   private(set) var connection: DeviceConnection?
@@ -66,8 +66,17 @@ public actor Device {
         guard let self else { return }
         Task(executorPreference: loop) { await self.connect() }
       }, tell: { tell($0) })
-    connection.memory.restore(state)
     self.connection = connection
+    if let delegate = configuration.delegate {
+      let center = userNotificationCenter
+      connection.memory.store.willPresent = { delegate.userNotificationCenter(center, willPresent: $0) }
+      connection.memory.didReceive = { [weak self, loop] response in
+        guard let self else { return }
+        Task(executorPreference: loop) { await self.pass(response, to: delegate) }
+      }
+    }
+    connection.memory.restore(state)
+    connection.takeTime()
     connection.begin()
   }
 
@@ -105,6 +114,18 @@ public actor Device {
       do throws(DeviceError) { try await database.commit(changes) } catch { failure = error }
       await self.diskFinished(failure)
     }
+  }
+
+  /// Passes a stored response to the program, and notes when it has taken it.
+  private func pass(_ response: StoredResponse, to delegate: any UserNotificationCenterDelegate) async {
+    let frame = response.frame
+    let notification = DeliveredNotification(
+      response.notification, ContentExtensions(chain: configuration.extensions, locale: configuration.hello.locale))
+    await delegate.userNotificationCenter(
+      userNotificationCenter,
+      didReceive: NotificationResponse(
+        id: frame.response, notification: notification, actionIdentifier: frame.action, userText: frame.userText))
+    connection?.told(frame.response)
   }
 
   private func diskFinished(_ failure: DeviceError?) { connection?.diskFinished(failure) }

@@ -20,6 +20,8 @@ public struct DeviceError: Error, Sendable, Hashable, CustomStringConvertible {
     case wrongText
     /// Too many responses or requests wait for the cluster's answer.
     case tooManyWaiting
+    /// A local request breaks a rule.
+    case badRequest
     /// Another process uses the state file, or keeps it locked.
     case stateInUse
     /// The state file cannot grow: the disk is full, or the file has reached its limit.

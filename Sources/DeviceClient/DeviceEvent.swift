@@ -22,9 +22,9 @@ public enum DeviceEvent: Sendable {
   case shown(DeliveredNotification)
   /// A notification has replaced the one with its identifier.
   case updated(DeliveredNotification)
-  /// A notification was stored and not shown.
+  /// A notification was taken and not shown: it only wakes the application.
   case silent(DeliveredNotification)
-  /// A notification waits for a location.
+  /// A notification waits for its time or place.
   case held(DeliveredNotification)
   /// A notification or a removal was dropped.
   case dropped(delivery: UInt64?, id: String?, identifiers: [Name], DropReason)

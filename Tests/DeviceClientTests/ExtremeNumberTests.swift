@@ -82,7 +82,7 @@ import Testing
         _ = store.take(try notifyFrame(notify(1, id: "one", "a", revision: "1", expiration: max(0, seconds))), now: now)
         _ = store.take(try notifyFrame(notify(2, id: "two", "b", revision: "1")), now: seconds)
         _ = store.remove(["a", "b"], revision: "2", now: now)
-        _ = store.fire("a", now: now)
+        _ = store.fire("a", now: now, localTime: seconds)
       }
     }
   }
@@ -95,10 +95,12 @@ import Testing
         let listed = DeviceDatabase.listed(frame, at: number)
         let database = DeviceDatabase.forTests(folder.path + "/state")
         _ = try await database.open()
-        let response = ResponseFrame(response: "r", receipt: "x", identifier: "i", action: "a", at: number)
+        let response = StoredResponse(
+          frame: ResponseFrame(response: "r", receipt: "x", identifier: "i", action: "a", at: number),
+          notification: .init(frame: frame, takenAt: number, presentation: []), isUnsent: true, isUntold: true)
         try await database.commit([
           .took("x", at: number), .noted(identifier: "a", revision: "b", at: number), .listed(listed, isPending: true),
-          .listed(listed, isPending: false), .response(response), .badge(Int(number)),
+          .listed(listed, isPending: false), .waiting("score", anchor: number, after: number), .response(response), .badge(Int(number)),
           .forgot(before: number, ids: Int(clamping: number), identifiers: 1),
         ])
         await database.closeForTests()
@@ -109,7 +111,8 @@ import Testing
         let memory = DeviceMemory(
           DeviceConfiguration(url: "ws://h/", hello: Hello(device: token, application: "com.example.shop")), commit: nil)
         memory.restore(state)
-        _ = memory.fire("score", now: 1_700_000_000_000) { _ in }
+        memory.takeTime(1_700_000_000_000) { _ in }
+        _ = memory.fire("score", now: 1_700_000_000_000, localTime: number) { _ in }
         memory.take(try notifyFrame(DeviceClientTests.notify(1, id: "one", revision: "1")), now: 1_700_000_000_000) { _, _ in }
       }
     }

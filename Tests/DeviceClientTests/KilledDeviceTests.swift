@@ -64,7 +64,8 @@ import Testing
     #expect(expected.isSubset(of: repeated) && repeated.count <= 1, "step \(step): \(expected), then \(repeated)")
     // Opening takes a notification off the list, in the transaction that stores the response.
     let listed = await device.device.delivered.map(\.identifier)
-    #expect(Set(listed) == (repeated.isEmpty ? ["a", "b"] : ["a"]), "step \(step)")
+    #expect(Set(listed).subtracting(["tea"]) == (repeated.isEmpty ? ["a", "b"] : ["a"]), "step \(step)")
+    #expect(listed.contains("tea") || !run.lines.contains("added"), "step \(step): the local request is lost")
     #expect(await device.device.pending.map(\.identifier) == ["c"], "step \(step)")
     await device.close()
     return false

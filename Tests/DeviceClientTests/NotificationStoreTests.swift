@@ -181,11 +181,11 @@ import TestSupport
     let held = store.take(try notifyFrame(notify(1, id: "one", "a", revision: Self.revision(1), trigger: trigger)), now: Self.now)
     guard case .held = held else { return #expect(Bool(false), "\(held)") }
     #expect(store.delivered.isEmpty && store.pending.count == 1)
-    guard case .shown? = store.fire("a", now: Self.now) else { return #expect(Bool(false)) }
-    #expect(store.fire("a", now: Self.now) == nil)
+    guard case .shown? = store.fire("a", now: Self.now, localTime: Self.now) else { return #expect(Bool(false)) }
+    #expect(store.fire("a", now: Self.now, localTime: Self.now) == nil)
     let late = notify(2, id: "two", "b", revision: Self.revision(2), expiration: Self.now / 1000 + 5, trigger: trigger)
     _ = store.take(try notifyFrame(late), now: Self.now)
-    #expect(store.fire("b", now: Self.now + 5_000) == .dropped(.expired))
+    #expect(store.fire("b", now: Self.now + 5_000, localTime: Self.now) == .dropped(.expired))
   }
 
   @Test func `a removal of all takes what is older, now and later, and leaves what waits for a place`() throws {
@@ -215,21 +215,67 @@ import TestSupport
     let everything: JSONValue = ["alert": "text", "sound": "bell", "badge": 3]
     let content = NotificationContent(["aps": everything])
     func names(_ status: Authorization.Status, _ content: NotificationContent, _ options: Authorization.Options = [:]) -> [String] {
-      Presentation(of: content, under: Authorization(status: status, options: options)).names
+      PresentationOptions(of: content, under: Authorization(status: status, options: options)).names
     }
-    #expect(names(.authorized, content) == ["banner", "list", "sound", "badge"])
-    #expect(names(.authorized, content, [.alert: false, .sound: false]) == ["list", "badge"])
-    #expect(names(.provisional, content) == ["list"])
+    #expect(names(.authorized, content) == ["banner", "lockScreen", "list", "sound", "badge"])
+    #expect(names(.authorized, content, [.alert: false, .sound: false]) == ["lockScreen", "list", "badge"])
+    #expect(names(.authorized, content, [.scheduledDelivery: true]) == ["list", "badge", "quietly"])
+    #expect(names(.provisional, content) == ["list", "quietly"])
     #expect(names(.denied, content) == [])
     #expect(names(.notDetermined, content) == [])
-    #expect(names(.authorized, NotificationContent(["aps": ["alert": "text", "interruption-level": "passive", "sound": "s"]])) == ["list"])
+    #expect(
+      names(.authorized, NotificationContent(["aps": ["alert": "text", "interruption-level": "passive", "sound": "s"]])) == [
+        "lockScreen", "list",
+      ])
     #expect(names(.authorized, NotificationContent(["aps": ["badge": 1]])) == ["badge"])
     #expect(NotificationContent(["aps": ["content-available": 1]]).isBackground)
     var store = NotificationStore(authorization: Authorization(status: .denied))
-    guard case .silent = store.take(try notifyFrame(notify(1, id: "one", revision: "1")), now: Self.now) else {
-      return #expect(Bool(false), "shown though the person wants none")
+    #expect(store.take(try notifyFrame(notify(1, id: "one", revision: "1")), now: Self.now) == .dropped(.filtered))
+    #expect(store.delivered.isEmpty)
+    #expect(store.take(try notifyFrame(notify(1, id: "one", revision: "1")), now: Self.now) == .dropped(.known))
+  }
+
+  @Test func `a notification is shown in the ways that the cluster, the person and the program all allow`() throws {
+    let ways: [PresentationOptions] = [.banner, .lockScreen, .list, .sound, .badge]
+    var random = SeededRandom(seed: 4)
+    func some() -> PresentationOptions { ways.filter { _ in Bool.random(using: &random) }.reduce([]) { $0.union($1) } }
+    for round in 0..<300 {
+      let (cluster, program, isQuiet) = (some(), some(), Bool.random(using: &random))
+      var authorization = Authorization(status: .authorized)
+      let switches: [(Authorization.Option, PresentationOptions)] = [
+        (.alert, .banner), (.lockScreen, .lockScreen), (.notificationCenter, .list), (.sound, .sound), (.badge, .badge),
+      ]
+      var person: PresentationOptions = []
+      for (option, way) in switches {
+        let isOn = Bool.random(using: &random)
+        authorization.options[option] = isOn
+        if isOn { person.insert(way) }
+      }
+      var store = NotificationStore(authorization: authorization)
+      store.willPresent = { _ in program }
+      var frame = try notifyFrame(
+        notify(1, id: "one", revision: "1", aps: ["alert": "text", "sound": "bell", "badge": 3]))
+      frame.presentation = isQuiet ? cluster.union(.quietly) : cluster
+      let expected = cluster.intersection(person).intersection(program)
+      switch store.take(frame, now: Self.now) {
+      case .shown(let notification):
+        #expect(notification.presentation == (isQuiet ? expected.union(.quietly) : expected), "round \(round)")
+        #expect(store.delivered.count == (expected.contains(.list) ? 1 : 0) && store.badge == (expected.contains(.badge) ? 3 : 0))
+      case .dropped(.filtered): #expect(expected.isEmpty && !cluster.isEmpty && store.delivered.isEmpty, "round \(round)")
+      case .silent: #expect(cluster.isEmpty, "round \(round)")
+      case let outcome: Issue.record("round \(round): \(outcome)")
+      }
     }
-    #expect(store.delivered.count == 1)
+  }
+
+  @Test func `a level that the cluster took back counts for the presentation`() throws {
+    var store = NotificationStore(authorization: Authorization(status: .authorized, options: [.scheduledDelivery: true]))
+    var frame = try notifyFrame(notify(1, id: "one", revision: "1", aps: ["alert": "text", "interruption-level": "time-sensitive"]))
+    guard case .shown(let urgent) = store.take(frame, now: Self.now) else { return #expect(Bool(false)) }
+    #expect(urgent.presentation.contains(.banner))
+    (frame.id, frame.identifier, frame.interruptionLevel) = ("two", "two", .active)
+    guard case .shown(let usual) = store.take(frame, now: Self.now) else { return #expect(Bool(false)) }
+    #expect(usual.presentation == [.list, .quietly])
   }
 
   // MARK: Parts

@@ -84,18 +84,34 @@ struct NaiveState {
       state.revisions.append(.init(identifier: identifier, revision: revision, at: at))
     case .listed(let new, let isPending):
       unlist([new.identifier], isPending)
-      let listed = StoredState.Listed(frame: new.frame, takenAt: new.takenAt, presentation: new.presentation)
+      let listed = StoredState.Listed(
+        frame: new.frame, takenAt: new.takenAt, presentation: new.presentation, isLocal: new.isLocal,
+        after: isPending ? new.takenAt : 0)
       if isPending { state.pending.append(listed) } else { state.delivered.append(listed) }
+    case .waiting(let identifier, let anchor, let after):
+      for index in state.pending.indices where state.pending[index].frame.identifier == identifier {
+        (state.pending[index].takenAt, state.pending[index].after) = (anchor, after)
+      }
     case .unlisted(let identifiers, let isPending): unlist(identifiers, isPending)
     case .floor(let revision): state.floor = revision
     case .badge(let number): state.badge = number
     case .response(let response):
-      if !state.responses.contains(where: { Name($0.response) == Name(response.response) }) { state.responses.append(response) }
-    case .settled(let response): state.responses.removeAll { Name($0.response) == Name(response) }
+      if !state.responses.contains(where: { Name($0.frame.response) == Name(response.frame.response) }) {
+        state.responses.append(response)
+      }
+    case .settled(let response): finish(response) { $0.isUnsent = false }
+    case .told(let response): finish(response) { $0.isUntold = false }
     case .forgot(let time, let ids, let identifiers):
       state.ids = state.ids.suffix(ids).filter { $0.at >= time }
       state.revisions = state.revisions.suffix(identifiers).filter { $0.at >= time }
     }
+  }
+
+  private mutating func finish(_ response: String, _ change: (inout StoredResponse) -> Void) {
+    for index in state.responses.indices where Name(state.responses[index].frame.response) == Name(response) {
+      change(&state.responses[index])
+    }
+    state.responses.removeAll { !$0.isUnsent && !$0.isUntold }
   }
 
   private mutating func unlist(_ identifiers: [Name], _ isPending: Bool) {
@@ -124,17 +140,23 @@ struct RandomState {
     case 4: .badge(number(0...Int.max))
     case 5:
       .response(
-        ResponseFrame(
-          response: name().text, receipt: text(), identifier: name(), action: Name(text()), userText: number(0...1) == 0 ? nil : text(),
-          at: number(0...1) == 0 ? nil : number(0...Int64.max), isDynamic: number(0...1) == 0))
-    case 6: .settled(name().text)
+        StoredResponse(
+          frame: ResponseFrame(
+            response: name().text, receipt: text(), identifier: name(), action: Name(text()),
+            userText: number(0...1) == 0 ? nil : text(), at: number(0...1) == 0 ? nil : number(0...Int64.max),
+            isDynamic: number(0...1) == 0), notification: listed(), isUnsent: number(0...1) == 0, isUntold: true))
+    case 6: number(0...1) == 0 ? .settled(name().text) : .told(name().text)
+    case 8: .waiting(name(), anchor: number(0...Int64.max), after: number(0...Int64.max))
     case 7: .forgot(before: number(0...1_000_000_000_000), ids: number(0...5), identifiers: number(0...5))
     default:
-      .listed(
-        DeliveredNotification(
-          .init(frame: notification(), takenAt: number(0...Int64.max), presentation: Presentation(rawValue: number(0...15))),
-          ContentExtensions(chain: nil, locale: nil)), isPending: number(0...1) == 0)
+      .listed(DeliveredNotification(listed(), ContentExtensions(chain: nil, locale: nil)), isPending: number(0...1) == 0)
     }
+  }
+
+  private mutating func listed() -> StoredState.Listed {
+    StoredState.Listed(
+      frame: notification(), takenAt: number(0...Int64.max), presentation: PresentationOptions(rawValue: number(0...63)),
+      isLocal: number(0...1) == 0)
   }
 
   /// One of a few names: some with line breaks and NUL, some that Unicode takes for one another.

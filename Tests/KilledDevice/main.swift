@@ -4,7 +4,7 @@ import Glibc
 import KillingDisk
 import Notifications
 
-/// A device that shows what comes, opens the notification `b`, and leaves: `KilledDevice URL TOKEN STATE-FILE STEP`. It is killed at the step of
+/// A device that adds a local request, shows what comes, opens the notification `b`, and leaves: `KilledDevice URL TOKEN STATE-FILE STEP`. It is killed at the step of
 /// its disk that it was told; 0 is none. What it shows and does is a line each on standard output.
 private func line(_ text: String) {
   var text = text + "\n"
@@ -28,6 +28,9 @@ do throws(DeviceError) {
   line("error \(error.code.rawValue)\n\(error)")
   exit(1)
 }
+try await device.userNotificationCenter.add(
+  NotificationRequest(identifier: "tea", content: NotificationContent(body: "It is ready")))
+line("added")
 loop: for await event in events {
   switch event {
   case .shown(let notification), .updated(let notification):

@@ -45,6 +45,7 @@ final class DeviceConnection {
   private var isTurnScheduled = false
   private var connectTimer: Timer?
   private var deadlineTimer: Timer?
+  private var dueTimer: Timer?
   private var json = JSONWriter(capacity: 1024)
   private var tell: ((DeviceEvent) -> Void)?
   /// Asks the owner to connect, with this as the handler. The owner calls `failed` if it cannot.
@@ -65,6 +66,7 @@ final class DeviceConnection {
     turnTimer = Timer(on: loop) { [weak self] in self?.turnEnded() }
     connectTimer = Timer(on: loop) { [weak self] in self?.begin() }
     deadlineTimer = Timer(on: loop) { [weak self] in self?.deadlinePassed() }
+    dueTimer = Timer(on: loop) { [weak self] in self?.takeTime() }
   }
 
   /// The cluster's clock.
@@ -109,7 +111,7 @@ final class DeviceConnection {
     guard isStopping, case .idle = phase else { return }
     memory.writer.flush()
     guard memory.writer.isIdle else { return }
-    for timer in [turnTimer, connectTimer, deadlineTimer] { timer?.close() }
+    for timer in [turnTimer, connectTimer, deadlineTimer, dueTimer] { timer?.close() }
     tell = nil
     let waiting = whenEnded
     whenEnded = []
@@ -304,7 +306,22 @@ final class DeviceConnection {
     isTurnScheduled = false
     memory.writer.flush()
     sendAcknowledgements()
+    startDueTimer()
     endIfDone()
+  }
+
+  // MARK: Time
+
+  /// Shows what is due by the device's own clock.
+  func takeTime() {
+    memory.takeTime(WallClock.milliseconds()) { [weak self] in self?.tell?($0) }
+    scheduleTurn()
+  }
+
+  private func startDueTimer() {
+    guard let due = memory.store.nextDue() else { return dueTimer?.stop() ?? () }
+    // The clock may be set while the timer runs, so it is read again after a minute.
+    dueTimer?.start(after: Int(clamping: min(max(due - WallClock.milliseconds(), 0), 60_000)))
   }
 
   private func sendAcknowledgements() {
@@ -358,8 +375,10 @@ final class DeviceConnection {
   // MARK: Actions of the person and the application
 
   /// Stores a response, and calls `body` when it is durable, or with the error. It is sent after that, until the cluster has answered.
-  func respond(_ response: ResponseFrame, _ body: @escaping (DeviceError?) -> Void) throws(DeviceError) {
-    try memory.respond(response) { [weak self] failure in
+  func respond(
+    _ response: ResponseFrame, to notification: DeliveredNotification, _ body: @escaping (DeviceError?) -> Void
+  ) throws(DeviceError) {
+    try memory.respond(response, to: notification) { [weak self] failure in
       body(failure)
       self?.sendResponses()
     }
@@ -384,6 +403,9 @@ final class DeviceConnection {
     case .locale(let locale, let timeZone):
       hello.locale = locale ?? hello.locale
       hello.timeZone = timeZone ?? hello.timeZone
+      if let timeZone { memory.store.zone = Name(timeZone) }
+      // Times of day are due at other moments in another zone.
+      takeTime()
     case .categories(let categories): hello.categories = categories
     case .unregister: break
     }
@@ -411,7 +433,44 @@ final class DeviceConnection {
   /// A waiting notification's location was reached; false if none of this identifier waits.
   func fire(_ identifier: Name) -> Bool {
     scheduleTurn()
-    return memory.fire(identifier, now: now) { [weak self] in self?.tell?($0) }
+    return memory.fire(identifier, now: now, localTime: WallClock.milliseconds()) { [weak self] in self?.tell?($0) }
+  }
+
+  /// The program's delegate has taken a response.
+  func told(_ response: String) {
+    memory.told(response)
+    scheduleTurn()
+  }
+
+  /// Adds a local request; `body` is called when it is saved, or with the error.
+  func add(_ frame: NotifyFrame, _ body: @escaping (DeviceError?) -> Void) throws(DeviceError) {
+    let now = WallClock.milliseconds()
+    do throws(Rejection) {
+      if var text = frame.trigger, case .timed(let trigger) = try Self.trigger(&text) { try memory.store.check(trigger, localTime: now) }
+    } catch {
+      throw DeviceError(.badRequest, "\(error.field): \(error.rule)")
+    }
+    memory.add(frame, localTime: now, shown: { [weak self] in self?.tell?($0) }, body)
+    scheduleTurn()
+  }
+
+  private static func trigger(_ text: inout String) throws(Rejection) -> Trigger {
+    let result = text.withUTF8 { bytes -> Result<Trigger, Rejection> in
+      do throws(Rejection) { return .success(try Trigger(UnsafeRawBufferPointer(bytes))) } catch { return .failure(error) }
+    }
+    return try result.get()
+  }
+
+  /// Removes requests that wait.
+  func removePending(_ identifiers: [Name]) {
+    memory.removePending(identifiers)
+    scheduleTurn()
+  }
+
+  /// Sets the number at the application's icon; `body` is called when it is saved, or with the error.
+  func setBadge(_ number: Int, _ body: @escaping (DeviceError?) -> Void) {
+    memory.setBadge(number, body)
+    scheduleTurn()
   }
 }
 

@@ -1,32 +1,52 @@
 public import Notifications
 
-/// A notification that the device has taken.
+/// A notification that the device has taken, from the cluster or from its own program (`UNNotification`).
 public struct DeliveredNotification: Sendable, Equatable {
-  /// The received frame. Its delivery number is only valid in its session.
+  /// The received frame; for a local one the frame that the cluster would have sent. Its delivery number is only valid in its session.
   public let frame: NotifyFrame
   /// The content after the device's service extensions.
   public let content: NotificationContent
-  /// When it was taken, by the cluster's clock, in milliseconds since 1970.
-  public let takenAt: Int64
-  /// How it was shown; empty if the person allows nothing.
-  public let presentation: Presentation
+  /// When it was taken or shown, in milliseconds since 1970: by the cluster's clock, for a local one by the device's.
+  public private(set) var takenAt: Int64
+  /// How it is shown; empty if it is not, or not yet.
+  public private(set) var presentation: PresentationOptions
+  /// Whether the program on this device has added it. Responses to it stay on the device.
+  public let isLocal: Bool
 
-  init(_ frame: NotifyFrame, takenAt: Int64, authorization: Authorization, _ extensions: ContentExtensions) {
-    let content = extensions.content(of: frame)
-    (self.frame, self.content, self.takenAt) = (frame, content, takenAt)
-    presentation = Presentation(of: content, under: authorization)
+  init(_ frame: NotifyFrame, takenAt: Int64, isLocal: Bool, _ extensions: ContentExtensions) {
+    (self.frame, self.takenAt, self.isLocal, presentation) = (frame, takenAt, isLocal, [])
+    content = isLocal ? NotificationContent(payload: frame.payload) : extensions.content(of: frame)
   }
 
   /// One that was shown before, as the database has it.
   init(_ stored: StoredState.Listed, _ extensions: ContentExtensions) {
-    (frame, takenAt, presentation) = (stored.frame, stored.takenAt, stored.presentation)
-    content = extensions.content(of: stored.frame)
+    self.init(stored.frame, takenAt: stored.takenAt, isLocal: stored.isLocal, extensions)
+    presentation = stored.presentation
   }
 
   /// The request's identifier.
   public var identifier: Name { frame.identifier }
   /// The attachments, in the order in which they are shown.
   public var attachments: [LinkedAttachment] { frame.attachments }
-  /// The apns-id.
+  /// The apns-id; a local one has an id of its own.
   public var id: String { frame.id }
+  /// The request. Its trigger is `push` if the cluster sent it to be shown at once.
+  public var request: NotificationRequest {
+    let trigger = isLocal && frame.trigger == nil ? nil : NotificationTrigger(json: frame.trigger)
+    return NotificationRequest(identifier: identifier, content: content, trigger: trigger)
+  }
+
+  /// The same, shown in these ways.
+  func shown(_ ways: PresentationOptions) -> DeliveredNotification {
+    var copy = self
+    copy.presentation = ways
+    return copy
+  }
+
+  /// The same, taken at another time.
+  func taken(at time: Int64) -> DeliveredNotification {
+    var copy = self
+    copy.takenAt = time
+    return copy
+  }
 }

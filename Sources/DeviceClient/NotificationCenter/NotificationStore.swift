@@ -7,7 +7,7 @@ public import Notifications
 /// It keeps the guarantees that only the device can keep. Each id is taken at most once, the screen has the newest revision of each
 /// identifier, and nothing is shown after its expiration. So it keeps ids and the newest revision of each identifier, also of dismissed,
 /// removed and expired ones. All times are the cluster's, in milliseconds since 1970.
-public struct NotificationStore: Sendable {
+public struct NotificationStore {
   /// The limits of its memory. Beyond each limit the oldest is removed.
   public struct Limits: Sendable, Hashable {
     /// Ids that were taken.
@@ -16,7 +16,7 @@ public struct NotificationStore: Sendable {
     public var identifiers = 50_000
     /// Delivered notifications in the list.
     public var delivered = 500
-    /// Notifications that wait for a location.
+    /// Notifications that wait for a time or a place.
     public var pending = 64
 
     /// The defaults.
@@ -29,9 +29,9 @@ public struct NotificationStore: Sendable {
     case shown(DeliveredNotification)
     /// It replaces the delivered one of its identifier, at the top of the list.
     case updated(DeliveredNotification)
-    /// It is stored and not shown, because it only wakes the application or the person allows nothing.
+    /// It is stored and not shown, because it only wakes the application.
     case silent(DeliveredNotification)
-    /// It waits until the device is at its trigger's location.
+    /// It waits for the time or the place of its trigger.
     case held(DeliveredNotification)
     /// It is dropped.
     case dropped(DropReason)
@@ -51,11 +51,17 @@ public struct NotificationStore: Sendable {
   public var rememberSeconds: Int64 = 30 * 86_400
   /// The delivered notifications, the newest first.
   public private(set) var delivered: [DeliveredNotification] = []
-  /// The notifications that wait for a location, in the order of their arrival.
-  public private(set) var pending: [DeliveredNotification] = []
+  /// The notifications that wait for a time or a place, in the order in which they were added.
+  public var pending: [DeliveredNotification] { table.entries.map(\.notification) }
   /// The number at the application's icon.
   public private(set) var badge = 0
 
+  /// The program's choice of how a notification is shown; nil allows all ways.
+  var willPresent: ((DeliveredNotification) -> PresentationOptions)?
+  /// The time zone of calendar triggers that name none.
+  var zone: Name
+
+  private var table: PendingTable
   /// What has changed since `takeChanges`, for the database.
   private var changes: [StateChange] = []
   /// How many ids and revisions were set since the database was told to forget old ones.
@@ -72,10 +78,13 @@ public struct NotificationStore: Sendable {
   /// - Parameters:
   ///   - extensions: they change mutable notifications before these are shown.
   ///   - locale: the device's, for extensions that add texts.
+  ///   - zone: the device's time zone, for calendar triggers that name none.
   public init(
     authorization: Authorization = Authorization(status: .authorized), limits: Limits = Limits(), extensions: ExtensionChain? = nil,
-    locale: String? = nil
+    locale: String? = nil, zone: Name = "UTC"
   ) {
+    self.zone = zone
+    table = PendingTable(limit: limits.pending)
     self.authorization = authorization
     self.extensions = ContentExtensions(chain: extensions, locale: locale)
     self.limits = limits
@@ -102,20 +111,16 @@ public struct NotificationStore: Sendable {
     ids.set((), for: Name(frame.id), at: now)
     changes.append(.took(Name(frame.id), at: now))
     note(frame.revision, of: frame.identifier, at: now)
-    let notification = DeliveredNotification(frame, takenAt: now, authorization: authorization, extensions)
+    let notification = DeliveredNotification(frame, takenAt: now, isLocal: false, extensions)
     if frame.trigger != nil {
-      // The database replaces the former one in place.
-      pending.removeAll { $0.identifier == frame.identifier }
-      pending.append(notification)
-      changes.append(.listed(notification, isPending: true))
-      if pending.count > limits.pending, let oldest = pending.first { removePending([oldest.identifier]) }
+      hold(notification)
       return .held(notification)
     }
     removePending([frame.identifier])
     return place(notification)
   }
 
-  /// Removes delivered and waiting notifications that are not newer than the removal.
+  /// Removes delivered and waiting notifications of the cluster that are not newer than the removal. Local ones stay.
   public mutating func remove(_ identifiers: [Name], revision: String, now: Int64) -> Removal {
     forget(now)
     var removed: [DeliveredNotification] = []
@@ -128,8 +133,8 @@ public struct NotificationStore: Sendable {
       }
       isNew = true
       note(revision, of: identifier, at: now)
-      removed += clear([identifier])
-      removePending([identifier])
+      if notification(identifier)?.isLocal == false { removed += clear([identifier]) }
+      if table[identifier]?.notification.isLocal == false { removePending([identifier]) }
     }
     return isNew ? .removed(removed) : .dropped(isKnown ? .known : .stale)
   }
@@ -162,12 +167,57 @@ public struct NotificationStore: Sendable {
   /// Fires the trigger of a waiting notification; returns the result, or nil if none waits.
   ///
   /// One whose trigger repeats stays.
-  public mutating func fire(_ identifier: Name, now: Int64) -> Outcome? {
-    guard let index = pending.firstIndex(where: { $0.identifier == identifier }) else { return nil }
-    let waiting = pending[index]
+  ///
+  /// - Parameters:
+  ///   - now: the cluster's time.
+  ///   - localTime: the device's own time.
+  public mutating func fire(_ identifier: Name, now: Int64, localTime: Int64) -> Outcome? {
+    guard let waiting = table[identifier]?.notification else { return nil }
     let isPast = waiting.frame.isPast(now)
     if isPast || !waiting.triggerRepeats { removePending([identifier]) }
-    return isPast ? .dropped(.expired) : place(DeliveredNotification(waiting.frame, takenAt: now, authorization: authorization, extensions))
+    return isPast ? .dropped(.expired) : place(waiting.taken(at: waiting.isLocal ? localTime : now))
+  }
+
+  // MARK: Local requests
+
+  /// Takes a local request, whose trigger is known to be due some time. Times are the device's own.
+  mutating func add(_ frame: NotifyFrame, localTime: Int64) -> Outcome {
+    let notification = DeliveredNotification(frame, takenAt: localTime, isLocal: true, extensions)
+    guard frame.trigger != nil else {
+      removePending([frame.identifier])
+      return place(notification)
+    }
+    hold(notification)
+    return .held(notification)
+  }
+
+  /// Checks that a trigger is due some time.
+  mutating func check(_ trigger: TimedTrigger, localTime: Int64) throws(Rejection) {
+    try table.check(trigger, now: localTime, zone: zone)
+  }
+
+  /// The next time at which something is due, by the device's own clock; nil if nothing waits for a time.
+  mutating func nextDue() -> Int64? { table.next(zone: zone) }
+
+  /// Takes the device's own time; returns what becomes of the notifications that are due.
+  mutating func takeTime(_ localTime: Int64) -> [(identifier: Name, Outcome)] {
+    let due = table.take(now: localTime, zone: zone)
+    changes += due.changed.map { .waiting($0.notification.identifier, anchor: $0.anchor, after: $0.after) }
+    if !due.ended.isEmpty { changes.append(.unlisted(due.ended, isPending: true)) }
+    return due.notifications.map { ($0.identifier, place($0.taken(at: localTime))) }
+  }
+
+  /// Removes requests that wait; returns those that did.
+  @discardableResult mutating func removePending(_ identifiers: [Name]) -> [Name] {
+    let removed = table.remove(identifiers)
+    if !removed.isEmpty { changes.append(.unlisted(removed, isPending: true)) }
+    return removed
+  }
+
+  /// Sets the number at the application's icon.
+  mutating func setBadge(_ number: Int) {
+    badge = max(number, 0)
+    changes.append(.badge(badge))
   }
 
   // MARK: The database
@@ -183,36 +233,42 @@ public struct NotificationStore: Sendable {
     for taken in state.ids { ids.set((), for: taken.id, at: taken.at) }
     for newest in state.revisions { revisions.set(newest.revision, for: newest.identifier, at: newest.at) }
     delivered = state.delivered.reversed().map { DeliveredNotification($0, extensions) }
-    pending = state.pending.map { DeliveredNotification($0, extensions) }
+    for listed in state.pending {
+      let notification = DeliveredNotification(listed, extensions)
+      _ = table.add(.init(notification: notification, anchor: listed.takenAt, after: listed.after))
+    }
     (badge, floor) = (state.badge, state.floor)
   }
 
   // MARK: Parts
 
-  private mutating func place(_ notification: DeliveredNotification) -> Outcome {
-    if notification.presentation.contains(.badge), let badge = notification.content.badge { setBadge(badge) }
-    // A notification without a text never enters the list, and changes nothing in it.
-    guard notification.content.hasAlert else { return notification.presentation.isEmpty ? .silent(notification) : .shown(notification) }
+  private mutating func hold(_ notification: DeliveredNotification) {
+    // The database replaces the former one in place.
+    let removed = table.add(.init(notification: notification, anchor: notification.takenAt, after: notification.takenAt))
+    changes.append(.listed(notification, isPending: true))
+    if !removed.isEmpty { changes.append(.unlisted(removed, isPending: true)) }
+  }
+
+  /// Shows a notification in the ways that the cluster, the person and the program all allow.
+  private mutating func place(_ waiting: DeliveredNotification) -> Outcome {
+    let (frame, content) = (waiting.frame, waiting.content)
+    var ways = PresentationOptions(of: content, countingAs: frame.interruptionLevel, under: authorization)
+    if let presentation = frame.presentation { ways = ways.limited(to: presentation) }
+    if !ways.showsNothing, let willPresent { ways = ways.limited(to: willPresent(waiting.shown(ways))) }
+    let notification = waiting.shown(ways)
+    guard !ways.showsNothing else {
+      let isSilent = content.isBackground || content.isContentAvailable || frame.presentation?.showsNothing == true
+      return isSilent ? .silent(notification) : .dropped(.filtered)
+    }
+    if ways.contains(.badge), let badge = content.badge { setBadge(badge) }
+    guard ways.contains(.list) else { return .shown(notification) }
     // The database replaces the former one in place.
     let former = self.notification(notification.identifier)
     delivered.removeAll { $0.identifier == notification.identifier }
     delivered.insert(notification, at: 0)
     changes.append(.listed(notification, isPending: false))
     if delivered.count > limits.delivered, let oldest = delivered.last { _ = clear([oldest.identifier]) }
-    if notification.presentation.isEmpty { return .silent(notification) }
-    return former.map { !$0.presentation.isEmpty } == true ? .updated(notification) : .shown(notification)
-  }
-
-  private mutating func setBadge(_ number: Int) {
-    badge = max(number, 0)
-    changes.append(.badge(badge))
-  }
-
-  private mutating func removePending(_ identifiers: [Name]) {
-    let removed = pending.filter { identifiers.contains($0.identifier) }.map(\.identifier)
-    guard !removed.isEmpty else { return }
-    pending.removeAll { removed.contains($0.identifier) }
-    changes.append(.unlisted(removed, isPending: true))
+    return former == nil ? .shown(notification) : .updated(notification)
   }
 
   private mutating func note(_ revision: String, of identifier: Name, at time: Int64) {

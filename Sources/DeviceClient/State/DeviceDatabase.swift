@@ -117,22 +117,35 @@ actor DeviceDatabase {
       state.revisions.append(.init(identifier: Name($0.text(0)), revision: $0.text(1), at: $0.integer(2)))
     }
     var unreadable = 0
-    try connection.rows("SELECT frame, at, presentation, pending FROM notifications ORDER BY place") { row in
-      guard let frame = StoredFrame.frame(row.bytes(0)) else { return unreadable += 1 }
-      let listed = StoredState.Listed(
-        frame: frame, takenAt: row.integer(1), presentation: Presentation(rawValue: UInt8(truncatingIfNeeded: row.integer(2))))
-      if row.integer(3) == 0 { state.delivered.append(listed) } else { state.pending.append(listed) }
+    try connection.rows("SELECT pending, local, at, presentation, frame, after FROM notifications ORDER BY place") { row in
+      guard var listed = listed(row, 1) else { return unreadable += 1 }
+      listed.after = row.integer(5)
+      if row.integer(0) == 0 { state.delivered.append(listed) } else { state.pending.append(listed) }
+    }
+    try connection.rows(
+      """
+      SELECT response, receipt, identifier, action, user_text, at, dynamic, unsent, untold, notification_local, notification_at,
+        notification_presentation, notification_frame
+      FROM responses ORDER BY place
+      """
+    ) { row in
+      guard let notification = listed(row, 9) else { return unreadable += 1 }
+      let frame = ResponseFrame(
+        response: row.text(0), receipt: row.text(1), identifier: Name(row.text(2)), action: Name(row.text(3)),
+        userText: row.isNull(4) ? nil : row.text(4), at: row.isNull(5) ? nil : row.integer(5), isDynamic: row.integer(6) != 0)
+      state.responses.append(
+        StoredResponse(frame: frame, notification: notification, isUnsent: row.integer(7) != 0, isUntold: row.integer(8) != 0))
     }
     guard unreadable == 0 else { throw DeviceError.damaged(path, "\(unreadable) notifications in it cannot be read") }
-    try connection.rows(
-      "SELECT response, receipt, identifier, action, user_text, at, dynamic FROM responses ORDER BY place"
-    ) { row in
-      state.responses.append(
-        ResponseFrame(
-          response: row.text(0), receipt: row.text(1), identifier: Name(row.text(2)), action: Name(row.text(3)),
-          userText: row.isNull(4) ? nil : row.text(4), at: row.isNull(5) ? nil : row.integer(5), isDynamic: row.integer(6) != 0))
-    }
     return state
+  }
+
+  /// The notification in four columns: whether it is local, its time, how it is shown, and its frame.
+  private func listed(_ row: SQLiteRow, _ column: Int32) -> StoredState.Listed? {
+    guard let frame = StoredFrame.frame(row.bytes(column + 3)) else { return nil }
+    return StoredState.Listed(
+      frame: frame, takenAt: row.integer(column + 1),
+      presentation: PresentationOptions(rawValue: UInt8(truncatingIfNeeded: row.integer(column + 2))), isLocal: row.integer(column) != 0)
   }
 
   // MARK: Writing
@@ -155,24 +168,37 @@ actor DeviceDatabase {
         .integer(at))
     case .listed(let notification, let isPending):
       try connection.run(
-        "INSERT OR REPLACE INTO notifications (identifier, pending, at, presentation, frame) VALUES (?, ?, ?, ?, ?)",
-        .text(notification.identifier.text), .integer(isPending ? 1 : 0), .integer(notification.takenAt),
-        .integer(Int64(notification.presentation.rawValue)), .bytes(StoredFrame.bytes(notification.frame)))
+        """
+        INSERT OR REPLACE INTO notifications (identifier, pending, local, at, after, presentation, frame) VALUES (?, ?, ?, ?, ?, ?, ?)
+        """,
+        .text(notification.identifier.text), .flag(isPending), .flag(notification.isLocal), .integer(notification.takenAt),
+        .integer(isPending ? notification.takenAt : 0), .integer(Int64(notification.presentation.rawValue)),
+        .bytes(StoredFrame.bytes(notification.frame)))
+    case .waiting(let identifier, let anchor, let after):
+      try connection.run(
+        "UPDATE notifications SET at = ?, after = ? WHERE identifier = ? AND pending = 1", .integer(anchor), .integer(after),
+        .text(identifier.text))
     case .unlisted(let identifiers, let isPending):
       for identifier in identifiers {
         try connection.run(
-          "DELETE FROM notifications WHERE identifier = ? AND pending = ?", .text(identifier.text), .integer(isPending ? 1 : 0))
+          "DELETE FROM notifications WHERE identifier = ? AND pending = ?", .text(identifier.text), .flag(isPending))
       }
     case .floor(let revision): try connection.run("UPDATE device SET floor = ?", .text(revision))
     case .badge(let number): try connection.run("UPDATE device SET badge = ?", .integer(Int64(number)))
     case .response(let response):
+      let (frame, notification) = (response.frame, response.notification)
       try connection.run(
         """
-        INSERT OR IGNORE INTO responses (response, receipt, identifier, action, user_text, at, dynamic) VALUES (?, ?, ?, ?, ?, ?, ?)
+        INSERT OR IGNORE INTO responses (response, receipt, identifier, action, user_text, at, dynamic, unsent, untold,
+          notification_local, notification_at, notification_presentation, notification_frame)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         """,
-        .text(response.response), .text(response.receipt), .text(response.identifier.text), .text(response.action.text),
-        response.userText.map { .text($0) } ?? .null, response.at.map { .integer($0) } ?? .null, .integer(response.isDynamic ? 1 : 0))
-    case .settled(let response): try connection.run("DELETE FROM responses WHERE response = ?", .text(response))
+        .text(frame.response), .text(frame.receipt), .text(frame.identifier.text), .text(frame.action.text),
+        frame.userText.map { .text($0) } ?? .null, frame.at.map { .integer($0) } ?? .null, .flag(frame.isDynamic),
+        .flag(response.isUnsent), .flag(response.isUntold), .flag(notification.isLocal), .integer(notification.takenAt),
+        .integer(Int64(notification.presentation.rawValue)), .bytes(StoredFrame.bytes(notification.frame)))
+    case .settled(let response): try finish("unsent", response, connection)
+    case .told(let response): try finish("untold", response, connection)
     case .forgot(let time, let ids, let identifiers):
       for (table, limit) in [("ids", ids), ("revisions", identifiers)] {
         try connection.run(
@@ -180,6 +206,12 @@ actor DeviceDatabase {
           .integer(time), .integer(Int64(limit)))
       }
     }
+  }
+
+  /// Notes that the cluster or the program has taken a response, and removes one that both have.
+  private func finish(_ column: String, _ response: String, _ connection: SQLiteConnection) throws(DeviceError) {
+    try connection.run("UPDATE responses SET \(column) = 0 WHERE response = ?", .text(response))
+    try connection.run("DELETE FROM responses WHERE response = ? AND unsent = 0 AND untold = 0", .text(response))
   }
 
   /// Closes the file.

@@ -5,19 +5,38 @@ final class DeviceMemory {
   var store: NotificationStore
   var outbox = ResponseOutbox()
   let writer: StateWriter
+  /// Passes a stored response to the program's delegate, which answers by `told`.
+  var didReceive: ((StoredResponse) -> Void)?
+  private var untold: Set<Name> = []
 
   /// - Parameter commit: begins to write a batch of changes; nil if nothing must outlive the device.
   init(_ configuration: DeviceConfiguration, commit: (([StateChange]) -> Void)?) {
     store = NotificationStore(
       authorization: configuration.hello.authorization ?? Authorization(status: .authorized), limits: configuration.limits,
-      extensions: configuration.extensions, locale: configuration.hello.locale)
+      extensions: configuration.extensions, locale: configuration.hello.locale,
+      zone: configuration.hello.timeZone.map { Name($0) } ?? "UTC")
     writer = StateWriter(commit: commit)
   }
 
   /// Takes the state of the database.
   func restore(_ state: StoredState) {
     store.restore(state)
-    for response in state.responses { outbox.restore(response) }
+    for response in state.responses {
+      if response.isUnsent { outbox.restore(response.frame) }
+      if response.isUntold { pass(response) }
+    }
+  }
+
+  private func pass(_ response: StoredResponse) {
+    guard let didReceive else { return }
+    untold.insert(Name(response.frame.response))
+    didReceive(response)
+  }
+
+  /// The program has taken a response.
+  func told(_ id: String) {
+    guard untold.remove(Name(id)) != nil else { return }
+    writer.append([.told(id)])
   }
 
   /// Passes the store's changes to the writer.
@@ -69,20 +88,35 @@ final class DeviceMemory {
 
   /// Stores a response, and takes its notification off the list; `body` is called when both are saved, or with the error.
   ///
-  /// The response is sent after that, until it is answered.
-  func respond(_ response: ResponseFrame, _ body: @escaping (DeviceError?) -> Void) throws(DeviceError) {
-    guard outbox.add(response, isStored: false) else {
+  /// After that the program gets it, and the cluster until it answers. One to a local notification stays on the device.
+  func respond(
+    _ frame: ResponseFrame, to notification: DeliveredNotification, _ body: @escaping (DeviceError?) -> Void
+  ) throws(DeviceError) {
+    let response = StoredResponse(
+      frame: frame,
+      notification: .init(
+        frame: notification.frame, takenAt: notification.takenAt, presentation: notification.presentation,
+        isLocal: notification.isLocal), isUnsent: !notification.isLocal, isUntold: didReceive != nil)
+    guard untold.count < Self.maximumUntold else {
+      throw DeviceError(.tooManyWaiting, "\(untold.count) responses wait for the program's delegate already: try again later")
+    }
+    if response.isUnsent, !outbox.add(frame, isStored: false) {
       throw DeviceError(
         .tooManyWaiting, "\(outbox.waiting.count) responses wait for the cluster's answer already: try again when it has come")
     }
-    writer.append([.response(response)])
-    _ = store.clear([response.identifier])
+    if response.isUnsent || response.isUntold { writer.append([.response(response)]) }
+    _ = store.clear([frame.identifier])
     save()
     writer.whenDurable { [weak self] failure in
-      if failure == nil { self?.outbox.stored(response.response) }
+      if failure == nil {
+        self?.outbox.stored(frame.response)
+        if response.isUntold { self?.pass(response) }
+      }
       body(failure)
     }
   }
+
+  private static let maximumUntold = 1_000
 
   /// Removes notifications from the list, and returns those that were in it.
   func clear(_ identifiers: [Name]) -> [DeliveredNotification] {
@@ -91,17 +125,53 @@ final class DeviceMemory {
   }
 
   /// A waiting notification's location was reached; false if none of this identifier waits.
-  func fire(_ identifier: Name, now: Int64, _ body: @escaping (DeviceEvent) -> Void) -> Bool {
-    guard let outcome = store.fire(identifier, now: now) else { return false }
+  func fire(_ identifier: Name, now: Int64, localTime: Int64, _ body: @escaping (DeviceEvent) -> Void) -> Bool {
+    guard let outcome = store.fire(identifier, now: now, localTime: localTime) else { return false }
+    tell(outcome, identifier, body)
+    return true
+  }
+
+  // MARK: Local requests
+
+  /// Adds a local request; `shown` gets the event if it is shown at once, and `body` is called when it is saved, or with the error.
+  func add(
+    _ frame: NotifyFrame, localTime: Int64, shown: @escaping (DeviceEvent) -> Void, _ body: @escaping (DeviceError?) -> Void
+  ) {
+    let outcome = store.add(frame, localTime: localTime)
+    if case .held = outcome { save() } else { tell(outcome, frame.identifier, shown) }
+    writer.whenDurable(body)
+  }
+
+  /// Shows what is due at this time; `body` gets the events when they are saved.
+  func takeTime(_ localTime: Int64, _ body: @escaping (DeviceEvent) -> Void) {
+    for (identifier, outcome) in store.takeTime(localTime) { tell(outcome, identifier, body) }
+    save()
+  }
+
+  /// Removes requests that wait.
+  func removePending(_ identifiers: [Name]) {
+    store.removePending(identifiers)
+    save()
+  }
+
+  /// Sets the number at the application's icon; `body` is called when it is saved, or with the error.
+  func setBadge(_ number: Int, _ body: @escaping (DeviceError?) -> Void) {
+    store.setBadge(number)
+    save()
+    writer.whenDurable(body)
+  }
+
+  /// Calls `body` with the event of an outcome when it is saved.
+  private func tell(_ outcome: NotificationStore.Outcome, _ identifier: Name, _ body: @escaping (DeviceEvent) -> Void) {
     let event: DeviceEvent =
       switch outcome {
       case .shown(let notification): .shown(notification)
       case .updated(let notification): .updated(notification)
-      case .silent(let notification), .held(let notification): .silent(notification)
+      case .silent(let notification): .silent(notification)
+      case .held(let notification): .held(notification)
       case .dropped(let reason): .dropped(delivery: nil, id: nil, identifiers: [identifier], reason)
       }
     save()
     writer.whenDurable { if $0 == nil { body(event) } }
-    return true
   }
 }

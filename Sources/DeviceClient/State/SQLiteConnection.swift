@@ -6,6 +6,8 @@ enum SQLiteValue {
   case bytes([UInt8])
   case null
 
+  static func flag(_ flag: Bool) -> SQLiteValue { .integer(flag ? 1 : 0) }
+
   /// The UTF-8 of a text. Texts from outside are stored as bytes, so that SQLite compares bytes.
   static func text(_ text: String) -> SQLiteValue { .bytes(Array(text.utf8)) }
 }

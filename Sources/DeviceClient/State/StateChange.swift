@@ -8,14 +8,18 @@ enum StateChange: Sendable, Equatable {
   case noted(identifier: Name, revision: String, at: Int64)
   /// A notification is the newest of its list, in place of an earlier one of its identifier.
   case listed(DeliveredNotification, isPending: Bool)
+  /// The times of a notification that waits: see ``PendingTable``.
+  case waiting(Name, anchor: Int64, after: Int64)
   /// Notifications have left a list.
   case unlisted([Name], isPending: Bool)
   /// The newest removal of all notifications, by its revision.
   case floor(String)
   /// The number at the application's icon.
   case badge(Int)
-  /// A response that the cluster has not answered yet.
-  case response(ResponseFrame)
+  /// What the person did, for the cluster, the program, or both.
+  case response(StoredResponse)
+  /// The program has taken a response.
+  case told(String)
   /// The cluster has answered a response.
   case settled(String)
   /// Ids and revisions from before a time, and all but so many of the newest, need not be kept.
@@ -25,10 +29,21 @@ enum StateChange: Sendable, Equatable {
   var cost: Int {
     switch self {
     case .listed(let notification, _): notification.frame.payload.count + 512
-    case .response(let response): (response.userText?.utf8.count ?? 0) + response.receipt.utf8.count + 256
+    case .response(let response):
+      (response.frame.userText?.utf8.count ?? 0) + response.frame.receipt.utf8.count + response.notification.frame.payload.count + 512
     default: 128
     }
   }
+}
+
+/// A response with its notification, until the cluster and the program have taken it.
+struct StoredResponse: Sendable, Equatable {
+  var frame: ResponseFrame
+  var notification: StoredState.Listed
+  /// Whether the cluster has not answered it. One to a local notification is never sent.
+  var isUnsent: Bool
+  /// Whether the program's delegate has not taken it.
+  var isUntold: Bool
 }
 
 /// The durable state, as it is read at the start.
@@ -50,7 +65,10 @@ struct StoredState: Sendable, Equatable {
   struct Listed: Sendable, Equatable {
     var frame: NotifyFrame
     var takenAt: Int64
-    var presentation: Presentation
+    var presentation: PresentationOptions
+    var isLocal = false
+    /// Where the search for its next occurrence begins, if it waits.
+    var after: Int64 = 0
   }
 
   /// The ids that were taken, the oldest first.
@@ -61,8 +79,8 @@ struct StoredState: Sendable, Equatable {
   var delivered: [Listed] = []
   /// The notifications that wait, the oldest first.
   var pending: [Listed] = []
-  /// The unanswered responses, the oldest first.
-  var responses: [ResponseFrame] = []
+  /// The responses that the cluster or the program has not taken, the oldest first.
+  var responses: [StoredResponse] = []
   /// The revision of the newest removal of all; nil: there was none.
   var floor: String?
   /// The number at the application's icon.

@@ -21,13 +21,15 @@ enum StateSchema {
     """,
     """
     CREATE TABLE notifications (
-      place INTEGER PRIMARY KEY, identifier BLOB NOT NULL, pending INTEGER NOT NULL, at INTEGER NOT NULL, presentation INTEGER NOT NULL,
-      frame BLOB NOT NULL, UNIQUE (identifier, pending)) STRICT
+      place INTEGER PRIMARY KEY, identifier BLOB NOT NULL, pending INTEGER NOT NULL, local INTEGER NOT NULL, at INTEGER NOT NULL,
+      after INTEGER NOT NULL, presentation INTEGER NOT NULL, frame BLOB NOT NULL, UNIQUE (identifier, pending)) STRICT
     """,
     """
     CREATE TABLE responses (
       place INTEGER PRIMARY KEY, response BLOB NOT NULL UNIQUE, receipt BLOB NOT NULL, identifier BLOB NOT NULL, action BLOB NOT NULL,
-      user_text BLOB, at INTEGER, dynamic INTEGER NOT NULL) STRICT
+      user_text BLOB, at INTEGER, dynamic INTEGER NOT NULL, unsent INTEGER NOT NULL, untold INTEGER NOT NULL,
+      notification_local INTEGER NOT NULL, notification_at INTEGER NOT NULL, notification_presentation INTEGER NOT NULL,
+      notification_frame BLOB NOT NULL) STRICT
     """,
   ]
 }

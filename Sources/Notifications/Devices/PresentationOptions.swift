@@ -33,6 +33,9 @@ public struct PresentationOptions: OptionSet, Sendable, Hashable {
     for (option, word) in Self.words where words.contains(word.description) { insert(option) }
   }
 
+  /// The words of the options, in a fixed order.
+  public var names: [String] { Self.words.filter { contains($0.option) }.map(\.word.description) }
+
   /// Appends the words as an array.
   public func write(to json: inout JSONWriter) {
     json.openArray()

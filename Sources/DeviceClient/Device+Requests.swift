@@ -1,0 +1,54 @@
+internal import EventLoop
+internal import Notifications
+
+/// What the notification center asks of the device.
+extension Device {
+  /// The notifications of the application, for the program.
+  public nonisolated var userNotificationCenter: UserNotificationCenter { UserNotificationCenter(self) }
+
+  func requestAuthorization(_ options: [Authorization.Option]) async throws(DeviceError) -> Bool {
+    var authorization = self.authorization ?? Authorization(status: .notDetermined)
+    if authorization.status == .notDetermined {
+      if options.contains(.provisional) {
+        authorization.status = .provisional
+      } else if let prompt = configuration.authorizationPrompt {
+        authorization.status = await prompt(options) ? .authorized : .denied
+      } else {
+        throw DeviceError(.configuration, "the configuration has no authorizationPrompt, so nobody can be asked")
+      }
+      for option in options { authorization.options[option] = true }
+      try setAuthorization(authorization)
+    }
+    switch authorization.status {
+    case .authorized, .provisional, .ephemeral: return true
+    case .denied, .notDetermined: return false
+    }
+  }
+
+  func add(_ request: NotificationRequest) async throws(DeviceError) {
+    let frame = try request.frame(id: Self.uniqueID())
+    let connection = try running()
+    try await stored { (body) throws(DeviceError) in try connection.add(frame, body) }
+  }
+
+  func setBadge(_ count: Int) async throws(DeviceError) {
+    let connection = try running()
+    try await stored { (body) throws(DeviceError) in connection.setBadge(count, body) }
+  }
+
+  func removePending(_ identifiers: [Name]) { connection?.removePending(identifiers) }
+
+  func removeAllPending() { removePending(pending.map(\.identifier)) }
+
+  /// Begins something that the database must have, and returns when it has it.
+  func stored(_ begin: (_ body: @escaping (DeviceError?) -> Void) throws(DeviceError) -> Void) async throws(DeviceError) {
+    let failure: DeviceError? = await withCheckedContinuation { continuation in
+      do throws(DeviceError) {
+        try begin { continuation.resume(returning: $0) }
+      } catch {
+        continuation.resume(returning: error)
+      }
+    }
+    if let failure { throw failure }
+  }
+}

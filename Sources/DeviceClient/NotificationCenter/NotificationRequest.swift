@@ -1,0 +1,74 @@
+public import JSON
+public import Notifications
+
+/// A request for a notification (`UNNotificationRequest`): a local one that the program adds, or one of the cluster.
+public struct NotificationRequest: Sendable, Equatable {
+  /// The largest payload of a local request, in bytes.
+  public static var maximumPayloadBytes: Int { 32_768 }
+
+  /// The program's own name for it. A request with the same one replaces it, also one of the cluster.
+  public var identifier: Name
+  /// What is shown.
+  public var content: NotificationContent
+  /// When or where it is due; nil is at once.
+  public var trigger: NotificationTrigger?
+
+  /// A request.
+  public init(identifier: Name, content: NotificationContent, trigger: NotificationTrigger? = nil) {
+    (self.identifier, self.content, self.trigger) = (identifier, content, trigger)
+  }
+
+  /// A local request as the frame that the cluster would have sent for it, so that both go one way from here.
+  func frame(id: String) throws(DeviceError) -> NotifyFrame {
+    var json = JSONWriter()
+    content.payload.write(to: &json)
+    guard json.count <= Self.maximumPayloadBytes else {
+      throw DeviceError(.badRequest, "content: the content of a local request takes at most \(Self.maximumPayloadBytes) bytes as JSON")
+    }
+    guard content.hasAlert || content.sound != nil || (content.badge ?? 0) != 0 else {
+      throw DeviceError(.badRequest, "content: a local request has a text, a sound, or a badge other than 0")
+    }
+    let payload = json.withUnsafeBytes { Array($0) }
+    json.reset()
+    json.openObject()
+    json.member("type", ServerFrameType.notify.rawValue)
+    json.member("delivery", 0)
+    json.member("id", id)
+    json.member("identifier", identifier)
+    json.member("revision", "local")
+    if var text = trigger?.json { text.withUTF8 { json.member("trigger", raw: UnsafeRawBufferPointer($0)) } }
+    payload.withUnsafeBytes { json.member("payload", raw: $0) }
+    json.closeObject()
+    let result = json.withUnsafeBytes { bytes -> Result<ServerFrame, DeviceFrameError> in
+      do throws(DeviceFrameError) { return .success(try ServerFrame(bytes)) } catch { return .failure(error) }
+    }
+    switch result {
+    case .success(.notify(let frame)): return frame
+    case .success: preconditionFailure("the frame says that it is a notification")
+    case .failure(let error): throw DeviceError(.badRequest, "\(error.field): \(error.rule)")
+    }
+  }
+}
+
+extension NotificationContent {
+  /// The content of a local request.
+  ///
+  /// - Parameter userInfo: the program's own members; a member `aps` of it is ignored.
+  public init(
+    title: String = "", subtitle: String = "", body: String = "", badge: Int? = nil, sound: String? = nil, threadIdentifier: Name? = nil,
+    categoryIdentifier: Name? = nil, interruptionLevel: InterruptionLevel = .active, userInfo: [JSONValue.Member] = []
+  ) {
+    func members(_ pairs: [(String, JSONValue?)]) -> JSONValue {
+      .object(pairs.compactMap { pair in pair.1.map { .init(key: pair.0, value: $0) } })
+    }
+    func text(_ value: String) -> JSONValue? { value.isEmpty ? nil : .string(value) }
+    let alert = members([("title", text(title)), ("subtitle", text(subtitle)), ("body", text(body))])
+    let aps = members([
+      ("alert", alert.members?.isEmpty == false ? alert : nil), ("badge", badge.map { .integer(Int64($0)) }),
+      ("sound", sound.map { .string($0) }), ("thread-id", threadIdentifier.map { .string($0.text) }),
+      ("category", categoryIdentifier.map { .string($0.text) }),
+      ("interruption-level", interruptionLevel == .active ? nil : .string(interruptionLevel.rawValue)),
+    ])
+    self.init(.object([.init(key: "aps", value: aps)] + userInfo.filter { $0.key != "aps" }))
+  }
+}

@@ -1,0 +1,65 @@
+internal import Calendars
+internal import JSON
+public import Notifications
+
+/// When or where a notification is due (`UNNotificationTrigger`).
+public enum NotificationTrigger: Sendable, Equatable {
+  /// The cluster has sent it.
+  case push
+  /// After so many seconds, or again and again after so many.
+  case timeInterval(Double, repeats: Bool)
+  /// When the clock on the wall has these units, in a time zone; nil is the device's.
+  case calendar(CalendarUnits, timeZone: Name? = nil, repeats: Bool)
+  /// Where the device is: the members of a location trigger as JSON, which the program evaluates. It tells the device by `fire`.
+  case location(String)
+
+  /// The trigger as the header `trigger` of a request has it; nil for none.
+  public var json: String? {
+    var json = JSONWriter()
+    switch self {
+    case .push: return nil
+    case .location(let text): return text
+    case .timeInterval(let seconds, let repeats):
+      json.openObject()
+      json.member("type", "timeInterval")
+      json.key("timeInterval")
+      // A number that JSON does not have is refused by the rule of intervals.
+      if seconds.isFinite { json.double(seconds) } else { json.null() }
+      json.member("repeats", repeats)
+    case .calendar(let units, let zone, let repeats):
+      json.openObject()
+      json.member("type", "calendar")
+      json.key("dateComponents")
+      json.openObject()
+      for unit in CalendarUnits.Unit.allCases {
+        guard let value = units[unit] else { continue }
+        json.key(unit.name)
+        json.integer(value)
+      }
+      if let zone { json.member("timeZone", zone) }
+      json.closeObject()
+      json.member("repeats", repeats)
+    }
+    json.closeObject()
+    return json.text
+  }
+
+  /// Reads a trigger as a frame has it; nil if it is none that this version knows.
+  public init?(json text: String?) {
+    guard let text else {
+      self = .push
+      return
+    }
+    var copy = text
+    guard let trigger = copy.withUTF8({ try? Trigger(UnsafeRawBufferPointer($0)) }) else { return nil }
+    switch trigger {
+    case .push: self = .push
+    case .location: self = .location(text)
+    case .timed(let timed):
+      switch timed.rule {
+      case .interval(let milliseconds): self = .timeInterval(Double(milliseconds) / 1000, repeats: timed.repeats)
+      case .calendar(let units, let zone): self = .calendar(units, timeZone: zone, repeats: timed.repeats)
+      }
+    }
+  }
+}

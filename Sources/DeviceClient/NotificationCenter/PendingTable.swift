@@ -1,0 +1,131 @@
+internal import Calendars
+internal import JSON
+internal import Notifications
+
+/// The notifications that wait for a time or a place, in the order in which they were added. A value without a clock.
+///
+/// Times are the device's own, in milliseconds since 1970. At most ``limit`` wait, and at most ``locationLimit`` of them for a place: the last
+/// added stay. Of the occurrences of a repeating trigger that are due together only the latest is shown, and none that is late by more than
+/// ``late``. A one-off is shown however late it is.
+struct PendingTable {
+  /// A notification that waits.
+  struct Entry: Sendable, Equatable {
+    var notification: DeliveredNotification
+    /// The time from which its occurrences are counted: when it was added.
+    var anchor: Int64
+    /// The time after which the next occurrence is searched: the last one, or when it was added.
+    var after: Int64
+
+    /// Its trigger, if it is due at a time.
+    var timed: TimedTrigger? {
+      guard var text = notification.frame.trigger,
+        case .timed(let trigger)? = text.withUTF8({ try? Trigger(UnsafeRawBufferPointer($0)) })
+      else { return nil }
+      return trigger
+    }
+  }
+
+  /// What has become due.
+  struct Due {
+    /// The notifications to show, in the order of their due times.
+    var notifications: [DeliveredNotification] = []
+    /// The entries that wait for a later occurrence.
+    var changed: [Entry] = []
+    /// The entries that are over.
+    var ended: [Name] = []
+  }
+
+  /// How many may wait.
+  static let limit = 64
+  /// How many of them may wait for a place.
+  static let locationLimit = 20
+  /// How late an occurrence of a repeating trigger is shown, in milliseconds.
+  static let late: Int64 = 900_000
+
+  private(set) var entries: [Entry] = []
+  private var triggers: [Name: TimedTrigger] = [:]
+  private let limit: Int
+  private var times = DueTimes(capacity: 64)
+
+  /// - Parameter limit: how many may wait.
+  init(limit: Int = PendingTable.limit) { self.limit = max(limit, 1) }
+
+  subscript(identifier: Name) -> Entry? { entries.first { $0.notification.identifier == identifier } }
+
+  // MARK: Adding and removing
+
+  /// Checks what only a calendar knows of a trigger: that it has a time zone that exists, and is due at all.
+  mutating func check(_ trigger: TimedTrigger, now: Int64, zone: Name) throws(Rejection) {
+    try times.check(trigger, requested: now, deviceZone: known(zone))
+  }
+
+  /// Adds an entry at the end, in place of the former one of its identifier; returns the identifiers that had to go.
+  mutating func add(_ entry: Entry) -> [Name] {
+    _ = remove([entry.notification.identifier])
+    entries.append(entry)
+    triggers[entry.notification.identifier] = entry.timed
+    var removed: [Name] = []
+    func isLocation(_ entry: Entry) -> Bool { triggers[entry.notification.identifier] == nil }
+    if isLocation(entry), entries.count(where: isLocation) > Self.locationLimit, let oldest = entries.first(where: isLocation) {
+      removed.append(oldest.notification.identifier)
+    } else if entries.count > limit, let oldest = entries.first {
+      removed.append(oldest.notification.identifier)
+    }
+    return remove(removed)
+  }
+
+  /// Removes entries; returns the identifiers of those that waited.
+  mutating func remove(_ identifiers: [Name]) -> [Name] {
+    let removed = entries.map(\.notification.identifier).filter { identifiers.contains($0) }
+    guard !removed.isEmpty else { return [] }
+    entries.removeAll { removed.contains($0.notification.identifier) }
+    for identifier in removed { triggers[identifier] = nil }
+    return removed
+  }
+
+  // MARK: Time
+
+  /// The next due time, in a time zone for the triggers that name none; nil if none will come.
+  mutating func next(zone: Name) -> Int64? {
+    var earliest: Int64?
+    for entry in entries {
+      guard let due = next(entry, after: entry.after, zone) else { continue }
+      earliest = min(earliest ?? due, due)
+    }
+    return earliest
+  }
+
+  /// Takes the time; returns what has become due.
+  ///
+  /// After the clock was set back occurrences are counted from the present time, so that none waits for the time that was undone.
+  mutating func take(now: Int64, zone: Name) -> Due {
+    var due = Due()
+    var shown: [(at: Int64, place: Int, notification: DeliveredNotification)] = []
+    for index in entries.indices {
+      let former = entries[index]
+      guard let trigger = triggers[former.notification.identifier] else { continue }
+      if now < former.after { (entries[index].anchor, entries[index].after) = (now, now) }
+      let first = next(entries[index], after: entries[index].after, zone)
+      if let first, first <= now {
+        var latest = trigger.repeats ? nil : first
+        // Occurrences that are too late are passed over together.
+        var moment = max(entries[index].after, now - (trigger.late ?? Self.late) - 1)
+        while trigger.repeats, let found = next(entries[index], after: moment, zone), found <= now { (latest, moment) = (found, found) }
+        if let latest { shown.append((latest, index, former.notification)) }
+        entries[index].after = latest ?? moment
+      }
+      let isOver = trigger.repeats ? next(entries[index], after: entries[index].after, zone) == nil : entries[index].after >= first ?? .max
+      if isOver { due.ended.append(former.notification.identifier) } else if entries[index] != former { due.changed.append(entries[index]) }
+    }
+    _ = remove(due.ended)
+    due.notifications = shown.sorted { ($0.at, $0.place) < ($1.at, $1.place) }.map(\.notification)
+    return due
+  }
+
+  private mutating func next(_ entry: Entry, after moment: Int64, _ zone: Name) -> Int64? {
+    guard let trigger = triggers[entry.notification.identifier] else { return nil }
+    return (try? times.next(of: trigger, requested: entry.anchor, after: moment, deviceZone: known(zone)))?.due
+  }
+
+  private mutating func known(_ zone: Name) -> Name { times.isZone(zone) ? zone : DueTimes.defaultZone }
+}

@@ -1,0 +1,69 @@
+public import Notifications
+
+/// The notifications of one application on this device (`UNUserNotificationCenter`).
+///
+///     let center = device.userNotificationCenter
+///     guard try await center.requestAuthorization(options: [.alert, .sound]) else { return }
+///     let content = NotificationContent(title: "Tea", body: "It is ready", sound: "default")
+///     try await center.add(NotificationRequest(identifier: "tea", content: content, trigger: .timeInterval(240, repeats: false)))
+///
+/// Requests and responses are stored when a call returns, if the device has a state file. What came due while the program was not running is
+/// shown at its next start. Local requests never leave the device.
+public struct UserNotificationCenter: Sendable {
+  private let device: Device
+
+  init(_ device: Device) { self.device = device }
+
+  // MARK: Authorization and settings
+
+  /// Asks the person to allow notifications, unless they have decided already; returns whether they are allowed.
+  ///
+  /// With the option `provisional` nobody is asked: notifications come quietly until the person decides. The configuration's
+  /// `authorizationPrompt` asks. The cluster is told of the decision.
+  @discardableResult
+  public func requestAuthorization(options: [Authorization.Option]) async throws(DeviceError) -> Bool {
+    try await device.requestAuthorization(options)
+  }
+
+  /// What the person lets notifications do.
+  public func notificationSettings() async -> Authorization { await device.authorization ?? Authorization(status: .notDetermined) }
+
+  /// Registers the application's categories, which replace all former ones.
+  public func setNotificationCategories(_ categories: [NotificationCategory]) async throws(DeviceError) {
+    try await device.setCategories(categories)
+  }
+
+  /// The registered categories.
+  public func notificationCategories() async -> [NotificationCategory] { await device.categories }
+
+  /// Sets the number at the application's icon; 0 removes it.
+  public func setBadgeCount(_ count: Int) async throws(DeviceError) { try await device.setBadge(count) }
+
+  // MARK: Requests
+
+  /// Adds a local request. It replaces one of its identifier that waits, and without a trigger is shown at once.
+  ///
+  /// At most 64 requests wait, and at most 20 for a place: the last added stay. It throws an error that names the rule if the request can
+  /// never be shown.
+  public func add(_ request: NotificationRequest) async throws(DeviceError) { try await device.add(request) }
+
+  /// The requests that wait, in the order in which they were added.
+  public func pendingNotificationRequests() async -> [NotificationRequest] { await device.pending.map(\.request) }
+
+  /// Removes requests that wait.
+  public func removePendingNotificationRequests(withIdentifiers identifiers: [Name]) async { await device.removePending(identifiers) }
+
+  /// Removes all requests that wait.
+  public func removeAllPendingNotificationRequests() async { await device.removeAllPending() }
+
+  // MARK: Delivered notifications
+
+  /// The notifications in the list, the newest first.
+  public func deliveredNotifications() async -> [DeliveredNotification] { await device.delivered }
+
+  /// Removes notifications from the list, without a response. They do not come back.
+  public func removeDeliveredNotifications(withIdentifiers identifiers: [Name]) async { await device.remove(identifiers) }
+
+  /// Removes all notifications from the list.
+  public func removeAllDeliveredNotifications() async { await device.removeAll() }
+}

@@ -1,0 +1,38 @@
+public import Notifications
+
+/// The program's part in local and remote notifications (`UNUserNotificationCenterDelegate`).
+///
+/// It is called on the device's loop. A trigger of the notification's request that is `push` marks one of the cluster.
+public protocol UserNotificationCenterDelegate: AnyObject, Sendable {
+  /// Chooses how a notification is shown, before it is stored and shown; it must not block.
+  ///
+  /// Ways that the person or the cluster does not allow have no effect. With none of them nothing is shown, and the notification is dropped.
+  func userNotificationCenter(_ center: UserNotificationCenter, willPresent notification: DeliveredNotification) -> PresentationOptions
+
+  /// Takes what the person did with a notification, after it was stored.
+  ///
+  /// If the program ends before this returns, it is called again at the next start. Do not wait in it for a person.
+  func userNotificationCenter(_ center: UserNotificationCenter, didReceive response: NotificationResponse) async
+}
+
+extension UserNotificationCenterDelegate {
+  /// Chooses all ways.
+  public func userNotificationCenter(
+    _ center: UserNotificationCenter, willPresent notification: DeliveredNotification
+  ) -> PresentationOptions { .all }
+
+  /// Does nothing.
+  public func userNotificationCenter(_ center: UserNotificationCenter, didReceive response: NotificationResponse) async {}
+}
+
+/// What the person did with a notification (`UNNotificationResponse`).
+public struct NotificationResponse: Sendable, Equatable {
+  /// Its unique id.
+  public let id: String
+  /// The notification, with its whole request.
+  public let notification: DeliveredNotification
+  /// Apple's default or dismiss identifier, or the action's own.
+  public let actionIdentifier: Name
+  /// The text that was typed.
+  public let userText: String?
+}

@@ -1,0 +1,321 @@
+import EventLoop
+import Foundation
+import JSON
+import Notifications
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import DeviceClient
+
+/// The program's side of notifications, with a real database and a scripted cluster.
+@Suite(.timeLimit(.minutes(3))) struct NotificationCenterTests {
+  /// Runs a device with a state file at a cluster.
+  private static func with(
+    _ body: (_ path: String, _ cluster: ScriptedCluster, _ url: String) async throws -> Void
+  ) async throws {
+    try await TestFolder.with { folder in
+      try await ScriptedCluster.with { cluster, url in try await body(folder.path + "/state", cluster, url) }
+    }
+  }
+
+  private static func request(
+    _ identifier: Name, _ title: String = "Tea", _ trigger: NotificationTrigger? = nil, category: Name? = nil
+  ) -> NotificationRequest {
+    NotificationRequest(
+      identifier: identifier, content: NotificationContent(title: title, sound: "default", categoryIdentifier: category), trigger: trigger)
+  }
+
+  @Test func `a local request without a trigger is shown at once, and never reaches the cluster`() async throws {
+    try await Self.with { path, cluster, url in
+      let device = DeviceUnderTest(url) { $0.stateFile = path }
+      try await device.device.start()
+      await cluster.expect("hello")
+      let center = device.device.userNotificationCenter
+      try await center.add(Self.request("tea", category: "reply"))
+      await device.expect("shown tea local")
+      let delivered = try #require(await center.deliveredNotifications().first)
+      #expect(delivered.request == Self.request("tea", category: "reply"))
+      let id = try await device.device.respond(to: "tea", action: "like")
+      #expect(!id.isEmpty)
+      #expect(await center.deliveredNotifications().isEmpty)
+      // The cluster gets the response to its own notification, and only that.
+      await cluster.send(notify(1, id: "one", revision: "1"))
+      await device.expect("shown tea local", "shown one 1")
+      let remote = try await device.device.open("one")
+      #expect(await cluster.expect("response").map { $0["response"]?.stringValue } == [remote])
+      await device.close()
+    }
+  }
+
+  @Test func `what came due while the program was down is shown at its start, once`() async throws {
+    try await Self.with { path, _, url in
+      let first = DeviceUnderTest(url) { $0.stateFile = path }
+      try await first.device.start()
+      let added = WallClock.milliseconds()
+      try await first.device.userNotificationCenter.add(Self.request("tea", "Tea", .timeInterval(60, repeats: false)))
+      await first.close()
+      // A minute is over in the file.
+      let database = DeviceDatabase.forTests(path)
+      _ = try await database.open()
+      try await database.commit([.waiting("tea", anchor: added - 90_000, after: added - 90_000)])
+      await database.closeForTests()
+      let second = DeviceUnderTest(url) { $0.stateFile = path }
+      try await second.device.start()
+      await second.expect("shown tea local")
+      #expect(await second.device.userNotificationCenter.pendingNotificationRequests().isEmpty)
+      await second.close()
+      let third = DeviceUnderTest(url) { $0.stateFile = path }
+      try await third.device.start()
+      #expect(await third.device.userNotificationCenter.deliveredNotifications().map(\.identifier) == ["tea"])
+      #expect(third.story.isEmpty)
+      await third.close()
+    }
+  }
+
+  @Test func `a request comes due while the program runs`() async throws {
+    try await Self.with { path, _, url in
+      let device = DeviceUnderTest(url) { $0.stateFile = path }
+      try await device.device.start()
+      try await device.device.userNotificationCenter.add(Self.request("tea", "Tea", .timeInterval(0.2, repeats: false)))
+      await device.expect("shown tea local")
+      await device.close()
+    }
+  }
+
+  @Test func `pending requests outlive the program in their order, and are removed by identifiers or all`() async throws {
+    try await Self.with { path, _, url in
+      let requests = (0..<70).map { Self.request("request \($0)", "Tea", .timeInterval(3600, repeats: true)) }
+      let first = DeviceUnderTest(url) { $0.stateFile = path }
+      try await first.device.start()
+      for request in requests { try await first.device.userNotificationCenter.add(request) }
+      // Added again, it is the newest.
+      try await first.device.userNotificationCenter.add(requests[10])
+      await first.close()
+      let second = DeviceUnderTest(url) { $0.stateFile = path }
+      try await second.device.start()
+      let center = second.device.userNotificationCenter
+      let expected = Array(requests[6...].filter { $0.identifier != "request 10" }) + [requests[10]]
+      #expect(await center.pendingNotificationRequests() == expected)
+      await center.removePendingNotificationRequests(withIdentifiers: ["request 10", "request 11", "other"])
+      #expect(await center.pendingNotificationRequests().count == 62)
+      await second.close()
+      let third = DeviceUnderTest(url) { $0.stateFile = path }
+      try await third.device.start()
+      #expect(await third.device.userNotificationCenter.pendingNotificationRequests().count == 62)
+      await third.device.userNotificationCenter.removeAllPendingNotificationRequests()
+      #expect(await third.device.userNotificationCenter.pendingNotificationRequests().isEmpty)
+      await third.close()
+    }
+  }
+
+  @Test func `a request replaces the one of its identifier, pending or delivered, and identifiers are bytes`() async throws {
+    try await Self.with { path, cluster, url in
+      let device = DeviceUnderTest(url) { $0.stateFile = path }
+      try await device.device.start()
+      await cluster.expect("hello")
+      let center = device.device.userNotificationCenter
+      try await center.add(Self.request("é", "Later", .timeInterval(3600, repeats: false)))
+      try await center.add(Self.request("e\u{301}", "Other", .timeInterval(3600, repeats: false)))
+      try await center.add(Self.request("é", "Now"))
+      await device.expect("shown é local")
+      #expect(await center.pendingNotificationRequests().map(\.identifier) == ["e\u{301}"])
+      try await center.add(Self.request("é", "Again"))
+      await device.expect("shown é local", "updated é local")
+      // The cluster removes what is its own.
+      await cluster.send(["type": "remove", "delivery": 1, "identifiers": ["é", "e\u{301}"], "revision": "5"])
+      await cluster.expect("ack")
+      #expect(await center.deliveredNotifications().map(\.content.title) == ["Again"])
+      #expect(await center.pendingNotificationRequests().count == 1)
+      await center.removeAllDeliveredNotifications()
+      #expect(await center.deliveredNotifications().isEmpty)
+      await device.close()
+    }
+  }
+
+  @Test func `a request that can never be shown is refused with the rule, and changes nothing`() async throws {
+    try await Self.with { path, _, url in
+      let device = DeviceUnderTest(url) { $0.stateFile = path }
+      try await device.device.start()
+      let center = device.device.userNotificationCenter
+      try await center.add(Self.request("tea", "Tea", .timeInterval(3600, repeats: false)))
+      let wrong: [(NotificationRequest, String)] = [
+        (Self.request("tea", "Tea", .timeInterval(0, repeats: false)), "timeInterval"),
+        (Self.request("tea", "Tea", .timeInterval(.nan, repeats: false)), "timeInterval"),
+        (Self.request("tea", "Tea", .timeInterval(59, repeats: true)), "60 seconds"),
+        (Self.request("tea", "Tea", .calendar(CalendarUnits(), repeats: false)), "dateComponents"),
+        (Self.request("tea", "Tea", .location("{}")), "trigger"), (Self.request(""), "identifier"), (Self.request("a\nb"), "identifier"),
+        (NotificationRequest(identifier: "tea", content: NotificationContent(badge: 0)), "badge other than 0"),
+        (Self.request("tea", String(repeating: "x", count: 40_000)), "32768 bytes"),
+      ]
+      for (request, rule) in wrong {
+        await #expect { try await center.add(request) } throws: { error in
+          (error as? DeviceError)?.code == .badRequest && "\(error)".contains(rule)
+        }
+      }
+      #expect(await center.pendingNotificationRequests() == [Self.request("tea", "Tea", .timeInterval(3600, repeats: false))])
+      await device.close()
+    }
+  }
+
+  @Test func `the delegate chooses the presentation and takes the response, local or remote, which the trigger tells`() async throws {
+    try await Self.with { path, cluster, url in
+      let delegate = NotedDelegate(ways: [.list, .sound])
+      let device = DeviceUnderTest(url) {
+        $0.stateFile = path
+        $0.delegate = delegate
+      }
+      try await device.device.start()
+      await cluster.expect("hello")
+      try await device.device.userNotificationCenter.add(Self.request("tea"))
+      await cluster.send(notify(1, id: "one", revision: "1", category: "reply"))
+      await device.expect("shown tea local", "shown one 1")
+      #expect(await device.device.delivered.map(\.presentation) == [[.list], [.list, .sound]])
+      try await device.device.respond(to: "one", action: "reply", userText: "thank you")
+      try await device.device.open("tea")
+      await eventually("both responses are told") { delegate.responses.count == 2 }
+      #expect(delegate.responses.map(\.userText) == ["thank you", nil])
+      #expect(delegate.responses.map(\.notification.request.trigger) == [.push, nil])
+      #expect(delegate.responses.map(\.actionIdentifier) == ["reply", NotificationAction.defaultIdentifier])
+      await device.close()
+    }
+  }
+
+  @Test func `a program that shows nothing drops the notification as filtered`() async throws {
+    try await Self.with { path, cluster, url in
+      let device = DeviceUnderTest(url) { $0.delegate = NotedDelegate(ways: []) }
+      try await device.device.start()
+      await cluster.expect("hello")
+      await cluster.send(notify(1, id: "one", revision: "1"))
+      await device.expect("dropped one filtered")
+      #expect(await cluster.expect("ack").first?["dropped"] == [["delivery": 1, "reason": "filtered"]])
+      await device.close()
+    }
+  }
+
+  @Test func `a response that the program had not taken is passed to it again at the next start`() async throws {
+    try await Self.with { path, _, url in
+      let stuck = NotedDelegate(waits: true)
+      let first = DeviceUnderTest(url) {
+        $0.stateFile = path
+        $0.delegate = stuck
+      }
+      try await first.device.start()
+      try await first.device.userNotificationCenter.add(Self.request("tea", category: "reply"))
+      let id = try await first.device.respond(to: "tea", action: "like")
+      await eventually("it is told") { stuck.responses.count == 1 }
+      await first.close()
+      let delegate = NotedDelegate()
+      for expected in [1, 1] {
+        let next = DeviceUnderTest(url) {
+          $0.stateFile = path
+          $0.delegate = delegate
+        }
+        try await next.device.start()
+        await eventually("it is told again") { delegate.responses.count == expected }
+        await next.close()
+      }
+      #expect(delegate.responses.map(\.id) == [id])
+      #expect(delegate.responses.first?.notification.request == Self.request("tea", category: "reply"))
+      stuck.release()
+    }
+  }
+
+  @Test func `the person is asked once, and the cluster hears the answer`() async throws {
+    try await Self.with { path, cluster, url in
+      let asked = Atomic(0)
+      let device = DeviceUnderTest(url) {
+        $0.hello.authorization = Authorization(status: .notDetermined)
+        $0.authorizationPrompt = { options in
+          asked.add(1, ordering: .relaxed)
+          return options == [.alert, .badge]
+        }
+      }
+      try await device.device.start()
+      await eventually("connected") { device.events.contains { if case .connected = $0 { true } else { false } } }
+      let center = device.device.userNotificationCenter
+      try await center.add(Self.request("early"))
+      await device.expect("dropped early filtered")
+      #expect(try await center.requestAuthorization(options: [.alert, .badge]))
+      let settings = try #require(await cluster.expect("settings").first)
+      #expect(settings["authorization"] == ["status": "authorized", "alert": true, "badge": true])
+      #expect(await center.notificationSettings().status == .authorized)
+      #expect(try await center.requestAuthorization(options: [.sound]))
+      try await device.device.setAuthorization(Authorization(status: .denied))
+      #expect(try await !center.requestAuthorization(options: [.alert]))
+      #expect(asked.load(ordering: .relaxed) == 1)
+      await device.close()
+    }
+  }
+
+  @Test func `with the option provisional nobody is asked, and notifications come quietly`() async throws {
+    try await Self.with { path, cluster, url in
+      let device = DeviceUnderTest(url) { $0.hello.authorization = Authorization(status: .notDetermined) }
+      try await device.device.start()
+      let center = device.device.userNotificationCenter
+      await #expect(throws: DeviceError.self) { try await center.requestAuthorization(options: [.alert]) }
+      #expect(try await center.requestAuthorization(options: [.alert, .provisional]))
+      try await center.add(Self.request("tea"))
+      await device.expect("shown tea local")
+      #expect(await center.deliveredNotifications().map(\.presentation) == [[.list, .quietly]])
+      await device.close()
+    }
+  }
+
+  @Test func `the badge is what was set last, also after a restart`() async throws {
+    try await Self.with { path, _, url in
+      let first = DeviceUnderTest(url) { $0.stateFile = path }
+      try await first.device.start()
+      try await first.device.userNotificationCenter.setBadgeCount(7)
+      await first.close()
+      let second = DeviceUnderTest(url) { $0.stateFile = path }
+      try await second.device.start()
+      #expect(await second.device.badge == 7)
+      try await second.device.userNotificationCenter.add(
+        NotificationRequest(identifier: "count", content: NotificationContent(badge: 3)))
+      #expect(await second.device.badge == 3)
+      await second.close()
+    }
+  }
+}
+
+/// A delegate that notes what it is told.
+private final class NotedDelegate: UserNotificationCenterDelegate {
+  private struct State {
+    var responses: [NotificationResponse] = []
+    var waiting: [CheckedContinuation<Void, Never>] = []
+    var isReleased = false
+  }
+
+  private let ways: PresentationOptions
+  private let waits: Bool
+  private let state = Mutex(State())
+
+  init(ways: PresentationOptions = .all, waits: Bool = false) { (self.ways, self.waits) = (ways, waits) }
+
+  var responses: [NotificationResponse] { state.withLock { $0.responses } }
+
+  func release() {
+    let waiting = state.withLock { state in
+      defer { (state.waiting, state.isReleased) = ([], true) }
+      return state.waiting
+    }
+    for continuation in waiting { continuation.resume() }
+  }
+
+  func userNotificationCenter(
+    _ center: UserNotificationCenter, willPresent notification: DeliveredNotification
+  ) -> PresentationOptions { ways }
+
+  func userNotificationCenter(_ center: UserNotificationCenter, didReceive response: NotificationResponse) async {
+    state.withLock { $0.responses.append(response) }
+    guard waits else { return }
+    await withCheckedContinuation { continuation in
+      let isReleased = state.withLock { state in
+        if !state.isReleased { state.waiting.append(continuation) }
+        return state.isReleased
+      }
+      if isReleased { continuation.resume() }
+    }
+  }
+}

@@ -1,0 +1,196 @@
+import Calendars
+import JSON
+import Notifications
+import TestSupport
+import Testing
+
+@testable import DeviceClient
+
+@Suite(.timeLimit(.minutes(5))) struct PendingTableTests {
+  /// 2023-11-14, 22:13:20 UTC.
+  private static let start: Int64 = 1_700_000_000_000
+
+  static func entry(_ identifier: Name, _ trigger: NotificationTrigger, at time: Int64) throws -> PendingTable.Entry {
+    let request = NotificationRequest(identifier: identifier, content: NotificationContent(title: identifier.text), trigger: trigger)
+    let notification = DeliveredNotification(
+      try request.frame(id: "id"), takenAt: time, isLocal: true, ContentExtensions(chain: nil, locale: nil))
+    return .init(notification: notification, anchor: time, after: time)
+  }
+
+  private static func time(hour: Int? = nil, minute: Int? = nil) -> CalendarUnits {
+    var units = CalendarUnits()
+    (units[.hour], units[.minute]) = (hour, minute)
+    return units
+  }
+
+  private static let place = NotificationTrigger.location(
+    #"{"type":"location","region":{"identifier":"shop","latitude":52.5,"longitude":13.4,"radius":100}}"#)
+
+  @Test(arguments: 0..<40) func `a table shows what a plain list of requests would show`(seed: UInt64) throws {
+    var random = SeededRandom(seed: seed)
+    var table = PendingTable(limit: 6)
+    var naive = NaiveRequests(limit: 6)
+    var now = Self.start
+    for step in 0..<150 {
+      let identifier: Name = ["a", "b", "c", "d", "e", "f", "g", "h", "é", "e\u{301}"].randomElement(using: &random) ?? "a"
+      switch Int.random(in: 0..<10, using: &random) {
+      case 0...3:
+        let repeats = Bool.random(using: &random)
+        let trigger: NotificationTrigger =
+          switch Int.random(in: 0..<5, using: &random) {
+          case 0: Self.place
+          case 1: .calendar(Self.time(minute: .random(in: 0...59, using: &random)), repeats: repeats)
+          case 2:
+            .calendar(
+              Self.time(hour: .random(in: 0...23, using: &random), minute: .random(in: 0...59, using: &random)), repeats: repeats)
+          default: .timeInterval(Double(Int.random(in: 60...2_000, using: &random)), repeats: repeats)
+          }
+        let removed = table.add(try Self.entry(identifier, trigger, at: now))
+        let expected = naive.add(identifier, trigger, at: now)
+        #expect(removed == expected, "step \(step)")
+      case 4:
+        let (removed, expected) = (table.remove([identifier]), naive.remove(identifier))
+        #expect(removed == expected)
+      case 5 where step % 4 == 0: now += Int64.random(in: -100_000_000...100_000_000, using: &random)
+      default: now += Int64.random(in: 0...600_000, using: &random)
+      }
+      let due = table.take(now: now, zone: "UTC")
+      let expected = naive.take(now)
+      #expect(due.notifications.map(\.identifier) == expected, "step \(step)")
+      #expect(table.entries.map(\.notification.identifier) == naive.requests.map(\.identifier), "step \(step)")
+      if let next = table.next(zone: "UTC") { #expect(next > now, "step \(step): something that is due was left") }
+    }
+  }
+
+  @Test func `at most sixty-four wait, twenty of them for a place, and the last added stay`() throws {
+    var table = PendingTable()
+    for number in 0..<30 { _ = table.add(try Self.entry("place \(number)", Self.place, at: Self.start)) }
+    #expect(table.entries.map(\.notification.identifier) == (10..<30).map { "place \($0)" })
+    for number in 0..<60 {
+      _ = table.add(try Self.entry("time \(number)", .timeInterval(60, repeats: false), at: Self.start))
+    }
+    #expect(table.entries.count == 64)
+    #expect(table.entries.first?.notification.identifier == "place 26")
+    // Added again, it is the newest.
+    _ = table.add(try Self.entry("place 26", .timeInterval(60, repeats: false), at: Self.start))
+    #expect(table.entries.last?.notification.identifier == "place 26" && table.entries.count == 64)
+  }
+
+  @Test func `a one-off is shown however late, a repeating one once and at most fifteen minutes late`() throws {
+    var table = PendingTable()
+    _ = table.add(try Self.entry("once", .timeInterval(1, repeats: false), at: Self.start))
+    _ = table.add(try Self.entry("often", .timeInterval(60, repeats: true), at: Self.start))
+    _ = table.add(try Self.entry("daily", .calendar(Self.time(hour: 23, minute: 0), repeats: true), at: Self.start))
+    // Two days later at 23:20 the program starts again.
+    let later = Self.start + 2 * 86_400_000 + 4_000_000
+    let (due, again) = (table.take(now: later, zone: "UTC"), table.take(now: later, zone: "UTC"))
+    #expect(due.notifications.map(\.identifier) == ["once", "often"] && again.notifications.isEmpty)
+    #expect(table.entries.map(\.notification.identifier) == ["often", "daily"])
+  }
+
+  @Test func `a time of day is computed again when the zone changes`() throws {
+    var table = PendingTable()
+    _ = table.add(try Self.entry("daily", .calendar(Self.time(hour: 9, minute: 0), repeats: true), at: Self.start))
+    let (utc, rome) = (table.next(zone: "UTC"), table.next(zone: "Europe/Rome"))
+    #expect(try #require(utc) - #require(rome) == 3_600_000)
+  }
+
+  @Test func `a request that can never be due is refused with the rule`() throws {
+    var table = PendingTable()
+    func refused(_ trigger: NotificationTrigger) throws -> Bool {
+      guard var text = trigger.json else { return false }
+      guard case .timed(let timed)? = try? text.withUTF8({ try Trigger(UnsafeRawBufferPointer($0)) }) else { return true }
+      return (try? table.check(timed, now: Self.start, zone: "UTC")) == nil
+    }
+    var past = Self.time(hour: 9)
+    past[.year] = 2020
+    #expect(try refused(.calendar(past, repeats: false)))
+    #expect(try refused(.calendar(CalendarUnits(), repeats: false)))
+    #expect(try refused(.calendar(Self.time(hour: 9), timeZone: "Mars/Olympus", repeats: false)))
+    for seconds in [0, -1, Double.nan, .infinity, 1e300] { #expect(try refused(.timeInterval(seconds, repeats: false))) }
+    #expect(try refused(.timeInterval(59, repeats: true)))
+    #expect(try !refused(.timeInterval(60, repeats: true)))
+    #expect(try !refused(.calendar(Self.time(hour: 9), timeZone: "Europe/Rome", repeats: false)))
+  }
+
+  @Test func `a trigger is read as it was written`() {
+    var units = Self.time(hour: 9, minute: 30)
+    units[.weekday] = 2
+    let triggers: [NotificationTrigger] = [
+      .push, Self.place, .timeInterval(1.5, repeats: false), .timeInterval(60, repeats: true), .calendar(units, repeats: true),
+      .calendar(units, timeZone: "Europe/Rome", repeats: false),
+    ]
+    for trigger in triggers { #expect(NotificationTrigger(json: trigger.json) == trigger) }
+  }
+}
+
+/// Requests in a plain list, whose occurrences are found by trying each minute of UTC.
+private struct NaiveRequests {
+  struct Request {
+    var identifier: Name
+    var trigger: NotificationTrigger
+    var anchor: Int64
+    var after: Int64
+  }
+
+  let limit: Int
+  private(set) var requests: [Request] = []
+
+  init(limit: Int) { self.limit = limit }
+
+  mutating func remove(_ identifier: Name) -> [Name] {
+    defer { requests.removeAll { $0.identifier == identifier } }
+    return requests.filter { $0.identifier == identifier }.map(\.identifier)
+  }
+
+  mutating func add(_ identifier: Name, _ trigger: NotificationTrigger, at now: Int64) -> [Name] {
+    _ = remove(identifier)
+    requests.append(Request(identifier: identifier, trigger: trigger, anchor: now, after: now))
+    return requests.count > limit ? remove(requests[0].identifier) : []
+  }
+
+  mutating func take(_ now: Int64) -> [Name] {
+    var shown: [(at: Int64, place: Int, identifier: Name)] = []
+    var kept: [Request] = []
+    for (place, former) in requests.enumerated() {
+      var request = former
+      if request.after > now, !isLocation(request) { (request.anchor, request.after) = (now, now) }
+      let passed = occurrences(request, upTo: now)
+      let repeats: Bool
+      switch request.trigger {
+      case .timeInterval(_, let flag), .calendar(_, _, let flag): repeats = flag
+      case .push, .location: repeats = true
+      }
+      if repeats {
+        if let last = passed.last {
+          request.after = max(last, now - 900_001)
+          if now - last <= 900_000 { shown.append((last, place, request.identifier)) }
+        }
+        kept.append(request)
+      } else if let first = passed.first {
+        shown.append((first, place, request.identifier))
+      } else {
+        kept.append(request)
+      }
+    }
+    requests = kept
+    return shown.sorted { ($0.at, $0.place) < ($1.at, $1.place) }.map(\.identifier)
+  }
+
+  private func isLocation(_ request: Request) -> Bool { if case .location = request.trigger { true } else { false } }
+
+  private func occurrences(_ request: Request, upTo now: Int64) -> [Int64] {
+    switch request.trigger {
+    case .timeInterval(let seconds, _):
+      let interval = Int(seconds * 1000)
+      return stride(from: request.anchor + Int64(interval), through: now, by: interval).filter { $0 > request.after }
+    case .calendar(let units, _, _):
+      let first = (request.after / 60_000 + 1) * 60_000
+      return stride(from: first, through: now, by: 60_000).filter { time in
+        let minute = Int(time / 60_000 % 1440)
+        return minute % 60 == units[.minute] && (units[.hour] == nil || units[.hour] == minute / 60)
+      }
+    case .push, .location: return []
+    }
+  }
+}
