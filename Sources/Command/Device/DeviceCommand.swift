@@ -28,9 +28,8 @@ enum DeviceCommand {
     let session = DeviceSession(
       configuration, .init(isJSON: isJSON, isTyped: isTyped, connectTimeout: values[DeviceSettings.connectTimeout]), on: loop)
     // Without a person at a terminal, the end of the input means nothing.
-    DeviceInput().begin(
-      session, isTyped: isTyped, endsAtEOF: values[DeviceSettings.untilEOF] || (!isJSON && isatty(STDIN_FILENO) == 1))
-    let code = try await session.run()
+    let endsAtEOF = values[DeviceSettings.untilEOF] || (!isJSON && isatty(STDIN_FILENO) == 1)
+    let code = try await session.run { DeviceInput().begin(session, isTyped: isTyped, endsAtEOF: endsAtEOF) }
     await loop.close()
     return code
   }

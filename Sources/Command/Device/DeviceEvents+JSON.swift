@@ -88,7 +88,7 @@ extension DeliveredNotification {
       ("pushType", .string(frame.pushType)), ("priority", .integer(Int64(frame.priority))), ("expiration", .integer(frame.expiration)),
       ("traceparent", frame.traceparent.map { .string($0) }), ("presentation", .array(presentation.names.map { .string($0) })),
       ("at", .integer(takenAt)), ("payload", content.payload),
-      ("attachments", attachments.isEmpty ? nil : .array(attachments.map(\.object))),
+      ("local", isLocal ? true : nil), ("attachments", attachments.isEmpty ? nil : .array(attachments.map(\.object))),
     ]
   }
 }

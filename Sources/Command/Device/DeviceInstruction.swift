@@ -1,3 +1,4 @@
+import DeviceClient
 import JSON
 import Notifications
 
@@ -20,6 +21,12 @@ enum DeviceInstruction: Sendable, Equatable {
   }
 
   case list
+  /// Add a local request.
+  case add(NotificationRequest)
+  /// List the requests that wait.
+  case pending
+  /// Remove requests that wait; all without names.
+  case cancel([Name])
   case open(Reference)
   case act(Reference, action: Name, userText: String?)
   /// Reply with the first text action of the category.
@@ -56,6 +63,11 @@ extension DeviceInstruction {
     }
     switch first.lowercased() {
     case "list", "ls": self = .list
+    case "add": self = .add(try Self.request(line, rest))
+    case "pending": self = .pending
+    case "cancel":
+      guard !rest.isEmpty else { throw InstructionError(description: "say which: cancel IDENTIFIER…, or cancel all") }
+      self = .cancel(rest == ["all"] ? [] : rest.map { Name($0) })
     case "open": self = .open(try reference("open N"))
     case "act":
       let reference = try reference("act N ACTION [TEXT]")
@@ -78,6 +90,31 @@ extension DeviceInstruction {
     case "quit", "exit": self = .quit
     default: throw InstructionError(description: "'\(first)' is not a command; type help")
     }
+  }
+
+  /// Reads `add IDENTIFIER [in SECONDS | every SECONDS | at HH:MM | daily HH:MM] TEXT`.
+  private static func request(_ line: String, _ words: [String]) throws(InstructionError) -> NotificationRequest {
+    let usage = "add IDENTIFIER [in SECONDS | every SECONDS | at HH:MM | daily HH:MM] TEXT"
+    guard let identifier = words.first else { throw InstructionError(description: "say what: \(usage)") }
+    var trigger: NotificationTrigger?
+    let when = words.count > 2 ? words[1] : ""
+    switch when {
+    case "in", "every":
+      guard let seconds = Double(words[2]) else { throw InstructionError(description: "'\(words[2])' is no number of seconds: \(usage)") }
+      trigger = .timeInterval(seconds, repeats: when == "every")
+    case "at", "daily":
+      let parts = words[2].split(separator: ":").map { Int($0) }
+      guard parts.count == 2, let hour = parts[0], let minute = parts[1], (0..<24).contains(hour), (0..<60).contains(minute) else {
+        throw InstructionError(description: "'\(words[2])' is no time such as 09:30: \(usage)")
+      }
+      var units = CalendarUnits()
+      (units[.hour], units[.minute]) = (hour, minute)
+      trigger = .calendar(units, repeats: when == "daily")
+    default: break
+    }
+    guard let text = text(line, after: trigger == nil ? 2 : 4) else { throw InstructionError(description: "say what: \(usage)") }
+    return NotificationRequest(
+      identifier: Name(identifier), content: NotificationContent(body: text, sound: "default"), trigger: trigger)
   }
 
   /// The text after the first words of a line, with its inner spaces; nil if there is none.
@@ -123,6 +160,9 @@ extension DeviceInstruction {
     }
     switch text("command") {
     case "list": self = .list
+    case "add": self = .add(try Self.request(value))
+    case "pending": self = .pending
+    case "cancel": self = .cancel(value["identifiers"]?.elements?.compactMap(\.nameValue) ?? [])
     case "open": self = .open(try identifier())
     case "act":
       guard let action = value["action"]?.nameValue else { throw InstructionError(description: "action: which one?") }
@@ -151,9 +191,23 @@ extension DeviceInstruction {
     default:
       throw InstructionError(
         description:
-          "command: one of list, open, act, reply, dismiss, remove, remove-all, fire, links, settings, categories, unregister, connect, quit"
+          "command: one of list, add, pending, cancel, open, act, reply, dismiss, remove, remove-all, fire, links, settings, categories, unregister, connect, quit"
       )
     }
+  }
+
+  /// Reads `{"command": "add", "identifier": "tea", "payload": {"aps": {"alert": "Tea"}}, "trigger": {"type": "timeInterval", …}}`.
+  private static func request(_ value: JSONValue) throws(InstructionError) -> NotificationRequest {
+    guard let identifier = value["identifier"]?.nameValue else { throw InstructionError(description: "identifier: what is its name?") }
+    guard let payload = value["payload"], payload.members != nil else {
+      throw InstructionError(description: "payload: an object with aps, as a request of the cluster has it")
+    }
+    var trigger: NotificationTrigger?
+    if let text = value["trigger"]?.text {
+      trigger = NotificationTrigger(json: text)
+      if trigger == nil { throw InstructionError(description: "trigger: an object as in the header trigger of a request") }
+    }
+    return NotificationRequest(identifier: identifier, content: NotificationContent(payload), trigger: trigger)
   }
 
   private static func settings(_ value: JSONValue) throws(InstructionError) -> [Setting] {

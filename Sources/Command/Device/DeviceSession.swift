@@ -38,7 +38,11 @@ actor DeviceSession {
   }
 
   /// Runs until a signal, a command or the end of the input ends it, then leaves in order.
-  func run() async throws -> ExitCode {
+  ///
+  /// - Parameter started: called when the device can execute instructions.
+  func run(_ started: @Sendable () -> Void) async throws -> ExitCode {
+    var configuration = configuration
+    configuration.delegate = LocalResponses(isJSON: behaviour.isJSON)
     let device = Device(configuration, on: loop) { [weak self] event in self?.assumeIsolated { $0.received(event) } }
     self.device = device
     for signal in [SIGINT, SIGTERM] { watches.append(try SignalWatch(on: loop, signal: signal) { [weak self] in self?.stop() }) }
@@ -51,6 +55,7 @@ actor DeviceSession {
       throw Self.failure(error)
     }
     await showWhatIsListed(device)
+    started()
     if let timeout = behaviour.connectTimeout {
       connectTimer = Timer(on: loop) { [weak self] in self?.connectTimedOut(timeout) }
       connectTimer?.start(after: timeout.wholeMilliseconds)
@@ -182,6 +187,18 @@ actor DeviceSession {
   private func act(_ instruction: DeviceInstruction, _ device: Device) async throws -> [(String, JSONValue?)]? {
     switch instruction {
     case .list: await list(device)
+    case .add(let request):
+      try await device.userNotificationCenter.add(request)
+      return [("identifier", .string(request.identifier.text))]
+    case .pending: await listPending(device)
+    case .cancel(let identifiers):
+      let center = device.userNotificationCenter
+      if identifiers.isEmpty {
+        await center.removeAllPendingNotificationRequests()
+      } else {
+        await center.removePendingNotificationRequests(withIdentifiers: identifiers)
+      }
+      return []
     case .open(let reference): return sent(try await device.open(try identifier(reference)))
     case .act(let reference, let action, let userText):
       return sent(try await device.respond(to: try identifier(reference), action: action, userText: userText))
@@ -196,7 +213,7 @@ actor DeviceSession {
     case .removeAll: return removed(await device.removeAll())
     case .fire(let reference):
       let identifier = try identifier(reference)
-      guard await device.fire(identifier) else { throw InstructionError(description: "no notification '\(identifier)' waits for a place") }
+      guard await device.fire(identifier) else { throw InstructionError(description: "no notification '\(identifier)' waits") }
       return [("identifier", .string(identifier.text))]
     case .links(let reference):
       return [("requests", .array(try await device.renewLinks(of: try identifier(reference)).map { .string($0) }))]
@@ -281,12 +298,31 @@ actor DeviceSession {
       return
     }
     for notification in delivered {
-      let mark = notification.presentation.isEmpty ? "(not shown)" : ""
+      let mark = notification.isLocal ? "(local)" : ""
       StandardOutput.line(text.notification(notification, mark: mark, categories: categories))
     }
-    for notification in pending { StandardOutput.line("-- waits for its place: \(DeviceText.plain(notification.identifier))") }
+    for notification in pending { StandardOutput.line("-- waits: \(DeviceText.plain(notification.identifier))") }
     if delivered.isEmpty { StandardOutput.line("-- nothing is in the list") }
     if badge > 0 { StandardOutput.line("-- badge \(badge)") }
+  }
+
+  private func listPending(_ device: Device) async {
+    let requests = await device.userNotificationCenter.pendingNotificationRequests()
+    guard !behaviour.isJSON else {
+      let objects = requests.map { request in
+        JSONValue.object([
+          .init(key: "identifier", value: .string(request.identifier.text)), .init(key: "payload", value: request.content.payload),
+          .init(key: "trigger", value: (request.trigger?.json).flatMap { try? JSONValue(parsing: $0) } ?? .null),
+        ])
+      }
+      return StandardOutput.json(DeviceEvent.event("pending", [("requests", .array(objects))]).text)
+    }
+    for request in requests {
+      let text = request.content.title.isEmpty ? request.content.body : request.content.title
+      StandardOutput.line(
+        "-- waits: \(DeviceText.plain(request.identifier)), \(DeviceText.plain(text)), \(DeviceText.plain(request.trigger?.json ?? ""))")
+    }
+    if requests.isEmpty { StandardOutput.line("-- nothing waits") }
   }
 
   private func showSettings(_ device: Device) async {
@@ -299,5 +335,30 @@ actor DeviceSession {
 
   private func show(_ event: String, _ members: [(String, JSONValue?)], _ line: String) {
     if behaviour.isJSON { StandardOutput.json(DeviceEvent.event(event, members).text) } else { StandardOutput.line(line) }
+  }
+}
+
+/// Tells what the person did with local notifications, which the cluster never hears.
+private final class LocalResponses: UserNotificationCenterDelegate {
+  private let isJSON: Bool
+
+  init(isJSON: Bool) { self.isJSON = isJSON }
+
+  func userNotificationCenter(_ center: UserNotificationCenter, didReceive response: NotificationResponse) async {
+    guard response.notification.isLocal else { return }
+    let identifier = response.notification.identifier
+    if isJSON {
+      StandardOutput.json(
+        DeviceEvent.event(
+          "responded",
+          [
+            ("response", .string(response.id)), ("identifier", .string(identifier.text)),
+            ("action", .string(response.actionIdentifier.text)), ("userText", response.userText.map { .string($0) }),
+          ]
+        ).text)
+    } else {
+      StandardOutput.line("-- the program has the response to \(DeviceText.plain(identifier)); it stays on the device")
+    }
+    StandardOutput.flush()
   }
 }

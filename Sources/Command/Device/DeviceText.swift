@@ -16,12 +16,15 @@ struct DeviceText {
 
   static let help = """
     list                     what was delivered, the newest first
+    add NAME [WHEN] TEXT     adds a local notification, at once or WHEN: in 60, every 3600, at 09:30, daily 09:30
+    pending                  the notifications that wait for a time or a place
+    cancel NAME… | cancel all  they do not wait any more
     open N                   opens it (the default action)
     act N ACTION [TEXT]      takes an action of its category
     reply N TEXT             takes the action of its category that takes text
     dismiss N                dismisses it; told only if its category asks for that
     remove N… | remove all   takes it off the list; nothing is told
-    fire IDENTIFIER          a notification that waits for a place: the device is there
+    fire IDENTIFIER          shows a notification that waits: the device is at its place
     links N                  new links to its attachments: those that it came with are good for a while
     settings [NAME VALUE]    shows or changes what notifications may do, the locale, the time zone
     connect                  reconnects after the cluster has told it to stay away
