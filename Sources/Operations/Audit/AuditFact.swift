@@ -23,7 +23,7 @@ struct AuditFact: Sendable, Hashable {
   }
 
   struct Flags: OptionSet, Sendable, Hashable {
-    let rawValue: UInt8
+    let rawValue: UInt16
     /// The request is for all devices of a person.
     static let isForUser = Flags(rawValue: 1)
     /// The request breaks a rule, as far as this program can tell. Its target is unknown.
@@ -36,8 +36,6 @@ struct AuditFact: Sendable, Hashable {
     static let isKnown = Flags(rawValue: 16)
     /// The rejection says that the device is registered for another application.
     static let isForOtherApplication = Flags(rawValue: 32)
-    /// An occurrence or a cancel came too late, within its lifetime perhaps: it says nothing of what the device has.
-    static let isSkipped = isForOtherApplication
     /// The rejection is of a record that could not be processed, whatever was done with it before.
     static let isOfPoison = isKnown
     /// The journal says that the request is in its device's mailbox.
@@ -50,6 +48,10 @@ struct AuditFact: Sendable, Hashable {
     static let waitsForPlace = isForOtherApplication
     /// The request's first record is in the audited topic.
     static let isOfTopic = Flags(rawValue: 128)
+    /// The request fires an occurrence of a schedule. Where it does not fit how the schedule stands, it reaches nobody.
+    static let isFiring = Flags(rawValue: 256)
+    /// An occurrence or a cancel came too late, within its lifetime perhaps: it says nothing of what the device has.
+    static let isSkipped = Flags(rawValue: 512)
   }
 
   /// The apns-id; meaningless for a statement about a device.

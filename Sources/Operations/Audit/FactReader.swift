@@ -43,6 +43,7 @@ struct FactReader {
       view.forEachIdentifier { fact.identifier = hash(identifier: $0) }
       if view.operation != .notify { fact.flags.insert(.isRemoval) }
       if view.removesAll { fact.flags.insert(.removesAll) }
+      if case .firing = view.timing { fact.flags.insert(.isFiring) }
       if !view.placeTrigger.isEmpty { fact.flags.insert(.waitsForPlace) }
       if let token = view.target.device { fact.device = max(1, DeviceToken.hash(token)) } else { fact.flags.insert(.isForUser) }
     case .rejected(_, let rejected):

@@ -166,7 +166,7 @@ struct RequestJudge {
     } else if let settled = request.settled {
       findings.count(settled, missing)
       return true
-    } else if request.isApplied, !request.hasFirst || request.isIgnored, !request.isRedriven {
+    } else if request.isApplied, !request.hasFirst || request.isFiring, !request.isRedriven {
       // Its outcomes came before the audited range, or it did not fit its schedule.
       findings.count(.replayed)
       return true
@@ -210,8 +210,8 @@ struct RequestJudge {
     var isApplied = false
     /// What became of it, where that is told of no device: that it waits for its time, say.
     var settled: Outcome?
-    /// Whether its first record itself came to nothing.
-    var isIgnored = false
+    /// Whether it fires an occurrence.
+    let isFiring: Bool
     /// Whether its first record is audited.
     var hasFirst = false
     /// The journal's pages on a person's devices.
@@ -224,6 +224,7 @@ struct RequestJudge {
       isForUser = record.flags.contains(.isForUser)
       isBroken = record.flags.contains(.isBroken)
       isRemoval = record.flags.contains(.isRemoval)
+      isFiring = record.flags.contains(.isFiring)
       reach = record.flags.intersection([.removesAll, .waitsForPlace])
       end = record.number
       self.isYoung = isYoung
@@ -237,10 +238,7 @@ struct RequestJudge {
       case .rejected: rejection = fact
       case .unregistered: unregistered = max(unregistered ?? .min, fact.time)
       case .filtered: isFiltered = true
-      case .replayed:
-        isApplied = true
-        // A firing that did not fit how its schedule stands.
-        if fact.number == fact.sourceOffset { isIgnored = true }
+      case .replayed: isApplied = true
       // Without a device these tell of a request for a person: that it was scheduled, or what became of it then.
       case .scheduled, .carriedOut, .collapsed, .expired, .evicted, .duplicate, .canceled:
         settled = Outcome.weightiest(of: [settled, fact.outcome].compactMap(\.self)) ?? fact.outcome
