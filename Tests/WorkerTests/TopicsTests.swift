@@ -30,6 +30,13 @@ import Worker
         == ["has delete.retention.ms=86400000, not 2764800000"])
   }
 
+  @Test func `only a cluster for load has the topic that marks it`() {
+    let topics = Topics(prefix: "t.")
+    #expect(topics.load == "t.load" && !topics.all.contains(topics.load))
+    #expect(topics.partitions(of: topics.load, most: 12) == 1)
+    #expect(topics.differences(of: topics.load, settings: ["cleanup.policy": "delete"]) == ["has cleanup.policy=delete, not compact"])
+  }
+
   @Test func `a topic that takes less than one record may need is told`() {
     let topics = Topics(prefix: "t.")
     let small = ["max.message.bytes": "16384"]

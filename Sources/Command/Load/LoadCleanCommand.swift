@@ -28,6 +28,7 @@ enum LoadCleanCommand {
       await loop.close()
       return .answerIsNo
     }
+    // The devices below the last one that are gone already register and unregister once more.
     var plan = LoadPlan()
     (plan.devices.count, plan.devices.perUser) = (last + 1, 1)
     let run = LoadRun(on: loop, plan, run: name, place) { _, _ in }

@@ -165,8 +165,7 @@ public struct Histogram: Sendable, Hashable {
       // As in HdrHistogram: 100, 50, 25 and so on percent remain, and each half gets as many steps.
       var halves = 1.0
       while 100 / halves > 100 - level { halves *= 2 }
-      level += 100 / (Double(ticks) * max(halves, 1) * 2)
-      if level >= 100 { level = 100 }
+      level = min(100, level + 100 / (Double(ticks) * halves * 2))
     }
     if let last = points.last, last.percentile < 100 { points.append(Point(percentile: 100, value: maximum)) }
     return points

@@ -16,11 +16,11 @@ public struct LoadResult: Sendable {
   public var totals: LoadLedger.Totals
   /// The latencies.
   public var measures: LoadMeasures
-  /// Devices with a connection, and all connections so far.
+  /// Devices with a connection.
   public var connected: Int
   /// All connections that devices have made.
   public var connections: Int
-  /// Responses that people have sent, and those that the cluster has accepted.
+  /// Responses that people have sent.
   public var responses: Int
   /// Responses that the cluster has accepted.
   public var acceptedResponses: Int
