@@ -45,7 +45,7 @@ public struct LoadMeasures: Sendable {
   public private(set) var intervals: [Interval]
   /// The length of an interval, in nanoseconds.
   public let intervalLength: Int64
-  /// The delays, in the order in which they were found.
+  /// The delays, in the order of their due times.
   public private(set) var delays: [Delay] = []
   private let end: Int64
 
@@ -90,13 +90,19 @@ public struct LoadMeasures: Sendable {
   }
 
   private mutating func noteDelay(due: Int64, _ latency: Int64) {
-    let isNear = { (delay: Delay) in due >= delay.due.lowerBound - Self.long && due <= delay.due.upperBound + Self.long }
-    guard let place = delays.lastIndex(where: isNear) else {
-      if delays.count < Self.maximumDelays { delays.append(Delay(due: due...due, longest: latency, count: 1)) }
-      return
+    var delay = Delay(due: due...due, longest: latency, count: 1)
+    // A request that was due between two delays makes them one.
+    delays.removeAll { other in
+      guard other.due.lowerBound - Self.long <= delay.due.upperBound, delay.due.lowerBound <= other.due.upperBound + Self.long else {
+        return false
+      }
+      delay.due = min(delay.due.lowerBound, other.due.lowerBound)...max(delay.due.upperBound, other.due.upperBound)
+      delay.longest = max(delay.longest, other.longest)
+      delay.count += other.count
+      return true
     }
-    delays[place].due = min(due, delays[place].due.lowerBound)...max(due, delays[place].due.upperBound)
-    delays[place].longest = max(latency, delays[place].longest)
-    delays[place].count += 1
+    guard delays.count < Self.maximumDelays else { return }
+    delays.append(delay)
+    delays.sort { $0.due.lowerBound < $1.due.lowerBound }
   }
 }

@@ -105,6 +105,15 @@ import Testing
     #expect(measures.intervals[4].counts[1] == 0 && measures.intervals[10].counts[1] == 70)
   }
 
+  @Test func `two delays become one when a request between them arrives late as well`() {
+    var measures = LoadMeasures(durationMilliseconds: 20_000)
+    for due in [5_000_000_000, 6_900_000_000, 0] as [Int64] { measures.record(.arrived, due: due, at: 12_000_000_000) }
+    #expect(measures.delays.map(\.due.lowerBound) == [0, 5_000_000_000, 6_900_000_000])
+    measures.record(.arrived, due: 6_000_000_000, at: 14_000_000_000)
+    #expect(measures.delays.map(\.due) == [0...0, 5_000_000_000...6_900_000_000])
+    #expect(measures.delays[1].count == 3 && measures.delays[1].longest == 8_000_000_000)
+  }
+
   @Test func `a late record outside of the run is counted in the histogram alone`() {
     var measures = LoadMeasures(durationMilliseconds: 1500)
     #expect(measures.intervals.count == 2)
