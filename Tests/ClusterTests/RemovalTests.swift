@@ -21,5 +21,10 @@ extension ClusterTests {
     func `a removal of all reaches each device of the person, and nothing older comes afterwards`(_ kafka: ClusterKafka) async throws {
       try await removals.holds("all", on: kafka)
     }
+
+    @Test(arguments: ClusterKafka.available)
+    func `opening a notification on one device removes it from the others, and takes no update`(_ kafka: ClusterKafka) async throws {
+      try await removals.holds("opened", on: kafka)
+    }
   }
 }

@@ -146,6 +146,16 @@ private let origin =
     RuleCase(headers: ["operation": "remove", "trigger": #"{"type":"push"}"#], reason: .badRequestParams, field: "trigger"),
   ]
 
+  static let whenOpenedRules: [RuleCase] = [
+    RuleCase(headers: ["target": "user:ada", "when-opened": "remove"]), RuleCase(headers: ["target": "user:ada", "When-Opened": "remove"]),
+    RuleCase(headers: ["target": "user:ada", "when-opened": "cancel"], reason: .badRequestParams, field: "when-opened"),
+    RuleCase(headers: ["target": "user:ada", "when-opened": ""], reason: .badRequestParams, field: "when-opened"),
+    .header("when-opened", "remove", .badRequestParams),
+    RuleCase(
+      headers: ["target": "user:ada", "when-opened": "remove", "operation": "remove", "apns-collapse-id": "a"], reason: .badRequestParams,
+      field: "when-opened"),
+  ]
+
   static let suffixRules: [RuleCase] = PushType.allCases.flatMap { type -> [RuleCase] in
     let suffix = type.topicSuffix.description
     var priority: [String: String?] = ["apns-push-type": type.name.description]
@@ -261,15 +271,22 @@ private let origin =
       field: field ?? "")
   }
 
+  private static let revision = Revision(timestamp: 1, partition: 3, offset: 7)
+
   static let removeAllRules: [RuleCase] = [
     removal(#"{"all":true}"#), removal(#"{"all":true,"more":1}"#), removal(#"{"all":false}"#, collapseID: "score"),
     removal(#"{"all":false}"#, "identifiers"), removal(#"{"all":true}"#, collapseID: "score", "identifiers"),
     removal(#"{"all":true,"identifiers":["a"]}"#, "identifiers"), removal(#"{"all":1}"#, "all"), removal(#"{"all":null}"#, "all"),
-    removal(#"{"all":true,"all":true}"#, "all"),
+    removal(#"{"all":true,"all":true}"#, "all"), removal(#"{"all":true,"notNewerThan":"\#(revision)"}"#, "notNewerThan"),
+    removal(#"{"notNewerThan":"\#(revision)"}"#, collapseID: "score"),
+    removal(#"{"notNewerThan":"x"}"#, collapseID: "score", "notNewerThan"),
+    removal(#"{"notNewerThan":7}"#, collapseID: "score", "notNewerThan"),
+    removal(#"{"notNewerThan":"\#(revision)","notNewerThan":"\#(revision)"}"#, collapseID: "score", "notNewerThan"),
+    removal(#"{"identifiers":["a"],"notNewerThan":"\#(revision)"}"#), removal(#"{"notNewerThan":"\#(revision)"}"#, "identifiers"),
   ]
 
   private static let allRules =
-    [headerRules, suffixRules, bareRules, payloadRules, pushTypeRules, removeRules, removeAllRules].flatMap(\.self)
+    [headerRules, suffixRules, bareRules, payloadRules, pushTypeRules, removeRules, removeAllRules, whenOpenedRules].flatMap(\.self)
 
   @Test(arguments: allRules)
   func eachRuleAnswersWithItsReasonAndField(_ rule: RuleCase) {

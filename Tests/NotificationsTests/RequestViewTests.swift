@@ -216,6 +216,38 @@ import Testing
     #expect(removal.removesAll && removal.identifiers.isEmpty && removal.revision == view.envelope.revision.description)
   }
 
+  @Test(
+    arguments: [
+      ((100, 3, 7), true), ((100, 3, 42), false), ((100, 3, 43), false), ((1_700_000_000_122, 2, 99), true),
+      ((1_700_000_000_124, 2, 1), false), ((1_700_000_300_123, 3, 41), true), ((1_700_000_300_124, 3, 41), false), ((.max, 3, 1), false),
+    ] as [((UInt64, UInt32, UInt64), Bool)])
+  func `a removal takes what is older than a bound, where that is older than the removal`(_ bound: (UInt64, UInt32, UInt64), counts: Bool)
+    throws
+  {
+    let revision = Revision(timestamp: bound.0, partition: bound.1, offset: bound.2)
+    let fixture = RequestFixture.valid(["operation": "remove", "apns-collapse-id": "a"], value: #"{"notNewerThan":"\#(revision)"}"#)
+    let view = try #require(fixture.read().view)
+    #expect(view.bound(below: view.envelope.revision) == (counts ? revision : nil))
+  }
+
+  @Test func `what opening does is kept in the entry and in its receipt`() throws {
+    for isAsked in [true, false] {
+      let view = try #require(RequestFixture.valid(["target": "user:ada", "when-opened": isAsked ? "remove" : nil]).read().view)
+      var buffer = ByteBuffer()
+      var receipt = ByteBuffer()
+      try DeliveryEntry(view).append(to: &buffer)
+      try buffer.withUnsafeBytes { bytes in
+        let entry = try #require(DeliveryEntryView(kept: bytes))
+        #expect(entry.removesWhenOpened == isAsked && entry.kind == .notify)
+        ReceiptView.append(of: entry, revision: view.envelope.revision, deviceHash: 7, to: &receipt)
+      }
+      try receipt.withUnsafeBytes { bytes in
+        let read = try #require(ReceiptView(bytes))
+        #expect(read.removesWhenOpened == isAsked && read.id == view.envelope.id && read.delivered != nil)
+      }
+    }
+  }
+
   @Test func onlyAWellFormedTraceIsCarriedOn() throws {
     let trace = "4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
     for (given, carried) in [

@@ -20,6 +20,7 @@ struct Judged: Sendable {
   var withdraws: UInt64?
   var removesAll = false
   var waitsForPlace = false
+  var isBounded = false
 
   var revision: Revision { Revision(timestamp: timestamp, partition: partition, offset: offset) }
   var source: SourcePosition {
@@ -253,6 +254,7 @@ actor TestJudge {
       id: request.id &* 0x9E37_79B9_7F4A_7C15, source: source, end: request.isExpired ? 0 : .max, revision: request.revision)
     entry.comesAgain = request.comesAgain
     (entry.removesAll, entry.waitsForPlace) = (request.removesAll, request.waitsForPlace)
+    entry.isBounded = request.isBounded
     return entry
   }
 

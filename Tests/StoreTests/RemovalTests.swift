@@ -157,6 +157,58 @@ import Testing
     }
   }
 
+  @Test(arguments: [true, false])
+  func `a removal of what was opened takes it and nothing newer, and it does not come again`(_ isCollapsed: Bool) async throws {
+    try await TestJudge.with { (judge) async throws in
+      let name = isCollapsed ? "x" : "\(NotificationID(number: 1))"
+      let opened = Judged(id: 1, collapse: isCollapsed ? "x" : "", offset: 5)
+      var removal = Judged(id: 2, collapse: name, offset: 5, isBounded: true)
+      if !isCollapsed { removal.withdraws = 1 }
+      let later = Revision(timestamp: 1001, partition: 0, offset: 5)
+      func removed(_ device: String) async throws {
+        var (opened, removal) = (opened, removal)
+        (opened.device, removal.device) = (device, device)
+        #expect(try await judge.judge([removal]) == [.again(revision: later, superseded: 1, presence: false)])
+        // The window of ids has forgotten it, and its record is read once more.
+        try await judge.command("HDEL", await judge.device(device), "w")
+        #expect(try await judge.judge([opened]) == [.stale(by: 2)])
+        #expect(try await judge.mailbox(device) == [2])
+      }
+      // It waits for this device.
+      try await judge.register("a")
+      #expect(try await judge.judge([opened, removal]).last == .new(revision: later, superseded: 1, presence: false))
+      if isCollapsed { try await removed("a") }
+      #expect(try await judge.mailbox("a") == [2])
+      // This device has it already.
+      try await judge.register("b")
+      var (shown, other) = (opened, removal)
+      (shown.device, other.device) = ("b", "b")
+      _ = try await judge.judge([shown])
+      try await judge.delete(shown.revision, ofRequest: 1, token: "b")
+      let said = try await judge.judge([other])
+      #expect(said == [.new(revision: isCollapsed ? later : shown.revision, superseded: nil, presence: false)])
+      try await judge.command("HDEL", await judge.device("b"), "w")
+      #expect(try await judge.judge([shown]) == [.stale(by: 2)])
+      #expect(try await judge.mailbox("b") == [2])
+    }
+  }
+
+  @Test func `a removal of what was opened leaves an update that came before it or comes after it`() async throws {
+    try await TestJudge.with { (judge) async throws in
+      try await judge.register()
+      let (opened, update) = (Judged(id: 1, collapse: "x", offset: 5), Judged(id: 2, collapse: "x", timestamp: 1007, offset: 6))
+      let removal = Judged(id: 3, collapse: "x", offset: 5, isBounded: true)
+      _ = try await judge.judge([opened, update])
+      #expect(try await judge.judge([removal]) == [.stale(by: 2)])
+      #expect(try await judge.mailbox() == [2])
+      try await judge.register("b")
+      var requests = [opened, removal, update]
+      for index in requests.indices { requests[index].device = "b" }
+      #expect(try await judge.judge(requests).last == .new(revision: update.revision, superseded: 3, presence: false))
+      #expect(try await judge.mailbox("b") == [2])
+    }
+  }
+
   /// A history of one device: notifications with and without a collapse id, and removals of each kind, from two partitions.
   private static func history(_ random: inout SeededRandom) -> [Judged] {
     var records: [Judged] = []

@@ -18,7 +18,8 @@ struct RequestDraft: Sendable {
   var removesAll = false
 
   private static let order: [RequestHeader] = [
-    .id, .topic, .collapseID, .expiration, .priority, .pushType, .channelID, .trigger, .operation, .traceparent, .origin, .firing,
+    .id, .topic, .collapseID, .expiration, .priority, .pushType, .channelID, .trigger, .operation, .whenOpened, .traceparent, .origin,
+    .firing,
   ]
 
   /// Fills missing parts from another draft.

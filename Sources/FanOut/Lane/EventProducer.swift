@@ -1,4 +1,5 @@
 import EventLoop
+import JSON
 import Kafka
 import Notifications
 import Store
@@ -19,6 +20,7 @@ final class EventProducer {
     let deliveries: ProducerTopic
     let devices: ProducerTopic
     let people: ProducerTopic
+    let requests: ProducerTopic
   }
 
   private let loop: EventLoop
@@ -28,6 +30,7 @@ final class EventProducer {
   private var writer: EventWriter
   private let headers = RecordHeaders()
   private var record = ByteBuffer(capacity: 64)
+  private var removal = JSONWriter(capacity: 256)
   /// The registrations of each device that wait for its former one to reach Kafka.
   private var publishing: [String: [CheckedContinuation<Void, Never>]] = [:]
 
@@ -43,7 +46,7 @@ final class EventProducer {
   /// - Parameter handler: gets the delivery reports.
   func open(_ admin: Admin, handler: any ProducerHandler, logger: Logger) async throws(KafkaError) {
     let names = settings.topics
-    let (prompt, patient) = ([names.events, names.deliveries, names.devices, names.people], [names.events])
+    let (prompt, patient) = ([names.events, names.deliveries, names.devices, names.people, names.requests], [names.events])
     let limits = try await admin.writeLimits(of: prompt, logger: logger)
     let producers = try await LaneProducers(on: loop, settings.kafka, limits, topics: (prompt, patient), handler: handler) {
       logger.log($0)
@@ -55,7 +58,7 @@ final class EventProducer {
           promptEvents: try producers.prompt.topic(settings.topics.events),
           patientEvents: try producers.patient.topic(settings.topics.events),
           deliveries: try producers.prompt.topic(settings.topics.deliveries), devices: try producers.prompt.topic(settings.topics.devices),
-          people: try producers.prompt.topic(settings.topics.people)))
+          people: try producers.prompt.topic(settings.topics.people), requests: try producers.prompt.topic(settings.topics.requests)))
     } catch {
       await producers.close(withinMilliseconds: 1_000)
       throw error
@@ -79,6 +82,43 @@ final class EventProducer {
       metrics.clients.emitted(facts.type, bytes: bytes)
       return true
     }
+    headers.removeAll()
+    metrics.limited(.events)
+    return false
+  }
+
+  /// Publishes a request that removes an opened notification from the devices of its person; false when Kafka's queue is full.
+  ///
+  /// It takes nothing newer than what was opened. Nobody has to sign it: whoever may write to `requests` may publish any removal. It goes into
+  /// the partition of what was opened, so that it is judged after that.
+  func remove(_ receipt: ReceiptView, of user: Name, for purpose: EventPurpose) -> Bool {
+    guard case .open(let producers, let topics) = phase else { return false }
+    let target = "user:\(user.text)"
+    headers.append(RequestHeader.target.name, text: target)
+    headers.append(RequestHeader.topic.name, receipt.application)
+    let id = Array(RequestHeader.whenOpened.name.description.utf8).withUnsafeBytes { receipt.id.derived($0) }
+    headers.append(RequestHeader.id.name, text: "\(id)")
+    headers.append(RequestHeader.operation.name, text: "remove")
+    if !receipt.traceparent.isEmpty { headers.append(RequestHeader.traceparent.name, receipt.traceparent) }
+    removal.reset()
+    removal.openObject()
+    removal.key("identifiers")
+    removal.openArray()
+    receipt.withIdentifier { removal.string(utf8: $0) }
+    removal.closeArray()
+    removal.key("notNewerThan")
+    receipt.revision.withText { removal.string(utf8: $0) }
+    removal.closeObject()
+    var key = target
+    let outcome = key.withUTF8 { key in
+      removal.withUnsafeBytes {
+        producers.prompt.produce(
+          topics.requests, partition: receipt.sourceTopic.isEmpty ? receipt.source.partition : nil, key: UnsafeRawBufferPointer(key),
+          value: $0,
+          headers: headers, opaque: purpose.opaque)
+      }
+    }
+    if case .taken = outcome { return true }
     headers.removeAll()
     metrics.limited(.events)
     return false

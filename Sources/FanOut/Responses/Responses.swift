@@ -4,11 +4,16 @@ import Store
 import Worker
 
 /// Checks responses by their receipts, produces their events, and accepts them when Kafka has these. Loop-confined.
+///
+/// Opening a notification may remove it from the person's other devices: then the removal is in Kafka, too, before the response is accepted.
 final class Responses {
-  /// A response whose event is on its way to Kafka.
+  /// A response whose records are on their way to Kafka.
   private struct Pending {
     let session: Session
     let response: String
+    /// Records whose reports will come.
+    var reports = 0
+    var failed = false
   }
 
   /// The most responses of a session on their way at once.
@@ -77,12 +82,20 @@ final class Responses {
       }
     }
     // The device sends an unanswered response again, so nothing is lost.
-    if !isTaken { _ = take(slot) }
+    guard isTaken else { return _ = take(slot) }
+    pending.update(slot) { $0.reports = 1 }
+    guard receipt.removesWhenOpened, frame.action == NotificationAction.defaultIdentifier, let user = open.registration.user else { return }
+    let isRemoved = events.remove(receipt, of: user, for: .response(slot))
+    pending.update(slot) { if isRemoved { $0.reports = 2 } else { $0.failed = true } }
   }
 
-  /// Takes the report on a response's event. Only after it may the device forget the response.
+  /// Takes the report on one of a response's records. Only after the last one may the device forget the response.
   func reported(_ slot: Int, failed: Bool) {
-    guard let pending = take(slot), !failed, pending.session.open != nil else { return }
+    pending.update(slot) {
+      $0.reports -= 1
+      $0.failed = $0.failed || failed
+    }
+    guard pending[slot]?.reports == 0, let pending = take(slot), !pending.failed, pending.session.open != nil else { return }
     metrics.responses.increment()
     accept(pending.response, of: pending.session)
   }

@@ -7,7 +7,7 @@ internal import JSON
 /// | bytes | field |
 /// |---|---|
 /// | 16 | apns-id: first, the Redis script takes it from there |
-/// | 1 | version in the upper half (4), kind in the lower; 8 is added to the kind where the time of publication follows |
+/// | 1 | version in the upper half (4), kind in the lower; 4 is added to the kind where opening it removes it from the person's other devices, 8 where the time of publication follows |
 /// | 1 | what the payload asks for, and whether the request comes again |
 /// | 1, 1 | priority, push type |
 /// | 8 | expiration, in seconds since 1970; 0 is one attempt |
@@ -41,6 +41,8 @@ public struct DeliveryEntry {
   static let version: UInt8 = 4
   /// The bytes before the first field of variable length.
   static let fixedBytes = 64
+  /// What is added to the kind where opening it removes it from the person's other devices.
+  static let whenOpenedBit: UInt8 = 4
   /// What is added to the kind where the time of publication is not that of the source.
   static let publishedBit: UInt8 = 8
   /// Where the source stands.
@@ -66,6 +68,8 @@ public struct DeliveryEntry {
   public var published: Int64
   /// The stable hash of the user that the request is for; 0 when it is for the device.
   public var userHash: UInt64
+  /// Whether opening it on one device removes it from the person's others.
+  public var removesWhenOpened: Bool
   /// The identifier; none when the apns-id is.
   public var identifier: UnsafeRawBufferPointer
   /// The application's bundle id.
@@ -97,6 +101,7 @@ public struct DeliveryEntry {
     source = request.envelope.source
     published = request.envelope.published
     userHash = request.target.userHash
+    removesWhenOpened = request.removesWhenOpened
     identifier = request.envelope.collapseID
     application = request.application
     sourceTopic = .none
@@ -129,6 +134,7 @@ public struct DeliveryEntry {
     source = entry.source
     published = entry.published
     userHash = entry.userHash
+    removesWhenOpened = entry.removesWhenOpened
     identifier = entry.collapseID
     application = entry.application
     sourceTopic = entry.sourceTopic
@@ -156,7 +162,8 @@ public struct DeliveryEntry {
     let start = buffer.count
     id.append(to: &buffer)
     let hasPublished = published != source.timestamp
-    buffer.append(Self.version << 4 | kind.rawValue | (hasPublished ? Self.publishedBit : 0))
+    buffer.append(
+      Self.version << 4 | kind.rawValue | (removesWhenOpened ? Self.whenOpenedBit : 0) | (hasPublished ? Self.publishedBit : 0))
     buffer.append(flags.rawValue)
     buffer.append(priority)
     buffer.append(pushType.rawValue)

@@ -18,6 +18,8 @@ public struct DeliveryEntryView {
   public let published: Int64
   /// The stable hash of the user that the request is for; 0 when it is for the device.
   public let userHash: UInt64
+  /// Whether opening it on one device removes it from the person's others.
+  public let removesWhenOpened: Bool
   /// The collapse id; none when the request has none, then its identifier is the id's text.
   public let collapseID: UnsafeRawBufferPointer
   /// The application's bundle id.
@@ -60,7 +62,7 @@ public struct DeliveryEntryView {
     guard bytes.count >= DeliveryEntry.fixedBytes, let idBytes = reader.bytes(NotificationID.byteCount),
       let id = NotificationID(bytes: idBytes),
       let form = reader.byte(), form >> 4 == DeliveryEntry.version,
-      let kind = DeliveryEntry.Kind(rawValue: form & (DeliveryEntry.publishedBit - 1)),
+      let kind = DeliveryEntry.Kind(rawValue: form & (DeliveryEntry.whenOpenedBit - 1)),
       let flags = reader.byte(), let priority = reader.byte(), let pushType = reader.byte().flatMap(PushType.init(rawValue:)),
       let expiration = reader.integer(Int64.self), expiration >= 0, let partition = reader.integer(Int32.self), partition >= 0,
       let offset = reader.integer(Int64.self), offset >= 0, let timestamp = reader.integer(Int64.self),
@@ -77,6 +79,7 @@ public struct DeliveryEntryView {
     (self.id, self.kind, self.flags, self.priority, self.pushType) = (id, kind, PayloadFlags(rawValue: flags), priority, pushType)
     (self.expiration, self.userHash, self.payloadChecksum) = (expiration, userHash, payloadChecksum)
     self.published = published
+    removesWhenOpened = form & DeliveryEntry.whenOpenedBit != 0
     source = SourcePosition(partition: partition, offset: offset, timestamp: timestamp)
     (self.collapseID, self.application, self.sourceTopic, self.traceparent) = (collapseID, application, sourceTopic, traceparent)
     (self.category, self.trigger, self.extensions) = (category, trigger, extensions)

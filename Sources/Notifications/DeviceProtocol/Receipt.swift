@@ -4,7 +4,7 @@
 ///
 /// | bytes | field |
 /// |---|---|
-/// | 1 | version (3; of 2 the last field is missing) |
+/// | 1 | version: 3, and 4 where opening the notification removes it from the person's other devices; of 2 the last field is missing |
 /// | 16 | apns-id |
 /// | 4, 8, 8 | partition, offset and timestamp of the source |
 /// | 20 | revision |
@@ -18,6 +18,8 @@
 /// | rest | the category as it was when the notification was delivered: ``DeliveredCategory`` |
 public struct ReceiptView {
   static let version: UInt8 = 3
+  /// The version of receipts of notifications whose opening removes them from the person's other devices.
+  private static let whenOpenedVersion: UInt8 = 4
   /// The version of receipts that do not have the category as it was.
   private static let formerVersion: UInt8 = 2
 
@@ -29,6 +31,8 @@ public struct ReceiptView {
   public let revision: Revision
   /// The stable hash of the user that the request was for; 0 when it was for the device.
   public let userHash: UInt64
+  /// Whether opening it on one device removes it from the person's others.
+  public let removesWhenOpened: Bool
   /// The stable hash of the device token that it was delivered to; see ``DeviceToken/hash(_:seed:)``.
   public let deviceHash: UInt64
   /// The collapse id; none when the request has none, then its identifier is the id's text.
@@ -47,7 +51,7 @@ public struct ReceiptView {
   /// Reads a receipt whose signature was checked, and which it must not outlive; `nil` when the bytes are none.
   public init?(_ bytes: UnsafeRawBufferPointer) {
     var reader = ByteReader(bytes)
-    guard let version = reader.byte(), version == Self.version || version == Self.formerVersion,
+    guard let version = reader.byte(), (Self.formerVersion...Self.whenOpenedVersion).contains(version),
       let id = reader.bytes(NotificationID.byteCount).flatMap(NotificationID.init(bytes:)),
       let partition = reader.integer(Int32.self), partition >= 0, let offset = reader.integer(Int64.self), offset >= 0,
       let timestamp = reader.integer(Int64.self), (0...Timestamp.latest).contains(timestamp),
@@ -56,7 +60,8 @@ public struct ReceiptView {
       let sourceTopic = reader.shortField(), let traceparent = reader.shortField(),
       traceparent.isEmpty || traceparent.count == TraceParent.textCount, let category = reader.longField()
     else { return nil }
-    delivered = version == Self.version ? DeliveredCategory(&reader) : nil
+    delivered = version == Self.formerVersion ? nil : DeliveredCategory(&reader)
+    removesWhenOpened = version == Self.whenOpenedVersion
     guard reader.rest.isEmpty, delivered != nil || version == Self.formerVersion else { return nil }
     (self.id, self.revision, self.userHash, self.deviceHash) = (id, revision, userHash, deviceHash)
     source = SourcePosition(partition: partition, offset: offset, timestamp: timestamp)
@@ -76,7 +81,7 @@ public struct ReceiptView {
     of entry: DeliveryEntryView, revision: Revision, deviceHash: UInt64, category known: NotificationCategory? = nil,
     to buffer: inout ByteBuffer
   ) {
-    buffer.append(version)
+    buffer.append(entry.removesWhenOpened ? whenOpenedVersion : version)
     entry.id.append(to: &buffer)
     buffer.append(UInt32(clamping: entry.source.partition))
     buffer.append(UInt64(clamping: entry.source.offset))

@@ -85,6 +85,20 @@ enum HeaderRules {
     throw Rejection(.badRequestParams, field: "operation", rule: "An operation is notify, cancel or remove.")
   }
 
+  /// Whether opening the notification on one device removes it from the person's others.
+  static func removesWhenOpened(_ header: UnsafeRawBufferPointer?, _ operation: RequestView.Operation, _ target: Target) throws(Rejection)
+    -> Bool
+  {
+    guard let header else { return false }
+    guard header.equals("remove") else {
+      throw Rejection(.badRequestParams, field: "when-opened", rule: "The only value of when-opened is remove.")
+    }
+    guard operation == .notify, target.user != nil else {
+      throw Rejection(.badRequestParams, field: "when-opened", rule: "Only a notification for a person, user:<id>, has when-opened.")
+    }
+    return true
+  }
+
   /// When a request is due.
   static func timing(_ headers: RequestHeaders, _ operation: RequestView.Operation) throws(Rejection) -> RequestView.Timing {
     if let firing = headers.firing {

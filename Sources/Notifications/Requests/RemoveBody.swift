@@ -8,6 +8,8 @@ struct RemoveBody {
   let source: UnsafeRawBufferPointer
   /// Whether it removes all delivered notifications.
   let removesAll: Bool
+  /// The revision that it takes nothing newer than; nil where that is its own.
+  let bound: Revision?
 
   static let rule: String =
     "A remove names one identifier of 1 to 64 bytes, in apns-collapse-id or as {\"identifiers\": [\"…\"]}, and publish one for each; or it has {\"all\": true}."
@@ -15,7 +17,7 @@ struct RemoveBody {
   /// Checks a body that is not empty.
   init(checking body: UnsafeRawBufferPointer) throws(Rejection) {
     do {
-      (count, source, removesAll) = try Self.read(body)
+      (count, source, removesAll, bound) = try Self.read(body)
     } catch let rejection as Rejection {
       throw rejection
     } catch {
@@ -25,10 +27,11 @@ struct RemoveBody {
     }
   }
 
-  private static func read(_ body: UnsafeRawBufferPointer) throws -> (Int, UnsafeRawBufferPointer, Bool) {
+  private static func read(_ body: UnsafeRawBufferPointer) throws -> (Int, UnsafeRawBufferPointer, Bool, Revision?) {
     var scanner = JSONScanner(body)
     var found: JSONSpan?
     var all: Bool?
+    var bound: Revision?
     try scanner.openObject()
     while let key = try scanner.nextKey() {
       let value = try scanner.skip()
@@ -37,13 +40,23 @@ struct RemoveBody {
           throw Rejection(.badRequestPayload, field: "all", rule: "The member all stands once, and is true or false.", offset: value.start)
         }
         all = flag
+      } else if scanner.matches(key, "notNewerThan") {
+        guard bound == nil, let revision = scanner.unescapedBytes(value).flatMap(Revision.init(text:)) else {
+          throw Rejection(
+            .badRequestPayload, field: "notNewerThan", rule: "The member notNewerThan stands once, and is a revision as events have it.",
+            offset: value.start)
+        }
+        bound = revision
       }
       guard scanner.matches(key, "identifiers") else { continue }
       guard found == nil, value.kind == .array else { throw wrong(value.start) }
       found = value
     }
     try scanner.finish()
-    guard let found else { return (0, .none, all ?? false) }
+    guard bound == nil || all != true else {
+      throw Rejection(.badRequestPayload, field: "notNewerThan", rule: "A removal of all takes what is older than itself.")
+    }
+    guard let found else { return (0, .none, all ?? false, bound) }
     var count = 0
     var elements = scanner.scanner(of: found)
     try elements.openArray()
@@ -55,7 +68,7 @@ struct RemoveBody {
       else { throw wrong(value.start) }
     }
     guard count > 0 else { throw wrong(found.start) }
-    return (count, scanner.source(found), all ?? false)
+    return (count, scanner.source(found), all ?? false, bound)
   }
 
   private static func wrong(_ offset: Int) -> Rejection {

@@ -28,6 +28,8 @@ public enum RequestHeader: UInt8, Sendable, CaseIterable {
   case origin
   /// `carillon-firing`: the occurrence of a schedule that is due.
   case firing
+  /// `when-opened`: what opening it on one device does at the person's others.
+  case whenOpened
 
   /// The header's name in the record.
   public var name: StaticString {
@@ -45,6 +47,7 @@ public enum RequestHeader: UInt8, Sendable, CaseIterable {
     case .traceparent: "traceparent"
     case .origin: "carillon-origin"
     case .firing: "carillon-firing"
+    case .whenOpened: "when-opened"
     }
   }
 
@@ -58,7 +61,7 @@ public enum RequestHeader: UInt8, Sendable, CaseIterable {
     case 7: candidate = name[0] | 0x20 == UInt8(ascii: "a") ? .id : .trigger
     case 9: candidate = .operation
     case 10: candidate = .topic
-    case 11: candidate = .traceparent
+    case 11: candidate = name[0] | 0x20 == UInt8(ascii: "t") ? .traceparent : .whenOpened
     case 13: candidate = .priority
     case 14: candidate = .pushType
     case 15:
@@ -112,6 +115,8 @@ public struct RequestHeaders {
   public var origin: UnsafeRawBufferPointer?
   /// `carillon-firing`.
   public var firing: UnsafeRawBufferPointer?
+  /// `when-opened`.
+  public var whenOpened: UnsafeRawBufferPointer?
   /// The first header that stood there twice. A `traceparent` is never one.
   public private(set) var duplicate: RequestHeader?
   /// The first header that begins with `apns-` and that no rule knows.
@@ -152,6 +157,7 @@ public struct RequestHeaders {
       return
     case .origin: isRepeated = Self.set(&origin, value)
     case .firing: isRepeated = Self.set(&firing, value)
+    case .whenOpened: isRepeated = Self.set(&whenOpened, value)
     }
     if isRepeated, duplicate == nil { duplicate = header }
   }

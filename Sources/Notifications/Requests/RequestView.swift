@@ -136,10 +136,13 @@ public struct RequestView {
   public let unknownHeader: UnknownField?
   /// Whether it removes all delivered notifications of its application.
   public let removesAll: Bool
+  /// Whether opening it on one device removes it from the person's others.
+  public let removesWhenOpened: Bool
+  private let bound: Revision?
   private let removed: UnsafeRawBufferPointer
 
   /// Reads a record and checks it by every rule, in this order: a header standing twice, id, topic, collapse id, priority, push type
-  /// (with the topic's suffix and the priority that it needs), expiration, target, operation, trigger, origin, empty payload, size, content.
+  /// (with the topic's suffix and the priority that it needs), expiration, target, operation, trigger, when-opened, origin, empty payload, size, content.
   public static func read(_ record: RequestRecord, limits: RequestLimits) -> RequestReading {
     let envelope = RequestEnvelope(record)
     do throws(Rejection) {
@@ -174,6 +177,7 @@ public struct RequestView {
     target = try HeaderRules.target(headers.target, key: record.key)
     operation = try HeaderRules.operation(headers.operation)
     timing = try HeaderRules.timing(headers, operation)
+    removesWhenOpened = try HeaderRules.removesWhenOpened(headers.whenOpened, operation, target)
     if envelope.origin == nil { _ = try Origin.counting(for: record) }
 
     switch operation {
@@ -181,7 +185,7 @@ public struct RequestView {
       try limits.check(payloadBytes: record.value.count, of: givenType)
       facts = try PayloadFacts(checking: record.value, of: givenType)
       payload = record.value
-      (removed, removesAll) = (.none, false)
+      (removed, removesAll, bound) = (.none, false, nil)
     case .remove, .cancel:
       try RequestLimits.check(removeBytes: record.value.count)
       let body = record.value.isEmpty ? nil : try RemoveBody(checking: record.value)
@@ -193,7 +197,7 @@ public struct RequestView {
         throw Rejection(
           .badRequestPayload, field: "all", rule: "A cancel names one identifier, in apns-collapse-id or as {\"identifiers\": [\"…\"]}.")
       }
-      (removed, removesAll) = (body?.source ?? .none, isOfAll)
+      (removed, removesAll, bound) = (body?.source ?? .none, isOfAll, body?.bound)
       facts = PayloadFacts(flags: [], categorySource: .none)
       payload = .none
     }
@@ -224,6 +228,16 @@ public struct RequestView {
     var identifier: Name = ""
     forEachIdentifier { identifier = Name($0) }
     return identifier
+  }
+
+  /// The revision that a removal takes nothing newer than, where that is an older one than its own; its own is given as it is in the topic.
+  ///
+  /// Anybody who may publish may give one, and it makes a removal take less. So it counts only if it is older by the rule of newness, and not
+  /// far in the future.
+  public func bound(below own: Revision) -> Revision? {
+    guard let bound, bound.judging(own) != nil, bound.offset != own.offset || bound.partition != own.partition else { return nil }
+    let latest = own.timestamp.addingReportingOverflow(UInt64(Origin.clockTolerance))
+    return latest.overflow || bound.timestamp <= latest.partialValue ? bound : nil
   }
 
   /// Calls `body` with each identifier that the request is about, valid during the call: exactly one.

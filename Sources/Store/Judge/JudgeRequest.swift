@@ -47,6 +47,8 @@ public struct RequestEntry {
   public var revision: Revision
   /// Whether it removes all notifications of the device's application.
   public var removesAll = false
+  /// Whether it is a removal that takes nothing newer than its revision, which is that of the notification it removes.
+  public var isBounded = false
   /// Whether it has a trigger that the device evaluates, so that a removal of all leaves it.
   public var waitsForPlace = false
   /// Why the record is published again; nil for a record without an origin.

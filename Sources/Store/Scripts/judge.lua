@@ -127,7 +127,7 @@ local function isMeant(entry, kept, id, revision)
   if sub(entry, 1, 16) ~= id or (byte(entry, 65) or 0) > 0 or byte(entry, 17) % 4 ~= NOTIFY then return false end
   local timestamp, partition, offset = unpacked('>I8I4I8', revision)
   local keptTimestamp, keptPartition, keptOffset = unpacked('>I8I4I8', kept)
-  if partition == keptPartition then return keptOffset < offset end
+  if partition == keptPartition then return keptOffset <= offset end
   return earlier(keptTimestamp, keptPartition, keptOffset, timestamp, partition, offset)
 end
 
@@ -162,11 +162,11 @@ local application, formerTerms, isForPerson
 local function judge(number, device, mailbox, entry)
   local hash, source, comesAgain, revision, terms, collapse, rest = unpacked(HEAD, heads, position)
   position = rest
-  if comesAgain > 15 then
+  if comesAgain > 31 then
     if call('EXISTS', 'h' .. sub(device, 2)) == 1 then return add(number, SCHEDULES, false, false, '') end
-    comesAgain = comesAgain - 16
+    comesAgain = comesAgain - 32
   end
-  local removesAll, waitsForPlace = comesAgain % 8 > 3, comesAgain > 7
+  local removesAll, waitsForPlace, isBounded = comesAgain % 8 > 3, comesAgain % 16 > 7, comesAgain > 15
   comesAgain = comesAgain % 4
   if terms ~= formerTerms then application, formerTerms, isForPerson = sub(terms, 1, 8), terms, #terms > 8 end
   local state = collapse == '' and call('HMGET', device, 'p', 'u', 'w') or call('HMGET', device, 'p', 'u', 'w', collapse)
@@ -195,6 +195,8 @@ local function judge(number, device, mailbox, entry)
     -- With another length the parts that follow a verdict would be read as those of the next one.
     if #known ~= 36 and #known ~= 72 then error('a revision that cannot be read') end
     -- include: newness
+    -- What a removal names is older, also where it has taken the place.
+    if isNamed and isContested then isStale = true end
     if isSame and timestamp ~= knownTimestamp then raised = sub(known, 1, 20) end
     -- Redriven: deliver it again where the device remembers it and its mailbox has no entry.
     if comesAgain > 1 and (comesAgain == 3 and at or isSame and not at) and call('HEXISTS', mailbox, raised or revision) == 0 then
@@ -259,11 +261,14 @@ local function judge(number, device, mailbox, entry)
     local named = fieldOf(sub(terms, 25))
     if named ~= collapse then call('HSET', device, named, kept .. id) end
   end
+  -- It remembers what it has removed, so that this does not come again.
+  local removed = superseded
+  if isBounded and removed == '' and known and sub(known, 9, 20) == sub(revision, 9) then removed = sub(known, 1, 36) end
   local isChosen = isNew or (#newWindow - CHOSEN) % PERIOD == 0
   if collapse == '' then
     call('HSET', device, 'w', newWindow)
   else
-    call('HSET', device, 'w', newWindow, collapse, kept .. id .. superseded)
+    call('HSET', device, 'w', newWindow, collapse, kept .. id .. removed)
   end
   if isChosen and (isNew and collapse ~= '' and not known or call('HLEN', device) > revisions) then prune(device) end
   -- Until the next generation nothing that comes makes it longer; what is given once more may begin it. A presence may be that of a lane

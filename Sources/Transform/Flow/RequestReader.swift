@@ -73,11 +73,13 @@ struct RequestReader {
       written = (ArenaSpan(start: start, count: arena.bytes.count - start), arena.keep(entry.identifier))
     }
     guard let written else { return nil }
+    let own = view.envelope.revision.inIncarnation(incarnation)
     var request = RequestEntry(
       span: written.span, kind: entry.kind, collapseID: written.identifier, application: StableHash.hash(view.application),
       user: view.target.userHash, time: view.envelope.source.timestamp, withdraws: withdraws, id: entry.id.hash64,
       source: sourceHash(view.envelope), end: expiration.end(expiration: entry.expiration, published: entry.source.timestamp),
-      revision: view.envelope.revision.inIncarnation(incarnation))
+      revision: own)
+    if let bound = view.bound(below: own) { (request.revision, request.isBounded) = (bound, true) }
     (request.removesAll, request.waitsForPlace) = (view.removesAll, !view.placeTrigger.isEmpty)
     request.comesAgain = view.envelope.origin.map { origin in
       switch origin.purpose {

@@ -87,6 +87,7 @@ extension ScheduleJob {
     keep(.topic, view.topic)
     keep(.priority, "\(view.priority)".utf8)
     keep(.pushType, "\(view.pushType.name)".utf8)
+    if view.removesWhenOpened { keep(.whenOpened, "remove".utf8) }
     keep(.traceparent, view.envelope.traceparent)
     return ScheduleRecord.Pending(
       requested: Timestamp.bounded(published), lifetime: lifetime, dueTimes: [], trigger: Array(trigger), headers: headers, payload: Array(view.payload))

@@ -2,10 +2,12 @@
 
   all        a person removes all: a device that is connected, one that is away and comes back, one of another application, what waits for a
              place, and what is published afterwards; and the events of all of it
+  opened     opening a notification on one device removes it from the person's others, connected or not, and takes no update
 """
 import asyncio
 import json
 import subprocess
+import uuid
 
 from clients import APPLICATION, Contract, Device, Producer, Reader, expect, say, until
 from extensions import audit
@@ -92,7 +94,67 @@ async def everything(arguments, folder):
     say(audit=audit(arguments))
 
 
-PARTS = {"all": everything}
+async def opened(arguments, folder):
+    contract = Contract(arguments.contract)
+    events, requests = arguments.prefix + "events", arguments.prefix + "requests"
+    reader = Reader(arguments.kafka, [events, requests])
+    reading = asyncio.create_task(reader.run())
+    producer = Producer(arguments.kafka, requests)
+
+    def removals(of):
+        return [record for record in reader.records[requests]
+                if record.headers.get("operation") == "remove" and of["identifier"] in json.loads(record.value)["identifiers"]]
+
+    async def respond(device, notify, action="com.apple.UNNotificationDefaultActionIdentifier", name=None):
+        name = name or str(uuid.uuid4())
+        await device.send({"type": "response", "response": name, "receipt": notify["receipt"], "identifier": notify["identifier"],
+                           "action": action})
+        await device.frame("accepted", response=name)
+        return name
+
+    async with on_one_redis(arguments, folder) as (_, cluster):
+        await cluster.started("transform", *cluster.group)
+        fan_out = await cluster.started("fan-out", "--listen", "127.0.0.1:0")
+        url = fan_out.addresses["devices"]
+        away = Device(url, contract, user="ada")
+        async with away:
+            pass
+        async with Device(url, contract, user="ada") as phone, Device(url, contract, user="ada") as tablet:
+            name = await producer.notify("user:ada", when_opened="remove")
+            other = await producer.notify("user:ada")
+            here, there = await phone.frame("notify", id=name), await tablet.frame("notify", id=name)
+            plain = await phone.frame("notify", id=other)
+            await respond(phone, plain)
+            await respond(phone, here)
+            # Accepted, so it lies in Kafka.
+            record = await until(lambda: removals(here), "the removal is among the requests")
+            expect(json.loads(record[0].value)["notNewerThan"] == here["revision"], "it is bounded by what was opened", record[0].value.decode())
+            frame = await tablet.frame("remove", identifiers=[name])
+            expect(frame["revision"] >= there["revision"], "it takes what the tablet shows", [frame, there])
+            await respond(tablet, there)
+            expect(not removals(plain), "nobody asked for that one", [record.value.decode() for record in removals(plain)])
+            async with Device(url, contract, user="ada", device=away.token) as back:
+                await back.frame("notify", id=other)
+                await back.frame("remove", identifiers=[name])
+                expect(name not in {frame["id"] for frame in back.of("notify")}, "what was opened does not come to a device that was away")
+
+            # What was opened is older than what the others show by now.
+            first = await producer.notify("user:ada", "first", apns_collapse_id="score", when_opened="remove")
+            old = await phone.frame("notify", id=first)
+            second = await producer.notify("user:ada", "second", apns_collapse_id="score")
+            await tablet.frame("notify", id=second)
+            await respond(phone, old)
+            record = await until(lambda: removals(old), "the removal is among the requests")
+            subject = record[0].headers["apns-id"]
+            event = await until(lambda: told(reader, events, subject, "collapsed", tablet), "it is too late for the tablet")
+            expect(event["by"]["apnsId"] == second, "the update stays", event)
+            expect(not [frame for frame in tablet.of("remove") if "score" in frame["identifiers"]], "and nothing is removed", tablet.of("remove"))
+    reading.cancel()
+    expect(not contract.broken, "all frames keep the contract", contract.broken[:3])
+    say(audit=audit(arguments))
+
+
+PARTS = {"all": everything, "opened": opened}
 
 if __name__ == "__main__":
     run_part(__doc__, PARTS, "carillon-removals-", contract="the AsyncAPI document")

@@ -5,9 +5,10 @@
 local knownTimestamp, knownPartition, knownOffset = unpacked('>I8I4I8', known)
 local timestamp, partition, offset = unpacked('>I8I4I8', revision)
 local isOfPlace = partition == knownPartition and offset == knownOffset
--- Two requests name one place: one of them has an origin that is not its own.
+-- Two requests name one place: one of them has an origin that is not its own, or is a removal of what has the place. Then the field has the
+-- apns-id of what was removed at its end.
 local isContested = isOfPlace and sub(known, 21, 36) ~= id
 local isSame = isOfPlace and not isContested
 -- In one partition the offset decides, whatever the broker's clock has said.
-local isStale = isContested and comesAgain > 0 or partition == knownPartition and offset < knownOffset
+local isStale = isContested and (comesAgain > 0 or sub(known, 57) == id) or partition == knownPartition and offset < knownOffset
   or partition ~= knownPartition and earlier(timestamp, partition, offset, knownTimestamp, knownPartition, knownOffset)
