@@ -23,6 +23,11 @@ extension ClusterTests {
     }
 
     @Test(arguments: ClusterKafka.available)
+    func `a removal of all survives a Redis that is emptied and rebuilt`(_ kafka: ClusterKafka) async throws {
+      try await removals.holds("rebuilt", on: kafka)
+    }
+
+    @Test(arguments: ClusterKafka.available)
     func `opening a notification on one device removes it from the others, and takes no update`(_ kafka: ClusterKafka) async throws {
       try await removals.holds("opened", on: kafka)
     }

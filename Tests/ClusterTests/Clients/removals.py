@@ -2,6 +2,7 @@
 
   all        a person removes all: a device that is connected, one that is away and comes back, one of another application, what waits for a
              place, and what is published afterwards; and the events of all of it
+  rebuilt    the floor of a device is the same after Redis was emptied and rebuilt, and what it has canceled does not come back
   opened     opening a notification on one device removes it from the person's others, connected or not, and takes no update
 """
 import asyncio
@@ -11,7 +12,7 @@ import uuid
 
 from clients import APPLICATION, Contract, Device, Producer, Reader, expect, say, until
 from extensions import audit
-from healing import on_one_redis, run_part
+from healing import committed, emptied_and_rebuilt, on_one_redis, run_part
 from letters import quietly
 
 PLACE = json.dumps({"type": "location", "region": {"identifier": "shop", "latitude": 52.5, "longitude": 13.4, "radius": 100}})
@@ -94,6 +95,44 @@ async def everything(arguments, folder):
     say(audit=audit(arguments))
 
 
+async def rebuilt(arguments, folder):
+    contract = Contract(arguments.contract)
+    events = arguments.prefix + "events"
+    reader = Reader(arguments.kafka, [events])
+    reading = asyncio.create_task(reader.run())
+    producer = Producer(arguments.kafka, arguments.prefix + "requests")
+    async with on_one_redis(arguments, folder) as (redis, cluster):
+        transform = await cluster.started("transform", *cluster.group)
+        fan_out = await cluster.started("fan-out", "--listen", "127.0.0.1:0")
+        url = fan_out.addresses["devices"]
+        device = Device(url, contract, user="ada")
+        async with device:
+            pass
+
+        def floor():
+            key = redis.cli("KEYS", "d{*}" + device.token).decode()
+            return redis.cli("--no-raw", "HGET", key, "f"), redis.cli("HSTRLEN", key, "u")
+
+        before = await producer.notify("user:ada", "before")
+        await producer.flush()
+        removal = await publish(arguments, "--target", "user:ada", "--operation", "remove", "--all")
+        after = await producer.notify("user:ada", "after")
+        await producer.flush()
+        await until(lambda: told(reader, events, before, "canceled", device), "what nobody saw is canceled")
+        await until(lambda: committed(arguments) >= 3, "the group has committed", 30)
+        kept = floor()
+        expect(len(kept[0]) > 60 and kept[1] == b"44", "the device has a floor", repr(kept))
+        await emptied_and_rebuilt(redis, cluster, transform, fan_out)
+        expect(floor() == kept, "it has the same floor again", [repr(floor()), repr(kept)])
+        async with Device(url, contract, user="ada", device=device.token) as back:
+            await back.frame("remove", all=True)
+            await back.frame("notify", id=after)
+            await until(lambda: told(reader, events, removal, "removed", back), "it has acknowledged the removal")
+            expect(len(back.of("notify")) == 1, "what was canceled does not come", back.frames)
+    reading.cancel()
+    say(audit=audit(arguments))
+
+
 async def opened(arguments, folder):
     contract = Contract(arguments.contract)
     events, requests = arguments.prefix + "events", arguments.prefix + "requests"
@@ -154,7 +193,7 @@ async def opened(arguments, folder):
     say(audit=audit(arguments))
 
 
-PARTS = {"all": everything, "opened": opened}
+PARTS = {"all": everything, "opened": opened, "rebuilt": rebuilt}
 
 if __name__ == "__main__":
     run_part(__doc__, PARTS, "carillon-removals-", contract="the AsyncAPI document")
