@@ -23,7 +23,7 @@
 -- SCHEDULES says that the request was not judged: something is pending for the device, and the schedules are to be asked first.
 local STALE, NEW, REPEAT, DUPLICATE, UNREADABLE, CANCELED, SCHEDULES = 0, 1, 2, 3, 7, 64, 128
 local SLACK, AGE = 16, 600
-local EXPIRED, PRESENT, NOTIFY = 16, 12, 1
+local EXPIRED, PRESENT, NOTIFY, OWNER = 16, 12, 1, 24
 local call, find, sub, byte, char, unpacked, packed =
   redis.call, string.find, string.sub, string.byte, string.char, struct.unpack, struct.pack
 local now, keep, maximum, remembered, revisions = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
@@ -35,8 +35,6 @@ if call('EXISTS', unpack(KEYS, 2 * COUNT + 1)) < #KEYS - 2 * COUNT then return {
 -- include: earlier
 -- include: fields
 -- include: overflow
--- include: below
--- include: floor
 local answer = {''}
 
 -- The verdicts, and what follows them, which become one string at last: each string costs, and each of its bytes.
@@ -83,30 +81,42 @@ local function findOverflow(mailbox, number)
   answer[#answer + 1] = overflow(mailbox, maximum)
 end
 
--- Answers what a removal of all cancels in a mailbox. The entries stay until their events are durable.
-local function cancelBelow(mailbox, number, floor)
-  local found = below(mailbox, floor)
-  if #found == 0 then return end
-  answer[#answer + 1] = -number
-  answer[#answer + 1] = found
-end
+-- What only removals need, and requests that are older than one. It is made when it is needed, since each function that a script makes
+-- costs every call.
+local removals
+local function ofRemovals()
+  if removals then return removals end
+  -- include: floor
+  -- include: below
 
--- Remembers a removal that bars older requests, by their apns-id or all of them. `floor` is the revision and the apns-id of one of all.
-local function bar(device, owner, application, kept, floor)
-  local former, horizon = call('HGET', device, 'f'), kept
-  if former and (#former == 28 or #former == 64) and sub(former, 1, 8) == application then
-    floor = floor or sub(former, FLOOR_BEGIN)
-    local timestamp, partition, offset = unpacked('>I8I4I8', kept)
-    local formerTimestamp, formerPartition, formerOffset = unpacked('>I8I4I8', former, 9)
-    if earlier(timestamp, partition, offset, formerTimestamp, formerPartition, formerOffset) then horizon = sub(former, 9, 28) end
+  -- Answers what a removal of all cancels in a mailbox. The entries stay until their events are durable.
+  local function cancelBelow(mailbox, number, floor)
+    local found = below(mailbox, floor)
+    if #found == 0 then return end
+    answer[#answer + 1] = -number
+    answer[#answer + 1] = found
   end
-  call('HSET', device, 'u', sub(owner, 1, OWNER) .. horizon, 'f', application .. horizon .. (floor or ''))
-end
 
--- The field under which a removal names a notification without a collapse id: `c` and the text of its apns-id.
-local function fieldOf(id)
-  return 'c' .. string.gsub(id, '.', function (character) return string.format('%02x', byte(character)) end)
-    :gsub('^(........)(....)(....)(....)', '%1-%2-%3-%4-')
+  -- Remembers a removal that bars older requests, by their apns-id or all of them. `floor` is the revision and the apns-id of one of all.
+  local function bar(device, owner, application, kept, floor)
+    local former, horizon = call('HGET', device, 'f'), kept
+    if former and (#former == 28 or #former == 64) and sub(former, 1, 8) == application then
+      floor = floor or sub(former, FLOOR_BEGIN)
+      local timestamp, partition, offset = unpacked('>I8I4I8', kept)
+      local formerTimestamp, formerPartition, formerOffset = unpacked('>I8I4I8', former, 9)
+      if earlier(timestamp, partition, offset, formerTimestamp, formerPartition, formerOffset) then horizon = sub(former, 9, 28) end
+    end
+    call('HSET', device, 'u', sub(owner, 1, OWNER) .. horizon, 'f', application .. horizon .. (floor or ''))
+  end
+
+  -- The field under which a removal names a notification without a collapse id: `c` and the text of its apns-id.
+  local function fieldOf(id)
+    return 'c' .. string.gsub(id, '.', function (character) return string.format('%02x', byte(character)) end)
+      :gsub('^(........)(....)(....)(....)', '%1-%2-%3-%4-')
+  end
+
+  removals = {findFloor = findFloor, cancelBelow = cancelBelow, bar = bar, fieldOf = fieldOf}
+  return removals
 end
 
 -- The window with one more id, where it is the first, or the window has become too long or too old; and whether its generation is new.
@@ -121,8 +131,8 @@ local function renewed(window, hash, source)
 end
 
 -- Whether an entry of a mailbox, at its revision, is what a removal at `revision` names by the apns-id: an older notification that has no
--- collapse id. The kind stands behind the apns-id, the length of the collapse id behind the entry's first 64 bytes. Older is by the rule of the piece `newness`, which a script
--- includes once, where it is hot.
+-- collapse id. The kind stands behind the apns-id, the length of the collapse id behind the entry's first 64 bytes. Older is by the rule of
+-- the piece `newness`, which a script includes once, where it is hot.
 local function isMeant(entry, kept, id, revision)
   if sub(entry, 1, 16) ~= id or (byte(entry, 65) or 0) > 0 or byte(entry, 17) % 4 ~= NOTIFY then return false end
   local timestamp, partition, offset = unpacked('>I8I4I8', revision)
@@ -162,12 +172,15 @@ local application, formerTerms, isForPerson
 local function judge(number, device, mailbox, entry)
   local hash, source, comesAgain, revision, terms, collapse, rest = unpacked(HEAD, heads, position)
   position = rest
-  if comesAgain > 31 then
-    if call('EXISTS', 'h' .. sub(device, 2)) == 1 then return add(number, SCHEDULES, false, false, '') end
-    comesAgain = comesAgain - 32
+  local removesAll, waitsForPlace, isBounded
+  if comesAgain > 3 then
+    if comesAgain > 31 then
+      if call('EXISTS', 'h' .. sub(device, 2)) == 1 then return add(number, SCHEDULES, false, false, '') end
+      comesAgain = comesAgain - 32
+    end
+    removesAll, waitsForPlace, isBounded = comesAgain % 8 > 3, comesAgain % 16 > 7, comesAgain > 15
+    comesAgain = comesAgain % 4
   end
-  local removesAll, waitsForPlace, isBounded = comesAgain % 8 > 3, comesAgain % 16 > 7, comesAgain > 15
-  comesAgain = comesAgain % 4
   if terms ~= formerTerms then application, formerTerms, isForPerson = sub(terms, 1, 8), terms, #terms > 8 end
   local state = collapse == '' and call('HMGET', device, 'p', 'u', 'w') or call('HMGET', device, 'p', 'u', 'w', collapse)
   local presence, owner, window, known = state[1], state[2], state[3], state[4]
@@ -183,10 +196,10 @@ local function judge(number, device, mailbox, entry)
   local raised, isAgain, supersededBefore, isRecent, id = false, at, '', at, sub(entry, 1, 16)
   local isLate, floor, isBelow, floorTimestamp, isNamed
   if not refused and #owner > OWNER then
-    isLate, floor, isBelow, floorTimestamp = findFloor(device, owner, revision)
+    isLate, floor, isBelow, floorTimestamp = ofRemovals().findFloor(device, owner, revision)
     -- It has no revision of its own, but a removal that came before it may have named it.
     if isLate and collapse == '' and not removesAll and not at then
-      known = call('HGET', device, fieldOf(id))
+      known = call('HGET', device, ofRemovals().fieldOf(id))
       isNamed = known
     end
     if removesAll and floor and sub(floor, 9, 20) == sub(revision, 9) and sub(floor, 21) == id then isAgain, raised = true, sub(floor, 1, 20) end
@@ -224,7 +237,7 @@ local function judge(number, device, mailbox, entry)
   end
   local kept = raised or revision
   if isAgain then
-    if removesAll and not refused then cancelBelow(mailbox, number, kept) end
+    if removesAll and not refused then ofRemovals().cancelBelow(mailbox, number, kept) end
     local isRouted = not refused and not isBelow and presence and isKept(mailbox, kept, id)
     return add(number, REPEAT, isRouted and presence, raised, supersededBefore)
   end
@@ -254,11 +267,11 @@ local function judge(number, device, mailbox, entry)
   if known and call('HDEL', mailbox, sub(known, 1, 20)) == 1 and superseded == '' then superseded = sub(known, 1, 36) end
   if isForPerson and superseded == '' and #terms > 24 and not isExpired then superseded = withdraw(mailbox, sub(terms, 25), revision) end
   if removesAll then
-    bar(device, owner, application, kept, kept .. id)
-    cancelBelow(mailbox, number, kept)
+    ofRemovals().bar(device, owner, application, kept, kept .. id)
+    ofRemovals().cancelBelow(mailbox, number, kept)
   elseif #terms > 24 then
-    bar(device, owner, application, kept)
-    local named = fieldOf(sub(terms, 25))
+    ofRemovals().bar(device, owner, application, kept)
+    local named = ofRemovals().fieldOf(sub(terms, 25))
     if named ~= collapse then call('HSET', device, named, kept .. id) end
   end
   -- It remembers what it has removed, so that this does not come again.
