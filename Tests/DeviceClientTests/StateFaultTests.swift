@@ -29,16 +29,11 @@ import Testing
     return try Data(contentsOf: URL(fileURLWithPath: path))
   }
 
-  /// Runs SQL with Debian's program, and returns its output.
-  private static func sqlite(_ path: String, _ sql: String) throws -> String {
-    let (process, output) = (Process(), Pipe())
-    process.executableURL = URL(fileURLWithPath: "/usr/bin/sqlite3")
-    process.arguments = [path, sql]
-    process.standardOutput = output
-    try process.run()
-    let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-    process.waitUntilExit()
-    return text
+  /// Runs statements on a database.
+  private static func sqlite(_ path: String, _ statements: String...) throws {
+    let connection = try SQLiteConnection(path: path, busyMilliseconds: 60_000)
+    defer { connection.close() }
+    for statement in statements { try connection.run(statement) }
   }
 
   @Test(arguments: ["my thesis", "my thesis\n", String(repeating: "my thesis ", count: 10_000), "SQLite format 3"])
@@ -53,8 +48,8 @@ import Testing
 
   @Test func `another program's database is refused and left as it is`() async throws {
     try await TestFolder.with { folder in
-      let path = folder.path + "/notes"
-      _ = try Self.sqlite(path, "CREATE TABLE notes (text TEXT); INSERT INTO notes VALUES ('a')")
+      let path = try folder.write("notes", "")
+      try Self.sqlite(path, "CREATE TABLE notes (text TEXT)", "INSERT INTO notes VALUES ('a')")
       let before = try Data(contentsOf: URL(fileURLWithPath: path))
       #expect(await Self.error(path)?.code == .stateUnusable)
       #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == before)
@@ -65,7 +60,7 @@ import Testing
     try await TestFolder.with { folder in
       let path = folder.path + "/state"
       _ = try await Self.make(path)
-      _ = try Self.sqlite(path, "PRAGMA user_version = 7; PRAGMA wal_checkpoint(TRUNCATE)")
+      try Self.sqlite(path, "PRAGMA user_version = 7")
       let before = try Data(contentsOf: URL(fileURLWithPath: path))
       let error = try #require(await Self.error(path))
       #expect(error.code == .stateNewer && error.description.contains("version 7") && error.description.contains(path))
@@ -95,34 +90,31 @@ import Testing
     try await TestFolder.with { folder in
       let path = folder.path + "/state"
       _ = try await Self.make(path)
-      _ = try Self.sqlite(path, "UPDATE notifications SET frame = x'7b7d'")
+      try Self.sqlite(path, "UPDATE notifications SET frame = x'7b7d'")
       #expect(await Self.error(path)?.code == .stateDamaged)
     }
   }
 
-  @Test func `a database that another process keeps locked is given up after the bound, and works afterwards`() async throws {
+  /// SQLite treats connections of one process and of several alike.
+  @Test func `a database that another connection keeps locked is given up after the bound, and works afterwards`() async throws {
     try await TestFolder.with { folder in
       let path = folder.path + "/state"
       var limits = StateLimits()
       limits.busyMilliseconds = 200
       let database = DeviceDatabase.forTests(path, limits)
       _ = try await database.open()
-      let holder = Process()
-      let (input, output) = (Pipe(), Pipe())
-      holder.executableURL = URL(fileURLWithPath: "/usr/bin/sqlite3")
-      holder.arguments = [path]
-      (holder.standardInput, holder.standardOutput) = (input, output)
-      try holder.run()
-      try input.fileHandleForWriting.write(contentsOf: Data("BEGIN IMMEDIATE; SELECT 'locked';\n".utf8))
-      _ = output.fileHandleForReading.availableData
-      await #expect { try await database.commit([.badge(1)]) } throws: { error in
+      let holder = try SQLiteConnection(path: path, busyMilliseconds: 60_000)
+      try holder.run("BEGIN IMMEDIATE")
+      await #expect {
+        try await database.commit([.badge(1)])
+      } throws: { error in
         (error as? DeviceError)?.code == .stateInUse && "\(error)".contains(path)
       }
-      try input.fileHandleForWriting.close()
-      holder.waitUntilExit()
+      try holder.run("ROLLBACK")
       try await database.commit([.badge(2)])
+      #expect(try holder.integer("SELECT badge FROM device") == 2)
+      holder.close()
       await database.closeForTests()
-      #expect(try Self.sqlite(path, "SELECT badge FROM device") == "2\n")
     }
   }
 
