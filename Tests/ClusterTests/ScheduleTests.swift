@@ -33,6 +33,11 @@ extension ClusterTests {
     }
 
     @Test(arguments: ClusterKafka.available)
+    func `a worker that is killed while it replaces what waits has told it afterwards`(_ kafka: ClusterKafka) async throws {
+      try await schedules.holds("replaced", on: kafka)
+    }
+
+    @Test(arguments: ClusterKafka.available)
     func `a Redis that is rebuilt has what is pending, and not what was canceled`(_ kafka: ClusterKafka) async throws {
       try await schedules.holds("lost", on: kafka)
     }

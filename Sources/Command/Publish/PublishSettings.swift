@@ -18,7 +18,8 @@ enum PublishSettings {
   static let trigger = Setting<String?>("publish.trigger", .string("JSON"), "When or where it is due. Absent: now.")
   static let operation = Setting<String?>(
     "publish.operation", .string("notify|remove|cancel", completion: .words(["notify", "remove", "cancel"])),
-    "The action: notify shows it, remove removes delivered ones by --identifiers or --collapse-id, or with --all, cancel ends waiting ones.")
+    "The action: notify shows it, remove removes delivered ones by --identifiers or --collapse-id, or with --all, cancel ends waiting ones."
+  )
   static let identifiers = Setting<[Name]>(
     "publish.identifiers", .repeated(.name("ID,…")), default: [],
     "What a removal names: collapse ids, or apns-ids of requests without one. Each is published as a separate request.")

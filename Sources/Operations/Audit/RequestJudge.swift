@@ -381,7 +381,9 @@ struct RequestJudge {
     guard rules.beginsAtBeginning, !request.isYoung, let duplicate = run.first else { return }
     let hasOther = others(run, request).contains { $0.outcome.map { $0 != .duplicate && $0 != .replayed } ?? false }
     // The first one waits for its time, and has no outcome at the device.
-    if !hasOther, request.settled != .scheduled { findings.add(.duplicateOfNothing, Violation(.duplicateOfNothing, duplicate.id, "", request.all)) }
+    if !hasOther, request.settled != .scheduled {
+      findings.add(.duplicateOfNothing, Violation(.duplicateOfNothing, duplicate.id, "", request.all))
+    }
   }
 
   // MARK: An id on a device

@@ -110,7 +110,7 @@ public final class Schedules {
 
   static let settleScript = RedisScript(file: PackageResources.schedule_settle_lua)
 
-  /// Reads how a schedule stands whose record Kafka has. Only then it may be forgotten that its target has something pending.
+  /// Forgets that the target of a schedule has something pending, where that is over. Kafka has to have this state, and all that was told of it.
   public func settle(_ record: ScheduleRecord, of key: ScheduleKey, _ then: @escaping (Result<State, StoreError>) -> Void) {
     var buffer = ByteBuffer()
     do throws(RecordCodingError) { try record.append(to: &buffer) } catch { return then(.failure(StoreError(.faulty, "\(error)"))) }

@@ -1,4 +1,4 @@
--- Reads the state of a schedule whose record Kafka has, and forgets that its target has pending ones where that is over.
+-- Forgets that the target of a schedule has pending ones, where that is over and the state is the one that Kafka has.
 --
 -- Not before: a request that has ended the last one finds its schedule once more when it is done again.
 --

@@ -88,7 +88,8 @@ final class Pipeline {
       ], inFlight)
     judge = JudgeStage(Judge(shards, settings.judgeLimits), inFlight, errors, outcomes, rejections, metrics, journaled)
     recipients = RecipientStage(
-      persons, locales, TimeZones(shards, persons), inFlight, errors, judge, reader, outcomes, journal: journal, journaled: journaled, metrics: metrics, logger: logger)
+      persons, locales, TimeZones(shards, persons), inFlight, errors, judge, reader, outcomes, journal: journal, journaled: journaled,
+      metrics: metrics, logger: logger)
     registrations = RegistrationStage(
       Registrations(shards, persons, rememberedMilliseconds: settings.longestLifetime * 1000), inFlight, errors, logger)
     evictions = EvictionStage(
@@ -279,6 +280,7 @@ final class Pipeline {
     if verdict.isPoison { logPoison(slot) }
     if inFlight.attempts(slot) > 0 { pace.succeeded() }
     let record = inFlight.remove(slot)
+    schedules?.outcomes.ended(slot, isDone: true)
     let now = loop.milliseconds()
     metrics.latency.observe(Double(now - record.arrived) / 1000)
     if !record.isRegistration { metrics.transformed(at: loop.wallMilliseconds(), published: record.record.timestamp) }
@@ -306,6 +308,7 @@ final class Pipeline {
     let (revoked, released) = stages.takeRevoked { owner?.isCurrent(inFlight[$0].ticket) == false }
     for slot in revoked {
       let record = inFlight.remove(slot)
+      schedules?.outcomes.ended(slot, isDone: false)
       metrics.count(.revoked, isRegistration: record.isRegistration)
       notes.finished(record.ticket)
     }

@@ -51,7 +51,8 @@ final class ScheduleEvictions {
       end(number)
       switch next {
       case .success(.ended(let next)): if let next { begin(next) }
-      case .success(.stays(let record)): if let record { _ = writer.write(record, of: eviction.overflow.schedule.key, .scheduleEviction(0)) }
+      case .success(.stays(let record)):
+        if let record { _ = writer.write(record, of: eviction.overflow.schedule.key, .scheduleEviction(0)) }
       case .failure(let error): errors.tell(error)
       }
     }

@@ -41,6 +41,9 @@ final class ScheduleJob {
     (self.key, self.reference, self.purpose) = (key, reference, purpose)
   }
 
+  /// The revision of the request, or of the one whose occurrence fires.
+  var request: Revision { if case .firing(let firing, _) = purpose { firing.schedule } else { reference.revision } }
+
   /// Whether the schedule is to be asked.
   var isOpen: Bool {
     if case .expired = purpose { return false }
@@ -90,6 +93,7 @@ extension ScheduleJob {
     if view.removesWhenOpened { keep(.whenOpened, "remove".utf8) }
     keep(.traceparent, view.envelope.traceparent)
     return ScheduleRecord.Pending(
-      requested: Timestamp.bounded(published), lifetime: lifetime, dueTimes: [], trigger: Array(trigger), headers: headers, payload: Array(view.payload))
+      requested: Timestamp.bounded(published), lifetime: lifetime, dueTimes: [], trigger: Array(trigger), headers: headers,
+      payload: Array(view.payload))
   }
 }

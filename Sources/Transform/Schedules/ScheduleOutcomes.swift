@@ -10,6 +10,11 @@ final class ScheduleOutcomes {
   private struct Written {
     let key: ScheduleKey
     let record: ScheduleRecord
+    /// The request that the record in flight is of, or that its firing is of.
+    let request: Revision
+
+    /// Whether no newer request has changed the schedule: such a one may still have to tell what it has ended.
+    var isOwn: Bool { record.newest.revision == request }
   }
 
   private let inFlight: InFlight
@@ -21,7 +26,9 @@ final class ScheduleOutcomes {
   private let errors: StoreErrors
   private let firings: Firings
   private let evictions: ScheduleEvictions
+  /// States whose reports are to come, and those that Kafka has.
   private var written: [Slot: Written] = [:]
+  private var durable: [Slot: Written] = [:]
 
   init(
     _ inFlight: InFlight, _ outcomes: Outcomes, _ rejections: Rejections, _ reader: RequestReader, _ writer: ScheduleWriter,
@@ -54,7 +61,7 @@ final class ScheduleOutcomes {
     firings.applied(applied, job)
     if let overflow = applied.overflow { evictions.begin(overflow) }
     if applied.isToBeWritten, let record = applied.standing {
-      guard write(Written(key: job.key, record: record), slot) else { return .ended(.failed) }
+      guard write(Written(key: job.key, record: record, request: job.request), slot) else { return .ended(.failed) }
     }
     if let superseded = applied.superseded {
       let outcome = applied.verdict.isCancel ? Outcome.canceled : .collapsed
@@ -116,16 +123,33 @@ final class ScheduleOutcomes {
     if failure == .messageTooLarge { return inFlight.poisoned(answer, "the record of its schedule is too large for Kafka") }
     if failure != nil { return inFlight.failed(answer) }
     inFlight.expect(1, of: slot)
-    schedules.settle(state.record, of: state.key) { [self] found in
+    schedules.read(state.key) { [self] found in
       let answer = inFlight.answer(slot)
       switch found {
       case .failure(let error): errors.failed(answer, error)
       case .success(let found):
-        guard let record = found.record, record != state.record else { return inFlight.done(answer) }
-        if write(Written(key: state.key, record: record), slot) { inFlight.done(answer) } else { inFlight.failed(answer) }
+        guard let record = found.record, record != state.record else {
+          durable[slot] = state
+          return inFlight.done(answer)
+        }
+        if write(Written(key: state.key, record: record, request: state.request), slot) {
+          inFlight.done(answer)
+        } else {
+          inFlight.failed(answer)
+        }
       }
     }
     inFlight.done(answer)
+  }
+}
+
+extension ScheduleOutcomes {
+  /// A request has ended, with all that it has told and written, or has left.
+  ///
+  /// Not before this it may be forgotten that something waited for its target: done again, it would not ask its schedule.
+  func ended(_ slot: Slot, isDone: Bool) {
+    guard !durable.isEmpty, let state = durable.removeValue(forKey: slot), isDone, state.isOwn, state.record.pending == nil else { return }
+    schedules.settle(state.record, of: state.key) { _ in }
   }
 }
 

@@ -4,6 +4,7 @@
              of a stopped application, of another person; garbage
   repeats    a calendar trigger that repeats, in the zones of two devices of one person, over two minutes
   killed     the transform worker is killed again and again while much is due: each is shown once
+  replaced   the worker is killed while a notification takes the place of the only one that waits
   lost       Redis loses everything between scheduling and firing, and is rebuilt from the topic
 """
 import asyncio
@@ -237,11 +238,11 @@ async def killed(arguments, folder):
         transform = await cluster.started("transform", *cluster.group)
         fan_out = await cluster.started("fan-out", "--listen", "127.0.0.1:0")
         async with Device(fan_out.addresses["devices"], scene.contract, user="ada") as device:
-            count, canceled = 400, set()
+            count = 400
             for number in range(count):
                 target = "user:ada" if number % 2 else "device:" + device.token
                 await scene.producer.notify(target, "n%d" % number, trigger=interval(1 + number / 40), apns_collapse_id="c%d" % number)
-                # Ends are too many for one target: 64 may be pending. So each has an application's worth of its own time.
+                # More than 64 may not be pending for one target.
                 if number % 40 == 39:
                     await scene.producer.flush()
                     await asyncio.sleep(0.8)
@@ -260,6 +261,35 @@ async def killed(arguments, folder):
             shown = bodies(device)
             expect(len(shown) == len(set(shown)), "nothing is shown twice", [body for body in shown if shown.count(body) > 1])
             say(shown=len(shown), of=count)
+        say(audit=await scene.audit())
+    scene.end()
+
+
+async def replaced(arguments, folder):
+    scene = Scene(arguments)
+    async with on_one_redis(arguments, folder) as (redis, cluster):
+        transform = await cluster.started("transform", *cluster.group)
+        fan_out = await cluster.started("fan-out", "--listen", "127.0.0.1:0")
+        async with Device(fan_out.addresses["devices"], scene.contract, user="ada") as device:
+            # Killed while a notification takes the place of the only one that waits, between its writes to Redis and to Kafka.
+            for number in range(10):
+                target = "user:ada" if number % 2 else "device:" + device.token
+                replaced = await scene.producer.notify(target, "replaced", trigger=interval(30), apns_collapse_id="p%d" % number)
+                await scene.producer.flush()
+                await until(lambda: redis.cli("KEYS", "h{*").strip(), "something waits")
+                newer = await scene.producer.notify(target, "newer %d" % number, apns_collapse_id="p%d" % number)
+                await scene.producer.flush()
+                await asyncio.sleep(number / 100)
+                transform.kill()
+                transform.wait()
+                transform = await cluster.started("transform", *cluster.group)
+                await device.frame("notify", id=newer)
+                say(number=number)
+                expect((await scene.event(replaced, "collapsed"))["by"]["apnsId"] == newer, "the end of the replaced one is told")
+            line = [arguments.binary, "pending", "--kafka", arguments.kafka, "--topic-prefix", arguments.prefix, "--json"]
+            done = await quietly(subprocess.run, line, capture_output=True, text=True, timeout=60)
+            expect(done.returncode == 1, "and nothing waits by the topic", done.stdout)
+            await until(lambda: not redis.cli("KEYS", "h{*").strip(), "nor is anybody looked up for it", seen=lambda: redis.cli("KEYS", "h{*"))
         say(audit=await scene.audit())
     scene.end()
 
@@ -298,7 +328,7 @@ async def lost(arguments, folder):
     scene.end()
 
 
-PARTS = {"once": once, "repeats": repeats, "killed": killed, "lost": lost}
+PARTS = {"once": once, "repeats": repeats, "killed": killed, "replaced": replaced, "lost": lost}
 
 if __name__ == "__main__":
     run_part(__doc__, PARTS, "carillon-schedules-", contract="the AsyncAPI document")
