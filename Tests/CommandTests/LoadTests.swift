@@ -50,9 +50,10 @@ import Testing
     try await CarillonCommand.with { carillon in
       let up = try carillon.start(Self.up)
       _ = try await up.firstLine()
-      let run = try carillon.start(["load", "--json", "--devices", "10", "--rate", "30", "--duration", "14s", "--run", "stalled"])
-      try await run.untilErrors(contain: "connecting")
-      try await Task.sleep(for: .seconds(4))
+      let run = try carillon.start(["load", "--json", "--devices", "10", "--rate", "30", "--duration", "20s", "--run", "stalled"])
+      try await run.untilErrors(contain: "publishing", withinSeconds: 90)
+      // The stall lies in the middle of the run: it begins before half of the run is over, on a machine that stands still for seconds as well.
+      try await Task.sleep(for: .seconds(3))
       up.signal(SIGSTOP)
       try await Task.sleep(for: .seconds(6))
       up.signal(SIGCONT)
@@ -66,8 +67,8 @@ import Testing
       let (from, to) = (longest?["fromSeconds"]?.doubleValue ?? 0, longest?["toSeconds"]?.doubleValue ?? 0)
       #expect(to - from >= 4)
       #expect((report["stages"]?["arrived"]?["max"]?.doubleValue ?? 0) >= 5000)
-      // A third of all requests was due in the stall.
-      #expect((report["stages"]?["arrived"]?["p90"]?.doubleValue ?? 0) >= 2000)
+      // More than a quarter of all requests was due in the stall.
+      #expect((report["stages"]?["arrived"]?["p90"]?.doubleValue ?? 0) >= 1000)
       try await up.stop()
     }
   }

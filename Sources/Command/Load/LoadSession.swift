@@ -36,6 +36,7 @@ struct LoadSession: Sendable {
     let report: LoadReport
     do {
       try await LoadCommand.checking(place) { try await run.connect() }
+      StandardError.line("run \(name): publishing")
       report = try await LoadCommand.checking(place) { try await measure(run, notes) }
     } catch {
       _ = await leave(run)
