@@ -9,6 +9,9 @@ extension ClusterTests {
     .enabled(
       if: ClusterFixture.python != nil, "CARILLON_TEST_PYTHON must name a Python with test-requirements.txt, as Deploy/test makes it"))
   struct ScheduleTests {
+    /// The real Kafka, where there is one: the parts take a minute each.
+    static let brokers = Array(ClusterKafka.available.suffix(1))
+    private static let isLong = ProcessInfo.processInfo.environment["CARILLON_TEST_SCHEDULES"] != nil
     private let schedules = Script(
       "schedules.py", withinSeconds: 300,
       [
@@ -17,27 +20,33 @@ extension ClusterTests {
           .appendingPathComponent("../../Sources/Notifications/Contract/asyncapi.json").path,
       ])
 
-    @Test(arguments: ClusterKafka.available)
+    @Test(arguments: ScheduleTests.brokers)
     func `what is due at a time is shown once, at its time, unless it is replaced or canceled`(_ kafka: ClusterKafka) async throws {
       try await schedules.holds("once", on: kafka)
     }
 
-    @Test(arguments: ClusterKafka.available)
+    @Test(
+      .enabled(if: isLong, "it takes three minutes: CARILLON_TEST_SCHEDULES=1"), arguments: ScheduleTests.brokers)
     func `a trigger that repeats fires again and again, in the zones of a person's devices`(_ kafka: ClusterKafka) async throws {
       try await schedules.holds("repeats", on: kafka)
     }
 
-    @Test(arguments: ClusterKafka.available)
+    @Test(arguments: ScheduleTests.brokers)
     func `a killed worker neither loses nor repeats an occurrence`(_ kafka: ClusterKafka) async throws {
       try await schedules.holds("killed", on: kafka)
     }
 
-    @Test(arguments: ClusterKafka.available)
+    @Test(arguments: ScheduleTests.brokers)
     func `a worker that is killed while it replaces what waits has told it afterwards`(_ kafka: ClusterKafka) async throws {
       try await schedules.holds("replaced", on: kafka)
     }
 
-    @Test(arguments: ClusterKafka.available)
+    @Test(arguments: ScheduleTests.brokers)
+    func `a bucket that has as many schedules as it may refuses more, and takes one again when one has ended`(_ kafka: ClusterKafka)
+      async throws
+    { try await schedules.holds("bounded", on: kafka) }
+
+    @Test(arguments: ScheduleTests.brokers)
     func `a Redis that is rebuilt has what is pending, and not what was canceled`(_ kafka: ClusterKafka) async throws {
       try await schedules.holds("lost", on: kafka)
     }

@@ -30,7 +30,11 @@ final class ScheduleStage: Stage {
   func flush() {
     guard !isFlushing else { return }
     isFlushing = true
-    while let key = unbegun.popLast() { begin(key) }
+    while !unbegun.isEmpty {
+      let keys = unbegun
+      unbegun = []
+      for key in keys { begin(key) }
+    }
     isFlushing = false
   }
 

@@ -5,6 +5,7 @@
   repeats    a calendar trigger that repeats, in the zones of two devices of one person, over two minutes
   killed     the transform worker is killed again and again while much is due: each is shown once
   replaced   the worker is killed while a notification takes the place of the only one that waits
+  bounded    a bucket of Redis has as many schedules as it may have
   lost       Redis loses everything between scheduling and firing, and is rebuilt from the topic
 """
 import asyncio
@@ -294,6 +295,27 @@ async def replaced(arguments, folder):
     scene.end()
 
 
+async def bounded(arguments, folder):
+    scene = Scene(arguments)
+    async with on_one_redis(arguments, folder) as (_, cluster):
+        await cluster.started("transform", "--scheduled-bound", "2", *cluster.group)
+        # One target, so one partition and one bucket.
+        names = []
+        for number in range(3):
+            names.append(await scene.producer.notify("user:ada", "waits", trigger=interval(600), apns_collapse_id="b%d" % number))
+            await scene.producer.flush()
+        event = await scene.event(names[2], "rejected")
+        expect(event["reason"] == "TooManyRequests" and event["field"] == "trigger", "the third is refused", event)
+        await scene.cancel("user:ada", "b0")
+        await scene.event(names[0], "canceled")
+        more = await scene.producer.notify("user:ada", "waits", trigger=interval(600), apns_collapse_id="b3")
+        await scene.producer.flush()
+        await scene.cancel("user:ada", "b3")
+        await scene.event(more, "canceled")
+        say(audit=await scene.audit())
+    scene.end()
+
+
 async def lost(arguments, folder):
     scene = Scene(arguments)
     async with on_one_redis(arguments, folder) as (redis, cluster):
@@ -328,7 +350,7 @@ async def lost(arguments, folder):
     scene.end()
 
 
-PARTS = {"once": once, "repeats": repeats, "killed": killed, "replaced": replaced, "lost": lost}
+PARTS = {"once": once, "repeats": repeats, "killed": killed, "replaced": replaced, "bounded": bounded, "lost": lost}
 
 if __name__ == "__main__":
     run_part(__doc__, PARTS, "carillon-schedules-", contract="the AsyncAPI document")
