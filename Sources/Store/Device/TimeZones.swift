@@ -93,7 +93,7 @@ public final class TimeZones {
       collected.take(
         number,
         answer.map { reply in
-          let owner = reply[0]?.bytes.flatMap { Owner($0) }
+          let owner = reply[0]?.bytes.flatMap { Owner(field: Array($0)) }
           return Device(user: owner?.user ?? 0, zone: reply[1]?.bytes.map { Name($0) })
         })
     }

@@ -145,6 +145,22 @@ async def once(arguments, folder):
             await scene.event(other["apns-id"], "expired")
             await device.frame("notify", identifier="twice")
 
+            # A removal of all leaves its mark beside the owner of the device, who stays who it was.
+            removal = {"target": target, "apns-topic": APPLICATION, "apns-id": str(uuid.uuid4()), "operation": "remove"}
+            producer.publish(removal, b'{"all": true}', key=target)
+            await producer.flush()
+            await scene.event(removal["apns-id"], "removed")
+            await producer.notify(target, "after a removal", trigger=interval(1), apns_collapse_id="after")
+            await device.frame("notify", identifier="after")
+
+            # The schedule of before such a removal is shown as well.
+            await producer.notify(target, "across a removal", trigger=interval(3), apns_collapse_id="across")
+            await producer.flush()
+            again = {**removal, "apns-id": str(uuid.uuid4())}
+            producer.publish(again, b'{"all": true}', key=target)
+            await producer.flush()
+            await device.frame("notify", identifier="across")
+
             # A stopped application's occurrences are filtered.
             stopped = await producer.notify(target, "stopped", trigger=interval(5), apns_collapse_id="stopped")
             await producer.flush()
