@@ -200,8 +200,10 @@ async def quiet(arguments, folder):
                     expect(time.monotonic() - accepted < 60, "both sessions hear of the quiet hours")
             say(heard_after=round(time.monotonic() - accepted, 3))
             expect(await shown(other, "bob") == ALL, "another person is not concerned")
-            expect(await shown(tablet, "ada", {"interruption-level": "time-sensitive"}) == ALL, "a time-sensitive one passes")
-            expect(await shown(tablet, "ada", {"interruption-level": "critical"}) == ALL, "a critical one passes")
+            for level in "time-sensitive", "critical":
+                # The tablet's worker may hear a moment later that the application may send them.
+                while (seen := await shown(tablet, "ada", {"interruption-level": level})) != ALL:
+                    expect(time.monotonic() - accepted < 60, "a %s one passes" % level, seen)
             name = await producer.notify("user:ada", aps={"alert": None, "sound": "default"})
             event = await until(lambda: filtered(reader, events, name), "a sound alone is filtered")
             expect("quiet hours" in event["reason"], "the event says why", event)
