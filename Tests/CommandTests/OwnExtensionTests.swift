@@ -14,8 +14,7 @@ import Testing
       let file = try carillon.file("extensions.json", #"{"applications":{"com.example.shop":[\#(extensions)]}}"#)
       let result = try await carillon.run(
         ["extensions", "try", file, "--app", "com.example.shop", "--payload", try carillon.file("payload.json", payload), "--json"] + flags,
-        // A backtrace of a program that traps takes half a minute on a busy machine.
-        environment: ["SWIFT_BACKTRACE": "enable=no"], program: CarillonCommand.product(product))
+        program: CarillonCommand.product(product))
       return (result.status, try result.lines.map { try JSONValue(parsing: $0) }, result.errors)
     }
   }
@@ -28,7 +27,9 @@ import Testing
   func whateverItDoesTheNotificationIsShown(
     _ mode: String, _ budget: Int, _ state: String, _ title: String, _ reason: String
   ) async throws {
-    let told = #"{"name":"own","use":"told","budget":\#(budget),"settings":{"mode":"\#(mode)"}}"#
+    // A backtrace of a program that traps takes half a minute on a busy machine.
+    let environment = #"{"SWIFT_BACKTRACE":"enable=no"}"#
+    let told = #"{"name":"own","use":"told","budget":\#(budget),"environment":\#(environment),"settings":{"mode":"\#(mode)"}}"#
     let other = #"{"name":"mark","use":"set-and-copy","set":{"/aps/thread-id":"t"}}"#
     let (status, lines, errors) = try await Self.attempt("OwnExtensions", "\(told),\(other)")
     #expect(lines.map { $0["state"] } == [.string(state), "modified"], "it said: \(errors)")
