@@ -169,13 +169,20 @@ local function later(revision) return packed('>I8', unpacked('>I8', revision) + 
 
 -- Most requests of a call have the same terms.
 local application, formerTerms, isForPerson
+-- Whether something is pending for one of the call's devices. Mostly nothing is, so all are asked for at once.
+local isAnyPending
 local function judge(number, device, mailbox, entry)
   local hash, source, comesAgain, revision, terms, collapse, rest = unpacked(HEAD, heads, position)
   position = rest
   local removesAll, waitsForPlace, isBounded
   if comesAgain > 3 then
     if comesAgain > 31 then
-      if call('EXISTS', 'h' .. sub(device, 2)) == 1 then return add(number, SCHEDULES, false, false, '') end
+      if isAnyPending == nil then
+        local pending = {}
+        for n = 1, COUNT do pending[n] = 'h' .. sub(KEYS[2 * n - 1], 2) end
+        isAnyPending = call('EXISTS', unpack(pending)) > 0
+      end
+      if isAnyPending and call('EXISTS', 'h' .. sub(device, 2)) == 1 then return add(number, SCHEDULES, false, false, '') end
       comesAgain = comesAgain - 32
     end
     removesAll, waitsForPlace, isBounded = comesAgain % 8 > 3, comesAgain % 16 > 7, comesAgain > 15
