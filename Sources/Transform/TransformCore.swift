@@ -46,7 +46,7 @@ final class TransformCore: TransformTaskRunner {
     shards = Shards(on: loop, settings.store, clientName: "carillon-transform")
     watch = RedisWatch(on: loop, settings.store, shards, state, logger: logger, health: health, metrics: metrics)
     markers = Markers(shards)
-    crashes = CrashLoopDetector(on: loop, CrashLoops(shards), settings.turns, healthyMilliseconds: settings.healthyMilliseconds)
+    crashes = CrashLoopDetector(on: loop, CrashLoops(shards), settings.permit, healthyMilliseconds: settings.healthyMilliseconds)
     checkpoints = Checkpoints(markers, crashes, settings.topics)
     lag = LaneLag(on: loop, settings, checkpoints, logger: logger, health: health, metrics: metrics)
     applications = ApplicationsReader(on: loop, settings.kafka, settings.topics, logger: logger, health: health)
@@ -159,7 +159,7 @@ final class TransformCore: TransformTaskRunner {
     case .askForPartitions:
       if let admin, let producers { await member?.askForPartitions(admin, journal: producers.patient) }
     case .askForMembers: if let admin { await member?.askForMembers(admin) }
-    case .takeTurn: intake?.turnCame()
+    case .takePermit: intake?.permitCame()
     }
   }
 
@@ -306,7 +306,7 @@ extension TransformCore: CrashLoopDetectorOwner {
     intake?.madeRoom()
   }
 
-  var waker: @Sendable () -> Void { { [weak owner] in owner?.run(.takeTurn) } }
+  var waker: @Sendable () -> Void { { [weak owner] in owner?.run(.takePermit) } }
 
   func isIdle(_ index: Int) -> Bool {
     // While requests are paused, nothing is known of them.

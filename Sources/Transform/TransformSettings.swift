@@ -59,8 +59,8 @@ public struct TransformSettings: Sendable {
   /// How long after its begin, or after it goes on, a partition is looked at: where nothing of it is under way then, no record of it ends its
   /// worker, which would have happened by then.
   public var healthyMilliseconds = 15_000
-  /// One for all lanes of the process.
-  public var turns = CrashLoopTurns()
+  /// The permit to try a group of records that may end the process: one for all its lanes.
+  public var permit = CrashLoopPermit()
   /// Tries of a record that cannot be processed, before it goes to the dead letters.
   public var tries = Defaults.tries
   /// How late an occurrence of a repeating trigger may fire that says nothing of its own, in milliseconds.

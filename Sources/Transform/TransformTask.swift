@@ -20,8 +20,8 @@ enum TransformTask: Sendable {
   case askForPartitions
   /// The brokers are asked who has which partition.
   case askForMembers
-  /// The lane's turn with a group of records that may end the process has come.
-  case takeTurn
+  /// The lane gets the permit to try a group of records that may end the process.
+  case takePermit
 }
 
 /// Has tasks run on the lane's actor, one for each call.

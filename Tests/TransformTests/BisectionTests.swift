@@ -179,10 +179,10 @@ import Testing
     /// One process: what it comes to. What it has finished may be known to the next, and may not.
     private func live(_ deadly: Set<Record>, _ starts: inout [Int32: Int64], _ random: inout SeededRandom) async throws -> End {
       let shards = try #require(shards)
-      let turns = CrashLoopTurns()
+      let permit = CrashLoopPermit()
       let lanes = what.lanes.map { partitions in
         Lane(
-          partitions, CrashLoopDetector(on: loop, CrashLoops(shards), turns, healthyMilliseconds: 60_000),
+          partitions, CrashLoopDetector(on: loop, CrashLoops(shards), permit, healthyMilliseconds: 60_000),
           records.filter { partitions.contains($0.partition) && $0.offset >= starts[$0.partition] ?? 0 })
       }
       defer { for lane in lanes { lane.detector.close() } }
@@ -227,14 +227,14 @@ import Testing
       }
       guard let first = lane.records.first else {
         lane.detector.bisects(false)
-        lane.detector.endTurn()
+        lane.detector.returnPermit()
         return .all
       }
       guard lane.detector.isBisecting else {
-        lane.detector.endTurn()
+        lane.detector.returnPermit()
         return lane.records.contains(where: deadly.contains) ? .record : .all
       }
-      guard lane.detector.takeTurn() else { return nil }
+      guard lane.detector.takePermit() else { return nil }
       let partition = MarkedPartition.requests(first.partition)
       let end = lane.bisection.end(from: first.offset, of: partition)
       #expect(end > first.offset)

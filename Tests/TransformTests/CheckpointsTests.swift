@@ -71,7 +71,7 @@ private actor CheckpointsLane {
       configuration.callDeadlineMilliseconds = 60_000
       shards = Shards(on: loop, configuration, clientName: "test")
       store = Markers(shards)
-      crashes = CrashLoopDetector(on: loop, CrashLoops(shards), CrashLoopTurns(), healthyMilliseconds: 60_000)
+      crashes = CrashLoopDetector(on: loop, CrashLoops(shards), CrashLoopPermit(), healthyMilliseconds: 60_000)
       checkpoints = Checkpoints(store, crashes, topics)
       checkpoints.owner = self
     }

@@ -44,7 +44,7 @@ import Testing
       var configuration = StoreConfiguration(address, buckets: 1)
       configuration.callDeadlineMilliseconds = 60_000
       let shards = Shards(on: loop, configuration, clientName: "test")
-      let detector = CrashLoopDetector(on: loop, CrashLoops(shards), CrashLoopTurns(), healthyMilliseconds: 20)
+      let detector = CrashLoopDetector(on: loop, CrashLoops(shards), CrashLoopPermit(), healthyMilliseconds: 20)
       parts = Parts(shards: shards, detector: detector)
       detector.owner = owner
       shards.start()
@@ -61,7 +61,7 @@ import Testing
 
     /// The lane's turn comes, and it notes a group.
     func mark(_ group: CrashLoopDetector.Group) async {
-      guard let detector = parts?.detector, detector.takeTurn() else { return }
+      guard let detector = parts?.detector, detector.takePermit() else { return }
       await withCheckedContinuation { continuation in detector.mark(partition, group) { continuation.resume() } }
     }
 
@@ -69,8 +69,8 @@ import Testing
     func isRefused() async { while owner.refusals == 0 { await loop.sleep(milliseconds: 5) } }
 
     /// The lane has no further group; Redis has been told.
-    func endTurn() async throws {
-      parts?.detector.endTurn()
+    func returnPermit() async throws {
+      parts?.detector.returnPermit()
       _ = try await parts?.detector.began([])
     }
 
@@ -172,10 +172,10 @@ import Testing
       for lane in [lane, other, third] { try await lane.start(redis.address) }
       await lane.mark(CrashLoopDetector.Group(first: 7, width: 1))
       await other.mark(CrashLoopDetector.Group(first: 7, width: 1))
-      try await lane.endTurn()
+      try await lane.returnPermit()
       #expect(try await third.remedy() == .withoutExtensions)
       await third.mark(CrashLoopDetector.Group(first: 7, width: 1))
-      try await third.endTurn()
+      try await third.returnPermit()
       #expect(try await other.remedy() == .withoutExtensions, "it was finished")
       for lane in [lane, other, third] {
         await lane.close()

@@ -16,7 +16,7 @@ enum TransformCommand {
     let place = try ClusterPlace(values, client: "carillon-transform")
     let role = RoleProcess("transform", values)
     let extensions = try await ExtensionsInForce(values, role.logger, role.metrics)
-    let turns = CrashLoopTurns()
+    let permit = CrashLoopPermit()
     let code = try await role.run(
       place, writing: place.topics.writtenByTransform, settings: SharedSettings.transform(values, extensions.source),
       reload: extensions.reload
@@ -24,7 +24,7 @@ enum TransformCommand {
       let metrics = TransformMetrics(process.metrics, lane: "transform-\(number)")
       return LaneHost("transform-\(number)", logger: process.logger, health: process.health, failures: process.laneFailures) { lane in
         TransformLane(
-          TransformSettings(process.values, place, worker: process.worker(number), extensions: extensions.source, turns: turns),
+          TransformSettings(process.values, place, worker: process.worker(number), extensions: extensions.source, permit: permit),
           on: lane.loop, logger: lane.logger,
           health: lane.health, metrics: metrics, onFatal: lane.onFatal)
       }

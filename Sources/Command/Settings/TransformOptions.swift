@@ -55,9 +55,9 @@ enum TransformOptions {
 extension TransformSettings {
   /// Reads the settings for the lane of this name.
   ///
-  /// - Parameter turns: those of the process, if its lanes read requests.
+  /// - Parameter permit: that of the process, if its lanes read requests.
   init(
-    _ values: SettingValues, _ place: ClusterPlace, worker: Name, extensions: ExtensionsSource, turns: CrashLoopTurns = CrashLoopTurns()
+    _ values: SettingValues, _ place: ClusterPlace, worker: Name, extensions: ExtensionsSource, permit: CrashLoopPermit = CrashLoopPermit()
   ) {
     self.init(topics: place.topics, kafka: place.kafka, store: place.store, cluster: place.name, worker: worker)
     group = values[TransformOptions.group]
@@ -73,7 +73,7 @@ extension TransformSettings {
     sessionMilliseconds = values[TransformOptions.session].wholeMilliseconds
     tries = values[TransformOptions.tries]
     self.extensions = extensions
-    self.turns = turns
+    self.permit = permit
     // The group shows this name of each member, so two workers of one host can be told apart.
     kafka.clientID = worker.text
   }

@@ -160,11 +160,11 @@ struct UpProcess: Sendable {
   private func startLanes(
     _ place: ClusterPlace, _ media: MediaLinkSettings?, _ parts: UpParts, _ failures: LaneFailures, _ extensions: ExtensionsSource
   ) async throws -> SocketAddress {
-    let (values, key, listen, turns, descriptors) = (values, key, places.listen, CrashLoopTurns(), descriptors)
+    let (values, key, listen, permit, descriptors) = (values, key, places.listen, CrashLoopPermit(), descriptors)
     let (transformMetrics, fanOutMetrics) = (TransformMetrics(metrics), FanOutMetrics(metrics))
     let transform = LaneHost("transform-0", logger: logger.with(component: "transform"), health: health, failures: failures) { lane in
       TransformLane(
-        TransformSettings(values, place, worker: "up/transform", extensions: extensions, turns: turns), on: lane.loop,
+        TransformSettings(values, place, worker: "up/transform", extensions: extensions, permit: permit), on: lane.loop,
         logger: lane.logger, health: lane.health, metrics: transformMetrics, onFatal: lane.onFatal)
     }
     guard await parts.lanes.add(transform) else { throw CancellationError() }

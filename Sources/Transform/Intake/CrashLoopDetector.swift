@@ -9,7 +9,7 @@ protocol CrashLoopDetectorOwner: AnyObject {
   func foundHarmless(_ partitions: [MarkedPartition])
   /// Redis takes no writes, and so no note.
   func redisRefusedWrites(_ error: StoreError)
-  /// Called when the lane's turn has come, from any thread.
+  /// Called when the lane gets the permit, from any thread.
   var waker: @Sendable () -> Void { get }
 }
 
@@ -64,19 +64,19 @@ final class CrashLoopDetector {
   /// How long after Redis did not take a note it is asked once more.
   private static let againMilliseconds = 200
 
-  private enum Turn {
+  private enum Hold {
     case none
     case asked
-    /// It is this lane's, which has noted a group of this partition.
+    /// This lane has the permit, and has noted a group of this partition.
     case own(MarkedPartition?)
   }
 
   private let counts: CrashLoops
   /// Partitions that have begun, by index, until they are idle: no process has ended over them then.
   private var watched: [Int: MarkedPartition] = [:]
-  private let turns: CrashLoopTurns
+  private let permit: CrashLoopPermit
   private let lane: Int
-  private var turn = Turn.none
+  private var hold = Hold.none
   private let timer: Timer
   private let again: Timer
   private let healthyMilliseconds: Int
@@ -84,10 +84,10 @@ final class CrashLoopDetector {
 
   /// - Parameter healthyMilliseconds: how long after its begin a partition is looked at: a record that takes its worker's process down was read
   ///   by then, and does so sooner or is under way.
-  init(on loop: EventLoop, _ counts: CrashLoops, _ turns: CrashLoopTurns, healthyMilliseconds: Int) {
+  init(on loop: EventLoop, _ counts: CrashLoops, _ permit: CrashLoopPermit, healthyMilliseconds: Int) {
     self.counts = counts
-    self.turns = turns
-    lane = turns.join()
+    self.permit = permit
+    lane = permit.join()
     self.healthyMilliseconds = healthyMilliseconds
     timer = Timer(on: loop)
     again = Timer(on: loop)
@@ -97,7 +97,7 @@ final class CrashLoopDetector {
   /// Partitions are begun at these offsets: those of them that are suspected.
   func began(_ starts: [(partition: MarkedPartition, offset: Int64)]) async throws(StoreError) -> [MarkedPartition: Suspicion] {
     var suspicions: [MarkedPartition: Suspicion] = [:]
-    for (start, known) in zip(starts, try await counts.began(starts, by: turns.process)) {
+    for (start, known) in zip(starts, try await counts.began(starts, by: permit.process)) {
       guard let known, known.begins >= Self.suspectedAfter || known.group != nil || !known.ends.isEmpty else { continue }
       var suspicion = Suspicion(group: known.group.map { Group(first: $0.first, width: $0.width) })
       for (offset, processes) in known.ends {
@@ -108,38 +108,38 @@ final class CrashLoopDetector {
     return suspicions
   }
 
-  // MARK: The turn
+  // MARK: The permit
 
-  /// Whether it is this lane's turn.
-  var hasTurn: Bool { if case .own = turn { true } else { false } }
+  /// Whether this lane has the permit.
+  var hasPermit: Bool { if case .own = hold { true } else { false } }
 
-  /// Whether the lane waits for its turn.
-  var isWaiting: Bool { if case .asked = turn { true } else { false } }
+  /// Whether the lane waits for the permit.
+  var isWaiting: Bool { if case .asked = hold { true } else { false } }
 
   /// Whether records are begun in groups, in this lane and in all of its process.
-  var isBisecting: Bool { turns.isBisecting }
+  var isBisecting: Bool { permit.isBisecting }
 
   /// The lane has suspected partitions, or has none any more.
-  func bisects(_ isBisecting: Bool) { turns.bisects(lane, isBisecting) }
+  func bisects(_ isBisecting: Bool) { permit.bisects(lane, isBisecting) }
 
-  /// Whether the lane may begin a group, when the one before is finished; where it may not, it is woken when its turn comes.
-  func takeTurn() -> Bool {
+  /// Takes the permit for the next group, after the group before is finished. A lane that does not get it is woken when it does.
+  func takePermit() -> Bool {
     guard let owner else { return false }
-    if turns.take(lane, owner.waker) {
-      if !hasTurn { turn = .own(nil) }
+    if permit.take(lane, owner.waker) {
+      if !hasPermit { hold = .own(nil) }
     } else {
       unmark()
-      turn = .asked
+      hold = .asked
     }
-    return hasTurn
+    return hasPermit
   }
 
-  /// The lane has no further group now.
-  func endTurn() {
+  /// Returns the permit: the lane has no further group now.
+  func returnPermit() {
     stopAsking()
     unmark()
-    turns.giveUp(lane)
-    turn = .none
+    permit.giveUp(lane)
+    hold = .none
   }
 
   private func stopAsking() {
@@ -149,23 +149,23 @@ final class CrashLoopDetector {
 
   /// The group that was noted last is finished, and no other follows at once.
   private func unmark() {
-    if case .own(let noted?) = turn { counts.unmark([noted], by: turns.process) }
+    if case .own(let noted?) = hold { counts.unmark([noted], by: permit.process) }
   }
 
   /// A group of records is going to be worked on, and the one before is finished; `then` is called when Redis has noted that.
   func mark(_ partition: MarkedPartition, _ group: Group, _ then: @escaping () -> Void) {
     stopAsking()
-    turn = .own(partition)
-    let others = turns.willNote(partition)
-    counts.mark(partition, first: group.first, width: group.width, by: turns.process, insteadOf: others) { [self] error in
-      guard hasTurn else { return }
+    hold = .own(partition)
+    let others = permit.willNote(partition)
+    counts.mark(partition, first: group.first, width: group.width, by: permit.process, insteadOf: others) { [self] error in
+      guard hasPermit else { return }
       if let error {
         if error.code == .writesRefused { owner?.redisRefusedWrites(error) }
         // As long as the former note stands, nobody may end over anything else.
         again.handler = { [unowned self] in mark(partition, group, then) }
         return again.start(after: Self.againMilliseconds)
       }
-      turns.didNote(partition)
+      permit.didNote(partition)
       then()
     }
   }
@@ -181,7 +181,7 @@ final class CrashLoopDetector {
 
   /// Partitions have another owner, who goes on with the search.
   func leftToAnother(_ partitions: [MarkedPartition]) {
-    if !partitions.isEmpty { counts.unmark(partitions, by: turns.process) }
+    if !partitions.isEmpty { counts.unmark(partitions, by: permit.process) }
   }
 
   /// Partitions have gone on as usual: nothing is suspected any more.
@@ -215,8 +215,8 @@ final class CrashLoopDetector {
   func close() {
     timer.close()
     again.close()
-    turns.bisects(lane, false)
-    turns.giveUp(lane)
-    turn = .none
+    permit.bisects(lane, false)
+    permit.giveUp(lane)
+    hold = .none
   }
 }

@@ -65,13 +65,13 @@ final class Intake {
   func detach() {
     clear()
     (consumer, committer) = (nil, nil)
-    yieldTurn()
+    yieldPermit()
   }
 
   /// The lane drains: the records that wait are not begun.
   func discard() {
     clear()
-    yieldTurn()
+    yieldPermit()
     hold()
   }
 
@@ -200,7 +200,7 @@ final class Intake {
 
   /// Begins the records that may be begun now, and takes no batches while others wait.
   func advance() {
-    guard let committer, let consumer else { return yieldTurn() }
+    guard let committer, let consumer else { return yieldPermit() }
     let mayBegin = state.phase.mayBegin
     if mayBegin {
       takeNoted(committer)
@@ -213,7 +213,7 @@ final class Intake {
     } else {
       consumer.hold()
     }
-    yieldTurn()
+    yieldPermit()
   }
 
   /// Begins records of the first batch that waits. Returns whether more may be begun at once.
@@ -310,12 +310,12 @@ final class Intake {
   private func beginGroup(_ batch: RecordBatch, _ first: Int, _ committer: OffsetCommitter) -> Bool {
     guard mayBeginGroup else { return false }
     if endSuspicions() { return true }
-    guard crashes.takeTurn() else { return false }
+    guard crashes.takePermit() else { return false }
     let partition = checkpoints.table.marked(TopicPartition(batch[first].topic, batch[first].partition))
     let (begun, next) = begin(batch, first..<groupEnd(batch, from: first, partition), committer)
     guard let start = begun.first, let last = begun.last else {
-      // Without a slot the turn is of no use. The next end of a record asks for it again.
-      if next == first { crashes.endTurn() }
+      // Without a slot the permit is of no use. The next end of a record asks for it again.
+      if next == first { crashes.returnPermit() }
       return next > first
     }
     let offsets = batch[start.index].offset..<batch[last.index].offset + 1
@@ -363,21 +363,21 @@ final class Intake {
 
   /// Records are begun as usual: the groups are over.
   private func endGroups() {
-    if crashes.hasTurn || crashes.isWaiting { crashes.endTurn() }
+    if crashes.hasPermit || crashes.isWaiting { crashes.returnPermit() }
     crashes.cleared(groups.takeUnsuspected())
   }
 
-  /// The lane's turn with a group has come. The lane may not need it any more.
-  func turnCame() {
+  /// The lane gets the permit. It may not need it any more.
+  func permitCame() {
     guard crashes.isWaiting else { return }
-    if !crashes.isBisecting || backlog.isEmpty || !state.phase.mayBegin || !mayBeginGroup { crashes.endTurn() }
+    if !crashes.isBisecting || backlog.isEmpty || !state.phase.mayBegin || !mayBeginGroup { crashes.returnPermit() }
     advance()
   }
 
-  /// Leaves the turn to other lanes while this lane has no record to begin, or may begin none.
-  private func yieldTurn() {
+  /// Leaves the permit to other lanes while this lane has no record to begin, or may begin none.
+  private func yieldPermit() {
     guard backlog.isEmpty || !state.phase.mayBegin else { return }
-    if crashes.hasTurn ? mayBeginGroup : crashes.isWaiting { crashes.endTurn() }
+    if crashes.hasPermit ? mayBeginGroup : crashes.isWaiting { crashes.returnPermit() }
   }
 
   // MARK: The first record

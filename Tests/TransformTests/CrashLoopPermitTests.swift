@@ -4,22 +4,22 @@ import Testing
 
 @testable import Transform
 
-/// The lanes of a process that take turns with groups of records that may end it.
-@Suite struct CrashLoopTurnsTests {
+/// The lanes of a process share the permit to try groups of records that may end it.
+@Suite struct CrashLoopPermitTests {
   @Test func theTurnGoesToTheLaneThatHasWaitedLongest() {
-    let turns = CrashLoopTurns()
+    let permit = CrashLoopPermit()
     let woken = Mutex<[Int]>([])
-    let lanes = (0..<3).map { _ in turns.join() }
-    func take(_ number: Int) -> Bool { turns.take(lanes[number]) { woken.withLock { $0.append(number) } } }
+    let lanes = (0..<3).map { _ in permit.join() }
+    func take(_ number: Int) -> Bool { permit.take(lanes[number]) { woken.withLock { $0.append(number) } } }
     #expect(take(0) && take(0), "nobody else wants it")
     #expect(!take(1) && !take(2) && !take(1), "one at a time")
     #expect(!take(0), "its next group comes after those of the others")
     #expect(woken.withLock { $0 } == [1])
     #expect(!take(2) && !take(0) && take(1), "it is the one's that was woken, before it comes as well")
-    turns.giveUp(lanes[1])
+    permit.giveUp(lanes[1])
     #expect(woken.withLock { $0 } == [1, 2])
-    turns.giveUp(lanes[0])
-    turns.giveUp(lanes[2])
+    permit.giveUp(lanes[0])
+    permit.giveUp(lanes[2])
     #expect(woken.withLock { $0 } == [1, 2], "nobody waits any more")
     #expect(take(1))
   }
@@ -27,9 +27,9 @@ import Testing
   /// Against a naive model: who waits, in order, and who was woken.
   @Test(arguments: 0..<20 as Range<UInt64>) func atMostOneLaneWorksAndNobodyThatWaitsIsForgotten(seed: UInt64) {
     var random = SeededRandom(seed: seed)
-    let turns = CrashLoopTurns()
+    let permit = CrashLoopPermit()
     let woken = Mutex<[Int]>([])
-    let lanes = (0..<4).map { _ in turns.join() }
+    let lanes = (0..<4).map { _ in permit.join() }
     var (holder, queue): (Int?, [Int]) = (nil, [])
     var wakes: [Int] = []
     func passOn() {
@@ -40,7 +40,7 @@ import Testing
     for _ in 0..<500 {
       let number = Int.random(in: 0..<lanes.count, using: &random)
       if Int.random(in: 0..<3, using: &random) > 0 {
-        let isOwn = turns.take(lanes[number]) { woken.withLock { $0.append(number) } }
+        let isOwn = permit.take(lanes[number]) { woken.withLock { $0.append(number) } }
         if holder == nil || holder == number && (!hasComeSinceWoken.contains(number) || queue.isEmpty) {
           holder = number
           hasComeSinceWoken.insert(number)
@@ -54,7 +54,7 @@ import Testing
           #expect(!isOwn)
         }
       } else {
-        turns.giveUp(lanes[number])
+        permit.giveUp(lanes[number])
         queue.removeAll { $0 == number }
         if holder == number {
           hasComeSinceWoken.remove(number)

@@ -1,13 +1,14 @@
 import Store
 import Synchronization
 
-/// The turns that the lanes of a process take with groups of records that may end it, as long as one of them has a suspected partition: one
-/// lane at a time works on a noted group, so that the note of a process that has ended tells what it ended over. For all lanes of a process,
-/// from any thread.
-public final class CrashLoopTurns: Sendable {
-  private enum Turn {
-    case free
-    /// A lane has been woken, and has not come yet.
+/// The one permit of a process to try a group of records that may end it. For all its lanes, from any thread.
+///
+/// While a lane has a suspected partition, only the lane that has the permit works on a group, which it notes before. So the note of a
+/// process that has ended says which group it was trying.
+public final class CrashLoopPermit: Sendable {
+  private enum Holder {
+    case nobody
+    /// A lane was given the permit and woken, and has not taken it yet.
     case granted(Int)
     /// A lane works on a group.
     case taken(Int)
@@ -15,35 +16,35 @@ public final class CrashLoopTurns: Sendable {
 
   private struct State {
     var lanes = 0
-    /// Those with suspected partitions.
+    /// The lanes with suspected partitions.
     var bisecting: Set<Int> = []
-    var turn = Turn.free
+    var holder = Holder.nobody
     /// The lanes that wait, the one that has waited longest first, and how each is woken.
     var waiting: [(lane: Int, wake: @Sendable () -> Void)] = []
     /// Partitions of which the process may have left a note.
     var noted: Set<MarkedPartition> = []
 
-    /// Gives the turn to the one that has waited longest: how it is woken.
+    /// Gives the permit to the lane that has waited longest, and returns how that lane is woken.
     mutating func passOn() -> (@Sendable () -> Void)? {
       guard !waiting.isEmpty else {
-        turn = .free
+        holder = .nobody
         return nil
       }
       let next = waiting.removeFirst()
-      turn = .granted(next.lane)
+      holder = .granted(next.lane)
       return next.wake
     }
   }
 
-  /// What the process is called in its notes; another one is called otherwise.
+  /// The process's name in its notes. No other process has it.
   let process = String(UInt64.random(in: .min ... .max), radix: 16)
   private let state = Mutex(State())
   private let bisecting = Atomic<Int>(0)
 
-  /// Makes those of a process.
+  /// Makes the permit of a process.
   public init() {}
 
-  /// A number for a lane.
+  /// Returns a number for a lane.
   func join() -> Int {
     state.withLock { state in
       state.lanes += 1
@@ -62,15 +63,15 @@ public final class CrashLoopTurns: Sendable {
     }
   }
 
-  /// Takes the turn for the lane's next group, when the one before is finished.
+  /// Takes the permit for the lane's next group, after the group before is finished.
   ///
-  /// - Parameter wake: called when the turn comes, from any thread, where it is another lane's now.
-  /// - Returns: whether it is this lane's.
+  /// - Parameter wake: called from any thread when the lane gets the permit, if another lane has it now.
+  /// - Returns: whether the lane has it.
   func take(_ lane: Int, _ wake: @escaping @Sendable () -> Void) -> Bool {
     let (isOwn, next): (Bool, (@Sendable () -> Void)?) = state.withLock { state in
-      switch state.turn {
-      case .free, .granted(lane):
-        state.turn = .taken(lane)
+      switch state.holder {
+      case .nobody, .granted(lane):
+        state.holder = .taken(lane)
         return (true, nil)
       case .taken(lane):
         if state.waiting.isEmpty { return (true, nil) }
@@ -85,19 +86,19 @@ public final class CrashLoopTurns: Sendable {
     return isOwn
   }
 
-  /// The lane has no further group, or ends; any number of times.
+  /// Returns the permit, or stops waiting for it. It may be called any number of times.
   func giveUp(_ lane: Int) {
     let next: (@Sendable () -> Void)? = state.withLock { state in
       state.waiting.removeAll { $0.lane == lane }
-      switch state.turn {
+      switch state.holder {
       case .granted(lane), .taken(lane): return state.passOn()
-      case .free, .granted, .taken: return nil
+      case .nobody, .granted, .taken: return nil
       }
     }
     next?()
   }
 
-  /// A group of this partition is going to be noted: the others of which the process may have left a note.
+  /// A group of this partition is about to be noted. Returns the other partitions for which the process may have left a note.
   func willNote(_ partition: MarkedPartition) -> [MarkedPartition] {
     state.withLock { state in
       state.noted.insert(partition)
@@ -105,6 +106,6 @@ public final class CrashLoopTurns: Sendable {
     }
   }
 
-  /// It is noted, and no other is any more.
+  /// The group of this partition is noted, and no other partition has a note any more.
   func didNote(_ partition: MarkedPartition) { state.withLock { $0.noted = [partition] } }
 }
