@@ -61,11 +61,9 @@ import Testing
                 for _ in 0..<100 { silent += [try RawSocket(port: devices), try Self.upgrading(port: devices)] }
                 #expect(try Self.status("/livez", port: admin).hasPrefix("HTTP/1.1 200 "), "in round \(round)")
                 if round == 4 { try await probe.command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes") }
-                if round != 4, round != 5 {
-                  #expect(try Self.status("/readyz", port: admin).hasPrefix("HTTP/1.1 200 "), "in round \(round)")
-                } else {
-                  // It has to connect to Redis again.
-                  try await Self.eventually("it is ready") { try Self.status("/readyz", port: admin).hasPrefix("HTTP/1.1 200 ") }
+                // It has to connect to Redis again after that, and a busy machine may keep it from an answer in time.
+                try await Self.eventually("it is ready in round \(round)") {
+                  try Self.status("/readyz", port: admin).hasPrefix("HTTP/1.1 200 ")
                 }
               }
               silent.removeAll()
