@@ -119,7 +119,7 @@ import Testing
           let process = try carillon.start([
             "fan-out", "--listen", "127.0.0.1:0", "--kafka", servers, "--redis", redis.address.description, "--topic-prefix", prefix,
             "--json",
-            "--drain", "40s", "--unready-for", "15s",
+            "--drain", "60s", "--unready-for", "30s",
           ])
           let line = try JSONValue(parsing: try await process.firstLine())
           let admin = try #require(line["admin"]?.stringValue)
@@ -139,7 +139,7 @@ import Testing
           // It is closed when its hello does not come.
           let answer = String(decoding: try device.readToEnd(), as: UTF8.self)
           #expect(answer.hasPrefix("HTTP/1.1 101"), "it answered: \(answer.prefix(200))")
-          let result = try await process.result(withinSeconds: 60)
+          let result = try await process.result(withinSeconds: 120)
           #expect(result.status == 0, "it said: \(result.errors)")
         }
       }
