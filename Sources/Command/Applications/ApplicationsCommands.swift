@@ -7,7 +7,7 @@ import Worker
 
 /// `carillon applications stop`, `start`, `allow`, `disallow` and `list`.
 enum ApplicationsCommands {
-  static let application = Argument("APPLICATION", "The application, by its bundle id: what its requests have as apns-topic.", count: .one)
+  static let application = Argument("APPLICATION", "The application, by its bundle id: the apns-topic of its requests.", count: .one)
   static let reason = Setting<String?>(
     "applications.reason", .string("TEXT"), "The reason, which the events of its requests contain.")
   static let by = Setting<String?>("applications.by", .string("NAME"), "The person who does it. Absent: the user and the host.")
@@ -22,7 +22,7 @@ enum ApplicationsCommands {
     "applications.all", .boolean, default: false, "Also the stops that have ended, of about the last 31 days.")
 
   static let stop = Command(
-    "applications stop", "stops an application: nothing of it is shown until it is started again",
+    "applications stop", "stops an application: its notifications are not shown until it is started again",
     discussion:
       "From now until 'carillon applications start', by the timestamps of Kafka's records, each request of the application ends as filtered, with the reason ApplicationStopped. The notifications in its devices' mailboxes end in the same way. Removals continue. Workers follow at once, mostly within milliseconds; notifications that were sent to a device before stay there. Stopping a stopped application changes nothing, and is not an error. Then, or in the dry run, it searches requests of the application in the last hour, for at most five seconds, and warns if it finds none: most likely the name is misspelt. With --json the answer is an object. The exit code is 1 if somebody else has started it at the same time.",
     arguments: [application],
@@ -47,9 +47,9 @@ enum ApplicationsCommands {
   }
 
   static let allow = Command(
-    "applications allow", "allows an application critical or time-sensitive notifications",
+    "applications allow", "allows an application to send critical or time-sensitive notifications",
     discussion:
-      "A notification of an application that was not allowed its interruption level counts as active. Workers hear of a change at once; what was sent to a device before stays as it is. What the application was allowed before, it keeps. The person has the last word: a device on which criticalAlert or timeSensitive is off gets the notification as an active one. With --json the answer is an object. The exit code is 1 when somebody else has taken it back at the same time.",
+      "A notification whose application is not allowed its interruption level counts as active. Workers get a change at once; notifications that were sent before stay as they are. The application keeps what it was allowed before. The person has the last word: a device on which criticalAlert or timeSensitive is off gets the notification as an active one. With --json the answer is an object. The exit code is 1 if somebody else has withdrawn it at the same time.",
     arguments: [application],
     groups: [SettingGroup("Allow", [critical, timeSensitive, isDryRun]), AnswerSettings.group, ClusterSettings.kafkaGroup],
     examples: [Example("applications allow com.example.alarm --critical --time-sensitive", "allows both")]
@@ -58,7 +58,7 @@ enum ApplicationsCommands {
   }
 
   static let disallow = Command(
-    "applications disallow", "takes back what 'applications allow' has allowed",
+    "applications disallow", "withdraws what 'applications allow' has allowed",
     discussion:
       "From now on notifications of these levels count as active. Taking back what was not allowed changes nothing, which is no error. With --json the answer is an object. The exit code is 1 when somebody else has allowed it at the same time.",
     arguments: [application],
@@ -69,7 +69,7 @@ enum ApplicationsCommands {
   }
 
   static let list = Command(
-    "applications list", "lists the applications that are stopped, and those that were allowed more than others",
+    "applications list", "lists stopped applications, and those with critical or time-sensitive notifications",
     discussion:
       "Prints a line for each stopped application with the time, the person and the reason; with --all also the stops that have ended. Another line is for each that may send critical or time-sensitive notifications. With --json each application is an object. The exit code is 1 if there is none.",
     groups: [SettingGroup("List", [all]), AnswerSettings.group, ClusterSettings.kafkaGroup],

@@ -20,7 +20,7 @@ enum AuditCommand {
   private static let isPendingAllowed = Setting(
     "audit.pending", .boolean, default: true, "With --no-pending a request that still waits for its device is a violation.")
   private static let limit = Setting(
-    "audit.limit", .integer(0...10_000), default: 20, "The most violations with a timeline; more are counted.")
+    "audit.limit", .integer(0...10_000), default: 20, "Maximum number of violations with a timeline; further ones are only counted.")
   private static let spill = Setting<String?>(
     "audit.spill", .folder,
     "The folder for a range that does not fit into memory, about 500 bytes for a request to one device. Absent: $TMPDIR, else /tmp.")

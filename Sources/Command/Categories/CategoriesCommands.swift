@@ -14,9 +14,9 @@ enum CategoriesCommands {
     "categories.dry-run", flag: "dry-run", .boolean, default: false, "Writes nothing: checks the file.")
 
   static let publish = Command(
-    "categories publish", "publishes the categories of an application, for devices that have none of their own",
+    "categories publish", "publishes an application's categories, for devices that register none",
     discussion:
-      "The file has all categories of the application, in the shape of the device protocol; they take the place of those that were published before, and an empty array takes all of them back. Fan-out workers hear of it at once. A notification of such a category comes with it, unless its device has registered a category of the same identifier. What was delivered before keeps the actions that it had. With --json the answer is an object.",
+      "The file has all categories of the application, in the form of the device protocol. They replace those that were published before; an empty array removes all. Fan-out workers get them at once. A notification of such a category brings it along, unless its device has registered a category of the same identifier. Delivered notifications keep the actions that they had. With --json the answer is an object.",
     arguments: [file], groups: [SettingGroup("Publish", [app, isDryRun]), AnswerSettings.group, ClusterSettings.kafkaGroup],
     examples: [Example("categories publish categories.json --app com.example.shop", "all categories of the shop")]
   ) { values in
@@ -36,7 +36,7 @@ enum CategoriesCommands {
   }
 
   static let list = Command(
-    "categories list", "lists the categories that are published for applications",
+    "categories list", "lists the published categories of applications",
     discussion:
       "Prints a line for each category: its application, its identifier, and its actions. With --json each application is an object, with all that is published for it. The exit code is 1 when there is none.",
     groups: [SettingGroup("List", [only]), AnswerSettings.group, ClusterSettings.kafkaGroup],

@@ -29,7 +29,7 @@ enum DeadLetterSettings {
     "On a terminal the counts come first, then as many lines as fit. With --no-summary, and elsewhere, each letter has its line."
   )
   static let limit = Setting(
-    "dead-letters.limit", .integer(1...1_000), default: 20, "The most letters that are shown; more are counted.")
+    "dead-letters.limit", .integer(1...1_000), default: 20, "Maximum number of letters shown; further ones are only counted.")
   static let payload = Setting(
     "dead-letters.payload", .boolean, default: false,
     "Shows payloads, and headers that are not the contract's, too: they may be private.")
@@ -44,7 +44,7 @@ enum DeadLetterSettings {
   static let unchecked = Setting(
     "dead-letters.unchecked", .boolean, default: false, "Redrives also letters that the limits given here would reject again.")
   static let force = Setting(
-    "dead-letters.force", .boolean, default: false, "Redrives the one LETTER over which its workers' processes ended.")
+    "dead-letters.force", .boolean, default: false, "Redrives the one LETTER that crashed its workers.")
   static let again = Setting(
     "dead-letters.again", .boolean, default: false, "Also letters that were redriven or discarded before; otherwise they are skipped.")
   static let everything = Setting(

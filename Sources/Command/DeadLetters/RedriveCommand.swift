@@ -11,9 +11,9 @@ enum RedriveCommand {
   private typealias Settings = DeadLetterSettings
 
   static let redrive = Command(
-    "dead-letters redrive", "publishes dead letters again, when their cause is mended",
+    "dead-letters redrive", "publishes dead letters again, when their cause is fixed",
     discussion:
-      "Writes each letter to the requests again, into its former partition, with its first place in carillon-origin. So it keeps its old revision and id, and nothing is shown twice. --set and --unset correct its headers. A letter that would be rejected again is left and reported, so give the limits of the cluster. A payload that did not fit into the letter is read from its source. A letter over which workers' processes ended needs --force and an order of its own. The result is noted in the dead letters, and such letters are skipped later. After an interruption the same command continues. With --json each letter is an object, and the last one has the counts. The exit code is 1 if a letter was left, or none was selected.",
+      "Writes each letter to the requests again, into its former partition, with its first place in carillon-origin. So it keeps its old revision and id, and nothing is shown twice. --set and --unset correct its headers. A letter that would be rejected again is left and reported, so give the limits of the cluster. A payload that did not fit into the letter is read from its source. A letter that crashed workers needs --force and a call of its own. The result is noted in the dead letters, and such letters are skipped later. After an interruption the same command continues. With --json each letter is an object, and the last one has the counts. The exit code is 1 if a letter was left, or none was selected.",
     arguments: [Settings.letters],
     groups: [
       Settings.filter,
@@ -42,7 +42,7 @@ enum RedriveCommand {
   }
 
   static let discard = Command(
-    "dead-letters discard", "notes that nothing is to be done with dead letters",
+    "dead-letters discard", "notes that dead letters need no action",
     discussion:
       "The letters stay in their topic. A note beside them says who discarded them and when, and redrive skips them. With --json each letter is an object, and the last one has the counts. The exit code is 1 if none was selected.",
     arguments: [Settings.letters],

@@ -5,9 +5,9 @@ import Worker
 /// `carillon device`.
 enum DeviceCommand {
   static let command = Command(
-    "device", "is a device: shows what is delivered, and tells what the person does with it",
+    "device", "is a device: shows notifications, and reports what the person does with them",
     discussion:
-      "Connects, stays connected, and shows notifications as they come; type help for what can be done with them. On a terminal the line is edited with the keys of a shell, and what comes meanwhile is shown above it. With --json each frame of either direction and each event is a line on standard output, and each line on standard input is a command, such as {\"command\": \"open\", \"identifier\": \"order-7\"}.",
+      "Connects, stays connected, and shows notifications as they come; type help for the commands. On a terminal you edit the line with the keys of a shell, and new notifications appear above it. With --json each frame of either direction and each event is a line on standard output, and each line on standard input is a command, such as {\"command\": \"open\", \"identifier\": \"order-7\"}.",
     groups: [DeviceSettings.identity, DeviceSettings.registration, DeviceSettings.behaviour, AnswerSettings.group],
     examples: [
       Example(

@@ -13,10 +13,10 @@ enum DevicesCommand {
     "devices.app", .name("BUNDLE-ID"),
     "With --user: only devices for this application, which are found at once. Absent: those for all applications, which reads the names of all keys in Redis."
   )
-  private static let limit = Setting("devices.limit", .integer(1...1_000_000), default: 100, "The most devices that are listed.")
+  private static let limit = Setting("devices.limit", .integer(1...1_000_000), default: 100, "Maximum number of listed devices.")
 
   static let command = Command(
-    "devices", "shows a person's devices: where each is connected, and what waits for it",
+    "devices", "shows a person's devices: where each is connected, and how many notifications wait for it",
     discussion:
       "Prints a line for each registered device: its token, its application and its person, since when it belongs to the person, its locale, the place of its registration in the devices topic, and the fan-out lane at which it is connected. Then follow the number of notifications in its mailbox, the age of the oldest, and how many are beyond the mailbox's bound or were evicted from it. It only reads Redis, one page after the other. While Redis is rebuilt, or has lost something, devices may be missing: a message then says so. A device without a signed-in person has no application name in Redis. With --json each device is an object. The exit code is 1 if there is none.",
     groups: [

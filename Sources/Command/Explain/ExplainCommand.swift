@@ -18,7 +18,7 @@ enum ExplainCommand {
     "Without APNS-ID: the latest requests for this person, and for the devices that are registered for it now.")
   private static let app = Setting<Name?>("explain.app", .name("BUNDLE-ID"), "With --user or --target: only those of this application.")
   private static let limit = Setting(
-    "explain.limit", .integer(1...1000), default: 20, "With --user or --target: the most requests.")
+    "explain.limit", .integer(1...1000), default: 20, "With --user or --target: maximum number of requests.")
   private static let around = Setting<Moment?>(
     "explain.around", .past, "About when it was published: within five minutes before and after.")
   private static let from = Setting<Moment?>("explain.from", .past, "The earliest time of publication.")
@@ -28,7 +28,7 @@ enum ExplainCommand {
   private static let reach: Int64 = 5 * 60_000
 
   static let command = Command(
-    "explain", "says what became of a request, or of a person's latest ones",
+    "explain", "shows how a request ended, or a person's latest requests",
     discussion:
       "Prints the request's timeline, one step a line: the time, the time since the step above and since the publication, the step's name, the device, the topic, partition and offset of its record, the worker, and details. Then follows the state at each device. Without a hint it searches the topics backwards from their newest records; with --target or a time only a part of them. With --user or --target instead of APNS-ID the latest requests are listed with their times and states, the newest first. With --json each request is one object. The exit code is 1 if nothing was found.",
     arguments: [id],

@@ -21,7 +21,7 @@ enum ExtensionsCommand {
     "Whose extensions: those that run in the workers, or those that run on the device.")
 
   static let check = Command(
-    "extensions check", "says whether a file of service extensions is in order",
+    "extensions check", "checks a file of service extensions",
     discussion:
       "The first error is printed with its place and its rule (exit code 2). Without an error the extensions of each application are listed in their order.",
     arguments: [file], groups: [SettingGroup("Place", [place]), AnswerSettings.group],

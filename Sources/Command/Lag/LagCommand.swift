@@ -9,7 +9,7 @@ import Worker
 enum LagCommand {
   private static let partitions = Setting(
     "lag.partitions", .boolean, default: false,
-    "Each partition, and not only the one of a topic that is the furthest behind. With --watch a terminal shows as many as fit, the furthest behind first."
+    "Shows each partition, and not only the worst one of each topic. With --watch a terminal shows as many as fit, the furthest behind first."
   )
   private static let watch = Setting(
     "lag.watch", .boolean, default: false, "Repeats the report until it is ended: a terminal is redrawn, other output gets a new block.")

@@ -7,7 +7,7 @@ enum LoadCleanCommand {
   private static let run = Argument("RUN", "The name of the run.")
 
   static let command = Command(
-    "load clean", "unregisters the devices that a killed run has left",
+    "load clean", "unregisters the devices that a killed run left behind",
     discussion: "Finds the devices of the run in the topic devices, connects each, and unregisters it.",
     arguments: [run],
     groups: [SettingGroup("Devices", [LoadSettings.fanOut], advanced: [LoadSettings.keyFile]), ClusterSettings.kafkaGroup],

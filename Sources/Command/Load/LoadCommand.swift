@@ -8,7 +8,7 @@ import Worker
 /// `carillon load`.
 enum LoadCommand {
   static let command = Command(
-    "load", "loads a cluster, measures it, and checks its promises meanwhile",
+    "load", "loads a cluster, measures it, and checks its promises",
     discussion:
       "Connects devices, publishes requests when they are due, and follows each to its devices and into the events. Latencies count from the due time, so a stall counts for all requests that it delays. A notification that is lost, repeated, stale, late or out of order is printed at once with its apns-id for 'explain'. The exit code is 1 if a promise was broken, if a requirement does not hold, or if less than 99 % of the schedule was kept. The cluster must be marked for load: by 'topics create --for-load', as in 'carillon up', or by --production. At the end the devices are unregistered.",
     groups: LoadSettings.planGroups + [LoadSettings.runGroup, LoadSettings.resultGroup, AnswerSettings.group, ClusterSettings.kafkaGroup],

@@ -54,8 +54,8 @@ enum LoadSettings {
 
   static let profile = Setting<String?>(
     "load.profile", .string("smoke|mixed|storm|FILE", completion: .file),
-    "A profile that ships, or a file of settings: 'rate = 500' and so on. Flags come before it.")
-  static let run = Setting<String?>("load.run", .runName, "The name of the run. Absent: one from the time.")
+    "A built-in profile, or a file of settings: 'rate = 500' and so on. Flags take precedence over it.")
+  static let run = Setting<String?>("load.run", .runName, "The name of the run. Absent: made from the time.")
   static let fanOut = Setting<[String]?>(
     "load.fan-out", .repeated(.deviceURL),
     "Where devices connect: ws://HOST:PORT/v1/device. With several they are spread over all. Absent: that of a 'carillon up' on this machine."

@@ -22,7 +22,7 @@ enum PublishSettings {
   )
   static let identifiers = Setting<[Name]>(
     "publish.identifiers", .repeated(.name("ID,…")), default: [],
-    "What a removal names: collapse ids, or apns-ids of requests without one. Each is published as a separate request.")
+    "The identifiers of a removal: collapse ids, or apns-ids of requests without one. Each is published as a separate request.")
   static let removesAll = Setting(
     "publish.all", .boolean, default: false,
     "A removal of all delivered notifications of the application that are older than it, at the target's devices.")

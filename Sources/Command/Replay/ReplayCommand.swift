@@ -10,7 +10,7 @@ enum ReplayCommand {
   static let command = Command(
     "replay", "publishes requests of a range again, or copies events",
     discussion:
-      "Writes the selected requests of a range again, with their first places, and reports the greatest number that have an effect. The workers skip requests that were applied before, and judge those above their markers once more. So it does no harm, and restores what Redis has lost above its markers. --only-unfinished finds the losses below them, as audit does, and --as-new delivers everything again. --topic events copies events. After an interruption --resume continues exactly. The exit code is 1 then, and if nothing was found.",
+      "Writes the selected requests of a range again, with their first places, and reports how many at most have an effect. The workers skip requests that were applied before, and judge those above their markers once more. So it does no harm, and restores what Redis has lost above its markers. --only-unfinished finds the losses below them, as audit does, and --as-new delivers everything again. --topic events copies events. After an interruption --resume continues exactly. The exit code is 1 then, and if nothing was found.",
     groups: [
       ReplayOptions.range, ReplayOptions.conditions, ReplayOptions.way, AnswerSettings.group, RequestSettings.group,
       ClusterSettings.group,

@@ -64,10 +64,10 @@ enum ReplayOptions {
   )
   static let records = Setting(
     "replay.records-per-second", .integer(0...100_000_000), default: 1_000,
-    "The most records written in a second; 0: as many as Kafka takes.")
+    "Maximum number of records written in a second; 0: as many as Kafka takes.")
   static let bytes = Setting(
     "replay.bytes-per-second", .size(0...(1 << 40)), default: 8 << 20,
-    "The most bytes of keys and values written in a second; 0: any number.")
+    "Maximum bytes of keys and values written in a second; 0: any number.")
   static let maximumBehind = Setting(
     "replay.max-behind", .duration(.zero...(.seconds(86_400))), default: .seconds(2),
     "It waits while the transform workers are behind by more than this, so that live requests need not wait; 0: it never waits.")

@@ -14,25 +14,25 @@ enum FanOutOptions {
   )
   static let environment = Setting<DeviceEnvironment?>(
     "fanout.environment", .choice,
-    "The environment of the devices that the cluster serves; a device that says the other one is closed with 4019, and one that says none is let in. Absent: production with --key-file, else development."
+    "The environment of the devices that the cluster serves; a device that names the other one is closed with 4019, and one that names none is admitted. Absent: production with --key-file, else development."
   )
   static let connections = Setting(
-    "fanout.connections", .integer(1...1_000_000), default: FanOutSettings.Defaults.connections, "The most connections of a lane.")
+    "fanout.connections", .integer(1...1_000_000), default: FanOutSettings.Defaults.connections, "Maximum number of a lane's connections.")
   static let connectionsPerAddress = Setting(
     "fanout.connections-per-address", .integer(0...1_000_000), default: FanOutSettings.Defaults.connectionsPerAddress,
-    "The most connections of one address (of IPv6: of one /64) in a lane; more get 429. 0: no limit, which is necessary behind a proxy or load balancer that hides the devices' addresses, since X-Forwarded-For is not used."
+    "Maximum number of a lane's connections from one address (with IPv6 from one /64); further ones get 429. 0: no limit, which is necessary behind a proxy or load balancer that hides the devices' addresses, since X-Forwarded-For is not used."
   )
   static let frames = Setting(
     "fanout.frames-per-second", .integer(10...1_000_000), default: FanOutSettings.Defaults.framesPerSecond,
-    "The most frames of a device in a second, with pings and fragments of messages, and without one for each notification that it was sent. With more its connection is closed with 4012. Before its hello a connection may send a hundred in all."
+    "Maximum number of a device's frames in a second, pings and fragments of messages included; one frame for each notification that it was sent does not count. With more its connection is closed with 4012. Before its hello a connection may send a hundred in all."
   )
   static let allowedOrigins = Setting(
     "fanout.allowed-origins", .repeated(.origin), default: [],
-    "Origins that may open the device socket; * for any. A browser names its page's origin, and some native clients, such as React Native's, the server's. One that is not listed is answered with 403, unless it is the address, or localhost, that the client has connected to."
+    "Origins that may open the device socket; * for any. A browser names its page's origin, and some native clients, such as React Native's, the server's. Any other origin gets 403, unless it is the address, or localhost, that the client has connected to."
   )
   static let window = Setting(
     "fanout.window", .integer(1...1024), default: FanOutSettings.Defaults.window,
-    "The most unacknowledged notifications of a device; more wait in its mailbox."
+    "Maximum number of a device's unacknowledged notifications; further ones wait in its mailbox."
   )
   static let hello = Setting(
     "fanout.hello", .duration(.seconds(1)...(.seconds(60))), default: .seconds(FanOutSettings.Defaults.helloSeconds),
@@ -53,11 +53,11 @@ enum FanOutOptions {
     "fanout.frame", .size(4096...(1 << 20)), default: FanOutSettings.Defaults.frameBytes, "The largest frame that a device may send.")
   static let reconnect = Setting(
     "fanout.reconnect", .duration(.zero...(.seconds(600))), default: .milliseconds(FanOutSettings.Defaults.reconnectMilliseconds),
-    "The least time over which a drain spreads its devices' reconnections; --reconnects-per-second may need more. Each device is served until its turn, if --drain allows it."
+    "Minimum time over which a drain spreads its devices' reconnections; --reconnects-per-second may need more. Each device is served until its turn, if --drain allows it."
   )
   static let reconnectsPerSecond = Setting(
     "fanout.reconnects-per-second", .integer(1...1_000_000), default: FanOutSettings.Defaults.reconnectsPerSecond,
-    "The most devices that a lane admits in a second. More wait for their turn, and if that would take too long, they are told when to reconnect. A drain sends away as many in a second."
+    "Maximum number of devices that a lane admits in a second. Further ones wait for their turn, or, if that would take too long, are told when to reconnect. A drain sends away as many in a second."
   )
   static let unreadyFor = Setting(
     "fanout.unready-for", .duration(.zero...(.seconds(300))), default: .seconds(5),

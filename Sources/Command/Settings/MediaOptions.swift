@@ -11,7 +11,7 @@ enum MediaOptions {
     "The folder for media that the extension attach has fetched, which all workers of the cluster share. Absent: no media.")
   static let bytes = Setting(
     "media.bytes", flag: "media-bytes", .size((1 << 20)...(1 << 50)), default: 10 << 30,
-    "The most bytes of all media, as far as a worker knows. At the limit nothing more is attached until some have expired."
+    "Maximum bytes of all media, as far as a worker knows. At the limit no more media are attached until some have expired."
   )
   static let listen = Setting(
     "media.listen", flag: "media-listen", .address, default: SocketAddress(host: "127.0.0.1", port: 7173),
@@ -78,7 +78,7 @@ extension SettingKind where Value == String {
   /// The base of a server's URLs.
   fileprivate static var base: SettingKind {
     SettingKind(
-      placeholder: "URL", allowed: "http:// or https://, a host, and where it has one a path, without a slash at the end",
+      placeholder: "URL", allowed: "http:// or https://, a host, and optionally a path, without a slash at the end",
       read: { text in
         guard let url = try? HTTPURL(text), url.scheme != .ws, text.utf8.count <= 512 else { return nil }
         return text.hasSuffix("/") || text.contains("?") || text.contains("#") ? nil : text

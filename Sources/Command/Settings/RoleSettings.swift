@@ -12,7 +12,7 @@ enum RoleSettings {
     "Where /metrics, /livez and /readyz are; port 0 takes a free one, which the log shows.")
   static let drain = Setting(
     "drain", .duration(.zero...(.seconds(3600))), default: .seconds(25),
-    "How long the end may take after SIGTERM or SIGINT, with all running work; a second signal ends the process at once.")
+    "How long the process may take to finish its work and end after SIGTERM or SIGINT. A second signal ends it at once.")
   static let worker = Setting<Name?>(
     "worker", .name("NAME"), "The name of this process in events and logs, unique in the cluster. Absent: its host and process id.")
 

@@ -11,12 +11,12 @@ enum TransformOptions {
     "The consumer group: workers of one group share the requests.")
   static let inFlight = Setting(
     "transform.in-flight", .integer(1...1_000_000), default: TransformSettings.Defaults.inFlight,
-    "The most unfinished records of a lane; with more its partitions wait. 100,000 a second with 200 ms to Kafka and back are 60,000: "
-      + "each waits for its events, then for the journal.")
+    "Maximum number of a lane's records in flight; at the limit its partitions wait. 100,000 requests a second, with a round trip to Kafka "
+      + "of 200 ms, need 60,000: each waits for its events, and then for the journal.")
   static let mailbox = Setting(
     "mailbox.bound", flag: "mailbox-bound", .integer(1...10_000), default: TransformSettings.Defaults.mailboxBound,
-    "Notifications that a mailbox keeps for its device: further ones evict the oldest, several at a time, so there are up to 16 more, "
-      + "and more while Kafka has not taken the events of those that go, or after a rebuilding until the next notifications come.")
+    "Notifications that a mailbox keeps for its device. Further ones evict the oldest, several at a time, so there may be up to 16 more. "
+      + "There may be still more until Kafka has the events of evicted ones, and after a rebuild until the next notifications come.")
   static let rememberedIDs = Setting(
     "device.remembered-ids", .integer(4...1024), default: TransformSettings.Defaults.rememberedIDs,
     "The recent apns-ids that are kept for each device, against duplicates.")
@@ -40,7 +40,7 @@ enum TransformOptions {
   static let session = Setting(
     "transform.session-timeout", .duration(.milliseconds(500)...(.seconds(300))),
     default: .milliseconds(TransformSettings.Defaults.sessionMilliseconds),
-    "After this silence of a worker its partitions go to others. Brokers allow less than 6 s only by group.min.session.timeout.ms; otherwise their minimum applies."
+    "A worker that is silent for this long loses its partitions to others. Brokers allow less than 6 s only with a lower group.min.session.timeout.ms; otherwise their minimum applies."
   )
 
   static let extensions = Setting<String?>(

@@ -17,7 +17,7 @@ enum StatusCommand {
   )
 
   static let command = Command(
-    "status", "shows how the cluster is: its workers, Kafka, Redis, devices and mailboxes, and what is wrong",
+    "status", "shows the state of the cluster: workers, Kafka, Redis, devices, mailboxes, and problems",
     discussion:
       "Shows for each worker whether it is ready, its lanes, partitions and connections, its uptime, its version, and its address. Of Kafka it shows the brokers, the consumer group with its members, and its lag; of Redis the memory, the settings, and the numbers of devices and notifications, which are estimated from a sample if there are many. Then it lists problems: workers that are not ready, with the reasons, or that were killed; missing topics, or topics with other settings; topics that have their producers' time; a Redis that evicts, is full, or belongs to another cluster. Stopped applications, a Redis without maxmemory, and the like are notes. The exit code is 1 if there is a problem. It is also 1 if Kafka or Redis does not answer, while the other is still shown, and 3 if both do not. With --json there is an object for each worker, for Kafka, Redis and the counts, and the last one has the problems. Workers report themselves to Redis: a killed one is shown for five minutes.",
     groups: [

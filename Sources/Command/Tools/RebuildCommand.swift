@@ -11,7 +11,7 @@ enum RebuildCommand {
     "rebuild.dry-run", flag: "dry-run", .boolean, default: false, "Reads everything and writes nothing: shows what there is to do.")
 
   static let command = Command(
-    "rebuild", "restores a Redis that has lost everything from what Kafka has",
+    "rebuild", "restores a Redis that has lost everything, from Kafka",
     discussion:
       "For a Redis that came back empty: the workers report it, are not ready, and wait. It reads the registrations, and then requests and events of the longest lifetime in the order of their times. It restores undelivered notifications to the mailboxes, and writes the markers last; then the workers continue by themselves. It prints its rate and the estimated end, and finally the number of restored notifications. The workers may run meanwhile, and it may be ended and started again at any time. Give it the settings of the transform workers. If there is nothing to rebuild, the exit code is 0; if another rebuild is running, it is 1.",
     groups: [

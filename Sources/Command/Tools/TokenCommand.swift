@@ -40,7 +40,7 @@ enum TokenCommand {
     return .done
   }
 
-  private static let file = Argument("FILE", "The file to make; one that exists is left alone.", completion: .file)
+  private static let file = Argument("FILE", "The file to make. An existing one is left as it is.", completion: .file)
 
   static let createKey = Command(
     "token key", "makes a key for credentials", discussion: "32 random bytes in base64url, in a file that only its owner can read (0600).",

@@ -7,7 +7,7 @@ import Worker
 enum TopicsCommand {
   static let partitions = Setting(
     "topics.partitions", .integer(1...10_000), default: 12,
-    "Partitions of each topic, but for those of the applications and their categories, which have one: the maximum number of workers of one kind that can share the work. Never raise those of an existing topic: keys would move."
+    "Partitions of each topic, except those of the applications and their categories, which have one. It is the maximum number of lanes of one role that can share the work. Never add partitions to an existing topic: keys would move."
   )
   static let replication = Setting<Int?>(
     "topics.replication", .integer(1...32), "Copies of each partition. Absent: the broker's default. Use 3 if nothing may be lost.")
@@ -23,9 +23,9 @@ enum TopicsCommand {
     "Marks the cluster as one for load, by a further topic: 'carillon load' then needs no --production.")
 
   static let create = Command(
-    "topics create", "creates the cluster's topics, or says how those that exist differ",
+    "topics create", "creates the cluster's topics, or says how existing ones differ",
     discussion:
-      "Existing topics are not changed, but compared with the wanted settings. The exit code is 1 if one has another number of partitions, or breaks a setting on which a guarantee rests.",
+      "Existing topics are not changed, but compared with the wanted settings. The exit code is 1 if one has another number of partitions, or a setting that breaks a guarantee.",
     groups: [
       ClusterSettings.kafkaGroup, SettingGroup("Topics", [isDryRun, isForLoad, partitions, replication, timeout]), AnswerSettings.group,
     ],

@@ -16,12 +16,12 @@ extension CommandLineProgram {
       for command in section.commands { text += HelpText.row("  \(command.name)", at: width + 2, [command.summary]) }
     }
     text += "\nEverywhere\n"
-    text += HelpText.row("  --help", at: width + 2, ["This text; after a command what the command does, and its most used flags."])
+    text += HelpText.row("  --help", at: width + 2, ["This text; after a command its description and its most used flags."])
     text += HelpText.row(
       "  --help-all", at: width + 2, ["All flags of a command with their ranges and other names; without a command, of all commands."])
     text += HelpText.row("  --version", at: width + 2, ["The version."])
-    text += "\nEach flag is also an environment variable and a key of the file given with --config: flags come first, then the\n"
-    text += "environment, then the file.\n"
+    text += "\nEach flag is also an environment variable and a key of the file given with --config. A flag takes precedence over\n"
+    text += "the environment, and the environment over the file.\n"
     return text
   }
 
@@ -66,9 +66,9 @@ extension CommandLineProgram {
         + HelpText.row("  --help-all", at: HelpText.column, ["This text."])
     }
     let more = command.groups.flatMap(\.advanced).count
-    let text = more == 0 ? "" : "\(more) more \(more == 1 ? "flag" : "flags"), and "
+    let text = more == 0 ? "The " : "\(more) more \(more == 1 ? "flag" : "flags"), and the "
     return HelpText.row("  --help", at: HelpText.column, ["This text."])
-      + HelpText.row("  --help-all", at: HelpText.column, [text + "the range, the environment variable and the key of each."])
+      + HelpText.row("  --help-all", at: HelpText.column, [text + "range, the environment variable and the key of each flag."])
   }
 
   /// All settings as a Markdown table, for the documentation.

@@ -38,7 +38,7 @@ MONITORING = os.path.join(ROOT, "Deploy", "monitoring")
 
 # What need not have data: it tells of faults, or of what these workers do not have.
 QUIET = {
-    "Service extensions", "Kafka's errors by kind", "Redis' errors by kind", "What others have changed in Redis", "Conditions that are not ready",
+    "Service extensions", "Kafka's errors by kind", "Redis' errors by kind", "Unreadable values", "Conditions that are not ready",
     "Sessions opened and closed"}
 # What the embedded broker does not tell.
 ONLY_REAL = {"Retention that is used"}

@@ -47,8 +47,8 @@ import Worker
                                       a whole number from 1000 to 9999; default 1234; CARILLON_REDIS_PIN
 
         Everywhere
-          --config FILE               File of settings, one 'key = value' a line. Flags and environment variables come
-                                      before it.
+          --config FILE               File of settings, one 'key = value' a line. Flags and environment variables take
+                                      precedence over it.
                                       CARILLON_CONFIG
           --help                      The most used flags only.
           --help-all                  This text.
@@ -93,10 +93,10 @@ import Worker
           --password TEXT             Redis' password.
 
         Everywhere
-          --config FILE               File of settings, one 'key = value' a line. Flags and environment variables come
-                                      before it.
+          --config FILE               File of settings, one 'key = value' a line. Flags and environment variables take
+                                      precedence over it.
           --help                      This text.
-          --help-all                  2 more flags, and the range, the environment variable and the key of each.
+          --help-all                  2 more flags, and the range, the environment variable and the key of each flag.
 
         Examples
           # with twice the window
