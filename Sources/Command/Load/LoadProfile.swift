@@ -19,6 +19,8 @@ enum LoadProfile: String, CaseIterable {
       collapsing = 0.2
       duplicate = 0.05
       mutable = 0.1
+      scheduled = 0.1
+      schedule-ahead = 3s
       respond = 0.05
       patience = 30s
       """
@@ -37,6 +39,8 @@ enum LoadProfile: String, CaseIterable {
       collapsing = 0.2
       duplicate = 0.01
       mutable = 0.1
+      scheduled = 0.02
+      schedule-ahead = 30s
       respond = 0.02
       """
     case .storm:

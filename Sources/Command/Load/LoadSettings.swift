@@ -36,6 +36,11 @@ enum LoadSettings {
   static let duplicate = Setting(
     "load.duplicate", .share(upTo: 1), default: 0, "The share of requests that are published twice with the same apns-id.")
   static let mutable = Setting("load.mutable", .share(upTo: 1), default: 0, "The share of requests that service extensions may change.")
+  static let scheduled = Setting(
+    "load.scheduled", .share(upTo: 1), default: 0, "The share of requests that wait in the cluster for --schedule-ahead.")
+  static let ahead = Setting(
+    "load.schedule-ahead", .duration(.milliseconds(100)...(.seconds(86_400))), default: .seconds(5),
+    "How long a scheduled request waits in the cluster.")
   static let lifetime = Setting<Duration?>(
     "load.lifetime", .duration(.seconds(1)...(.seconds(30 * 86_400))), "The lifetime of a request. Absent: the longest one.")
   static let patience = Setting(
@@ -45,7 +50,7 @@ enum LoadSettings {
     "load.seed", .integer(0...Int(Int32.max)), default: 1, "Chooses targets, sizes and so on. Runs with one seed send the same requests.")
   static let requestGroup = SettingGroup(
     "Requests", [rate, ramp, duration, sizes, collapsing],
-    advanced: [duplicate, toUsers, mutable, lifetime, patience, seed])
+    advanced: [duplicate, toUsers, mutable, scheduled, ahead, lifetime, patience, seed])
 
   /// The groups that a profile may fill.
   static let planGroups = [deviceGroup, requestGroup]
@@ -113,6 +118,8 @@ enum LoadSettings {
     plan.requests.collapsing = values[collapsing]
     plan.requests.duplicate = values[duplicate]
     plan.requests.mutable = values[mutable]
+    plan.requests.scheduled = values[scheduled]
+    plan.requests.aheadMilliseconds = values[ahead].wholeMilliseconds
     plan.requests.lifetimeSeconds = values[lifetime].map { $0.wholeMilliseconds / 1000 }
     plan.patienceMilliseconds = values[patience].wholeMilliseconds
     plan.seed = UInt64(values[seed])

@@ -92,6 +92,9 @@ final class LoadCore {
       processorSeconds: Self.processorSeconds() - processorSeconds, isStopped: isStopped)
   }
 
+  /// When a request is due at its devices.
+  private func dueAtDevices(_ number: Int) -> Int64 { schedule.due(number) + plan.ahead(number) }
+
   private static func processorSeconds() -> Double {
     var usage = rusage()
     guard getrusage(RUSAGE_SELF.rawValue, &usage) == 0 else { return 0 }
@@ -105,11 +108,10 @@ extension LoadCore: LoadFleetOwner {
   func deviceConnected(_ device: Int) { ledger.connected(device, at: now) }
   func deviceDisconnected(_ device: Int) { ledger.disconnected(device) }
 
-  func deviceReceived(_ id: NotificationID, device: Int, revision: Revision, isPast: Bool) -> DropReason? {
-    guard let number = names.request(of: id) else { return nil }
+  func deviceReceived(_ number: Int, device: Int, revision: Revision, isPast: Bool) -> DropReason? {
     let time = now
     let arrival = ledger.arrived(number, at: device, revision: revision, time: time, isPast: isPast)
-    if arrival.isFirst { measures.record(.arrived, due: schedule.due(number), at: time) }
+    if arrival.isFirst { measures.record(.arrived, due: dueAtDevices(number), at: time) }
     if let violation = arrival.violation { onViolation(violation, names) }
     return arrival.dropped
   }
@@ -131,11 +133,11 @@ extension LoadCore: LoadPublisherOwner {
 }
 
 extension LoadCore: LoadEventsOwner {
-  func eventTold(_ outcome: Outcome, of id: NotificationID, device: Int?) {
-    guard let number = names.request(of: id) else { return }
+  func eventTold(_ outcome: Outcome, of id: NotificationID, device: Int?, identifier: () -> NotificationID?) {
+    guard let number = names.request(of: id, identifier: identifier) else { return }
     let time = now
     let telling = ledger.told(outcome, of: number, at: device, time: time)
-    if telling.isFirst { measures.record(.told, due: schedule.due(number), at: time) }
+    if telling.isFirst { measures.record(.told, due: dueAtDevices(number), at: time) }
     if let violation = telling.violation { onViolation(violation, names) }
   }
 }

@@ -109,8 +109,10 @@ final class LoadDevice: WebSocketHandler {
     case (.notify, .open), (.remove, .open):
       guard let delivery = frame.delivery else { return }
       var dropped: DropReason?
-      if let id = frame.id, let revision = frame.revision, frame.type == .notify {
-        dropped = fleet.received(id, revision: revision, expiration: frame.expiration, by: self) { try? ServerFrame(text) }
+      if let id = frame.id, let revision = frame.revision, frame.type == .notify,
+        let request = fleet.names.request(of: id, identifier: { frame.identifier })
+      {
+        dropped = fleet.received(request, revision: revision, expiration: frame.expiration, by: self) { try? ServerFrame(text) }
       }
       fleet.acknowledge(delivery, dropped: dropped, of: self)
     case (.goaway, _): reconnectAfterMilliseconds = frame.reconnectAfterMilliseconds

@@ -1,4 +1,5 @@
 import EventLoop
+import JSON
 import Kafka
 import Notifications
 import Worker
@@ -7,8 +8,10 @@ import Worker
 protocol LoadEventsOwner: AnyObject {
   /// The topic `events` tells of a request.
   ///
-  /// - Parameter device: nil for an event about all devices of its target.
-  func eventTold(_ outcome: Outcome, of id: NotificationID, device: Int?)
+  /// - Parameters:
+  ///   - device: nil for an event about all devices of its target.
+  ///   - identifier: reads the request's identifier, where it is another apns-id.
+  func eventTold(_ outcome: Outcome, of id: NotificationID, device: Int?, identifier: () -> NotificationID?)
 }
 
 /// Follows the topic `events` from now on, for the requests of one run. Loop-confined.
@@ -52,7 +55,21 @@ final class LoadEvents: ConsumerHandler {
       }
     }
     guard let outcome, !outcome.isAboutDevice, let id else { return }
-    owner?.eventTold(outcome, of: id, device: record.key.flatMap { names.device(ofToken: $0) })
+    let device = record.key.flatMap { names.device(ofToken: $0) }
+    // Only the events of this run's devices are worth a look into their values.
+    owner?.eventTold(outcome, of: id, device: device) { device == nil ? nil : record.value.flatMap(Self.identifier) }
+  }
+
+  private static func identifier(_ value: UnsafeRawBufferPointer) -> NotificationID? {
+    var scanner = JSONScanner(value)
+    do throws(JSONError) {
+      try scanner.openObject()
+      while let key = try scanner.nextKey() {
+        let value = try scanner.skip()
+        if scanner.matches(key, "identifier") { return scanner.unescapedBytes(value).flatMap { NotificationID(text: $0) } }
+      }
+    } catch {}
+    return nil
   }
 
   func consumerAssigned(_ partitions: [AssignedPartition]) {}

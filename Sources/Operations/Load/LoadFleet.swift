@@ -11,12 +11,12 @@ protocol LoadFleetOwner: AnyObject {
   func deviceConnected(_ device: Int)
   /// A device has lost its connection.
   func deviceDisconnected(_ device: Int)
-  /// A device has received a notification.
+  /// A device has received a notification of a request.
   ///
   /// - Parameters:
   ///   - isPast: whether it had expired, by the cluster's clock.
   /// - Returns: why the device drops it; nil if it shows it.
-  func deviceReceived(_ id: NotificationID, device: Int, revision: Revision, isPast: Bool) -> DropReason?
+  func deviceReceived(_ request: Int, device: Int, revision: Revision, isPast: Bool) -> DropReason?
 }
 
 /// The devices of a load run: connects them at a rate, keeps them connected, and acknowledges what they get. Loop-confined.
@@ -213,19 +213,17 @@ final class LoadFleet {
 
   // MARK: Notifications
 
-  /// A device has received a notification; answers why it drops it.
+  /// A device has received a request's notification; answers why it drops it.
   func received(
-    _ id: NotificationID, revision: Revision, expiration: Int64, by device: LoadDevice, frame: () -> ServerFrame?
+    _ request: Int, revision: Revision, expiration: Int64, by device: LoadDevice, frame: () -> ServerFrame?
   ) -> DropReason? {
-    let dropped = owner?.deviceReceived(id, device: device.number, revision: revision, isPast: isPast(expiration))
-    if dropped == nil { respond(to: id, by: device, frame) }
+    let dropped = owner?.deviceReceived(request, device: device.number, revision: revision, isPast: isPast(expiration))
+    if dropped == nil { respond(to: request, by: device, frame) }
     return dropped
   }
 
-  private func respond(to id: NotificationID, by device: LoadDevice, _ frame: () -> ServerFrame?) {
-    guard plan.devices.responding > 0, let request = names.request(of: id), plan.opens(request, at: device.number),
-      case .notify(let notification) = frame()
-    else { return }
+  private func respond(to request: Int, by device: LoadDevice, _ frame: () -> ServerFrame?) {
+    guard plan.devices.responding > 0, plan.opens(request, at: device.number), case .notify(let notification) = frame() else { return }
     counts.responses += 1
     device.respond(
       ResponseFrame(

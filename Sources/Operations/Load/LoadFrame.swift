@@ -8,6 +8,8 @@ struct LoadFrame {
   private(set) var delivery: UInt64?
   /// Of `notify`.
   private(set) var id: NotificationID?
+  /// Of `notify`, where it is an apns-id: that of the request that has scheduled the notification.
+  private(set) var identifier: NotificationID?
   /// Of `notify`.
   private(set) var revision: Revision?
   /// Of `notify`: seconds since 1970.
@@ -33,6 +35,8 @@ struct LoadFrame {
           delivery = scanner.integer(value).flatMap { UInt64(exactly: $0) }
         } else if scanner.matches(key, "id") {
           id = scanner.unescapedBytes(value).flatMap { NotificationID(text: $0) }
+        } else if scanner.matches(key, "identifier") {
+          identifier = scanner.unescapedBytes(value).flatMap { NotificationID(text: $0) }
         } else if scanner.matches(key, "revision") {
           revision = scanner.unescapedBytes(value).flatMap { Revision(text: $0) }
         } else if scanner.matches(key, "expiration") {

@@ -3,7 +3,7 @@ public import Notifications
 /// What became of each request at each device, and which promises were broken. A value: an event in, a violation out.
 ///
 /// All requests of a target are published in the order of their numbers, by one producer and to one partition. So a greater number is the newer
-/// request, whatever the cluster says. Times are nanoseconds after the start of the run.
+/// request, whatever the cluster says. Scheduled ones have no order. Times are nanoseconds after the start of the run.
 public struct LoadLedger: Sendable {
   /// The sums over all pairs of a request and one of its devices that are decided.
   public struct Totals: Sendable, Hashable {
@@ -70,8 +70,17 @@ public struct LoadLedger: Sendable {
     var newest = Newest()
     /// The greatest number that has arrived in this connection.
     var newestOfConnection = Newest()
+    /// The scheduled ones that have arrived in this connection.
+    var scheduledOfConnection: Set<Int32> = []
     /// What it shows of each collapse id, of the person and of the device.
     var shown = [Shown?](repeating: nil, count: 2 * LoadPlan.slots)
+
+    /// Notes an arrival; answers whether the notification has arrived in this connection before, or a later one of its target has.
+    mutating func take(_ number: Int32, _ isOfPerson: Bool, isScheduled: Bool) -> Bool {
+      if isScheduled { return !scheduledOfConnection.insert(number).inserted }
+      defer { newestOfConnection.raise(isOfPerson, to: number) }
+      return newestOfConnection[isOfPerson] >= number
+    }
   }
 
   /// The sums so far.
@@ -104,6 +113,9 @@ public struct LoadLedger: Sendable {
     latest = Array(repeating: -1, count: plan.targets * LoadPlan.slots)
   }
 
+  /// The clocks of the cluster's machines may differ by this much, so that much too early is in time.
+  private static let earlyNanoseconds: Int64 = 1_000_000_000
+
   private var patience: Int64 { Int64(plan.patienceMilliseconds) * 1_000_000 }
 
   // MARK: Events
@@ -112,6 +124,7 @@ public struct LoadLedger: Sendable {
   public mutating func connected(_ device: Int, at time: Int64) {
     devices[device].connectedSince = time
     devices[device].newestOfConnection = Newest()
+    devices[device].scheduledOfConnection = []
   }
 
   /// A device has lost its connection.
@@ -149,9 +162,9 @@ public struct LoadLedger: Sendable {
     let bit = UInt8(1) << UInt8(device - targets.lowerBound)
     let isOfPerson = if case .user = request.target { true } else { false }
     let ordinal = Int32(number)
-    defer { devices[device].newestOfConnection.raise(isOfPerson, to: ordinal) }
+    let cameInConnection = devices[device].take(ordinal, isOfPerson, isScheduled: request.isScheduled)
     guard arrived[number] & bit == 0 else {
-      let isRepeated = devices[device].newestOfConnection[isOfPerson] >= ordinal
+      let isRepeated = cameInConnection
       if !isRepeated { totals.resent += 1 }
       return Arrival(isFirst: false, dropped: .known, violation: isRepeated ? note(.repeated, number, device, time) : nil)
     }
@@ -174,9 +187,12 @@ public struct LoadLedger: Sendable {
     }
     arrived[number] |= bit
     if reported[number] & bit != 0 { totals.recovered += 1 }
-    let isOld = devices[device].newest[isOfPerson] > ordinal
-    devices[device].newest.raise(isOfPerson, to: ordinal)
+    let isOld = !request.isScheduled && devices[device].newest[isOfPerson] > ordinal
+    if !request.isScheduled { devices[device].newest.raise(isOfPerson, to: ordinal) }
     if violation == nil, isPast { violation = note(.late, number, device, time) }
+    if request.isScheduled, time + Self.earlyNanoseconds < schedule.due(number) + plan.ahead(number) {
+      violation = violation ?? note(.early, number, device, time)
+    }
     if violation == nil, isOld { violation = note(.outOfOrder, number, device, time) }
     return Arrival(isFirst: true, violation: violation)
   }
@@ -269,7 +285,7 @@ public struct LoadLedger: Sendable {
   /// Decides a request, if nothing more can come; answers whether it did.
   private mutating func decide(_ number: Int, at time: Int64, _ violations: inout [LoadViolation]) -> Bool {
     if hasFailed.contains(number) { return true }
-    guard publishedAt[number] > 0, Int64(publishedAt[number]) * 1_000_000 + patience <= time else { return false }
+    guard publishedAt[number] > 0, Int64(publishedAt[number]) * 1_000_000 + plan.ahead(number) + patience <= time else { return false }
     let targets = plan.devices(of: plan.request(number).target)
     var isOpen = false
     let open = open(number)

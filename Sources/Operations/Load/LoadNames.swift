@@ -52,6 +52,9 @@ public struct LoadNames: Sendable, Hashable {
   /// The number of the request with an apns-id; nil for a request of anyone else.
   public func request(of id: NotificationID) -> Int? { id.high == series ? Int(exactly: id.low) : nil }
 
+  /// The number of the request that a notification is of. That of a scheduled one has an apns-id of its own, and the request's as identifier.
+  func request(of id: NotificationID, identifier: () -> NotificationID?) -> Int? { request(of: id) ?? identifier().flatMap(request(of:)) }
+
   private static func hexadecimal(_ number: UInt64) -> String {
     let text = String(number, radix: 16)
     return String(repeating: "0", count: 16 - text.utf8.count) + text

@@ -43,6 +43,10 @@ public struct LoadPlan: Sendable, Hashable {
     public var duplicate = 0.0
     /// The share of requests that a service extension may change.
     public var mutable = 0.0
+    /// The share of requests that are scheduled: each waits in the cluster for ``aheadMilliseconds``. They have no collapse id.
+    public var scheduled = 0.0
+    /// How long scheduled requests wait in the cluster, in milliseconds.
+    public var aheadMilliseconds = 5_000
     /// The lifetime, in seconds; nil for the longest one.
     public var lifetimeSeconds: Int?
 
@@ -140,6 +144,8 @@ public struct LoadRequest: Sendable, Hashable {
   public var isMutable: Bool
   /// Whether it is published twice.
   public var isDuplicated: Bool
+  /// Whether it waits in the cluster before it goes to its devices.
+  public var isScheduled: Bool
 }
 
 extension LoadPlan {
@@ -151,9 +157,17 @@ extension LoadPlan {
     let isCollapsing = lot.share() < requests.collapsing
     let slot = lot.number(below: Self.slots)
     let size = requests.sizes[lot.number(below: requests.sizes.count)]
+    let (isMutable, isDuplicated) = (lot.share() < requests.mutable, lot.share() < requests.duplicate)
+    let isScheduled = lot.share() < requests.scheduled
     return LoadRequest(
-      target: target, slot: isCollapsing ? slot : nil, size: size, isMutable: lot.share() < requests.mutable,
-      isDuplicated: lot.share() < requests.duplicate)
+      target: target, slot: isCollapsing && !isScheduled ? slot : nil, size: size, isMutable: isMutable, isDuplicated: isDuplicated,
+      isScheduled: isScheduled)
+  }
+
+  /// How long a request waits in the cluster, in nanoseconds. 0 for one that is not scheduled.
+  func ahead(_ number: Int) -> Int64 {
+    guard requests.scheduled > 0, request(number).isScheduled else { return 0 }
+    return Int64(requests.aheadMilliseconds) * 1_000_000
   }
 
   /// The devices of a target.

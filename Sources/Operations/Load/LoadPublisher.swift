@@ -35,6 +35,8 @@ final class LoadPublisher: ProducerHandler {
   /// The duplicate of the last request still has to be given to Kafka's client.
   private var owesDuplicate = false
   private var isFull = false
+  /// The trigger of scheduled requests.
+  private let trigger: String
   private let filler = [UInt8](repeating: UInt8(ascii: "x"), count: 40_000)
 
   /// A request that leaves this process later than this after its due time does not keep the schedule.
@@ -47,6 +49,7 @@ final class LoadPublisher: ProducerHandler {
   ) throws(KafkaError) {
     (self.loop, self.plan, self.names, self.owner) = (loop, plan, names, owner)
     schedule = LoadSchedule(plan.requests)
+    trigger = #"{"type":"timeInterval","timeInterval":\#(Double(plan.requests.aheadMilliseconds) / 1000)}"#
     var options = Producer.Options()
     options.batchBytes = batchBytes
     let reports = Reports()
@@ -110,6 +113,7 @@ final class LoadPublisher: ProducerHandler {
     names.application.withBytes { headers.append(RequestHeader.topic.name, $0) }
     names.id(number).withText { headers.append(RequestHeader.id.name, $0) }
     if let slot = request.slot { collapseID(of: request.target, slot).withBytes { headers.append(RequestHeader.collapseID.name, $0) } }
+    if request.isScheduled { headers.append(RequestHeader.trigger.name, text: trigger) }
     if let lifetime = plan.requests.lifetimeSeconds {
       headers.append(RequestHeader.expiration.name, text: String(expiration(of: number, lifetime)))
     }

@@ -91,7 +91,8 @@ public struct LoadReport: Sendable {
       "rampSeconds": Self.number(Double(requests.rampMilliseconds) / 1000),
       "sizes": .array(requests.sizes.map { .integer(Int64($0)) }), "toUsers": Self.number(requests.toUsers),
       "collapsing": Self.number(requests.collapsing), "duplicate": Self.number(requests.duplicate),
-      "mutable": Self.number(requests.mutable), "seed": .number(String(result.plan.seed)),
+      "mutable": Self.number(requests.mutable), "scheduled": Self.number(requests.scheduled),
+      "scheduleAheadMs": .integer(Int64(requests.aheadMilliseconds)), "seed": .number(String(result.plan.seed)),
     ]
   }
 

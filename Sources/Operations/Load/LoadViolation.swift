@@ -10,6 +10,8 @@ public struct LoadViolation: Sendable, Hashable {
     case stale
     /// The device gets it after its expiration.
     case late
+    /// The device gets a scheduled one before its time.
+    case early
     /// The device gets it after a later one of the same target.
     case outOfOrder = "out-of-order"
     /// A device gets it for which it is not meant.
@@ -22,6 +24,7 @@ public struct LoadViolation: Sendable, Hashable {
       case .repeated: "delivered twice in one connection"
       case .stale: "shown in place of a newer one with the same collapse id"
       case .late: "delivered after its expiration"
+      case .early: "delivered before its time"
       case .outOfOrder: "delivered after a later one of the same target"
       case .misdirected: "delivered to a device that it is not for"
       }

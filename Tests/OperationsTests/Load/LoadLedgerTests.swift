@@ -251,6 +251,46 @@ import Testing
     }
   }
 
+  @Test func `a scheduled request has its own time, and no order among the others`() throws {
+    var cluster = Cluster(
+      Self.plan { ($0.requests.scheduled, $0.requests.aheadMilliseconds, $0.requests.collapsing) = (0.3, 3_000, 0) })
+    let plan = cluster.plan
+    let number = try #require((0..<100).first { plan.request($0).isScheduled })
+    let devices = plan.devices(of: plan.request(number).target)
+    let device = devices.lowerBound
+    for other in 0..<200 { cluster.publish(other) }
+    // It may come after all others, and again in a later connection.
+    for other in 0..<200 where other != number && plan.devices(of: plan.request(other).target).contains(device) {
+      if !plan.request(other).isScheduled { cluster.arrive(other, device) }
+    }
+    let due = LoadSchedule(plan.requests).due(number) + 3 * Self.second
+    cluster.time = due
+    cluster.arrive(number, device)
+    cluster.reconnect(device)
+    cluster.arrive(number, device)
+    #expect(cluster.violations.isEmpty, "\(cluster.violations)")
+    #expect(cluster.ledger.totals.resent == 1)
+    cluster.arrive(number, device)
+    #expect(cluster.violations.map(\.kind) == [.repeated])
+  }
+
+  @Test func `a scheduled request that comes before its time is early, and lost when its time and the patience are over`() throws {
+    var cluster = Cluster(
+      Self.plan { ($0.requests.scheduled, $0.requests.aheadMilliseconds, $0.requests.toUsers) = (1, 30_000, 0) })
+    for number in 0..<2 { cluster.publish(number) }
+    #expect(cluster.plan.request(0).slot == nil && cluster.plan.request(0).isScheduled)
+    func device(_ number: Int) -> Int { cluster.plan.devices(of: cluster.plan.request(number).target).lowerBound }
+    cluster.time = 28 * Self.second
+    cluster.arrive(0, device(0))
+    #expect(cluster.violations.map(\.kind) == [.early])
+    cluster.time = 39 * Self.second
+    cluster.sweep()
+    #expect(cluster.violations.count == 1, "the patience of 10 s begins when it is due")
+    cluster.time = 41 * Self.second
+    cluster.sweep()
+    #expect(cluster.violations.map(\.kind) == [.early, .lost] && cluster.violations.last?.request == 1)
+  }
+
   @Test func `a notification for somebody else is misdirected`() {
     var cluster = Cluster(Self.plan { $0.requests.toUsers = 0 })
     guard case .device(let device) = cluster.plan.request(0).target else { return }
@@ -295,5 +335,8 @@ import Testing
       #expect(one.user(number) != other.user(number))
     }
     #expect(one.application == "load.a")
+    // An occurrence of a scheduled request has an id of its own, and the request's as identifier.
+    let foreign = NotificationID(high: 9, low: 9)
+    #expect(one.request(of: foreign) { one.id(77) } == 77 && one.request(of: foreign) { foreign } == nil)
   }
 }

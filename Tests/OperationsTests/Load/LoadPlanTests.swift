@@ -37,12 +37,13 @@ import Testing
     let plan = Self.plan {
       ($0.devices.count, $0.devices.perUser, $0.requests.sizes) = (101, 2, [100, 200, 300])
       ($0.requests.toUsers, $0.requests.collapsing, $0.requests.duplicate, $0.requests.mutable) = (0.25, 0.4, 0.1, 0.05)
-      $0.devices.slow = 0.3
+      ($0.devices.slow, $0.requests.scheduled) = (0.3, 0.2)
     }
     let requests = (0..<20_000).map { plan.request($0) }
     func share(_ isIncluded: (LoadRequest) -> Bool) -> Double { Double(requests.count(where: isIncluded)) / 20_000 }
     #expect(abs(share { if case .user = $0.target { true } else { false } } - 0.25) < 0.02)
-    #expect(abs(share { $0.slot != nil } - 0.4) < 0.02)
+    #expect(abs(share { $0.isScheduled } - 0.2) < 0.02)
+    #expect(abs(share { $0.slot != nil } - 0.4 * 0.8) < 0.02 && !requests.contains { $0.isScheduled && $0.slot != nil })
     #expect(abs(share { $0.isDuplicated } - 0.1) < 0.02)
     #expect(abs(share { $0.isMutable } - 0.05) < 0.02)
     for size in [100, 200, 300] { #expect(abs(share { $0.size == size } - 1 / 3) < 0.02) }
