@@ -1,25 +1,25 @@
-/// What a lane may do: one phase, changed by what happens, answered with what is to be done about it. A value.
+/// What a lane may do now: one phase. Each event changes it and answers with actions. A value.
 ///
-/// Redis may lose the end of what was written to it, and never without a sign: a broken connection, a refusal, markers that are not as they
-/// were left. After each sign nothing is judged until the markers are compared. What a comparison that began before the sign has found does
-/// not count: each sign begins a new epoch.
+/// Redis may lose its latest writes, but never without a sign: a broken connection, a refusal, or markers that differ from those that the
+/// lane wrote. After each sign the lane judges nothing until it has compared the markers. Each sign begins a new epoch, so the result of a
+/// comparison that began before it does not count.
 struct LanePhase {
   /// The phases.
   enum Phase: Equatable {
-    /// Redis has not told yet whether it can be worked with.
+    /// The lane does not know yet whether Redis is suitable.
     case starting
-    /// Redis answers, and what it has is compared with what was written to it.
+    /// Redis answers. The lane compares its markers with those that it wrote.
     case verifying
-    /// Redis has what was written to it, and may miss registrations that others have published meanwhile. When it is known to, they flow,
-    /// and requests wait for them in their partitions.
+    /// Redis has what this lane wrote, but may lack registrations of others. If it lacks some, only registrations are begun, and requests
+    /// wait in their partitions.
     case restoringRegistry(isBehind: Bool)
-    /// Everything flows.
+    /// Records are begun and judged.
     case running
-    /// Nothing is judged until something outside has changed.
+    /// Nothing is judged until an external condition has changed.
     case suspended(Suspension)
-    /// What is in flight comes to its end, nothing new is begun, and nothing is judged unless Redis was verified all the while.
+    /// Records in flight end and no new ones begin. They are judged only if Redis was verified all the time.
     case draining(isVerified: Bool)
-    /// Nothing happens any more.
+    /// The lane has ended.
     case closed
   }
 
@@ -27,19 +27,19 @@ struct LanePhase {
   enum Suspension: Equatable {
     /// Redis does not answer.
     case redisAway
-    /// Redis takes nothing that writes, which loses nothing: where it had all registrations it has them still.
+    /// Redis refuses writes. It loses nothing by that: if it had all registrations it still has them.
     case redisRefusesWrites(hasRegistry: Bool)
     /// Redis has lost everything: somebody has to rebuild it.
     case redisEmpty
-    /// Redis may throw away what it is given, or its clock and the machine's differ too much: somebody has to change that.
+    /// Redis may evict keys, or its clock and the machine's differ too much: somebody has to change that.
     case redisUnsuitable
   }
 
-  /// What a comparison of the markers has found.
+  /// The result of a comparison of the markers.
   enum Finding: Equatable {
-    /// Redis has what was written to it, and everything that was offered has begun.
+    /// Redis has what was written to it, and all offered partitions have begun.
     case verified
-    /// Nothing yet: compare again after so many milliseconds.
+    /// No result yet: compare again after so many milliseconds.
     case again(afterMilliseconds: Int)
     /// Redis has lost everything, or so much that it looks like everything.
     case empty
@@ -47,39 +47,39 @@ struct LanePhase {
     case otherOwner
   }
 
-  /// What is to be done.
+  /// An effect that the owner runs.
   enum Action: Equatable {
-    /// Take nothing more of what is fetched.
+    /// Stop taking fetched records.
     case hold
-    /// Go on with what was fetched, and fetch more.
+    /// Continue with fetched records, and fetch more.
     case advance
-    /// What was applied since the markers may be lost: rewind to them.
+    /// Rewind to the markers: records that were applied since may be lost.
     case distrustMarkers
-    /// The next comparison shows whether Redis takes writes.
+    /// Have the next comparison show whether Redis takes writes.
     case probeWrites
     /// Compare the markers.
     case compare
     /// Compare them after so many milliseconds.
     case compareAfter(milliseconds: Int)
-    /// Find out whether Redis has all registrations, and wait until it has.
+    /// Wait until Redis has all registrations.
     case restoreRegistry
-    /// Only registrations are to flow.
+    /// Take registrations only.
     case pauseRequests
-    /// Requests are to flow again.
+    /// Take requests again.
     case resumeRequests
     /// Leave the group and join it again.
     case rejoin
-    /// Redis is ready.
+    /// Report that Redis is ready.
     case ready
-    /// Somebody has to run `carillon rebuild`.
+    /// Ask for `carillon rebuild`.
     case askForRebuild
   }
 
-  /// How often the markers are compared without a sign, which finds out that an idle Redis was emptied.
+  /// How often the markers are compared without a sign. This detects that an idle Redis was emptied.
   static let quietMilliseconds = 15_000
-  /// How soon it is tried whether a Redis takes writes again, or was rebuilt.
+  /// How soon the lane checks again whether Redis takes writes, or was rebuilt.
   static let (refusedMilliseconds, emptyMilliseconds) = (500, 2_000)
-  /// How soon markers are compared that were not sent since Redis had too much to do.
+  /// How soon markers are compared that were not sent because Redis was overloaded.
   static let overloadedMilliseconds = 200
 
   /// The phase.
@@ -90,15 +90,15 @@ struct LanePhase {
   /// A lane in a phase; one that rebuilds Redis is running from its beginning.
   init(_ phase: Phase = .starting) { self.phase = phase }
 
-  // MARK: What may be done
+  // MARK: Permissions
 
   /// Whether records may be begun.
   var mayBegin: Bool { phase == .running || isRegistryBehind }
 
-  /// Whether only registrations may be begun: requests for people would wait for them, and take all the slots meanwhile.
+  /// Whether only registrations may begin. Requests for people would wait for them, and take all slots.
   var isRegistryBehind: Bool { phase == .restoringRegistry(isBehind: true) }
 
-  /// Whether what was begun may be judged.
+  /// Whether records in flight may be judged.
   var mayJudge: Bool { isVerified || phase == .draining(isVerified: true) }
 
   private var isVerified: Bool { mayBegin || phase == .restoringRegistry(isBehind: false) }
@@ -125,9 +125,9 @@ struct LanePhase {
     }
   }
 
-  // MARK: What happens
+  // MARK: Events
 
-  /// Redis answers, and keeps what it is given.
+  /// Redis answers, and keeps its data.
   mutating func redisIsSuitable() -> [Action] {
     switch phase {
     case .starting, .suspended(.redisAway), .suspended(.redisUnsuitable):
@@ -137,7 +137,7 @@ struct LanePhase {
     }
   }
 
-  /// Redis answers, and would throw away what it is given.
+  /// Redis answers, but may evict keys, or the clocks differ too much.
   mutating func redisIsUnsuitable() -> [Action] {
     guard phase != .suspended(.redisUnsuitable) else { return [] }
     epoch += 1
@@ -160,19 +160,19 @@ struct LanePhase {
     return isUp ? [.hold, .distrustMarkers, .compare] : [.hold, .distrustMarkers]
   }
 
-  /// Redis has refused what writes: nothing is lost.
+  /// Redis has refused a write. Nothing is lost.
   mutating func writesRefused() -> [Action] {
     guard isVerified || phase == .verifying else { return [] }
-    // A comparison that is under way has not tried to write.
+    // A running comparison has not tried to write, so its result must not count.
     epoch += 1
     phase = .suspended(.redisRefusesWrites(hasRegistry: phase == .running))
     return [.hold, .probeWrites, .compareAfter(milliseconds: Self.refusedMilliseconds)]
   }
 
-  /// Some markers were not sent, for too much was in flight: nothing is lost, and a comparison levels them.
+  /// Some markers were not sent, since too many calls were in flight. Nothing is lost; a comparison levels them.
   func markersNotSent() -> [Action] { mayCompare ? [.compareAfter(milliseconds: Self.overloadedMilliseconds)] : [] }
 
-  /// The markers were compared; the comparison began in this epoch.
+  /// The markers were compared, in a comparison that began in this epoch.
   mutating func compared(_ finding: Finding, in epoch: Int) -> [Action] {
     guard mayCompare else { return [] }
     guard epoch == self.epoch else { return [.compare] }
@@ -226,7 +226,7 @@ struct LanePhase {
   /// The lane has ended.
   mutating func close() { phase = .closed }
 
-  /// Enters a phase in which nothing is judged; false where the lane is ending, which then judges nothing any more.
+  /// Enters a phase in which nothing is judged. Returns false if the lane is ending; then it judges nothing any more.
   private mutating func enterUnverified(_ next: Phase) -> Bool {
     switch phase {
     case .closed: return false

@@ -1,4 +1,4 @@
-/// The phase that all parts of a lane read, and that is changed by what they find. Loop-confined.
+/// The phase that all parts of a lane read and change. Loop-confined.
 final class LaneState {
   /// The phase.
   var phase: LanePhase
@@ -6,7 +6,7 @@ final class LaneState {
   init(_ phase: LanePhase = LanePhase()) { self.phase = phase }
 }
 
-/// Who does what the lane's phase asks for.
+/// Runs the actions of the lane's phase.
 protocol LanePhaseOwner: AnyObject {
   func perform(_ actions: [LanePhase.Action])
 }

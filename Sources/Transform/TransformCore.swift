@@ -31,7 +31,7 @@ final class TransformCore: TransformTaskRunner {
   private var registry: RegistryRestoration?
   private var scheduleRestoration: ScheduleRestoration?
   private var whenIdle: CheckedContinuation<Void, Never>?
-  /// Partitions have left, and their parked records are dropped when the notes are drained.
+  /// Whether partitions have left since the notes were drained. Their parked records are dropped then.
   private var hasLeft = false
   weak var owner: (any TransformCoreOwner)?
   private var hasFailed = false
@@ -146,7 +146,7 @@ final class TransformCore: TransformTaskRunner {
 
   func run(_ task: TransformTask) { owner?.run(task) }
 
-  /// Runs a task that takes more than a turn of the loop; on the lane's actor.
+  /// Runs a task, on the lane's actor.
   func perform(_ task: TransformTask) async {
     switch task {
     case .compare: await comparison?.run()
@@ -165,10 +165,10 @@ final class TransformCore: TransformTaskRunner {
 
   // MARK: The turn's end
 
-  /// Finishes the records that have ended in this turn, and goes on with what that makes possible, before a revocation is answered.
+  /// Finishes the records that have ended in this turn and begins further ones, before a revocation is answered.
   private func drainNotes() {
     pipeline?.drainNotes()
-    // Afterwards, so that records are dropped, too, that have failed in this turn.
+    // After the notes, so that records that have failed in this turn are dropped, too.
     if hasLeft {
       hasLeft = false
       pipeline?.dropRevoked()
@@ -208,7 +208,7 @@ final class TransformCore: TransformTaskRunner {
     await member?.close(withinMilliseconds: min(leaving, Self.partingMilliseconds))
     state.phase.close()
     lag.close()
-    // This process has not ended over the partitions that did not leave in time. Their begins may be counted for the next owner already.
+    // The partitions that did not leave in time have not crashed this process. Redis may count their begins for the next owner already.
     crashes.leftToAnother(partitions)
     while isTaskUnderWay { await loop.sleep(milliseconds: 20) }
     await admin?.close()
@@ -248,7 +248,7 @@ final class TransformCore: TransformTaskRunner {
 
   /// How long a revocation waits for the records in flight.
   private static let revocationMilliseconds = 3_000
-  /// The part of a drain's time that leaving the group may take, and the part that the producers keep of that.
+  /// How much of a drain's time leaving the group may take, and how much of that the producers keep.
   private static let (partingMilliseconds, flushMilliseconds) = (10_000, 1_000)
 }
 
@@ -268,7 +268,7 @@ extension TransformCore: GroupMemberOwner {
     lag.detach()
   }
 
-  /// Raises the markers first, and then has the offsets committed: a marker must not stay below a committed offset.
+  /// Raises the markers before the offsets are committed: a marker must not stay below a committed offset.
   func prepare(_ offsets: [CommitOffset], _ prepared: @escaping ([CommitOffset]) -> Void) {
     journal?.flush()
     if state.phase.mayCheckpoint { checkpoints.raise(offsets, prepared) } else { prepared([]) }
@@ -294,7 +294,7 @@ extension TransformCore: MarkerComparisonOwner {
   }
 
   func comparisonIsHeldUp(_ reason: String?) {
-    // The condition 'redis' says what the phase waits for.
+    // The condition 'redis' says why the phase waits.
     health.set("markers", ready: reason == nil, reason ?? "")
     if let reason { logger.warning("the markers cannot be compared; partitions wait", ["reason": reason]) }
   }
@@ -309,7 +309,7 @@ extension TransformCore: CrashLoopDetectorOwner {
   var waker: @Sendable () -> Void { { [weak owner] in owner?.run(.takePermit) } }
 
   func isIdle(_ index: Int) -> Bool {
-    // While requests are paused, nothing is known of them.
+    // While requests are paused, the lane cannot know whether they crash workers.
     state.phase.phase == .running && intake?.isEmpty == true && member?.committer?.inFlight(of: index) == 0
   }
 }
@@ -352,13 +352,13 @@ extension TransformCore: ApplicationsReaderOwner {
 }
 
 extension TransformCore: JournalOwner, UnreadableStretchesOwner {
-  /// The offsets of a partition stand at its stretch until Kafka has the letter.
+  /// The partition's committable offset stays at the stretch until Kafka has the letter.
   func unreadableLettersFailed(_ error: KafkaError?) {
     health.set("dead-letters", ready: error == nil, error.map { "Kafka does not take a dead letter: \($0)" } ?? "")
     if let error { logger.warning("Kafka does not take a dead letter; it is sent again", ["error": "\(error)"]) }
   }
 
-  /// Without a journal no request is finished. So intake stops when all slots are taken.
+  /// Without the journal no request is finished. So intake stops when all slots are taken.
   func journalFailed(_ error: KafkaError.Code?) {
     let error = error.map { KafkaError($0, "write to \(settings.topics.journal)") }
     health.set("journal", ready: error == nil, error.map { "Kafka does not take the journal: \($0)" } ?? "")
@@ -432,7 +432,7 @@ extension TransformCore: ConsumerHandler {
     journal?.hurry(forMilliseconds: Self.partingMilliseconds)
   }
 
-  /// Partitions have left: their records are finished, or the lane waits for these no longer. The process might have ended over them until now.
+  /// Partitions have left: their records are finished, or the lane no longer waits for them. Until now they might have crashed the process.
   private func left(_ partitions: [AssignedPartition], isLost: Bool) {
     intake?.left(partitions, isLost: isLost)
     member?.tellUnjournaled()

@@ -4,9 +4,9 @@ public import Worker
 
 /// One lane of the transform stage: a loop with its own consumer, producer and connection to Redis.
 ///
-/// The actor is the asynchronous face; the work itself is done by loop-confined classes.
+/// The actor starts and drains the lane. Loop-confined classes do the work.
 public actor TransformLane {
-  /// The loop that it lives on.
+  /// The lane's loop.
   public nonisolated let loop: EventLoop
   /// The loop is the actor's executor.
   public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
@@ -19,7 +19,7 @@ public actor TransformLane {
 
   /// Makes a lane that does nothing yet.
   ///
-  /// - Parameter onFatal: told when a client of Kafka has failed for good: only a new lane can do the work.
+  /// - Parameter onFatal: called when a Kafka client has failed for good: only a new lane can do the work.
   public init(
     _ settings: TransformSettings, on loop: EventLoop, logger: Logger, health: Health, metrics: TransformMetrics,
     onFatal: @escaping @Sendable (KafkaError) -> Void = { _ in }
@@ -32,7 +32,7 @@ public actor TransformLane {
     self.onFatal = onFatal
   }
 
-  /// Connects to Redis and Kafka and takes work; it is ready when both have answered.
+  /// Connects to Redis and Kafka, and takes records. It is ready when both have answered.
   ///
   /// Call it from a task that prefers the loop.
   public func start() async throws {
@@ -46,9 +46,9 @@ public actor TransformLane {
     await core?.perform(task)
   }
 
-  /// Finishes what is under way, gives the partitions up and closes everything.
+  /// Finishes the records in flight, gives up the partitions, and closes everything.
   ///
-  /// - Parameter milliseconds: what is not done by then is left to the next owner of its partition.
+  /// - Parameter milliseconds: the limit; the next owners of the partitions do the rest.
   public func drain(withinMilliseconds milliseconds: Int) async {
     guard let core else { return }
     self.core = nil
@@ -58,7 +58,7 @@ public actor TransformLane {
 
 extension TransformLane: TransformCoreOwner {
   nonisolated func run(_ task: TransformTask) {
-    // A task may begin only when the lane has been drained and let go of.
+    // The task may begin after the lane was drained and released.
     Task(executorPreference: loop) { [weak self] in await self?.perform(task) }
   }
 

@@ -2,7 +2,7 @@ import Notifications
 import Store
 public import Worker
 
-/// What one transform lane counts. An object, since a copy of so many cells costs more than a request.
+/// The metrics of one transform lane. An object, since copying so many cells costs more than a request.
 public final class TransformMetrics: Sendable {
   let requests: Counter
   let registrations: Counter
@@ -37,17 +37,17 @@ public final class TransformMetrics: Sendable {
   private let transformed: Histogram
   private let registry: MetricRegistry
   let redis: RedisMetrics
-  // By the number of the verdict; nil where it is none of these records.
+  // By the verdict's number; nil if such records do not get the verdict.
   private let requestVerdicts: [Counter?]
   private let registrationVerdicts: [Counter?]
-  /// By the number of the outcome; nil for what the judge does not say.
+  /// By the outcome's number; nil if the judge does not answer it.
   private let deviceVerdicts: [Counter?]
   private let extensions: [Counter]
   private let deadLetters: [String: Counter]
 
   /// Makes the lane's cells.
   ///
-  /// - Parameter lane: what the lane is called in labels.
+  /// - Parameter lane: the lane's name in labels.
   public init(_ registry: MetricRegistry, lane: String = "transform-0") {
     requests = registry.make(MetricNames.requests)
     registrations = registry.make(MetricNames.registrations)
@@ -76,7 +76,7 @@ public final class TransformMetrics: Sendable {
     inFlightBytes = registry.make(MetricNames.inFlightBytes)
     inFlightBytesLimit = registry.make(MetricNames.inFlightBytesLimit)
     missed = registry.make(MetricNames.missed)
-    // Each lane knows the same of them.
+    // All lanes set the same values.
     partitions = registry.shared(MetricNames.partitions)
     unjournaledPartitions = registry.shared(MetricNames.unjournaledPartitions)
     self.registry = registry
@@ -91,26 +91,26 @@ public final class TransformMetrics: Sendable {
       registry.make(MetricNames.registrationVerdicts, $0)
     }
     deviceVerdicts = Outcome.allCases.map { $0.deviceLabel.map { registry.make(MetricNames.deviceVerdicts, $0) } }
-    // Labels are written like the metrics' names.
+    // Labels use underscores, like the metrics' names.
     extensions = ExtensionState.allCases.map { registry.make(MetricNames.extensions, "\($0.word)".replacing("-", with: "_")) }
   }
 
-  /// Counts what became of a notification at an extension.
+  /// Counts how a service extension ended for a notification.
   func count(_ state: ExtensionState) { extensions[Int(state.rawValue) - 1].increment() }
 
-  /// Shows how long a topic keeps its records; 0 for ever, or where that is not known.
+  /// Shows how long a topic keeps its records; 0 means for ever, or unknown.
   func show(retentionMilliseconds milliseconds: Int, of topic: String) {
     registry.shared(MetricNames.retention, topic).set(Double(milliseconds) / 1000)
   }
 
-  /// Counts a record that was given to the dead letters.
+  /// Counts a record that was dead-lettered.
   func deadLettered(_ reason: String) { deadLetters[reason]?.increment() }
 
-  /// Counts how old a request was when its outcomes were durable.
+  /// Observes the age of a request whose outcomes are durable.
   ///
   /// - Parameters:
   ///   - now: milliseconds since 1970.
-  ///   - timestamp: of its record; negative where there is none.
+  ///   - timestamp: of its record; negative if it has none.
   func transformed(at now: Int64, published timestamp: Int64) {
     if timestamp >= 0 { transformed.observe(ageMilliseconds: now - timestamp) }
   }
@@ -130,7 +130,7 @@ public final class TransformMetrics: Sendable {
   /// Counts a verdict on a request at one device.
   func count(_ verdict: Outcome) { deviceVerdicts[verdict.rawValue]?.increment() }
 
-  /// A cell for each verdict that has a label; verdicts with the same label share it.
+  /// Makes a cell for each verdict that has a label; verdicts with the same label share one.
   private static func cells(_ labels: [String?], _ make: (String) -> Counter) -> [Counter?] {
     var cells: [String: Counter] = [:]
     return labels.map { label in

@@ -4,13 +4,13 @@ public import Notifications
 public import Store
 public import Worker
 
-/// What a transform lane needs to know.
+/// The settings of a transform lane.
 public struct TransformSettings: Sendable {
-  /// What holds where nothing else is set: the command's settings have their defaults from here.
+  /// The defaults, also those of the command's settings.
   public enum Defaults {
     /// The consumer group.
     public static let group = "carillon-transform"
-    /// Unfinished records at most.
+    /// Maximum number of records in flight.
     public static let inFlight = 100_000
     /// The session timeout, in milliseconds.
     public static let sessionMilliseconds = 2_000
@@ -48,22 +48,23 @@ public struct TransformSettings: Sendable {
   public var rememberedIDs = Defaults.rememberedIDs
   /// Newest revisions that are remembered for each device, one for each collapse id.
   public var rememberedRevisions = Defaults.rememberedRevisions
-  /// Unfinished records at most; beyond it partitions wait.
+  /// Maximum number of records in flight; at the limit partitions wait.
   public var inFlight = Defaults.inFlight
-  /// What unfinished records and what is made from them may retain, in bytes; beyond it partitions wait. A record counts 2 · (value + 256)
-  /// bytes until nothing but the journal is outstanding for its batch. With values of more than some 245 bytes this is reached before the
-  /// default of `inFlight`, unless many records wait for the journal.
+  /// Maximum bytes that records in flight and their results retain; at the limit partitions wait.
+  ///
+  /// A record counts 2 · (value + 256) bytes until only the journal is outstanding for its batch. With values of more than some 245 bytes
+  /// this limit is reached before the default of `inFlight`, unless many records wait for the journal.
   public var inFlightBytes = 96 << 20
-  /// After this long without a word from a worker its partitions go to others, in milliseconds; more where the brokers ask for more.
+  /// After this time without a sign of life from a worker its partitions go to others, in milliseconds. Brokers may require more.
   public var sessionMilliseconds = Defaults.sessionMilliseconds
-  /// How long after its begin, or after it goes on, a partition is looked at: where nothing of it is under way then, no record of it ends its
-  /// worker, which would have happened by then.
+  /// When a partition is checked after it began or resumed, in milliseconds. If none of its records is in flight then, none crashes its
+  /// worker: the crash would have happened by then.
   public var healthyMilliseconds = 15_000
   /// The permit to try a group of records that may end the process: one for all its lanes.
   public var permit = CrashLoopPermit()
   /// Tries of a record that cannot be processed, before it goes to the dead letters.
   public var tries = Defaults.tries
-  /// How late an occurrence of a repeating trigger may fire that says nothing of its own, in milliseconds.
+  /// How late an occurrence of a repeating trigger may fire, in milliseconds, unless the trigger says otherwise.
   public var lateMilliseconds = Defaults.lateMilliseconds
   /// How many schedules may be due that one partition of requests has scheduled in one bucket of Redis.
   public var scheduledInBucket = Defaults.scheduledInBucket
@@ -71,9 +72,9 @@ public struct TransformSettings: Sendable {
   public var startMilliseconds = 30_000
   /// The service extensions that mutable notifications pass.
   public var extensions = ExtensionsSource()
-  /// What events call the place they come from: `/carillon/NAME`.
+  /// The cluster's name, which is in the source of events: `/carillon/NAME`.
   public var cluster: String
-  /// What events call the worker.
+  /// The worker's name in events.
   public var worker: Name
 
   /// Settings with their defaults.

@@ -1,37 +1,37 @@
 import Kafka
 
-/// What takes more than a turn of the loop: it waits for Redis and Kafka, in a task of the lane's actor.
+/// Work of the lane's actor that waits for Redis or Kafka, and so takes several turns of the loop.
 enum TransformTask: Sendable {
-  /// The markers are to be compared.
+  /// Compare the markers.
   case compare
-  /// The registry may be behind.
+  /// Wait until Redis has all registrations.
   case restoreRegistry
-  /// The schedules may be behind.
+  /// Wait until Redis has all schedules.
   case restoreSchedules
-  /// A partition has another owner.
+  /// Leave the group and join it again, since a partition has another owner.
   case rejoin
-  /// Redis is asked for its memory and settings.
+  /// Ask Redis for its memory and settings.
   case inspectRedis
-  /// It is to be known whether the stops of applications are all there are.
+  /// Check that the lane has read all stops of applications.
   case askForApplications
-  /// Brokers are asked where logs begin and end.
+  /// Ask the brokers where logs begin and end.
   case askForLogs
-  /// The brokers are asked how many partitions the topics have.
+  /// Ask the brokers how many partitions the topics have.
   case askForPartitions
-  /// The brokers are asked who has which partition.
+  /// Ask the brokers which member owns which partition.
   case askForMembers
   /// The lane gets the permit to try a group of records that may end the process.
   case takePermit
 }
 
-/// Has tasks run on the lane's actor, one for each call.
+/// Runs tasks on the lane's actor.
 protocol TransformTaskRunner: AnyObject {
-  /// Runs what takes more than a turn of the loop.
+  /// Starts a task of the lane's actor.
   func run(_ task: TransformTask)
 }
 
-/// What the parts of a lane ask of its actor.
+/// The actor, as the parts of the lane see it.
 protocol TransformCoreOwner: TransformTaskRunner, Sendable {
-  /// A client of Kafka can do nothing any more; only a new lane can.
+  /// A Kafka client has failed for good: only a new lane can work.
   func failed(_ error: KafkaError)
 }

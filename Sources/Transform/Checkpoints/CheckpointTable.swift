@@ -2,43 +2,43 @@ import Kafka
 import Store
 import Worker
 
-/// What a lane owns of the partitions, and how far each is applied, as every bucket of Redis says: a value that knows neither Redis nor Kafka.
+/// The partitions that a lane owns, and how far every bucket of Redis has applied each. A value.
 ///
-/// Where the markers are not as the lane has left them, or what was applied since may be lost, the partition starts again at the lowest of
-/// them. So all that lies below the offset at which it is read then was applied in every bucket, and is there.
+/// A partition starts again at its lowest marker when the markers differ from those that the lane wrote, or when records that were applied
+/// since may be lost. So every bucket has all records below the offset at which it is read again.
 struct CheckpointTable {
-  /// A partition from its begin to the end of its assignment.
+  /// A partition, from its beginning until its assignment ends.
   private struct Owned {
     let partition: AssignedPartition
     /// Where the marker stood when the partition began.
     let begun: Int64
-    /// What was written last, in all buckets.
+    /// The marker that the lane wrote last, in all buckets.
     var marker: Marker
     var phase: Phase
-    /// Redis may have lost what was applied since the marker.
+    /// Redis may have lost records that were applied since the marker.
     var isUnverified = false
 
-    /// The highest offset that some bucket may have of what the lane has written.
+    /// The highest offset that the lane has written, or is writing, to some bucket.
     var highest: Int64 {
       if case .raising(let new) = phase { new.offset } else { marker.offset }
     }
   }
 
   private enum Phase {
-    /// The first record has not come yet, which shows whether the marker is of the topic that is there now.
+    /// The first record has not come yet. It shows whether the marker belongs to the present topic.
     case unconfirmed
     /// Every bucket has the marker, as far as is known.
     case level
-    /// Some buckets may have this one already.
+    /// Some buckets may already have this marker.
     case raising(Marker)
   }
 
   private let topics: Topics
   private var owned: [Int: Owned] = [:]
-  /// Partitions whose topic was found to be made again, each with the marker that does not fit it, and begins again. Where another marker
-  /// stands by then, another owner has found the same, or Redis has changed: what was found does not count any more.
+  /// Partitions that begin again because their topic was made again, each with the marker that did not fit. If the partition has another
+  /// marker by then, another owner has found the same, or Redis has changed: then the finding does not count.
   private var madeAgain: [TopicPartition: Marker] = [:]
-  /// Whether some partition's first record has not come yet: asked for each record.
+  /// Whether some partition's first record has not come yet. Stored, since it is read for each record.
   private(set) var hasUnconfirmed = false
 
   init(_ topics: Topics) { self.topics = topics }
@@ -48,38 +48,38 @@ struct CheckpointTable {
     partition.topic == topics.devices ? .devices(partition.partition) : .requests(partition.partition)
   }
 
-  // MARK: What is known
+  // MARK: Facts
 
-  /// Those of these partitions that have begun in this assignment.
+  /// The partitions among these that have begun in this assignment.
   func begun(_ assignment: [AssignedPartition]) -> [AssignedPartition] { assignment.filter { owned[$0.index]?.partition == $0 } }
 
   /// How often the topic of a partition was deleted and made again.
   func incarnation(_ index: Int) -> UInt32 { owned[index]?.marker.incarnation ?? 0 }
 
-  /// The offset below which all of a partition is applied, as every bucket says; 0 where that is not known.
+  /// The offset below which every bucket has applied the partition; 0 if unknown.
   func marker(_ index: Int) -> Int64 {
     guard let each = owned[index], !each.isUnverified, !isUnconfirmed(index) else { return 0 }
     return each.marker.offset
   }
 
-  /// The offset that was wanted when a partition began, or that its marker has reached since; nil where nothing was applied before.
+  /// The offset of a partition's marker, and the timestamp below it; nil if nothing was applied before.
   func wanted(_ index: Int) -> (offset: Int64, timestamp: Int64)? {
     owned[index].flatMap { $0.marker.offset > 0 ? ($0.marker.offset, $0.marker.timestamp) : nil }
   }
 
-  /// The offset that was wanted when a partition began; nil as long as nothing shows that it is of the topic that is there now.
+  /// The offset at which a partition began; nil until it is known to belong to the present topic.
   func begun(_ index: Int) -> Int64? {
     guard let each = owned[index], each.begun > 0, !isUnconfirmed(index) else { return nil }
     return each.begun
   }
 
-  // MARK: From the begin to the end
+  // MARK: Beginning and leaving
 
-  /// Where partitions begin, and what is to change so that all buckets agree on that.
+  /// The markers at which partitions begin, and the changes that make all buckets agree on them.
   ///
   /// - Parameters:
   ///   - found: for each of them the markers in all buckets.
-  ///   - noted: the incarnations that the group has noted, of the partitions without any marker.
+  ///   - noted: the incarnations in the group's notes, for partitions without any marker.
   func starts(
     _ offers: [AssignedPartition], _ found: [[Marker?]], noted: [TopicPartition: UInt32]
   ) -> (markers: [Marker], changes: [Int: [MarkerChange]]) {
@@ -98,15 +98,15 @@ struct CheckpointTable {
     return (markers, changes)
   }
 
-  /// The lowest marker; the beginning of this incarnation where one is missing. In an earlier incarnation a new record could count as older
-  /// than those of the topic that is gone.
+  /// The lowest marker, or the beginning of this incarnation if one is missing. In an earlier incarnation a new record could count as older
+  /// than records of the deleted topic.
   private static func lowest(_ markers: [Marker?], _ incarnation: UInt32) -> Marker {
     let beginning = Marker(offset: 0, timestamp: -1, incarnation: incarnation)
     guard !markers.contains(nil) else { return beginning }
     return markers.compactMap(\.self).min { $0.offset < $1.offset } ?? beginning
   }
 
-  /// A partition is read from its marker on, which stands in every bucket.
+  /// A partition is read from this marker on; every bucket has it.
   mutating func began(_ partition: AssignedPartition, at marker: Marker) {
     madeAgain[partition.topicPartition] = nil
     let isConfirmed = marker.readingOffset.map { $0 == marker.offset } ?? true
@@ -115,13 +115,13 @@ struct CheckpointTable {
     if !isConfirmed { hasUnconfirmed = true }
   }
 
-  /// What a partition's first record shows of the marker that reading began at.
+  /// What a partition's first record shows about the marker at which reading began.
   enum FirstRecord {
-    /// Work on it.
+    /// Process it.
     case work
-    /// It lies below the marker: it is applied.
+    /// It lies below the marker, so it is applied.
     case skip
-    /// It is not the record that the marker was written for: the topic was made again.
+    /// The marker was written for another record: the topic was made again.
     case madeAgain
   }
 
@@ -141,27 +141,27 @@ struct CheckpointTable {
     return .madeAgain
   }
 
-  /// A partition was read to its end, which lies here: where the marker lies no higher, no record below it is left to contradict it.
+  /// A partition was read to its end at this offset. If its marker is not higher, no record is left that could contradict the marker.
   mutating func reachedEnd(_ index: Int, at offset: Int64) {
     guard isUnconfirmed(index), let marker = owned[index]?.marker, offset >= marker.offset else { return }
     owned[index]?.phase = .level
     hasUnconfirmed = owned.keys.contains(where: isUnconfirmed)
   }
 
-  /// The partitions are gone.
+  /// Forgets partitions that have left.
   mutating func left(_ partitions: [AssignedPartition]) {
     for partition in partitions where owned[partition.index]?.partition.generation == partition.generation { owned[partition.index] = nil }
     hasUnconfirmed = owned.keys.contains(where: isUnconfirmed)
   }
 
-  /// Redis may have lost something of all that was applied since the markers.
+  /// Redis may have lost records that were applied since the markers.
   mutating func distrust() {
     for index in owned.keys { owned[index]?.isUnverified = true }
   }
 
   // MARK: Comparing
 
-  /// What the markers that Redis has say of what is owned.
+  /// What the markers in Redis show about the owned partitions.
   enum Comparison {
     /// A partition has another owner, whose markers are higher.
     case otherOwner(TopicPartition)
@@ -172,14 +172,14 @@ struct CheckpointTable {
   /// A partition that starts again.
   struct Rewind {
     let partition: AssignedPartition
-    /// Where its marker was, and where it is found, if it is not as it was left.
+    /// The offset of the lane's marker and that of the one found, if they differ.
     let lost: (from: Int64, to: Int64)?
   }
 
-  /// Markers that are as they were left, but for what may have been written, or not, by a call that was not answered.
+  /// Partitions whose markers are as the lane wrote them, except for the effect of unanswered calls.
   struct Level {
     fileprivate var partitions: [AssignedPartition] = []
-    /// What is to change, by bucket.
+    /// The changes, by bucket.
     fileprivate(set) var changes: [Int: [MarkerChange]] = [:]
   }
 
@@ -187,7 +187,7 @@ struct CheckpointTable {
   ///
   /// - Parameters:
   ///   - found: for each of them the markers in all buckets.
-  ///   - isProbe: whether all markers are written again, to see whether Redis takes them.
+  ///   - isProbe: whether to write all markers again, to see whether Redis takes writes.
   func compare(_ partitions: [AssignedPartition], _ found: [[Marker?]], isProbe: Bool) -> Comparison {
     var compared: [(each: Owned, found: [Marker?], lost: (from: Int64, to: Int64)?)] = []
     for (partition, found) in zip(partitions, found) {
@@ -198,7 +198,7 @@ struct CheckpointTable {
       let lowest = found.map { $0?.offset ?? 0 }.min() ?? 0
       compared.append((each, found, isMissing || lowest < each.marker.offset ? (each.marker.offset, lowest) : nil))
     }
-    // With one partition's marker a bucket may have lost what others have applied above theirs.
+    // A bucket that lost one partition's marker may also have lost records of others above their markers.
     let isLossSeen = compared.contains { $0.lost != nil }
     var rewinds: [Rewind] = []
     var level = Level()
@@ -207,7 +207,7 @@ struct CheckpointTable {
         rewinds.append(Rewind(partition: each.partition, lost: lost))
         continue
       }
-      // A write that was not answered may have been made in some buckets.
+      // Some buckets may have made a write that was not answered.
       for (bucket, marker) in found.enumerated() where isProbe || marker != each.marker {
         level.changes[bucket, default: []].append(
           MarkerChange(marked(each.partition.topicPartition), expected: marker, new: each.marker))
@@ -217,7 +217,7 @@ struct CheckpointTable {
     return .own(rewinds: rewinds, level: level)
   }
 
-  /// The markers stand in every bucket as they were left. Until then a bucket may have what was being written.
+  /// Every bucket has the lane's markers. Before that a bucket may have had a marker that was being raised.
   mutating func leveled(_ level: Level) {
     for partition in level.partitions where owned[partition.index]?.partition == partition {
       if case .raising = owned[partition.index]?.phase { owned[partition.index]?.phase = .level }
@@ -228,19 +228,19 @@ struct CheckpointTable {
 
   /// Markers that are being raised.
   struct Raise {
-    /// What is to change, in every bucket.
+    /// The changes, for every bucket.
     fileprivate(set) var changes: [MarkerChange] = []
-    /// The offsets that the changes stand for.
+    /// The offset of each change.
     fileprivate var offsets: [CommitOffset] = []
-    /// Offsets that every bucket has already.
+    /// Offsets that every bucket already has.
     fileprivate(set) var reached: [CommitOffset] = []
   }
 
-  /// Begins to raise the markers to offsets below which everything is durable; `raised` follows where there are changes.
+  /// Begins to raise the markers to offsets below which everything is durable. If there are changes, `raised` follows.
   mutating func raise(_ offsets: [CommitOffset]) -> Raise {
     var raise = Raise()
     for offset in offsets {
-      // Of a partition that is being given up nobody rewinds: what Redis may have forgotten is left to the next owner.
+      // A partition that is being given up does not rewind: its next owner applies what Redis may have lost.
       guard let each = owned[offset.partition], each.partition.generation == offset.generation, case .level = each.phase,
         !each.isUnverified, offset.offset >= each.marker.offset
       else { continue }
@@ -258,8 +258,8 @@ struct CheckpointTable {
 
   /// The markers were written.
   ///
-  /// - Parameter refused: places of changes that some bucket has not made; nil where it is not known what was written.
-  /// - Returns: the offsets that every bucket has, also where it had them before.
+  /// - Parameter refused: places of changes that some bucket has not made; nil if unknown.
+  /// - Returns: the offsets that every bucket has, including those that it had before.
   mutating func raised(_ raise: Raise, refused: Set<Int>?) -> [CommitOffset] {
     guard let refused else { return [] }
     var done = raise.reached

@@ -2,45 +2,45 @@ import Kafka
 import Store
 import Worker
 
-/// Whom the checkpoints tell.
+/// What the checkpoints report.
 protocol CheckpointsOwner: AnyObject {
-  /// Partitions begin, and this is suspected of them.
+  /// A partition that begins is suspected.
   func suspected(_ partition: MarkedPartition, _ suspicion: CrashLoopDetector.Suspicion)
-  /// A partition was begun once more by the same lane.
+  /// The same lane has begun a partition again.
   func startedAgain(_ partition: MarkedPartition)
   /// A partition starts again from an earlier offset.
   func rewinds(_ partition: TopicPartition, from: Int64, to: Int64)
-  /// Markers were found that this lane has not left so.
+  /// Markers differ from those that this lane wrote.
   func markersDiffer()
-  /// Some of the markers were not sent; a comparison levels them.
+  /// Some markers were not sent; a comparison levels them.
   func markersNotSent()
-  /// These keys and fields of markers hold something else: fields count as missing and are written over, keys count as lost buckets.
+  /// These keys and fields do not hold markers. Fields count as missing and are overwritten; keys count as lost buckets.
   func markersUnreadable(_ places: [String])
-  /// Redis takes nothing that writes.
+  /// Redis refuses writes.
   func redisRefusedWrites(_ error: StoreError)
   /// The markers of so many partitions were written.
   func markersRaised(_ partitions: Int)
 }
 
-/// The markers of what the lane owns, from the offer to the last one: reads, compares and writes them, as the table decides. Loop-confined.
+/// Reads, compares and writes the markers of the lane's partitions, as the table decides. Loop-confined.
 ///
-/// Redis may lose the end of what was written to it: in a crash, or in a failover to a copy that was behind. The markers are written
-/// behind what they stand for, so they are lost before it. What was applied since the last marker may be lost even where the marker is not:
-/// after each sign of that the lane rewinds to the markers, be they lower than it has left them or the same, and applies again what
-/// follows. Markers that are higher have another owner.
+/// Redis may lose its latest writes: in a crash, or in a failover to a copy that was behind. A marker is written after the records below
+/// it, so it is lost before them. Records that were applied since the last marker may be lost even if the marker is not. So after each sign
+/// of loss the lane rewinds to the markers, whether these are lower or not, and applies the following records again. A marker that is
+/// higher than the lane's belongs to another owner.
 final class Checkpoints {
-  /// What the comparison of the markers has found.
+  /// The result of a comparison.
   enum Finding {
-    /// All partitions that were offered have begun, and what Redis has is what was written.
+    /// All offered partitions have begun, and Redis has what was written to it.
     case verified
-    /// Something has changed meanwhile, or did not answer: compare again after so many milliseconds.
+    /// Something has changed meanwhile or did not answer: compare again after so many milliseconds, for this reason.
     case again(afterMilliseconds: Int, String)
     /// Redis has lost everything, or so much that it looks like everything.
     case empty
     /// A partition has another owner: leave the group and join it again.
     case otherOwner(TopicPartition)
 
-    /// The same for the lane's phase.
+    /// The result for the lane's phase.
     var phase: LanePhase.Finding {
       switch self {
       case .verified: .verified
@@ -51,7 +51,7 @@ final class Checkpoints {
     }
   }
 
-  /// Who is at work on the markers: neither of the two may see the other's writing half done.
+  /// The running work on the markers. Comparing and raising exclude each other: neither may see half of the other's writes.
   private enum Work {
     case none, comparing, raising
   }
@@ -60,7 +60,7 @@ final class Checkpoints {
   private let crashes: CrashLoopDetector
   private(set) var table: CheckpointTable
   private var work = Work.none
-  /// The next comparison writes all markers again, to see whether Redis takes them.
+  /// Whether the next comparison writes all markers again, to see whether Redis takes writes.
   private var isProbing = false
   weak var owner: (any CheckpointsOwner)?
 
@@ -70,21 +70,21 @@ final class Checkpoints {
     table = CheckpointTable(topics)
   }
 
-  /// The partitions are gone.
+  /// Forgets partitions that have left.
   func left(_ partitions: [AssignedPartition]) { table.left(partitions) }
 
-  /// Redis may have lost something of all that was applied since the markers.
+  /// Redis may have lost records that were applied since the markers.
   func distrust() { table.distrust() }
 
-  /// Redis has refused what writes: it is verified only when it takes the markers of what is owned, or of what is on offer.
+  /// Redis has refused writes. It is verified only when it takes the markers of owned or offered partitions.
   func probe() { isProbing = true }
 
-  /// Judges a record by the marker that reading of its partition began at.
+  /// Judges a partition's first record by the marker at which reading began.
   func judge(_ partition: TopicPartition, _ index: Int, offset: Int64, timestamp: Int64) -> CheckpointTable.FirstRecord {
     table.judge(partition, index, offset: offset, timestamp: timestamp)
   }
 
-  /// A partition was read to its end; answers with the timestamp of the record below its marker, -1 where that is not known.
+  /// A partition was read to its end. Returns the timestamp of the record below its marker, or -1 if it is unknown.
   func reachedEnd(_ index: Int, at offset: Int64) -> Int64 {
     table.reachedEnd(index, at: offset)
     return table.wanted(index)?.timestamp ?? -1
@@ -92,11 +92,11 @@ final class Checkpoints {
 
   // MARK: Comparing
 
-  /// Compares the markers of what is owned, and begins what is offered.
+  /// Compares the markers of owned partitions, and begins offered ones.
   ///
   /// - Parameters:
-  ///   - isNew: whether no partition of the cluster was ever worked on, which is asked when buckets are missing.
-  ///   - noted: the incarnations that the group has noted, which is asked for partitions that have no marker in any bucket.
+  ///   - isNew: answers whether no partition of the cluster was ever processed; called when buckets are missing.
+  ///   - noted: answers the incarnations in the group's notes; called for partitions without a marker in any bucket.
   func compare(
     _ consumer: Consumer, isNew: () async throws -> Bool, noted: ([TopicPartition]) async throws -> [TopicPartition: UInt32]
   ) async -> Finding {
@@ -134,7 +134,7 @@ final class Checkpoints {
       }
       table.leveled(level)
       if isProbe, rewinds.isEmpty, !owned.isEmpty { isProbing = false }
-      // What starts again is on offer now.
+      // Partitions that start again are on offer now.
       if !rewinds.isEmpty { return .again(afterMilliseconds: 0, "partitions start again") }
     }
     let offered = Array(markers[owned.count...])
@@ -158,7 +158,7 @@ final class Checkpoints {
     return .again(afterMilliseconds: 0, "the buckets were made")
   }
 
-  /// Has all buckets agree on where each partition begins, and begins it there.
+  /// Makes all buckets agree on where each partition begins, and begins it there.
   private func begin(
     _ offers: [AssignedPartition], _ markers: [[Marker?]], noted: [TopicPartition: UInt32], _ consumer: Consumer
   ) async -> Finding {
@@ -171,7 +171,7 @@ final class Checkpoints {
     }
     var suspicions: [MarkedPartition: CrashLoopDetector.Suspicion] = [:]
     do throws(StoreError) {
-      // Of what starts again no process has ended.
+      // A partition that starts again has crashed no process.
       let others = zip(offers, starts.markers).filter { !$0.0.startsAgain }
       if !others.isEmpty {
         suspicions = try await crashes.began(others.map { (table.marked($0.topicPartition), $1.offset) })

@@ -3,15 +3,15 @@ import Kafka
 import Store
 import Worker
 
-/// What a comparison asks of its lane.
+/// The lane, as the comparison sees it.
 protocol MarkerComparisonOwner: LanePhaseOwner, TransformTaskRunner {
   /// Markers were compared, and partitions may have begun.
   func compared()
-  /// Comparisons have not come to an end for seconds, for this reason; nil: they have again.
+  /// For seconds no comparison has succeeded, for this reason; nil: one has succeeded again.
   func comparisonIsHeldUp(_ reason: String?)
 }
 
-/// Has the markers compared, one comparison at a time, until Redis is verified or there is something to wait for. Loop-confined.
+/// Compares the markers until Redis is verified or the lane has to wait, one comparison at a time. Loop-confined.
 final class MarkerComparison {
   private let checkpoints: Checkpoints
   private let state: LaneState
@@ -20,17 +20,17 @@ final class MarkerComparison {
   private let settings: TransformSettings
   private let identity: ClusterIdentity
   private let shards: Shards
-  /// The epoch in which Redis was found to be this cluster's.
+  /// The epoch in which Redis was known to be this cluster's.
   private var identifiedIn: Int?
   private let logger: Logger
   private let timer: Timer
   private(set) var isUnderWay = false
   private let loop: EventLoop
-  /// Since when each comparison has asked for another, by the loop's milliseconds; nil where the last one came to an end.
+  /// Since when no comparison has succeeded, by the loop's milliseconds; nil if the last one did.
   private var heldUpSince: UInt64?
-  /// The reason that was told.
+  /// The reported reason.
   private var heldUpBy: String?
-  /// After so long it is told.
+  /// How long comparisons may fail before that is reported.
   private static let heldUpMilliseconds: UInt64 = 5_000
   weak var owner: (any MarkerComparisonOwner)?
 
@@ -45,18 +45,18 @@ final class MarkerComparison {
     timer.handler = { [unowned self] in owner?.run(.compare) }
   }
 
-  /// Has them compared after so many milliseconds, or sooner where that was asked for before.
+  /// Compares the markers after so many milliseconds, or sooner if that was asked before.
   func runAgain(noLaterThan milliseconds: Int) { timer.start(noLaterThan: milliseconds) }
 
-  /// Compares them, unless somebody does that already.
+  /// Compares the markers, unless a comparison is running.
   func run() async {
-    // What is compared while the lane leaves its group would be found without the partitions that are going.
+    // While the lane leaves its group, a comparison would miss the partitions that are leaving.
     guard !isUnderWay, !member.isJoiningAgain else { return }
     isUnderWay = true
     var actions: [LanePhase.Action] = []
     repeat {
       guard state.phase.mayCompare else {
-        // Redis is away, which is told apart.
+        // Redis is away, which another condition reports.
         heldUpSince = nil
         break
       }
@@ -84,7 +84,7 @@ final class MarkerComparison {
     if state.phase.mayBegin { try? await member.consumer?.startReplacedAgain() }
   }
 
-  /// Tells of comparisons that do not come to an end: until they do, partitions may wait.
+  /// Reports comparisons that do not succeed: until one does, partitions may wait.
   private func notice(_ finding: Checkpoints.Finding) {
     guard case .again(let milliseconds, let reason) = finding else {
       heldUpSince = nil
@@ -99,11 +99,11 @@ final class MarkerComparison {
     owner?.comparisonIsHeldUp(reason)
   }
 
-  /// Makes sure that Redis is this cluster's since the last sign that it may be another one; answers what speaks against it.
+  /// Checks once in each epoch that Redis is this cluster's. Returns the obstacle, if there is one.
   private func identify(in epoch: Int) async -> Checkpoints.Finding? {
     guard identifiedIn != epoch else { return nil }
     do {
-      // One that has lost everything is nobody's until it was rebuilt, which the comparison finds.
+      // An empty Redis belongs to no cluster until it is rebuilt; the comparison reports that.
       if try await identity.join(shards, isNew: { try await admin.isNewCluster(settings) }) { identifiedIn = epoch }
       return nil
     } catch {
@@ -111,12 +111,12 @@ final class MarkerComparison {
     }
   }
 
-  /// Nothing is compared any more by itself.
+  /// Ends the repeated comparisons.
   func close() { timer.close() }
 }
 
 extension Admin {
-  /// Whether no partition was ever worked on, so that an empty Redis is a new one.
+  /// Whether no partition was ever processed, so that an empty Redis is a new one.
   func isNewCluster(_ settings: TransformSettings) async throws -> Bool {
     let known = try await describeCluster().topics
     let names = [settings.topics.requests, settings.topics.devices]

@@ -6,11 +6,11 @@ import Worker
 protocol RedisWatchOwner: LanePhaseOwner, TransformTaskRunner {
   /// A check of every script begins.
   func redisCheckBegins()
-  /// The check has ended; answers whether another one is due, for errors that have come since it began.
+  /// The check has ended. Returns whether another one is due, because of errors since it began.
   func redisCheckEnded(passed: Bool) -> Bool
 }
 
-/// Tells the lane's phase, the health and the log whether Redis answers, takes writes and keeps them. Loop-confined.
+/// Reports whether Redis answers, takes writes and keeps them: to the lane's phase, the health and the log. Loop-confined.
 final class RedisWatch {
   private let configuration: StoreConfiguration
   private let shards: Shards
@@ -19,7 +19,7 @@ final class RedisWatch {
   private let health: Health
   private let metrics: TransformMetrics
   private let inspection: RedisInspection
-  /// When Redis refused a call last, by the loop's milliseconds; nil where readiness does not say so.
+  /// When Redis last refused a call, by the loop's milliseconds; nil if readiness does not name one.
   private var refusedAt: UInt64?
   private let loop: EventLoop
   /// Performs the actions of the phase, and calls `inspect` in a task of the lane.
@@ -64,7 +64,7 @@ final class RedisWatch {
     shards.start()
   }
 
-  // MARK: Signs that calls have found
+  // MARK: Signs from calls
 
   /// Has the markers compared before anything is judged, since Redis may have lost data.
   func distrust(_ reason: String) {
@@ -89,7 +89,7 @@ final class RedisWatch {
     if error.code == .refused {
       if refusedAt == nil { logger.warning("Redis refuses a call", ["error": "\(error)"]) }
       refusedAt = loop.milliseconds()
-      // Also where every script works: Redis may refuse one key, whose records wait.
+      // Even if every script works, Redis may refuse one key. The records of that key wait.
       health.set("calls", ready: false, "\(error)")
     }
     inspection.refused()
@@ -97,7 +97,7 @@ final class RedisWatch {
 
   // MARK: Inspections
 
-  /// Finds out whether Redis can be worked with, and tells the lane's phase.
+  /// Checks whether Redis is suitable, and tells the lane's phase.
   func inspect() async {
     guard !inspection.isRunning else { return }
     do throws(StoreError) {
@@ -134,7 +134,7 @@ final class RedisWatch {
   /// How long readiness names a refused call.
   private static let refusedMilliseconds = 5_000
 
-  /// Ends it.
+  /// Ends the inspections.
   func close() { inspection.close() }
 }
 

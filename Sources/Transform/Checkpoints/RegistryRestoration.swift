@@ -4,8 +4,7 @@ import Notifications
 import Store
 import Worker
 
-/// Waits until Redis has all registrations that Kafka has now, whoever applies them; until then no person's devices are looked up.
-/// Loop-confined.
+/// Waits until Redis has all registrations that Kafka has now, from any lane. Until then no person's devices are looked up. Loop-confined.
 final class RegistryRestoration {
   private let loop: EventLoop
   private let state: LaneState
@@ -15,7 +14,7 @@ final class RegistryRestoration {
   private let kafka: KafkaConfiguration
   private let topics: Topics
   private let logger: Logger
-  /// Waits that are under way: one whose epoch is over may end after the next has begun.
+  /// The number of running waits: a wait of a past epoch may end after the next one has begun.
   private var waits = 0
   weak var owner: (any LanePhaseOwner)?
 
@@ -29,7 +28,7 @@ final class RegistryRestoration {
 
   var isUnderWay: Bool { waits > 0 }
 
-  /// Waits, unless Redis gives a new sign that it may have lost something.
+  /// Waits until Redis has all registrations or gives a new sign of loss.
   func run() async {
     let epoch = state.phase.epoch
     waits += 1
@@ -46,7 +45,7 @@ final class RegistryRestoration {
           }
           if let reached { await wake(silent.look(reached, ends: owned(ends), at: SteadyClock.milliseconds())) }
           owner?.perform(state.phase.registryIsBehind(in: epoch))
-          // The markers that are waited for are raised with what is committed.
+          // A commit raises the markers that this waits for.
           member.committer?.commit()
           await loop.sleep(milliseconds: 50)
         }
@@ -57,13 +56,13 @@ final class RegistryRestoration {
     }
   }
 
-  /// Those of these partitions that this lane reads: each partition is one lane's to look after.
+  /// The partitions among these that this lane reads: only the owner writes a tombstone.
   private func owned(_ ends: [Int32: Int64]) -> [Int32: Int64] {
     let owned = member.consumer?.assignment.map(\.topicPartition).filter { $0.topic == topics.devices }.map(\.partition) ?? []
     return ends.filter { owned.contains($0.key) }
   }
 
-  /// Writes a record to partitions that no record brings to their ends.
+  /// Writes a tombstone to partitions in which no record reaches the end.
   private func wake(_ silent: [Int32]) async {
     guard !silent.isEmpty else { return }
     logger.warning(

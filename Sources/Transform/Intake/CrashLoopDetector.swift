@@ -1,67 +1,68 @@
 import EventLoop
 import Store
 
-/// What is asked of the lane by who finds the record that takes its process down.
+/// The lane, as the detector sees it.
 protocol CrashLoopDetectorOwner: AnyObject {
-  /// Whether a partition is worked on, whatever it is of, and nothing of it is under way.
+  /// Whether the lane processes a partition's records, and none of them is in flight.
   func isIdle(_ index: Int) -> Bool
-  /// These are suspected no more: nothing of them was under way once.
+  /// These partitions are no longer suspected: none of their records was in flight at a check.
   func foundHarmless(_ partitions: [MarkedPartition])
-  /// Redis takes no writes, and so no note.
+  /// Redis refuses writes, so it takes no note.
   func redisRefusedWrites(_ error: StoreError)
   /// Called when the lane gets the permit, from any thread.
   var waker: @Sendable () -> Void { get }
 }
 
-/// Finds the record that takes its worker's process down, by what the workers before have counted. Loop-confined.
+/// Finds the record that crashes its worker, by counts in Redis that earlier workers left. Loop-confined.
 ///
-/// A partition that was begun several times at the same offset, and neither left in order nor ever idle, is suspected: its records are then
-/// worked on in small groups, each noted before. Where a process ends over a group, the next one makes smaller ones of it, down to single
-/// records. One that a process has ended over alone is worked on without its service extensions, which may be what ends processes; one
-/// that several have ended over is dead-lettered.
-/// The lanes of a process end together: as long as one of them has a suspected partition all begin their records in groups, one lane at a
-/// time. What a lane had begun before another found its suspicion is the exception.
+/// A partition is suspected if it was begun several times at the same offset, was never left in order, and was never idle. Its records are
+/// then processed in small groups, and Redis notes each group before. If a process crashes with a group, the next process makes smaller
+/// groups of it, down to single records. If a process crashes with a single record, the next one processes it without its service
+/// extensions, which may be the cause. If several processes crash with it, it is dead-lettered.
+///
+/// The lanes of a process crash together. So while one of them has a suspected partition, all of them begin records in groups, one lane at
+/// a time. Records that a lane had begun before are the exception.
 final class CrashLoopDetector {
-  /// The group that was noted last, by its offsets: of what lies between them there may be none.
+  /// The group that was noted last, by its offsets. Some of them may have no record.
   struct Group: Equatable {
     var first: Int64
     var width: Int64
 
-    /// The offset before which the next group ends that begins at this one.
+    /// The end of the next group, which begins at this offset.
     func end(from offset: Int64) -> Int64 {
       if offset < first { return min(first, offset + CrashLoopDetector.groupWidth) }
       return offset + (offset < first + width ? max(1, width / CrashLoopDetector.narrowing) : CrashLoopDetector.groupWidth)
     }
   }
 
-  /// What is done about a record that a process has ended over while it worked on nothing else.
+  /// The treatment of a record with which a process has crashed while it processed nothing else.
   enum Remedy {
-    /// It is worked on without its service extensions.
+    /// It is processed without its service extensions.
     case withoutExtensions
-    /// No worker survives it: it goes to the dead letters.
+    /// It crashes every worker, so it is dead-lettered.
     case deadLetter
   }
 
-  /// What is known of a suspected partition when it is begun.
+  /// The facts about a suspected partition when it begins.
   struct Suspicion: Equatable {
-    /// What to look at more closely.
+    /// The group that was noted last, which needs smaller groups.
     var group: Group?
-    /// What is done about records that processes have ended over while they worked on nothing else.
+    /// The treatments of single records that crashed processes, by offset.
     var remedies: [Int64: Remedy] = [:]
   }
 
-  /// Begins at one offset after which a partition is suspected.
+  /// How often a partition begins at one offset until it is suspected.
   static let suspectedAfter = 4
-  /// Offsets that a group spans at first, and by how much the groups become smaller: 64, 8, 1.
+  /// How many offsets a group spans at first, and the divisor for smaller groups: 64, 8, 1.
   static let (groupWidth, narrowing): (Int64, Int64) = (64, 8)
-  /// Processes that ended while working on a record alone, after which it is dead-lettered.
+  /// How many processes crash with a single record until it is dead-lettered.
   static let deadlyAfter = 2
-  /// Processes that have ended over a record until it is dead-lettered.
+  /// How many processes crash in all until a record is dead-lettered.
   static let tries = suspectedAfter - 1 + 2 + deadlyAfter
-  /// So many records of a suspected partition are begun in groups before it goes on as usual.
+  /// How many records of a suspected partition are begun in groups before it is processed as usual.
   static let bisectedRecords = 1_000
 
-  /// How long after Redis did not take a note it is asked once more.
+  /// How long the lane waits until it repeats a note that Redis did not take.
   private static let againMilliseconds = 200
 
   private enum Hold {
@@ -72,7 +73,7 @@ final class CrashLoopDetector {
   }
 
   private let counts: CrashLoops
-  /// Partitions that have begun, by index, until they are idle: no process has ended over them then.
+  /// Partitions that have begun, by index. A partition is removed when it is idle: then it has crashed no process.
   private var watched: [Int: MarkedPartition] = [:]
   private let permit: CrashLoopPermit
   private let lane: Int
@@ -94,7 +95,7 @@ final class CrashLoopDetector {
     timer.handler = { [unowned self] in clearIdle() }
   }
 
-  /// Partitions are begun at these offsets: those of them that are suspected.
+  /// Counts that partitions begin at these offsets. Returns the suspected ones.
   func began(_ starts: [(partition: MarkedPartition, offset: Int64)]) async throws(StoreError) -> [MarkedPartition: Suspicion] {
     var suspicions: [MarkedPartition: Suspicion] = [:]
     for (start, known) in zip(starts, try await counts.began(starts, by: permit.process)) {
@@ -147,12 +148,12 @@ final class CrashLoopDetector {
     again.handler = nil
   }
 
-  /// The group that was noted last is finished, and no other follows at once.
+  /// Removes the last note, since its group is finished and no other follows at once.
   private func unmark() {
     if case .own(let noted?) = hold { counts.unmark([noted], by: permit.process) }
   }
 
-  /// A group of records is going to be worked on, and the one before is finished; `then` is called when Redis has noted that.
+  /// Has Redis note the next group, when the one before is finished. Calls `then` when Redis has noted it.
   func mark(_ partition: MarkedPartition, _ group: Group, _ then: @escaping () -> Void) {
     stopAsking()
     hold = .own(partition)
@@ -161,7 +162,7 @@ final class CrashLoopDetector {
       guard hasPermit else { return }
       if let error {
         if error.code == .writesRefused { owner?.redisRefusedWrites(error) }
-        // As long as the former note stands, nobody may end over anything else.
+        // While Redis has the former note, the process must not crash with other records.
         again.handler = { [unowned self] in mark(partition, group, then) }
         return again.start(after: Self.againMilliseconds)
       }
@@ -172,33 +173,32 @@ final class CrashLoopDetector {
 
   // MARK: Harmless
 
-  /// Partitions are left: those that are suspected with what is known of them, for the next owner goes on with the search, and nobody has
-  /// ended; of the others nothing is suspected any more.
+  /// Partitions have left. The next owners continue the search in the suspected ones; the others are cleared.
   func left(_ partitions: [MarkedPartition], suspected: [MarkedPartition]) {
     leftToAnother(suspected)
     cleared(partitions.filter { !suspected.contains($0) })
   }
 
-  /// Partitions have another owner, who goes on with the search.
+  /// Partitions have another owner, which continues the search.
   func leftToAnother(_ partitions: [MarkedPartition]) {
     if !partitions.isEmpty { counts.unmark(partitions, by: permit.process) }
   }
 
-  /// Partitions have gone on as usual: nothing is suspected any more.
+  /// Clears partitions that were processed as usual.
   func cleared(_ partitions: [MarkedPartition]) { counts.clear(partitions) }
 
-  /// A partition has begun: when it has been idle once, that did no harm.
+  /// Watches a partition that has begun: when it has been idle once, it is harmless.
   func watch(_ partition: MarkedPartition, _ index: Int) {
     watched[index] = partition
     timer.start(after: healthyMilliseconds)
   }
 
-  /// What was held back is read from now on: what has begun shows only now whether it does harm.
+  /// Paused partitions are read again. Only now can they crash the worker, so the time of the watch begins again.
   func resumed() {
     if !watched.isEmpty { timer.start(after: healthyMilliseconds) }
   }
 
-  /// Partitions that nobody is to look at any more.
+  /// Stops watching partitions.
   func left(_ indexes: [Int]) {
     for index in indexes { watched[index] = nil }
   }
@@ -211,7 +211,7 @@ final class CrashLoopDetector {
     if !watched.isEmpty { timer.start(after: healthyMilliseconds) }
   }
 
-  /// Nothing is looked at any more.
+  /// Ends the watch, and passes the turn on.
   func close() {
     timer.close()
     again.close()

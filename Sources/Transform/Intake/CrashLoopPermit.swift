@@ -10,7 +10,7 @@ public final class CrashLoopPermit: Sendable {
     case nobody
     /// A lane was given the permit and woken, and has not taken it yet.
     case granted(Int)
-    /// A lane works on a group.
+    /// A lane processes a group.
     case taken(Int)
   }
 
@@ -21,7 +21,7 @@ public final class CrashLoopPermit: Sendable {
     var holder = Holder.nobody
     /// The lanes that wait, the one that has waited longest first, and how each is woken.
     var waiting: [(lane: Int, wake: @Sendable () -> Void)] = []
-    /// Partitions of which the process may have left a note.
+    /// Partitions for which Redis may have a note of this process.
     var noted: Set<MarkedPartition> = []
 
     /// Gives the permit to the lane that has waited longest, and returns how that lane is woken.
@@ -55,7 +55,7 @@ public final class CrashLoopPermit: Sendable {
   /// Whether a lane has suspected partitions.
   var isBisecting: Bool { bisecting.load(ordering: .relaxed) > 0 }
 
-  /// A lane has suspected partitions, or has none any more.
+  /// Notes whether a lane has suspected partitions.
   func bisects(_ lane: Int, _ isBisecting: Bool) {
     state.withLock { state in
       if isBisecting { state.bisecting.insert(lane) } else { state.bisecting.remove(lane) }

@@ -3,17 +3,17 @@ import Kafka
 import Store
 import Worker
 
-/// What a lane's membership in its group asks of the lane.
+/// The lane, as its membership in the group sees it.
 protocol GroupMemberOwner: ConsumerHandler, TransformTaskRunner {
   /// A consumer joins the group; its partitions come later.
   func joined(_ consumer: Consumer, _ committer: OffsetCommitter)
-  /// The consumer begins to leave the group, with its partitions: nothing of them is begun any more.
+  /// The consumer begins to leave the group: no more records of its partitions begin.
   func leaves()
-  /// These offsets are finished: answers with those that may be committed.
+  /// These offsets are finished. Calls back with those that may be committed.
   func prepare(_ offsets: [CommitOffset], _ prepared: @escaping ([CommitOffset]) -> Void)
 }
 
-/// The lane as a member of its group: the consumer, the offsets that it commits, and leaving and joining again. Loop-confined.
+/// The lane as a member of its group: its consumer, its commits, leaving and joining again. Loop-confined.
 final class GroupMember {
   private let loop: EventLoop
   private let settings: TransformSettings
@@ -27,11 +27,11 @@ final class GroupMember {
   private let timer: Timer
   /// The partitions of the lane that wait for the journal.
   private var unjournaled: [Int32] = []
-  /// It leaves, to join again, or has left and joins again until that is done.
+  /// Whether the lane is leaving to join again, or is joining again.
   private(set) var isJoiningAgain = false
-  /// What the lane reads by; nil while it is outside the group.
+  /// The lane's consumer; nil while the lane is outside the group.
   private(set) var consumer: Consumer?
-  /// What commits its offsets.
+  /// The consumer's committer.
   private(set) var committer: OffsetCommitter?
   weak var owner: (any GroupMemberOwner)? { didSet { watch.owner = owner } }
 
@@ -55,7 +55,7 @@ final class GroupMember {
     guard let owner else { return }
     let consumer = try Consumer(on: loop, settings.kafka, plan.options(settings), handler: owner)
     consumer.onLog = { [logger] in logger.log($0) }
-    // A Redis that is rebuilt has to know it: revisions have it in them.
+    // A rebuild of Redis needs the incarnation, since revisions contain it.
     consumer.commitNote = { [checkpoints] in Marker.note(incarnation: checkpoints.table.incarnation($0)) }
     let committer = OffsetCommitter(on: loop, consumer, limit: settings.inFlight) { [logger, metrics] in
       metrics.clients.kafkaFailed($0.code)
@@ -72,7 +72,7 @@ final class GroupMember {
     try consumer.subscribe([settings.topics.requests])
   }
 
-  /// What the health says until the group gives the lane a partition.
+  /// The reason in readiness until the group assigns a partition to the lane.
   static let waitsForPartitions = "no partition is assigned yet"
 
   /// Leaves the group and joins it again.
@@ -105,10 +105,10 @@ final class GroupMember {
 
   // MARK: The partitions
 
-  /// Of partitions of the consumer, those that wait for the journal, by index.
+  /// The indexes of the assigned partitions that wait for the journal.
   func unjournaled(among assigned: [AssignedPartition]) -> Set<Int> {
     let waiting = assigned.filter { isUnjournaled($0.topicPartition) }
-    // Both topics may have got partitions since they were counted.
+    // Both topics may have got more partitions since they were counted.
     if !waiting.isEmpty { owner?.run(.askForPartitions) }
     return Set(waiting.map(\.index))
   }
@@ -117,7 +117,7 @@ final class GroupMember {
     partition.topic == settings.topics.requests && Int(partition.partition) >= plan.partitions.journaled
   }
 
-  /// Says which partitions of the lane wait for the journal, as it was when it was last asked for.
+  /// Reports which partitions of the lane wait for the journal, by its last known size.
   func tellUnjournaled() {
     let waiting = (consumer?.assignment ?? []).map(\.topicPartition).filter(isUnjournaled).map(\.partition).sorted()
     guard waiting != unjournaled else { return }
@@ -136,7 +136,7 @@ final class GroupMember {
       ["topic": requests, "partitions": PartitionNames.text(waiting), "journal": journal, "count": plan.partitions.journal])
   }
 
-  /// Asks how many partitions the topics have; when others belong together by now the lane joins the group again.
+  /// Asks how many partitions the topics have. If partitions now belong together differently, the lane joins the group again.
   func askForPartitions(_ admin: Admin, journal producer: Producer) async {
     guard !isJoiningAgain, !state.phase.isEnding, let cluster = try? await admin.describeCluster(),
       let found = try? TopicPartitions(settings.topics, cluster)
@@ -149,7 +149,7 @@ final class GroupMember {
       "partitions were added",
       ["requests": found.requests, "journal": found.journal, "devices": found.devices])
     if found.journal != before.journal {
-      // Else its client would refuse the new partitions for minutes.
+      // Otherwise the producer would refuse the new partitions for minutes.
       do throws(KafkaError) { try await producer.refresh() } catch {
         logger.warning("the journal's partitions could not be asked for", ["error": "\(error)"])
       }
@@ -160,7 +160,7 @@ final class GroupMember {
     await joinAgain()
   }
 
-  /// Joins the group again when it has partitions for the lane that nobody has.
+  /// Joins the group again if partitions have no owner.
   func askForMembers(_ admin: Admin) async {
     let partitions = await watch.ask(admin)
     guard !partitions.isEmpty, !state.phase.isEnding else { return }
@@ -176,7 +176,7 @@ final class GroupMember {
     watch.close()
     timer.close()
     committer?.close()
-    // Who is just leaving lets go of them.
+    // A lane that is joining again releases them itself.
     if !isJoiningAgain { (consumer, committer) = (nil, nil) }
   }
 }

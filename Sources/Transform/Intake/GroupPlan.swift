@@ -1,18 +1,18 @@
 import Kafka
 import Worker
 
-/// How the lane takes part in its group: what was found out of the topics and the brokers before it joins.
+/// How the lane takes part in its group, by the facts about topics and brokers.
 struct GroupPlan {
   private(set) var partitions: TopicPartitions
   private let sessionMilliseconds: Int
   private let retentionMilliseconds: Int?
 
-  /// What brokers allow by default, in milliseconds.
+  /// The shortest session that brokers allow by default, in milliseconds.
   private static let shortestSessionByDefault = 6_000
 
   /// Asks the brokers.
   ///
-  /// - Throws: when they do not answer, or when a topic is missing.
+  /// - Throws: if they do not answer, or if a topic is missing.
   init(_ settings: TransformSettings, _ admin: Admin, _ logger: Logger) async throws {
     let cluster = try await admin.describeCluster()
     sessionMilliseconds = await Self.sessionTimeout(settings.sessionMilliseconds, cluster, admin, logger)
@@ -22,14 +22,14 @@ struct GroupPlan {
     retentionMilliseconds = kept.flatMap { Int($0) }
   }
 
-  /// The same lane with the partitions that there are now.
+  /// The plan with other numbers of partitions.
   func with(_ partitions: TopicPartitions) -> GroupPlan {
     var plan = self
     plan.partitions = partitions
     return plan
   }
 
-  /// Shows what was found out of the topics.
+  /// Shows the facts about the topics.
   func show(_ settings: TransformSettings, in metrics: TransformMetrics) {
     metrics.partitions.set(partitions.requests + partitions.devices)
     metrics.unjournaledPartitions.set(partitions.unjournaled.count)
@@ -39,10 +39,10 @@ struct GroupPlan {
   /// The wanted session timeout, or the shortest that the brokers allow.
   private static func sessionTimeout(_ wanted: Int, _ cluster: ClusterDescription, _ admin: Admin, _ logger: Logger) async -> Int {
     guard let broker = cluster.brokers.keys.min() else { return wanted }
-    // The embedded broker forgets members that are silent while their group forms, which takes it three seconds.
+    // The embedded broker takes three seconds to form a group, and forgets members that are silent meanwhile.
     if cluster.isEmbedded { return max(wanted, shortestSessionByDefault) }
     let text = try? await admin.settings(ofBroker: broker)["group.min.session.timeout.ms"]
-    // Where the brokers do not answer, the value that they have by default is the safe one.
+    // If the brokers do not answer, their default is safe.
     let shortest = text.flatMap { Int($0) } ?? shortestSessionByDefault
     guard wanted < shortest else { return wanted }
     logger.warning(
@@ -51,20 +51,22 @@ struct GroupPlan {
     return shortest
   }
 
-  /// A partition of `devices` belongs to the owner of the partition of requests with the same number, modulo the number of those that the
-  /// journal has a partition for: the group's strategy would balance both topics as if their partitions were alike.
+  /// The consumer's options.
+  ///
+  /// A partition of `devices` belongs to the owner of a partition of requests: that with the same number, modulo the number of journaled
+  /// partitions. The group's strategy would balance both topics as if their partitions were alike.
   func options(_ settings: TransformSettings) -> Consumer.Options {
     var options = Consumer.Options(group: settings.group)
     options.offersPartitions = true
-    // Behind a transaction there are offsets without a record: markers and commits reach them by the end of the partition.
+    // After a transaction there are offsets without a record. The end of the partition lets markers and commits reach them.
     options.reportsPartitionEnd = true
     options.companions = { [topics = settings.topics, partitions] partition in
       guard partition.topic == topics.requests else { return [] }
       return partitions.devices(of: partition.partition).map { TopicPartition(topics.devices, $0) }
     }
     options.sessionTimeoutMilliseconds = sessionMilliseconds
-    // Like a record to be sent, one that is read waits a little for company: with three thousand a second each would come by a fetch of
-    // its own, which costs the broker 50 µs and both ends two wake-ups. Fifty fetches a second are also what an idle lane costs.
+    // A fetch waits a little for more records. With three thousand records a second each would otherwise take a fetch of its own, which
+    // costs the broker 50 µs and both ends two wake-ups. So an idle lane makes fifty fetches a second.
     options.fetch = (bytes: 200_000, waitMilliseconds: 20)
     return options
   }

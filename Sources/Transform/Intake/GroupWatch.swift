@@ -2,11 +2,11 @@ import EventLoop
 import Kafka
 import Worker
 
-/// Looks whether partitions of requests are without an owner while the lane has none to work on. Loop-confined.
+/// Detects partitions of requests without an owner, while the lane has no partition. Loop-confined.
 ///
-/// A group can give nobody anything and stay like that: the member that shares out the partitions asks a broker for them, which does not know
-/// a topic that is being made again; and when it knows it, librdkafka finds the topic as it was before it joined, and joins no more. What was
-/// given to whom is only seen from outside.
+/// A group can assign nothing to anybody, and stay so. The member that assigns the partitions asks a broker that does not know a topic yet
+/// which is being made again. When the broker knows it, librdkafka finds the topic as it was before it joined, and does not join again.
+/// Only the brokers' list of members shows that.
 final class GroupWatch {
   private let topic: String
   private let group: String
@@ -14,10 +14,10 @@ final class GroupWatch {
   private var unowned = UnownedPartitions()
   private var consumer: Consumer?
   private var isAsking = false
-  /// Has `ask` called.
+  /// Calls `ask` in a task of the lane.
   weak var owner: (any TransformTaskRunner)?
 
-  /// How often a lane without a partition asks. A group that forms, and a member that gives up partitions for another, take less.
+  /// How often a lane without a partition asks. Forming a group, and moving partitions between members, take less time.
   private static let questionMilliseconds = 10_000
 
   init(on loop: EventLoop, _ settings: TransformSettings) {
@@ -39,7 +39,7 @@ final class GroupWatch {
     unowned = UnownedPartitions()
   }
 
-  /// Nothing is asked any more.
+  /// Ends the questions.
   func close() {
     detach()
     timer.close()
@@ -52,8 +52,8 @@ final class GroupWatch {
     owner?.run(.askForMembers)
   }
 
-  /// The partitions that nobody has, now and when it was last asked, so that joining again is what helps. Brokers that do not answer are asked
-  /// again; the embedded one, whose topics are never made again, tells no members.
+  /// Returns the partitions that have no owner, now and at the question before: joining again helps then. Brokers that do not answer are
+  /// asked again. The embedded broker names no members, but its topics are never made again.
   func ask(_ admin: Admin) async -> [TopicPartition] {
     defer { isAsking = false }
     let asked = consumer
@@ -66,11 +66,11 @@ final class GroupWatch {
   }
 }
 
-/// Which partitions stay without an owner. A value.
+/// The partitions that stay without an owner. A value.
 struct UnownedPartitions {
   private var before: Set<TopicPartition> = []
 
-  /// Those of a topic's partitions that no member has in a group that is not forming, and that none had at the question before.
+  /// The partitions that no member of a stable group owns, now and at the question before.
   mutating func lasting(among partitions: [TopicPartition], in group: GroupMembers) -> [TopicPartition] {
     guard group.state == "Stable" else {
       before = []

@@ -18,11 +18,11 @@ final class Intake {
   private var committer: OffsetCommitter?
   /// The suspected partitions, and the group that was begun last.
   private var groups = RecordGroups<(batch: RecordBatch, begun: [BegunRecord])>()
-  /// What each record has to know of its partition, by the partition's index.
+  /// The facts about partitions that each record needs, by the partition's index.
   private var partitions: [Partition] = []
   /// The partitions whose assignment was logged.
   private var logged: Set<TopicPartition> = []
-  /// Batches with records that are not begun, and the index of the first of these.
+  /// Batches with records that have not begun, each with the index of the first of these.
   private var backlog: [(batch: RecordBatch, next: Int)] = []
   /// Ends of partitions, by the partitions' indexes. They are reached after the records of the backlog.
   private var ends: [Int: (partition: AssignedPartition, offset: Int64)] = [:]
@@ -251,7 +251,7 @@ final class Intake {
     return (begun, next)
   }
 
-  /// Begins the batches that cannot be read, and has the markers and the group's offsets reach the ends of partitions.
+  /// Begins unreadable batches, and lets markers and committed offsets reach the ends of partitions.
   ///
   /// All records of the backlog lie below these, and are begun before. An end may have no record below it.
   private func takeEnds(_ consumer: Consumer, _ committer: OffsetCommitter) {
@@ -335,7 +335,7 @@ final class Intake {
     } ?? batch.count
   }
 
-  /// Works on the group that Redis has noted.
+  /// Processes the group that Redis has noted.
   private func takeNoted(_ committer: OffsetCommitter) {
     guard let group = groups.take() else { return }
     // Meanwhile its partition may have left, or begun again.
@@ -398,7 +398,7 @@ final class Intake {
       if case .begun(let ticket) = committer.begin(record) { notes.finished(ticket) }
       return false
     case .madeAgain:
-      // What is known of these offsets concerns other records.
+      // The facts about these offsets concern other records.
       let marked = checkpoints.table.marked(partition)
       forget([marked])
       crashes.cleared([marked])

@@ -1,22 +1,21 @@
 import Store
 
-/// The groups in which records are begun as long as a partition is suspected: which partitions are, where the next group ends, and what has
-/// become of the one that was begun last. A value that knows neither Kafka nor Redis.
+/// The groups in which records begin while a partition is suspected. A value.
 ///
-/// A group is *begun* when its records have their tickets, *noted* when Redis has it, and *taken* to be worked on; until it is taken, or given
-/// up, no other is begun. What ends the suspicion meanwhile changes nothing about it: its records have tickets, and somebody has to finish
-/// them. Whether the work on the group before is done is the owner's to know.
+/// It knows the suspected partitions, the end of the next group, and the state of the last group. A group is *begun* when its records have
+/// their tickets, *noted* when Redis has noted it, and *taken* when it is processed. Until it is taken or given up, no other begins, even
+/// if the suspicion ends: its records have tickets, which must be finished. The owner knows whether the former group is finished.
 ///
-/// `Records` is what the owner needs to work on a group.
+/// `Records` is what the owner needs to process a group.
 struct RecordGroups<Records> {
-  /// A group that is to be worked on.
+  /// A group that will be processed.
   struct Group {
     let records: Records
-    /// What is done about it where it is a record over which processes have ended; nil for all others.
+    /// The treatment, if the group is a record that crashed processes.
     let remedy: CrashLoopDetector.Remedy?
   }
 
-  /// Tells the answer that a group waits for from those of groups that were given up.
+  /// Distinguishes the answer for a group from answers for groups that were given up.
   struct Tag: Equatable {
     fileprivate let number: Int
   }
@@ -24,42 +23,42 @@ struct RecordGroups<Records> {
   private enum Step {
     /// No group waits.
     case none
-    /// Redis is asked to note it.
+    /// Redis was asked to note the group.
     case marking(Tag, Group)
-    /// It is noted.
+    /// Redis has noted the group.
     case marked(Group)
   }
 
   private var bisection = Bisection()
   private var step = Step.none
   private var begun = 0
-  /// Partitions that were not suspected, of which groups were begun since others were.
+  /// Partitions that are not suspected, but whose records began in groups because of others.
   private var unsuspected: Set<MarkedPartition> = []
 
   // MARK: Partitions
 
-  /// Whether some partition is suspected, so that records are to be begun in groups.
+  /// Whether some partition is suspected, so that records begin in groups.
   var isNeeded: Bool { bisection.isNeeded }
 
   /// Whether a partition is suspected.
   func isSuspected(_ partition: MarkedPartition) -> Bool { bisection.isSuspected(partition) }
 
-  /// A partition was begun, and this is known of it.
+  /// Notes a suspected partition that begins.
   mutating func suspect(_ partition: MarkedPartition, _ suspicion: CrashLoopDetector.Suspicion) { bisection.note(partition, suspicion) }
 
-  /// A partition that was lost was begun once more by this lane: whether it is suspected, as it was before.
+  /// This lane has begun a lost partition again. Returns whether it is suspected, as before.
   mutating func startedAgain(_ partition: MarkedPartition) -> Bool { bisection.takeUp(partition) }
 
-  /// A partition was read up to its end, as it is now.
+  /// Notes that a partition was read up to its present end.
   mutating func reachedEnd(of partition: MarkedPartition, at offset: Int64) { bisection.reachedEnd(of: partition, at: offset) }
 
-  /// Partitions are revoked: they stay suspected until they `leave`, though none of their records waits here any more.
+  /// Partitions are revoked. They stay suspected until they `leave`, but none of their records waits here.
   mutating func revoked(_ partitions: [MarkedPartition]) { bisection.revoked(partitions) }
 
-  /// Partitions are going. A group of theirs that waits goes on waiting: its owner sees by the tickets what is still to be worked on.
+  /// Partitions leave. A waiting group of theirs stays: the owner sees by the tickets which of its records to process.
   ///
-  /// - Parameter isLost: they belong to somebody else already, or are begun once more by this lane.
-  /// - Returns: those that were suspected until now, or of which the process may have left a note with somebody else.
+  /// - Parameter isLost: whether they already have another owner, or begin again in this lane.
+  /// - Returns: those that were suspected, or for which Redis may have a note of this process.
   mutating func leave(_ going: [MarkedPartition], isLost: Bool) -> [MarkedPartition] {
     if isLost { bisection.setAside(going) }
     let left = bisection.forget(going) + (isLost ? unsuspected.intersection(going) : [])
@@ -67,17 +66,17 @@ struct RecordGroups<Records> {
     return left
   }
 
-  /// Partitions have shown that they do no harm.
+  /// Forgets harmless partitions.
   ///
-  /// - Returns: those of them that were suspected until now.
+  /// - Returns: those that were suspected.
   mutating func forget(_ partitions: [MarkedPartition]) -> [MarkedPartition] { bisection.forget(partitions) }
 
-  /// What was begun is finished: the partitions that are suspected no more.
+  /// Forgets partitions whose suspected records are all finished, and returns them. Call it when no record is in flight.
   ///
-  /// - Parameter isWaiting: whether some of what was read of a partition is not begun.
+  /// - Parameter isWaiting: whether a partition has records that were read and have not begun.
   mutating func takeThrough(_ isWaiting: (MarkedPartition) -> Bool) -> [MarkedPartition] { bisection.takeThrough(isWaiting) }
 
-  /// Nothing is begun in groups any more: the partitions that were not suspected and of which groups were begun all the same.
+  /// Groups are over. Returns the unsuspected partitions whose records began in groups.
   mutating func takeUnsuspected() -> [MarkedPartition] {
     guard !unsuspected.isEmpty else { return [] }
     defer { unsuspected = [] }
@@ -86,18 +85,18 @@ struct RecordGroups<Records> {
 
   // MARK: The group
 
-  /// Whether no group waits for its note, or to be taken.
+  /// Whether no group waits to be noted or taken.
   var isFree: Bool { if case .none = step { true } else { false } }
 
-  /// The offset before which the group ends that begins at this one.
+  /// The end of the group that begins at this offset.
   func end(from offset: Int64, of partition: MarkedPartition) -> Int64 { bisection.end(from: offset, of: partition) }
 
-  /// Records of a partition were begun, and Redis is asked to note them.
+  /// Begins a group of a partition's records, which Redis is asked to note.
   ///
   /// - Parameters:
-  ///   - count: how many records they are.
-  ///   - offsets: from the first of them to behind the last; there may be offsets between that no record has.
-  /// - Returns: what `noted` wants when Redis has answered.
+  ///   - count: the number of records.
+  ///   - offsets: from the first record to after the last one; some may have no record.
+  /// - Returns: the tag for `noted`, when Redis has answered.
   mutating func begin(_ records: Records, count: Int, offsets: Range<Int64>, of partition: MarkedPartition) -> Tag {
     precondition(isFree, "the records of the group before would never be worked on")
     bisection.began(count, of: partition, to: offsets.upperBound)
@@ -108,20 +107,20 @@ struct RecordGroups<Records> {
     return tag
   }
 
-  /// Redis has noted a group: whether it may be taken now; not one that was given up meanwhile.
+  /// Redis has noted a group. Returns whether it may be taken; one that was given up meanwhile may not.
   mutating func noted(_ tag: Tag) -> Bool {
     guard case .marking(tag, let group) = step else { return false }
     step = .marked(group)
     return true
   }
 
-  /// Takes the group that is noted, to be worked on; nil where none is.
+  /// Takes the noted group, if there is one, to process it.
   mutating func take() -> Group? {
     guard case .marked(let group) = step else { return nil }
     step = .none
     return group
   }
 
-  /// Nothing that was begun is worked on any more: who reads the records next begins them again.
+  /// Gives up the waiting group. The next reader of its records begins them again.
   mutating func giveUp() { step = .none }
 }

@@ -1,10 +1,10 @@
 import Kafka
 import Worker
 
-/// How many partitions the topics have that a transform lane works through, and which belong together. A value.
+/// How many partitions a transform lane's topics have, and which belong together. A value.
 ///
-/// What is judged of a partition of the requests is written to the partition of the journal with the same number. Where somebody has added
-/// partitions to the requests alone, those that the journal has none for wait; all others go on.
+/// The verdicts on a partition of the requests are written to the partition of the journal with the same number. If somebody adds
+/// partitions to the requests alone, the new ones wait and all others continue.
 struct TopicPartitions: Equatable {
   /// Of `requests`.
   let requests: Int
@@ -17,7 +17,7 @@ struct TopicPartitions: Equatable {
 
   /// Counts the partitions.
   ///
-  /// - Throws: where a topic is missing.
+  /// - Throws: if a topic is missing.
   init(_ topics: Topics, _ cluster: ClusterDescription) throws(KafkaError) {
     func count(_ topic: String) throws(KafkaError) -> Int {
       guard let found = cluster.topics[topic] else {
@@ -29,11 +29,11 @@ struct TopicPartitions: Equatable {
       requests: try count(topics.requests), journal: try count(topics.journal), devices: try count(topics.devices))
   }
 
-  /// How many partitions of the requests can be worked through. All workers find the same, those that started before and after partitions
-  /// were added to the requests.
+  /// How many partitions of the requests have one of the journal. Workers that started before and after partitions were added to the
+  /// requests find the same number.
   var journaled: Int { max(1, min(requests, journal)) }
 
-  /// The partitions of the requests that wait for the journal to get as many.
+  /// The partitions of the requests that the journal has none for.
   var unjournaled: Range<Int32> { Int32(journaled)..<Int32(max(requests, journaled)) }
 
   /// The partitions of `devices` that belong to the owner of a partition of the requests.

@@ -1,8 +1,8 @@
-/// Whether a transaction that stays open holds back what was written behind its first record. A value.
+/// Detects a transaction that stays open and holds back the records after its first one. A value.
 struct HeldBack {
-  /// What is worth a line in the log.
+  /// A change to log.
   enum Change: Equatable {
-    /// A transaction is open since the record at this offset; so many offsets wait for its end.
+    /// A transaction has been open since the record at this offset, and so many offsets wait for its end.
     case found(offset: Int64, records: Int64)
     /// It has ended.
     case ended
@@ -15,10 +15,10 @@ struct HeldBack {
 
   private var state = State.nothing
 
-  /// Transactions end within a moment, unless their producers are gone.
+  /// How long a transaction may be open. Most end within a moment, unless their producers are gone.
   static let patienceMilliseconds: Int64 = 10_000
 
-  /// Takes where reading has come to an end, and how many offsets lie behind it; 0 where that is not known to be the end.
+  /// Notes where reading has stopped, and how many offsets follow; 0 if that is not known to be the last stable offset.
   ///
   /// - Parameter now: by the steady clock.
   mutating func observe(_ offset: Int64, records: Int64, at now: Int64) -> Change? {

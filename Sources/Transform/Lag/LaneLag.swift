@@ -2,21 +2,21 @@ import EventLoop
 import Kafka
 import Worker
 
-/// Shows once a second how far the lane is behind, from what it knows anyway. Loop-confined.
+/// Shows once a second how far the lane is behind, mostly from facts that it has anyway. Loop-confined.
 ///
-/// The brokers are asked where a log begins and ends when its partition has just begun, and as long as it is behind: a lane that takes no
-/// records is told no ends by its fetches.
+/// It asks the brokers where a log begins and ends when the partition has just begun, and while it is behind: without fetches a lane gets
+/// no new ends.
 final class LaneLag {
   private struct Partition {
     let assigned: AssignedPartition
     var behind = PartitionBehind()
-    /// Where its log begins and ends, as a broker has said.
+    /// Where the log begins and ends, as a broker has answered.
     var log: Range<Int64>?
-    /// Where the consumer has found nothing more.
+    /// The end that the consumer has reached.
     var reachedEnd: Int64 = -1
-    /// What lies behind that, which no reader is given.
+    /// Whether an open transaction holds back the records after that.
     var heldBack = HeldBack()
-    /// Where its log began was held against where its reading was to begin: the worker may have come too late.
+    /// Whether the beginning of the log was compared with the offset at which reading began: the worker may have come too late.
     var isBeginningKnown = false
   }
 
@@ -31,12 +31,12 @@ final class LaneLag {
   private var consumer: Consumer?
   private var committer: OffsetCommitter?
   private var intake: Intake?
-  /// Those whose queues are shown, too.
+  /// The producers whose queues are shown, too.
   var producers: LaneProducers?
-  /// Has `ask` called.
+  /// Calls `ask` in a task of the lane.
   weak var owner: (any TransformTaskRunner)?
 
-  /// How often the brokers are asked, in seconds, and of which partitions: those that are so far behind, in milliseconds.
+  /// How often the brokers are asked, in seconds, and how far behind a partition is for that, in milliseconds.
   private static let (questionSeconds, questionMilliseconds): (Int, Int64) = (5, 2_000)
 
   init(
@@ -56,7 +56,7 @@ final class LaneLag {
     timer.start(after: 1_000, repeating: 1_000)
   }
 
-  /// The consumer has no partition any more.
+  /// The consumer leaves the group.
   func detach() {
     timer.stop()
     (consumer, committer, intake) = (nil, nil, nil)
@@ -64,14 +64,14 @@ final class LaneLag {
     show()
   }
 
-  /// Nothing is shown any more.
+  /// Ends the display.
   func close() {
     detach()
     timer.close()
     producers = nil
   }
 
-  /// The consumer has given everything below an offset.
+  /// The consumer has delivered all records below an offset.
   func reachedEnd(of partition: AssignedPartition, at offset: Int64) {
     guard known(partition) else { return }
     partitions[partition.index]?.reachedEnd = offset
@@ -95,7 +95,7 @@ final class LaneLag {
     owner?.run(.askForLogs)
   }
 
-  /// Whether a partition is of the assignment that is known, which it is from now on.
+  /// Makes a partition of this assignment known. Returns false without a consumer.
   private func known(_ partition: AssignedPartition) -> Bool {
     guard consumer != nil else { return false }
     if partitions[partition.index]?.assigned.generation != partition.generation {
@@ -109,13 +109,13 @@ final class LaneLag {
     let wanted = checkpoints.table.wanted(index)
     let read = max(progress.newest.map { $0 + 1 } ?? wanted?.offset ?? 0, partition.reachedEnd)
     let finished = max(progress.committable ?? wanted?.offset ?? 0, partition.log?.lowerBound ?? 0)
-    // What was given and waits for its turn is not finished.
+    // Records that wait to be begun are not finished.
     let isLeft = intake?.isEmpty != true
     let next = progress.oldest ?? (isLeft ? finished : max(finished, partition.reachedEnd))
     let stamp = progress.committable == nil ? wanted?.timestamp ?? -1 : progress.committableTimestamp
-    // What lies behind the last stable offset is given to nobody: it belongs to an open transaction, or was written behind one.
+    // Kafka delivers no record after the last stable offset: it belongs to an open transaction, or was written after one.
     let end = consumer?.knownEnd(of: index) ?? next
-    // A consumer that takes nothing does not hear of a later end either.
+    // A consumer that takes no records does not learn of a later end either.
     let isListening = consumer?.isHeld == false && consumer?.isPaused(index) == false
     let isAtEnd = isListening && next == partition.reachedEnd
     report(partition.heldBack.observe(next, records: isAtEnd ? max(0, end - next) : 0, at: SteadyClock.milliseconds()), partition.assigned)
@@ -124,7 +124,7 @@ final class LaneLag {
         next: next, end: max(isAtEnd ? next : end, partition.log?.upperBound ?? next),
         oldest: progress.oldestTimestamp.flatMap { $0 >= 0 ? $0 : nil }, finished: stamp >= 0 ? stamp : nil,
         now: WallClock.milliseconds()))
-    // Of a partition that nobody has worked through nothing was wanted.
+    // Nothing is missing from a partition that was never processed.
     if let log = partition.log, wanted != nil || progress.newest != nil {
       if !partition.isBeginningKnown, let begun = checkpoints.table.begun(index) {
         partition.isBeginningKnown = true
@@ -169,9 +169,9 @@ final class LaneLag {
     producers?.show(in: metrics.clients, health)
   }
 
-  // MARK: What the brokers know
+  // MARK: The brokers
 
-  /// Those that a broker has to be asked about now.
+  /// The partitions about which to ask a broker now.
   private var questionable: [TopicPartition] {
     let isTime = secondsSinceQuestion >= Self.questionSeconds
     return partitions.values.filter { partition in
@@ -179,7 +179,7 @@ final class LaneLag {
     }.map(\.assigned.topicPartition)
   }
 
-  /// Asks the brokers; one that does not answer now is asked again.
+  /// Asks the brokers. One that does not answer is asked again.
   func ask(_ admin: Admin) async {
     let wanted = questionable
     let generations = partitions.mapValues(\.assigned.generation)

@@ -1,13 +1,13 @@
 import Notifications
 import Store
 
-/// Whom the endings tell.
+/// The rebuild, as its endings see it.
 protocol EndingsOwner: AnyObject {
   /// Redis has answered a deletion.
   func endingAnswered(_ error: StoreError?)
 }
 
-/// What events say has ended, until it is taken out of the mailboxes. Loop-confined.
+/// Notifications that have ended according to events, until they are removed from the mailboxes. Loop-confined.
 final class Endings {
   /// A notification that has ended at a device.
   private struct Ending {
@@ -15,7 +15,7 @@ final class Endings {
     let device: String
     let revision: Revision
     let id: NotificationID
-    /// The device has it: under whatever revision it lies in the mailbox, it is not to come again.
+    /// The device has the notification, so the mailbox must not keep it under any revision.
     let isTaken: Bool
   }
 
@@ -26,18 +26,18 @@ final class Endings {
   private(set) var deletions = 0
   weak var owner: (any EndingsOwner)?
 
-  /// Entries of a mailbox that are looked at in one call.
+  /// How many entries of a mailbox one call reads.
   private static let pageEntries = 256
 
   init(_ mailboxes: Mailboxes, _ verdicts: JournaledVerdicts) { (self.mailboxes, self.verdicts) = (mailboxes, verdicts) }
 
-  /// How many wait for the requests.
+  /// How many endings wait for their requests.
   var count: Int { endings.count }
 
-  /// The earliest time of those that wait; the end of all time where none does.
+  /// The earliest time of a waiting ending; `max` if none waits.
   private(set) var earliest = Int64.max
 
-  /// Notes what an event says; false where that ends nothing.
+  /// Notes the ending in an event; false if the event ends nothing.
   ///
   /// - Parameter time: of the event's record.
   func take(_ event: Event, at time: Int64) -> Bool {
@@ -49,9 +49,9 @@ final class Endings {
     return true
   }
 
-  /// Takes out of the mailboxes what has ended up to a time.
+  /// Removes entries from the mailboxes that have ended up to a time.
   ///
-  /// - Parameter maximum: of deletions at a time; the others wait for the next call.
+  /// - Parameter maximum: of concurrent deletions; the others wait for the next call.
   func apply(through time: Int64, maximum: Int) {
     guard earliest <= time else { return }
     var kept: [Ending] = []

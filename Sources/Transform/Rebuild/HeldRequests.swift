@@ -1,14 +1,14 @@
 import Kafka
 
-/// What was read of partitions of requests and is not judged yet, in its order. A value.
+/// Requests that were read and are not judged yet, in the order of each partition. A value.
 struct HeldRequests {
-  /// What was read.
+  /// One item that was read.
   enum Item {
     /// A record of a batch.
     case record(RecordBatch, Int)
-    /// A stretch that nobody can read, with its last offset.
+    /// An unreadable stretch, with its last offset.
     case unreadable(through: Int64)
-    /// The end of the partition, as it was then.
+    /// The end of the partition at that time.
     case end(Int64)
   }
 
@@ -19,24 +19,24 @@ struct HeldRequests {
 
   private var queues: [Int: Queue] = [:]
 
-  /// Appends what was read next of a partition.
+  /// Appends the next item of a partition.
   mutating func append(_ item: Item, of index: Int) { queues[index, default: Queue()].items.append(item) }
 
-  /// The partitions of which something is held.
+  /// The partitions with held items.
   var partitions: [Int] { Array(queues.keys) }
 
-  /// Whether something of a partition is held.
+  /// Whether a partition has held items.
   func holds(_ index: Int) -> Bool { queues[index] != nil }
 
-  /// What is next of a partition.
+  /// The first held item of a partition.
   func first(of index: Int) -> Item? { queues[index].map { $0.items[$0.first] } }
 
-  /// Removes what was next of a partition.
+  /// Removes the first held item of a partition.
   mutating func removeFirst(of index: Int) {
     guard var queue = queues.removeValue(forKey: index) else { return }
     queue.first += 1
     guard queue.first < queue.items.count else { return }
-    // The batches of what is gone are freed, at a cost that does not grow with what is left.
+    // This releases the batches of removed items, at a cost that does not grow with the rest.
     if queue.first >= 1024, 2 * queue.first >= queue.items.count {
       queue.items.removeFirst(queue.first)
       queue.first = 0

@@ -1,33 +1,33 @@
 import Notifications
 
-/// What the journal tells of requests that a rebuilding is about to judge again. A value.
+/// The journal's facts about requests that a rebuild will judge again. A value.
 ///
-/// The order of requests in different partitions is not the order in which the workers judged them, and what a device remembers of ids is
-/// bounded: judged again, another one of two requests with the same apns-id may be the first. So the journal decides which requests came to
-/// which mailbox. Each partition of it is read ahead of the requests in the partition of the same number, until it has told of the next one.
+/// The workers may have judged requests of different partitions in another order, and a device's window of ids is bounded. So of two
+/// requests with one apns-id the other one could be the first now. Therefore the journal decides which requests came to which mailbox. Each
+/// of its partitions is read ahead of the requests in the partition of the same number, until the entry of the next request is known.
 struct JournalAhead {
   /// Whether a request came to a device's mailbox.
   enum Verdict: Equatable {
-    /// It did, with the revision that its record gives it; or it had expired, and was only remembered.
+    /// It did, with its record's own revision; or it had expired, and only its id was remembered.
     case kept
     /// It did, with this revision.
     indirect case keptAt(Revision)
-    /// It did not: the device had the same id or a newer revision, the person had another device, an application was stopped, …
+    /// It did not: the device had the same id or a newer revision, belonged to another person, the application was stopped, …
     case notKept
   }
 
-  /// What the journal tells of one request.
+  /// The journal's facts about one request.
   struct Telling {
     /// The timestamp of the request's record.
     let timestamp: Int64
-    /// The verdict on the whole request, which is for one device, or came to none.
+    /// The verdict on a request that is for one device, or came to none.
     fileprivate var verdict: Verdict?
     fileprivate var person: Person?
 
     fileprivate final class Person {
       /// The verdicts by the hashes of the devices' tokens.
       var devices: [UInt64: Verdict] = [:]
-      /// How many devices there are, as far as the last page has come.
+      /// How many devices there are, once the last page is known.
       var count: Int?
     }
 
@@ -37,16 +37,16 @@ struct JournalAhead {
 
     fileprivate var size: Int { 1 + (person?.devices.count ?? 0) }
 
-    /// Whether all devices are known that it was judged for.
+    /// Whether all its devices are known.
     private var hasAllDevices: Bool { person.map { $0.devices.count >= $0.count ?? .max } ?? (verdict != nil) }
 
-    /// Whether it came to no mailbox.
+    /// Whether the request came to no mailbox.
     var isKeptNowhere: Bool {
       let isKept = verdict.map { $0 != .notKept } ?? false
       return hasAllDevices && !isKept && person?.devices.values.allSatisfy { $0 == .notKept } != false
     }
 
-    /// The verdict at a device; nil where the journal does not say.
+    /// The verdict at a device; nil if the journal has none.
     func verdict(at device: UnsafeRawBufferPointer) -> Verdict? {
       guard let person else { return verdict }
       return person.devices[DeviceToken.hash(device)] ?? (hasAllDevices ? .notKept : nil)
@@ -55,55 +55,55 @@ struct JournalAhead {
 
   /// Whether a request may be judged.
   enum Answer {
-    /// The journal has not told of it yet.
+    /// Its entry in the journal was not read yet.
     case wait
-    /// The journal has told of it.
+    /// The journal has these facts.
     case told(Telling)
-    /// The journal does not tell of it: it is judged by what is remembered.
+    /// The journal has no entry for it: the ids in Redis decide.
     case untold
   }
 
-  /// What was read ahead of one partition.
+  /// The facts that were read ahead for one partition.
   fileprivate struct Partition {
     let number: Int32
     let incarnation: UInt32
-    /// Requests below are judged.
+    /// Requests below this offset are judged.
     var next: Int64
-    /// Where the journal's partition ends; nil where it has been read, or has nothing.
+    /// The end of the journal's partition; nil if it was read, or is empty.
     var end: Int64?
     var tellings: [Int64: Telling] = [:]
-    /// Requests and devices that were told of.
+    /// How many requests and devices it has facts about.
     var size = 0
   }
 
   private var partitions: [Int32: Partition] = [:]
-  /// Requests and devices that were told of ahead, in all partitions.
+  /// How many requests and devices all partitions have facts about.
   private(set) var size = 0
   private let limit: Int
 
-  /// - Parameter limit: how many requests and devices are kept, about fifty bytes each; a request of which so much more does not tell is
-  ///   judged by what is remembered.
+  /// - Parameter limit: how many requests and devices are kept, about fifty bytes each. A request without an entry within that is judged by
+  /// the ids in Redis.
   init(limit: Int = 1_000_000) { self.limit = limit }
 
-  /// A partition of requests is judged from an offset on.
+  /// Adds a partition of requests, which is judged from an offset on.
   ///
-  /// - Parameter end: where the journal's partition ends; nil where it has nothing.
+  /// - Parameter end: the end of the journal's partition; nil if it is empty.
   mutating func add(_ partition: Int32, from first: Int64, incarnation: UInt32, journal end: Int64?) {
     partitions[partition] = Partition(number: partition, incarnation: incarnation, next: first, end: end)
   }
 
-  /// Whether the journal's partition is to be read on.
+  /// Whether to read more of the journal's partition.
   ///
-  /// - Parameter isAwaited: a request waits for it.
+  /// - Parameter isAwaited: whether a request waits for it.
   func wantsMore(_ partition: Int32, isAwaited: Bool) -> Bool {
     guard let known = partitions[partition], known.end != nil else { return false }
     return known.size < share || isAwaited && size < limit
   }
 
-  /// What each partition may have read ahead, whatever the others have.
+  /// How much each partition may read ahead, regardless of the others.
   private var share: Int { limit / (2 * max(1, partitions.count)) }
 
-  /// Takes a record of the journal; what is none, or tells of a topic that was deleted since, says nothing.
+  /// Takes a record of the journal. Other records, and those of a topic that was deleted since, are ignored.
   mutating func take(_ partition: Int32, offset: Int64, headers: [(name: String, value: String)], _ value: UnsafeRawBufferPointer?) {
     if let value, let journal = try? JournalRecord(headers: headers, value: value),
       journal.incarnation == partitions[partition]?.incarnation
@@ -118,16 +118,16 @@ struct JournalAhead {
     if let end = partitions[partition]?.end, offset >= end { partitions[partition]?.end = nil }
   }
 
-  /// Takes what the journal tells of one request. Of several tellings of a request, as after a loss of Redis, what was kept once counts as kept.
+  /// Takes the journal's entry for one request. If there are several, as after a loss of Redis, one that was kept counts.
   mutating func take(_ entry: JournalEntry, of partition: Int32) { change(partition) { $0.take(entry) } }
 
-  /// Asks what the journal tells of the next request of a partition. With another answer than to wait all below and itself are forgotten.
+  /// Answers the facts about the next request of a partition. Unless it has to wait, it and all below are forgotten.
   mutating func tell(of partition: Int32, offset: Int64, timestamp: Int64) -> Answer {
     let isFull = size >= limit && partitions[partition]?.size ?? 0 >= share
     return change(partition) { $0.tell(offset, timestamp, isFull: isFull) } ?? .untold
   }
 
-  /// Changes a partition in place: its tellings are many.
+  /// Changes a partition in place, since copying its facts costs much.
   private mutating func change<Result>(_ partition: Int32, _ change: (inout Partition) -> Result) -> Result? {
     guard let index = partitions.index(forKey: partition) else { return nil }
     size -= partitions.values[index].size
@@ -159,7 +159,7 @@ extension JournalAhead.Partition {
 
   private mutating func change(_ entry: JournalEntry, _ change: (inout JournalAhead.Telling) -> Void) {
     let known = tellings[entry.offset]
-    // A worker that had stood still may have told of a record that lay there before.
+    // A stalled worker may have written about a former record at this offset.
     var telling = known.flatMap { $0.timestamp == entry.timestamp ? $0 : nil } ?? JournalAhead.Telling(timestamp: entry.timestamp)
     size -= known?.size ?? 0
     change(&telling)
@@ -185,7 +185,7 @@ extension JournalAhead.Partition {
 
   private mutating func forget(through offset: Int64) {
     guard next <= offset else { return }
-    // Offsets without records leave tellings of none.
+    // Some offsets of the range have no record, and so no facts.
     let range = next...offset
     let gone = tellings.count < range.count ? tellings.keys.filter(range.contains) : Array(range)
     for offset in gone { size -= tellings.removeValue(forKey: offset)?.size ?? 0 }

@@ -1,18 +1,18 @@
 import Kafka
 import Notifications
 
-/// What the stages of a rebuilding ask of the journal about the requests in flight, and what they find out. Loop-confined.
+/// The journal's facts about the requests in flight of a rebuild, for its stages. Loop-confined.
 final class JournaledVerdicts {
   private var tellings: [RecordTicket: JournalAhead.Telling] = [:]
   private var repeats = RepeatedIDs()
 
-  /// A request is begun of which the journal has told.
+  /// Notes the facts about a request that begins.
   func begin(_ ticket: RecordTicket, _ telling: JournalAhead.Telling) { tellings[ticket] = telling }
 
-  /// A request is finished.
+  /// Forgets a finished request.
   func finish(_ ticket: RecordTicket) { tellings[ticket] = nil }
 
-  /// What the journal tells of a request at a device; nil where it does not say.
+  /// The journal's verdict on a request at a device; nil if it has none.
   func verdict(on ticket: RecordTicket, at device: UnsafeRawBufferPointer) -> JournalAhead.Verdict? {
     tellings[ticket]?.verdict(at: device)
   }
@@ -33,10 +33,10 @@ struct RepeatedIDs {
   private let limit: Int
   private var isFull = false
 
-  /// - Parameter limit: with more of them each id counts as one that came more than once.
+  /// - Parameter limit: beyond this number every id counts as repeated.
   init(limit: Int = 500_000) { self.limit = limit }
 
-  /// An apns-id came to a device once more.
+  /// An apns-id came to a device again.
   mutating func insert(_ id: UInt64, _ device: UInt64) {
     guard !isFull else { return }
     hashes.insert(Self.hash(id, device))

@@ -5,10 +5,10 @@ import Notifications
 import Store
 import Worker
 
-/// What a rebuilding consists of: loop-confined.
+/// Rebuilds an empty Redis from Kafka. Loop-confined.
 ///
-/// It judges the requests that came to a mailbox, as the journal tells, emits nothing, and takes out of the mailboxes what events say has
-/// ended.
+/// It judges the requests that came to a mailbox according to the journal, and emits nothing. It removes entries from mailboxes that ended
+/// according to the events.
 final class RebuildCore: ConsumerHandler {
   private let loop: EventLoop
   private let settings: TransformSettings
@@ -32,13 +32,13 @@ final class RebuildCore: ConsumerHandler {
   private let schedules: RebuiltSchedules
   private var step = TimeStep(milliseconds: RebuildCore.stepMilliseconds)
   private var names: [Int: TopicPartition] = [:]
-  /// What is still to be read of each partition.
+  /// The unread offsets of each partition.
   private var unread: [Int: Range<Int64>] = [:]
-  /// The incarnation of each partition's topic: as the group knows it, else as the journal tells.
+  /// The incarnation of each partition's topic, from the group's notes, otherwise from the journal.
   private var incarnationOf: [TopicPartition: UInt32] = [:]
   private var incarnations = TopicIncarnations()
   private var lastTimestamps: [TopicPartition: (offset: Int64, timestamp: Int64)] = [:]
-  /// Records that workers did not survive: no rebuilding would.
+  /// Records that crashed workers, and would crash the rebuild.
   private var poison: Set<SourceCoordinates> = []
   private var report = RebuildReport()
   private var failure: (any Error)?
@@ -46,27 +46,27 @@ final class RebuildCore: ConsumerHandler {
   private var lastTick: UInt64 = 0
   private var waiting: CheckedContinuation<Void, Never>?
   private var silence = SilentEnds()
-  /// Partitions of `devices` that are to get a record.
+  /// Partitions of `devices` that need a tombstone.
   private var silent: [Int32] = []
   private let silenceTimer: Timer
   /// Where `devices` ended when it was read.
   private var registryEnds: [TopicPartition: Int64] = [:]
   var onProgress: ((RebuildReport) -> Void)?
 
-  /// Endings that are kept at most before the events wait for the requests; about 170 bytes each.
+  /// Maximum number of kept endings, about 170 bytes each; at the limit the events wait for the requests.
   private static let endingsMaximum = 200_000
   /// How far the clocks of two brokers may be apart.
   private static let slackMilliseconds: Int64 = 5_000
 
-  /// How far one partition may be ahead of another: about what a mailbox may be too full by.
+  /// How far one partition may be ahead of another. A mailbox may overflow by about that.
   private static let stepMilliseconds: Int64 = 10_000
-  /// Records under way at most.
+  /// Maximum number of records in flight.
   private static let inFlightMaximum = 20_000
   private static let lockMilliseconds = 10_000
 
   init(on loop: EventLoop, _ settings: TransformSettings, logger: Logger, isDryRun: Bool) throws {
     var settings = settings
-    // What a mailbox has too many of is evicted when later requests come.
+    // Later requests evict a mailbox's overflow.
     settings.mailboxBound = .max
     self.loop = loop
     self.settings = settings
@@ -100,7 +100,7 @@ final class RebuildCore: ConsumerHandler {
     shards.onDown = { [unowned self] error in fail(error) }
   }
 
-  /// Ends with the first answer in which Redis refuses a call: nothing that is written here depends on what was there before.
+  /// Fails at the first call that Redis refuses: no write depends on earlier data, so a refusal concerns Redis itself.
   private func watchRefusals() { shards.onRefusal = { [unowned self] error in fail(error) } }
 
   // MARK: Run
@@ -135,7 +135,7 @@ final class RebuildCore: ConsumerHandler {
     return report
   }
 
-  /// Counts what waits, before the workers go on and write; not where Redis allows no SCAN.
+  /// Counts waiting notifications, before the workers continue and write. Skipped if Redis forbids SCAN.
   private func countWaiting() async throws {
     shards.onRefusal = nil
     defer { watchRefusals() }
@@ -155,7 +155,7 @@ final class RebuildCore: ConsumerHandler {
     throw StoreError(.refused, ClockWatch.difference(offset))
   }
 
-  /// Makes sure that it is to be done, that Redis is this cluster's, and that nobody else does it.
+  /// Checks that a rebuild is needed, that Redis is this cluster's, and that no other rebuild runs.
   private func begin() async throws -> [TopicPartition: Int64] {
     let identity = ClusterIdentity(
       kafka: try await admin.describeCluster().id ?? "", topicPrefix: settings.topics.prefix, buckets: settings.store.buckets,
@@ -170,7 +170,7 @@ final class RebuildCore: ConsumerHandler {
     let registered = try await admin.registryEnds(settings.topics)
     guard !committed.isEmpty || !registered.isEmpty else { throw RebuildRefusal.newCluster }
     guard !isDryRun else { return committed }
-    // A Redis that has lost everything has lost that, too, and no worker claims it: these settings are what its workers are held to.
+    // An empty Redis has no identity, and no worker claims it. The workers' settings must then agree with these.
     try await identity.claim(shards)
     if let other = try await rebuild.lock() { throw RebuildRefusal.alreadyRunning(other) }
     ticker.start(after: Self.lockMilliseconds / 10, repeating: Self.lockMilliseconds / 10)
@@ -190,7 +190,7 @@ final class RebuildCore: ConsumerHandler {
     try await admin.ends(of: try await partitions(settings.topics.schedule)).map { ($0.key, $0.value) }
   }
 
-  /// Finds out the incarnations of partitions that the group knows nothing of, by the end of the journal.
+  /// Finds the incarnations of partitions without a note of the group, from the end of the journal.
   private func findIncarnations() async throws {
     let unknown = try await partitions(settings.topics.requests).filter { incarnationOf[$0] == nil }
     guard !unknown.isEmpty else { return }
@@ -212,22 +212,22 @@ final class RebuildCore: ConsumerHandler {
     }
   }
 
-  /// Requests up to where the group has committed, and events up to now, both from the longest lifetime ago.
+  /// The ranges of requests up to the committed offsets, and of events up to now, both for the longest lifetime.
   private func requestPositions(_ committed: [TopicPartition: Int64]) async throws -> [(TopicPartition, Range<Int64>)] {
     let names = try await partitions(settings.topics.requests) + partitions(settings.topics.events)
     return try await positions(of: names).map { name, range in
-      // A log that has lost its end may end before what was committed.
+      // A log that has lost its end may end below the committed offset.
       let upper = name.topic == settings.topics.requests ? min(committed[name] ?? 0, range.upperBound) : range.upperBound
       return (name, min(range.lowerBound, upper)..<upper)
     }
   }
 
-  /// The journal from the longest lifetime ago up to now.
+  /// The ranges of the journal for the longest lifetime.
   private func journalPositions() async throws -> [(TopicPartition, Range<Int64>)] {
     isDryRun ? [] : try await positions(of: try await partitions(settings.topics.journal))
   }
 
-  /// What lies in partitions from the longest lifetime ago up to now.
+  /// The ranges of partitions for the longest lifetime.
   private func positions(of names: [TopicPartition]) async throws -> [(TopicPartition, Range<Int64>)] {
     let ends = try await admin.ends(of: names)
     let isEmbedded = try await admin.describeCluster().isEmbedded
@@ -241,9 +241,9 @@ final class RebuildCore: ConsumerHandler {
     }
   }
 
-  /// Reads partitions to where they ended, and waits until all of it is applied.
+  /// Reads these ranges of partitions, and waits until all of it is applied.
   ///
-  /// - Parameter journal: what is read ahead of the requests.
+  /// - Parameter journal: the ranges of the journal, which are read ahead of the requests.
   private func read(
     phase: RebuildReport.Phase, _ positions: [(TopicPartition, Range<Int64>)], ahead journal: [(TopicPartition, Range<Int64>)] = []
   ) async throws {
@@ -254,7 +254,7 @@ final class RebuildCore: ConsumerHandler {
     report.total = positions.reduce(0) { $0 + Int64($1.1.count) }
     onProgress?(report)
     guard !positions.isEmpty else { return }
-    // Only what fills and empties mailboxes is read in step: it costs a wait for each.
+    // Only topics that fill and empty mailboxes are read in step, since that makes partitions wait.
     step = TimeStep(milliseconds: phase == .requests ? Self.stepMilliseconds : .max)
     tracker = PartitionTracker(limit: 1 << 24, spanLimit: 1 << 24)
     (names, unread) = ([:], [:])
@@ -282,13 +282,13 @@ final class RebuildCore: ConsumerHandler {
       silent = []
     }
     self.consumer = nil
-    // After a failure records may still be held, which the consumer's end would wait for.
+    // After a failure records may still be held, and the consumer would wait for them when it closes.
     held = HeldRequests()
     await consumer.close()
     if let failure { throw failure }
   }
 
-  /// Looks whether the registrations stay short of their end though nothing more comes of them.
+  /// Detects partitions of registrations in which no more records come, before their end is reached.
   private func lookForSilence() {
     guard report.phase == .registrations, let consumer, let waiting else { return }
     var (reached, ends): ([Int32: Int64], [Int32: Int64]) = ([:], [:])
@@ -302,11 +302,11 @@ final class RebuildCore: ConsumerHandler {
     waiting.resume()
   }
 
-  /// Writes a record to partitions of `devices` that no record brings to their ends.
+  /// Writes a tombstone to partitions of `devices` in which no record reaches the end.
   private func wake(_ silent: [Int32]) async throws {
     guard !silent.isEmpty else { return }
     if isDryRun {
-      // Nothing is written, so what is left of them counts as read.
+      // A dry run writes nothing, so the rest of them counts as read.
       for (index, name) in names where silent.contains(name.partition) { step.ended(index, at: .max) }
     } else {
       try await EndTombstone.write(to: silent.map { TopicPartition(settings.topics.devices, $0) }, on: loop, settings.kafka)
@@ -317,20 +317,20 @@ final class RebuildCore: ConsumerHandler {
     failure != nil || (step.isDone && pipeline.isIdle && endings.count == 0 && endings.deletions == 0 && schedules.count == 0)
   }
 
-  /// Applies the endings of which the beginnings are applied: those before what the last partition of requests has come to.
+  /// Applies the endings whose requests are applied: those before the time that the slowest partition of requests has reached.
   private func applyEndings() {
-    // In rounds: each looks at all of them.
+    // In rounds, since each round looks at all endings.
     guard endings.count > 0, endings.deletions == 0, pipeline.isIdle, failure == nil else { return }
     let come = step.earliest(of: names.filter { $0.value.topic == settings.topics.requests }.map(\.key))
     guard come != .min else { return }
     endings.apply(through: come == .max ? .max : come - Self.slackMilliseconds, maximum: Self.inFlightMaximum)
   }
 
-  /// Lets what may go on go on, and finds out whether all is done.
+  /// Applies endings, begins held requests, and pauses and resumes partitions; resumes `read` when all is done.
   private func advance() {
     applyEndings()
     beginHeld()
-    // What was passed over may have been what they waited for.
+    // The endings may have waited for requests that were just skipped.
     applyEndings()
     if isDone, let waiting {
       self.waiting = nil
@@ -347,7 +347,7 @@ final class RebuildCore: ConsumerHandler {
     let mustWait = endings.count > Self.endingsMaximum && !pipeline.isIdle
     if tracker.inFlight + endings.deletions + schedules.count > Self.inFlightMaximum || mustWait { return consumer.hold() }
     if endings.count > Self.endingsMaximum {
-      // But for the last of all partitions, which requests may wait for as well.
+      // Except the slowest of all partitions, since requests may wait for it, too.
       let last = step.last
       let events = goOn.filter { names[$0]?.topic == settings.topics.events && $0 != last }
       wait += events
@@ -418,7 +418,7 @@ final class RebuildCore: ConsumerHandler {
     advance()
   }
 
-  /// Gives a record its ticket; nil where it is not to be worked on.
+  /// Gives a record its ticket; nil if the record is not processed.
   private func begin(_ record: RecordView, at index: Int, _ name: TopicPartition) -> BegunRecord? {
     guard poison.isEmpty || !poison.contains(SourceCoordinates(record)), !isDryRun,
       case .begun(let ticket) = tracker.begin(record.partitionIndex, generation: record.generation, offset: record.offset)
@@ -429,7 +429,7 @@ final class RebuildCore: ConsumerHandler {
 
   // MARK: Requests
 
-  /// Whether a partition is one of requests that wait for what the journal tells of them.
+  /// Whether a partition has requests, which wait for their entries of the journal.
   private func isOfRequests(_ name: TopicPartition) -> Bool { report.phase == .requests && name.topic == settings.topics.requests }
 
   /// Whether a partition is one of the journal that is read ahead of the requests.
@@ -448,7 +448,7 @@ final class RebuildCore: ConsumerHandler {
     } while hasGoneOn
   }
 
-  /// Answers whether anything of the partition is no longer held.
+  /// Begins a partition's held requests. Returns whether there was progress.
   private func beginHeld(of index: Int, _ name: TopicPartition) -> Bool {
     var hasGoneOn = false
     var (batch, begun): (RecordBatch?, [BegunRecord]) = (nil, [])
@@ -475,21 +475,21 @@ final class RebuildCore: ConsumerHandler {
     return hasGoneOn
   }
 
-  /// What the journal tells of a request, or that it waits.
+  /// The journal's facts about a request, or that it has to wait for them.
   private func answer(on record: RecordView, _ name: TopicPartition) -> JournalAhead.Answer {
     guard let end = step.end(of: record.partitionIndex), record.offset < end else { return .untold }
     if record.isRedriven, !isRestored(upTo: record) { return .wait }
     return ahead.tell(of: name.partition, offset: record.offset, timestamp: record.timestamp)
   }
 
-  /// Whether mailboxes are as a redriven request found them: it is delivered again only where no entry of it waits.
+  /// Whether the mailboxes are as a redriven request found them. Such a request is delivered again only if no entry of it waits.
   private func isRestored(upTo record: RecordView) -> Bool {
     let time = record.timestamp + Self.slackMilliseconds
     step.reached(record.partitionIndex, time)
     return step.earliest(of: names.keys) >= time && endings.earliest > record.timestamp && endings.deletions == 0
   }
 
-  /// Gives a request its ticket; nil where it came to no mailbox, or is not to be worked on.
+  /// Gives a request its ticket; nil if it came to no mailbox, or is not processed.
   private func begin(_ record: RecordView, at index: Int, _ name: TopicPartition, _ answer: JournalAhead.Answer) -> BegunRecord? {
     guard step.take(record.partitionIndex, offset: record.offset, timestamp: record.timestamp) else { return nil }
     reached(record.offset + 1, in: record.partitionIndex)
@@ -532,7 +532,7 @@ final class RebuildCore: ConsumerHandler {
     return true
   }
 
-  /// A marker there has no timestamp, so that no worker begins to read inside of it.
+  /// Skips an unreadable stretch. A marker after it has no timestamp, so that no worker begins to read inside the stretch.
   private func passOver(_ index: Int, _ name: TopicPartition, through last: Int64) {
     reached(last + 1, in: index)
     if step.take(index, offset: last, timestamp: .min) { lastTimestamps[name] = (last, -1) }
@@ -554,7 +554,7 @@ final class RebuildCore: ConsumerHandler {
     step.ended(index, at: offset)
   }
 
-  /// All of a partition below an offset was read.
+  /// Notes that a partition was read up to an offset.
   private func reached(_ offset: Int64, in index: Int) {
     guard let left = unread[index] else { return }
     let next = min(max(offset, left.lowerBound), left.upperBound)
@@ -568,11 +568,11 @@ final class RebuildCore: ConsumerHandler {
 
   /// Writes the markers, each bucket's at once, so that no worker sees a bucket without them.
   ///
-  /// - Parameter applied: where reading of the requests has ended.
+  /// - Parameter applied: the offsets at which reading of the requests ended.
   private func finish(_ applied: [TopicPartition: Int64]) async throws {
     var all: [(MarkedPartition, Marker)] = []
     func add(_ marked: MarkedPartition, _ partition: TopicPartition, _ offset: Int64) {
-      // The offset below may have no record, as behind a transaction: then it is the last record's.
+      // The offset below may have no record, as after a transaction. Then the timestamp is the last record's.
       let timestamp = lastTimestamps[partition].map { $0.offset < offset ? $0.timestamp : -1 } ?? -1
       all.append((marked, Marker(offset: offset, timestamp: timestamp, incarnation: incarnationOf[partition] ?? 0)))
     }
@@ -627,6 +627,6 @@ extension RebuildCore: EndingsOwner {
 extension RecordView {
   private static let origin = RequestHeader.origin.name.description
 
-  /// Whether it is a request that comes again as new work.
+  /// Whether the record is a redriven request.
   fileprivate var isRedriven: Bool { header(Self.origin).flatMap { Origin($0) }?.purpose == .redrive }
 }

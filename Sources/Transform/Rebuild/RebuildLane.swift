@@ -1,7 +1,7 @@
 public import EventLoop
 public import Worker
 
-/// Restores a Redis that has lost everything from what Kafka has: a loop of its own, for the time that takes.
+/// Rebuilds a Redis that has lost everything, on a loop of its own.
 public actor RebuildLane {
   private nonisolated let loop: EventLoop
   /// The loop is the actor's executor.
@@ -16,15 +16,17 @@ public actor RebuildLane {
     self.logger = logger
   }
 
-  /// Reads `devices` and `schedule`, then requests and events of the longest lifetime in step by time, with the journal ahead of the requests, and writes the
-  /// markers last. Then the workers go on by themselves. It may be killed and begun again at any moment.
+  /// Rebuilds Redis, and returns the result.
+  ///
+  /// It reads `devices` and `schedule`, then requests and events of the longest lifetime in step by time, with the journal ahead of the
+  /// requests. It writes the markers last; then the workers continue by themselves. It may be killed and started again at any moment.
   ///
   /// Call it from a task that prefers the loop.
   ///
   /// - Parameters:
-  ///   - isDryRun: everything is read, and nothing is written.
-  ///   - progress: called now and then.
-  /// - Throws: `RebuildRefusal` when it is not to be done, else what Kafka or Redis said.
+  ///   - isDryRun: reads everything and writes nothing.
+  ///   - progress: called about twice a second.
+  /// - Throws: `RebuildRefusal` if a rebuild is not needed or not possible, else the error of Kafka or Redis.
   public func run(isDryRun: Bool, progress: @escaping @Sendable (RebuildReport) -> Void) async throws -> RebuildReport {
     let core = try RebuildCore(on: loop, settings, logger: logger, isDryRun: isDryRun)
     core.onProgress = progress

@@ -1,33 +1,33 @@
-/// How far a rebuilding has come, and in the end what it has done.
+/// The progress of a rebuild, and its result.
 public struct RebuildReport: Sendable {
-  /// Of nothing.
+  /// Makes an empty report.
   public init() {}
 
-  /// What is being done.
+  /// The steps of a rebuild.
   public enum Phase: String, Sendable {
-    /// Reading the journal's end for what it tells of topics that were made again.
+    /// Reading the journal's end, for the incarnations of topics.
     case incarnations
     /// Reading `devices`.
     case registrations
     /// Reading `schedule`.
     case schedules
-    /// Reading dead letters for requests that no worker could process.
+    /// Reading dead letters, for requests that crashed workers.
     case deadLetters = "dead letters"
     /// Reading requests and events.
     case requests
     /// Writing the markers.
     case markers
-    /// All is done.
+    /// The rebuild is complete.
     case done
   }
 
-  /// What is being done.
+  /// The present step.
   public internal(set) var phase = Phase.registrations
-  /// Offsets of the phase that are to be read, some of them without a record: transactions and compaction leave such.
+  /// Offsets to read in this step. Some have no record, after transactions and compaction.
   public internal(set) var total: Int64 = 0
-  /// Offsets of the phase that were read.
+  /// Offsets of this step that were read.
   public internal(set) var read: Int64 = 0
-  /// Records of the phase that were read.
+  /// Records of this step that were read.
   public internal(set) var records: Int64 = 0
   /// Registrations that were applied.
   public internal(set) var registrations = 0
@@ -39,7 +39,7 @@ public struct RebuildReport: Sendable {
   public internal(set) var endings = 0
   /// Offsets of batches that cannot be read.
   public internal(set) var unreadable = 0
-  /// What waits in mailboxes in the end; nil before, and where nothing was written.
+  /// Waiting notifications at the end, and their mailboxes; nil before that, and if nothing was written.
   public internal(set) var waiting: (mailboxes: Int64, notifications: Int64)?
   /// Whether nothing was written.
   public var isDryRun = false
@@ -49,12 +49,12 @@ public struct RebuildReport: Sendable {
 public enum RebuildRefusal: Error, Sendable, CustomStringConvertible {
   /// Redis has all its markers.
   case nothingToDo
-  /// The lock is somebody else's.
+  /// Another rebuild has the lock.
   case alreadyRunning(String)
-  /// The group has committed nothing, so workers begin at the beginning by themselves.
+  /// The group has committed no offset, so the workers start at the beginning by themselves.
   case newCluster
 
-  /// What to do.
+  /// The reason, and what to do.
   public var description: String {
     switch self {
     case .nothingToDo: "Redis has what it should: there is nothing to rebuild"

@@ -2,13 +2,13 @@ import Kafka
 import Notifications
 import Store
 
-/// Whom the schedules that are rebuilt tell.
+/// The rebuild, as its schedules see it.
 protocol RebuiltSchedulesOwner: AnyObject {
-  /// The state of a schedule stands in Redis, or the call has failed.
+  /// Redis has the state of a schedule, or the call has failed.
   func scheduleAnswered(_ error: StoreError?)
 }
 
-/// Puts the newest state of each schedule into Redis, as `schedule` has it. Loop-confined.
+/// Writes the newest state of each schedule from `schedule` into Redis. Loop-confined.
 final class RebuiltSchedules {
   private let schedules: Schedules
   private let now: () -> Int64
@@ -21,7 +21,7 @@ final class RebuiltSchedules {
   /// - Parameter now: milliseconds since 1970.
   init(_ schedules: Schedules, now: @escaping () -> Int64) { (self.schedules, self.now) = (schedules, now) }
 
-  /// Takes a record of `schedule`. Returns false for one that says nothing of a schedule.
+  /// Takes a record of `schedule`. Returns false if it is no state of a schedule.
   func take(_ record: RecordView) -> Bool {
     guard let key = record.key.flatMap({ ScheduleKey($0) }), let state = record.value.flatMap({ ScheduleRecord($0) }) else { return false }
     count += 1

@@ -1,8 +1,9 @@
 import Kafka
 
-/// Reads several partitions in step by the time of their records: which of them may go on, and which wait for the others. A value.
+/// Keeps the reading of several partitions in step, by the times of their records. A value.
 ///
-/// So a mailbox is filled and emptied as it once was, and not with everything of a month before the first of it is taken out.
+/// It decides which partitions continue and which wait. So a mailbox fills and empties as it did before; otherwise it would get a whole
+/// month's requests before the first deletion.
 struct TimeStep {
   private struct Progress {
     /// Reading ends below this offset.
@@ -17,10 +18,10 @@ struct TimeStep {
   /// - Parameter milliseconds: how far a partition may be ahead of the last one.
   init(milliseconds: Int64) { step = milliseconds }
 
-  /// A partition is read from now on; nothing of it has come.
+  /// Adds a partition, of which no record has come yet.
   mutating func add(_ index: Int, end: Int64) { partitions[index] = Progress(end: end, time: .min) }
 
-  /// Whether a record is to be read, and not beyond its partition's end.
+  /// Takes a record. Returns whether it lies below its partition's end.
   mutating func take(_ index: Int, offset: Int64, timestamp: Int64) -> Bool {
     guard let progress = partitions[index], !progress.isDone else { return false }
     partitions[index]?.time = max(progress.time, timestamp)
@@ -28,23 +29,23 @@ struct TimeStep {
     return offset < progress.end
   }
 
-  /// The next record of a partition has this timestamp; it is not taken yet.
+  /// Notes the timestamp of a partition's next record, which is not taken yet.
   mutating func reached(_ index: Int, _ timestamp: Int64) {
     if let progress = partitions[index] { partitions[index]?.time = max(progress.time, timestamp) }
   }
 
-  /// There is nothing more in a partition for now, which is its end if it comes after the one that was noted.
+  /// The partition has no more records below this offset, so it is done if that is at least its noted end.
   mutating func ended(_ index: Int, at offset: Int64) {
     if let end = partitions[index]?.end, offset >= end { partitions[index]?.isDone = true }
   }
 
-  /// Where a partition ends that is not read to its end yet.
+  /// The end of a partition; nil if it was read to its end.
   func end(of index: Int) -> Int64? { partitions[index].flatMap { $0.isDone ? nil : $0.end } }
 
   /// Whether everything has been read.
   var isDone: Bool { partitions.values.allSatisfy(\.isDone) }
 
-  /// How far the last of these partitions has come; the end of all time when all are read.
+  /// The time that the slowest of these partitions has reached; `max` if all are read.
   func earliest(of indexes: some Sequence<Int>) -> Int64 {
     indexes.compactMap { partitions[$0] }.filter { !$0.isDone }.map(\.time).min() ?? .max
   }
@@ -52,7 +53,7 @@ struct TimeStep {
   /// The partition that all others wait for.
   var last: Int? { partitions.filter { !$0.value.isDone }.min { $0.value.time < $1.value.time }?.key }
 
-  /// Which partitions wait, and which go on.
+  /// Decides which partitions wait, and which continue.
   func decide() -> (wait: [Int], goOn: [Int]) {
     let slowest = earliest(of: partitions.keys)
     var (wait, goOn): ([Int], [Int]) = ([], [])

@@ -1,13 +1,13 @@
 import Kafka
 import Notifications
 
-/// Finds out how often the requests topic was deleted and made again, where the group does not know it: Kafka forgets what was committed
-/// when a topic is deleted. A value.
+/// Finds the incarnation of the requests topic if the group has no note of it. A value.
 ///
-/// The end of the journal says of each partition in which incarnation its last requests were read. Where the last of them still lies in the
-/// topic, or before all that does, this is that incarnation; else it was made again since. A revision would not do: it may have been raised.
+/// Kafka forgets the committed offsets of a deleted topic, with the notes. The end of the journal has the incarnation in which each
+/// partition's last requests were read. If the last of them is still in the topic, or lies below its beginning, the incarnation is the
+/// same; otherwise the topic was made again since. A revision would not show that, since it may have been raised.
 struct TopicIncarnations {
-  /// The last request of each partition that the journal tells of: of the greatest incarnation the one of the greatest offset.
+  /// The last request of each partition in the journal: in the greatest incarnation the one with the greatest offset.
   private(set) var lastRequests: [Int32: Request] = [:]
 
   /// A request that was judged.
@@ -17,14 +17,14 @@ struct TopicIncarnations {
     let timestamp: Int64
   }
 
-  /// Records at the end of each partition of the journal that are read: a worker that had stood still may have written late.
+  /// How many records at the end of each partition of the journal are read: a stalled worker may have written late.
   static let recordsRead: Int64 = 64
 
-  /// Takes a record from the end of the journal; what is none says nothing.
+  /// Takes a record from the end of the journal. Other records are ignored.
   mutating func take(_ partition: Int32, headers: [(name: String, value: String)], _ value: UnsafeRawBufferPointer) {
     guard let journal = try? JournalRecord(headers: headers, value: value) else { return }
     try? journal.forEachEntry(in: value, partition: partition) { entry in
-      // No record there has its timestamp.
+      // The entry has no timestamp of a record.
       if case .unreadable = entry.content { return }
       let known = lastRequests[partition]
       guard known.map({ ($0.incarnation, $0.offset) < (journal.incarnation, entry.offset) }) ?? true else { return }
@@ -32,11 +32,11 @@ struct TopicIncarnations {
     }
   }
 
-  /// The incarnation of a partition; nil when the journal tells nothing of it.
+  /// The incarnation of a partition; nil if the journal has no request of it.
   ///
   /// - Parameters:
-  ///   - there: the timestamp of the record that lies where the last request lay.
-  ///   - offsets: what lies in the partition.
+  ///   - there: the timestamp of the record that is now at the last request's offset.
+  ///   - offsets: the partition's present offsets.
   func incarnation(of partition: Int32, there: Int64?, offsets: Range<Int64>) -> UInt32? {
     guard let last = lastRequests[partition] else { return nil }
     return there == last.timestamp || offsets.lowerBound > last.offset ? last.incarnation : last.incarnation &+ 1

@@ -1,18 +1,17 @@
 import Extensions
 import Notifications
 
-/// What the extensions that take their time have made of a request. It is kept as long as the request is in flight, so that they are not
-/// called again where the request is started again.
+/// The results of the slow extensions for a request. They are kept while the request is in flight, so that a retry calls none again.
 final class CalledExtensions {
-  /// The extensions of the file that was in force then.
+  /// The extensions of the file that was in force at that time.
   let chain: ExtensionChain
-  /// Of those that are called once for a request.
+  /// The result of the extensions that are called once for a request.
   let run: ExtensionRun
-  /// Of all that are called, for each variant that there was; nil where those are not called yet.
+  /// The results of all extensions for each variant; nil if they are not called yet.
   private let runs: VariantPassages.Runs?
-  /// They were not called, since nobody was going to be shown the notification: that may change.
+  /// The extensions were not called, since no device would show the notification. That may change.
   let isGuess: Bool
-  /// When that was: the loop's milliseconds.
+  /// When that was, in the loop's milliseconds.
   private let time: UInt64
 
   init(
@@ -21,7 +20,7 @@ final class CalledExtensions {
     (self.chain, self.run, self.runs, self.time, self.isGuess) = (chain, run, runs, time, isGuess)
   }
 
-  /// What was made for a device; those that were not called for it say so.
+  /// The result for a device. Extensions that were not called for it are noted as such.
   ///
   /// - Parameter device: its token.
   func run(
@@ -34,22 +33,22 @@ final class CalledExtensions {
     return run
   }
 
-  /// Whether nothing is left to be called.
+  /// Whether all extensions were called.
   var isComplete: Bool { runs != nil }
 
-  /// The same for devices that get the same, where all extensions are passed.
+  /// A name that is equal for devices that get the same content.
   ///
   /// - Parameter device: its token.
   func variant(of device: @autoclosure () -> String, _ locale: String?) -> Name {
     let variant = chain.variant(of: device(), locale)
-    // All that were not called for get the same, but for texts in their language.
+    // Devices without a call of their own get the same, except for texts in their language.
     return "\(chain.texts(locale))\n\(variant.flatMap { runs?[$0] == nil ? nil : $0 } ?? "")"
   }
 
-  /// Whether it has to be found out again who is shown the notification.
+  /// Whether to look again which devices would show the notification.
   func isOutdated(at now: UInt64) -> Bool { isGuess && now > time + 1_000 }
 
-  /// What it holds, about: the payload, and the tree that it was made of.
+  /// About how many bytes the results hold: payloads, and the trees that they were made from.
   var bytes: Int { (runs ?? [:]).values.reduce(Self.bytes(of: run)) { $0 + Self.bytes(of: $1) } }
 
   private static func bytes(of run: ExtensionRun) -> Int { 256 + 4 * (run.written?.payload.count ?? 0) }

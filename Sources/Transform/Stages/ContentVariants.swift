@@ -1,29 +1,31 @@
 import Notifications
 import Store
 
-/// What the devices of a person get of one request, where that depends on their locales or on themselves: made when the first device of a
-/// variant comes up, and once for all that get the same. It lives as long as its request is in flight, in the arena of which it writes.
+/// The contents of one request for a person's devices, if they depend on locale or device.
+///
+/// A variant's content is made for its first device, and used for all others of the variant. The object lives while its request is in
+/// flight, and writes into the request's arena.
 final class ContentVariants {
-  /// A device: its token in the request's arena, and its locale, where that is asked for.
+  /// A device: its token in the request's arena, and its locale if that is used.
   typealias Device = (token: ArenaSpan, locale: String?)
 
-  /// Whether devices' locales are to be asked for.
+  /// Whether the contents depend on the devices' locales.
   let usesLocale: Bool
   private let key: (Device) -> Name
   private let make: (Device) -> RequestContent
   private var made: [Name: RequestContent] = [:]
 
   /// - Parameters:
-  ///   - usesLocale: whether one of the others needs a device's locale.
-  ///   - key: the same for devices that get the same.
-  ///   - make: makes what a device gets.
+  ///   - usesLocale: whether `key` or `make` needs a device's locale.
+  ///   - key: returns a name that is equal for devices that get the same.
+  ///   - make: makes the content for a device.
   init(usesLocale: Bool, key: @escaping (Device) -> Name, make: @escaping (Device) -> RequestContent) {
     (self.usesLocale, self.key, self.make) = (usesLocale, key, make)
   }
 
-  /// What a device gets.
+  /// Returns the content for a device.
   ///
-  /// - Parameter isNew: told when it was made now.
+  /// - Parameter isNew: called if the content was made now.
   func content(for device: Device, isNew: (RequestContent) -> Void) -> RequestContent {
     let key = key(device)
     if let content = made[key] { return content }

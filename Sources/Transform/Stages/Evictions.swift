@@ -3,15 +3,15 @@ import Notifications
 import Store
 import Worker
 
-/// Entries that a full mailbox has too many, or that a removal of all cancels: each is deleted when Kafka has its event. One eviction per
-/// device at a time, one after the other until nothing is left to end.
+/// The overflow of full mailboxes, and entries that a removal of all cancels. Each is deleted when Kafka has its event.
 ///
-/// Until then they stay in the mailbox. A later request for the device finds an overflow again, and its session cancels what a removal has
-/// left; so an eviction may be forgotten at any moment.
+/// Each device has one eviction at a time; the next follows until no entry is left to end. Until then the entries stay in the mailbox. An
+/// eviction may be forgotten at any moment: a later request for the device finds the overflow again, and its session cancels the entries
+/// that a removal has left.
 struct Evictions: ~Copyable {
   /// How entries end.
   enum Ending {
-    /// The mailbox has more than it may keep.
+    /// The mailbox has more entries than it may keep.
     case evicted
     /// The removal of all with this apns-id is newer.
     case canceled(by: NotificationID)
@@ -29,15 +29,15 @@ struct Evictions: ~Copyable {
 
   private var slots = SlotTable<Eviction>()
   private var devices: Set<[UInt8]> = []
-  /// Devices whose mailboxes are being emptied at a time: more come again with their next request.
+  /// Maximum number of devices with an eviction at a time. Others get theirs with their next request.
   private static let maximum = 256
 
-  /// Begins one; nothing when the device has one already, or too many do.
+  /// Begins an eviction, unless the device has one already, or too many devices have one.
   ///
   /// - Parameters:
-  ///   - overflow: the entries that are to end, oldest first.
-  ///   - emit: emits that an entry has ended, and answers whether a report of that will come.
-  /// - Returns: the fields that cannot be read, of which nothing can be emitted.
+  ///   - overflow: the entries to end, oldest first.
+  ///   - emit: emits that an entry has ended, and returns whether a report of that will come.
+  /// - Returns: unreadable fields, for which nothing can be emitted.
   mutating func begin(
     _ token: UnsafeRawBufferPointer, _ overflow: MailboxEntries, _ ending: Ending,
     _ emit: (_ number: Int, _ revision: Revision, _ entry: DeliveryEntryView) -> Bool
@@ -61,7 +61,7 @@ struct Evictions: ~Copyable {
     return unreadable
   }
 
-  /// One of its events is durable, or is not; answers the eviction whose entries are to be deleted now.
+  /// One of an eviction's events is durable, or is not. Returns the eviction if its entries can be deleted now.
   mutating func reported(_ number: Int, failed: Bool) -> Eviction? {
     slots.update(number) {
       $0.pending -= 1
@@ -73,7 +73,7 @@ struct Evictions: ~Copyable {
     return nil
   }
 
-  /// It is over: the token of its device.
+  /// Ends an eviction. Returns the token of its device.
   mutating func ended(_ number: Int) -> [UInt8]? {
     guard let eviction = slots.take(number) else { return nil }
     devices.remove(eviction.token)

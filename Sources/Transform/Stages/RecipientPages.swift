@@ -1,11 +1,12 @@
-/// Which requests may ask for a page of their person's devices: a value. One request becomes as many as the person has devices, so what is
-/// under way is bound by what the pages retain, and not by the number of requests alone.
+/// Decides which requests may ask for a page of their person's devices. A value.
+///
+/// A request multiplies by the person's devices. So the bytes that pages retain limit the work, and not the number of requests alone.
 struct RecipientPages {
-  /// Pages that are asked for and have not come: what they will retain is not known yet.
+  /// Pages that were asked for and have not come. Their size is not known yet.
   private var asked = 0
-  /// Bytes of the entries of pages that have come and are not judged.
+  /// Bytes of the entries of pages that have come and are not judged yet.
   private var bytes = 0
-  /// Requests whose next page is due before the first one of any other, so that begun ones come to their end.
+  /// Requests that wait for a further page. They go before first pages, so that begun requests finish.
   private var going: [Int32] = []
   /// Requests that wait for their first page, oldest first from `head` on.
   private var fresh: [Int32] = []
@@ -17,7 +18,7 @@ struct RecipientPages {
   /// Whether requests wait.
   var isWaiting: Bool { !going.isEmpty || head < fresh.count }
 
-  /// Whether a page may be asked for now, which then counts as asked for.
+  /// Whether a page may be asked for now. If so, it counts as asked for.
   mutating func begin() -> Bool {
     guard asked < Self.askedMaximum, bytes < Self.bytesMaximum else { return false }
     asked += 1
@@ -29,7 +30,7 @@ struct RecipientPages {
     if isGoing { going.append(slot) } else { fresh.append(slot) }
   }
 
-  /// The next request whose turn it is, its page counting as asked for.
+  /// The next request that may ask. Its page counts as asked for.
   mutating func next() -> Int32? {
     guard isWaiting, begin() else { return nil }
     if let slot = going.popLast() { return slot }
@@ -42,12 +43,12 @@ struct RecipientPages {
     return slot
   }
 
-  /// A page that was asked for has come, or will not.
+  /// A page that was asked for has come, or has failed.
   mutating func came() { asked -= 1 }
 
   /// A page that has come retains so many bytes until it is judged.
   mutating func hold(_ size: Int) { bytes += size }
 
-  /// A page is judged, or given up.
+  /// A page is judged or given up, and releases its bytes.
   mutating func judged(_ size: Int) { bytes -= size }
 }

@@ -34,17 +34,17 @@ extension Stage {
 
 /// A stage's answer for a request.
 enum StageAnswer {
-  /// The request goes on with this content, the same or another.
+  /// The request continues with this content, the same or another.
   case pass(RequestContent)
-  /// The request waits. The stage tells its owner when it may go on.
+  /// The request waits. The stage tells its owner when it may continue.
   case later
 }
 
 /// Gets the answers of a stage.
 protocol StageOwner: AnyObject {
-  /// Requests that have waited go on with these contents.
+  /// Requests that have waited continue with these contents.
   func passed(_ requests: [(record: ParkedRecord, content: RequestContent)])
-  /// A stage keeps a request, and has made this of it so far. A retry begins with that.
+  /// A stage keeps a request, with this content so far. A retry begins with it.
   func keep(_ record: ParkedRecord, _ content: RequestContent)
   /// A call to Redis has failed for a request, which is started again.
   func failed(_ record: ParkedRecord, _ error: StoreError)
@@ -66,21 +66,21 @@ struct RequestContent {
     case fixed
     /// They may.
     case mutable
-    /// They might, but a process has ended over the request.
+    /// They might, but a process has crashed with the request.
     case suspected
   }
 
   /// The service extensions that the request has passed, for the journal.
   var extensions = PassedExtensions()
-  /// The results of the slow service extensions; nil where there are none.
+  /// The results of the slow service extensions, if there are any.
   var called: CalledExtensions?
   /// The stop of its application during which the request was published. Such a request goes to no device.
   var stop: ApplicationStop?
-  /// What it asks of the schedules; nil where that is nothing.
+  /// The request's job for the schedules, if it has one.
   var schedule: ScheduleJob?
-  /// The time zone whose devices it is for: of an occurrence that is due at a wall time. Nil: it is for all.
+  /// The time zone of the devices that an occurrence at a wall time is for. Nil: it is for all.
   var zone: Name? { if case .firing(let firing, _)? = schedule?.purpose, firing.dueTime.zone != "" { firing.dueTime.zone } else { nil } }
-  /// The contents for a person's devices; nil where all devices get the same.
+  /// The contents for a person's devices; nil if all devices get the same.
   var variants: ContentVariants?
 }
 

@@ -3,33 +3,34 @@ import Extensions
 import Notifications
 import Store
 
-/// One request on its way through the extensions that are called for each locale, or for each device, of those who get it: finds these, looks
-/// up what is remembered, and calls for the rest. Loop-confined.
+/// One request's passage through extensions that are called for each locale or each device. Loop-confined.
+///
+/// It finds the recipients and their variants, looks up remembered results, and calls the extensions for the other variants.
 final class VariantPassages {
-  /// What all requests of a lane find their variants with.
+  /// The tools that all requests of a lane share.
   struct Tools {
     let recipients: Recipients
     let locales: Locales
-    /// Nil: nothing is looked up, and nothing remembered.
+    /// Nil: no results are looked up or remembered.
     let results: Results?
     let calls: ExtensionCalls
     let rules: ContentRules
     let turns: Turns
   }
 
-  /// Whose turn it is, of all requests of a lane. Loop-confined.
+  /// The turns that the requests of a lane take. Loop-confined.
   final class Turns {
-    /// Each asks Redis for as many devices as there are, and others ask it, too.
+    /// How many requests find their devices at a time: each may ask Redis for very many.
     private static let maximumFinding = 32
     private var finding = 0
-    /// Those that wait for that, from `next` on.
+    /// Requests that wait to find their devices, from `next` on.
     private var waiting: [() -> Void] = []
     private var next = 0
     private var isBeginning = false
-    /// Those that have calls to make, and had no room for them.
+    /// Requests that wait for room for their calls.
     private var stuck: [VariantPassages] = []
 
-    /// Calls `body` when devices may be looked for, perhaps at once; `found` follows.
+    /// Calls `body` when the request may find its devices, perhaps at once. The request calls `found` afterwards.
     func find(_ body: @escaping () -> Void) {
       waiting.append(body)
       begin()
@@ -40,8 +41,8 @@ final class VariantPassages {
       begin()
     }
 
-    /// A connection that is gone fails each as soon as it asks: the next one begins in the loop below, and not inside that failure, for
-    /// thousands may wait.
+    /// Without a connection each request fails as soon as it asks, and calls this function. The next one begins in the loop below, not
+    /// inside that failure: thousands may wait.
     private func begin() {
       guard !isBeginning else { return }
       isBeginning = true
@@ -59,7 +60,7 @@ final class VariantPassages {
 
     fileprivate func wait(_ passages: VariantPassages) { stuck.append(passages) }
 
-    /// A turn of the loop ends: there may be room now.
+    /// Lets waiting requests try again at the end of a turn, when there may be room.
     func advance() {
       guard !stuck.isEmpty else { return }
       let passages = stuck
@@ -68,18 +69,18 @@ final class VariantPassages {
     }
   }
 
-  /// What was made of each variant, by its name.
+  /// The result for each variant, by its name.
   typealias Runs = [Name: ExtensionRun]
 
-  /// Devices of a person that are looked at, and variants that are made; what is beyond these passes without.
+  /// Maximum number of a person's devices, and of variants. Further ones pass without these extensions.
   private static let (maximumDevices, maximumVariants) = (1_024, 256)
-  /// Variants that are looked up or called at the same time.
+  /// Maximum number of variants that are looked up or called at a time.
   private static let maximumOpen = 16
 
   private struct Variant {
     let name: Name
     let locale: String?
-    /// The token, where it is a device's own.
+    /// The device's token, if the variant is for one device.
     let device: String?
   }
 
@@ -89,26 +90,26 @@ final class VariantPassages {
   private let run: ExtensionRun
   private let budget: CallBudget
   private let place: Results.Place?
-  /// The tokens of those who get it.
+  /// The recipients' tokens.
   private var devices: [ArenaSpan] = []
   private let tokens = Arena(capacity: 256)
   private var waiting: [Variant] = []
-  /// Those that are not remembered.
+  /// Variants without a remembered result.
   private var unknown: [Variant] = []
-  /// Those that are begun, and the calls of these.
+  /// The number of variants in progress.
   private var open = 0
   private var passages: [Name: ExtensionPassage] = [:]
   private var runs: Runs = [:]
-  /// Who gets it is found.
+  /// The recipients are found.
   private var isFound = false
   private var isAdvancing = false
-  /// It waits for room.
+  /// The request waits for room.
   private var isStuck = false
   private var whenDone: ((Result<Runs, StoreError>) -> Void)?
 
   /// - Parameters:
-  ///   - run: what those have left of the request that are called once for it.
-  ///   - place: where that is remembered.
+  ///   - run: the result of the extensions that are called once for the request.
+  ///   - place: where results are remembered.
   init(
     _ tools: Tools, _ content: RequestContent, _ chain: ExtensionChain, _ run: ExtensionRun, within budget: CallBudget,
     at place: Results.Place?
@@ -117,9 +118,9 @@ final class VariantPassages {
     (self.budget, self.place) = (budget, place)
   }
 
-  /// Sets out.
+  /// Starts the passage.
   ///
-  /// - Parameter whenDone: told once, perhaps during this call, unless it is cancelled.
+  /// - Parameter whenDone: called once, perhaps during this call, unless the passage is cancelled.
   func start(whenDone: @escaping (Result<Runs, StoreError>) -> Void) {
     self.whenDone = whenDone
     tools.turns.find { [self] in
@@ -136,7 +137,7 @@ final class VariantPassages {
     }
   }
 
-  /// Nobody wants to know any more: work on it stops.
+  /// Cancels the passage. `whenDone` is not called any more.
   func cancel() {
     whenDone = nil
     for passage in passages.values { passage.cancel() }
@@ -149,7 +150,7 @@ final class VariantPassages {
     told(result)
   }
 
-  // MARK: Who gets it
+  // MARK: Recipients
 
   private func askPage(of set: RecipientSet, after last: ArenaSpan) {
     content.arena.bytes.withUnsafeBytes { arena in
@@ -201,9 +202,9 @@ final class VariantPassages {
 
   // MARK: Calls
 
-  /// Begins those that wait, and calls for those that are looked up, as far as there is room; while Redis is rebuilt one at a time.
+  /// Looks up waiting variants, and makes calls, as far as there is room; one at a time during a rebuild.
   private func advance() {
-    // What is looked up may be answered at once, where the connection is gone, and a call may be refused at once.
+    // A look-up without a connection fails at once, and a call may be refused at once: both call this function again.
     guard isFound, !isAdvancing else { return }
     isAdvancing = true
     let atOnce = tools.results == nil ? 1 : Self.maximumOpen
@@ -225,13 +226,13 @@ final class VariantPassages {
     if open == 0, waiting.isEmpty { end(.success(runs)) }
   }
 
-  /// There may be room now.
+  /// Continues, since there may be room now.
   fileprivate func goOn() {
     isStuck = false
     if whenDone != nil { advance() }
   }
 
-  /// Whether another call would be taken; when the time of all is up it says so.
+  /// Whether another call would be taken. One that is over budget ends at once.
   private var mayCall: Bool { tools.calls.hasRoom(for: chain.varied) || tools.calls.isOver(budget) }
 
   private func look(_ variant: Variant) {
@@ -262,7 +263,7 @@ final class VariantPassages {
         of: ExtensionRequest(entry, locale: variant.locale).varied(variant.name, device: variant.device),
         through: chain.varied, within: tools.results == nil ? tools.calls.budget(lifetime: lifetime) : budget, tools.rules, tools.calls)
     }
-    // It was checked when it was read, so it is there.
+    // There is a payload: it was checked when the request was read.
     guard let passage else { return passed(variant, run) }
     passages[variant.name] = passage
     let whenPassed = { [self] (run: ExtensionRun) in
