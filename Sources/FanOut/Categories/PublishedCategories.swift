@@ -3,11 +3,11 @@ import Kafka
 import Notifications
 import Worker
 
-/// The categories that were published for applications, as the records of `notifications.categories` say. Loop-confined.
+/// The published categories of applications, from the records of `notifications.categories`. Loop-confined.
 final class PublishedCategories: FollowedTable {
-  /// Applications with published categories that are remembered at most.
+  /// Maximum number of applications with published categories.
   static let maximum = 4_096
-  /// The most bytes of their categories, as JSON.
+  /// Maximum bytes of their categories, as JSON.
   static let maximumBytes = 64 << 20
 
   /// A published category.
@@ -25,7 +25,7 @@ final class PublishedCategories: FollowedTable {
   }
 
   let topic: String
-  /// By the stable hashes of their names.
+  /// By the stable hashes of the applications' names.
   private var applications: [UInt64: Application] = [:]
   private var bytes = 0
 
@@ -68,7 +68,7 @@ final class PublishedCategories: FollowedTable {
 
   func forget() { (applications, bytes) = ([:], 0) }
 
-  /// The published category of this identifier; nil where the application has none, or the identifier is empty.
+  /// The published category of this identifier; nil if the application has none, or the identifier is empty.
   func category(_ identifier: UnsafeRawBufferPointer, of application: UnsafeRawBufferPointer) -> Published? {
     guard !identifier.isEmpty, !applications.isEmpty, let found = applications[StableHash.hash(application)],
       application.elementsEqual(found.name)

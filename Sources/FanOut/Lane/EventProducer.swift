@@ -89,8 +89,8 @@ final class EventProducer {
 
   /// Publishes a request that removes an opened notification from the devices of its person; false when Kafka's queue is full.
   ///
-  /// It takes nothing newer than what was opened. Nobody has to sign it: whoever may write to `requests` may publish any removal. It goes into
-  /// the partition of what was opened, so that it is judged after that.
+  /// It removes no newer notification. It needs no signature: everyone who may write to `requests` may publish any removal. It goes into
+  /// the partition of the opened notification's request, so that it is judged after that.
   func remove(_ receipt: ReceiptView, of user: Name, for purpose: EventPurpose) -> Bool {
     guard case .open(let producers, let topics) = phase else { return false }
     let target = "user:\(user.text)"
@@ -151,7 +151,7 @@ final class EventProducer {
     return try await producers.prompt.send(topics.devices, key: Array(token.utf8), value: registration, mayGoAlone: true)
   }
 
-  /// Publishes what a person has set, or with nil that nothing is set, and waits until Kafka has it.
+  /// Publishes a person's settings, or with nil that there are none, and waits until Kafka has the record.
   ///
   /// The settings of a person wait for the report of those before, as registrations do.
   func publish(person settings: [UInt8]?, of user: Name) async throws(KafkaError) {

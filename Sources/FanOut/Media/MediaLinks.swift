@@ -1,16 +1,16 @@
 import Cryptography
 import Notifications
 
-/// Where devices find media, and how their links are signed.
+/// The address of media for devices, and the key of their links.
 public struct MediaLinkSettings: Sendable {
-  /// The key that links are signed with: the same in the whole cluster.
+  /// The key that signs links, the same in the whole cluster.
   public var key: [UInt8]
-  /// What links begin with: `https://push.example.com`.
+  /// The beginning of links, such as `https://push.example.com`.
   public var base: String
-  /// How long a link is good, in seconds.
+  /// How long a link is valid, in seconds.
   public var seconds: Int64
 
-  /// Settings of a cluster.
+  /// Makes the settings of a cluster.
   public init(key: [UInt8], base: String, seconds: Int64) { (self.key, self.base, self.seconds) = (key, base, seconds) }
 }
 
@@ -19,10 +19,10 @@ public struct MediaLinkSettings: Sendable {
 ///
 /// The signature is base64url of the first 16 bytes of the HMAC-SHA256 of the rest (RFC 2104, section 5: truncation to half the hash).
 final class MediaLinks {
-  /// What the path of a link begins with.
+  /// The beginning of a link's path.
   static let path = "/v1/media/"
   private static let tagBytes = 16
-  /// As a device's clock may be behind that of the worker which has signed its link.
+  /// How far a device's clock may be behind that of the worker that has signed its link.
   private static let leewaySeconds: Int64 = 60
 
   private let base: String
@@ -34,10 +34,10 @@ final class MediaLinks {
     key = HMACKey(settings.key)
   }
 
-  /// Of somebody who only checks links.
+  /// Makes links that are only checked.
   convenience init(key: [UInt8]) { self.init(MediaLinkSettings(key: key, base: "", seconds: 0)) }
 
-  /// A link for a device, good from now on.
+  /// A link for a device, valid from now on.
   func link(to hash: MediaHash, deviceHash: UInt64, now: Int64) -> MediaLink {
     let expires = now + seconds
     let device = String(deviceHash, radix: 16)
@@ -47,16 +47,16 @@ final class MediaLinks {
       url: "\(base)\(Self.path)\(hash)?device=\(device)&expires=\(expires)&signature=\(signature)", expires: expires)
   }
 
-  /// What a link is worth.
+  /// The validity of a link.
   enum Judgement: Equatable {
-    /// It is good for so many seconds.
+    /// It is valid for so many seconds.
     case good(seconds: Int64)
     case expired
-    /// Nobody here has signed it.
+    /// This cluster has not signed it.
     case wrong
   }
 
-  /// Judges a link by its parts, as they stand in it.
+  /// Judges a link by its parts.
   func judge(_ hash: MediaHash, device: String?, expires: String?, signature: String?, now: Int64) -> Judgement {
     guard let device, let expires, let signature, device.utf8.count <= 16, expires.utf8.count <= 20, signature.utf8.count <= 64,
       let end = Int64(expires), let tag = Base64.decode(url: signature), tag.count == Self.tagBytes

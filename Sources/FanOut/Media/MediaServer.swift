@@ -4,8 +4,9 @@ import HTTP
 import Notifications
 public import Worker
 
-/// Serves the media that notifications come with to devices, at the links that they were given. On a loop of its own: the file system may
-/// block, and no lane waits for it.
+/// Serves media of notifications to devices, at signed links.
+///
+/// It has a loop of its own: the file system may block, and no lane must wait for it.
 ///
 /// | answer | when |
 /// |---|---|
@@ -24,21 +25,21 @@ public actor MediaServer {
   private nonisolated let metrics: MetricRegistry
   private var server: HTTPServer?
 
-  /// The server's loop runs everything of it.
+  /// The server's loop is its executor.
   public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
-  /// Connections at once. Each may have a file open, too.
+  /// Maximum number of connections. Each may have a file open, too.
   public static let maximumConnections = 4_096
 
-  /// Where it listens, with the port that was taken for 0.
+  /// The address at which it listens, with the actual port instead of 0.
   public private(set) var address: SocketAddress
 
   /// Starts its loop and listens.
   ///
   /// - Parameters:
-  ///   - key: what links are signed with.
+  ///   - key: the key that signs links.
   ///   - maximumDescriptor: devices are refused on a descriptor of this number or a higher one: the process keeps the rest for itself.
-  /// - Throws: when the address is in use or is none of this machine's; nothing is left running then.
+  /// - Throws: if the address is in use or not of this machine; nothing is left running then.
   public static func start(
     at address: SocketAddress, _ folder: MediaFolder, key: [UInt8], maximumDescriptor: Int32 = .max, logger: Logger,
     metrics: MetricRegistry
@@ -75,7 +76,7 @@ public actor MediaServer {
     address = server.localAddress
   }
 
-  /// Lets what is being sent come to its end, and ends with its loop. Nothing of it may be called afterwards.
+  /// Finishes running transfers, and ends the loop. Do not call the server afterwards.
   public nonisolated func close(withinMilliseconds milliseconds: Int) async {
     await stop(withinMilliseconds: milliseconds)
     await loop.close()
@@ -88,7 +89,7 @@ public actor MediaServer {
   }
 }
 
-/// What requests for media are answered. Loop-confined; it blocks.
+/// Answers requests for media. Loop-confined; it blocks.
 private final class MediaResponses {
   private let folder: MediaFolder
   private let links: MediaLinks
@@ -144,7 +145,7 @@ private final class MediaResponses {
     guard let range = selection.range else {
       return HTTPResponse(selection.status, headers: (selection.status == .notModified ? caching : []) + selection.headers)
     }
-    // A browser is to take it for nothing else than it is.
+    // A browser must not guess another type.
     let headers =
       caching + [
         ("Content-Type", file.type.name.description),

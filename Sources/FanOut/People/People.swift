@@ -3,12 +3,11 @@ import Kafka
 import Notifications
 import Worker
 
-/// The quiet hours of all people, as the records of `notifications.people` say. Loop-confined.
+/// The quiet hours of all people, from the records of `notifications.people`. Loop-confined.
 ///
-/// A person has some 40 bytes here, and only people who have set quiet hours count: so each lane knows all of them, and a session of any
-/// person finds them at once.
+/// Each lane knows all people who have set quiet hours, with some 40 bytes for each. So a session finds those of its person at once.
 final class People: FollowedTable {
-  /// People with quiet hours that are remembered at most.
+  /// Maximum number of people with quiet hours.
   static let maximum = 1_000_000
 
   private struct Person {
@@ -17,12 +16,12 @@ final class People: FollowedTable {
     let days: UInt8
     /// The index of the zone's name.
     let zone: UInt16
-    /// Until when the answer holds, in milliseconds since 1970; less than 0 where it says that it is quiet. 0: there is none yet.
+    /// Until when the last answer holds, in milliseconds since 1970, negated if it was "quiet". 0: there is no answer yet.
     var until: Int64 = 0
   }
 
   let topic: String
-  /// By the stable hashes of their names.
+  /// By the stable hashes of the people's names.
   private var people: [UInt64: Person] = [:]
   private var zones: [String] = []
   private var zoneIndexes: [String: UInt16] = [:]
@@ -81,7 +80,7 @@ final class People: FollowedTable {
     return answer.isQuiet
   }
 
-  /// The quiet hours of a person; nil where there are none.
+  /// The quiet hours of a person, if there are any.
   func quiet(_ user: UInt64) -> QuietHours? { people[user].map(hours) }
 
   private func hours(_ person: Person) -> QuietHours {

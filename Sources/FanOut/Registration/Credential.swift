@@ -8,12 +8,12 @@ public struct Credential: Sendable, Equatable {
   public var device: String
   /// The application's bundle id; the claim `app`.
   public var application: Name
-  /// Whose device it is; the claim `user`.
+  /// The person of the device; the claim `user`.
   public var user: Name?
-  /// Until when it holds, in seconds since 1970; the claim `exp`.
+  /// The end of its validity, in seconds since 1970; the claim `exp`.
   public var expiration: Int64
 
-  /// A credential of its claims.
+  /// A credential with these claims.
   public init(device: String, application: Name, user: Name?, expiration: Int64) {
     self.device = device
     self.application = application
@@ -23,8 +23,8 @@ public struct Credential: Sendable, Equatable {
 
   /// Reads a token that was signed with the key and holds at `now` (seconds since 1970).
   ///
-  /// It holds from its claim `nbf`, if it has one, until its claim `exp`, to the second: a fraction makes it hold shorter. A claim of a wrong
-  /// type makes it invalid, since to pass it over would let in another person than the signer meant; a `user` that is null is nobody.
+  /// It is valid from its claim `nbf`, if it has one, until its claim `exp`, to the second; a fraction makes that time shorter. A claim of
+  /// a wrong type makes it invalid: ignoring it could admit another person than the signer meant. A `user` that is null means nobody.
   public init(verifying token: String, key: [UInt8], now: Int64) throws(CredentialError) {
     guard let payload = CompactSignature.verify(token, with: HMACKey(key), header: TokenHeader.isAccepted),
       let claims = payload.withUnsafeBytes({ try? JSONValue(parsing: $0) }), claims.hasUniqueMembers
@@ -67,7 +67,7 @@ public struct Credential: Sendable, Equatable {
   }
 }
 
-/// Why a device's credential does not let it in. The texts fit into a close frame.
+/// The reason why a device's credential is refused. The texts fit into a close frame.
 public enum CredentialError: Error, Equatable, CustomStringConvertible {
   /// The hello has none.
   case missing
@@ -82,7 +82,7 @@ public enum CredentialError: Error, Equatable, CustomStringConvertible {
   /// It is for another device, application or user than the hello names: the member that differs.
   case another(String)
 
-  /// What is wrong and what to do.
+  /// The mistake, and what to do.
   public var description: String {
     switch self {
     case .missing: "no credential was given: put one that 'carillon token' or your backend has signed into hello.credential"

@@ -4,7 +4,7 @@ import Notifications
 import Store
 import Worker
 
-/// What a session asks of Redis and Kafka for its device: each function is the work of one task, from top to bottom. Loop-confined.
+/// The calls of a session to Redis and Kafka for its device. Each function is the work of one task, from top to bottom. Loop-confined.
 final class DeviceRegistration {
   private let settings: FanOutSettings
   private let logger: Logger
@@ -31,14 +31,14 @@ final class DeviceRegistration {
 
   // MARK: From the hello to the welcome
 
-  /// A hello was admitted: its device's presence is written, its registration published if it is a new one, its former session ended.
+  /// Processes an admitted hello: writes the presence, publishes a new registration, and ends the former session.
   func enter(_ generation: UInt64) async {
-    // Those that wait for Kafka give their turn up, so that devices whose registration stands still enter while Kafka is away.
+    // A hello that waits for Kafka gives up its turn. So devices with an unchanged registration still enter while Kafka is away.
     var holdsTurn = true
     defer { if holdsTurn { admission.ended() } }
     guard let session = sessions[generation], case .entering(let hello) = session.phase else { return }
     do {
-      // Its welcome tells the device what time it is.
+      // The welcome tells the device the time.
       guard sessions.isClockRight else { throw StoreError(.unavailable, "the machine's clock is wrong") }
       let expiration = try self.expiration(of: hello)
       let token = hello.device.text
@@ -48,7 +48,7 @@ final class DeviceRegistration {
       // Between the publication and this call another session of the device may have registered differently: the last hello wins.
       for _ in 0..<3 {
         guard case .otherRegistration(let standing) = found else { break }
-        // What Redis may have lost is not published again as if it were of today.
+        // A registration that Redis may have lost must not be published again with today's `since`.
         guard watch.isRegistryComplete else { throw StoreError(.unavailable, "the registry is being restored") }
         if let standing, standing.isSame(as: Owner(registration)) { registration.since = Int64(clamping: standing.since) }
         if holdsTurn {
@@ -62,7 +62,7 @@ final class DeviceRegistration {
       guard case .present(let standing) = found else {
         throw StoreError(.unavailable, "the device's registration did not stand; another session may be registering it")
       }
-      // The person's set lies in another bucket than the device: every hello makes sure of it.
+      // The person's set lies in another bucket than the device, and may miss it. So every hello adds the device.
       try await recipients.add(token, registration)
       if let former = standing.former, former.generation != generation { sessions.takeOver(former, token) }
       guard session.isEntering else { return sessions.leave(token, generation) }
@@ -92,7 +92,7 @@ final class DeviceRegistration {
 
   // MARK: From time to time
 
-  /// The repeated hello: an absent presence is restored, another session's ends this one, what lies in the mailbox is sent.
+  /// Repeats the hello: restores an absent presence, ends this session if another one has the presence, and sends the mailbox.
   func resync(_ generation: UInt64) async {
     guard let open = sessions[generation]?.open, sessions.isRedisUp else { return }
     let found: Presences.Refreshed
@@ -107,19 +107,19 @@ final class DeviceRegistration {
     case .elsewhere: sessions.elsewhere(session, open)
     case .unregistered(let standing):
       if isLost(standing, open) { return await restore(open.registration, of: generation) }
-      // Its own request to be forgotten may have come this far; whoever works on that ends the session.
+      // The device's own unregistration may have come this far. Its task ends the session.
       if !open.isChanging { session.close(.registrationLost) }
     }
   }
 
-  /// Whether Redis has lost the session's registration: another one stands, and an older one. What is changing is published anyway.
+  /// Whether Redis has lost the session's registration and has an older one. A running change is published anyway.
   private func isLost(_ standing: RegistrationStamp?, _ open: OpenSession) -> Bool {
     guard !open.isChanging else { return false }
     guard let standing else { return true }
     return standing.digest != open.registration.digest && standing.offset <= open.registeredAt
   }
 
-  /// Publishes a session's registration again; it belongs to its user since when it did.
+  /// Publishes a session's registration again, with its former `since`.
   private func restore(_ registration: Registration, of generation: UInt64) async {
     do {
       try await registrar.register(registration)
@@ -131,13 +131,13 @@ final class DeviceRegistration {
 
   // MARK: Changes
 
-  /// The session's device has other settings or categories, or its person has set something.
+  /// Publishes new settings or categories of the session's device, or settings of its person.
   func change(_ generation: UInt64, _ change: RegistrationChange) async {
     guard let session = sessions[generation], let open = session.open else { return }
     defer { open.changeEnded() }
     change.apply(to: &open.registration)
     do {
-      // First, since it takes its turn at once: two changes of the quiet hours reach Kafka in their order.
+      // First, since it takes its turn at once: two changes of the quiet hours must reach Kafka in their order.
       if let person = change.person, let user = open.registration.user { try await registrar.set(person, of: user) }
       if change.changesRegistration { try await registrar.register(open.registration, emitting: .settingsChanged) }
       session.accept(change.request)
@@ -146,7 +146,7 @@ final class DeviceRegistration {
     }
   }
 
-  /// The session's device is to be forgotten.
+  /// Unregisters the session's device.
   func unregister(_ generation: UInt64, _ request: String?) async {
     guard let session = sessions[generation], let open = session.open else { return }
     defer { open.changeEnded() }

@@ -2,8 +2,7 @@ import JSON
 import Notifications
 import Store
 
-/// How a device's registration gets into Kafka, and from there into Redis: with the end of what its mailbox has for somebody else.
-/// Loop-confined.
+/// Publishes a device's registration to Kafka, then applies it to Redis, and ends mailbox entries of a former owner. Loop-confined.
 final class Registrar {
   private let events: EventProducer
   private let registrations: Registrations
@@ -11,9 +10,9 @@ final class Registrar {
   private let awaited: AwaitedEvents
   /// Registrations that wait for Kafka.
   private var underWay = 0
-  /// Those that may wait at a time.
+  /// Maximum number of waiting registrations.
   private static let maximum = 1024
-  /// Entries of a mailbox that are ended at a time.
+  /// How many entries of a mailbox are ended at a time.
   private static let purgePage = 100
 
   init(_ events: EventProducer, _ registrations: Registrations, _ mailboxes: Mailboxes, _ awaited: AwaitedEvents) {
@@ -36,9 +35,9 @@ final class Registrar {
     emit(type, registration, value, position)
   }
 
-  /// Publishes that a device is registered no more, and applies it when Kafka has it.
+  /// Publishes the end of a device's registration, and applies it when Kafka has it.
   ///
-  /// - Parameter former: what it was registered as.
+  /// - Parameter former: the device's last registration.
   func unregister(_ former: Registration) async throws {
     try begin()
     defer { underWay -= 1 }
@@ -50,7 +49,7 @@ final class Registrar {
     emit(.unregisteredDevice, former, [], position)
   }
 
-  /// Publishes what a person has set for all of their devices. Each lane reads it from Kafka, this one, too.
+  /// Publishes a person's settings for all of their devices. Every lane reads them from Kafka, including this one.
   func set(_ settings: PersonSettings, of user: Name) async throws {
     try begin()
     defer { underWay -= 1 }
@@ -62,9 +61,9 @@ final class Registrar {
     underWay += 1
   }
 
-  /// Removes from the mailbox what is not for its owner (all, for nil), after Kafka has its events.
+  /// Removes entries from the mailbox that are not for its owner (all, for nil), after Kafka has their events.
   private func purge(_ token: String, keeping owner: Owner?) async throws(StoreError) {
-    // What stays lies before the next page.
+    // Entries that stay come before the next page.
     var staying = 0
     while true {
       let page = try await ended(of: token, skipping: staying, keeping: owner)
@@ -76,7 +75,7 @@ final class Registrar {
         }
         if let error { throw error }
       }
-      // What Kafka does not have stays; the next page would fare no better.
+      // An entry stays if Kafka does not have its event. The next page would fail, too.
       guard isComplete, page.count == Self.purgePage else { return }
     }
   }
@@ -106,7 +105,7 @@ final class Registrar {
     return try answer.get()
   }
 
-  /// Emits the end of entries; answers the revisions of those whose end Kafka has, and whether that is all of them.
+  /// Emits the ends of entries. Returns the revisions of those whose events Kafka has, and whether these are all.
   private func end(_ ended: [EndedEntry], _ token: String, keeping owner: Owner?) async -> (gone: [Revision], isComplete: Bool) {
     let failed = await awaited.emit(ended.count) { number, purpose in
       ended[number].bytes.withUnsafeBytes { bytes -> Bool in
@@ -138,7 +137,7 @@ final class Registrar {
               facts.user = UnsafeRawBufferPointer(user)
               facts.details = .registration(json)
               facts.discriminator = UnsafeRawBufferPointer(discriminator)
-              // A device event that Kafka's queue has no room for is told by the registration itself, which Kafka has.
+              // If Kafka's queue has no room for the device event, it is dropped: Kafka has the registration itself.
               _ = events.emit(facts, key: facts.device, for: .nothing)
             }
           }

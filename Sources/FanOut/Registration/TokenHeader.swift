@@ -4,12 +4,12 @@ import JSON
 enum TokenHeader {
   /// Whether a token with this header is a credential: its algorithm is the cluster's own, and the header names no extension.
   ///
-  /// The algorithm is never chosen by the token: the code was compared before anybody reads the header.
+  /// The token never chooses the algorithm: its code was compared before the header is read.
   static func isAccepted(_ header: [UInt8]) -> Bool {
     guard let header = try? header.withUnsafeBytes({ try JSONValue(parsing: $0) }), header.hasUniqueMembers,
       header["alg"] == .string("HS256")
     else { return false }
-    // What must be understood, and is not (RFC 7515, section 4.1.11).
+    // An extension that must be understood, and is not (RFC 7515, section 4.1.11).
     return header["crit"] == nil
   }
 }

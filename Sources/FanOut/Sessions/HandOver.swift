@@ -2,7 +2,7 @@ import Notifications
 import Store
 import Worker
 
-/// The decision about one entry when it reaches the session of its device: a value, without a clock and connections.
+/// The decision about one entry when it reaches its device's session. A value.
 ///
 /// The first row that applies decides:
 ///
@@ -21,9 +21,9 @@ import Worker
 /// exceptions, since a flood of filtered notifications would fill the mailbox of a connected device. When the stops are confirmed, an entry
 /// that was held is decided like one of a page.
 ///
-/// The settings are those that the device has when the entry is handed over. When the request was published they may have been others.
+/// The device's settings at the hand-over decide, not those at the time of publication.
 struct HandOver {
-  /// What brings an entry to its session.
+  /// The way in which an entry reaches its session.
   enum Occasion {
     /// A delivery record.
     case live
@@ -33,25 +33,25 @@ struct HandOver {
     case stopsConfirmed
   }
 
-  /// What becomes of an entry.
+  /// The result for an entry.
   enum Decision {
-    /// The device is sent it, to be presented in these ways, and as of another interruption level than the payload's where one is given.
+    /// Send it to the device, to be presented in these ways, and at this interruption level if it differs from the payload's.
     case send(PresentationOptions, InterruptionLevel?)
-    /// It ends with this outcome.
+    /// End it with this outcome.
     case end(Outcome, DeliveryOutcome.Reason?)
-    /// It keeps its number unsent until the stops are confirmed: the lane may not have read yet that its application was started again.
+    /// Hold it, with its number, until the stops are confirmed: its application may have been started again.
     case hold
-    /// It stays in the mailbox. The metric counts its delivery record as this.
+    /// Leave it in the mailbox. The metric counts its delivery record as this.
     case leave(DeliveryVerdict)
   }
 
   let entry: DeliveryEntryView
   let occasion: Occasion
-  /// Its revision, as it stands in the mailbox.
+  /// Its revision in the mailbox.
   let revision: Revision
-  /// The newest removal of all notifications at the device; nil where there is none, or the occasion does not tell it.
+  /// The newest removal of all notifications at the device; nil if there is none, or the occasion does not give it.
   let floor: JournalReference?
-  /// The device's.
+  /// The device's owner.
   let owner: Owner
   let expiration: ExpirationRule
   /// Which applications are stopped, and what each was granted.
@@ -71,9 +71,9 @@ struct HandOver {
     if let floor, isBelow(floor) { return .end(.canceled, .removed(by: floor.id)) }
     if let stop { return stop.isOpen && occasion != .stopsConfirmed ? .hold : .end(.filtered, .stopped(stop.reason ?? "")) }
     if occasion == .page, !entry.isPayloadIntact { return .end(.rejected, .damagedPayload) }
-    // A removal is no matter of settings.
+    // Settings do not concern removals.
     guard entry.kind == .notify else { return .send([], nil) }
-    // One with a trigger is shown later: its device decides by the hours that the welcome has told.
+    // A notification with a trigger is shown later. Its device applies the quiet hours from the welcome then.
     let isQuiet = isQuiet && entry.trigger.isEmpty
     switch presentation.answer(for: entry.pushType, entry.flags, isQuiet: isQuiet, granted: { stopped.granted(to: entry.application) }) {
     case .send(let options, let level): return .send(options, level)
@@ -81,12 +81,12 @@ struct HandOver {
     }
   }
 
-  /// Whether the entry is older than a removal of all. What has a trigger is pending, and no removal touches it.
+  /// Whether the entry is older than a removal of all. An entry with a trigger is pending, and no removal touches it.
   private func isBelow(_ floor: JournalReference) -> Bool {
     entry.trigger.isEmpty && floor.revision.judging(revision) == nil
   }
 
-  /// The stop that ends the entry. A removal takes a notification off the screen, and no stop ends it.
+  /// The stop that ends the entry. No stop ends a removal, since it only removes notifications.
   private var stop: ApplicationStop? {
     entry.kind == .notify ? stopped.stops(of: entry.application)?.ending(entry.published) : nil
   }

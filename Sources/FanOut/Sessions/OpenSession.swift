@@ -36,7 +36,7 @@ final class OpenSession {
   private static let maximumChanges = 8
   /// Responses whose events are on the way to Kafka.
   var responses: UInt8 = 0
-  /// The device was told to go away, and is sent nothing more.
+  /// The device was told to go away. It gets no more notifications.
   var isLeaving = false
   private var gap: Gap
 
@@ -75,7 +75,7 @@ final class OpenSession {
     return errors > Self.maximumErrors
   }
 
-  /// Throws where the frame sets what nobody of this session can set.
+  /// Throws if the frame contains settings that this session cannot change.
   func check(_ frame: SettingsFrame) throws(DeviceFrameError) {
     guard let person = frame.person else { return }
     func error(_ field: String, _ rule: String) -> DeviceFrameError {

@@ -4,15 +4,15 @@ import Notifications
 import Store
 import Worker
 
-/// What became of one delivery.
+/// The outcome of one delivery.
 struct DeliveryOutcome {
-  /// What its event tells beside its type.
+  /// The reason in its event.
   enum Reason {
     /// This word or sentence.
     case told(StaticString)
     /// The payload was changed in the mailbox.
     case damagedPayload
-    /// The application was stopped, for the reason that a person wrote; empty where nobody wrote one.
+    /// The application was stopped, for the reason that a person gave, or none if it is empty.
     case stopped(String)
     /// The removal of all with this apns-id is newer.
     case removed(by: NotificationID)

@@ -1,6 +1,6 @@
 import Notifications
 
-/// What the settings of a device let be shown of a notification when it is handed over: a value.
+/// Decides in which ways a device's settings allow a notification to be shown, at its hand-over. A value.
 ///
 /// The first row that applies decides:
 ///
@@ -19,20 +19,20 @@ import Notifications
 /// | sound | a sound | `sound`; for a critical one `criticalAlert` | ✓ | ✓ |
 /// | badge | a badge | `badge` | | |
 ///
-/// An option that the device has not told is allowed, except for `scheduledDelivery`. Where the status is denied or not determined nothing is
-/// allowed; where it is provisional the list is, quietly. A platform that shows badges only is allowed the badge. A summary
-/// (`scheduledDelivery`) and the person's quiet hours make quiet, except for time-sensitive and critical notifications. These two count as active where their option is switched off, or where the
-/// application was not granted them.
+/// An option that the device does not mention is allowed, except for `scheduledDelivery`. If the status is denied or not determined,
+/// nothing is allowed; if it is provisional, only the list, quietly. On a platform that shows badges only, only the badge is allowed. A
+/// summary (`scheduledDelivery`) and the person's quiet hours make notifications quiet, except for time-sensitive and critical ones. These
+/// two count as active if their option is switched off, or if the application was not granted them.
 struct PresentationRule {
-  /// What becomes of a notification.
+  /// The answer for a notification.
   enum Answer {
-    /// It is sent, to be presented in these ways.
+    /// Send it, to be presented in these ways.
     case send(PresentationOptions, countingAs: InterruptionLevel?)
-    /// It ends, for this reason.
+    /// End it, for this reason.
     case filtered(StaticString)
   }
 
-  /// Nil where the device has told none: then it is authorized.
+  /// Nil if the device gave none: then it counts as authorized.
   let authorization: Authorization?
   /// The device's platform can show nothing but a badge.
   let showsBadgesOnly: Bool
@@ -44,7 +44,7 @@ struct PresentationRule {
   }
 
   private static func showsBadgesOnly(_ platform: String) -> Bool {
-    // The length tells of most platforms that they are another one.
+    // For most platforms the length alone shows that they are others.
     platform.utf8.count == 4 && platform.lowercased() == "tvos"
   }
 
@@ -54,7 +54,7 @@ struct PresentationRule {
   ///
   /// - Parameters:
   ///   - isQuiet: the person's quiet hours hold.
-  ///   - granted: what the application was granted, which is only asked for where it matters.
+  ///   - granted: answers the application's grants; called only if they matter.
   func answer(for pushType: PushType, _ flags: PayloadFlags, isQuiet: Bool, granted: () -> GrantedLevels) -> Answer {
     let wanted = flags.intersection([.alert, .sound, .badge])
     guard pushType == .alert || pushType == .liveactivity, !wanted.isEmpty else { return .send([], countingAs: nil) }
@@ -78,7 +78,7 @@ struct PresentationRule {
     }
   }
 
-  /// The ways in which it may be presented, and the reason where there are none.
+  /// The ways in which it may be presented, and the reason if there are none.
   private func options(for shown: PayloadFlags, _ level: InterruptionLevel, isQuiet hoursHold: Bool) -> (PresentationOptions, StaticString)
   {
     let status = authorization?.status ?? .authorized

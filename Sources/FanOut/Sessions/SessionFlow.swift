@@ -27,16 +27,16 @@ struct SessionFlow {
     let sentAt: UInt32
     /// It came by a delivery record, else by a page of the mailbox.
     let isLive: Bool
-    /// What its acknowledgement means.
+    /// The meaning of its acknowledgement.
     let kind: Kind
     var phase = Phase.sent
   }
 
-  /// What the acknowledgement of an entry means.
+  /// The meaning of an entry's acknowledgement.
   struct Kind {
-    /// It takes a notification back.
+    /// The entry removes a notification.
     var isRemoval = false
-    /// Its request came again.
+    /// Its request was replayed or redriven.
     var comesAgain = false
 
     init() {}
@@ -44,17 +44,17 @@ struct SessionFlow {
     init(_ entry: DeliveryEntryView) { (isRemoval, comesAgain) = (entry.kind == .remove, entry.flags.contains(.comesAgain)) }
   }
 
-  /// What the session is to do after a change.
+  /// The session's next action after a change.
   enum Action: Equatable {
     case nothing
     /// Read the oldest `count` entries of the mailbox.
     case page(count: Int)
   }
 
-  /// What the session is to do with a delivery record.
+  /// The session's action for a delivery record.
   enum LiveAction: Equatable {
     case send(number: UInt64)
-    /// Leave it to the mailbox, and do this action.
+    /// Leave the entry to the mailbox, and do this action.
     case leave(Action)
   }
 
@@ -138,7 +138,7 @@ struct SessionFlow {
     return advance()
   }
 
-  /// Leaves a delivery to the mailbox, so that a page brings it, and what comes after it.
+  /// Leaves a delivery and all later ones to the pages of the mailbox.
   mutating func fallBehind() {
     switch mode {
     case .live: mode = .behind
@@ -181,7 +181,7 @@ struct SessionFlow {
   /// Ends a page that could not be read.
   mutating func pageFailed() { if case .reading = mode { mode = .behind } }
 
-  /// The index in `entries` of the delivery with this number; nil where none has it.
+  /// The index in `entries` of the delivery with this number, if there is one.
   private func place(of number: UInt64) -> Int? {
     var (low, high) = (0, entries.count)
     while low < high {

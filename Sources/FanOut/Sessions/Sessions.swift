@@ -27,7 +27,7 @@ final class Sessions {
   let mailboxes: Mailboxes
   let presences: Presences
   let receipts: Receipts
-  /// Nil where the cluster serves no media.
+  /// Nil if the cluster serves no media.
   private let mediaLinks: MediaLinks?
   let outcomes: PendingOutcomes
   let expiration: ExpirationRule
@@ -119,7 +119,7 @@ final class Sessions {
   /// Removes the presence of a session that has ended, unless a newer session has replaced it.
   func leave(_ token: String, _ generation: UInt64) { presences.leave(token, presence(generation)) }
 
-  /// A link to a file for the device of a token with this hash; nil where the cluster serves no media.
+  /// A link to a file for the device of a token with this hash; nil if the cluster serves no media.
   func link(to hash: MediaHash, deviceHash: UInt64) -> MediaLink? {
     mediaLinks?.link(to: hash, deviceHash: deviceHash, now: WallClock.seconds())
   }
