@@ -196,7 +196,7 @@ final class Checkpoints {
 
   // MARK: Raising
 
-  /// Raises the markers to offsets below which everything is durable; answers with those that every bucket has, also where it had them before.
+  /// Raises the markers to offsets below which everything is durable. Calls back with those that every bucket has then.
   func raise(_ offsets: [CommitOffset], _ then: @escaping ([CommitOffset]) -> Void) {
     guard case .none = work else { return then([]) }
     let raise = table.raise(offsets)

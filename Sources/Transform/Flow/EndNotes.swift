@@ -3,7 +3,7 @@ import Kafka
 
 /// Notes what the ends of records make possible, until the lane drains the notes at the end of the loop's turn. Loop-confined.
 ///
-/// A record may end while another one starts, or while a batch is read. So an end starts nothing: it is noted, and the lane goes on when
+/// A record may end while another one starts, or while a batch is read. So an end starts nothing: it is noted, and the lane continues when
 /// its turn ends. A note that comes later than that is drained in the next turn, which follows at once.
 final class EndNotes {
   private let timer: Timer

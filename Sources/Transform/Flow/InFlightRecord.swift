@@ -48,7 +48,7 @@ struct BegunRecord {
   let isRegistration: Bool
   /// How often the record's topic was deleted and made again.
   var incarnation: UInt32 = 0
-  /// A process has ended over the record, so its service extensions are not called.
+  /// A process has crashed with the record, so its service extensions are not called.
   private(set) var skipsExtensions = false
 
   init(index: Int, ticket: RecordTicket, isRegistration: Bool, incarnation: UInt32 = 0) {
@@ -66,7 +66,7 @@ struct BegunRecord {
 /// The records in flight: what the stages of a lane share.
 typealias InFlight = Ledger<InFlightRecord>
 
-/// What the stages know of an in-flight record. It is small, since it is copied: what few records need lies apart.
+/// An in-flight record, as the stages share it. It is small, since it is copied; rare members are stored apart.
 struct InFlightRecord {
   /// The batch that the record came with.
   var batch: RetainedBatch
@@ -86,11 +86,11 @@ struct InFlightRecord {
   var isSuspect = false
   /// The record's verdict, as far as it is known; counted when the record is finished.
   var verdict: RecordVerdict?
-  /// The journal's entry for the record. Nil before the verdict, and where the pages of a person's devices have entries of their own.
+  /// The journal's entry for the record. Nil before the verdict, and if the pages of a person's devices have entries of their own.
   var judgement: JournalJudgement?
   private var rare: Rare?
 
-  /// What few records need.
+  /// Members that few records need.
   private final class Rare {
     var recipients: RecipientPaging.Progress?
     var called: CalledExtensions?
@@ -131,7 +131,7 @@ struct InFlightRecord {
     }
   }
 
-  /// Takes a judgement at a device where it is that of the record. Returns false for one of a person's devices.
+  /// Takes the judgement at the record's only device. Returns false if the record is for a person.
   mutating func judged(_ judgement: JournalJudgement) -> Bool {
     if rare?.recipients != nil { return false }
     end(judgement)
@@ -147,7 +147,7 @@ struct InFlightRecord {
     return made
   }
 
-  /// Starts again in another batch, whose arena gets what is made from the record.
+  /// Starts again in another batch, whose arena gets the record's entries.
   mutating func restart(in batch: RetainedBatch) {
     self.batch = batch
     (verdict, judgement) = (nil, nil)

@@ -20,7 +20,7 @@ struct Answer: ~Copyable {
   private static func trap() { preconditionFailure("an answer was forgotten, and its record would never end") }
 }
 
-/// How the work went that an answer has made due: the verb that consumes the answer.
+/// The result of the work that an answer made due. It names the verb that consumes the answer.
 enum Conclusion {
   /// Nothing is wrong; the record may wait for further answers.
   case done
@@ -30,7 +30,7 @@ enum Conclusion {
   case poisoned(String)
 }
 
-/// A record at a stage. A late answer for it is not taken for one for the slot's next record, nor for another stage's.
+/// A record at a stage. It tells a late answer from one for the slot's next record, or for another stage.
 struct ParkedRecord: Hashable {
   /// The record's slot.
   let slot: Slot
@@ -39,7 +39,7 @@ struct ParkedRecord: Hashable {
   fileprivate let generation: UInt32
 }
 
-/// What Kafka does not have yet of a dead letter and of the event that belongs to it.
+/// Whether Kafka still lacks a dead letter, and the event that belongs to it.
 struct MissingLetter {
   var letter: Bool
   var event: Bool
@@ -49,8 +49,8 @@ struct MissingLetter {
 
 /// The ledger of the in-flight records: which answers each waits for, the order in which they are judged, and how they end.
 ///
-/// A record is begun, passes the stages, is judged, and ends when every answer that it waits for has arrived. A record of which something
-/// has failed is started again as a whole; its verdicts and events are the same again. After some permanent errors it is dead-lettered.
+/// A record is begun, passes the stages, is judged, and ends when every answer that it waits for has arrived. If a part of a record fails,
+/// the whole record is started again; its verdicts and events are the same. After some permanent errors it is dead-lettered.
 ///
 /// A stage may answer later. A record that is parked there delays the later records of its target, before they are judged and not before
 /// their own stages. It delays no other target. As long as no record is parked, this costs one comparison with zero.
@@ -88,7 +88,7 @@ final class Ledger<Record> {
     var target: UInt64 = 0
   }
 
-  /// What Kafka has of a record's letter and its event. Neither is written twice for one fault.
+  /// Whether Kafka has a record's letter and its event. Neither is written twice for one fault.
   private struct LetterProgress {
     enum State { case missing, underWay, done }
 
@@ -144,7 +144,7 @@ final class Ledger<Record> {
     return slot
   }
 
-  /// What the owner keeps of a record. Nothing is copied. A free slot traps.
+  /// The owner's record in a slot, without a copy. A free slot traps.
   subscript(slot: Slot) -> Record {
     _read { yield rows[Int(slot)].record! }
     _modify { yield &rows[Int(slot)].record! }
@@ -268,7 +268,7 @@ final class Ledger<Record> {
   ///
   /// - Parameters:
   ///   - target: the hash of its target; asked for only while a record is parked.
-  ///   - stage: the stage that answers later; nil where none does.
+  ///   - stage: the stage that answers later, if one does.
   /// - Returns: whether it is judged now; else `stageAnswered` says when.
   func pass(_ slot: Slot, target: @autoclosure () -> UInt64, at stage: Int?) -> Bool {
     if stage == nil, parked == 0 { return true }
@@ -282,12 +282,12 @@ final class Ledger<Record> {
     return false
   }
 
-  /// What a stage keeps of a record that it answers later.
+  /// The handle by which a stage keeps a record that it answers later.
   func parked(_ slot: Slot, at stage: Int) -> ParkedRecord {
     ParkedRecord(slot: slot, stage: stage, generation: rows[Int(slot)].generation)
   }
 
-  /// The stage that a record is at; nil where it is at none.
+  /// The stage that a record is at; nil if it is at none.
   func stage(of slot: Slot) -> Int? {
     if case .staged(let stage) = rows[Int(slot)].state { stage } else { nil }
   }

@@ -5,13 +5,13 @@ import Notifications
 import Store
 import Worker
 
-/// What the pipeline asks and tells its lane.
+/// The lane, as the pipeline sees it.
 protocol PipelineOwner: AnyObject {
   /// Whether the assignment that a record was begun in still holds.
   func isCurrent(_ ticket: RecordTicket) -> Bool
   /// Redis has answered that it does not have a bucket.
   func redisLostBucket()
-  /// Redis takes no writes.
+  /// Redis refuses writes.
   func redisRefusedWrites(_ error: StoreError)
 }
 
@@ -23,7 +23,7 @@ final class Pipeline {
   private let journal: Journal?
   private let state: LaneState
   private let reader: RequestReader
-  /// Nil where a Redis is rebuilt: then nothing that is read has a marker.
+  /// Nil during a rebuild, which has no markers yet.
   private let checkpoints: Checkpoints?
   private let inFlight: InFlight
   private let notes: EndNotes
@@ -37,7 +37,7 @@ final class Pipeline {
   private let judge: JudgeStage
   private let registrations: RegistrationStage
   private let evictions: EvictionStage
-  /// Nil where a Redis is rebuilt: what the topic of the schedules has is written there then.
+  /// Nil during a rebuild, which restores the schedules from their topic.
   private let schedules: LaneSchedules?
   private let metrics: TransformMetrics
   private let logger: Logger
@@ -47,10 +47,10 @@ final class Pipeline {
   weak var owner: (any PipelineOwner)? { didSet { errors.owner = owner } }
 
   /// - Parameters:
-  ///   - checkpoints: nil where a Redis is rebuilt.
-  ///   - schedules: nil where a Redis is rebuilt.
-  ///   - journal: nil where nothing is written of what is judged.
-  ///   - journaled: how requests were judged, where a Redis is rebuilt.
+  ///   - checkpoints: nil during a rebuild.
+  ///   - schedules: nil during a rebuild.
+  ///   - journal: nil if verdicts are not written, as during a rebuild.
+  ///   - journaled: the former verdicts, during a rebuild.
   init(
     on loop: EventLoop, _ settings: TransformSettings, state: LaneState, shards: Shards, checkpoints: Checkpoints?,
     applications: ApplicationsReader, outcomes: Outcomes, schedules: ScheduleWriter?, journal: Journal?,
@@ -169,7 +169,7 @@ final class Pipeline {
 
   /// - Parameter replaces: whether something is pending for the request's target.
   private func pass(_ view: RequestView, _ slot: Slot, replaces: Bool = false) -> Conclusion {
-    // Of what is due later the topic of the schedules tells.
+    // The topic of the schedules has the requests that are due later.
     if schedules == nil, view.timing.isLater || view.operation == .cancel {
       inFlight[slot].end(JournalJudgement(.scheduled, revision: inFlight[slot].source.impliedRevision))
       return .done
@@ -211,7 +211,7 @@ final class Pipeline {
 
   // MARK: Delivery reports
 
-  /// An event of a record in flight is durable, or is not; `askWaiting` follows when all reports are told.
+  /// An event of a record in flight is durable, or is not. `askWaiting` follows after all reports.
   ///
   /// Kafka finds a record too large only after it has refused it alone: see `Producer.Options.givesAgain`.
   func reported(_ slot: Slot, failure: KafkaError.Code?) {
@@ -243,16 +243,16 @@ final class Pipeline {
   /// The `evicted` event of an eviction's entry is in Kafka, or is not.
   func evictionReported(_ number: Int, failed: Bool) { evictions.reported(number, failed: failed) }
 
-  /// Kafka has the state of the schedule that a record in flight has asked, or has not.
+  /// Kafka has the new state of the schedule that a record in flight concerns, or has not.
   func scheduleReported(_ slot: Slot, failure: KafkaError.Code?) { schedules?.outcomes.reported(slot, failure: failure) }
 
-  /// Kafka has a record of the end of a schedule of which there are too many, or has not.
+  /// Kafka has a record of the eviction of a schedule, or has not.
   func scheduleEvictionReported(_ number: UInt32, failed: Bool) { schedules?.evictions.reported(number, failed: failed) }
 
   /// Kafka has a firing, or has not.
   func firingReported(_ number: UInt32, failed: Bool) { schedules?.firings.reported(number, failed: failed) }
 
-  /// What fires the schedules that are due; nil where a Redis is rebuilt.
+  /// Fires the schedules that are due; nil during a rebuild.
   var firings: Firings? { schedules?.firings }
 
   // MARK: End
@@ -270,7 +270,7 @@ final class Pipeline {
     scheduleRetry()
   }
 
-  /// Finishes a record: all its outcomes are durable, but for the journal, which gets the ticket.
+  /// Finishes a record whose outcomes are durable, except for the journal. The journal gets its ticket.
   private func finish(_ slot: Slot) {
     // A defect of this program, which would be a request without an outcome: it is retried, and then goes to the dead letters.
     guard let verdict = inFlight[slot].verdict else {
@@ -332,7 +332,7 @@ final class Pipeline {
     let round = pace.nextRound(of: inFlight.retries - inFlight.firstRetries, at: loop.milliseconds())
     let slots = inFlight.takeRetries(failedBefore: round)
     for slot in slots {
-      // What is made from the record is made again. Its former batch is released when no other record retains it.
+      // The record's entries are made again. Its former batch is released when no other record retains it.
       let record = inFlight[slot]
       inFlight[slot].restart(in: RetainedBatch(record.batch.records, CollectionOfOne(record.index), budget))
       metrics.retries.increment()
@@ -347,7 +347,7 @@ final class Pipeline {
 }
 
 extension Pipeline: StageSequenceOwner {
-  /// Whether a request that has waited may go on: its partition is still this lane's, and the lane still judges. Else it is retried.
+  /// Whether a request that has waited may continue: the lane still owns its partition and still judges. Otherwise it is retried.
   private func mayGoOn(_ slot: Slot, _ content: RequestContent, _ now: UInt64) -> Bool {
     guard state.phase.mayJudge, owner?.isCurrent(inFlight[slot].ticket) == true, content.called?.isOutdated(at: now) != true else {
       return false

@@ -1,29 +1,29 @@
 import Notifications
 
-/// What became of a record, as the metrics name it. Each record that a lane takes ends in exactly one, however often it is done again.
+/// How a record ended, for the metrics. Each record that a lane takes has exactly one, however often it is retried.
 enum RecordVerdict: Hashable {
-  /// Of a request. One for a person is `addressed`, and was judged for each of the devices.
+  /// The end of a request. A request for a person is `addressed`, and was judged for each device.
   case request(Outcome)
-  /// Of a registration.
+  /// The end of a registration.
   case registration(Registration)
-  /// Its partition was revoked before it was done: the next owner takes it.
+  /// The partition was revoked before the record ended: the next owner takes it.
   case revoked
 
   enum Registration: Int, CaseIterable {
     /// The registry has it now.
     case applied
-    /// The registry has it, or a later one.
+    /// The registry already had it, or a later one.
     case superseded
-    /// It is no registration, and was passed over.
+    /// It is no registration, and was skipped.
     case unreadable
-    /// It could not be processed, and is in the dead letters.
+    /// It could not be processed, and was dead-lettered.
     case poison
   }
 
-  /// Whether it is in the dead letters, as it could not be processed.
+  /// Whether the record was dead-lettered because it could not be processed.
   var isPoison: Bool { self == .request(.deadLettered) || self == .registration(.poison) }
 
-  /// Its name in the metric of requests or of registrations; nil where it is none of these.
+  /// Its label in the metric of requests or of registrations; nil if it does not belong there.
   func label(isRegistration: Bool) -> String? {
     switch self {
     case .request(let outcome): isRegistration ? nil : outcome.requestLabel
@@ -32,7 +32,7 @@ enum RecordVerdict: Hashable {
     }
   }
 
-  /// Its place among all.
+  /// Its index in `all`.
   var number: Int {
     switch self {
     case .request(let outcome): outcome.rawValue

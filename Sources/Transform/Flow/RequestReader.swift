@@ -3,7 +3,7 @@ import Notifications
 import Store
 import Worker
 
-/// Reads the records of the requests' topic, and writes their delivery entries and what the judge needs to know of them.
+/// Reads the records of the requests' topic, and writes their delivery entries and heads for the judge.
 struct RequestReader {
   private let cluster: [UInt8]
   private let topic: [UInt8]
@@ -22,7 +22,7 @@ struct RequestReader {
     withRequest(record) { body(RequestView.read($0, limits: limits)) }
   }
 
-  /// Reads a record once more that was accepted when it was taken. It is a permanent error where the record breaks a rule now.
+  /// Reads an accepted record again. If it breaks a rule now, that is a permanent error.
   func readAccepted(_ record: RecordView, _ body: (RequestView) -> Conclusion) -> Conclusion {
     read(record) { reading in
       if case .accepted(let view) = reading { return body(view) }

@@ -191,7 +191,7 @@ final class Intake {
     if backlog.count == 1 { advance() } else { consumer?.hold() }
   }
 
-  /// Records have ended, or Redis has caught up: goes on if that has made enough room.
+  /// Records have ended, or Redis has caught up: continues if there is enough room.
   func madeRoom() {
     // Half of the slots, so that a batch is worth its turn.
     let hasRoom = committer.map { $0.inFlight <= settings.inFlight / 2 } ?? true
@@ -219,7 +219,7 @@ final class Intake {
   /// Begins records of the first batch that waits. Returns whether more may be begun at once.
   private func beginNext(_ committer: OffsetCommitter) -> Bool {
     guard let (batch, first) = backlog.first, pipeline.hasRoom else { return false }
-    // A group that is being noted is worked on before the records after it.
+    // A group that is being noted is processed before the records after it.
     if crashes.isBisecting || !groups.isFree { return beginGroup(batch, first, committer) }
     endGroups()
     let (begun, next) = begin(batch, first..<batch.count, committer)
@@ -348,7 +348,7 @@ final class Intake {
     }
   }
 
-  /// Every group is finished: ends the suspicion of partitions of which all suspected records were begun. Returns whether there are any.
+  /// Ends the suspicion of partitions whose suspected records have all begun, since every group is finished. Returns whether there are any.
   @discardableResult private func endSuspicions() -> Bool {
     let through = groups.takeThrough { partition in
       backlog.contains { batch, first in
@@ -382,7 +382,7 @@ final class Intake {
 
   // MARK: The first record
 
-  /// Whether a record is to be begun. The first record of a partition shows whether the marker fits at which reading began.
+  /// Whether to begin a record. The first record of a partition shows whether the marker fits at which reading began.
   private func isWork(_ record: RecordView, _ committer: OffsetCommitter) -> Bool {
     let index = record.partitionIndex
     guard checkpoints.table.isUnconfirmed(index) else { return true }

@@ -4,7 +4,7 @@ import Notifications
 import Store
 import Worker
 
-/// What a record to Kafka belongs to. The delivery report brings it back.
+/// The purpose of a record that was produced. The delivery report brings it back.
 enum OutcomePurpose {
   /// An event of a record in flight.
   case record(Slot)
@@ -15,9 +15,9 @@ enum OutcomePurpose {
   case eviction(Int)
   case journal(UInt32)
   case unreadable(UInt32)
-  /// The state of the schedule that a record in flight has asked.
+  /// The new state of the schedule that a record in flight concerns.
   case schedule(Slot)
-  /// The end of a schedule of which its target has too many, or its event.
+  /// The eviction of a schedule because its target has too many, or its event.
   case scheduleEviction(UInt32)
   /// The firing of an occurrence.
   case firing(UInt32)
@@ -109,7 +109,7 @@ final class Outcomes {
   /// Whether Kafka's queue has no room.
   var isFull: Bool { !isSilent && !producers.events.hasRoom }
 
-  /// Whether so much waits for Kafka that no page of devices should be asked for.
+  /// Whether so many records wait for Kafka that no page of devices should be asked for.
   var isBusy: Bool {
     !isSilent && [producers.events, producers.deliveries].contains { $0.inFlight > Self.busyRecords || $0.bytesInFlight > Self.busyBytes }
   }

@@ -1,13 +1,13 @@
 import Kafka
 import Notifications
 
-/// The journal of one partition of `requests`: the record that is being written, those that Kafka does not have yet, and the tickets that
-/// wait for them. It knows no clock and no Kafka.
+/// The journal of one partition of `requests`, without a clock and without Kafka.
 ///
-/// A ticket comes back when Kafka has every journal record up to the last one that names its request; so one whose pages lie in several
-/// records waits for all of them, whatever order they are reported in.
+/// It has the open record, the records that Kafka does not have yet, and the tickets that wait for them. A ticket goes back when Kafka has
+/// every journal record up to the last one that names its request. So a request with pages in several records waits for all of them, in
+/// whatever order they are reported.
 final class PartitionJournal {
-  /// A record that Kafka is to have: as it was written first, however often it is sent.
+  /// A record to send to Kafka. It never changes, however often it is sent.
   private struct Sealed {
     let number: UInt32
     let incarnation: UInt32
@@ -22,7 +22,7 @@ final class PartitionJournal {
   let partition: Int32
   private var incarnation: UInt32
   private var writer: JournalWriter
-  /// Tickets that wait for the record that is being written.
+  /// Tickets that wait for the open record.
   private var tickets: [RecordTicket] = []
   /// Oldest first.
   private var sealed: [Sealed] = []
@@ -34,12 +34,12 @@ final class PartitionJournal {
     writer = JournalWriter(partition: partition, incarnation: incarnation)
   }
 
-  /// Bytes of the record that is being written.
+  /// Bytes of the open record.
   var openBytes: Int { writer.count }
-  /// Bytes that Kafka does not have yet, with those that wait for earlier ones.
+  /// Bytes of the open record and of all sealed ones.
   var bytes: Int { writer.count + sealedBytes }
 
-  /// Notes the verdict on a request that is for one device, or for none, since no device was asked for.
+  /// Notes the verdict on a request for one device, or on one that ended before its devices were read.
   func append(_ place: JournalPlace, _ judgement: JournalJudgement, now: Int64) {
     writer.append(offset: place.offset, timestamp: place.timestamp, judgement, now: now)
   }
@@ -62,7 +62,7 @@ final class PartitionJournal {
     writer.append(offset: place.offset, timestamp: place.timestamp, unreadable: count, now: now)
   }
 
-  /// The requests that come are those of a topic that was made again so often: its entries have records of their own.
+  /// Further requests belong to this incarnation of the topic. Their entries get records of their own.
   ///
   /// - Returns: whether a record was sealed.
   func enter(incarnation: UInt32, _ number: @autoclosure () -> UInt32) -> Bool {
@@ -73,7 +73,7 @@ final class PartitionJournal {
     return isSealed
   }
 
-  /// A request is judged, and its other outcomes are durable; true when its ticket may go back now, since Kafka has all that was written.
+  /// A request is judged, and its other outcomes are durable. Returns true if its ticket may go back now, since Kafka has all records.
   func wait(_ ticket: RecordTicket) -> Bool {
     if writer.count > 0 {
       tickets.append(ticket)
@@ -85,7 +85,7 @@ final class PartitionJournal {
     return false
   }
 
-  /// Ends the record that is being written, which is to be sent under this number; false when there is nothing in it.
+  /// Seals the open record, to be sent under this number; false if it is empty.
   func seal(_ number: UInt32) -> Bool {
     guard writer.count > 0 else { return false }
     sealed.append(
@@ -96,7 +96,7 @@ final class PartitionJournal {
     return true
   }
 
-  /// Hands out the records that are to be sent, oldest first, as long as they are taken.
+  /// Hands out unsent records, oldest first, until one is not taken.
   func send(_ take: (_ number: UInt32, _ incarnation: UInt32, _ value: [UInt8]) -> Bool) {
     for index in sealed.indices where sealed[index].state == .unsent {
       guard take(sealed[index].number, sealed[index].incarnation, sealed[index].value) else { return }
@@ -104,10 +104,10 @@ final class PartitionJournal {
     }
   }
 
-  /// Splits a record that is too large for Kafka by itself: its first half becomes a record of its own, in front of it.
+  /// Splits a record that is too large for Kafka. Its first half becomes a record of its own, before it.
   ///
-  /// - Parameter first: the number of that record.
-  /// - Returns: how many bytes the record had; nil where there is nothing to split.
+  /// - Parameter first: the number of the first half.
+  /// - Returns: how many bytes the record had; nil if it cannot be split.
   func split(_ number: UInt32, _ first: UInt32) -> Int? {
     guard let index = sealed.firstIndex(where: { $0.number == number }) else { return nil }
     let (record, incarnation) = (sealed[index], sealed[index].incarnation)
@@ -116,12 +116,12 @@ final class PartitionJournal {
     else { return nil }
     sealedBytes += halves.first.count + halves.second.count - record.value.count
     (sealed[index].value, sealed[index].state) = (halves.second, .unsent)
-    // The tickets stay with the second half, which comes back when Kafka has both.
+    // The tickets stay with the second half, so they go back when Kafka has both.
     sealed.insert(Sealed(number: first, incarnation: incarnation, value: halves.first, tickets: [], state: .unsent), at: index)
     return record.value.count
   }
 
-  /// Kafka has a record, or does not, and it is to be sent again: the tickets that go back.
+  /// Kafka has a record, or has not taken it; then it is sent again. Returns the tickets that go back.
   func reported(_ number: UInt32, isDurable: Bool) -> [RecordTicket] {
     guard let index = sealed.firstIndex(where: { $0.number == number }) else { return [] }
     sealed[index].state = isDurable ? .durable : .unsent
@@ -132,7 +132,7 @@ final class PartitionJournal {
   }
 }
 
-/// Where a record of `requests` lies, as the journal tells it.
+/// The place of a record of `requests` in the journal's entries.
 struct JournalPlace {
   let offset: Int64
   let timestamp: Int64

@@ -12,7 +12,7 @@ final class CallStage: Stage {
   private let loop: EventLoop
   private let extensions: LaneExtensions
   private let rules: ContentRules
-  /// Nil where no results are looked up or remembered.
+  /// Nil if no results are looked up or remembered.
   private let results: Results?
   private let calls: ExtensionCalls
   private let tools: VariantPassages.Tools
@@ -55,7 +55,7 @@ final class CallStage: Stage {
     }
   }
 
-  /// - Parameter results: nil where Redis is rebuilt. Then no results are looked up, and no call is refused: a rebuild has time.
+  /// - Parameter results: nil during a rebuild. Then no results are looked up, and no call is refused: a rebuild has time.
   init(
     on loop: EventLoop, _ extensions: LaneExtensions, _ rules: ContentRules, _ results: Results?, _ recipients: Recipients,
     _ locales: Locales
@@ -170,7 +170,7 @@ final class CallStage: Stage {
     vary(record, run, within: budget)
   }
 
-  /// Calls the extensions that are called for some of the recipients, where there are any.
+  /// Calls the extensions that are called for some of the recipients, if there are any.
   private func vary(_ record: ParkedRecord, _ run: ExtensionRun, within budget: CallBudget) {
     guard let request = requests[record] else { return }
     let chain = request.chain

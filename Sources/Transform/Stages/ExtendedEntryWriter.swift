@@ -3,7 +3,7 @@ import Notifications
 import Store
 import Worker
 
-/// Writes what the service extensions have left of a request, and what became of it at each. Loop-confined.
+/// Writes a request's content after its service extensions, and how each ended. Loop-confined.
 final class ExtendedEntryWriter {
   private let metrics: TransformMetrics
   private let logger: Logger
@@ -12,7 +12,7 @@ final class ExtendedEntryWriter {
 
   init(_ metrics: TransformMetrics, _ logger: Logger) { (self.metrics, self.logger) = (metrics, logger) }
 
-  /// The content with what a run has left of it; as it was where its entry cannot be written.
+  /// The content after a run; unchanged if its entry cannot be written.
   func write(_ run: ExtensionRun, _ content: RequestContent) -> RequestContent {
     states.reset()
     for outcome in run.outcomes {
@@ -37,7 +37,7 @@ final class ExtendedEntryWriter {
     return content
   }
 
-  /// The log is limited by its writer: an extension may fail for each request.
+  /// The log's writer limits the log: an extension may fail for each request.
   private func log(_ run: ExtensionRun, _ content: RequestContent) {
     guard run.outcomes.contains(where: { $0.failure != nil }) else { return }
     content.withPublished { published in

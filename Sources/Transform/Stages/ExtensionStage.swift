@@ -3,7 +3,7 @@ import JSON
 import Notifications
 import Store
 
-/// Has mutable notifications pass the fast service extensions of their application, once for each locale where that matters. Loop-confined.
+/// Has mutable notifications pass the fast service extensions of their application, once for each locale if that matters. Loop-confined.
 final class ExtensionStage: Stage {
   private let extensions: LaneExtensions
   private let rules: ContentRules
@@ -31,7 +31,7 @@ final class ExtensionStage: Stage {
 
   func take(_ record: ParkedRecord, _ content: RequestContent) -> StageAnswer {
     guard content.mutability != .fixed else { return .pass(content) }
-    // A request that has passed the slow extensions goes on with the chain that it had there.
+    // A request that has passed the slow extensions continues with the chain that it had there.
     guard let chain = content.called?.chain ?? extensions.chain(application: content.entry.application) else {
       return .pass(content)
     }
@@ -83,7 +83,7 @@ final class ExtensionStage: Stage {
     }
   }
 
-  /// - Parameter device: the token of the device that gets the content, where that matters.
+  /// - Parameter device: the token of the device that gets the content, if that matters.
   private func pass(
     _ content: RequestContent, _ chain: ExtensionChain, for device: ArenaSpan? = nil, _ locale: String? = nil
   ) -> RequestContent {

@@ -8,9 +8,9 @@ import Worker
 protocol JudgeStageOwner: AnyObject {
   /// A request was judged at one of its person's devices.
   func judged(_ slot: Slot, _ token: ArenaSpan, _ judgement: JournalJudgement) -> Conclusion
-  /// Entries of a device's mailbox are to end: it has more than it may keep, or a removal of all cancels them.
+  /// Entries of a device's mailbox have to end: it has more than it may keep, or a removal of all cancels them.
   func foundEndings(_ token: UnsafeRawBufferPointer, _ entries: MailboxEntries, _ ending: Evictions.Ending)
-  /// Something is pending for a request's target: the schedules are to be asked before the request is judged.
+  /// Something is pending for a request's target: ask the schedules before the request is judged.
   func asksSchedules(_ slot: Slot) -> Conclusion
   /// The verdicts of a call are applied.
   func judged()
@@ -24,7 +24,7 @@ final class JudgeStage: JudgeHandler {
   private let outcomes: Outcomes
   private let rejections: Rejections
   private let metrics: TransformMetrics
-  /// Where a Redis is rebuilt: how requests were judged.
+  /// The former verdicts, during a rebuild.
   private let journaled: JournaledVerdicts?
   weak var owner: (any JudgeStageOwner)?
 
@@ -37,7 +37,7 @@ final class JudgeStage: JudgeHandler {
     judge.handler = self
   }
 
-  /// Has a request for a device judged: with others, or alone where it has failed with others.
+  /// Has a request judged for a device: with others, or alone if it has failed with others.
   func take(_ slot: Slot, _ arena: Arena, _ token: ArenaSpan, _ entry: RequestEntry) {
     inFlight.expect(1, of: slot)
     var entry = entry

@@ -23,8 +23,8 @@ final class RecipientStage {
   weak var owner: (any JudgeStageOwner)?
 
   /// - Parameters:
-  ///   - journal: nil where nothing is written of what is judged.
-  ///   - journaled: how requests were judged, where a Redis is rebuilt.
+  ///   - journal: nil if verdicts are not written, as during a rebuild.
+  ///   - journaled: the former verdicts, during a rebuild.
   init(
     _ recipients: Recipients, _ locales: Locales, _ zones: TimeZones, _ inFlight: InFlight, _ errors: StoreErrors, _ judge: JudgeStage,
     _ reader: RequestReader, _ outcomes: Outcomes, journal: Journal?, journaled: JournaledVerdicts?, metrics: TransformMetrics,
@@ -194,7 +194,7 @@ final class RecipientStage {
     judge.send()
   }
 
-  /// Removes members of a person's devices that are no device's token. Somebody else has put them there.
+  /// Removes members of a person's devices that are no tokens. Carillon has not written them.
   private func remove(_ members: [ArenaSpan], _ slot: Slot, _ progress: RecipientPaging.Progress) {
     metrics.unreadableRecipients.increment(by: members.count)
     inFlight[slot].batch.arena.bytes.withUnsafeBytes { arena in

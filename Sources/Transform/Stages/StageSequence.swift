@@ -38,7 +38,7 @@ final class StageSequence<Record>: StageOwner {
   /// Shows a request to the stages.
   ///
   /// - Parameter target: the hash of its target.
-  /// - Returns: the content that is judged now; nil where the request waits, and the owner gets it later.
+  /// - Returns: the content that is judged now; nil if the request waits, and the owner gets it later.
   func take(_ slot: Slot, _ content: RequestContent, target: @autoclosure () -> UInt64) -> RequestContent? {
     guard isActive || ledger.parked > 0 || content.called != nil || content.schedule?.isOpen == true else { return content }
     var content = content
