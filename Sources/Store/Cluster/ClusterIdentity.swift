@@ -7,9 +7,9 @@ import Redis
 /// With another number of buckets a worker looks for devices in the wrong buckets. With another name it does not recognise replayed
 /// records.
 public struct ClusterIdentity: Sendable, Hashable {
-  /// The id that the brokers give their cluster; empty where they give none.
+  /// The id that the brokers give their cluster; empty if they give none.
   public let kafka: String
-  /// What the names of all topics begin with.
+  /// The prefix of all topics' names.
   public let topicPrefix: String
   /// How many buckets the keys are spread over; nil if unknown, for example if an earlier version claimed the Redis.
   public let buckets: Int?

@@ -10,7 +10,7 @@ final class CollectedAnswers<Value> {
     (values, left, self.then) = (Array(repeating: nil, count: count), count, then)
   }
 
-  /// Takes an answer. What cannot be read counts as nil: who asks for the key itself reports it.
+  /// Takes an answer. An unreadable one counts as nil: another call, which needs the key itself, reports it.
   func take(_ number: Int, _ answer: Result<Value?, StoreError>) {
     switch answer {
     case .success(let value): values[number] = value

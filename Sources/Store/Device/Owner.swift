@@ -26,7 +26,7 @@ public struct Owner: Equatable, Sendable {
     self.init(user: number(0), since: number(8), application: number(16))
   }
 
-  /// Reads the field of a device, where the horizon of its removals may follow, which only the scripts read.
+  /// Reads the field of a device. The horizon of its removals may follow there, which only the scripts read.
   init?(field: [UInt8]) {
     guard field.count == Self.byteCount || field.count == Self.byteCount + Revision.byteCount else { return nil }
     self.init(field.prefix(Self.byteCount))

@@ -8,7 +8,7 @@ public enum Receiver {
   /// The devices of a set, which are looked up.
   case set(RecipientSet)
 
-  /// The token, where the receiver is one device.
+  /// The token, if the receiver is one device.
   public var device: ArenaSpan? { if case .device(let token) = self { token } else { nil } }
 }
 

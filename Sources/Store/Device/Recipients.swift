@@ -22,7 +22,7 @@ public final class Recipients {
   /// A page as it lies in Redis' answer. Valid only during the call that gets it.
   public struct Page {
     private let reply: RedisReplyView
-    /// Whether it was not read, since something is pending for the person: the schedules are to be asked first.
+    /// Whether it was not read, since something is pending for the person: ask the schedules first.
     public var asksSchedules: Bool { reply.integer == -3 }
 
     fileprivate init(_ reply: RedisReplyView) { self.reply = reply }

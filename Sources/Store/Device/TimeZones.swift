@@ -1,16 +1,16 @@
 public import Notifications
 import Redis
 
-/// The time zones of devices, and whose these devices are, from their registrations. Loop-confined.
+/// The time zones and the people of devices, from their registrations. Loop-confined.
 public final class TimeZones {
-  /// What a device has registered.
+  /// The facts from a device's registration.
   public struct Device: Sendable {
     /// The stable hash of the person; 0: nobody, or the device is not registered.
     public var user: UInt64
-    /// The time zone; nil where it told none.
+    /// The time zone, if it gave one.
     public var zone: Name?
 
-    /// A device that nobody has registered.
+    /// A device without a registration.
     public static let unknown = Device(user: 0, zone: nil)
   }
 
@@ -21,13 +21,13 @@ public final class TimeZones {
   /// Makes them for these servers.
   public init(_ shards: Shards, _ recipients: Recipients) { (self.shards, self.recipients) = (shards, recipients) }
 
-  /// Reads what a device has registered.
+  /// Reads the facts about a device.
   public func read(_ token: UnsafeRawBufferPointer, _ then: @escaping (Result<Device, StoreError>) -> Void) {
     let collected = CollectedAnswers<Device>(1) { answers in then(answers.map { $0[0] ?? .unknown }) }
     ask(token, 0, collected)
   }
 
-  /// Reads what devices have registered, in their order.
+  /// Reads the facts about devices, in their order.
   ///
   /// - Parameter tokens: at least one, each with the arena that contains it.
   public func read(_ tokens: [(span: ArenaSpan, arena: Arena)], _ then: @escaping (Result<[Device], StoreError>) -> Void) {
@@ -35,7 +35,7 @@ public final class TimeZones {
     for (number, (token, arena)) in tokens.enumerated() { arena.bytes.withUnsafeBytes { ask($0[token], number, collected) } }
   }
 
-  /// Reads the time zones of a person's devices, each once, in no order; an empty one where a device has told none.
+  /// Reads the time zones of a person's devices, each once, in no order. One is empty if a device gave none.
   public func read(of set: RecipientSet, in arena: Arena, _ then: @escaping (Result<[Name], StoreError>) -> Void) {
     page(of: set, in: arena, after: [], [], then)
   }

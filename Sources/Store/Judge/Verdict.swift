@@ -6,14 +6,14 @@ public enum Verdict {
   case judged(JournalJudgement, Application = Application())
   /// The device's data in Redis cannot be read, so nothing was applied.
   case unreadable(String)
-  /// Something is pending for the device, so nothing was applied: the schedules are to be asked first.
+  /// Something is pending for the device, so nothing was applied: ask the schedules first.
   case schedules
 
   /// What applying a request did, beside the judgement.
   public struct Application {
-    /// Where the device is connected; nil: nowhere, or the entry is not in the mailbox.
+    /// Where the device is connected; nil if it is not, or if the entry is not in the mailbox.
     public var presence: Presence?
-    /// It was applied before, from this same record: everything is emitted and done again as at the first time.
+    /// The request was applied before, from this same record: all its outcomes are emitted again.
     public var isRepeat = false
 
     /// Nothing was applied.
@@ -22,7 +22,7 @@ public enum Verdict {
 }
 
 extension Verdict {
-  /// The script's numbers, and the flags of what follows them.
+  /// The script's numbers, and the flags of the parts that follow.
   private enum Part {
     static let collapsed: UInt8 = 0
     static let new: UInt8 = 1
@@ -40,11 +40,11 @@ extension Verdict {
     static let schedules: UInt8 = 128
   }
 
-  /// Reads what follows one of the verdicts in the script's answer; nil for what the script never says.
+  /// Reads a verdict and its parts in the script's answer; nil if the script never answers that.
   ///
   /// - Parameters:
   ///   - revision: the request's own.
-  ///   - isExpired: whether the script was told that the request's time is over.
+  ///   - isExpired: whether the request was sent to the script as expired.
   init?(_ first: UInt8, _ reader: inout ByteReader, revision own: Revision, isExpired: Bool) {
     if first == Part.unreadable {
       guard let count = reader.byte(), let reason = reader.bytes(Int(count)) else { return nil }

@@ -1,9 +1,9 @@
 import Redis
 
-/// Counts that find a record that crashes its worker. Loop-confined.
+/// Counts for finding a record that crashes its worker. Loop-confined.
 ///
-/// They lie in Redis because the worker that could remember them is gone. Fields of the hash, each beginning with the field of a
-/// partition's markers:
+/// They lie in Redis because the crashed worker cannot remember them. Fields of the hash, each beginning with the field of a partition's
+/// markers:
 ///
 /// | field | value |
 /// |---|---|
@@ -34,7 +34,7 @@ public final class CrashLoops {
     public let begins: Int64
     /// The first offset of the last noted group, and how many it spans; nil if there is none.
     public let group: (first: Int64, width: Int64)?
-    /// The records from there on that ended processes alone, and how many processes each.
+    /// The records from there on that crashed processes alone, each with the number of processes.
     public let ends: [(offset: Int64, processes: Int64)]
   }
 
@@ -54,15 +54,15 @@ public final class CrashLoops {
     }
   }
 
-  /// Notes that a process begins to work on a group of records.
+  /// Notes that a process begins to process a group of records.
   ///
-  /// - Parameter others: partitions whose groups this process has finished. If the process ends now, they are not blamed.
+  /// - Parameter others: partitions whose groups this process has finished. If the process crashes now, they are not blamed.
   public func mark(
     _ partition: MarkedPartition, first: Int64, width: Int64, by process: String, insteadOf others: [MarkedPartition],
     _ then: @escaping (StoreError?) -> Void
   ) { mark(partition.field, first, width, process, others, then) }
 
-  /// Notes that a process has finished the groups of these partitions and works on no other group.
+  /// Notes that a process has finished the groups of these partitions, and processes no other group.
   public func unmark(_ partitions: [MarkedPartition], by process: String) { mark("", 0, 0, process, partitions) { _ in } }
 
   private func mark(
@@ -81,7 +81,7 @@ public final class CrashLoops {
     }
   }
 
-  /// Removes the counts of these partitions. If that fails, they are looked at again when the partitions begin.
+  /// Removes the counts of these partitions. If that fails, they are checked again when the partitions begin.
   public func clear(_ partitions: [MarkedPartition]) {
     guard !partitions.isEmpty else { return }
     calls.command.begin(Self.clearScript, keys: 1)

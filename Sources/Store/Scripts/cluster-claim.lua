@@ -1,8 +1,8 @@
--- Sets each field of the cluster's identity that is not there.
+-- Sets each missing field of the cluster's identity.
 --
 -- KEYS: the identity.
 -- ARGV: per field its name and its value.
--- Answers what stands in each field then.
+-- Answers the value of each field after that.
 local answer = {}
 for i = 1, #ARGV, 2 do
   redis.call('HSETNX', KEYS[1], ARGV[i], ARGV[i + 1])

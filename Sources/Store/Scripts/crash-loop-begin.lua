@@ -1,13 +1,14 @@
--- Counts a begin. Where another process has noted a group that is not finished, that process has ended during it: this is counted once.
+-- Counts a begin. If another process has noted a group and not finished it, that process has crashed with it: this is counted once.
 --
 -- KEYS: the counts.
 -- ARGV: the process; per partition its field and the offset.
--- Answers per partition {begins, first offset of the group that was noted last, how many offsets it spans or 0}, and behind these numbers
--- each record from the offset on with which alone processes have ended, and how many; at last 1 where the key held something else, else 0.
+-- Answers per partition {begins, first offset of the last noted group, how many offsets it spans or 0}. After these numbers come the
+-- records from the offset on that crashed processes alone, each with the number of processes. At last 1 if the key held something else,
+-- else 0.
 -- include: mend
 local mended = mend(KEYS[1], 'hash')
 local LARGEST, MANY, LISTED = 2 ^ 53, 1000000, 1000
--- A count, or nothing where the text is none that this script has written.
+-- A count, or nothing if this script did not write the text.
 local function number(text)
   local value = tonumber(text)
   if value and value >= 0 and value < LARGEST then return value end

@@ -1,10 +1,10 @@
--- Notes the group of records that the process works on from now on.
+-- Notes the group of records that the process begins to process.
 --
--- The groups of other partitions that the process may have noted are finished. Their partitions stay suspected: otherwise the end of a
--- process that bisects one partition would count against the other ones, too.
+-- Groups of other partitions that the process has noted are finished, and are marked so: otherwise a crash with this group would count
+-- against the other partitions, too. Those partitions stay suspected.
 --
 -- KEYS: the counts.
--- ARGV: the process; the partition's field, or nothing where no group follows; first offset; how many offsets it spans; the fields of the
+-- ARGV: the process; the partition's field, or nothing if no group follows; first offset; how many offsets it spans; the fields of the
 --       other partitions.
 -- Answers 1.
 -- include: mend

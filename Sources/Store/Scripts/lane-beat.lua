@@ -2,7 +2,7 @@
 --
 -- KEYS: the lanes.
 -- ARGV: the lane's member.
--- Answers 0 where the lane had lapsed and this call restores it, 2 where the key held something else, else 1.
+-- Answers 0 if the lane had lapsed and this call restores it, 2 if the key held something else, else 1.
 -- include: mend
 local mended = mend(KEYS[1], 'zset')
 -- include: now

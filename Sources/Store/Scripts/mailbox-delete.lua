@@ -1,4 +1,4 @@
--- Deletes an entry of a mailbox where it is that of an apns-id.
+-- Deletes an entry of a mailbox if it belongs to this apns-id.
 --
 -- KEYS: the mailbox.
 -- ARGV: the revision; the apns-id.

@@ -2,7 +2,7 @@
 --
 -- KEYS: the mailbox.
 -- ARGV: nothing.
--- Answers how many entries it has, and the timestamp of the oldest one where they are few enough to look through.
+-- Answers how many entries it has, and the timestamp of the oldest one if there are few enough to search.
 local count = redis.call('HLEN', KEYS[1])
 if count == 0 or count > 4096 then return {count} end
 local oldest

@@ -1,9 +1,9 @@
--- Takes the presence for a new session. A registration that cannot be read is none.
+-- Takes the presence for a new session. An unreadable registration counts as missing.
 --
 -- KEYS: the device's hash; its mailbox; the markers of their bucket.
 -- ARGV: presence 12; digest of the registration 8.
--- Answers {1, former presence, owner, gap, registration}, {0, owner} where another registration stands than the device brings, or {-2}
--- where Redis has lost the bucket.
+-- Answers {1, former presence, owner, gap, registration}, {0, owner} if Redis has another registration than the device sent, or {-2} if
+-- Redis has lost the bucket.
 if redis.call('EXISTS', KEYS[3]) == 0 then return {-2} end
 local state = redis.pcall('HMGET', KEYS[1], 'p', 'u', 'r', 'g')
 if state.err then return string.find(state.err, 'WRONGTYPE', 1, true) and {0, ''} or state end

@@ -1,6 +1,6 @@
--- Removes a gap that the device was told of, if it is still the same gap and the device is still this session's.
+-- Removes a gap that the device was notified of, if neither the gap nor the session has changed.
 --
--- It does not look for the markers: a bucket that is lost has nothing that is still this session's.
+-- It does not look for the markers: a lost bucket has no presence of this session.
 --
 -- KEYS: the device's hash; its mailbox; the markers of their bucket.
 -- ARGV: presence 12; gap 40.

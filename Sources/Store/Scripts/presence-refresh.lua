@@ -2,8 +2,8 @@
 --
 -- KEYS: the device's hash; its mailbox; the markers of their bucket.
 -- ARGV: presence 12.
--- Answers {1, entries in the mailbox, registration}, {0} where the device is elsewhere, {-1, registration} where it is not registered any
--- more or its owner cannot be read, or {-2} where Redis has lost the bucket.
+-- Answers {1, entries in the mailbox, registration}, {0} if another session has the presence, {-1, registration} if the device is not
+-- registered any more or its owner cannot be read, or {-2} if Redis has lost the bucket.
 if redis.call('EXISTS', KEYS[3]) == 0 then return {-2} end
 local state = redis.pcall('HMGET', KEYS[1], 'p', 'u', 'r')
 if state.err then return string.find(state.err, 'WRONGTYPE', 1, true) and {-1, ''} or state end

@@ -1,13 +1,13 @@
 -- Applies a registration, unless one from a later record stands.
 --
--- For the same owner the earliest `since` stands, also that of an earlier record that comes later. What cannot be read of the device counts
--- as nothing, and is written over.
+-- For the same owner the earliest `since` counts, also from an earlier record that comes later. Unreadable values of the device count as
+-- missing, and are overwritten.
 --
 -- KEYS: the device's hash; its mailbox; the markers of its bucket.
 -- ARGV: owner 24, or nothing for an unregistration; registration 20 (see `Keys`); milliseconds that an unregistered device is remembered;
 --       the key of the person's set that it belongs to, or nothing; its locale, or nothing;
 --       its time zone, or nothing.
--- Answers {1, former owner, former set}, {0} where a later record stands, or {-2} where Redis has lost the bucket.
+-- Answers {1, former owner, former set}, {0} if a later record was applied, or {-2} if Redis has lost the bucket.
 if redis.call('EXISTS', KEYS[3]) == 0 then return {-2} end
 local OWNER, STAMP, LARGEST = 24, 20, 2 ^ 53
 local state = redis.pcall('HMGET', KEYS[1], 'u', 'r', 'a', 'f')
@@ -17,7 +17,7 @@ if state.err then
   state = {}
 end
 local owner, former = ARGV[1], state[1] and (#state[1] == OWNER or #state[1] == OWNER + 20) and string.sub(state[1], 1, OWNER) or ''
--- What its removals bar stays barred, as long as the device has the application.
+-- Its removals keep their effect while the device has the same application.
 local bars = state[4] or ''
 local isBarred = (#bars == 28 or #bars == 64) and string.sub(bars, 1, 8) == string.sub(owner, 17)
 local horizon = isBarred and string.sub(bars, 9, 28) or ''

@@ -1,8 +1,8 @@
--- Finds out how a request stands before its service extensions are called. Changes nothing.
+-- Looks up a request before its service extensions are called. Changes nothing.
 --
--- KEYS: its result; what must be there where the bucket is used; the device's hash, or the set of the person's devices.
+-- KEYS: its result; the guard of the bucket (see `Keys`); the device's hash, or the set of the person's devices.
 -- ARGV: for a device the head of the request as the judge has it, and its apns-id; for a person nothing.
--- Answers the result, 0 for a request that is settled, 1 for one that is open, or -2 where Redis has lost the bucket.
+-- Answers the result, 0 for a settled request, 1 for an open one, or -2 if Redis has lost the bucket.
 local call, find, sub, unpacked = redis.call, string.find, string.sub, struct.unpack
 if call('EXISTS', KEYS[2]) == 0 then return -2 end
 local result = call('GET', KEYS[1])
@@ -17,7 +17,7 @@ local hash, source, comesAgain, revision, terms, collapse = unpacked(HEAD, ARGV[
 local waitsForPlace = comesAgain % 16 > 7
 comesAgain = comesAgain % 4
 local state = collapse == '' and call('HMGET', KEYS[3], 'u', 'w', 'p') or call('HMGET', KEYS[3], 'u', 'w', 'p', collapse)
--- What was applied goes to the device once more where that is connected.
+-- An applied request goes to its device again if that is connected.
 local again = state[3] and #state[3] == 12 and 1 or 0
 local owner, window, known, id, application, isForPerson = state[1], state[2], state[4], ARGV[2], sub(terms, 1, 8), #terms > 8
 -- include: refused

@@ -3,7 +3,7 @@
 -- KEYS: the workers; their reports.
 -- ARGV: name; report; milliseconds after which a silent worker is forgotten; how many workers are kept; milliseconds by which a heartbeat
 --       may lie in the future. Later ones were written by another clock, and are forgotten too.
--- Answers 1 where one of the keys held something else, else 0.
+-- Answers 1 if one of the keys held something else, else 0.
 -- include: mend
 local mended = math.max(mend(KEYS[1], 'zset'), mend(KEYS[2], 'hash'))
 -- include: now

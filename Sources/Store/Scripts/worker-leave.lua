@@ -2,7 +2,7 @@
 --
 -- KEYS: the workers; their reports.
 -- ARGV: name; when the process began; the bytes that a report may have.
--- Answers 1 where the worker was there and is removed, else 0.
+-- Answers 1 if the worker was there and is removed, else 0.
 local report = redis.call('HGET', KEYS[2], ARGV[1])
 if report and #report <= tonumber(ARGV[3]) then
   local isRead, said = pcall(cjson.decode, report)

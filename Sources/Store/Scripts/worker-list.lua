@@ -1,9 +1,9 @@
--- Lists the workers that were heard of last. Changes nothing.
+-- Lists the workers with the latest heartbeats. Changes nothing.
 --
 -- KEYS: the workers; their reports.
 -- ARGV: how many at most; the bytes that a name may have; the bytes that a report may have.
--- Answers for each worker its name, the milliseconds since its last heartbeat, and its report: an empty one where it is larger. Workers with
--- a longer name are left out.
+-- Answers for each worker its name, the milliseconds since its last heartbeat, and its report, or an empty one if it is larger. Workers
+-- with a longer name are left out.
 -- include: now
 local found, answer = redis.call('ZREVRANGE', KEYS[1], 0, tonumber(ARGV[1]) - 1, 'WITHSCORES'), {}
 local count = 0

@@ -1,8 +1,8 @@
 -- The entries of a mailbox below a floor, oldest first, at most as many as one cancellation takes: revision, entry, revision, entry and so
--- on. What waits for a place is pending, and no removal touches it. Needs the pieces `earlier` and `fields`.
+-- on. An entry with a trigger is pending, and no removal touches it. Needs the pieces `earlier` and `fields`.
 local CANCELLATION_MAXIMUM = 64
 
--- Whether an entry has a trigger: it lies behind four fields of one byte's length and the category.
+-- Whether an entry has a trigger. The trigger follows four fields with a length of one byte, and the category.
 local function isPending(entry)
   local place = 65
   for _ = 1, 4 do place = place + 1 + (string.byte(entry, place) or 0) end

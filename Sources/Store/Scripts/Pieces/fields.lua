@@ -1,7 +1,7 @@
 -- The fields of a mailbox, oldest first: each as the numbers of its revision, and its name as the fourth member.
 --
--- What is no revision was put there by somebody else. It stands before all revisions, so that the reader of the oldest fields finds it and
--- can remove it. Needs the piece `earlier`.
+-- A field that is no revision was not written by Carillon. Such fields come before all revisions, so that the reader of the oldest fields
+-- finds them and can remove them. Needs the piece `earlier`.
 local function fields(mailbox)
   local all = redis.call('HKEYS', mailbox)
   for i = 1, #all do

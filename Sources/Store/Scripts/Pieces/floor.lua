@@ -1,14 +1,14 @@
--- What the removals of a device bar. Needs the piece `earlier` and the locals `call`, `sub` and `unpacked`.
+-- Reads which requests the removals of a device bar. Needs the piece `earlier` and the locals `call`, `sub` and `unpacked`.
 --
--- The field `f` of a device has the hash of the application 8, its horizon 20, and where all notifications were removed the floor: the
--- revision 20 and the apns-id 16 of that removal. The horizon is the newest revision of the removals that bar more than a collapse id can
--- tell. It follows the owner in the field `u`, so that a request that is newer, as nearly all are, costs no further call.
+-- The field `f` of a device has the hash of the application 8 and its horizon 20. If all notifications were removed, the floor follows: the
+-- revision 20 and the apns-id 16 of that removal. The horizon is the newest revision of the removals of all, and of those by an apns-id. It
+-- also follows the owner in the field `u`, so that a newer request, like nearly all, costs no further call.
 local OWNER, HORIZON = 24, 44
 local FLOOR_BEGIN = 29
 
--- The floor of a device for the application of its owner, and whether a revision lies below it; both false where no removal bars what is so
--- old. `isLate` says that one does, whether there is a floor or not.
--- Returns isLate, floor, isBelow, and the timestamp that a revision above the floor takes, where the broker's clock went back.
+-- The floor of a device for the application of its owner, and whether a revision lies below it; both false if no removal bars so old a
+-- revision. `isLate` tells whether one does, with or without a floor.
+-- Returns isLate, floor, isBelow, and the timestamp that a revision above the floor takes if the broker's clock went back.
 local function findFloor(device, owner, revision)
   if #owner ~= HORIZON then return false end
   local timestamp, partition, offset = unpacked('>I8I4I8', revision)

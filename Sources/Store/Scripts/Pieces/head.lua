@@ -1,4 +1,4 @@
--- The head of a request, as `unpacked` takes it apart and `RedisCommand.extend(headOf:in:)` writes it:
+-- The head of a request, which `unpacked` reads and `RedisCommand.extend(headOf:in:)` writes:
 --
 --   8                 hash of the apns-id
 --   4                 hash of its source

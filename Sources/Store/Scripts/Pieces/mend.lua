@@ -1,4 +1,4 @@
--- Removes what lies under a key where it is of another type. Returns 1 where it has removed something, else 0.
+-- Removes a key of another type. Returns 1 if it has removed it, else 0.
 -- For keys whose loss costs nothing.
 local function mend(key, kind)
   local found = redis.call('TYPE', key)['ok']

@@ -1,4 +1,4 @@
--- The verdicts of the piece `refused`, and what it calls. Needs the locals `sub` and `unpacked`.
+-- The verdicts and the functions of the piece `refused`. Needs the locals `sub` and `unpacked`.
 local WRONG_USER, UNREGISTERED, WRONG_APPLICATION = 4, 5, 6
 local ANYBODY, JOINED_LATE = string.rep('\0', 8), 5000
 -- Whether the device belongs to another person than the terms name, or did when the request was published.
