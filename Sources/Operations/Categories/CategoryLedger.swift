@@ -3,17 +3,17 @@ public import Kafka
 public import Notifications
 public import Worker
 
-/// The categories that are published for applications, as a person reads and writes them: an actor on a loop.
+/// Reads and writes the published categories of applications: an actor on a loop.
 public actor CategoryLedger {
   /// An application with its categories.
   public struct Entry: Sendable, Equatable {
     /// The application.
     public var application: Name
-    /// What is published for it.
+    /// Its published categories.
     public var categories: [NotificationCategory]
   }
 
-  /// The loop that it lives on.
+  /// The actor's loop.
   public nonisolated let loop: EventLoop
   /// The loop is its executor.
   public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
@@ -26,11 +26,11 @@ public actor CategoryLedger {
     var all: [Name: [NotificationCategory]] = [:]
   }
 
-  /// A ledger of a cluster.
+  /// Makes a ledger of a cluster.
   ///
   /// - Parameters:
-  ///   - onProgress: told while much is read.
-  ///   - onRefused: told of a record that counts for nothing: where it lies, and why.
+  ///   - onProgress: called during long reads.
+  ///   - onRefused: called with the place of each ignored record, and why it is ignored.
   public init(
     on loop: EventLoop, _ kafka: KafkaConfiguration, _ topics: Topics, onProgress: @escaping @Sendable (ReadingProgress) -> Void,
     onRefused: @escaping @Sendable (SourceCoordinates, String) -> Void
@@ -61,7 +61,7 @@ public actor CategoryLedger {
       .sorted { $0.application < $1.application }
   }
 
-  /// Publishes the categories of an application, in place of those that were published before; with none of them it has none any more.
+  /// Publishes the categories of an application, in place of the former ones; an empty list removes them.
   public func publish(_ categories: [NotificationCategory], of application: Name) async throws {
     _ = try await Producer.sendOne(
       on: loop, kafka, to: TopicPartition(topic, 0), key: Array(application.utf8), value: ApplicationCategories(categories).value)

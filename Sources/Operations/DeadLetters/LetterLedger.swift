@@ -6,7 +6,7 @@ public enum LetterStanding: String, Sendable, CaseIterable {
   case pending
   /// It was written to the requests again.
   case redriven
-  /// Somebody has decided to do nothing with it, and nobody redrove it.
+  /// It was discarded, and not redriven.
   case discarded
 }
 

@@ -7,7 +7,7 @@ public struct LetterOrder: Sendable {
   public enum Action: Sendable {
     /// Write them to the requests again, with changes.
     case redrive(RequestEdits)
-    /// Note that nothing is to be done with them.
+    /// Note that they need no action.
     case discard
   }
 

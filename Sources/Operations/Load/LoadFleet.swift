@@ -231,7 +231,7 @@ final class LoadFleet {
         action: NotificationAction.defaultIdentifier), &json)
   }
 
-  /// How long a notification may be under way after the cluster has looked at its expiration for the last time.
+  /// How long a notification may take after the cluster has checked its expiration for the last time.
   private static let underWaySeconds: Int64 = 2
 
   private func isPast(_ expiration: Int64) -> Bool {

@@ -1,6 +1,6 @@
 public import Notifications
 
-/// What became of each request at each device, and which promises were broken. A value: an event in, a violation out.
+/// The outcome of each request at each device, and the broken promises. A value: an event in, a violation out.
 ///
 /// All requests of a target are published in the order of their numbers, by one producer and to one partition. So a greater number is the newer
 /// request, whatever the cluster says. Scheduled ones have no order. Times are nanoseconds after the start of the run.
@@ -13,7 +13,7 @@ public struct LoadLedger: Sendable {
     public var failed = 0
     /// Pairs that should have arrived: those of acknowledged requests, without those that a newer request has replaced.
     public var expected = 0
-    /// Those of them that have arrived.
+    /// Expected pairs that have arrived.
     public var reached = 0
     /// Pairs that a newer request of the same collapse id has replaced on the way.
     public var replaced = 0
@@ -25,7 +25,7 @@ public struct LoadLedger: Sendable {
     public var resent = 0
     /// Pairs that arrived after they were reported as lost.
     public var recovered = 0
-    /// Pairs that have arrived, and of which the events have not told when the run ended.
+    /// Pairs that had arrived, but had no event when the run ended.
     public var untold = 0
     /// Pairs that were open when the run ended: their devices were not connected for long enough to count as lost.
     public var unfinished = 0
@@ -35,23 +35,23 @@ public struct LoadLedger: Sendable {
     public var violations: [LoadViolation.Kind: Int] = [:]
   }
 
-  /// What an arrival means for the measures.
+  /// The meaning of an arrival for the measures.
   public struct Arrival: Sendable, Hashable {
     /// Whether the device has it for the first time.
     public var isFirst: Bool
     /// Why the device drops it; nil if it shows it.
     public var dropped: DropReason?
-    /// What it breaks.
+    /// The violation that it is, if any.
     public var violation: LoadViolation?
   }
 
-  /// What a device shows of a collapse id.
+  /// The notification that a device shows of a collapse id.
   private struct Shown {
     var number: Int32
     var revision: Revision
   }
 
-  /// A number of the requests for a device's person, and one of those for the device: only requests of one target have an order.
+  /// The newest number for a device's person, and that for the device: only requests of one target have an order.
   private struct Newest {
     private var ofPerson: Int32 = -1
     private var ofDevice: Int32 = -1
@@ -173,7 +173,7 @@ public struct LoadLedger: Sendable {
       let place = (isOfPerson ? 0 : LoadPlan.slots) + slot
       if let shown = devices[device].shown[place] {
         let isNewer = revision > shown.revision
-        // A delivery record that was under way may come after the mailbox has sent its successor. Then the device drops it.
+        // A delivery record may come after the mailbox has sent its successor. Then the device drops it.
         guard isNewer || shown.number < ordinal else {
           totals.dropped += 1
           return Arrival(isFirst: false, dropped: .stale)
@@ -197,11 +197,11 @@ public struct LoadLedger: Sendable {
     return Arrival(isFirst: true, violation: violation)
   }
 
-  /// What an event of the cluster means for the measures.
+  /// The meaning of a cluster's event for the measures.
   public struct Telling: Sendable, Hashable {
-    /// Whether it is the first that says that the device has it.
+    /// Whether it is the first to say that the device has the notification.
     public var isFirst: Bool
-    /// What it shows to be broken.
+    /// The violation that it shows, if any.
     public var violation: LoadViolation?
   }
 
@@ -234,7 +234,7 @@ public struct LoadLedger: Sendable {
 
   // MARK: Deciding
 
-  /// Decides requests whose time is over, and reports those that are lost. Call it about once a second.
+  /// Decides requests after the patience, and reports lost ones. Call it about once a second.
   public mutating func sweep(at time: Int64) -> [LoadViolation] {
     var violations: [LoadViolation] = []
     var open: [Int] = []
@@ -253,7 +253,7 @@ public struct LoadLedger: Sendable {
       && (swept..<schedule.total).allSatisfy { hasFailed.contains($0) || publishedAt[$0] > 0 && open($0) == 0 && untold($0) == 0 }
   }
 
-  /// Decides all requests at the end of the run. What is open then is unfinished.
+  /// Decides all requests at the end of the run. Open ones count as unfinished.
   public mutating func finish(at time: Int64) {
     var violations: [LoadViolation] = []
     for number in overdue where !decide(number, at: time, &violations) { close(number) }
@@ -266,7 +266,7 @@ public struct LoadLedger: Sendable {
     UInt8(truncatingIfNeeded: (1 << plan.devices(of: plan.request(number).target).count) - 1)
   }
 
-  /// The devices of which nothing is known.
+  /// The devices without an arrival or an end.
   private func open(_ number: Int) -> UInt8 {
     let open = expected(number) & ~(arrived[number] | ended[number])
     return open == 0 || isReplaced(number) ? 0 : open
@@ -282,7 +282,7 @@ public struct LoadLedger: Sendable {
     return request.slot.map { plan.index(of: request.target) * LoadPlan.slots + $0 }
   }
 
-  /// Decides a request, if nothing more can come; answers whether it did.
+  /// Decides a request, if no more can arrive. Returns whether it did.
   private mutating func decide(_ number: Int, at time: Int64, _ violations: inout [LoadViolation]) -> Bool {
     if hasFailed.contains(number) { return true }
     guard publishedAt[number] > 0, Int64(publishedAt[number]) * 1_000_000 + plan.ahead(number) + patience <= time else { return false }

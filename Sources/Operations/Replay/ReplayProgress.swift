@@ -127,7 +127,7 @@ public struct ReplayCounts: Sendable, Hashable {
   public var expired: Int64 = 0
   /// Written records that break a rule and are rejected again.
   public var rejected: Int64 = 0
-  /// Written records of which it is unknown whether they had been applied.
+  /// Written records that may or may not have been applied before.
   public var unknown: Int64 = 0
 
   /// The most records that have an effect. Only the workers know which are repeats.
