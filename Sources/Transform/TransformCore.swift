@@ -317,7 +317,7 @@ extension TransformCore: CrashLoopDetectorOwner {
 extension TransformCore: PipelineOwner {
   func isCurrent(_ ticket: RecordTicket) -> Bool { member?.committer?.isCurrent(ticket) ?? false }
 
-  func redisLostBucket() { watch.distrust("Redis does not have a bucket any more") }
+  func redisLostBucket() { watch.distrust("Redis has lost a bucket") }
 
   func redisRefusedWrites(_ error: StoreError) { watch.refusedWrites(error) }
 }
@@ -338,7 +338,7 @@ extension TransformCore: CheckpointsOwner {
     logger.warning("markers in Redis cannot be read, and count as missing", ["keys": shown])
   }
 
-  func markersDiffer() { watch.distrust("the markers are not as they were left") }
+  func markersDiffer() { watch.distrust("the markers differ from those that this lane wrote") }
 
   func markersNotSent() { perform(state.phase.markersNotSent()) }
 

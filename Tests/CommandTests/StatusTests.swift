@@ -101,7 +101,7 @@ import Worker
       try await pair.eventually("it is seen to end") {
         let told = try Told(try await status(pair, "--json", "--sample", "0s"))
         guard told.worker("fan-out")?["state"] == "draining" else { return false }
-        #expect(!told.problems.contains("worker-not-ready") && told.summary["notes"]?.text.contains("was told to end") == true)
+        #expect(!told.problems.contains("worker-not-ready") && told.summary["notes"]?.text.contains("is draining") == true)
         return true
       }
     }

@@ -14,7 +14,7 @@ enum LagWords {
     case .beyondEnd(let partition, let committed, let end):
       "\(partition): offset \(committed) is committed, and the log ends at \(end): the topic was made again, or has lost its end"
     case .openTransaction(let open):
-      "\(open.partition): a transaction is open at offset \(open.offset) since \(Timestamp.text(open.since)): nobody is given what it holds back, \(TerminalText.count(Int(clamping: open.records), "record")) so far; end its producer, or have Kafka abort it (kafka-transactions.sh abort)"
+      "\(open.partition): a transaction is open at offset \(open.offset) since \(Timestamp.text(open.since)): it holds back \(TerminalText.count(Int(clamping: open.records), "record")) so far; end its producer, or have Kafka abort it (kafka-transactions.sh abort)"
     case .noLane: "no fan-out lane is alive: no device can be connected"
     case .laneStands(let topic, let lag):
       "\(topic)/\(lag.partition): lane \(TerminalText.visible(lag.lane)) of \(TerminalText.visible(lag.worker)) stands still\(lag.behind.map { " for " + TerminalText.duration($0) } ?? "") and has not taken \(TerminalText.count(Int(clamping: lag.records), "record")): its devices get nothing; look at its log, and start the worker again"

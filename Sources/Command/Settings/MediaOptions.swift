@@ -64,7 +64,7 @@ enum MediaOptions {
       at: address, MediaFolder(folder), key: key, maximumDescriptor: descriptors.maximum, logger: logger, metrics: metrics)
     // It may exist later.
     do throws(MediaError) { try MediaFolder(folder).check() } catch {
-      logger.warning("no device gets media while this lasts", ["error": "\(error)"])
+      logger.warning("devices get no media until this is fixed", ["error": "\(error)"])
     }
     let place = await server.address
     let host = place.isAnyAddress ? SocketAddress(host: Machine.hostName, port: place.port) : place

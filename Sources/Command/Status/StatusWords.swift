@@ -29,7 +29,7 @@ enum StatusWords {
     case .redisUnsuitable(let reason): return "Redis: \(TerminalText.visible(reason))"
     case .evicted(let keys):
       return
-        "Redis has evicted \(TerminalText.count(keys, "key")) since it was started, and with them what it had of devices and notifications: set maxmemory-policy to noeviction, empty it, and restore it with 'carillon rebuild'; CONFIG RESETSTAT makes this line go"
+        "Redis has evicted \(TerminalText.count(keys, "key")) since it was started, and devices and notifications with them: set maxmemory-policy to noeviction, empty it, and restore it with 'carillon rebuild'; CONFIG RESETSTAT removes this line"
     case .memoryShort(let used, let maximum) where used >= maximum:
       return
         "Redis has used \(TerminalText.size(used)) of \(TerminalText.size(maximum)) and is full: raise maxmemory; until then nothing is delivered, and workers cannot report themselves"
@@ -68,7 +68,7 @@ enum StatusWords {
       return "workers of different versions run: \(versions.map(TerminalText.visible).joined(separator: ", "))"
     case .settingDiffers(let difference):
       return "\(TerminalText.visible(difference.text)): a rolling change ends with the same value everywhere"
-    case .draining(let name): return "\(TerminalText.visible(name)) was told to end, and is about to"
+    case .draining(let name): return "\(TerminalText.visible(name)) is draining, and about to end"
     case .unreadable(let name): return "what \(TerminalText.visible(name)) says of itself cannot be read: is it of a later version?"
     case .unreported("transform", let members):
       return

@@ -19,7 +19,7 @@ extension ClusterMismatch {
         "no cluster has used this Redis, so all that waits would count as unfinished: give the --redis of the workers; where it has lost everything, run 'carillon rebuild' first; a worker that starts claims it, too"
     case .missingBuckets(let missing, let count):
       return
-        "\(missing) of \(count) buckets are missing in this Redis, so what waits there would count as unfinished: give the --buckets of the workers; where it has lost them, run 'carillon rebuild' first"
+        "\(missing) of \(count) buckets are missing in this Redis, so notifications that wait there would count as unfinished: give the --buckets of the workers; if Redis has lost the buckets, run 'carillon rebuild' first"
     case .idleGroup(let group, let topic, let others):
       let found = others.map(TerminalText.visible).joined(separator: ", ")
       return

@@ -78,7 +78,7 @@ final class RedisWatch {
     let actions = state.phase.writesRefused()
     guard !actions.isEmpty else { return }
     health.set("redis", ready: false, "\(error)")
-    logger.warning("Redis refuses what writes; consumption pauses", ["error": "\(error)"])
+    logger.warning("Redis refuses writes; consumption pauses", ["error": "\(error)"])
     owner?.perform(actions)
   }
 
@@ -117,7 +117,7 @@ final class RedisWatch {
     if !state.phase.isEnding { health.set("redis", ready: false, reason) }
     let actions = state.phase.redisIsUnsuitable()
     guard !actions.isEmpty else { return }
-    logger.error("Redis cannot be worked with any more; consumption pauses", ["reason": reason])
+    logger.error("Redis is not suitable any more; consumption pauses", ["reason": reason])
     owner?.perform(actions)
   }
 
@@ -143,7 +143,7 @@ extension RedisWatch: RedisInspectionOwner {
 
   func redisHasEvicted(_ report: String) {
     health.set("redis", ready: false, report)
-    logger.error("Redis has thrown away what it was given", ["reason": report])
+    logger.error("Redis has evicted keys", ["reason": report])
     owner?.perform(state.phase.redisIsSuitable())
     distrust(report)
   }

@@ -275,7 +275,7 @@ final class Pipeline {
     // A defect of this program, which would be a request without an outcome: it is retried, and then goes to the dead letters.
     guard let verdict = inFlight[slot].verdict else {
       inFlight.expect(1, of: slot)
-      return inFlight.poisoned(inFlight.answer(slot), "it has come to its end without a verdict")
+      return inFlight.poisoned(inFlight.answer(slot), "it ended without a verdict")
     }
     if verdict.isPoison { logPoison(slot) }
     if inFlight.attempts(slot) > 0 { pace.succeeded() }

@@ -59,7 +59,7 @@ final class GroupMember {
     consumer.commitNote = { [checkpoints] in Marker.note(incarnation: checkpoints.table.incarnation($0)) }
     let committer = OffsetCommitter(on: loop, consumer, limit: settings.inFlight) { [logger, metrics] in
       metrics.clients.kafkaFailed($0.code)
-      logger.warning("an offset was not committed; it is tried again", ["error": "\($0)"])
+      logger.warning("an offset was not committed; another attempt follows", ["error": "\($0)"])
     }
     committer.prepare = { [weak self] offsets, prepared in
       guard let owner = self?.owner else { return prepared([]) }
@@ -87,7 +87,7 @@ final class GroupMember {
         return try join()
       } catch {
         health.set("kafka", ready: false, "\(error)")
-        logger.error("the group could not be joined again; it is tried again", ["error": "\(error)"])
+        logger.error("the group could not be joined again; another attempt follows", ["error": "\(error)"])
         await loop.sleep(milliseconds: 1_000)
       }
     }
@@ -124,7 +124,7 @@ final class GroupMember {
     unjournaled = waiting
     guard !waiting.isEmpty else {
       health.remove("partitions")
-      return logger.info("none of the partitions of this lane waits for the journal any more")
+      return logger.info("no partition of this lane waits for the journal any more")
     }
     let (requests, journal) = (settings.topics.requests, settings.topics.journal)
     health.set(
@@ -132,7 +132,7 @@ final class GroupMember {
       "\(requests) \(PartitionNames.text(waiting)) wait: \(journal) has only \(ReadableText.count(plan.partitions.journal, "partition")); give it as many as \(requests) has (kafka-topics --alter)"
     )
     logger.error(
-      "partitions wait, since the journal has none of their number: give it as many partitions as the requests have",
+      "partitions wait, since the journal has no partitions of the same numbers: give it as many as the requests have",
       ["topic": requests, "partitions": PartitionNames.text(waiting), "journal": journal, "count": plan.partitions.journal])
   }
 

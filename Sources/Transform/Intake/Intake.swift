@@ -158,7 +158,7 @@ final class Intake {
     groups.suspect(partition, suspicion)
     crashes.bisects(true)
     logger.warning(
-      "workers have ended at these records again and again: they are begun in small groups",
+      "workers have crashed at these records again and again: the records begin in small groups",
       ["partition": name(of: partition), "records": CrashLoopDetector.bisectedRecords])
   }
 

@@ -138,7 +138,7 @@ final class LaneLag {
   private func report(_ missed: Range<Int64>, _ partition: AssignedPartition) {
     metrics.missed.increment(by: missed.count)
     logger.error(
-      "records are gone that were not read: the log begins behind them",
+      "records are gone: Kafka deleted them before they were read",
       ["partition": "\(partition.topicPartition)", "first": missed.lowerBound, "last": missed.upperBound - 1])
   }
 
@@ -147,7 +147,7 @@ final class LaneLag {
     switch change {
     case .found(let offset, let records):
       logger.warning(
-        "a transaction is open: its records, and those behind it, are read when its producer or Kafka ends it",
+        "a transaction is open: its records, and all after its first one, are read when its producer or Kafka ends it",
         ["partition": name, "offset": offset, "records": records])
     case .ended: logger.info("the transaction has ended", ["partition": name])
     case nil: break

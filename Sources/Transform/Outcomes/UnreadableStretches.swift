@@ -57,7 +57,7 @@ final class UnreadableStretches {
   func take(_ stretch: UnreadableStretch, _ ticket: RecordTicket, incarnation: UInt32) {
     let partition = stretch.partition.topicPartition
     logger.error(
-      "records cannot be read and are passed over: a dead letter says where they lie",
+      "records cannot be read and are skipped: a dead letter says where they lie",
       [
         "partition": "\(partition)", "first": stretch.offsets.lowerBound, "last": stretch.offsets.upperBound - 1,
         "error": "\(stretch.error.message) (\(stretch.error.name))",

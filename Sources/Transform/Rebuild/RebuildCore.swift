@@ -144,7 +144,7 @@ final class RebuildCore: ConsumerHandler {
       report.waiting = (waiting.mailboxes, waiting.entries)
     } catch {
       if error.code == .unavailable { throw error }
-      logger.warning("what waits in the mailboxes cannot be counted", ["error": "\(error)"])
+      logger.warning("the waiting notifications cannot be counted", ["error": "\(error)"])
     }
   }
 
@@ -518,7 +518,7 @@ final class RebuildCore: ConsumerHandler {
     guard let name = names[stretch.partition.index] else { return true }
     report.unreadable += stretch.offsets.count
     logger.warning(
-      "records cannot be read and are passed over",
+      "records cannot be read and are skipped",
       ["partition": "\(name)", "first": stretch.offsets.lowerBound, "last": stretch.offsets.upperBound - 1, "error": "\(stretch.error)"])
     let last = stretch.offsets.upperBound - 1
     if isAhead(name) {
@@ -612,7 +612,7 @@ extension RebuildCore: PipelineOwner {
   }
 
   func isCurrent(_ ticket: RecordTicket) -> Bool { true }
-  func redisLostBucket() { fail(StoreError(.bucketLost, "Redis has lost what was being rebuilt: begin again")) }
+  func redisLostBucket() { fail(StoreError(.bucketLost, "Redis has lost rebuilt data: start the rebuild again")) }
   func redisRefusedWrites(_ error: StoreError) { fail(error) }
 }
 

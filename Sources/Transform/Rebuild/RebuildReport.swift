@@ -57,10 +57,10 @@ public enum RebuildRefusal: Error, Sendable, CustomStringConvertible {
   /// The reason, and what to do.
   public var description: String {
     switch self {
-    case .nothingToDo: "Redis has what it should: there is nothing to rebuild"
+    case .nothingToDo: "Redis has all its data: there is nothing to rebuild"
     case .alreadyRunning(let who):
-      "Redis is being rebuilt already, by \(who); where that one was killed, try again in ten seconds"
-    case .newCluster: "no request was ever worked on: the workers begin by themselves, there is nothing to rebuild"
+      "Redis is already being rebuilt, by \(who); if that rebuild was killed, try again in ten seconds"
+    case .newCluster: "no request was ever processed: the workers start by themselves, there is nothing to rebuild"
     }
   }
 }
