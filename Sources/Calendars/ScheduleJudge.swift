@@ -145,8 +145,7 @@ public struct ScheduleJudge {
   /// The zones that a trigger has due times in: those of the devices only where it depends on them.
   private mutating func zonesOfDueTimes(_ trigger: TimedTrigger, _ zones: [Name]) -> [Name] {
     switch trigger.rule {
-    case .interval: return [""]
-    case .calendar(_, _?): return [""]
+    case .interval, .calendar(_, _?): return [""]
     case .calendar(_, nil):
       var known: [Name] = []
       for zone in zones {
@@ -172,17 +171,26 @@ public struct ScheduleJudge {
 
   /// Decides what a firing makes of a schedule.
   ///
-  /// - Parameter zones: those of the person's devices now, where the due times depend on these: the schedule is adapted to them.
+  /// The schedule is adapted to the zones first. A firing that fits no due time may do this alone.
+  ///
+  /// - Parameter zones: those of the devices now, where the due times depend on these; empty where there is no device.
   public mutating func judge(_ firing: Firing, _ record: ScheduleRecord?, zones: [Name]? = nil) -> Decision {
-    var decision = judge(firing, record)
-    if let zones, let new = decision.record, let adapted = adapt(new, toZones: zones, at: firing.at) {
-      decision.record = adapted
-      decision.record?.serial = new.serial
+    guard let record, let zones, record.newest.revision == firing.schedule,
+      !record.firings.contains(where: { $0.revision == firing.revision })
+    else { return judge(firing, on: record) }
+    guard var adapted = adapt(record, toZones: zones, at: firing.at) else {
+      var decision = judge(firing, on: record)
+      if case .ignored = decision.verdict { decision.isAgain = true }
+      return decision
     }
+    // The firing and the zones make one change.
+    adapted.serial = record.serial
+    var decision = judge(firing, on: adapted)
+    decision.record = decision.record ?? changed(adapted)
     return decision
   }
 
-  private mutating func judge(_ firing: Firing, _ record: ScheduleRecord?) -> Decision {
+  private mutating func judge(_ firing: Firing, on record: ScheduleRecord?) -> Decision {
     if let known = record?.firings.last(where: { $0.revision == firing.revision }) {
       return Decision(verdict: .firing(known.fate), isAgain: true)
     }
@@ -192,13 +200,9 @@ public struct ScheduleJudge {
     let time = pending.dueTimes[place]
     // A zone that the database has no more is one in which nothing is due.
     let (fate, next) = (try? fate(of: time, at: firing.at, pending, trigger)) ?? (.fired, nil)
-    if let next {
-      pending.dueTimes[place] = .init(zone: time.zone, due: next.due, name: next.name, previous: time.name)
-    } else {
-      pending.dueTimes.remove(at: place)
-    }
+    pending.dueTimes[place] = next.map { .init(zone: time.zone, due: $0.due, name: $0.name, previous: time.name) } ?? time.over
     var new = changed(record)
-    new.phase = pending.dueTimes.isEmpty ? .ended(fate == .expired ? .expired : .fired) : .pending(pending)
+    new.phase = pending.earliest == nil ? .ended(fate == .expired ? .expired : .fired) : .pending(pending)
     new.firings = (new.firings + [.init(revision: firing.revision, due: time.due, name: time.name, fate)])
       .suffix(ScheduleRecord.maximumRemembered)
     return Decision(verdict: .firing(fate), record: new)
@@ -233,24 +237,54 @@ public struct ScheduleJudge {
     return new
   }
 
+  // MARK: Zones
+
   /// Adapts a schedule to the zones of its devices; nil where nothing is to be written.
   ///
-  /// A zone that is new gets a due time, and one that no device has any more loses it. A one-off that is over in a new zone is due there at
-  /// once: who has been shown it has its apns-id.
+  /// A zone that is new gets a due time, and one that no device has any more loses it. In a new zone a one-off that is over is due at once,
+  /// and a repeating one whose latest occurrence has fired nowhere and is not too late: who has been shown it has its apns-id.
   ///
-  /// - Parameter now: milliseconds since 1970.
+  /// - Parameters:
+  ///   - zones: those of the devices; where there is no device, the schedule stays as it is.
+  ///   - now: milliseconds since 1970.
   public mutating func adapt(_ record: ScheduleRecord, toZones zones: [Name], at now: Int64) -> ScheduleRecord? {
-    guard var pending = record.pending, let trigger = pending.timedTrigger, case .calendar(_, nil) = trigger.rule else { return nil }
+    guard !zones.isEmpty, var pending = record.pending, let trigger = pending.timedTrigger, trigger.dependsOnDevices else { return nil }
     let zones = zonesOfDueTimes(trigger, zones)
-    let kept = pending.dueTimes.filter { zones.contains($0.zone) }
-    let new = zones.filter { zone in !pending.dueTimes.contains { $0.zone == zone } }
-    let after = trigger.repeats ? Timestamp.bounded(now) - 1 : pending.requested
-    let added = (try? dueTimes(of: trigger, requested: pending.requested, after: after, in: new)) ?? []
-    guard kept.count != pending.dueTimes.count || !added.isEmpty else { return nil }
-    pending.dueTimes = kept + added
+    var standing = pending.dueTimes.filter { zones.contains($0.zone) }
+    for zone in zones where !standing.contains(where: { $0.zone == zone }) {
+      if let time = firstDueTime(of: trigger, pending, in: zone, at: Timestamp.bounded(now)) { standing.append(time) }
+    }
+    guard standing != pending.dueTimes else { return nil }
+    // The devices of the zone that was still to come are in one of these now, and have not been shown it.
+    if !standing.contains(where: { !$0.isOver }), let place = standing.indices.last { standing[place].previous = 0 }
+    pending.dueTimes = standing
     var adapted = changed(record)
-    adapted.phase = pending.dueTimes.isEmpty ? .ended(.never) : .pending(pending)
+    adapted.phase = standing.isEmpty ? .ended(.never) : .pending(pending)
     return adapted
+  }
+
+  private mutating func firstDueTime(of trigger: TimedTrigger, _ pending: ScheduleRecord.Pending, in zone: Name, at now: Int64)
+    -> ScheduleRecord.Pending.DueTime?
+  {
+    let fired = pending.dueTimes.map(\.previous).max() ?? 0
+    var moment = trigger.repeats ? now - (trigger.late ?? late) - 1 : pending.requested
+    for tries in 0...Self.maximumPassed {
+      if tries == Self.maximumPassed { moment = max(moment, now) }
+      guard let next = try? times.next(of: trigger, requested: pending.requested, after: moment, deviceZone: zone) else { return nil }
+      if !trigger.repeats || next.due > now || next.name > fired { return .init(zone: zone, due: next.due, name: next.name) }
+      moment = next.due
+    }
+    return nil
+  }
+
+  /// How many occurrences that have fired elsewhere are passed over one by one.
+  private static let maximumPassed = 32
+
+  /// Whether a schedule lacks a due time in the zone of a device, or has due times in others though it is for this device alone.
+  public mutating func lacks(_ record: ScheduleRecord, zone: Name, isOnly: Bool) -> Bool {
+    guard let pending = record.pending, let trigger = pending.timedTrigger, trigger.dependsOnDevices else { return false }
+    let (zones, known) = (zonesOfDueTimes(trigger, [zone]), pending.dueTimes.map(\.zone))
+    return isOnly ? known != zones : zones.contains { !known.contains($0) }
   }
 
   private func changed(_ record: ScheduleRecord) -> ScheduleRecord {
@@ -260,7 +294,20 @@ public struct ScheduleJudge {
   }
 }
 
+extension ScheduleJudge.Decision {
+  /// A decision that changes nothing.
+  public init(_ verdict: ScheduleJudge.Verdict) { self.init(verdict: verdict) }
+}
+
+extension TimedTrigger {
+  /// Whether its due times depend on the zones of its devices.
+  public var dependsOnDevices: Bool { if case .calendar(_, zone: nil) = rule { true } else { false } }
+}
+
 extension ScheduleRecord.Pending.DueTime {
-  /// Whether a firing means this due time.
-  fileprivate func isSame(as other: Self) -> Bool { zone == other.zone && due == other.due && name == other.name }
+  /// Whether a firing means this due time, and it has not passed.
+  fileprivate func isSame(as other: Self) -> Bool { !isOver && zone == other.zone && due == other.due && name == other.name }
+
+  /// The same when its occurrence has passed, and none follows.
+  fileprivate var over: Self { Self(zone: zone, due: due, name: name, previous: name) }
 }

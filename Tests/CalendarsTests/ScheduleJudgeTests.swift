@@ -9,7 +9,11 @@ private final class Judge {
 
   func judge(_ request: ScheduleJudge.Request, _ record: ScheduleRecord?) -> ScheduleJudge.Decision { judge.judge(request, record) }
 
-  func judge(_ firing: ScheduleJudge.Firing, _ record: ScheduleRecord?) -> ScheduleJudge.Decision { judge.judge(firing, record) }
+  func judge(_ firing: ScheduleJudge.Firing, _ record: ScheduleRecord?, zones: [Name]? = nil) -> ScheduleJudge.Decision {
+    judge.judge(firing, record, zones: zones)
+  }
+
+  func lacks(_ record: ScheduleRecord, zone: Name, isOnly: Bool) -> Bool { judge.lacks(record, zone: zone, isOnly: isOnly) }
 
   func adapt(_ record: ScheduleRecord, toZones zones: [Name], at now: Int64) -> ScheduleRecord? {
     judge.adapt(record, toZones: zones, at: now)
@@ -185,7 +189,7 @@ private final class Judge {
     // 2023-11-14 22:13 UTC: nine o'clock of the 15th in each zone.
     #expect(Set(times.map(\.name)).count == 1 && Set(times.map(\.due)).count == 3)
     let tokyo = try #require(judge.judge(try Self.fire(scheduled, 2, zone: "Asia/Tokyo"), scheduled).record)
-    #expect(tokyo.pending?.dueTimes.map(\.zone) == ["Europe/Rome", "UTC"])
+    #expect(tokyo.pending?.dueTimes.filter { !$0.isOver }.map(\.zone) == ["Europe/Rome", "UTC"])
     let rome = try #require(judge.judge(try Self.fire(tokyo, 3, zone: "Europe/Rome"), tokyo).record)
     let utc = try #require(judge.judge(try Self.fire(rome, 4, zone: "UTC"), rome).record)
     #expect(utc.phase == .ended(.fired))
@@ -197,7 +201,9 @@ private final class Judge {
     #expect(judge.adapt(scheduled, toZones: ["Asia/Tokyo"], at: Self.start) == nil)
     let moved = try #require(judge.adapt(scheduled, toZones: ["Europe/Rome"], at: Self.start))
     #expect(moved.pending?.dueTimes.map(\.zone) == ["Europe/Rome"] && moved.serial == scheduled.serial + 1)
-    #expect(judge.adapt(scheduled, toZones: [], at: Self.start)?.pending?.dueTimes.map(\.zone) == ["UTC"])
+    #expect(judge.adapt(scheduled, toZones: [""], at: Self.start)?.pending?.dueTimes.map(\.zone) == ["UTC"])
+    // Where there is no device, nobody has moved.
+    #expect(judge.adapt(scheduled, toZones: [], at: Self.start) == nil)
     // An interval depends on no zone.
     #expect(judge.adapt(try Self.schedule(Self.each, Self.reference(1, id: 1)), toZones: ["Asia/Tokyo"], at: Self.start) == nil)
     // A one-off whose time is over in the new zone is due there at once.
@@ -205,6 +211,39 @@ private final class Judge {
     let now = Self.start + 8 * 3_600_000
     let east = try #require(judge.adapt(once, toZones: ["Asia/Tokyo"], at: now)?.pending?.earliest)
     #expect(east.due < now && east.name == once.pending?.earliest?.name)
+  }
+
+  @Test func `a one-off fires once in each of its zones`() throws {
+    let judge = Judge()
+    let zones: [Name] = ["Asia/Tokyo", "Europe/Rome", "America/New_York"]
+    var record = try Self.schedule(Self.nine, Self.reference(1, id: 1), zones: zones)
+    var fired: [Name] = []
+    while let due = record.pending?.earliest, fired.count < 10 {
+      fired.append(due.zone)
+      let decision = judge.judge(try Self.fire(record, UInt64(fired.count) + 1), record, zones: zones)
+      #expect(Self.word(decision.verdict) == "fired")
+      record = try Self.stored(try #require(decision.record))
+    }
+    #expect(fired == zones && record.phase == .ended(.fired))
+  }
+
+  @Test func `a firing of no occurrence adapts a schedule to its zones, and reaches nobody`() throws {
+    let judge = Judge()
+    let scheduled = try Self.schedule(Self.daily, Self.reference(1, id: 1), zones: ["America/New_York"])
+    #expect(judge.lacks(scheduled, zone: "Europe/Rome", isOnly: false) && !judge.lacks(scheduled, zone: "America/New_York", isOnly: true))
+    var firing = try Self.fire(scheduled, 2, at: Self.start)
+    firing.dueTime = .init(zone: "Europe/Rome", due: 0, name: 0)
+    let decision = judge.judge(firing, scheduled, zones: ["Europe/Rome"])
+    let adapted = try #require(decision.record)
+    #expect("\(decision.verdict)" == "ignored" && adapted.pending?.dueTimes.map(\.zone) == ["Europe/Rome"])
+    #expect(adapted.serial == scheduled.serial + 1 && !judge.lacks(adapted, zone: "Europe/Rome", isOnly: true))
+    // Read again it changes nothing. Kafka may not have the state yet.
+    let again = judge.judge(firing, adapted, zones: ["Europe/Rome"])
+    #expect("\(again.verdict)" == "ignored" && again.record == nil && again.isAgain)
+    // Of a schedule that was replaced it says nothing.
+    firing.schedule = Self.reference(0, id: 9).revision
+    let other = judge.judge(firing, scheduled, zones: ["Europe/Rome"])
+    #expect(other.record == nil && !other.isAgain)
   }
 
   // MARK: Random histories
@@ -344,5 +383,115 @@ private final class Judge {
         #expect((record?.pending?.earliest?.due) == model.due, "seed \(seed), step \(step)")
       }
     }
+  }
+
+  // MARK: Devices that move
+
+  /// A person's devices in zones without daylight saving time, and what each was shown: by its date.
+  private struct Travellers {
+    /// How far the clocks are ahead of UTC, in minutes.
+    static let zones: [Name: Int64] = ["Asia/Tokyo": 540, "Asia/Kolkata": 330, "Africa/Lagos": 60, "America/Bogota": -300]
+    static let minute: Int64 = 60_000
+    static let day = 1_440 * minute
+
+    struct Device {
+      var zone: Name
+      var shown: Set<Int64> = []
+    }
+    var devices: [Device]
+
+    /// The first moment after another at which it is nine o'clock on the clock of a zone, and the day's number there.
+    static func nine(in zone: Name, after moment: Int64) -> (at: Int64, date: Int64) {
+      let ahead = (zones[zone] ?? 0) * minute
+      let date = (moment + ahead - 540 * minute) / day + 1
+      return (date * day + 540 * minute - ahead, date)
+    }
+
+    var here: [Name] { devices.map(\.zone) }
+  }
+
+  /// What runs in the lane: each due time is fired as it comes, and each move is followed by a firing of no occurrence.
+  private struct Lane {
+    let judge = Judge()
+    var record: ScheduleRecord
+    var offset: UInt64 = 1
+    var firings = 0
+
+    mutating func apply(_ time: ScheduleRecord.Pending.DueTime, at now: Int64, _ zones: [Name], isRepeated: Bool) throws -> Bool {
+      offset += 1
+      let firing = ScheduleJudge.Firing(
+        revision: Revision(timestamp: UInt64(now), partition: 0, offset: offset), at: now, schedule: record.newest.revision, time)
+      let decision = judge.judge(firing, record, zones: zones)
+      if let new = decision.record { record = try ScheduleJudgeTests.stored(new) }
+      if isRepeated {
+        let again = judge.judge(firing, record, zones: zones)
+        #expect("\(again.verdict)" == "\(decision.verdict)" && again.record == nil && again.isAgain)
+      }
+      return ScheduleJudgeTests.word(decision.verdict) == "fired"
+    }
+  }
+
+  @Test(arguments: 0..<200) func `each device is shown nine o'clock at its own nine o'clock, once, wherever it moves`(seed: UInt64) throws {
+    var random = SeededRandom(seed: seed)
+    let repeats = seed % 2 == 0
+    let zones = Travellers.zones.keys.sorted()
+    var travellers = Travellers(
+      devices: (0..<Int.random(in: 1...4, using: &random)).map { _ in .init(zone: zones.randomElement(using: &random) ?? "UTC") })
+    var lane = Lane(record: try Self.schedule(repeats ? Self.daily : Self.nine, Self.reference(1, id: 1), zones: travellers.here))
+    // The first nine o'clock of the day that begins somewhere after the request.
+    let first = zones.map { Travellers.nine(in: $0, after: Self.start).date }.min() ?? 0
+    var (clock, moves) = (Self.start, 0)
+    var expected = travellers.devices.map { _ in Set<Int64>() }
+
+    func fire(until end: Int64) throws {
+      while let due = lane.record.pending?.earliest, due.due <= end {
+        let now = max(clock, due.due)
+        lane.firings += 1
+        try #require(lane.firings < 2_000, "seed \(seed): it fires without end")
+        let hasFired = try lane.apply(due, at: now, travellers.here, isRepeated: Bool.random(using: &random))
+        guard hasFired else { continue }
+        let isLast = lane.record.pending == nil
+        for index in travellers.devices.indices where isLast || travellers.devices[index].zone == due.zone {
+          let date = Travellers.nine(in: due.zone, after: due.due - 1).date
+          // It has the apns-id of this date.
+          guard travellers.devices[index].shown.insert(date).inserted else { continue }
+          #expect(now >= due.due && (!repeats || now - due.due <= 900_000), "seed \(seed): \(now - due.due) late")
+        }
+      }
+    }
+
+    for _ in 0..<40 {
+      if Bool.random(using: &random) {
+        let end = clock + Int64.random(in: 1...900, using: &random) * Travellers.minute
+        // Whoever is at a place when it is nine o'clock there is shown it.
+        for (index, device) in travellers.devices.enumerated() {
+          let nine = Travellers.nine(in: device.zone, after: clock)
+          if nine.at <= end { expected[index].insert(nine.date) }
+        }
+        try fire(until: end)
+        clock = end
+      } else {
+        moves += 1
+        let index = Int.random(in: 0..<travellers.devices.count, using: &random)
+        let zone = zones.randomElement(using: &random) ?? "UTC"
+        travellers.devices[index].zone = zone
+        if lane.record.pending != nil, lane.judge.lacks(lane.record, zone: zone, isOnly: false) {
+          let isFired = try lane.apply(.init(zone: zone, due: 0, name: 0), at: clock, travellers.here, isRepeated: true)
+          #expect(!isFired)
+        }
+        try fire(until: clock)
+      }
+      for (index, device) in travellers.devices.enumerated() {
+        let missing = repeats ? expected[index].subtracting(device.shown) : []
+        #expect(missing.isEmpty, "seed \(seed): device \(index) has not been shown \(missing)")
+        #expect(device.shown.allSatisfy { $0 >= first })
+      }
+      #expect(lane.firings <= 40 * travellers.devices.count + moves * travellers.devices.count + 40)
+    }
+    guard !repeats else { return }
+    try fire(until: clock + 2 * Travellers.day)
+    #expect(lane.record.pending == nil, "seed \(seed): a one-off ends")
+    // Everybody who was there from the beginning has been shown it.
+    for (index, device) in travellers.devices.enumerated() { #expect(!device.shown.isEmpty, "seed \(seed): device \(index)") }
   }
 }

@@ -32,6 +32,11 @@ extension ClusterTests {
     }
 
     @Test(arguments: ScheduleTests.brokers)
+    func `a wall time comes where the devices are, also when they move before it`(_ kafka: ClusterKafka) async throws {
+      try await schedules.holds("moves", on: kafka)
+    }
+
+    @Test(arguments: ScheduleTests.brokers)
     func `a killed worker neither loses nor repeats an occurrence`(_ kafka: ClusterKafka) async throws {
       try await schedules.holds("killed", on: kafka)
     }

@@ -55,7 +55,7 @@ enum PendingCommand {
 
   private static func object(_ entry: PendingSchedules.Entry) -> JSONValue {
     let pending = entry.pending
-    let times = pending.dueTimes.sorted { $0.due < $1.due }.map { time in
+    let times = pending.dueTimes.filter { !$0.isOver }.sorted { $0.due < $1.due }.map { time in
       JSONValue.object([
         .init(key: "due", value: .string(Timestamp.text(time.due))),
         .init(key: "zone", value: time.zone == "" ? .null : .string(time.zone.text)),

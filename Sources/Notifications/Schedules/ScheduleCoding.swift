@@ -15,7 +15,7 @@
 /// | bytes | field |
 /// |---|---|
 /// | 8, 8, 8 | time of the request, lifetime, hash of the owner |
-/// | 1 + n × | due times: zone 1 + n, due 8, name 8, the name before 8 |
+/// | 1 + n × | due times: zone 1 + n, due 8, name 8, the name before 8, which is the same for one that is over |
 /// | 2 + n | trigger |
 /// | 1 + n × | headers: name 1 + n, value 2 + n |
 /// | rest | payload |
@@ -180,7 +180,8 @@ extension ScheduleRecord.Firing.Fate {
 extension ScheduleRecord.Pending {
   fileprivate init?(_ reader: inout ByteReader) {
     guard let requested = reader.time(), let lifetime = reader.integer(Int64.self), (0...30 * 86_400).contains(lifetime),
-      let owner = reader.integer(UInt64.self), let dueTimes = ScheduleRecord.list(&reader, DueTime.init), !dueTimes.isEmpty,
+      let owner = reader.integer(UInt64.self), let dueTimes = ScheduleRecord.list(&reader, DueTime.init),
+      dueTimes.contains(where: { !$0.isOver }),
       Set(dueTimes.map(\.zone)).count == dueTimes.count, let trigger = reader.longField(),
       let headers = ScheduleRecord.list(&reader, Header.init)
     else { return nil }

@@ -120,8 +120,11 @@ extension ScheduleRecord {
       public var due: Int64
       /// What names the occurrence.
       public var name: Int64
-      /// The occurrence before; 0: there was none.
+      /// The occurrence before; 0: there was none. Its own name: it has passed in this zone, and none follows.
       public var previous: Int64
+
+      /// Whether its occurrence has passed, while others of the schedule are still due: in this zone nothing is due any more.
+      public var isOver: Bool { previous == name }
 
       /// A due time of its parts.
       public init(zone: Name, due: Int64, name: Int64, previous: Int64 = 0) {
@@ -149,7 +152,7 @@ extension ScheduleRecord {
     public var lifetime: Int64
     /// The hash of the person whom the device belonged to; 0: nobody, or the target is a person.
     public var owner: UInt64
-    /// The next due time in each zone; not empty.
+    /// The next due time in each zone; at least one is not over.
     public var dueTimes: [DueTime]
     /// The trigger, as JSON.
     public var trigger: [UInt8]
@@ -172,8 +175,8 @@ extension ScheduleRecord {
       return trigger
     }
 
-    /// The earliest of the due times.
-    public var earliest: DueTime? { dueTimes.min { ($0.due, $0.zone) < ($1.due, $1.zone) } }
+    /// The earliest of the due times that are not over.
+    public var earliest: DueTime? { dueTimes.lazy.filter { !$0.isOver }.min { ($0.due, $0.zone) < ($1.due, $1.zone) } }
   }
 }
 

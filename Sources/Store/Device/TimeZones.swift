@@ -9,9 +9,14 @@ public final class TimeZones {
     public var user: UInt64
     /// The time zone, if it gave one.
     public var zone: Name?
+    /// Whether it is registered.
+    public var isRegistered: Bool
+
+    /// Its zone as a list: an empty one where it has told none, and none where it is not registered.
+    public var zones: [Name] { isRegistered ? [zone ?? ""] : [] }
 
     /// A device without a registration.
-    public static let unknown = Device(user: 0, zone: nil)
+    public static let unknown = Device(user: 0, zone: nil, isRegistered: false)
   }
 
   private let shards: Shards
@@ -35,9 +40,20 @@ public final class TimeZones {
     for (number, (token, arena)) in tokens.enumerated() { arena.bytes.withUnsafeBytes { ask($0[token], number, collected) } }
   }
 
-  /// Reads the time zones of a person's devices, each once, in no order. One is empty if a device gave none.
-  public func read(of set: RecipientSet, in arena: Arena, _ then: @escaping (Result<[Name], StoreError>) -> Void) {
-    page(of: set, in: arena, after: [], [], then)
+  /// Reads the time zones of the devices that a schedule is for, each once, in no order.
+  ///
+  /// One is empty where a device has told none. There is none where no device is registered.
+  public func read(of key: ScheduleKey, _ then: @escaping (Result<[Name], StoreError>) -> Void) {
+    key.target.withBytes { target in
+      switch Target(target) {
+      case .device(let token): read(token) { then($0.map(\.zones)) }
+      case .user(let user):
+        let arena = Arena(capacity: 256)
+        let set = RecipientSet(user: arena.keep(user), application: key.application.withBytes { arena.keep($0) })
+        page(of: set, in: arena, after: [], [], then)
+      case nil: then(.success([]))
+      }
+    }
   }
 
   private func page(
@@ -94,7 +110,7 @@ public final class TimeZones {
         number,
         answer.map { reply in
           let owner = reply[0]?.bytes.flatMap { Owner(field: Array($0)) }
-          return Device(user: owner?.user ?? 0, zone: reply[1]?.bytes.map { Name($0) })
+          return Device(user: owner?.user ?? 0, zone: reply[1]?.bytes.map { Name($0) }, isRegistered: owner != nil)
         })
     }
   }

@@ -179,6 +179,29 @@ public final class Schedules {
     }
   }
 
+  static let pendingScript = RedisScript(file: PackageResources.schedule_pending_lua)
+
+  /// Reads the pending schedules of a target for an application; for most targets there are none.
+  public func pending(application: Name, target: Name, _ then: @escaping (Result<[Schedule], StoreError>) -> Void) {
+    guard let any = ScheduleKey(application: application, target: target, identifier: "-") else { return then(.success([])) }
+    let bucket = bucket(of: any)
+    calls.command.begin(Self.pendingScript, keys: 3)
+    calls.command.append(shards.keys.schedules(.all, of: any))
+    calls.command.append(shards.keys.schedules(.pending, of: any))
+    calls.command.append(shards.keys.guardKey(bucket))
+    calls.send(over: shards.shard(of: bucket)) { [keys = shards.keys] answer in
+      then(
+        answer.map { reply in
+          stride(from: 0, to: reply.count - 1, by: 2).compactMap { place in
+            guard let identifier = reply[place]?.bytes, let state = reply[place + 1]?.bytes else { return nil }
+            return ScheduleKey(application: application, target: target, identifier: Name(identifier)).map {
+              Schedule(key: $0, state: State(Array(state)))
+            }
+          }
+        }.mapError { $0.about(keys.schedules(.pending, of: any)) })
+    }
+  }
+
   // MARK: What is due
 
   static let dueScript = RedisScript(file: PackageResources.schedule_due_lua)

@@ -91,7 +91,9 @@ final class Pipeline {
       persons, locales, TimeZones(shards, persons), inFlight, errors, judge, reader, outcomes, journal: journal, journaled: journaled,
       metrics: metrics, logger: logger)
     registrations = RegistrationStage(
-      Registrations(shards, persons, rememberedMilliseconds: settings.longestLifetime * 1000), inFlight, errors, logger)
+      Registrations(shards, persons, rememberedMilliseconds: settings.longestLifetime * 1000), self.schedules?.zoneChanges, inFlight,
+      errors,
+      logger)
     evictions = EvictionStage(
       Mailboxes(shards), maximum: settings.mailboxBound, errors, outcomes, metrics: metrics, logger: logger)
     retry = Timer(on: loop)

@@ -78,7 +78,7 @@ final class RebuildCore: ConsumerHandler {
     endings = Endings(Mailboxes(shards), verdicts)
     schedules = RebuiltSchedules(
       Schedules(shards, Schedules.Limits(dueTimesOfPartition: .max, lifetimeMilliseconds: settings.longestLifetime * 1000)),
-      now: WallClock.milliseconds)
+      TimeZones(shards, Recipients(shards)), now: WallClock.milliseconds)
     rebuild = Rebuild(shards, name: "\(settings.worker)/\(RandomBytes.number())", lockMilliseconds: Self.lockMilliseconds)
     admin = try Admin(settings.kafka, timeoutMilliseconds: 30_000)
     producer = try Producer(on: loop, settings.kafka, handler: SilentProducerHandler())

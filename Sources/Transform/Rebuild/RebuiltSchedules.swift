@@ -1,3 +1,4 @@
+import Calendars
 import Kafka
 import Notifications
 import Store
@@ -8,9 +9,11 @@ protocol RebuiltSchedulesOwner: AnyObject {
   func scheduleAnswered(_ error: StoreError?)
 }
 
-/// Writes the newest state of each schedule from `schedule` into Redis. Loop-confined.
+/// Puts the newest state of each schedule into Redis, as `schedule` has it, in the zones that its devices have now. Loop-confined.
 final class RebuiltSchedules {
   private let schedules: Schedules
+  private let zones: TimeZones
+  private let applier: ScheduleApplier
   private let now: () -> Int64
   /// States of one schedule, in the order of the topic. The first one is under way.
   private var waiting: [ScheduleKey: [ScheduleRecord]] = [:]
@@ -19,7 +22,10 @@ final class RebuiltSchedules {
   weak var owner: (any RebuiltSchedulesOwner)?
 
   /// - Parameter now: milliseconds since 1970.
-  init(_ schedules: Schedules, now: @escaping () -> Int64) { (self.schedules, self.now) = (schedules, now) }
+  init(_ schedules: Schedules, _ zones: TimeZones, now: @escaping () -> Int64) {
+    (self.schedules, self.zones, self.now) = (schedules, zones, now)
+    applier = ScheduleApplier(schedules, ScheduleJudge(), wallClock: now)
+  }
 
   /// Takes a record of `schedule`. Returns false if it is no state of a schedule.
   func take(_ record: RecordView) -> Bool {
@@ -43,11 +49,19 @@ final class RebuiltSchedules {
     guard let state = waiting[key]?.first, found.record.map({ !$0.isNewer(than: state) }) ?? true else { return ended(key, nil) }
     schedules.write(state, of: key, replacing: found, now: now()) { [self] written in
       switch written {
-      case .success(.written): ended(key, nil)
+      case .success(.written): adapt(key, state)
       case .success(.changed(let other)): write(key, in: other)
       case .success(.full): ended(key, StoreError(.refused, "Redis has no room for the schedules of a bucket"))
       case .failure(let error): ended(key, error)
       }
+    }
+  }
+
+  /// Registrations that were made while Redis was empty have changed zones, and no worker reads them again.
+  private func adapt(_ key: ScheduleKey, _ state: ScheduleRecord) {
+    guard state.pending?.timedTrigger?.dependsOnDevices == true else { return ended(key, nil) }
+    applier.adapt(key, zones: { [zones] then in zones.read(of: key, then) }) { [self] answer in
+      if case .failure(let error) = answer { ended(key, error) } else { ended(key, nil) }
     }
   }
 

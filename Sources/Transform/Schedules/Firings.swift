@@ -155,7 +155,7 @@ final class Firings {
         underWay[key] = nil
         return schedules.removeDueTime(of: key, UInt32(place.partition))
       }
-      for time in pending.dueTimes where time.due <= now && !isHeld {
+      for time in pending.dueTimes where time.due <= now && !time.isOver && !isHeld {
         last &+= 1
         guard writer.fire(time, of: key, record, pending, now: now, .firing(last)) else { return again(key, place) }
         reports[last] = (key, place)

@@ -14,6 +14,8 @@ final class LaneSchedules {
   let evictions: ScheduleEvictions
   /// Fires what is due.
   let firings: Firings
+  /// Has schedules adapted to the zones that devices register.
+  let zoneChanges: ZoneChanges
 
   init(
     on loop: EventLoop, _ settings: TransformSettings, _ shards: Shards, _ persons: Recipients, _ writer: ScheduleWriter,
@@ -28,6 +30,7 @@ final class LaneSchedules {
     stage = ScheduleStage(applier, TimeZones(shards, persons))
     firings = Firings(on: loop, schedules, writer, buckets: shards.buckets, metrics)
     evictions = ScheduleEvictions(applier, outcomes, writer, errors)
+    zoneChanges = ZoneChanges(schedules, writer, inFlight, errors, wallClock: loop.wallMilliseconds)
     self.outcomes = ScheduleOutcomes(inFlight, outcomes, rejections, reader, writer, schedules, errors, firings, evictions)
     firings.onError = { errors.tell($0) }
   }

@@ -43,61 +43,128 @@ final class ScheduleApplier {
     (self.schedules, self.judge, self.wallClock) = (schedules, judge, wallClock)
   }
 
+  /// Reads the time zones of the devices that a schedule is for; none where there is no device.
+  typealias ZonesReader = (@escaping (Result<[Name], StoreError>) -> Void) -> Void
+
   /// Applies a request.
   func apply(_ request: ScheduleJudge.Request, to key: ScheduleKey, _ then: @escaping (Result<Applied, StoreError>) -> Void) {
-    begin(key, then) { [unowned self] in judge.judge(request, $0) }
+    begin(key, zones: nil, then) { [unowned self] record, _ in judge.judge(request, record) }
+  }
+
+  /// Applies a request whose due times depend on the zones of its devices.
+  func apply(
+    _ reference: JournalReference, scheduling content: ScheduleRecord.Pending, to key: ScheduleKey, zones: @escaping ZonesReader,
+    _ then: @escaping (Result<Applied, StoreError>) -> Void
+  ) {
+    begin(key, zones: zones, then) { [unowned self] record, zones in
+      judge.judge(.init(reference, .timed(content: content, zones: zones ?? [])), record)
+    }
   }
 
   /// Applies a firing.
   ///
-  /// - Parameter zones: those of the person's devices, where the due times depend on these.
+  /// - Parameter zones: reads those of the devices; nil where the due times do not depend on them.
   func apply(
-    _ firing: ScheduleJudge.Firing, to key: ScheduleKey, zones: [Name]? = nil, _ then: @escaping (Result<Applied, StoreError>) -> Void
+    _ firing: ScheduleJudge.Firing, to key: ScheduleKey, zones: ZonesReader? = nil,
+    _ then: @escaping (Result<Applied, StoreError>) -> Void
   ) {
-    begin(key, then) { [unowned self] in judge.judge(firing, $0, zones: zones) }
+    begin(key, zones: zones, then) { [unowned self] in judge.judge(firing, $0, zones: $1) }
+  }
+
+  /// Adapts what is pending to the zones of its devices.
+  func adapt(_ key: ScheduleKey, zones: @escaping ZonesReader, _ then: @escaping (Result<Applied, StoreError>) -> Void) {
+    begin(key, zones: zones, then) { _, _ in .init(.ignored) }
   }
 
   /// One record's way through reading, deciding and writing.
   private struct Passage {
     let key: ScheduleKey
-    let decide: (ScheduleRecord?) -> ScheduleJudge.Decision
+    let zones: ZonesReader?
+    let decide: (ScheduleRecord?, [Name]?) -> ScheduleJudge.Decision
     let then: (Result<Applied, StoreError>) -> Void
     var tries = 0
   }
 
   private func begin(
-    _ key: ScheduleKey, _ then: @escaping (Result<Applied, StoreError>) -> Void,
-    _ decide: @escaping (ScheduleRecord?) -> ScheduleJudge.Decision
+    _ key: ScheduleKey, zones: ZonesReader?, _ then: @escaping (Result<Applied, StoreError>) -> Void,
+    _ decide: @escaping (ScheduleRecord?, [Name]?) -> ScheduleJudge.Decision
   ) {
-    let passage = Passage(key: key, decide: decide, then: then)
+    let passage = Passage(key: key, zones: zones, decide: decide, then: then)
     schedules.read(key) { [self] answer in
       switch answer {
-      case .success(let state): decided(passage, on: state)
+      case .success(let state): read(passage, on: state)
       case .failure(let error): then(.failure(error))
       }
     }
   }
 
-  private func decided(_ passage: Passage, on state: Schedules.State) {
-    let decision = passage.decide(state.record)
+  private func read(_ passage: Passage, on state: Schedules.State) {
+    guard let zones = passage.zones else { return decided(passage, nil, on: state) }
+    zones { [self] answer in
+      switch answer {
+      case .success(let zones): decided(passage, zones, on: state)
+      case .failure(let error): passage.then(.failure(error))
+      }
+    }
+  }
+
+  private func decided(_ passage: Passage, _ zones: [Name]?, on state: Schedules.State) {
+    let decision = passage.decide(state.record, zones)
     var applied = Applied(
       verdict: decision.verdict, superseded: decision.superseded, standing: decision.record ?? state.record,
       isToBeWritten: decision.record != nil || decision.isAgain)
     // What was scheduled before is written once more: the answer tells whether its target has too many.
     guard let record = decision.record ?? (decision.verdict.isScheduled ? state.record : nil) else {
-      return passage.then(.success(applied))
+      return ended(passage, applied)
     }
     schedules.write(record, of: passage.key, replacing: state, now: wallClock()) { [self] answer in
       switch answer {
       case .success(.written(let oldest)):
         applied.overflow = oldest.flatMap(overflow)
-        passage.then(.success(applied))
-      case .success(.changed(let state)): again(passage) { self.decided($0, on: state) }
+        ended(passage, applied)
+      case .success(.changed(let state)): again(passage) { self.read($0, on: state) }
       case .success(.full):
         let rejection = Rejection(
           .tooManyRequests, field: "trigger", rule: "The cluster has room for a number of pending requests, which is reached.")
         passage.then(.success(Applied(verdict: .rejected(rejection), standing: state.record)))
       case .failure(let error): passage.then(.failure(error))
+      }
+    }
+  }
+
+  // MARK: Zones
+
+  /// Ends a passage when the zones that it has decided with are still those of the devices.
+  ///
+  /// A registration changes the zone first, and then asks for the schedules that stand. So a schedule that is written before that is found,
+  /// and one that is written after that finds the new zone here.
+  private func ended(_ passage: Passage, _ applied: Applied) {
+    guard let zones = passage.zones, let standing = applied.standing, standing.pending != nil else {
+      return passage.then(.success(applied))
+    }
+    schedules.read(passage.key) { [self] answer in
+      guard case .success(let state) = answer else { return passage.then(answer.map { _ in applied }) }
+      // Whoever has written a newer request looks for itself.
+      guard let record = state.record, record.newest == standing.newest else { return passage.then(.success(applied)) }
+      zones { [self] answer in
+        switch answer {
+        case .failure(let error): passage.then(.failure(error))
+        case .success(let zones):
+          guard let adapted = judge.adapt(record, toZones: zones, at: wallClock()) else { return passage.then(.success(applied)) }
+          adapt(passage, applied, adapted, replacing: state)
+        }
+      }
+    }
+  }
+
+  private func adapt(_ passage: Passage, _ applied: Applied, _ adapted: ScheduleRecord, replacing state: Schedules.State) {
+    schedules.write(adapted, of: passage.key, replacing: state, now: wallClock()) { [self] answer in
+      switch answer {
+      case .failure(let error): passage.then(.failure(error))
+      case .success(let written):
+        var applied = applied
+        if case .written = written { (applied.standing, applied.isToBeWritten) = (adapted, true) }
+        again(passage) { self.ended($0, applied) }
       }
     }
   }

@@ -44,6 +44,14 @@ final class ScheduleJob {
   /// The revision of the request, or of the one whose occurrence fires.
   var request: Revision { if case .firing(let firing, _) = purpose { firing.schedule } else { reference.revision } }
 
+  /// Whether the schedule has answered, and nothing of it is pending any more.
+  var hasEnded: Bool {
+    switch answer {
+    case .none: false
+    case .applied(let applied), .appliedForAnother(let applied): applied.standing?.pending == nil
+    }
+  }
+
   /// Whether the schedule is to be asked.
   var isOpen: Bool {
     if case .expired = purpose { return false }

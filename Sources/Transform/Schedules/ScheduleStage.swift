@@ -65,55 +65,43 @@ final class ScheduleStage: Stage {
 
   /// A device's schedule belongs to the person that the device belongs to now.
   private func schedule(_ job: ScheduleJob, _ pending: ScheduleRecord.Pending, _ trigger: TimedTrigger, _ content: RequestContent) {
-    var pending = pending
-    switch content.receiver {
-    case .device(let token):
-      content.arena.bytes.withUnsafeBytes { arena in
-        zones.read(arena[token]) { [self] device in
-          switch device {
-          case .failure(let error): ended(job, .failure(error))
-          case .success(let device):
-            pending.owner = device.user
-            apply(job, .timed(content: pending, zones: device.zone.map { [$0] } ?? []))
-          }
-        }
-      }
-    case .set(let set):
-      guard trigger.dependsOnDevices else { return apply(job, .timed(content: pending, zones: [])) }
-      zones.read(of: set, in: content.arena) { [self] zones in
-        switch zones {
-        case .failure(let error): ended(job, .failure(error))
-        case .success(let zones): apply(job, .timed(content: pending, zones: zones))
-        }
-      }
-    }
-  }
-
-  private func fire(_ job: ScheduleJob, _ firing: ScheduleJudge.Firing, _ owner: UInt64, _ content: RequestContent) {
-    if case .set(let set) = content.receiver, firing.dueTime.zone != "" {
-      zones.read(of: set, in: content.arena) { [self] zones in
-        switch zones {
-        case .failure(let error): ended(job, .failure(error))
-        case .success(let zones): fire(job, firing, isForAnother: false, zones)
-        }
-      }
-      return
-    }
-    let isOfZone = firing.dueTime.zone != ""
-    guard owner != 0 || isOfZone, case .device(let token) = content.receiver else { return fire(job, firing, isForAnother: false) }
+    guard case .device(let token) = content.receiver else { return scheduleInZones(job, pending, trigger) }
     content.arena.bytes.withUnsafeBytes { arena in
       zones.read(arena[token]) { [self] device in
         switch device {
         case .failure(let error): ended(job, .failure(error))
         case .success(let device):
-          let zones = isOfZone ? device.zone.map { [$0] } ?? [] : nil
-          fire(job, firing, isForAnother: owner != 0 && device.user != owner, zones)
+          var pending = pending
+          pending.owner = device.user
+          scheduleInZones(job, pending, trigger)
         }
       }
     }
   }
 
-  private func fire(_ job: ScheduleJob, _ firing: ScheduleJudge.Firing, isForAnother: Bool, _ zones: [Name]? = nil) {
+  private func scheduleInZones(_ job: ScheduleJob, _ pending: ScheduleRecord.Pending, _ trigger: TimedTrigger) {
+    guard trigger.dependsOnDevices else { return apply(job, .timed(content: pending, zones: [])) }
+    applier.apply(job.reference, scheduling: pending, to: job.key, zones: zonesReader(job.key)) { [self] result in
+      ended(job, result.map { .applied($0) })
+    }
+  }
+
+  private func zonesReader(_ key: ScheduleKey) -> ScheduleApplier.ZonesReader { { [zones] then in zones.read(of: key, then) } }
+
+  private func fire(_ job: ScheduleJob, _ firing: ScheduleJudge.Firing, _ owner: UInt64, _ content: RequestContent) {
+    let zones = firing.dueTime.zone == "" ? nil : zonesReader(job.key)
+    guard owner != 0, case .device(let token) = content.receiver else { return fire(job, firing, isForAnother: false, zones) }
+    content.arena.bytes.withUnsafeBytes { arena in
+      self.zones.read(arena[token]) { [self] device in
+        switch device {
+        case .failure(let error): ended(job, .failure(error))
+        case .success(let device): fire(job, firing, isForAnother: device.user != owner, zones)
+        }
+      }
+    }
+  }
+
+  private func fire(_ job: ScheduleJob, _ firing: ScheduleJudge.Firing, isForAnother: Bool, _ zones: ScheduleApplier.ZonesReader?) {
     applier.apply(firing, to: job.key, zones: zones) { [self] result in
       ended(job, result.map { isForAnother ? .appliedForAnother($0) : .applied($0) })
     }
@@ -130,9 +118,4 @@ final class ScheduleStage: Stage {
     }
     flush()
   }
-}
-
-extension TimedTrigger {
-  /// Whether its due times depend on the zones of its devices.
-  fileprivate var dependsOnDevices: Bool { if case .calendar(_, zone: nil) = rule { true } else { false } }
 }

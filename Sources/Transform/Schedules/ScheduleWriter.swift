@@ -45,15 +45,39 @@ final class ScheduleWriter {
     let expiration = pending.lifetime == 0 ? 0 : time.due / 1000 + pending.lifetime
     headers.append(RequestHeader.expiration.name, text: "\(expiration)")
     for header in pending.headers { header.value.withUnsafeBytes { headers.append(header.name.text, $0) } }
+    append(firing)
+    return pending.payload.withUnsafeBytes { produce($0, key, record, now: now, purpose) }
+  }
+
+  /// Writes a firing of no occurrence, which has the schedule adapted to the zones of its devices. Returns whether a report will come.
+  ///
+  /// - Parameter zone: one of these zones.
+  func adapt(_ key: ScheduleKey, _ record: ScheduleRecord, to zone: Name, now: Int64, _ purpose: OutcomePurpose) -> Bool {
+    let firing = FiringHeader(schedule: record.newest, .init(zone: zone, due: 0, name: 0))
+    headers.removeAll()
+    headers.append(RequestHeader.target.name, text: key.target.text)
+    headers.append(RequestHeader.topic.name, text: key.application.text)
+    headers.append(RequestHeader.id.name, text: firing.occurrence.description)
+    headers.append(RequestHeader.collapseID.name, text: key.identifier.text)
+    headers.append(RequestHeader.priority.name, text: "5")
+    headers.append(RequestHeader.pushType.name, text: PushType.background.name.description)
+    append(firing)
+    return Array(#"{"aps":{"content-available":1}}"#.utf8).withUnsafeBytes { produce($0, key, record, now: now, purpose) }
+  }
+
+  private func append(_ firing: FiringHeader) {
     json.reset()
     firing.write(to: &json)
     json.withUnsafeBytes { headers.append(RequestHeader.firing.name, $0) }
-    let outcome = pending.payload.withUnsafeBytes { payload in
-      Array(key.target.utf8).withUnsafeBytes { target in
-        producers.prompt.produce(
-          requests, partition: Int32(record.newest.revision.sourcePartition), key: target, value: payload, headers: headers, timestamp: now,
-          opaque: purpose.opaque)
-      }
+  }
+
+  private func produce(
+    _ payload: UnsafeRawBufferPointer, _ key: ScheduleKey, _ record: ScheduleRecord, now: Int64, _ purpose: OutcomePurpose
+  ) -> Bool {
+    let outcome = Array(key.target.utf8).withUnsafeBytes { target in
+      producers.prompt.produce(
+        requests, partition: Int32(record.newest.revision.sourcePartition), key: target, value: payload, headers: headers, timestamp: now,
+        opaque: purpose.opaque)
     }
     if case .taken = outcome { return true }
     return false

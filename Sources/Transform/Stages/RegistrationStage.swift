@@ -8,10 +8,14 @@ final class RegistrationStage {
   private let inFlight: InFlight
   private let errors: StoreErrors
   private let registrations: Registrations
+  /// Nil where a Redis is rebuilt.
+  private let zoneChanges: ZoneChanges?
   private let logger: Logger
 
-  init(_ registrations: Registrations, _ inFlight: InFlight, _ errors: StoreErrors, _ logger: Logger) {
-    (self.registrations, self.inFlight, self.errors, self.logger) = (registrations, inFlight, errors, logger)
+  /// - Parameter zoneChanges: nil where a Redis is rebuilt.
+  init(_ registrations: Registrations, _ zoneChanges: ZoneChanges?, _ inFlight: InFlight, _ errors: StoreErrors, _ logger: Logger) {
+    (self.registrations, self.zoneChanges, self.inFlight) = (registrations, zoneChanges, inFlight)
+    (self.errors, self.logger) = (errors, logger)
   }
 
   /// Applies a registration.
@@ -21,7 +25,7 @@ final class RegistrationStage {
     do throws(UnreadableRegistration) {
       let registration = try Registrations.Record(record)
       inFlight.expect(1, of: slot)
-      registrations.apply(registration) { [self] outcome in registered(slot, outcome) }
+      registrations.apply(registration) { [self] outcome in registered(slot, registration.registration, outcome) }
     } catch {
       logger.warning(
         "a record of devices is passed over", ["partition": Int(record.partition), "offset": record.offset, "error": error.reason])
@@ -29,10 +33,12 @@ final class RegistrationStage {
     }
   }
 
-  private func registered(_ slot: Slot, _ outcome: Result<Registrations.Outcome, StoreError>) {
+  private func registered(_ slot: Slot, _ registration: Registration?, _ outcome: Result<Registrations.Outcome, StoreError>) {
     let answer = inFlight.answer(slot)
     switch outcome {
-    case .success(.applied): inFlight[slot].verdict = .registration(.applied)
+    case .success(.applied):
+      inFlight[slot].verdict = .registration(.applied)
+      if let registration { zoneChanges?.registered(slot, registration) }
     case .success(.superseded): inFlight[slot].verdict = .registration(.superseded)
     case .failure(let error): return errors.failed(answer, error)
     }

@@ -78,9 +78,15 @@ struct RequestContent {
   var stop: ApplicationStop?
   /// The request's job for the schedules, if it has one.
   var schedule: ScheduleJob?
-  /// The time zone of the devices that an occurrence at a wall time is for. Nil: it is for all.
-  var zone: Name? { if case .firing(let firing, _)? = schedule?.purpose, firing.dueTime.zone != "" { firing.dueTime.zone } else { nil } }
-  /// The contents for a person's devices; nil if all devices get the same.
+  /// The time zone whose devices it is for: of an occurrence that is due at a wall time. Nil: it is for all.
+  ///
+  /// The last occurrence is for all: a device may have moved between two zones so that it was in neither at its time. The other devices have
+  /// its apns-id.
+  var zone: Name? {
+    guard let schedule, case .firing(let firing, _) = schedule.purpose, firing.dueTime.zone != "", !schedule.hasEnded else { return nil }
+    return firing.dueTime.zone
+  }
+  /// The contents for a person's devices; nil where all devices get the same.
   var variants: ContentVariants?
 }
 

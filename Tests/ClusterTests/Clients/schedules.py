@@ -3,6 +3,7 @@
   once       a time interval: shown at its time and not before, to devices and people, connected and absent; replaced, canceled, published twice,
              of a stopped application, of another person; garbage
   repeats    a calendar trigger that repeats, in the zones of two devices of one person, over two minutes
+  moves      a wall time comes where a device is now: of a person and of a device, with a new device, and while the worker is down
   killed     the transform worker is killed again and again while much is due: each is shown once
   replaced   the worker is killed while a notification takes the place of the only one that waits
   bounded    a bucket of Redis has as many schedules as it may have
@@ -249,6 +250,76 @@ async def repeats(arguments, folder):
     scene.end()
 
 
+def wall_time(zone, seconds, **more):
+    """A calendar trigger that is due in so many seconds on the clocks of a zone."""
+    wall = datetime.datetime.now(zoneinfo.ZoneInfo(zone)) + datetime.timedelta(seconds=seconds)
+    return json.dumps({"type": "calendar", "dateComponents": {"hour": wall.hour, "minute": wall.minute, "second": wall.second}, **more})
+
+
+async def moves(arguments, folder):
+    scene = Scene(arguments)
+    async with on_one_redis(arguments, folder) as (_, cluster):
+        transform = await cluster.started("transform", *cluster.group)
+        fan_out = await cluster.started("fan-out", "--listen", "127.0.0.1:0")
+        url = fan_out.addresses["devices"]
+        west, east = {"timeZone": "America/New_York"}, {"timeZone": "Europe/Rome"}
+
+        async def zones(target, *expected, count=1):
+            """Waits until so many schedules of a target are due in these zones, by the topic."""
+            line = [arguments.binary, "pending", "--target", target, "--kafka", arguments.kafka, "--topic-prefix", arguments.prefix, "--json"]
+            deadline = time.monotonic() + 60
+            while True:
+                listed = (await quietly(subprocess.run, line, capture_output=True, text=True, timeout=60)).stdout.splitlines()
+                found = [sorted(due["zone"] for due in json.loads(one)["dueTimes"]) for one in listed]
+                if found == [list(expected)] * count:
+                    return
+                expect(time.monotonic() < deadline, "%d of %s are due in %s" % (count, target, expected), listed)
+
+        # One that repeats and one that does not, for a person and for a device, who are hours west of where they will be.
+        async with Device(url, scene.contract, user="ada", **west) as device, Device(url, scene.contract, user="bob", **west) as bobs:
+            targets = ["user:ada", "device:" + device.token, "user:bob"]
+            for target in targets:
+                for repeats in (True, False):
+                    await scene.producer.notify(
+                        target, "%s %s" % (target[:6], repeats), apns_collapse_id="m%s" % repeats + target[:6], aps={"thread-id": "moves"},
+                        trigger=wall_time("Europe/Rome", 45, repeats=repeats))
+            began = time.time()
+            await scene.producer.flush()
+            for target in targets:
+                await zones(target, "America/New_York", count=2)
+        async with Device(url, scene.contract, user="ada", device=device.token, **east) as moved, \
+                Device(url, scene.contract, user="bob", **east) as new:
+            await zones("user:bob", "America/New_York", "Europe/Rome", count=2)
+            for target in targets:
+                for repeats in (True, False):
+                    await (new if target == "user:bob" else moved).frame("notify", identifier="m%s" % repeats + target[:6])
+            expect(time.time() - began >= 44, "it is not shown before its time", time.time() - began)
+
+            # What does not repeat has ended, but for the device that stays in the west. At another place with the same time it is over, too.
+            await zones("user:ada", "Europe/Rome")
+            await zones("device:" + device.token, "Europe/Rome")
+        async with Device(url, scene.contract, user="ada", device=device.token, timeZone="Europe/Paris") as again:
+            await zones("user:ada", "Europe/Paris")
+            await zones("device:" + device.token, "Europe/Paris")
+
+            # The zone changes while no worker reads registrations.
+            await scene.producer.notify("user:ada", "down", apns_collapse_id="down", trigger=wall_time("Asia/Tokyo", 30))
+            await scene.producer.flush()
+            await zones("user:ada", "Europe/Paris", count=2)
+            transform.kill()
+            transform.wait()
+        async with Device(url, scene.contract, user="ada", device=device.token, timeZone="Asia/Tokyo") as far:
+            await cluster.started("transform", *cluster.group)
+            await far.frame("notify", identifier="down")
+            expect([frame["identifier"] for frame in again.of("notify") + far.of("notify")] == ["down"], "nothing is shown twice",
+                   again.of("notify") + far.of("notify"))
+        expect(not bobs.of("notify"), "it is another time where the other device is", bodies(bobs))
+        for device in (moved, new):
+            expect(len(bodies(device)) == len(set(bodies(device))), "each is shown once", bodies(device))
+        say(audit=await scene.audit())
+    scene.end()
+
+
 async def killed(arguments, folder):
     scene = Scene(arguments)
     async with on_one_redis(arguments, folder) as (_, cluster):
@@ -366,7 +437,7 @@ async def lost(arguments, folder):
     scene.end()
 
 
-PARTS = {"once": once, "repeats": repeats, "killed": killed, "replaced": replaced, "bounded": bounded, "lost": lost}
+PARTS = {"once": once, "repeats": repeats, "moves": moves, "killed": killed, "replaced": replaced, "bounded": bounded, "lost": lost}
 
 if __name__ == "__main__":
     run_part(__doc__, PARTS, "carillon-schedules-", contract="the AsyncAPI document")
