@@ -83,8 +83,8 @@ final class CrashLoopDetector {
   private let healthyMilliseconds: Int
   weak var owner: (any CrashLoopDetectorOwner)?
 
-  /// - Parameter healthyMilliseconds: how long after its begin a partition is looked at: a record that takes its worker's process down was read
-  ///   by then, and does so sooner or is under way.
+  /// - Parameter healthyMilliseconds: how long after its beginning a partition is checked: a record that crashes its worker has done so by
+  ///   then, or is in flight.
   init(on loop: EventLoop, _ counts: CrashLoops, _ permit: CrashLoopPermit, healthyMilliseconds: Int) {
     self.counts = counts
     self.permit = permit
@@ -117,10 +117,10 @@ final class CrashLoopDetector {
   /// Whether the lane waits for the permit.
   var isWaiting: Bool { if case .asked = hold { true } else { false } }
 
-  /// Whether records are begun in groups, in this lane and in all of its process.
+  /// Whether this lane, and all others of the process, begin records in groups.
   var isBisecting: Bool { permit.isBisecting }
 
-  /// The lane has suspected partitions, or has none any more.
+  /// Notes whether the lane has suspected partitions.
   func bisects(_ isBisecting: Bool) { permit.bisects(lane, isBisecting) }
 
   /// Takes the permit for the next group, after the group before is finished. A lane that does not get it is woken when it does.
