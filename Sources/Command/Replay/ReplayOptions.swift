@@ -64,7 +64,7 @@ enum ReplayOptions {
   )
   static let records = Setting(
     "replay.records-per-second", .integer(0...100_000_000), default: 1_000,
-    "Maximum number of records written in a second; 0: as many as Kafka takes.")
+    "Maximum records written in a second; 0: as many as Kafka takes.")
   static let bytes = Setting(
     "replay.bytes-per-second", .size(0...(1 << 40)), default: 8 << 20,
     "Maximum bytes of keys and values written in a second; 0: any number.")
