@@ -22,6 +22,8 @@ public struct ScheduleJudge {
       case timed(content: ScheduleRecord.Pending, zones: [Name])
       /// Something to show now.
       case now
+      /// Something to show at a place, which the devices evaluate.
+      case place
       /// What is pending is not to be shown.
       case cancel
     }
@@ -82,6 +84,8 @@ public struct ScheduleJudge {
     public var record: ScheduleRecord?
     /// The pending request that this one superseded.
     public var superseded: JournalReference?
+    /// The request for a place that the devices have to drop.
+    public var withdrawn: JournalReference?
     /// Whether the event's record was read before. Who read it then may have ended before it wrote the record.
     public var isAgain = false
   }
@@ -91,13 +95,21 @@ public struct ScheduleJudge {
   /// Decides what a request makes of a schedule.
   public mutating func judge(_ request: Request, _ record: ScheduleRecord?) -> Decision {
     let superseded = record?.pending.flatMap { _ in record?.newest }
-    let recent = ScheduleRecord.Recent(request.reference, superseded: superseded)
+    var withdrawn = record?.placed
+    // The notification itself takes its place at the devices.
+    switch request.kind {
+    case .now, .place: withdrawn = nil
+    case .timed, .cancel: break
+    }
+    let recent = ScheduleRecord.Recent(request.reference, superseded: superseded ?? withdrawn, isFromDevices: withdrawn != nil)
     if let known = record?.recent.last(where: { $0.id == recent.id }) {
       return known.source == recent.source ? again(request, known) : Decision(verdict: .duplicate)
     }
     if let newest = record?.newest, request.reference.revision.isOlder(than: newest.revision) {
-      if case .now = request.kind { return Decision(verdict: .passed) }
-      return Decision(verdict: .stale(by: newest))
+      switch request.kind {
+      case .now, .place: return Decision(verdict: .passed)
+      case .timed, .cancel: return Decision(verdict: .stale(by: newest))
+      }
     }
     let phase: ScheduleRecord.Phase
     let verdict: Verdict
@@ -107,27 +119,32 @@ public struct ScheduleJudge {
       verdict = .scheduled
     case .now:
       // Most requests have no schedule, and leave no trace here.
-      if superseded == nil { return Decision(verdict: .passed) }
+      if superseded == nil, record?.placed == nil { return Decision(verdict: .passed) }
       (phase, verdict) = (.ended(.replaced), .passed)
+    case .place: (phase, verdict) = (.ended(.placed), .passed)
     case .cancel:
       // Written also where there is nothing: what an older request asks that comes later has no effect.
-      if let record, superseded == nil { phase = record.phase } else { phase = .ended(.canceled) }
-      verdict = superseded == nil ? .tooLate : .canceled
+      let isTooLate = superseded == nil && withdrawn == nil
+      if let record, isTooLate { phase = record.phase } else { phase = .ended(.canceled) }
+      verdict = isTooLate ? .tooLate : .canceled
     }
     var new = changed(record ?? ScheduleRecord(newest: request.reference, serial: 0, phase))
     (new.newest, new.phase) = (request.reference, phase)
     new.recent = (new.recent + [recent]).suffix(ScheduleRecord.maximumRemembered)
-    return Decision(verdict: verdict, record: new, superseded: superseded)
+    return Decision(verdict: verdict, record: new, superseded: superseded, withdrawn: withdrawn)
   }
 
   /// The decision on a request whose record was read before.
   private func again(_ request: Request, _ known: ScheduleRecord.Recent) -> Decision {
-    let superseded = known.superseded
-    switch request.kind {
-    case .timed: return Decision(verdict: .scheduled, superseded: superseded, isAgain: true)
-    case .now: return Decision(verdict: .passed, superseded: superseded, isAgain: true)
-    case .cancel: return Decision(verdict: superseded != nil ? .canceled : .tooLate, superseded: superseded, isAgain: true)
-    }
+    let verdict: Verdict =
+      switch request.kind {
+      case .timed: .scheduled
+      case .now, .place: .passed
+      case .cancel: known.superseded != nil ? .canceled : .tooLate
+      }
+    return Decision(
+      verdict: verdict, superseded: known.isFromDevices ? nil : known.superseded, withdrawn: known.isFromDevices ? known.superseded : nil,
+      isAgain: true)
   }
 
   private mutating func scheduled(_ content: ScheduleRecord.Pending, _ zones: [Name]) throws(Rejection) -> ScheduleRecord.Pending {

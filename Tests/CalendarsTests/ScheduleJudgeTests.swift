@@ -164,6 +164,37 @@ private final class Judge {
     #expect("\(decision.verdict)" == "passed" && decision.record == nil)
   }
 
+  @Test func `devices drop what waits for a place when it is canceled or due at a time, and once`() throws {
+    let judge = Judge()
+    let placing = ScheduleJudge.Request(Self.reference(5, id: 1), .place)
+    let placed = judge.judge(placing, nil)
+    #expect("\(placed.verdict)" == "passed" && placed.record?.placed == placing.reference)
+    let again = judge.judge(placing, placed.record)
+    #expect("\(again.verdict)" == "passed" && again.record == nil && again.isAgain)
+    let kinds: [(ScheduleJudge.Request.Kind, String)] = [
+      (.timed(content: Self.content(Self.once), zones: []), "scheduled"), (.cancel, "canceled"),
+    ]
+    for (kind, verdict) in kinds {
+      let request = ScheduleJudge.Request(Self.reference(6, id: 2), kind)
+      let decision = judge.judge(request, placed.record)
+      #expect("\(decision.verdict)" == verdict && decision.withdrawn == placing.reference && decision.superseded == nil)
+      let stored = try Self.stored(try #require(decision.record))
+      let repeated = judge.judge(request, stored)
+      #expect("\(repeated.verdict)" == verdict && repeated.withdrawn == placing.reference && repeated.superseded == nil)
+      // The next one finds nothing of it.
+      #expect(judge.judge(.init(Self.reference(7, id: 3), .cancel), stored).withdrawn == nil)
+      // An older one that comes later is for the devices to judge, and changes nothing here.
+      let older = judge.judge(.init(Self.reference(4, id: 4), .place), stored)
+      #expect("\(older.verdict)" == "passed" && older.record == nil)
+    }
+    // A newer notification takes its place at the devices itself.
+    let now = judge.judge(.init(Self.reference(6, id: 2), .now), placed.record)
+    #expect("\(now.verdict)" == "passed" && now.withdrawn == nil && now.record?.phase == .ended(.replaced))
+    // It ends what is due at a time.
+    let scheduled = try Self.schedule(Self.each, Self.reference(1, id: 9))
+    #expect(judge.judge(placing, scheduled).superseded == scheduled.newest)
+  }
+
   @Test func `a trigger that is never due is rejected, and replaces nothing`() throws {
     let judge = Judge()
     let scheduled = try Self.schedule(Self.each, Self.reference(1, id: 1))

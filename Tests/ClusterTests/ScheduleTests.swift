@@ -37,6 +37,11 @@ extension ClusterTests {
     }
 
     @Test(arguments: ScheduleTests.brokers)
+    func `devices drop a location trigger that is canceled or replaced, and nothing that was shown since`(_ kafka: ClusterKafka)
+      async throws
+    { try await schedules.holds("places", on: kafka) }
+
+    @Test(arguments: ScheduleTests.brokers)
     func `a killed worker neither loses nor repeats an occurrence`(_ kafka: ClusterKafka) async throws {
       try await schedules.holds("killed", on: kafka)
     }

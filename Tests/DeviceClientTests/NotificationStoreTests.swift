@@ -128,6 +128,22 @@ import TestSupport
     #expect(store.delivered.isEmpty)
   }
 
+  @Test func `a removal takes what was delivered or what waits for a place, never both`() throws {
+    let trigger: JSONValue = ["type": "location", "region": ["identifier": "shop", "latitude": 1, "longitude": 1, "radius": 5]]
+    for isOfPending in [true, false] {
+      var store = NotificationStore()
+      for (identifier, trigger) in [("shown", nil), ("waits", trigger)] as [(String, JSONValue?)] {
+        _ = store.take(try notifyFrame(notify(1, id: identifier, identifier, revision: Self.revision(1), trigger: trigger)), now: Self.now)
+      }
+      _ = store.remove(["shown", "waits"], revision: Self.revision(2), isOfPending: isOfPending, now: Self.now)
+      #expect(store.delivered.map(\.identifier) == (isOfPending ? ["shown"] : []))
+      #expect(store.pending.map(\.identifier) == (isOfPending ? [] : ["waits"]))
+      // The removal counts for an older one that comes later.
+      let late = try notifyFrame(notify(2, id: "late", "waits", revision: Self.revision(1), trigger: trigger))
+      #expect(store.take(late, now: Self.now) == .dropped(.stale))
+    }
+  }
+
   @Test func removalLeavesWhatIsNewer() throws {
     var store = NotificationStore()
     _ = store.take(try notifyFrame(notify(1, id: "one", "a", revision: Self.revision(7))), now: Self.now)

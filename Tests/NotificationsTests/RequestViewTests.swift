@@ -230,6 +230,28 @@ import Testing
     #expect(view.bound(below: view.envelope.revision) == (counts ? revision : nil))
   }
 
+  @Test func `a removal of what waits for a place is kept in the entry and told to the device`() throws {
+    for isAsked in [true, false] {
+      let value = #"{"identifiers":["a"],"scope":"\#(isAsked ? "pending" : "delivered")"}"#
+      let view = try #require(RequestFixture.valid(["operation": "remove"], value: value).read().view)
+      var buffer = ByteBuffer()
+      try DeliveryEntry(removing: UnsafeRawBufferPointer(start: nil, count: 0), by: view, id: view.envelope.id).append(to: &buffer)
+      try buffer.withUnsafeBytes { bytes in
+        let entry = try #require(DeliveryEntryView(kept: bytes))
+        #expect(entry.removesPending == isAsked && entry.kind == .remove && !entry.removesWhenOpened)
+        let frame = JSONWriter.text { ServerFrames.remove(entry, revision: view.envelope.revision, delivery: 8, to: &$0) }
+        #expect(frame.contains(#""scope":"pending""#) == isAsked)
+      }
+    }
+    for (value, field) in [
+      (#"{"identifiers":["a"],"scope":"all"}"#, "scope"), (#"{"all":true,"scope":"pending"}"#, "scope"),
+      (#"{"identifiers":["a"],"scope":"pending","scope":"pending"}"#, "scope"),
+    ] {
+      let reading = RequestFixture.valid(["operation": "remove"], value: value).read()
+      #expect(reading.rejection?.field.description == field, "\(value)")
+    }
+  }
+
   @Test func `what opening does is kept in the entry and in its receipt`() throws {
     for isAsked in [true, false] {
       let view = try #require(RequestFixture.valid(["target": "user:ada", "when-opened": isAsked ? "remove" : nil]).read().view)

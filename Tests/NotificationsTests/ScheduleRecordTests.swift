@@ -21,7 +21,10 @@ import Testing
     ScheduleRecord(newest: reference, serial: .max, .pending(pending(zones: ["Europe/Rome", "Asia/Tokyo"]))),
     ScheduleRecord(
       newest: reference, .pending(pending(zones: [""])),
-      recent: [.init(reference, superseded: reference), .init(id: 1, source: 2, superseded: nil)],
+      recent: [
+        .init(reference, superseded: reference), .init(reference, superseded: reference, isFromDevices: true),
+        .init(id: 1, source: 2, superseded: nil),
+      ],
       firings: (0..<8).map { .init(revision: reference.revision, due: Int64($0), name: -1, [.fired, .expired, .skipped(7)][$0 % 3]) }),
     ScheduleRecord(newest: reference, .ended(.canceled), recent: [.init(reference, superseded: nil)]),
   ]

@@ -120,8 +120,10 @@ public struct NotificationStore {
     return place(notification)
   }
 
-  /// Removes delivered and waiting notifications of the cluster that are not newer than the removal. Local ones stay.
-  public mutating func remove(_ identifiers: [Name], revision: String, now: Int64) -> Removal {
+  /// Removes notifications of the cluster that are not newer than the removal. Local ones stay.
+  ///
+  /// - Parameter isOfPending: whether those go that wait for a place; else the delivered ones.
+  public mutating func remove(_ identifiers: [Name], revision: String, isOfPending: Bool = false, now: Int64) -> Removal {
     forget(now)
     var removed: [DeliveredNotification] = []
     var isNew = identifiers.isEmpty
@@ -133,8 +135,8 @@ public struct NotificationStore {
       }
       isNew = true
       note(revision, of: identifier, at: now)
-      if notification(identifier)?.isLocal == false { removed += clear([identifier]) }
-      if table[identifier]?.notification.isLocal == false { removePending([identifier]) }
+      if !isOfPending, notification(identifier)?.isLocal == false { removed += clear([identifier]) }
+      if isOfPending, table[identifier]?.notification.isLocal == false { removePending([identifier]) }
     }
     return isNew ? .removed(removed) : .dropped(isKnown ? .known : .stale)
   }

@@ -66,7 +66,8 @@ final class DeviceMemory {
   func remove(_ frame: RemoveFrame, now: Int64, _ body: @escaping (DeviceEvent, Acknowledgement) -> Void) {
     let removal =
       frame.removesAll
-      ? store.removeAll(revision: frame.revision, now: now) : store.remove(frame.identifiers, revision: frame.revision, now: now)
+      ? store.removeAll(revision: frame.revision, now: now)
+      : store.remove(frame.identifiers, revision: frame.revision, isOfPending: frame.isOfPending, now: now)
     let (event, acknowledgement): (DeviceEvent, Acknowledgement) =
       switch removal {
       case .removed(let notifications): (.removed(identifiers: frame.identifiers, notifications), .taken(frame.delivery))

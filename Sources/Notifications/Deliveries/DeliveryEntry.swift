@@ -20,7 +20,7 @@ internal import JSON
 /// | 1 + n | source topic; empty when it is the configured one |
 /// | 1 + n | traceparent, 0 or 55 |
 /// | 2 + n | category |
-/// | 2 + n | trigger, as JSON |
+/// | 2 + n | trigger, as JSON; of a removal of what waits for a place `{}` |
 /// | 1 + n | service extensions that it has passed: ``ExtensionStates`` |
 /// | 2 + n | attachments: ``NotificationAttachment/list(_:)`` |
 /// | 0 or 8 | when it was published again, where it was: a time other than that of the source |
@@ -45,6 +45,11 @@ public struct DeliveryEntry {
   static let whenOpenedBit: UInt8 = 4
   /// What is added to the kind where the time of publication is not that of the source.
   static let publishedBit: UInt8 = 8
+  /// The trigger of a removal of what waits for a place.
+  private static var anyTrigger: UnsafeRawBufferPointer {
+    let text: StaticString = "{}"
+    return UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount)
+  }
   /// Where the source stands.
   private static let sourceOffset = 28
   /// Where the head's checksum stands.
@@ -80,7 +85,7 @@ public struct DeliveryEntry {
   public var traceparent: UnsafeRawBufferPointer
   /// The category as a JSON string, quotes included; none when there is none.
   public var categorySource: UnsafeRawBufferPointer
-  /// The trigger, as JSON; none when it is due now.
+  /// The trigger, as JSON; none when it is due now. A removal that has one takes what waits for a place.
   public var trigger: UnsafeRawBufferPointer
   /// The service extensions that it has passed, as ``ExtensionStates``; none where it has passed none.
   public var extensions: UnsafeRawBufferPointer
@@ -107,7 +112,7 @@ public struct DeliveryEntry {
     sourceTopic = .none
     traceparent = request.envelope.traceparent
     categorySource = request.facts.categorySource
-    trigger = request.placeTrigger
+    trigger = request.removesPending ? Self.anyTrigger : request.placeTrigger
     extensions = .none
     attachments = .none
     payload = request.payload

@@ -52,6 +52,9 @@ public struct DeliveryEntryView {
   /// Whether it removes all notifications of its application.
   public var removesAll: Bool { kind == .remove && collapseID.isEmpty }
 
+  /// Whether it removes what waits for a place, and nothing that was delivered.
+  public var removesPending: Bool { kind == .remove && !trigger.isEmpty }
+
   /// Whether the payload is as it was written, which only an entry with its payload can tell.
   public var isPayloadIntact: Bool { DeliveryEntry.checksum(payload: payload) == payloadChecksum }
 

@@ -1,6 +1,6 @@
 internal import JSON
 
-/// The frame `remove`: delivered notifications to take away.
+/// The frame `remove`: delivered notifications to take away, or notifications that wait for a place.
 public struct RemoveFrame: Sendable, Equatable {
   /// Its number in this session, for the acknowledgement.
   public var delivery: UInt64
@@ -8,6 +8,8 @@ public struct RemoveFrame: Sendable, Equatable {
   public var identifiers: [Name]
   /// Whether all delivered notifications go that are older.
   public var removesAll: Bool
+  /// Whether those go that wait for a place, and no delivered ones.
+  public var isOfPending: Bool
   /// What is not newer than this goes.
   public var revision: String
 
@@ -15,6 +17,7 @@ public struct RemoveFrame: Sendable, Equatable {
     delivery = UInt64(clamping: try reader.requiredInteger("delivery"))
     identifiers = try reader.words("identifiers", atMost: 1_000).map { Name($0) }
     removesAll = reader["all"]?.boolValue ?? false
+    isOfPending = reader["scope"]?.stringValue == "pending"
     revision = try reader.requiredText("revision", longest: FrameLimits.idBytes)
   }
 }

@@ -73,6 +73,7 @@ public enum ServerFrames {
     }
     json.closeArray()
     if entry.removesAll { json.member("all", true) }
+    if entry.removesPending { json.member("scope", "pending") }
     json.key("revision")
     revision.withText { json.string(utf8: $0) }
     json.closeObject()

@@ -1,6 +1,6 @@
 internal import JSON
 
-/// The body of a `remove`: `{"identifiers": ["…"]}`, or `{"all": true}`.
+/// The body of a `remove`: `{"identifiers": ["…"]}`, or `{"all": true}`; with `"scope": "pending"` of what waits for a place at the devices.
 struct RemoveBody {
   /// How many identifiers it names.
   let count: Int
@@ -10,6 +10,8 @@ struct RemoveBody {
   let removesAll: Bool
   /// The revision that it takes nothing newer than; nil where that is its own.
   let bound: Revision?
+  /// Whether it removes what waits for a place, and nothing that was delivered.
+  let isOfPending: Bool
 
   static let rule: String =
     "A remove names one identifier of 1 to 64 bytes, in apns-collapse-id or as {\"identifiers\": [\"…\"]}, and publish one for each; or it has {\"all\": true}."
@@ -17,7 +19,7 @@ struct RemoveBody {
   /// Checks a body that is not empty.
   init(checking body: UnsafeRawBufferPointer) throws(Rejection) {
     do {
-      (count, source, removesAll, bound) = try Self.read(body)
+      (count, source, removesAll, bound, isOfPending) = try Self.read(body)
     } catch let rejection as Rejection {
       throw rejection
     } catch {
@@ -27,11 +29,12 @@ struct RemoveBody {
     }
   }
 
-  private static func read(_ body: UnsafeRawBufferPointer) throws -> (Int, UnsafeRawBufferPointer, Bool, Revision?) {
+  private static func read(_ body: UnsafeRawBufferPointer) throws -> (Int, UnsafeRawBufferPointer, Bool, Revision?, Bool) {
     var scanner = JSONScanner(body)
     var found: JSONSpan?
     var all: Bool?
     var bound: Revision?
+    var isOfPending: Bool?
     try scanner.openObject()
     while let key = try scanner.nextKey() {
       let value = try scanner.skip()
@@ -47,6 +50,12 @@ struct RemoveBody {
             offset: value.start)
         }
         bound = revision
+      } else if scanner.matches(key, "scope") {
+        guard isOfPending == nil, scanner.matches(value, "pending") || scanner.matches(value, "delivered") else {
+          throw Rejection(
+            .badRequestPayload, field: "scope", rule: "The member scope stands once, and is delivered or pending.", offset: value.start)
+        }
+        isOfPending = scanner.matches(value, "pending")
       }
       guard scanner.matches(key, "identifiers") else { continue }
       guard found == nil, value.kind == .array else { throw wrong(value.start) }
@@ -56,7 +65,10 @@ struct RemoveBody {
     guard bound == nil || all != true else {
       throw Rejection(.badRequestPayload, field: "notNewerThan", rule: "A removal of all takes what is older than itself.")
     }
-    guard let found else { return (0, .none, all ?? false, bound) }
+    guard isOfPending != true || all != true else {
+      throw Rejection(.badRequestPayload, field: "scope", rule: "A removal of all takes what was delivered.")
+    }
+    guard let found else { return (0, .none, all ?? false, bound, isOfPending ?? false) }
     var count = 0
     var elements = scanner.scanner(of: found)
     try elements.openArray()
@@ -68,7 +80,7 @@ struct RemoveBody {
       else { throw wrong(value.start) }
     }
     guard count > 0 else { throw wrong(found.start) }
-    return (count, scanner.source(found), all ?? false, bound)
+    return (count, scanner.source(found), all ?? false, bound, isOfPending ?? false)
   }
 
   private static func wrong(_ offset: Int) -> Rejection {

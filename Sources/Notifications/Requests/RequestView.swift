@@ -136,6 +136,8 @@ public struct RequestView {
   public let unknownHeader: UnknownField?
   /// Whether it removes all delivered notifications of its application.
   public let removesAll: Bool
+  /// Whether it removes what waits for a place at the devices, and nothing that was delivered.
+  public let removesPending: Bool
   /// Whether opening it on one device removes it from the person's others.
   public let removesWhenOpened: Bool
   private let bound: Revision?
@@ -185,7 +187,7 @@ public struct RequestView {
       try limits.check(payloadBytes: record.value.count, of: givenType)
       facts = try PayloadFacts(checking: record.value, of: givenType)
       payload = record.value
-      (removed, removesAll, bound) = (.none, false, nil)
+      (removed, removesAll, removesPending, bound) = (.none, false, false, nil)
     case .remove, .cancel:
       try RequestLimits.check(removeBytes: record.value.count)
       let body = record.value.isEmpty ? nil : try RemoveBody(checking: record.value)
@@ -198,6 +200,7 @@ public struct RequestView {
           .badRequestPayload, field: "all", rule: "A cancel names one identifier, in apns-collapse-id or as {\"identifiers\": [\"…\"]}.")
       }
       (removed, removesAll, bound) = (body?.source ?? .none, isOfAll, body?.bound)
+      removesPending = operation == .remove && body?.isOfPending ?? false
       facts = PayloadFacts(flags: [], categorySource: .none)
       payload = .none
     }
@@ -214,6 +217,9 @@ public struct RequestView {
 
   /// The trigger that the device evaluates, as JSON; none for what is not due at a place.
   public var placeTrigger: UnsafeRawBufferPointer { if case .place(let trigger) = timing { trigger } else { .none } }
+
+  /// Whether it concerns what waits for a place at the devices, which no removal of all touches.
+  public var isOfPending: Bool { !placeTrigger.isEmpty || removesPending }
 
   /// Whether it is shown now, and its producer has chosen its identifier: then it takes the place of what is pending under that.
   public var namesIdentifier: Bool {

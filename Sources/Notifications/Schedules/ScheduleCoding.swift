@@ -7,7 +7,7 @@
 /// | 4 | serial |
 /// | 20, 16 | the newest request: revision, apns-id |
 /// | 4 | checksum: the lower half of the `StableHash` of all other bytes |
-/// | 1 + n × | recent requests: hash of the apns-id 8, of the source 4, and 1 + 36 n for what it superseded, 0 or 1: revision, apns-id |
+/// | 1 + n × | recent requests: hash of the apns-id 8, of the source 4, what it superseded 1 (0 nothing, 1 what was due at a time, 2 what waits for a place), and but for 0 that one's revision and apns-id 36 |
 /// | 1 + 40 n | recent firings: revision 20, due 8, name 8, fate 4: 0 fired, 2³² - 1 expired, else how many were skipped |
 ///
 /// and for a pending one:
@@ -39,7 +39,7 @@ extension ScheduleRecord {
     for request in recent {
       buffer.append(request.id)
       buffer.append(request.source)
-      buffer.append(request.superseded == nil ? 0 : 1 as UInt8)
+      buffer.append(request.superseded == nil ? 0 : request.isFromDevices ? 2 : 1 as UInt8)
       request.superseded?.append(to: &buffer)
     }
     try Self.append(count: firings.count, upTo: Self.maximumRemembered, "firings", to: &buffer)
@@ -143,10 +143,12 @@ extension JournalReference {
 
 extension ScheduleRecord.Recent {
   fileprivate init?(_ reader: inout ByteReader) {
-    guard let id = reader.integer(UInt64.self), let source = reader.integer(UInt32.self),
-      let superseded = ScheduleRecord.list(&reader, upTo: 1, JournalReference.init)
-    else { return nil }
-    self.init(id: id, source: source, superseded: superseded.first)
+    guard let id = reader.integer(UInt64.self), let source = reader.integer(UInt32.self), let form = reader.byte(), form <= 2 else {
+      return nil
+    }
+    let superseded = form == 0 ? nil : JournalReference(&reader)
+    guard form == 0 || superseded != nil else { return nil }
+    self.init(id: id, source: source, superseded: superseded, isFromDevices: form == 2)
   }
 }
 

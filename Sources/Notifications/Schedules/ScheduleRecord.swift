@@ -27,6 +27,8 @@ public struct ScheduleRecord: Sendable, Hashable {
     case filtered = 6
     /// In the zones of its devices it is not due any more.
     case never = 7
+    /// The newest request waits for a place, which its devices evaluate: they have it, or will get it.
+    case placed = 8
   }
 
   /// A request that was applied lately.
@@ -37,16 +39,18 @@ public struct ScheduleRecord: Sendable, Hashable {
     public var source: UInt32
     /// What was pending that it superseded.
     public var superseded: JournalReference?
+    /// Whether that waited for a place: the devices have it, or will get it.
+    public var isFromDevices: Bool
 
     /// A request of its parts.
-    public init(id: UInt64, source: UInt32, superseded: JournalReference?) {
-      (self.id, self.source, self.superseded) = (id, source, superseded)
+    public init(id: UInt64, source: UInt32, superseded: JournalReference?, isFromDevices: Bool = false) {
+      (self.id, self.source, self.superseded, self.isFromDevices) = (id, source, superseded, isFromDevices)
     }
 
     /// The request of an id and a revision.
-    public init(_ request: JournalReference, superseded: JournalReference?) {
+    public init(_ request: JournalReference, superseded: JournalReference?, isFromDevices: Bool = false) {
       let source = UInt32(truncatingIfNeeded: request.revision.withBytes { StableHash.hash($0) })
-      self.init(id: request.id.hash64, source: source, superseded: superseded)
+      self.init(id: request.id.hash64, source: source, superseded: superseded, isFromDevices: isFromDevices)
     }
   }
 
@@ -104,6 +108,9 @@ public struct ScheduleRecord: Sendable, Hashable {
     if newest.revision == other.newest.revision { return serial > other.serial }
     return other.newest.revision.isOlder(than: newest.revision)
   }
+
+  /// The request that waits for a place; nil where the newest one does not.
+  public var placed: JournalReference? { phase == .ended(.placed) ? newest : nil }
 
   /// What is pending; nil for a schedule that has ended.
   public var pending: Pending? { if case .pending(let pending) = phase { pending } else { nil } }

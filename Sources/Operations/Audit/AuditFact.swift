@@ -52,6 +52,8 @@ struct AuditFact: Sendable, Hashable {
     static let isFiring = Flags(rawValue: 256)
     /// An occurrence or a cancel came too late, within its lifetime perhaps: it says nothing of what the device has.
     static let isSkipped = Flags(rawValue: 512)
+    /// The removal takes nothing newer than another revision. It is kept at the place of that one.
+    static let isBounded = Flags(rawValue: 2048)
   }
 
   /// The apns-id; meaningless for a statement about a device.

@@ -44,7 +44,8 @@ struct FactReader {
       if view.operation != .notify { fact.flags.insert(.isRemoval) }
       if view.removesAll { fact.flags.insert(.removesAll) }
       if case .firing = view.timing { fact.flags.insert(.isFiring) }
-      if !view.placeTrigger.isEmpty { fact.flags.insert(.waitsForPlace) }
+      if view.bound(below: envelope.revision) != nil { fact.flags.insert(.isBounded) }
+      if view.isOfPending { fact.flags.insert(.waitsForPlace) }
       if let token = view.target.device { fact.device = max(1, DeviceToken.hash(token)) } else { fact.flags.insert(.isForUser) }
     case .rejected(_, let rejected):
       envelope = rejected

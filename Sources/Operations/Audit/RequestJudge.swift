@@ -31,6 +31,7 @@ struct RequestJudge {
     while start < facts.count {
       var end = start + 1
       while end < facts.count, facts[end].id == facts[start].id { end += 1 }
+      attribute(&facts[start..<end])
       judge(facts[start..<end], &findings, handOn)
       start = end
     }
@@ -48,6 +49,15 @@ struct RequestJudge {
       }
     }
     if hasFormer { facts.removeAll { $0.kind.isOfJournal && !rules.isPresent($0) } }
+  }
+
+  /// Attributes to a removal what is told of it at the place of its bound, where it was kept.
+  private func attribute(_ facts: inout ArraySlice<AuditFact>) {
+    guard let record = facts.first(where: { $0.kind == .request && $0.flags.contains(.isBounded) }),
+      facts.allSatisfy({ $0.kind != .request || $0.sourceOffset == record.sourceOffset && $0.sourcePartition == record.sourcePartition })
+    else { return }
+    for index in facts.indices { (facts[index].sourcePartition, facts[index].sourceOffset) = (record.sourcePartition, record.sourceOffset) }
+    facts.sort(by: Self.precedes)
   }
 
   /// By request, the records before the events, then by device and time.

@@ -80,7 +80,7 @@ struct RequestReader {
       source: sourceHash(view.envelope), end: expiration.end(expiration: entry.expiration, published: entry.source.timestamp),
       revision: own)
     if let bound = view.bound(below: own) { (request.revision, request.isBounded) = (bound, true) }
-    (request.removesAll, request.waitsForPlace) = (view.removesAll, !view.placeTrigger.isEmpty)
+    (request.removesAll, request.waitsForPlace) = (view.removesAll, view.isOfPending)
     request.comesAgain = view.envelope.origin.map { origin in
       switch origin.purpose {
       case .replay: .replayed

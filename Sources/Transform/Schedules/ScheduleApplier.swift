@@ -12,6 +12,8 @@ final class ScheduleApplier {
     var verdict: ScheduleJudge.Verdict
     /// The pending request that it superseded.
     var superseded: JournalReference?
+    /// The request for a place that the devices have to drop.
+    var withdrawn: JournalReference?
     /// How the schedule stands now.
     var standing: ScheduleRecord?
     /// Whether that has to be in the topic before the record is committed: it was changed now, or by a worker that may have ended before it
@@ -111,7 +113,7 @@ final class ScheduleApplier {
   private func decided(_ passage: Passage, _ zones: [Name]?, on state: Schedules.State) {
     let decision = passage.decide(state.record, zones)
     var applied = Applied(
-      verdict: decision.verdict, superseded: decision.superseded, standing: decision.record ?? state.record,
+      verdict: decision.verdict, superseded: decision.superseded, withdrawn: decision.withdrawn, standing: decision.record ?? state.record,
       isToBeWritten: decision.record != nil || decision.isAgain)
     // What was scheduled before is written once more: the answer tells whether its target has too many.
     guard let record = decision.record ?? (decision.verdict.isScheduled ? state.record : nil) else {

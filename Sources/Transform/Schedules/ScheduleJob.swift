@@ -14,6 +14,8 @@ final class ScheduleJob {
     case cancel
     /// To be shown now, in place of what is pending.
     case now
+    /// To be shown at a place, in place of what is pending.
+    case place
     /// To show an occurrence that is due.
     case firing(ScheduleJudge.Firing, owner: UInt64)
   }
@@ -79,7 +81,8 @@ extension ScheduleJob {
       let firing = ScheduleJudge.Firing(
         revision: revision, at: published, schedule: header.schedule.revision, header.dueTime)
       purpose = .firing(firing, owner: header.owner)
-    case .now, .place:
+    case .place: purpose = .place
+    case .now:
       if view.operation == .cancel { purpose = .cancel } else if replaces { purpose = .now } else { return nil }
     }
     guard let key = ScheduleKey(application: Name(view.application), target: view.target.name, identifier: view.identifier) else {

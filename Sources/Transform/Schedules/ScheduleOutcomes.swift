@@ -68,6 +68,10 @@ final class ScheduleOutcomes {
       let told = inFlight.emitted(slot, outcomes.ended(outcome, superseded, of: job.key, by: job.reference.id, .record(slot)))
       guard case .done = told else { return .ended(told) }
     }
+    if let withdrawn = applied.withdrawn {
+      guard writer.withdraw(withdrawn, of: job.key, by: job.reference.id, .record(slot)) else { return .ended(.failed) }
+      inFlight.expect(1, of: slot)
+    }
     switch applied.verdict {
     case .passed: return .passed
     case .scheduled: return .ended(end(slot, content, .scheduled, other: applied.superseded))

@@ -55,6 +55,7 @@ final class ScheduleStage: Stage {
     case .firing(let firing, let owner): fire(job, firing, owner, content)
     case .cancel: apply(job, .cancel)
     case .now: apply(job, .now)
+    case .place: apply(job, .place)
     case .expired: preconditionFailure("a request whose time is over asks no schedule")
     }
   }

@@ -46,7 +46,7 @@ final class ScheduleWriter {
     headers.append(RequestHeader.expiration.name, text: "\(expiration)")
     for header in pending.headers { header.value.withUnsafeBytes { headers.append(header.name.text, $0) } }
     append(firing)
-    return pending.payload.withUnsafeBytes { produce($0, key, record, now: now, purpose) }
+    return pending.payload.withUnsafeBytes { produce($0, key, to: record.newest.revision.sourcePartition, now: now, purpose) }
   }
 
   /// Writes a firing of no occurrence, which has the schedule adapted to the zones of its devices. Returns whether a report will come.
@@ -62,7 +62,33 @@ final class ScheduleWriter {
     headers.append(RequestHeader.priority.name, text: "5")
     headers.append(RequestHeader.pushType.name, text: PushType.background.name.description)
     append(firing)
-    return Array(#"{"aps":{"content-available":1}}"#.utf8).withUnsafeBytes { produce($0, key, record, now: now, purpose) }
+    return Array(#"{"aps":{"content-available":1}}"#.utf8).withUnsafeBytes {
+      produce($0, key, to: record.newest.revision.sourcePartition, now: now, purpose)
+    }
+  }
+
+  /// Writes a removal by which devices drop a request that waits for a place. Returns whether a report will come.
+  ///
+  /// It takes nothing newer, and goes into the partition of that request, so that it is judged after it.
+  ///
+  /// - Parameter newer: the request that cancels or replaces it.
+  func withdraw(_ placed: JournalReference, of key: ScheduleKey, by newer: NotificationID, _ purpose: OutcomePurpose) -> Bool {
+    headers.removeAll()
+    headers.append(RequestHeader.target.name, text: key.target.text)
+    headers.append(RequestHeader.topic.name, text: key.application.text)
+    let id = Array(RequestHeader.trigger.name.description.utf8).withUnsafeBytes { newer.derived($0) }
+    headers.append(RequestHeader.id.name, text: id.description)
+    headers.append(RequestHeader.operation.name, text: "remove")
+    json.reset()
+    json.openObject()
+    json.key("identifiers")
+    json.openArray()
+    key.identifier.withBytes { json.string(utf8: $0) }
+    json.closeArray()
+    json.member("notNewerThan", placed.revision.description)
+    json.member("scope", "pending")
+    json.closeObject()
+    return json.withUnsafeBytes { produce($0, key, to: placed.revision.sourcePartition, purpose) }
   }
 
   private func append(_ firing: FiringHeader) {
@@ -72,11 +98,11 @@ final class ScheduleWriter {
   }
 
   private func produce(
-    _ payload: UnsafeRawBufferPointer, _ key: ScheduleKey, _ record: ScheduleRecord, now: Int64, _ purpose: OutcomePurpose
+    _ payload: UnsafeRawBufferPointer, _ key: ScheduleKey, to partition: UInt32, now: Int64? = nil, _ purpose: OutcomePurpose
   ) -> Bool {
     let outcome = Array(key.target.utf8).withUnsafeBytes { target in
       producers.prompt.produce(
-        requests, partition: Int32(record.newest.revision.sourcePartition), key: target, value: payload, headers: headers, timestamp: now,
+        requests, partition: Int32(partition), key: target, value: payload, headers: headers, timestamp: now,
         opaque: purpose.opaque)
     }
     if case .taken = outcome { return true }

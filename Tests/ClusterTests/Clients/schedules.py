@@ -4,6 +4,7 @@
              of a stopped application, of another person; garbage
   repeats    a calendar trigger that repeats, in the zones of two devices of one person, over two minutes
   moves      a wall time comes where a device is now: of a person and of a device, with a new device, and while the worker is down
+  places     a location trigger is canceled and replaced: a device that has it, and one that is away
   killed     the transform worker is killed again and again while much is due: each is shown once
   replaced   the worker is killed while a notification takes the place of the only one that waits
   bounded    a bucket of Redis has as many schedules as it may have
@@ -320,6 +321,73 @@ async def moves(arguments, folder):
     scene.end()
 
 
+async def places(arguments, folder):
+    scene = Scene(arguments)
+    place = json.dumps({"type": "location", "region": {"identifier": "shop", "latitude": 52.5, "longitude": 13.4, "radius": 100}})
+    async with on_one_redis(arguments, folder) as (_, cluster):
+        await cluster.started("transform", *cluster.group)
+        fan_out = await cluster.started("fan-out", "--listen", "127.0.0.1:0")
+        url = fan_out.addresses["devices"]
+        away = Device(url, scene.contract, user="ada")
+        async with away:
+            pass
+        async with Device(url, scene.contract, user="ada") as device:
+            producer = scene.producer
+
+            async def placed(target, identifier):
+                """Publishes a location trigger, and waits until the device has it."""
+                await producer.notify(target, identifier, trigger=place, apns_collapse_id=identifier)
+                await producer.flush()
+                return await device.frame("notify", identifier=identifier)
+
+            # Canceled, for the person and for the device.
+            for target in ("user:ada", "device:" + device.token):
+                identifier = "canceled " + target[:6]
+                frame = await placed(target, identifier)
+                expect("trigger" in frame, "the device gets the trigger", frame)
+                cancel = await scene.cancel(target, identifier)
+                removal = await device.frame("remove", identifiers=[identifier])
+                expect(removal.get("scope") == "pending" and removal["revision"] > frame["revision"], "it is told to drop it", removal)
+                late = await scene.cancel(target, identifier)
+                await scene.event(late, "expired")
+                expect(not scene.told(cancel, "expired"), "the first cancel was in time")
+
+            # Once more after a removal of all, which leaves it alone.
+            await placed("user:ada", "after all")
+            removal = {"target": "user:ada", "apns-topic": APPLICATION, "apns-id": str(uuid.uuid4()), "operation": "remove"}
+            producer.publish(removal, b'{"all": true}', key="user:ada")
+            await producer.flush()
+            await device.frame("remove", all=True)
+            await scene.cancel("user:ada", "after all")
+            await device.frame("remove", identifiers=["after all"], scope="pending")
+
+            # Replaced by one that is due at a time, and by one that is due now, which itself takes its place.
+            await placed("user:ada", "later")
+            await producer.notify("user:ada", "later", trigger=interval(2), apns_collapse_id="later")
+            await producer.flush()
+            await device.frame("remove", identifiers=["later"], scope="pending")
+            await until(lambda: [frame for frame in device.of("notify") if frame["identifier"] == "later" and "trigger" not in frame], "it fires")
+            await placed("user:ada", "now")
+            now = await producer.notify("user:ada", "now", apns_collapse_id="now")
+            await producer.flush()
+            await device.frame("notify", id=now)
+            # What was shown since then stays.
+            await scene.cancel("user:ada", "now")
+            await producer.notify("user:ada", "last", apns_collapse_id="last")
+            await producer.flush()
+            await device.frame("notify", identifier="last")
+            expect(not [frame for frame in device.of("remove") if frame["identifiers"] == ["now"]], "a cancel takes nothing that was shown",
+                   device.of("remove"))
+        async with Device(url, scene.contract, user="ada", device=away.token) as back:
+            await back.frame("notify", identifier="last")
+            notified, removed = [[f for f in back.of(kind)] for kind in ("notify", "remove")]
+            expect(sorted(f["identifier"] for f in notified) == ["last", "later", "now"], "it finds the result", notified)
+            expect(all("trigger" not in frame for frame in notified), "and not the history", notified)
+            expect(["canceled user:a"] in [frame["identifiers"] for frame in removed], "what was canceled it is to drop", removed)
+        say(audit=await scene.audit())
+    scene.end()
+
+
 async def killed(arguments, folder):
     scene = Scene(arguments)
     async with on_one_redis(arguments, folder) as (_, cluster):
@@ -437,7 +505,7 @@ async def lost(arguments, folder):
     scene.end()
 
 
-PARTS = {"once": once, "repeats": repeats, "moves": moves, "killed": killed, "replaced": replaced, "bounded": bounded, "lost": lost}
+PARTS = {"once": once, "repeats": repeats, "moves": moves, "places": places, "killed": killed, "replaced": replaced, "bounded": bounded, "lost": lost}
 
 if __name__ == "__main__":
     run_part(__doc__, PARTS, "carillon-schedules-", contract="the AsyncAPI document")
