@@ -42,6 +42,11 @@ extension ClusterTests {
     { try await schedules.holds("places", on: kafka) }
 
     @Test(arguments: ScheduleTests.brokers)
+    func `an occurrence lasts from its due time on, is skipped when it is too late, and ends where nobody is or too many are`(
+      _ kafka: ClusterKafka
+    ) async throws { try await schedules.holds("rules", on: kafka) }
+
+    @Test(arguments: ScheduleTests.brokers)
     func `a killed worker neither loses nor repeats an occurrence`(_ kafka: ClusterKafka) async throws {
       try await schedules.holds("killed", on: kafka)
     }

@@ -5,6 +5,7 @@
   repeats    a calendar trigger that repeats, in the zones of two devices of one person, over two minutes
   moves      a wall time comes where a device is now: of a person and of a device, with a new device, and while the worker is down
   places     a location trigger is canceled and replaced: a device that has it, and one that is away
+  rules      expiration from each due time, two applications, nobody there, too many, too late, not before
   killed     the transform worker is killed again and again while much is due: each is shown once
   replaced   the worker is killed while a notification takes the place of the only one that waits
   bounded    a bucket of Redis has as many schedules as it may have
@@ -54,9 +55,9 @@ class Scene:
         await self.producer.flush()
         return name
 
-    async def audit(self):
+    async def audit(self, *flags):
         """Holds that the audit finds nothing; some records are too young for it at first."""
-        line = [self.arguments.binary, "audit", "--kafka", self.arguments.kafka, "--topic-prefix", self.arguments.prefix, "--json"]
+        line = [self.arguments.binary, "audit", "--kafka", self.arguments.kafka, "--topic-prefix", self.arguments.prefix, "--json", *flags]
         while True:
             done = await quietly(subprocess.run, line, capture_output=True, text=True, timeout=120)
             expect(done.returncode == 0, "the audit finds no violation", [done.stdout[-3000:], done.stderr[-500:]])
@@ -388,6 +389,85 @@ async def places(arguments, folder):
     scene.end()
 
 
+async def rules(arguments, folder):
+    scene = Scene(arguments)
+    producer = scene.producer
+    async with on_one_redis(arguments, folder) as (_, cluster):
+        flags = ("--one-attempt", "2s")
+        transform = await cluster.started("transform", *flags, *cluster.group)
+        fan_out = await cluster.started("fan-out", "--listen", "127.0.0.1:0", *flags)
+        url = fan_out.addresses["devices"]
+        line = [arguments.binary, "pending", "--kafka", arguments.kafka, "--topic-prefix", arguments.prefix, "--json", "--target"]
+
+        def occurrences(identifier, kind):
+            return [record for record in scene.reader.records[scene.events]
+                    if record.type == kind and record.json.get("identifier") == identifier]
+
+        away = Device(url, scene.contract, user="eve")
+        async with away:
+            pass
+        async with Device(url, scene.contract, user="ada") as device, \
+                Device(url, scene.contract, user="ada", application="com.example.news") as news:
+            # What is left until the expiration holds from the due time on.
+            began = time.time()
+            await producer.notify("user:ada", "lasts", trigger=interval(3), apns_collapse_id="lasts", apns_expiration=str(int(began) + 60))
+            # One attempt: a device that is away does not get it later.
+            await producer.notify("user:eve", "one attempt", trigger=interval(1), apns_collapse_id="attempt", apns_expiration="0")
+
+            # Two applications may have the same identifier, and a cancel reaches that of its own.
+            for topic in (APPLICATION, "com.example.news"):
+                await producer.notify("user:ada", topic, trigger=interval(6), apns_collapse_id="order-7", apns_topic=topic)
+            await producer.flush()
+            await scene.cancel("user:ada", "order-7")
+            await news.frame("notify", identifier="order-7")
+            expect(not [f for f in device.of("notify") if f["identifier"] == "order-7"], "only the own one is canceled", bodies(device))
+            frame = await device.frame("notify", identifier="lasts")
+            expect(abs(frame["expiration"] - began - 63) <= 5, "it lasts from its due time on", [frame["expiration"], began])
+
+            # Nobody is there.
+            await producer.notify("user:nobody", "nobody", trigger=interval(1), apns_collapse_id="nobody")
+            await until(lambda: occurrences("nobody", "unregistered"), "nobody is registered at the due time")
+
+            # Of more than 64 the oldest ends.
+            names = [await producer.notify("user:tom", "n%d" % n, trigger=interval(600), apns_collapse_id="n%d" % n) for n in range(65)]
+            await producer.flush()
+            await scene.event(names[0], "evicted")
+            expect(not scene.told(names[1], "evicted"), "and no other one")
+
+            # One that repeats begins later.
+            later = int(time.time()) + 86_400
+            await producer.notify("user:bob", "later", apns_collapse_id="later", trigger=interval(60, repeats=True, notBefore=later))
+            await producer.flush()
+            while not (listed := (await quietly(subprocess.run, [*line, "user:bob"], capture_output=True, text=True, timeout=60)).stdout):
+                await asyncio.sleep(0.1)
+            due = datetime.datetime.fromisoformat(json.loads(listed)["due"].replace("Z", "+00:00")).timestamp()
+            expect(later <= due <= later + 60, "it is not due before that", [due, later])
+
+            # While no worker runs, one of a repeating trigger is too late, and is told with its count. One that is shown once is shown late.
+            moment = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=8)
+            units = {"hour": moment.hour, "minute": moment.minute, "second": moment.second, "timeZone": "UTC"}
+            trigger = {"type": "calendar", "dateComponents": units, "repeats": True, "late": 1}
+            await producer.notify("user:ada", "too late", apns_collapse_id="skipped", trigger=json.dumps(trigger))
+            await producer.notify("user:ada", "shown late", apns_collapse_id="late", trigger=interval(8))
+            await producer.flush()
+            while len((await quietly(subprocess.run, [*line, "user:ada"], capture_output=True, text=True, timeout=60)).stdout.splitlines()) < 2:
+                await asyncio.sleep(0.1)
+            transform.kill()
+            transform.wait()
+            await asyncio.sleep(max(0.0, moment.timestamp() + 3 - time.time()))
+            await cluster.started("transform", *flags, *cluster.group)
+            await device.frame("notify", identifier="late")
+            event = (await until(lambda: occurrences("skipped", "expired"), "it was too late"))[0]
+            expect(event.json["skipped"] == 1, "the event tells how many", event.json)
+            expect("too late" not in bodies(device), "it is not shown", bodies(device))
+        async with Device(url, scene.contract, user="eve", device=away.token) as back:
+            last = await producer.notify("user:eve", "last")
+            await back.frame("notify", id=last)
+            expect(bodies(back) == ["last"], "what had one attempt is not shown later", bodies(back))
+        say(audit=await scene.audit(*flags))
+    scene.end()
+
+
 async def killed(arguments, folder):
     scene = Scene(arguments)
     async with on_one_redis(arguments, folder) as (_, cluster):
@@ -505,7 +585,7 @@ async def lost(arguments, folder):
     scene.end()
 
 
-PARTS = {"once": once, "repeats": repeats, "moves": moves, "places": places, "killed": killed, "replaced": replaced, "bounded": bounded, "lost": lost}
+PARTS = {"once": once, "repeats": repeats, "moves": moves, "places": places, "rules": rules, "killed": killed, "replaced": replaced, "bounded": bounded, "lost": lost}
 
 if __name__ == "__main__":
     run_part(__doc__, PARTS, "carillon-schedules-", contract="the AsyncAPI document")
