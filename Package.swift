@@ -110,7 +110,9 @@ let package = Package(
         "FanOut", "Extensions", "Worker", "Store", "Redis", "Kafka", "Cryptography", "EventLoop", "HTTP", "JSON", "Notifications",
         "TestSupport",
       ]),
-    tests("OperationsTests", ["Operations", "Worker", "Store", "Redis", "Kafka", "EventLoop", "Notifications", "JSON", "TestSupport"]),
+    tests(
+      "OperationsTests",
+      ["Operations", "Worker", "Calendars", "Store", "Redis", "Kafka", "EventLoop", "Notifications", "JSON", "TestSupport"]),
     .target(name: "KillingDisk", dependencies: ["CSQLite"], path: "Tests/KillingDisk"),
     .executableTarget(
       name: "KilledDevice", dependencies: ["DeviceClient", "KillingDisk", "Notifications", "EventLoop"], path: "Tests/KilledDevice",

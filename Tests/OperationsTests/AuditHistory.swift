@@ -12,6 +12,8 @@ struct AuditHistory {
   static let hour: Int64 = 3_600_000
 
   var facts: [AuditFact] = []
+  /// What requests and firings state on schedules.
+  var schedules: [ScheduleFact] = []
   /// What the journal says, in its order; each is a record of it.
   var journal: [Entry] = []
   /// The offsets of requests of which the journal says nothing.
@@ -33,6 +35,8 @@ struct AuditHistory {
     /// It is one of several pages; then only the last has the devices of all.
     var isPage = false
     var all: [UInt64]?
+    /// The request that had scheduled what this one ends.
+    var superseded: Int?
   }
 
   static func id(_ number: Int) -> NotificationID { NotificationID(high: 7, low: UInt64(number)) }
@@ -54,6 +58,50 @@ struct AuditHistory {
     fact.partition = 0
     fact.number = Self.beginning + end
     facts.append(fact)
+  }
+
+  // MARK: Schedules
+
+  /// A request that is scheduled. It counts by milliseconds after its publication; without an interval it has a calendar trigger.
+  mutating func schedule(
+    _ id: Int, at time: Int64 = 0, interval: Int64? = 60_000, repeats: Bool = true, notBefore: Int64? = nil, superseding former: Int? = nil
+  ) {
+    publish(id, at: time, end: time + 86_400_000, .isLater)
+    judge(id, .scheduled, at: time + 10, superseding: former)
+    let trigger = ScheduleFact.Trigger(
+      requested: Self.beginning + time, interval: interval, notBefore: notBefore.map { Self.beginning + $0 }, repeats: repeats)
+    schedules.append(ScheduleFact(schedule: Self.schedule(id), statement: .request(trigger), partition: 0, offset: Int64(id)))
+  }
+
+  /// The record of a firing. Unless it is `ignored`, it takes effect, and its device gets the occurrence.
+  mutating func fire(
+    _ id: Int, of schedule: Int, _ name: Int64, after previous: Int64 = 0, due: Int64, at time: Int64? = nil, zone: UInt64 = 0,
+    _ verdict: Outcome = .queued, isSkipped: Bool = false
+  ) {
+    let time = time ?? due
+    publish(id, at: time, end: verdict == .expired ? time : time + 86_400_000, .isFiring)
+    judge(id, verdict, at: time + 10)
+    if verdict == .expired { tell(.expired, id, at: time + 10, isSkipped ? .isSkipped : []) }
+    if verdict == .queued { tell(.delivered, id, at: time + 20) }
+    let firing = ScheduleFact.Firing(
+      id: Self.id(id), at: Self.beginning + time, due: Self.beginning + due, name: name, previous: previous, zone: zone, home: 0)
+    schedules.append(ScheduleFact(schedule: Self.schedule(schedule), statement: .firing(firing), partition: 0, offset: Int64(id)))
+  }
+
+  /// A request that cancels what the other one had scheduled.
+  mutating func cancel(_ id: Int, of schedule: Int, at time: Int64) {
+    publish(id, at: time, .isRemoval)
+    judge(id, .carriedOut, at: time + 10, superseding: schedule)
+    tell(.canceled, schedule, at: time + 10)
+  }
+
+  private static func schedule(_ id: Int) -> ScheduleFact.Schedule {
+    ScheduleFact.Schedule(reference(id))
+  }
+
+  private static func reference(_ id: Int) -> JournalReference {
+    let revision = Revision(timestamp: UInt64(Self.beginning) + UInt64(id), partition: 0, offset: UInt64(id))
+    return JournalReference(revision: revision, id: Self.id(id))
   }
 
   /// Two further requests come to the device, long after the others and far apart: what it was not given before is overlooked.
@@ -115,8 +163,8 @@ struct AuditHistory {
   }
 
   /// The journal says that a request was judged otherwise.
-  mutating func judge(_ id: Int, _ verdict: Outcome, offset: Int64? = nil, at time: Int64) {
-    write(.init(offset: offset ?? Int64(id), time: time, verdict: verdict))
+  mutating func judge(_ id: Int, _ verdict: Outcome, offset: Int64? = nil, at time: Int64, superseding former: Int? = nil) {
+    write(.init(offset: offset ?? Int64(id), time: time, verdict: verdict, superseded: former))
   }
 
   /// One page of a person's devices.
@@ -153,7 +201,20 @@ struct AuditHistory {
     let joined = joined().shuffled()
     var requests = joined.filter { $0.outcome?.isAboutDevice != true }
     var devices = joined.filter { $0.outcome?.isAboutDevice == true }
-    RequestJudge(rules: rules).judge(&requests, &findings) { devices.append($0) }
+    var judge = RequestJudge(rules: rules)
+    // Two parts, so that a firing and its schedule lie apart.
+    var schedules = ScheduleFacts(parts: 2, in: "/tmp")
+    var fates: [Violation.Place: ScheduleFact.Fate] = [:]
+    var ends: [ScheduleFact] = []
+    judge.onFiring = { fates[.init(topic: .requests, partition: $0.sourcePartition, offset: $0.sourceOffset)] = $1 }
+    judge.onEnd = { ends.append($0) }
+    judge.judge(&requests, &findings) { devices.append($0) }
+    for fact in self.schedules.shuffled() + ends { #expect(throws: Never.self) { try schedules.add(fact) } }
+    for part in 0..<2 { #expect(throws: Never.self) { try schedules.settle(part: part, fates) } }
+    for part in 0..<2 {
+      guard var facts = try? schedules.take(part) else { continue }
+      OccurrenceJudge(rules: rules).judge(&facts, &findings)
+    }
     devices.shuffle()
     DeviceJudge(rules: rules).judge(&devices, &findings)
     return findings
@@ -192,7 +253,8 @@ struct AuditHistory {
       }
       if !entry.isPage || entry.all != nil { page.closing = closing }
       let content: JournalEntry.Content =
-        entry.devices == nil ? .request(JournalJudgement(entry.verdict, revision: revision)) : .page(page)
+        entry.devices == nil
+        ? .request(JournalJudgement(entry.verdict, revision: revision, other: entry.superseded.map(Self.reference))) : .page(page)
       let record = JournalRecord(worker: entry.worker, incarnation: UInt32(entry.incarnation), judgedAt: Self.beginning + entry.time)
       guard
         var note = JournalNote(

@@ -1,4 +1,5 @@
 import EventLoop
+import JSON
 import Kafka
 import Notifications
 import TestSupport
@@ -36,7 +37,8 @@ import Worker
 
     /// The journal says of these requests that they were kept, or judged otherwise; an entry at a time, so many to a record.
     func journal(
-      _ told: some Sequence<TestRecord>, _ verdict: Outcome = .queued, incarnation: Int = 0, later: Int64 = 0
+      _ told: some Sequence<TestRecord>, _ verdict: Outcome = .queued, other: JournalReference? = nil, incarnation: Int = 0,
+      later: Int64 = 0
     ) async throws {
       var records: [TestRecord] = []
       for partition in 0..<2 as Range<Int32> {
@@ -49,7 +51,8 @@ import Worker
           let (offset, timestamp) = (request.offset ?? 0, (request.timestamp ?? 0) + later)
           let revision = Revision(SourcePosition(partition: partition, offset: offset, timestamp: timestamp)).inIncarnation(
             UInt32(incarnation))
-          writer.append(offset: offset, timestamp: timestamp, JournalJudgement(verdict, revision: revision), now: timestamp)
+          let judgement = JournalJudgement(verdict, revision: revision, other: other)
+          writer.append(offset: offset, timestamp: timestamp, judgement, now: timestamp)
         }
         if writer.count > 0 { records.append(record(writer, partition, incarnation)) }
       }
@@ -152,6 +155,73 @@ import Worker
       let findings = try await cluster.audit()
       #expect(findings.counts == [.lost: 2] && findings.outcomes == [.queued: 198] && findings.lost == 2)
       #expect(findings.unreadable == 1)
+    }
+  }
+}
+
+/// Audits of schedules that lie in Kafka.
+extension JournalAuditTests {
+  private static let scheduling = "6f0c1a2e-0a4b-4c8e-9d52-3f6f6a9b1c11"
+
+  /// A firing of a minute as the cluster writes it; its due time is the minute's number after the request.
+  private static func firing(of request: TestRecord, _ name: Int64, after previous: Int64, at time: Int64) -> TestRecord {
+    let requested = request.timestamp ?? 0
+    let revision = Revision(SourcePosition(partition: 0, offset: request.offset ?? 0, timestamp: requested))
+    let header = FiringHeader(
+      schedule: JournalReference(revision: revision, id: NotificationID(scheduling)!),
+      .init(zone: "", due: requested + name * 60_000, name: name, previous: previous))
+    var json = JSONWriter()
+    header.write(to: &json)
+    let text = json.withUnsafeBytes { String(decoding: $0, as: UTF8.self) }
+    return TestRecord(
+      #"{"aps":{"alert":"x"}}"#,
+      headers: [
+        .init("target", "device:\(device)"), .init("apns-topic", "com.example"), .init("apns-id", header.occurrence.description),
+        .init("apns-collapse-id", "order-7"), .init("carillon-firing", text),
+      ], partition: 0, timestamp: requested + time)
+  }
+
+  @Test func `a forged history of a schedule shows each kind of violation, and what the cluster writes shows none`() async throws {
+    try await KafkaFixture.with { kafka in
+      var cluster = try await Cluster(kafka, requests: 0)
+      let began = WallClock.milliseconds() - 3_600_000
+      func publish(_ records: [TestRecord]) async throws {
+        try await kafka.publish(records, to: cluster.topics.requests)
+        cluster.requests = try await kafka.records(of: cluster.topics.requests, count: cluster.requests.count + records.count)
+      }
+      let common: [TestRecord.Header] = [
+        .init("target", "device:\(Self.device)"), .init("apns-topic", "com.example"), .init("apns-collapse-id", "order-7"),
+      ]
+      let trigger = #"{"type":"timeInterval","timeInterval":60,"repeats":true}"#
+      try await publish([
+        TestRecord(
+          #"{"aps":{"alert":"x"}}"#, headers: common + [.init("apns-id", Self.scheduling), .init("trigger", trigger)], partition: 0,
+          timestamp: began)
+      ])
+      let request = cluster.requests[0]
+      try await publish([
+        Self.firing(of: request, 1, after: 0, at: 60_000), Self.firing(of: request, 2, after: 1, at: 120_100),
+        Self.firing(of: request, 2, after: 1, at: 120_200),
+        TestRecord(nil, headers: common + [.init("operation", "cancel")], partition: 0, timestamp: began + 125_000),
+        Self.firing(of: request, 3, after: 2, at: 180_000),
+      ])
+      let reference = JournalReference(
+        revision: Revision(SourcePosition(partition: 0, offset: 0, timestamp: began)), id: NotificationID(Self.scheduling)!)
+      try await cluster.journal(cluster.requests[0..<1], .scheduled)
+      try await cluster.journal(cluster.requests[1...2])
+      try await cluster.journal([cluster.requests[3], cluster.requests[5]], .replayed)
+      try await cluster.journal([cluster.requests[4]], .carriedOut, other: reference)
+      var findings = try await cluster.audit()
+      #expect(findings.counts == [:] && findings.outcomes == [.scheduled: 1, .collapsed: 1, .queued: 1, .replayed: 2, .carriedOut: 1])
+
+      // A worker lets the repeated one and the one behind the cancel pass, and others that are early, and follow nothing.
+      try await cluster.journal([cluster.requests[3], cluster.requests[5]])
+      try await publish([Self.firing(of: request, 4, after: 3, at: 239_999), Self.firing(of: request, 7, after: 6, at: 420_000)])
+      try await cluster.journal(cluster.requests[6...])
+      findings = try await cluster.audit()
+      #expect(findings.counts == [.firedTwice: 1, .firedAfterEnd: 3, .firedEarly: 1, .occurrenceMissing: 1])
+      let early = findings.violations.first { $0.kind == .firedEarly }
+      #expect(early?.places.map(\.offset) == [0, 6] && early?.detail == "1 ms before it was due")
     }
   }
 }

@@ -28,7 +28,7 @@ enum AuditCommand {
   static let command = Command(
     "audit", "proves that no request was lost, shown twice, late or stale, or shows where",
     discussion:
-      "Reads the requests of a range, and all events and journal entries on them up to now, and checks the guarantees. Each request ended in one of the allowed ways on each of its devices. None was shown twice, after its end, or after a newer one of the same identifier. Each outcome collapsed, expired, duplicate or unregistered was true. Each response arrived once. Prints how the requests ended, and each violation with its records. The exit code is 1 if there is a violation. With --json each violation is an object, and the last one has the counts. Memory is bounded for any range: a large one is stored on disk.",
+      "Reads the requests of a range, and all events and journal entries on them up to now, and checks the guarantees. Each request ended in one of the allowed ways on each of its devices. None was shown twice, after its end, or after a newer one of the same identifier. Each outcome collapsed, expired, duplicate or unregistered was true. Each response arrived once. No occurrence of a schedule fired early, twice, after the end of its schedule, or behind a gap. Prints how the requests ended, and each violation with its records. The exit code is 1 if there is a violation. With --json each violation is an object, and the last one has the counts. Memory is bounded for any range: a large one is stored on disk.",
     groups: [
       SettingGroup("Audit", [from, to, isPendingAllowed], advanced: [grace, clockSlack, takeover, limit, spill]), AnswerSettings.group,
       RequestSettings.group, ClusterSettings.kafkaGroup,

@@ -52,6 +52,8 @@ struct AuditFact: Sendable, Hashable {
     static let isFiring = Flags(rawValue: 256)
     /// An occurrence or a cancel came too late, within its lifetime perhaps: it says nothing of what the device has.
     static let isSkipped = Flags(rawValue: 512)
+    /// The request waits for its time: its trigger is due at a time.
+    static let isLater = Flags(rawValue: 1024)
     /// The removal takes nothing newer than another revision. It is kept at the place of that one.
     static let isBounded = Flags(rawValue: 2048)
   }
@@ -62,7 +64,7 @@ struct AuditFact: Sendable, Hashable {
   var sourceOffset: Int64 = -1
   /// The hash of the device's token; 0 for none.
   var device: UInt64 = 0
-  /// The hash of the identifier; 0 for none.
+  /// The hash of the identifier; 0 for none. For a request that ended a schedule, by the journal: the offset of the one that had scheduled.
   var identifier: UInt64 = 0
   /// The revision's timestamp in milliseconds since 1970: the source's, or later. Partition and offset are the source's. For a page, its
   /// index among the entries of its journal record.
@@ -70,7 +72,8 @@ struct AuditFact: Sendable, Hashable {
   /// The time of the statement or of the publication: milliseconds since 1970.
   var time: Int64 = 0
   /// The event's id, which is the same for a repeated event. For a page and a closing, the XOR of the devices' hashes. For a request, one
-  /// more than the offset of its journal record; 0 if there is none.
+  /// more than the offset of its journal record; 0 if there is none. For a request that ended a schedule, by the journal: the hash of the
+  /// apns-id of the one that had scheduled; its time is the revision then.
   var statement: UInt64 = 0
   /// The meaning depends on the kind. For a request: its end in milliseconds since 1970, or the number of its devices. For a response: the
   /// hash of its id. For a journal entry: the offset of the request's record. For an answer of a device: when the entry was kept, 0 if
@@ -92,6 +95,12 @@ struct AuditFact: Sendable, Hashable {
   var flags: Flags = []
 
   init(_ kind: Kind) { self.kind = kind }
+
+  /// The schedule that the request ended, by the journal: it canceled it, or took its place.
+  var superseded: ScheduleFact.Schedule? {
+    guard outcome == .carriedOut || outcome == .scheduled, statement != 0 else { return nil }
+    return ScheduleFact.Schedule(id: statement, timestamp: revision, offset: identifier)
+  }
 
   /// What became of the request or the device, where an event or the journal says so.
   var outcome: Outcome? { if case .told(let outcome) = kind { outcome } else { nil } }

@@ -29,6 +29,7 @@ final class AuditRun {
   private var late: LateEntries
   private var byRequest: Spill<AuditFact>
   private var byDevice: Spill<AuditFact>
+  private var schedules: ScheduleFacts
   /// The first error while records were taken.
   private var failure: SpillError?
 
@@ -52,6 +53,7 @@ final class AuditRun {
     let count = (requests + events + deadLetters).reduce(0) { $0 + Int64($1.offsets.count) }
     byRequest = Spill(expecting: count, in: settings.spillFolder)
     byDevice = Spill(expecting: count, in: settings.spillFolder)
+    schedules = ScheduleFacts(parts: byRequest.parts, in: settings.spillFolder)
     late = LateEntries(expecting: count, in: settings.spillFolder)
     for stretches in [events, journal] { try await findOldest(stretches, now, admin) }
     var reach = Self.longestReach
@@ -97,7 +99,9 @@ final class AuditRun {
       } else {
         let isAudited = isAudited(record)
         if isAudited { findings.records += 1 }
-        partitions[record.partition]?.take(isAudited ? facts.request(record) : nil, at: record.offset)
+        let fact = isAudited ? facts.request(record) : nil
+        if let fact, !fact.flags.isDisjoint(with: [.isLater, .isFiring]), let schedule = facts.schedule(record) { put(schedule) }
+        partitions[record.partition]?.take(fact, at: record.offset)
       }
     }
     for (number, partition) in partitions {
@@ -193,6 +197,11 @@ final class AuditRun {
     }
   }
 
+  private func put(_ fact: ScheduleFact) {
+    guard failure == nil else { return }
+    do throws(SpillError) { try schedules.add(fact) } catch { failure = error }
+  }
+
   private func isOfJournal(_ record: RecordView) -> Bool {
     while isJournal.count <= record.partitionIndex { isJournal.append(nil) }
     if let known = isJournal[record.partitionIndex] { return known }
@@ -212,24 +221,36 @@ final class AuditRun {
     _ onProgress: (ReadingProgress) -> Void, onLost: ((AuditFact) -> Void)? = nil, onWaiting: ((AuditFact) -> Void)? = nil
   ) throws(SpillError) {
     var said = SteadyClock.milliseconds()
-    var progress = ReadingProgress(what: "judging requests", read: 0, total: Int64(byRequest.parts + byDevice.parts))
+    var progress = ReadingProgress(what: "judging requests", read: 0, total: Int64(byRequest.parts + schedules.parts + byDevice.parts))
     func step() {
       progress.read += 1
       guard SteadyClock.milliseconds() - said >= 1_000 else { return }
       said = SteadyClock.milliseconds()
       onProgress(progress)
     }
-    let requestJudge = RequestJudge(rules: auditRules, onLost: onLost)
+    var requestJudge = RequestJudge(rules: auditRules, onLost: onLost)
+    var fates: [Violation.Place: ScheduleFact.Fate] = [:]
+    requestJudge.onFiring = { fates[.init(topic: .requests, partition: $0.sourcePartition, offset: $0.sourceOffset)] = $1 }
+    requestJudge.onEnd = { [self] in put($0) }
     for part in 0..<byRequest.parts {
       var facts = try byRequest.take(part)
       requestJudge.judge(&facts, &findings) { fact in
         guard failure == nil else { return }
         do throws(SpillError) { try byDevice.add(fact, hash: fact.device) } catch { failure = error }
       }
+      try schedules.settle(part: part, fates)
+      fates.removeAll(keepingCapacity: true)
       step()
     }
     if let failure { throw failure }
-    spilled += byRequest.bytesOnDisk + byDevice.bytesOnDisk
+    spilled += byRequest.bytesOnDisk + byDevice.bytesOnDisk + schedules.bytesOnDisk
+    progress.what = "judging schedules"
+    let occurrenceJudge = OccurrenceJudge(rules: auditRules)
+    for part in 0..<schedules.parts {
+      var facts = try schedules.take(part)
+      occurrenceJudge.judge(&facts, &findings)
+      step()
+    }
     progress.what = "judging devices"
     let deviceJudge = DeviceJudge(rules: auditRules, onWaiting: onWaiting)
     for part in 0..<byDevice.parts {

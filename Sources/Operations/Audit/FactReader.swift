@@ -45,6 +45,7 @@ struct FactReader {
       if view.removesAll { fact.flags.insert(.removesAll) }
       if case .firing = view.timing { fact.flags.insert(.isFiring) }
       if view.bound(below: envelope.revision) != nil { fact.flags.insert(.isBounded) }
+      if case .time = view.timing { fact.flags.insert(.isLater) }
       if view.isOfPending { fact.flags.insert(.waitsForPlace) }
       if let token = view.target.device { fact.device = max(1, DeviceToken.hash(token)) } else { fact.flags.insert(.isForUser) }
     case .rejected(_, let rejected):
@@ -57,6 +58,34 @@ struct FactReader {
     (fact.sourcePartition, fact.sourceOffset) = (envelope.source.partition, envelope.source.offset)
     fact.revision = envelope.revision.timestamp
     return fact
+  }
+
+  // MARK: Schedules
+
+  /// Reads what a record of the requests topic states on a schedule; nil if it neither schedules nor fires.
+  ///
+  /// A firing that is published again does nothing, so only its first record counts.
+  func schedule(_ record: RecordView) -> ScheduleFact? {
+    rules.withReading(of: record) { reading in
+      guard case .accepted(let view) = reading else { return nil }
+      let time = Timestamp.bounded(record.timestamp)
+      switch view.timing {
+      case .now, .place: return nil
+      case .time(let text):
+        guard case .timed(let trigger)? = try? Trigger(text) else { return nil }
+        let schedule = ScheduleFact.Schedule(JournalReference(revision: view.envelope.revision, id: view.envelope.id))
+        return ScheduleFact(
+          schedule: schedule, statement: .request(.init(trigger, requested: time)), partition: record.partition, offset: record.offset)
+      case .firing(let text):
+        guard view.envelope.origin == nil, let header = try? FiringHeader(text) else { return nil }
+        let due = header.dueTime
+        let firing = ScheduleFact.Firing(
+          id: view.envelope.id, at: time, due: due.due, name: due.name, previous: due.previous,
+          zone: due.zone == "" ? 0 : max(1, StableHash.hash(due.zone)), home: Int32(header.schedule.revision.sourcePartition))
+        return ScheduleFact(
+          schedule: .init(header.schedule), statement: .firing(firing), partition: record.partition, offset: record.offset)
+      }
+    }
   }
 
   // MARK: Events

@@ -27,8 +27,7 @@ extension JournalNote {
     case .request(let judgement):
       guard judgement.verdict == .queued || judgement.verdict.isOfWholeRequest else { return }
       fact.kind = .told(judgement.verdict)
-      guard judgement.verdict == .queued else { return }
-      fact.revision = judgement.revision.timestamp
+      if judgement.verdict == .queued { fact.revision = judgement.revision.timestamp } else { fact.supersede(judgement.other) }
     case .page(let page): take(page)
     case .extensions, .unreadable: return nil
     }
@@ -52,6 +51,11 @@ extension JournalNote {
 }
 
 extension AuditFact {
+  fileprivate mutating func supersede(_ other: JournalReference?) {
+    guard let schedule = other.map(ScheduleFact.Schedule.init) else { return }
+    (statement, revision, identifier) = (schedule.id, schedule.timestamp, schedule.offset)
+  }
+
   fileprivate func summing(_ sum: JournalEntry.Closing, as kind: Kind) -> AuditFact {
     var fact = self
     (fact.kind, fact.number, fact.statement) = (kind, Int64(clamping: sum.devices), sum.checksum)

@@ -18,6 +18,10 @@ struct RequestJudge {
   let rules: AuditRules
   /// Called with the first record of each request without any outcome.
   var onLost: ((AuditFact) -> Void)?
+  /// Called with each request that fires an occurrence, unless it took no effect.
+  var onFiring: ((AuditFact, ScheduleFact.Fate) -> Void)?
+  /// Called with each end of a schedule.
+  var onEnd: ((ScheduleFact) -> Void)?
 
   init(rules: AuditRules, onLost: ((AuditFact) -> Void)? = nil) { (self.rules, self.onLost) = (rules, onLost) }
 
@@ -130,7 +134,30 @@ struct RequestJudge {
       }
       for fact in run { request.take(fact) }
     }
+    if request.isFiring, let onFiring, let fate = fate(of: request, facts[events...]) { onFiring(first, fate) }
+    if let onEnd { findEnds(first, facts[events...], onEnd) }
     if judgeRest(request, devices: devices, &findings) { judgeJournal(request, records, facts[events...], &findings) }
+  }
+
+  // MARK: Schedules
+
+  /// What became of a firing at its schedule; nil if it did not fit, so that it reached nobody.
+  private func fate(of request: Request, _ statements: ArraySlice<AuditFact>) -> ScheduleFact.Fate? {
+    guard !request.isDead, request.rejection == nil, !statements.isEmpty else { return .unknown }
+    guard statements.contains(where: { $0.outcome != .replayed }) else { return nil }
+    return statements.contains { $0.outcome == .expired && $0.flags.contains(.isSkipped) } ? .skipped : .fired
+  }
+
+  /// Finds the events of the end of what the request scheduled, and what it ended itself.
+  private func findEnds(_ request: AuditFact, _ statements: ArraySlice<AuditFact>, _ onEnd: (ScheduleFact) -> Void) {
+    for fact in statements {
+      if let superseded = fact.superseded {
+        onEnd(ScheduleFact(schedule: superseded, statement: .superseded, partition: fact.partition, offset: fact.number))
+      } else if request.flags.contains(.isLater), fact.outcome?.endingOfSchedule != nil {
+        let end = ScheduleFact.Statement.ended(at: fact.time)
+        onEnd(ScheduleFact(schedule: .init(request), statement: end, partition: fact.partition, offset: fact.offset))
+      }
+    }
   }
 
   /// Each record with outcomes must have a journal entry. Its offset must not be committed before.

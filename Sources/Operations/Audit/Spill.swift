@@ -39,11 +39,16 @@ struct Spill<Fact>: ~Copyable {
 
   /// Makes parts for about this many facts.
   init(expecting count: Int64, in folder: String) {
-    self.folder = folder
     var parts = 16
     while parts < 1024, Int64(parts) * Int64(Self.part) < count * Int64(MemoryLayout<Fact>.stride) { parts *= 2 }
+    self.init(parts: parts, in: folder)
+  }
+
+  /// Makes so many parts. A hash has the same part in each spill of as many parts.
+  init(parts: Int, in folder: String) {
+    self.folder = folder
     self.parts = parts
-    chunk = Self.memory / parts / MemoryLayout<Fact>.stride
+    chunk = max(1, Self.memory / parts / MemoryLayout<Fact>.stride)
     waiting = Array(repeating: [], count: parts)
     extents = Array(repeating: [], count: parts)
   }

@@ -36,6 +36,14 @@ public struct Violation: Sendable, Hashable {
     case wronglyUnregistered
     /// The same response of the person has two events.
     case responseTwice
+    /// An occurrence of a schedule fired before it was due.
+    case firedEarly
+    /// An occurrence of a schedule fired twice.
+    case firedTwice
+    /// An occurrence fired after its schedule had been replaced, canceled or evicted.
+    case firedAfterEnd
+    /// An occurrence fired, and the one before it neither fired nor was skipped.
+    case occurrenceMissing
 
     /// The kind as a sentence.
     public var sentence: String {
@@ -56,6 +64,10 @@ public struct Violation: Sendable, Hashable {
       case .duplicateOfNothing: "it was declared a duplicate, and there is no other"
       case .wronglyUnregistered: "its device was declared unregistered, and is registered"
       case .responseTwice: "the same response arrived twice"
+      case .firedEarly: "the occurrence fired before it was due"
+      case .firedTwice: "the occurrence fired twice"
+      case .firedAfterEnd: "the occurrence fired after its schedule had ended"
+      case .occurrenceMissing: "an occurrence of the schedule is missing before this one"
       }
     }
   }
@@ -103,6 +115,11 @@ public struct Violation: Sendable, Hashable {
       add(Place(topic: fact.topic, partition: fact.partition, offset: fact.offset))
       if fact.kind == .request { add(Place(topic: .journal, partition: fact.partition, offset: Int64(clamping: fact.statement) - 1)) }
     }
+  }
+
+  init(_ kind: Kind, _ id: NotificationID, _ detail: String, _ places: some Sequence<Place>) {
+    (self.kind, self.id, self.detail, self.places) = (kind, id, detail, [])
+    for place in places where self.places.count < Self.maximumPlaces { add(place) }
   }
 
   private mutating func add(_ place: Place) {

@@ -1,0 +1,164 @@
+import EventLoop
+import Notifications
+
+/// Judges each schedule by its request, its firings and its end. A value.
+///
+/// Only firings that took effect count. Everybody may write a firing, and the cluster writes one again that may be lost. The first that fits
+/// the schedule takes effect, and its record says which occurrence came before. So the occurrences of a schedule are a chain in each zone.
+///
+/// What it cannot know it does not judge: without the request's record neither end nor chain, without a calendar no wall time.
+struct OccurrenceJudge {
+  let rules: AuditRules
+
+  /// Judges these facts, which it sorts. They must contain all facts of each schedule.
+  func judge(_ facts: inout [ScheduleFact], _ findings: inout AuditFindings) {
+    facts.sort(by: Self.precedes)
+    var start = 0
+    while start < facts.count {
+      var end = start + 1
+      while end < facts.count, facts[end].schedule == facts[start].schedule { end += 1 }
+      judge(History(facts[start..<end]), &findings)
+      start = end
+    }
+  }
+
+  /// By schedule, then by place.
+  private static func precedes(_ a: ScheduleFact, _ b: ScheduleFact) -> Bool {
+    let (x, y) = (a.schedule, b.schedule)
+    if x != y { return (x.id, x.timestamp, x.offset) < (y.id, y.timestamp, y.offset) }
+    return (a.partition, a.offset) < (b.partition, b.offset)
+  }
+
+  /// A record that fired.
+  private struct Fired {
+    let firing: ScheduleFact.Firing
+    let place: Violation.Place
+
+    /// Whether the cluster may have written it: everything in that partition was applied in one order.
+    var isAtHome: Bool { place.partition == firing.home }
+    /// Whether its occurrence depends on the zones of its devices, which may come, go, and come again.
+    var isOfZone: Bool { firing.zone != 0 }
+    /// Whether a worker says that it took effect.
+    var tookEffect: Bool { firing.fate != .unknown }
+  }
+
+  /// An occurrence in one zone.
+  private struct Occurrence: Hashable {
+    let zone: UInt64
+    let name: Int64
+  }
+
+  /// All that is stated on one schedule.
+  private struct History {
+    var triggers: [ScheduleFact.Trigger] = []
+    var requests: [Violation.Place] = []
+    var fired: [Fired] = []
+    var occurrences: [Occurrence: [Fired]] = [:]
+    /// The first request in each partition that ended it.
+    var superseded: [Int32: Int64] = [:]
+    /// The first event that tells its end.
+    var ended: (at: Int64, place: Violation.Place)?
+
+    init(_ facts: ArraySlice<ScheduleFact>) {
+      for fact in facts {
+        let place = Violation.Place(topic: .requests, partition: fact.partition, offset: fact.offset)
+        switch fact.statement {
+        case .request(let trigger):
+          triggers.append(trigger)
+          requests.append(place)
+        case .firing(let firing):
+          fired.append(Fired(firing: firing, place: place))
+          occurrences[Occurrence(zone: firing.zone, name: firing.name), default: []].append(Fired(firing: firing, place: place))
+        case .superseded: superseded[fact.partition] = min(superseded[fact.partition] ?? .max, fact.offset)
+        case .ended(let at):
+          if at < ended?.at ?? .max { ended = (at, Violation.Place(topic: .events, partition: fact.partition, offset: fact.offset)) }
+        }
+      }
+    }
+  }
+
+  private func judge(_ history: History, _ findings: inout AuditFindings) {
+    for fired in history.fired where fired.tookEffect {
+      judgeDueTime(fired, history, &findings)
+      guard !history.requests.isEmpty else { continue }
+      judgeEnd(fired, history, &findings)
+      judgeChain(fired, history, &findings)
+    }
+    for occurrence in history.occurrences.values where occurrence.count > 1 { judgeRepeats(occurrence, history, &findings) }
+  }
+
+  private func add(
+    _ kind: Violation.Kind, _ fired: Fired, _ history: History, _ detail: String = "", beside places: [Violation.Place] = [],
+    _ findings: inout AuditFindings
+  ) {
+    findings.add(kind, Violation(kind, fired.firing.id, detail, history.requests.prefix(1) + places + [fired.place]))
+  }
+
+  // MARK: The due time
+
+  /// Checks that it fired at its due time or later, and that the trigger has no later one for it.
+  ///
+  /// The worker judges by the time of the record, so no clock needs a tolerance. A request that came again counts from the record that was
+  /// applied, which may be any of them.
+  private func judgeDueTime(_ fired: Fired, _ history: History, _ findings: inout AuditFindings) {
+    let firing = fired.firing
+    if firing.at < firing.due {
+      let early = ReadableText.duration(milliseconds: firing.due - firing.at)
+      return add(.firedEarly, fired, history, "\(early) before it was due", &findings)
+    }
+    guard let earliest = history.triggers.map({ $0.earliest(firing.name) }).min(), firing.due < earliest else { return }
+    let early = ReadableText.duration(milliseconds: earliest.subtractingReportingOverflow(firing.due).partialValue)
+    add(.firedEarly, fired, history, "due \(early) before its trigger says", &findings)
+  }
+
+  // MARK: The end
+
+  /// Checks that nothing had ended the schedule: no request before it in its partition, no event well before the time of its record.
+  private func judgeEnd(_ fired: Fired, _ history: History, _ findings: inout AuditFindings) {
+    let place = fired.place
+    if fired.isAtHome, let offset = history.superseded[place.partition], offset < place.offset {
+      let ender = Violation.Place(topic: .requests, partition: place.partition, offset: offset)
+      return add(.firedAfterEnd, fired, history, "the request at offset \(offset) had ended the schedule", beside: [ender], &findings)
+    }
+    guard let ended = history.ended, ended.at < fired.firing.at - rules.clockSlack else { return }
+    let late = ReadableText.duration(milliseconds: fired.firing.at - ended.at)
+    add(.firedAfterEnd, fired, history, "\(late) after the event of its end", beside: [ended.place], &findings)
+  }
+
+  // MARK: The chain
+
+  /// Checks that the occurrence before it fired, or was skipped.
+  private func judgeChain(_ fired: Fired, _ history: History, _ findings: inout AuditFindings) {
+    let firing = fired.firing
+    // The journal of the one before may be written later than this one's.
+    guard fired.isAtHome, !rules.isYoung(firing.at), rules.unreadable[fired.place.partition]?.isEmpty ?? true else { return }
+    let trigger = history.triggers.count == 1 ? history.triggers.first : nil
+    guard firing.previous != 0 else {
+      if !fired.isOfZone, let trigger, trigger.repeats, trigger.interval != nil, trigger.notBefore == nil, firing.name > 1 {
+        add(.occurrenceMissing, fired, history, "occurrence \(firing.name) is the first", &findings)
+      }
+      return
+    }
+    guard let before = history.occurrences[Occurrence(zone: firing.zone, name: firing.previous)] else {
+      return add(.occurrenceMissing, fired, history, "the occurrence before it, \(firing.previous), has not fired", &findings)
+    }
+    // The names of an interval are numbers. How many were skipped together, the events say.
+    guard let trigger, trigger.interval != nil, before.allSatisfy({ $0.firing.fate == .fired }),
+      firing.name.subtractingReportingOverflow(firing.previous).partialValue > 1
+    else { return }
+    let detail = "no occurrence fired between \(firing.previous) and \(firing.name)"
+    add(.occurrenceMissing, fired, history, detail, beside: before.map(\.place), &findings)
+  }
+
+  // MARK: Twice
+
+  /// Checks that one occurrence took effect once.
+  ///
+  /// A zone that has left and come again begins a new chain, so an occurrence without one before it may come again there: its devices know it.
+  private func judgeRepeats(_ occurrence: [Fired], _ history: History, _ findings: inout AuditFindings) {
+    var first: Fired?
+    for fired in occurrence where fired.tookEffect && fired.isAtHome && !(fired.isOfZone && fired.firing.previous == 0) {
+      if let first { add(.firedTwice, fired, history, beside: [first.place], &findings) } else { first = fired }
+    }
+  }
+}

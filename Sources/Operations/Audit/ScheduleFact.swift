@@ -1,0 +1,93 @@
+import Notifications
+
+/// One statement on a schedule in a fixed form. It is the element of spill files and the input of the judge of occurrences.
+struct ScheduleFact: Sendable, Hashable {
+  /// The request that scheduled: the hash of its apns-id, and the time and offset of its first record.
+  struct Schedule: Sendable, Hashable {
+    let id: UInt64
+    let timestamp: UInt64
+    let offset: UInt64
+  }
+
+  /// The trigger of the request, in milliseconds.
+  struct Trigger: Sendable, Hashable {
+    /// The time of the record, from which an interval counts.
+    var requested: Int64
+    /// The interval; nil for a calendar trigger.
+    var interval: Int64?
+    var notBefore: Int64?
+    var repeats: Bool
+  }
+
+  /// What became of a firing at its schedule.
+  enum Fate: Sendable, Hashable {
+    /// It took effect: the occurrence went to its devices, was filtered, or had expired.
+    case fired
+    /// It took effect: this occurrence, and perhaps others after it, came too late and were skipped.
+    case skipped
+    /// No worker has judged it yet, or none could.
+    case unknown
+  }
+
+  /// An occurrence, as the record of its firing names it.
+  struct Firing: Sendable, Hashable {
+    /// The apns-id of the record.
+    var id: NotificationID
+    /// The time of the record in milliseconds since 1970.
+    var at: Int64
+    /// When the occurrence was due, in milliseconds since 1970.
+    var due: Int64
+    /// The occurrence's name, and that of the one before; 0: there was none.
+    var name: Int64
+    var previous: Int64
+    /// The hash of the zone; 0 if the due time depends on none.
+    var zone: UInt64
+    /// The partition of the request that scheduled. The cluster writes firings only there.
+    var home: Int32
+    var fate = Fate.unknown
+  }
+
+  /// What is stated.
+  enum Statement: Sendable, Hashable {
+    /// A record of the request that scheduled.
+    case request(Trigger)
+    /// A record that fires an occurrence.
+    case firing(Firing)
+    /// A record whose request ended the schedule, by the journal.
+    case superseded
+    /// An event says at this time that the schedule has ended: replaced, canceled or evicted.
+    case ended(at: Int64)
+  }
+
+  var schedule: Schedule
+  var statement: Statement
+  /// The place of the record of `requests`; for an event, its own.
+  var partition: Int32
+  var offset: Int64
+}
+
+extension ScheduleFact.Schedule {
+  /// The schedule that a revision and an apns-id name.
+  init(_ reference: JournalReference) {
+    self.init(id: reference.id.hash64, timestamp: reference.revision.timestamp, offset: reference.revision.offset)
+  }
+
+  /// The schedule of a request.
+  init(_ request: AuditFact) {
+    self.init(id: request.id.hash64, timestamp: request.revision, offset: UInt64(clamping: request.sourceOffset))
+  }
+}
+
+extension ScheduleFact.Trigger {
+  init(_ trigger: TimedTrigger, requested: Int64) {
+    self.init(requested: requested, notBefore: trigger.notBefore, repeats: trigger.repeats)
+    if case .interval(let interval) = trigger.rule { self.interval = interval }
+  }
+
+  /// The earliest time at which an occurrence may be due, as far as this is known without a calendar.
+  func earliest(_ name: Int64) -> Int64 {
+    let (passed, overflow) = (interval ?? 0).multipliedReportingOverflow(by: name)
+    let due = requested.addingReportingOverflow(overflow ? 0 : passed)
+    return max(due.overflow ? requested : due.partialValue, notBefore ?? .min)
+  }
+}
