@@ -104,6 +104,50 @@ import Testing
     }
   }
 
+  @Test func `a scheduled request is explained with its occurrences, and an occurrence with its request`() async throws {
+    try await withCluster { place in
+      let ada = try place.device(Self.device, user: "ada")
+      try await place.untilOutput(of: ada, contains: #""event":"connected""#)
+      func schedule(_ target: String, _ id: String, _ identifier: String, seconds: Int, operation: String? = nil) async throws {
+        let trigger = operation == nil ? "{\"type\":\"timeInterval\",\"timeInterval\":\(seconds)}" : nil
+        let headers = [
+          ("target", target), ("apns-topic", "com.example.shop"), ("apns-id", id), ("apns-collapse-id", identifier), ("trigger", trigger),
+          ("operation", operation),
+        ]
+        let value = operation == nil ? #"{"aps":{"alert":"later"}}"# : nil
+        let record = TestRecord(key: target, value, headers: headers.compactMap { name, text in text.map { .init(name, $0) } })
+        try await place.kafka.publish([record], to: place.requests)
+      }
+      let ids = (1...4).map { "0000000\($0)-0000-4000-8000-000000000000" }
+      try await schedule("user:ada", ids[0], "soon", seconds: 2)
+      try await schedule("device:\(Self.device)", ids[1], "late", seconds: 3_600)
+      try await schedule("user:ada", ids[2], "never", seconds: 3_600)
+      try await place.untilOutput(of: ada, contains: #""identifier":"soon""#)
+
+      let over = try await place.explain(
+        [ids[0]], until: { $0.first?["schedule"]?["occurrences"]?[0]?["devices"]?[0]?["state"] == "delivered" })
+      #expect(over.first?["state"] == "scheduled" && over.first?["schedule"]?["state"] == "fired" && over.first?["devices"]?.elements == [])
+      let occurrence = try #require(over.first?["schedule"]?["occurrences"]?[0])
+      #expect(occurrence["state"] == "ended" && (occurrence["lateMs"]?.integerValue ?? -1) >= 0)
+      let id = try #require(occurrence["apnsId"]?.stringValue)
+      let fired = try #require(try await place.explain([id]).first)
+      #expect(fired["occurrenceOf"]?.stringValue == ids[0] && fired["due"] == occurrence["due"] && fired["state"] == "ended")
+      #expect(try await place.tool(["explain", id]).output.contains("It is an occurrence of \(ids[0]), due at "))
+      #expect(try await place.tool(["explain", ids[0]]).lines.last?.hasSuffix("1 delivered") == true)
+
+      let waiting = try await place.explain([ids[1]], until: { $0.first?["schedule"]?["state"] == "pending" })
+      #expect(waiting.first?["schedule"]?["due"]?.elements?.count == 1 && waiting.first?["schedule"]?["occurrences"]?.elements == [])
+      #expect(try await place.tool(["explain", ids[1]]).output.contains("It waits for its time, and is due next at "))
+
+      try await schedule("user:ada", ids[3], "never", seconds: 0, operation: "cancel")
+      let canceled = try await place.explain([ids[2]], until: { $0.first?["schedule"]?["state"] == "canceled" })
+      #expect(canceled.first?["schedule"]?["by"]?.stringValue == ids[3])
+      let cancel = try await place.explain([ids[3]], until: { $0.first?["state"] == "settled" })
+      #expect(cancel.first?["outcome"] == "carried out")
+      try await place.auditFindsNothing()
+    }
+  }
+
   private func anIDInUpperCaseIsTheSameEverywhere(_ place: Place, _ ada: RunningCommand) async throws {
     let lower = Self.upper.lowercased()
     try await place.publish("device:\(Self.device)", id: Self.upper, #"{"aps":{"alert":"upper"}}"#)

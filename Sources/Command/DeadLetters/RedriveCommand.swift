@@ -221,7 +221,7 @@ extension Explanation {
   fileprivate var isRejected: Bool {
     switch state {
     case .rejected, .dead: true
-    case .unknown, .unprocessed, .filtered, .unregistered, .underWay, .ended: false
+    case .unknown, .unprocessed, .filtered, .unregistered, .underWay, .scheduled, .settled, .ended: false
     }
   }
 }

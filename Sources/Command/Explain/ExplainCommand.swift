@@ -30,7 +30,7 @@ enum ExplainCommand {
   static let command = Command(
     "explain", "shows how a request ended, or a person's latest requests",
     discussion:
-      "Prints the request's timeline, one step a line: the time, the time since the step above and since the publication, the step's name, the device, the topic, partition and offset of its record, the worker, and details. Then follows the state at each device. Without a hint it searches the topics backwards from their newest records; with --target or a time only a part of them. With --user or --target instead of APNS-ID the latest requests are listed with their times and states, the newest first. With --json each request is one object. The exit code is 1 if nothing was found.",
+      "Prints the request's timeline, one step a line: the time, the time since the step above and since the publication, the step's name, the device, the topic, partition and offset of its record, the worker, and details. Then follows the state at each device. For a request that waits for its time it says when it is due next or how its schedule ended, and lists the occurrences; for an occurrence it names the request that scheduled it. Without a hint it searches the topics backwards from their newest records; with --target or a time only a part of them. With --user or --target instead of APNS-ID the latest requests are listed with their times and states, the newest first. With --json each request is one object. The exit code is 1 if nothing was found.",
     arguments: [id],
     groups: [
       SettingGroup("Search", [target, user, app, limit, around, from, to]), AnswerSettings.group, RequestSettings.group,

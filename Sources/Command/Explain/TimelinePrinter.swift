@@ -52,6 +52,8 @@ struct TimelinePrinter {
     case .rejected(let reason): return "rejected: \(TerminalText.visible(reason))"
     case .dead(let reason): return "dead letter: \(TerminalText.visible(reason))"
     case .filtered(let reason): return "filtered: \(TerminalText.visible(reason))"
+    case .scheduled: return "scheduled"
+    case .settled(let outcome): return settled(outcome, explanation)
     case .unregistered: return "no registered device" + (others(explanation).isEmpty ? "" : " for this application")
     case .underWay, .ended:
       var states: [(word: String, count: Int)] = []
@@ -89,7 +91,13 @@ struct TimelinePrinter {
     case .underWay(let open, let all, let end):
       let until = end.map { $0 <= now ? ", though it ended at \(Timestamp.text($0))" : " until \(Timestamp.text($0))" } ?? ""
       words.append("It has no outcome yet at \(open) of \(TerminalText.count(all, "device"))\(until).")
+    case .scheduled: if explanation.schedule == nil { words.append("It waits for its time, or did.") }
+    case .settled(let outcome): words.append("It went to no device: \(settled(outcome, explanation)).")
     case .ended: break
+    }
+    if let schedule = explanation.schedule { words += self.words(schedule) }
+    if let occurrence = explanation.occurrence {
+      words.append("It is an occurrence of \(occurrence.schedule), due at \(Timestamp.text(occurrence.due)).")
     }
     words += registered(explanation)
     if explanation.requests.isEmpty, explanation.isFound { words.append("Its own record is no longer in the topic.") }
@@ -167,6 +175,14 @@ struct TimelinePrinter {
       }
       members.append(.init(key: "registeredFor", value: .array(applications)))
     }
+    if case .settled(let outcome) = explanation.state {
+      members.append(.init(key: "outcome", value: .string(outcome == .replayed ? "ignored" : outcome.name)))
+    }
+    if let occurrence = explanation.occurrence {
+      members.append(.init(key: "occurrenceOf", value: .string(occurrence.schedule.description)))
+      members.append(.init(key: "due", value: .string(Timestamp.text(occurrence.due))))
+    }
+    if let schedule = explanation.schedule { members.append(.init(key: "schedule", value: json(schedule))) }
     members.append(.init(key: "devices", value: .array(explanation.devices.map(json))))
     members.append(.init(key: "steps", value: .array(explanation.steps.map(json))))
     if !explanation.isFound { members.append(.init(key: "searched", value: .array(searched.map { .string($0) }))) }
@@ -182,6 +198,8 @@ struct TimelinePrinter {
     case .filtered: "filtered"
     case .unregistered: "unregistered"
     case .underWay: "underWay"
+    case .scheduled: "scheduled"
+    case .settled: "settled"
     case .ended: "ended"
     }
   }

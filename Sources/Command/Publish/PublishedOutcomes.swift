@@ -61,7 +61,7 @@ extension OutcomeWatch.Outcome {
   fileprivate var isGood: Bool {
     switch explanation.state {
     case .rejected, .dead: false
-    case .unknown, .unprocessed, .filtered, .unregistered, .underWay, .ended: standing == .settled
+    case .unknown, .unprocessed, .filtered, .unregistered, .underWay, .scheduled, .settled, .ended: standing == .settled
     }
   }
 }

@@ -40,6 +40,8 @@ public struct Event: Sendable, Equatable {
   public var devices: Int?
   /// Why it was rejected, filtered and so on.
   public var reason: String?
+  /// How many occurrences of a schedule were skipped together.
+  public var skipped: Int?
   /// Why the application was stopped, as a person wrote it.
   public var detail: String?
   /// The header or the member that is wrong.
@@ -84,6 +86,7 @@ public struct Event: Sendable, Equatable {
     (application, user, worker) = (name("application"), name("user"), name("worker"))
     source = object["source"].flatMap(Self.coordinates)
     revision = object["revision"] == nil ? source.map { Revision($0.position) } : text("revision").flatMap { Revision($0) }
+    skipped = object["skipped"]?.integerValue.map { Int(Int32(clamping: max(0, $0))) }
     devices = object["devices"]?.integerValue.map { Int(Int32(clamping: max(0, $0))) }
     (reason, field, rule) = (text("reason"), text("field"), text("rule"))
     detail = text("detail")

@@ -213,7 +213,7 @@ extension Explanation {
   /// How a request stands, after all its records were read.
   fileprivate var standing: OutcomeWatch.Standing {
     switch state {
-    case .rejected, .dead, .filtered, .unregistered, .ended: return .settled
+    case .rejected, .dead, .filtered, .unregistered, .scheduled, .settled, .ended: return .settled
     case .unknown, .unprocessed: return .unjudged
     case .underWay(let open, _, _):
       let waiting = devices.filter { !$0.isFinal }

@@ -14,6 +14,10 @@ public struct Explanation: Sendable, Equatable {
   public var state: RequestState = .unknown
   /// For a request without a recipient: the applications that its target has devices for. Nil for all others.
   public var registered: [RegisteredApplication]?
+  /// For a request whose trigger is due at a time: its schedule, and what became of the occurrences. Nil for all others.
+  public var schedule: ScheduleExplanation?
+  /// For an occurrence: the schedule that fired it. Nil for all others.
+  public var occurrence: FiredOccurrence? { requests.compactMap(\.firing).min { $0.due < $1.due } }
   /// Whether anything was found.
   public var isFound: Bool { !steps.isEmpty }
 
@@ -35,7 +39,7 @@ public struct PublishedRequest: Sendable, Equatable {
   public var identifier: Name?
   /// Whether the apns-id was derived from the record's place.
   public var isDerivedID: Bool
-  /// `notify` or `remove`; nil for an invalid request.
+  /// `notify`, `remove` or `cancel`; nil for an invalid request.
   public var operation: String?
   /// When it expires, in milliseconds since 1970; nil for an invalid request.
   public var end: Int64?
@@ -43,6 +47,10 @@ public struct PublishedRequest: Sendable, Equatable {
   public var broken: String?
   /// The place of its first record, if it was published again.
   public var origin: SourceCoordinates?
+  /// The schedule that its trigger makes, if that is due at a time.
+  public var schedule: ScheduleKey?
+  /// The occurrence that it fires.
+  public var firing: FiredOccurrence?
   /// The paths of unknown fields. They are headers that begin with `apns-`, and the first such member of `aps`.
   public var unknown: [String] = []
 }
@@ -50,7 +58,7 @@ public struct PublishedRequest: Sendable, Equatable {
 /// One step of a timeline.
 public struct TimelineStep: Sendable, Equatable {
   /// Its name. From a record: `published`, `routed`, `dead letter`, `redriven`, `discarded`, or the type of an event. From the journal:
-  /// `queued`, `scheduled`, `left out`, `extensions`, or `replaced` by a newer revision without an event.
+  /// `queued`, `scheduled`, `ignored` for a firing that took no effect, `left out`, `extensions`, or `replaced` by a newer revision without an event.
   public var name: String
   /// Its time in milliseconds since 1970; nil if the record has none.
   public var time: Int64?
@@ -120,6 +128,10 @@ public enum RequestState: Sendable, Equatable {
   case unregistered
   /// This many devices have no outcome yet. Each will have one by its end, in milliseconds since 1970, if that is known.
   case underWay(open: Int, of: Int, end: Int64?)
+  /// It waits for its time, or did: its schedule says more.
+  case scheduled
+  /// It has ended as a whole, and went to no device.
+  case settled(Outcome)
   /// Each device has an outcome.
   case ended
 }

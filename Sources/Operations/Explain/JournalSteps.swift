@@ -60,7 +60,8 @@ struct JournalSteps {
           // An event tells the others.
           guard judgement.verdict.event == nil else { return }
           let identifier = request.identifier ?? Name(request.id.description)
-          var step = step(judgement.verdict.name, device, Self.details(judgement, of: request))
+          let isIgnored = judgement.verdict == .replayed && request.firing != nil && request.origin == nil
+          var step = step(isIgnored ? TimelineStep.ignored : judgement.verdict.name, device, Self.details(judgement, of: request))
           step.outcome = judgement.verdict
           steps.append(Judged(step: step, id: request.id, request: position, identifier: identifier, revision: judgement.revision))
         }

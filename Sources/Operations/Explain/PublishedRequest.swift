@@ -69,11 +69,20 @@ extension PublishedRequest {
       case .accepted(let view):
         var identifier: Name?
         view.forEachIdentifier { identifier = Name($0) }
+        var (schedule, firing): (ScheduleKey?, FiredOccurrence?)
+        switch view.timing {
+        case .now, .place: break
+        case .time:
+          schedule = ScheduleKey(application: Name(view.application), target: view.target.name, identifier: view.identifier)
+        case .firing(let text):
+          firing = (try? FiringHeader(text)).map { FiredOccurrence(schedule: $0.schedule.id, due: $0.dueTime.due, zone: $0.dueTime.zone) }
+        }
         return PublishedRequest(
           id: view.envelope.id, source: source, target: Name(view.envelope.target), application: Name(view.application),
           identifier: identifier == Name(view.envelope.id.description) ? nil : identifier, isDerivedID: view.envelope.isDerivedID,
-          operation: view.operation == .remove ? "remove" : "notify", end: rules.end(of: view), broken: nil,
-          origin: view.envelope.origin?.place, unknown: unknown + [view.facts.unknown?.path].compactMap(\.self))
+          operation: "\(view.operation)", end: rules.end(of: view), broken: nil,
+          origin: view.envelope.origin?.place, schedule: schedule, firing: firing,
+          unknown: unknown + [view.facts.unknown?.path].compactMap(\.self))
       case .rejected(let rejection, let envelope):
         return PublishedRequest(
           id: envelope.id, source: source, target: Name(envelope.target),

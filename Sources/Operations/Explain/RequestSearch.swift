@@ -10,6 +10,8 @@ final class RequestSearch {
   /// The places that were searched, in words.
   private(set) var searched: [String] = []
   private let question: RequestQuestion
+  /// What the request has scheduled that is asked for.
+  var schedule: Schedule?
   let rules: RequestRules
   let admin: Admin
   let reader: TopicReader
@@ -52,6 +54,7 @@ final class RequestSearch {
     }
     guard hasFound else { return }
     try await readRequests()
+    if case .request(let id) = question { try await readOccurrences(of: id) }
     try await readJournal()
     try await readOtherEvents()
     // A second publication of the id is known only by its own events.
@@ -60,12 +63,17 @@ final class RequestSearch {
     try await readReplacements()
     try await readDeadLetters()
     try await readRegistrations()
+    try await readStanding()
     if case .request = question { try await readRoutes() }
   }
 
   /// The explanations, the last published first.
   func explanations(now: Int64) -> [Explanation] {
-    timelines.values.sorted { ($0.published ?? 0, $0.id) > ($1.published ?? 0, $1.id) }.map { $0.explanation(now: now) }
+    if case .request(let id) = question, let schedule, var explanation = timelines[id]?.explanation(now: now) {
+      explanation.schedule = self.explanation(of: schedule, explanation, now: now)
+      return [explanation]
+    }
+    return timelines.values.sorted { ($0.published ?? 0, $0.id) > ($1.published ?? 0, $1.id) }.map { $0.explanation(now: now) }
   }
 
   private var hasFound: Bool { timelines.values.contains { !$0.isEmpty } }

@@ -166,6 +166,8 @@ public struct Timeline: Sendable {
     let end = requests.compactMap(\.end).max()
     explanation.devices = devices(explanation.steps, end: end, now: now)
     explanation.state = state(explanation, end: end)
+    // What it has scheduled goes to devices, and not the request.
+    if explanation.state == .scheduled { explanation.devices = [] }
     explanation.registered = registered
     return explanation
   }
@@ -218,6 +220,8 @@ public struct Timeline: Sendable {
 
   private func state(_ explanation: Explanation, end: Int64?) -> RequestState {
     guard explanation.isFound else { return .unknown }
+    let isShown = explanation.steps.contains { $0.outcome?.isTaken == true }
+    if !isShown, explanation.steps.contains(where: { $0.outcome == .scheduled }) { return .scheduled }
     let devices = explanation.devices.filter { $0.outcome != .wrongUser }
     let filtered = explanation.steps.last { $0.outcome == .filtered && $0.device == nil }
     if !devices.isEmpty {
@@ -229,6 +233,7 @@ public struct Timeline: Sendable {
       if open + missing == 0, !unsummed { return .ended }
       return .underWay(open: open + missing, of: devices.count + missing, end: end)
     }
+    if let outcome = explanation.steps.last(where: \.isOfWholeRequest)?.outcome { return .settled(outcome) }
     if let step = explanation.steps.last(where: { $0.outcome == .rejected }) {
       return .rejected(step.detail("reason") ?? "no reason given")
     }
@@ -238,6 +243,7 @@ public struct Timeline: Sendable {
       return .dead(step.detail("reason") ?? "no reason given")
     }
     if explanation.steps.contains(where: { $0.name == Outcome.unreadable.name }) { return .dead(DeadLetter.unreadable) }
+    if explanation.steps.contains(where: { $0.name == TimelineStep.ignored }) { return .settled(.replayed) }
     // Its first record and its outcomes are deleted.
     let isFirstGone = requests.allSatisfy { $0.origin != nil }
     return isFirstGone && explanation.steps.contains { $0.outcome == .replayed } ? .ended : .unprocessed
@@ -249,6 +255,12 @@ extension TimelineStep {
   static let routed = "routed"
   static let replaced = "replaced"
   static let extensions = "extensions"
+  static let ignored = "ignored"
+
+  /// Whether it ends a request that goes to no device.
+  fileprivate var isOfWholeRequest: Bool {
+    outcome == .carriedOut || device == nil && outcome?.endsWholeRequest == true
+  }
 
   /// The value of a detail.
   public func detail(_ name: String) -> String? { details.first { $0.name == name }?.value }
@@ -294,6 +306,9 @@ extension PublishedRequest {
     add("application", application?.text)
     add("identifier", identifier?.text)
     if operation != "notify" { add("operation", operation) }
+    add("schedule", firing?.schedule.description)
+    add("due", firing.map { Timestamp.text($0.due) })
+    add("zone", firing.flatMap { $0.zone == "" ? nil : $0.zone.text })
     add("until", end.map(Timestamp.text))
     if isDerivedID { add("id", "derived from where the record lies") }
     add("breaks", broken)
@@ -310,6 +325,7 @@ extension Event {
     add("devices", devices.map(String.init))
     add("by", by?.description)
     add("reason", reason)
+    add("skipped", skipped.map(String.init))
     add("detail", detail)
     add("field", field)
     add("rule", rule)
