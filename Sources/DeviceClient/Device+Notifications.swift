@@ -112,7 +112,7 @@ extension Device {
     return connection
   }
 
-  private func delivered(_ identifier: Name) throws(DeviceError) -> (DeviceConnection, DeliveredNotification) {
+  func delivered(_ identifier: Name) throws(DeviceError) -> (DeviceConnection, DeliveredNotification) {
     let connection = try running()
     guard let notification = connection.memory.store.notification(identifier) else {
       throw DeviceError(.noSuchNotification, "no delivered notification has the identifier '\(identifier)'")

@@ -11,18 +11,38 @@ extension Device {
     if authorization.status == .notDetermined {
       if options.contains(.provisional) {
         authorization.status = .provisional
-      } else if let prompt = configuration.authorizationPrompt {
-        authorization.status = await prompt(options) ? .authorized : .denied
+      } else if let ask = configuration.authorizationPrompt {
+        // Two calls at once ask the person once.
+        let question = prompt ?? Task(executorPreference: loop) { await ask(options) }
+        prompt = question
+        let isGranted = await question.value
+        prompt = nil
+        authorization = self.authorization ?? authorization
+        // The person may have changed the settings meanwhile, or another call has taken the answer.
+        guard authorization.status == .notDetermined else { return try await requestAuthorization(options) }
+        authorization.status = isGranted ? .authorized : .denied
       } else {
         throw DeviceError(.configuration, "the configuration has no authorizationPrompt, so nobody can be asked")
       }
       for option in options { authorization.options[option] = true }
       try setAuthorization(authorization)
     }
+    // Another call may have stored the answer.
+    try await changesAreStored()
     switch authorization.status {
     case .authorized, .provisional, .ephemeral: return true
     case .denied, .notDetermined: return false
     }
+  }
+
+  func setNotificationCategories(_ categories: [NotificationCategory]) async throws(DeviceError) {
+    try setCategories(categories)
+    try await changesAreStored()
+  }
+
+  private func changesAreStored() async throws(DeviceError) {
+    let connection = try running()
+    try await stored { (body) throws(DeviceError) in connection.whenDurable(body) }
   }
 
   func add(_ request: NotificationRequest) async throws(DeviceError) {

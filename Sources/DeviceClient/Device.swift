@@ -24,6 +24,8 @@ public actor Device {
   /// Nil before the start and after the end.
   private(set) var connection: DeviceConnection?
   private var client: WebSocketClient?
+  /// The person is being asked for the authorization.
+  var prompt: Task<Bool, Never>?
   private var database: DeviceDatabase?
 
   /// Describes a device, which does nothing until it is started.
@@ -43,9 +45,12 @@ public actor Device {
     guard configuration.stateFile?.isEmpty != true else { throw DeviceError(.configuration, "the state file's name is empty") }
     guard !configuration.urls.isEmpty else { throw DeviceError(.configuration, "there is no address: name at least one of the cluster's") }
     var state = StoredState()
+    var configuration = self.configuration
     if let path = configuration.stateFile {
       let database = DeviceDatabase(
-        path: path, owner: .init(token: configuration.hello.device.text, application: configuration.hello.application),
+        path: path,
+        owner: .init(
+          token: configuration.hello.device.text, application: configuration.hello.application, adoptsToken: configuration.makesToken),
         limits: configuration.stateLimits)
       do throws(DeviceError) {
         state = try await database.open()
@@ -54,6 +59,8 @@ public actor Device {
         throw error
       }
       self.database = database
+      if configuration.makesToken, let token = state.token { configuration.hello.device = token }
+      configuration.hello = state.registration.applied(to: configuration.hello)
     }
     var webSocket = WebSocketConfiguration()
     webSocket.subprotocols = [DeviceProtocol.subprotocol]
@@ -77,7 +84,9 @@ public actor Device {
     }
     connection.memory.restore(state)
     connection.takeTime()
-    connection.begin()
+    // A token of another environment stays unused until the program hears of it from its registration.
+    let isRegistered = state.registration.isRegistered && state.registration.environment == configuration.hello.environment
+    if !configuration.makesToken || isRegistered { connection.begin() }
   }
 
   /// Connects again after a close code that ends automatic reconnection.

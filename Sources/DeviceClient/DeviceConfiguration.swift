@@ -6,7 +6,13 @@ public struct DeviceConfiguration: Sendable {
   /// The cluster's addresses, `ws://HOST:PORT/v1/device`; at least one. If one drains, fails or does not answer, the next is tried.
   public var urls: [String]
   /// The device's identity: the first frame of each connection.
+  ///
+  /// Its authorization holds until the person decides, and its categories until the program registers others. A state file keeps what the
+  /// person decided, and the categories for a start whose hello names none.
   public var hello: Hello
+  /// Whether the device makes its own token, which a state file keeps. It connects when the program has registered it for remote
+  /// notifications, and from then on at each start.
+  public var makesToken = false
   /// Returns the credential for each hello, so that an expired one can be replaced. It is called on the device's loop, and must not block
   /// it for long. If it is nil or returns nil, the last hello's credential is used.
   public var credential: (@Sendable () -> String?)?
@@ -34,6 +40,14 @@ public struct DeviceConfiguration: Sendable {
   public init(urls: [String], hello: Hello) {
     self.urls = urls
     self.hello = hello
+  }
+
+  /// Describes a device that makes its own token.
+  public init(urls: [String], application: Name, user: Name? = nil) {
+    let bytes = (0..<DeviceToken.shortest / 2).map { _ in UInt8.random(in: 0...UInt8.max) }
+    guard let token = bytes.withUnsafeBytes({ DeviceToken(packed: $0) }) else { preconditionFailure("so many bytes are a token") }
+    self.init(urls: urls, hello: Hello(device: token, application: application, user: user))
+    makesToken = true
   }
 
   /// Describes a device of a cluster that has one address.

@@ -12,6 +12,10 @@ public struct DeviceError: Error, Sendable, Hashable, CustomStringConvertible {
     case noAttachments
     /// There is no connection at the moment.
     case notConnected
+    /// The cluster does not take the device.
+    case refused
+    /// The application has no settings of its own.
+    case noSettings
     /// The notification has no category that the device has registered.
     case noCategory
     /// The category has no such action.

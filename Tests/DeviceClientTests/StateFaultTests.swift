@@ -155,7 +155,7 @@ import Testing
       try await database.commit([.took("one", at: 1)])
       await database.closeForTests()
       let again = DeviceDatabase.forTests(path)
-      #expect(try await again.open() == StoredState(ids: [.init(id: "one", at: 1)], badge: 1))
+      #expect(try await again.open() == StoredState(ids: [.init(id: "one", at: 1)], badge: 1, token: DeviceToken(DeviceUnderTest.token)))
       await again.closeForTests()
     }
   }

@@ -70,7 +70,7 @@ extension DeviceDatabase {
 
 /// A plain model of the database: arrays that changes are applied to.
 struct NaiveState {
-  private(set) var state = StoredState()
+  private(set) var state = StoredState(token: DeviceToken(DeviceUnderTest.token))
 
   mutating func apply(_ changes: [StateChange]) { for change in changes { apply(change) } }
 
@@ -95,6 +95,7 @@ struct NaiveState {
     case .unlisted(let identifiers, let isPending): unlist(identifiers, isPending)
     case .floor(let revision): state.floor = revision
     case .badge(let number): state.badge = number
+    case .registration(let registration): state.registration = registration
     case .response(let response):
       if !state.responses.contains(where: { Name($0.frame.response) == Name(response.frame.response) }) {
         state.responses.append(response)
@@ -133,7 +134,7 @@ struct RandomState {
   mutating func batch() -> [StateChange] { (0..<number(1...8)).map { _ in change() } }
 
   private mutating func change() -> StateChange {
-    switch number(0...9) {
+    switch number(0...10) {
     case 0: .took(name(), at: number(0...4_000_000_000_000))
     case 1, 2: .noted(identifier: name(), revision: text(), at: number(0...4_000_000_000_000))
     case 3: .unlisted((0..<number(0...3)).map { _ in name() }, isPending: number(0...1) == 0)
@@ -147,10 +148,31 @@ struct RandomState {
             isDynamic: number(0...1) == 0), notification: listed(), isUnsent: number(0...1) == 0, isUntold: true))
     case 6: number(0...1) == 0 ? .settled(name().text) : .told(name().text)
     case 8: .waiting(name(), anchor: number(0...Int64.max), after: number(0...Int64.max))
+    case 9: .registration(registration())
     case 7: .forgot(before: number(0...1_000_000_000_000), ids: number(0...5), identifiers: number(0...5))
     default:
       .listed(DeliveredNotification(listed(), ContentExtensions(chain: nil, locale: nil)), isPending: number(0...1) == 0)
     }
+  }
+
+  private mutating func registration() -> StoredRegistration {
+    var registration = StoredRegistration()
+    registration.isRegistered = number(0...1) == 0
+    registration.environment = [nil, .development, .production].randomElement(using: &json.generator) ?? nil
+    if number(0...2) > 0 {
+      registration.authorization = Authorization(
+        status: Authorization.Status.allCases.randomElement(using: &json.generator) ?? .denied,
+        previews: Authorization.Previews.allCases.randomElement(using: &json.generator))
+      registration.authorization?.options[.sound] = number(0...1) == 0
+    }
+    if number(0...2) > 0 {
+      registration.categories = [
+        NotificationCategory(
+          identifier: Name(identifier()), options: [.customDismissAction],
+          actions: [NotificationAction(identifier: Name(identifier()), title: word(), options: [.foreground], textInput: .init())])
+      ]
+    }
+    return registration
   }
 
   private mutating func listed() -> StoredState.Listed {

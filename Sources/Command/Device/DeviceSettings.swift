@@ -28,7 +28,8 @@ enum DeviceSettings {
   static let locale = Setting<String?>("device.locale", .string("LOCALE"), "The locale, such as de_AT. Absent: none is sent.")
   static let timeZone = Setting<String?>("device.time-zone", .string("ZONE"), "The time zone, such as Europe/Vienna. Absent: none is sent.")
   static let authorization = Setting(
-    "device.authorization", .choice, default: Authorization.Status.authorized, "The person's permission for notifications.")
+    "device.authorization", .choice, default: Authorization.Status.authorized,
+    "The person's permission for notifications, until it is changed; --state keeps the change.")
   static let categories = Setting<String?>(
     "device.categories", .file,
     "The application's categories, as a JSON array. Absent: one named reply, with the actions reply, which takes text, and like.")

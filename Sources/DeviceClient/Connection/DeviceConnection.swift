@@ -51,6 +51,7 @@ final class DeviceConnection {
   /// Asks the owner to connect, with this as the handler. The owner calls `failed` if it cannot.
   private let connect: () -> Void
   private var whenEnded: [() -> Void] = []
+  private let welcomes = WelcomeWaiters()
 
   init(
     _ configuration: DeviceConfiguration, on loop: EventLoop, commit: (([StateChange]) -> Void)?, connect: @escaping () -> Void,
@@ -92,6 +93,7 @@ final class DeviceConnection {
   func stop(_ body: @escaping () -> Void) {
     whenEnded.append(body)
     isStopping = true
+    welcomes.finish(DeviceError(.notRunning, "the device is closed"))
     connectTimer?.stop()
     sendAcknowledgements()
     switch phase {
@@ -152,6 +154,7 @@ final class DeviceConnection {
     switch error {
     case .url:
       phase = .idle
+      welcomes.finish(DeviceError(.configuration, error.description))
       tell?(.unreachable(error.description, reconnectAfter: nil))
       return
     case .refused(_, _, _, let seconds?): atLeast = min(max(seconds, 0), 3600) * 1000
@@ -191,8 +194,9 @@ final class DeviceConnection {
     let wait = plan.ended(code: code, sessionMilliseconds: stood, jitter: .random(in: 0...1))
     if isStopping || wait == nil {
       phase = .idle
+      welcomes.finish(DeviceError(.refused, "the cluster does not take the device (close code \(code)): \(reason)"))
       tell?(.closed(code: code, reason: reason, reconnectAfter: nil))
-      if isGone, !isStopping { tell?(.unregistered) }
+      if isGone, !isStopping { unregistered() }
     } else if let wait {
       phase = .waiting
       tell?(.closed(code: code, reason: reason, reconnectAfter: wait))
@@ -236,6 +240,7 @@ final class DeviceConnection {
     phase = .open(connection, since: loop.milliseconds(), welcome)
     deadlineTimer?.start(after: 5_000)
     tell?(.connected(welcome, url: url))
+    welcomes.finish(nil)
     for request in changes.welcomed() { tell?(.accepted(.request(request))) }
     sendChanges()
     sendResponses()
@@ -288,9 +293,15 @@ final class DeviceConnection {
       if change == .unregister, case .accepted = event(), case .open(let connection, _, _) = phase {
         leave(connection, .normal, "")
         isStopping = true
-        tell?(.unregistered)
+        unregistered()
       }
     }
+  }
+
+  private func unregistered() {
+    memory.decide { $0.isRegistered = false }
+    scheduleTurn()
+    tell?(.unregistered)
   }
 
   // MARK: Frames out
@@ -399,6 +410,7 @@ final class DeviceConnection {
     switch change {
     case .settings(let authorization):
       hello.authorization = authorization
+      memory.decide { $0.authorization = authorization }
       memory.store.authorization = authorization
     case .locale(let locale, let timeZone):
       hello.locale = locale ?? hello.locale
@@ -406,10 +418,38 @@ final class DeviceConnection {
       if let timeZone { memory.store.zone = Name(timeZone) }
       // Times of day are due at other moments in another zone.
       takeTime()
-    case .categories(let categories): hello.categories = categories
+    case .categories(let categories):
+      hello.categories = categories
+      memory.decide { $0.categories = categories }
     case .unregister: break
     }
     sendChanges()
+    scheduleTurn()
+  }
+
+  /// Calls `body` when the changes so far are saved, or with the error.
+  func whenDurable(_ body: @escaping (DeviceError?) -> Void) {
+    memory.writer.whenDurable(body)
+    scheduleTurn()
+  }
+
+  /// Registers the device for remote notifications; `body` is called at the cluster's welcome, or with the error.
+  func register(_ body: @escaping (DeviceError?) -> Void) throws(DeviceError) {
+    guard !isStopping else { throw DeviceError(.notRunning, "the device has signed out: start another one") }
+    if let environment = memory.registration.environment, environment != hello.environment {
+      throw DeviceError(
+        .configuration,
+        "the token belongs to the environment \(environment.rawValue): name another state file for \(hello.environment?.rawValue ?? "none")"
+      )
+    }
+    let environment = hello.environment
+    memory.decide { ($0.isRegistered, $0.environment) = (true, environment) }
+    whenDurable { [weak self] failure in
+      guard failure == nil, let self else { return body(failure ?? DeviceError(.notRunning, "the device is closed")) }
+      if case .open = phase { return body(nil) }
+      welcomes.add(on: loop, body)
+      begin()
+    }
   }
 
   /// Asks for links. Requests that are lost with the connection are not repeated.

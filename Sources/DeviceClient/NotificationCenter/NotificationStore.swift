@@ -60,6 +60,8 @@ public struct NotificationStore {
   var willPresent: ((DeliveredNotification) -> PresentationOptions)?
   /// The time zone of calendar triggers that name none.
   var zone: Name
+  /// The ways of showing that the device's platform has.
+  var platformWays = PresentationOptions.all
 
   private var table: PendingTable
   /// What has changed since `takeChanges`, for the database.
@@ -256,6 +258,7 @@ public struct NotificationStore {
     let (frame, content) = (waiting.frame, waiting.content)
     var ways = PresentationOptions(of: content, countingAs: frame.interruptionLevel, under: authorization)
     if let presentation = frame.presentation { ways = ways.limited(to: presentation) }
+    ways = ways.limited(to: platformWays)
     if !ways.showsNothing, let willPresent { ways = ways.limited(to: willPresent(waiting.shown(ways))) }
     let notification = waiting.shown(ways)
     guard !ways.showsNothing else {

@@ -19,7 +19,7 @@ public struct UserNotificationCenter: Sendable {
   /// Asks the person to allow notifications, unless they have decided already; returns whether they are allowed.
   ///
   /// With the option `provisional` nobody is asked: notifications come quietly until the person decides. The configuration's
-  /// `authorizationPrompt` asks. The cluster is told of the decision.
+  /// `authorizationPrompt` asks. The state file keeps the decision, so the person is asked once in the device's life, and the cluster is told.
   @discardableResult
   public func requestAuthorization(options: [Authorization.Option]) async throws(DeviceError) -> Bool {
     try await device.requestAuthorization(options)
@@ -30,11 +30,16 @@ public struct UserNotificationCenter: Sendable {
 
   /// Registers the application's categories, which replace all former ones.
   public func setNotificationCategories(_ categories: [NotificationCategory]) async throws(DeviceError) {
-    try await device.setCategories(categories)
+    try await device.setNotificationCategories(categories)
   }
 
   /// The registered categories.
   public func notificationCategories() async -> [NotificationCategory] { await device.categories }
+
+  /// Tells the program that the person goes to its own settings for notifications, from a delivered one or from none.
+  ///
+  /// Throws if the program has not requested authorization with the option `providesAppNotificationSettings`.
+  public func openSettings(for identifier: Name? = nil) async throws(DeviceError) { try await device.openSettings(for: identifier) }
 
   /// Sets the number at the application's icon; 0 removes it.
   public func setBadgeCount(_ count: Int) async throws(DeviceError) { try await device.setBadge(count) }

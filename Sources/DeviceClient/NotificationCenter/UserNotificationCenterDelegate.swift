@@ -13,6 +13,11 @@ public protocol UserNotificationCenterDelegate: AnyObject, Sendable {
   ///
   /// If the program ends before this returns, it is called again at the next start. Do not wait in it for a person.
   func userNotificationCenter(_ center: UserNotificationCenter, didReceive response: NotificationResponse) async
+
+  /// Shows the program's own settings for notifications; it must not block.
+  ///
+  /// - Parameter notification: the one from which the person came; nil if it was none.
+  func userNotificationCenter(_ center: UserNotificationCenter, openSettingsFor notification: DeliveredNotification?)
 }
 
 extension UserNotificationCenterDelegate {
@@ -23,6 +28,9 @@ extension UserNotificationCenterDelegate {
 
   /// Does nothing.
   public func userNotificationCenter(_ center: UserNotificationCenter, didReceive response: NotificationResponse) async {}
+
+  /// Does nothing.
+  public func userNotificationCenter(_ center: UserNotificationCenter, openSettingsFor notification: DeliveredNotification?) {}
 }
 
 /// What the person did with a notification (`UNNotificationResponse`).

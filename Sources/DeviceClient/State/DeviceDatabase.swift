@@ -8,6 +8,8 @@ actor DeviceDatabase {
   struct Owner: Sendable {
     var token: String
     var application: Name
+    /// Whether the device takes the token of a file that exists.
+    var adoptsToken = false
   }
 
   nonisolated let disk: EventLoop
@@ -50,7 +52,7 @@ actor DeviceDatabase {
       )
     }
     try prepare(connection)
-    if isNew { try make(connection) }
+    try bringUp(connection, from: version)
     let soundness = try connection.text("PRAGMA quick_check(1)")
     guard soundness == "ok" else { throw DeviceError.damaged(path, soundness) }
     return try read(connection)
@@ -89,12 +91,15 @@ actor DeviceDatabase {
     try connection.run("PRAGMA max_page_count = \(max(Int64(clamping: limits.bytes) / pageBytes, 1))")
   }
 
-  private func make(_ connection: SQLiteConnection) throws(DeviceError) {
+  /// Brings the tables of a new file, or of one of an earlier version, to the present version.
+  private func bringUp(_ connection: SQLiteConnection, from version: Int64) throws(DeviceError) {
+    guard version < StateSchema.version else { return }
     try connection.transaction { () throws(DeviceError) in
-      for table in StateSchema.tables { try connection.run(table) }
-      try connection.run(
-        "INSERT INTO device VALUES (1, ?, ?, 0, NULL)", .text(owner.token), .text(owner.application.text))
-      try connection.run("PRAGMA application_id = \(StateSchema.applicationID)")
+      for step in StateSchema.steps.dropFirst(Int(version)) { for statement in step { try connection.run(statement) } }
+      if version == 0 {
+        try connection.run("INSERT INTO device VALUES (1, ?, ?, 0, NULL)", .text(owner.token), .text(owner.application.text))
+        try connection.run("PRAGMA application_id = \(StateSchema.applicationID)")
+      }
       try connection.run("PRAGMA user_version = \(StateSchema.version)")
     }
   }
@@ -103,7 +108,8 @@ actor DeviceDatabase {
     var state = StoredState()
     var isOwned = false
     try connection.rows("SELECT token, application, badge, floor FROM device") { row in
-      isOwned = row.bytes(0) == Array(owner.token.utf8) && row.bytes(1) == Array(owner.application.utf8)
+      state.token = DeviceToken(row.text(0))
+      isOwned = (owner.adoptsToken || row.bytes(0) == Array(owner.token.utf8)) && row.bytes(1) == Array(owner.application.utf8)
       state.badge = Int(row.integer(2))
       state.floor = row.isNull(3) ? nil : row.text(3)
     }
@@ -117,6 +123,11 @@ actor DeviceDatabase {
       state.revisions.append(.init(identifier: Name($0.text(0)), revision: $0.text(1), at: $0.integer(2)))
     }
     var unreadable = 0
+    try connection.rows("SELECT registered, environment, settings, categories FROM registration") { row in
+      state.registration = StoredRegistration(
+        isRegistered: row.integer(0) != 0, environment: row.isNull(1) ? nil : row.text(1), settings: row.bytes(2),
+        categories: row.bytes(3))
+    }
     try connection.rows("SELECT pending, local, at, presentation, frame, after FROM notifications ORDER BY place") { row in
       guard var listed = listed(row, 1) else { return unreadable += 1 }
       listed.after = row.integer(5)
@@ -184,6 +195,11 @@ actor DeviceDatabase {
           "DELETE FROM notifications WHERE identifier = ? AND pending = ?", .text(identifier.text), .flag(isPending))
       }
     case .floor(let revision): try connection.run("UPDATE device SET floor = ?", .text(revision))
+    case .registration(let registration):
+      try connection.run(
+        "UPDATE registration SET registered = ?, environment = ?, settings = ?, categories = ?", .flag(registration.isRegistered),
+        registration.environment.map { .text($0.rawValue) } ?? .null, registration.settings.map { .bytes($0) } ?? .null,
+        registration.categoriesFrame.map { .bytes($0) } ?? .null)
     case .badge(let number): try connection.run("UPDATE device SET badge = ?", .integer(Int64(number)))
     case .response(let response):
       let (frame, notification) = (response.frame, response.notification)

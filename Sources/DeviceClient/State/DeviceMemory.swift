@@ -8,6 +8,8 @@ final class DeviceMemory {
   /// Passes a stored response to the program's delegate, which answers by `told`.
   var didReceive: ((StoredResponse) -> Void)?
   private var untold: Set<Name> = []
+  /// What the person and the program have decided for the device.
+  private(set) var registration = StoredRegistration()
 
   /// - Parameter commit: begins to write a batch of changes; nil if nothing must outlive the device.
   init(_ configuration: DeviceConfiguration, commit: (([StateChange]) -> Void)?) {
@@ -15,12 +17,14 @@ final class DeviceMemory {
       authorization: configuration.hello.authorization ?? Authorization(status: .authorized), limits: configuration.limits,
       extensions: configuration.extensions, locale: configuration.hello.locale,
       zone: configuration.hello.timeZone.map { Name($0) } ?? "UTC")
+    if let platform = configuration.hello.platform, PresentationOptions.areBadgesOnly(on: platform) { store.platformWays = .badge }
     writer = StateWriter(commit: commit)
   }
 
   /// Takes the state of the database.
   func restore(_ state: StoredState) {
     store.restore(state)
+    registration = state.registration
     for response in state.responses {
       if response.isUnsent { outbox.restore(response.frame) }
       if response.isUntold { pass(response) }
@@ -41,6 +45,13 @@ final class DeviceMemory {
 
   /// Passes the store's changes to the writer.
   private func save() { writer.append(store.takeChanges()) }
+
+  /// Stores a decision of the person or the program.
+  func decide(_ change: (inout StoredRegistration) -> Void) {
+    let former = registration
+    change(&registration)
+    if registration != former { writer.append([.registration(registration)]) }
+  }
 
   // MARK: Frames of the cluster
 

@@ -16,6 +16,8 @@ enum StateChange: Sendable, Equatable {
   case floor(String)
   /// The number at the application's icon.
   case badge(Int)
+  /// What the person and the program have decided for the device.
+  case registration(StoredRegistration)
   /// What the person did, for the cluster, the program, or both.
   case response(StoredResponse)
   /// The program has taken a response.
@@ -85,4 +87,8 @@ struct StoredState: Sendable, Equatable {
   var floor: String?
   /// The number at the application's icon.
   var badge = 0
+  /// The token of the file's device.
+  var token: DeviceToken?
+  /// What the person and the program have decided for the device.
+  var registration = StoredRegistration()
 }

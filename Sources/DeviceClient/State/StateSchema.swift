@@ -3,12 +3,23 @@
 /// Names, texts and frames are BLOBs, which SQLite compares byte by byte. `place` orders the rows of a table by the time they were written.
 enum StateSchema {
   /// The version of the tables, in the database's `user_version`.
-  static let version: Int64 = 1
+  static var version: Int64 { Int64(steps.count) }
   /// Marks the file as a device's, in the database's `application_id`: "Cari".
   static let applicationID: Int64 = 0x4361_7269
 
-  /// The statements that make the tables.
-  static let tables = [
+  /// The statements that lead from each version to the next. A new file begins with none of them, at version 0.
+  static let steps = [tables, registration]
+
+  /// What the person and the program have decided for the device.
+  private static let registration = [
+    """
+    CREATE TABLE registration (
+      only INTEGER PRIMARY KEY CHECK (only = 1), registered INTEGER NOT NULL, environment BLOB, settings BLOB, categories BLOB) STRICT
+    """,
+    "INSERT INTO registration VALUES (1, 0, NULL, NULL, NULL)",
+  ]
+
+  private static let tables = [
     """
     CREATE TABLE device (
       only INTEGER PRIMARY KEY CHECK (only = 1), token BLOB NOT NULL, application BLOB NOT NULL, badge INTEGER NOT NULL,

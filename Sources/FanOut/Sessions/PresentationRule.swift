@@ -40,12 +40,7 @@ struct PresentationRule {
   /// The settings of a registered device.
   init(_ registration: Registration) {
     authorization = registration.authorization
-    showsBadgesOnly = registration.platform.map(Self.showsBadgesOnly) ?? false
-  }
-
-  private static func showsBadgesOnly(_ platform: String) -> Bool {
-    // For most platforms the length alone shows that they are others.
-    platform.utf8.count == 4 && platform.lowercased() == "tvos"
+    showsBadgesOnly = registration.platform.map(PresentationOptions.areBadgesOnly(on:)) ?? false
   }
 
   private func allows(_ option: Authorization.Option) -> Bool { authorization?.options[option] ?? true }

@@ -23,6 +23,12 @@ public struct PresentationOptions: OptionSet, Sendable, Hashable {
   /// Without lighting the screen: the person asked for quiet, or has not decided yet.
   public static let quietly = PresentationOptions(rawValue: 32)
 
+  /// Whether a platform shows nothing but badges.
+  public static func areBadgesOnly(on platform: String) -> Bool {
+    // The length tells of most platforms that they are another one.
+    platform.utf8.count == 4 && platform.lowercased() == "tvos"
+  }
+
   private static let words: [(option: PresentationOptions, word: StaticString)] = [
     (.banner, "banner"), (.lockScreen, "lockScreen"), (.list, "list"), (.sound, "sound"), (.badge, "badge"), (.quietly, "quietly"),
   ]
