@@ -20,17 +20,21 @@ public actor Device {
   public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
   let configuration: DeviceConfiguration
-  private let tell: @Sendable (DeviceEvent) -> Void
+  let tell: @Sendable (DeviceEvent) -> Void
   /// Nil before the start and after the end.
   private(set) var connection: DeviceConnection?
   private var client: WebSocketClient?
   /// The person is being asked for the authorization.
   var prompt: Task<Bool, Never>?
+  /// The calls of the delegate that have not returned, and the timer of their ends.
+  var calls: ProgramCalls
+  var callTimer: Timer?
   private var database: DeviceDatabase?
 
   /// Describes a device, which does nothing until it is started.
   public init(_ configuration: DeviceConfiguration, on loop: EventLoop, _ tell: @escaping @Sendable (DeviceEvent) -> Void) {
     self.configuration = configuration
+    calls = ProgramCalls(milliseconds: configuration.delegateMilliseconds)
     self.loop = loop
     self.tell = tell
   }
@@ -72,17 +76,19 @@ public actor Device {
       connect: { [weak self] in
         guard let self else { return }
         Task(executorPreference: loop) { await self.connect() }
-      }, tell: { tell($0) })
+      },
+      tell: { [weak self] event in
+        tell(event)
+        self?.assumeIsolated { $0.wakeProgram(for: event) }
+      })
     self.connection = connection
     if let delegate = configuration.delegate {
       let center = userNotificationCenter
       connection.memory.store.willPresent = { delegate.userNotificationCenter(center, willPresent: $0) }
-      connection.memory.didReceive = { [weak self, loop] response in
-        guard let self else { return }
-        Task(executorPreference: loop) { await self.pass(response, to: delegate) }
-      }
+      connection.memory.didReceive = { [weak self] response in self?.assumeIsolated { $0.pass(response, to: delegate) } }
     }
     connection.memory.restore(state)
+    connection.setState(configuration.state)
     connection.takeTime()
     // A token of another environment stays unused until the program hears of it from its registration.
     let isRegistered = state.registration.isRegistered && state.registration.environment == configuration.hello.environment
@@ -98,6 +104,8 @@ public actor Device {
     await withCheckedContinuation { continuation in connection.stop { continuation.resume() } }
     self.connection = nil
     client = nil
+    callTimer?.close()
+    callTimer = nil
     if let database { await close(database) }
     database = nil
   }
@@ -123,18 +131,6 @@ public actor Device {
       do throws(DeviceError) { try await database.commit(changes) } catch { failure = error }
       await self.diskFinished(failure)
     }
-  }
-
-  /// Passes a stored response to the program, and notes when it has taken it.
-  private func pass(_ response: StoredResponse, to delegate: any UserNotificationCenterDelegate) async {
-    let frame = response.frame
-    let notification = DeliveredNotification(
-      response.notification, ContentExtensions(chain: configuration.extensions, locale: configuration.hello.locale))
-    await delegate.userNotificationCenter(
-      userNotificationCenter,
-      didReceive: NotificationResponse(
-        id: frame.response, notification: notification, actionIdentifier: frame.action, userText: frame.userText))
-    connection?.told(frame.response)
   }
 
   private func diskFinished(_ failure: DeviceError?) { connection?.diskFinished(failure) }

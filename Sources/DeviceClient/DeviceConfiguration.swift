@@ -27,10 +27,14 @@ public struct DeviceConfiguration: Sendable {
   /// The service extensions of its application that run on the device. Their result is shown, and the received payload is kept. Nil for
   /// none.
   public var extensions: ExtensionChain?
-  /// The program's part in notifications; without one all are shown as the person and the cluster allow.
+  /// The program's part in notifications; without one all are shown as the person, the screen and the cluster allow.
   public var delegate: (any UserNotificationCenterDelegate)?
+  /// How long a call of the delegate may take. The device waits no longer, and tells it by the event `unhandled`.
+  public var delegateMilliseconds = 30_000
   /// Asks the person whether the application may notify them in these ways; nil if nobody can be asked.
   public var authorizationPrompt: (@Sendable ([Authorization.Option]) async -> Bool)?
+  /// What the program and the screen are doing at the start.
+  public var state = ApplicationState.foreground
   /// The limits of its memory.
   public var limits = NotificationStore.Limits()
   /// The time limit of the connection, and again of the upgrade and of the welcome.

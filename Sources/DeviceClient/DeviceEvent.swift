@@ -30,6 +30,10 @@ public enum DeviceEvent: Sendable {
   case dropped(delivery: UInt64?, id: String?, identifiers: [Name], DropReason)
   /// The cluster removed identifiers, and these were in the list.
   case removed(identifiers: [Name], [DeliveredNotification])
+  /// An action of the person on this notification has brought the program to the foreground.
+  case activated(Name)
+  /// The program has not returned in time from a call for this notification, or too many calls run already.
+  case unhandled(DeliveredNotification)
   /// A response or a request was accepted.
   case accepted(FrameSubject)
   /// A response or a request was refused, and is not sent again.

@@ -251,7 +251,7 @@ import TestSupport
     #expect(store.take(try notifyFrame(notify(1, id: "one", revision: "1")), now: Self.now) == .dropped(.known))
   }
 
-  @Test func `a notification is shown in the ways that the cluster, the person and the program all allow`() throws {
+  @Test func `a notification is shown in the ways that the cluster, the person, the screen and the program all allow`() throws {
     let ways: [PresentationOptions] = [.banner, .lockScreen, .list, .sound, .badge]
     var random = SeededRandom(seed: 4)
     func some() -> PresentationOptions { ways.filter { _ in Bool.random(using: &random) }.reduce([]) { $0.union($1) } }
@@ -269,10 +269,14 @@ import TestSupport
       }
       var store = NotificationStore(authorization: authorization)
       store.willPresent = { _ in program }
+      store.state = ApplicationState.allCases[round % 3]
+      // Only in the foreground the program chooses.
+      let chosen = store.state == .foreground ? program : .all
+      let screen: PresentationOptions = store.state == .locked ? [.lockScreen, .list, .sound, .badge] : [.banner, .list, .sound, .badge]
       var frame = try notifyFrame(
         notify(1, id: "one", revision: "1", aps: ["alert": "text", "sound": "bell", "badge": 3]))
       frame.presentation = isQuiet ? cluster.union(.quietly) : cluster
-      let expected = cluster.intersection(person).intersection(program)
+      let expected = cluster.intersection(person).intersection(chosen).intersection(screen)
       switch store.take(frame, now: Self.now) {
       case .shown(let notification):
         #expect(notification.presentation == (isQuiet ? expected.union(.quietly) : expected), "round \(round)")

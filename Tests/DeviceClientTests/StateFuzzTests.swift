@@ -100,6 +100,7 @@ struct NaiveState {
       if !state.responses.contains(where: { Name($0.frame.response) == Name(response.frame.response) }) {
         state.responses.append(response)
       }
+    case .released: for index in state.responses.indices { state.responses[index].isLocked = false }
     case .settled(let response): finish(response) { $0.isUnsent = false }
     case .told(let response): finish(response) { $0.isUntold = false }
     case .forgot(let time, let ids, let identifiers):
@@ -134,7 +135,7 @@ struct RandomState {
   mutating func batch() -> [StateChange] { (0..<number(1...8)).map { _ in change() } }
 
   private mutating func change() -> StateChange {
-    switch number(0...10) {
+    switch number(0...11) {
     case 0: .took(name(), at: number(0...4_000_000_000_000))
     case 1, 2: .noted(identifier: name(), revision: text(), at: number(0...4_000_000_000_000))
     case 3: .unlisted((0..<number(0...3)).map { _ in name() }, isPending: number(0...1) == 0)
@@ -145,7 +146,9 @@ struct RandomState {
           frame: ResponseFrame(
             response: name().text, receipt: text(), identifier: name(), action: Name(text()),
             userText: number(0...1) == 0 ? nil : text(), at: number(0...1) == 0 ? nil : number(0...Int64.max),
-            isDynamic: number(0...1) == 0), notification: listed(), isUnsent: number(0...1) == 0, isUntold: true))
+            isDynamic: number(0...1) == 0), notification: listed(), isUnsent: number(0...1) == 0, isUntold: true,
+          isLocked: number(0...1) == 0))
+    case 10: number(0...1) == 0 ? .released : .badge(0)
     case 6: number(0...1) == 0 ? .settled(name().text) : .told(name().text)
     case 8: .waiting(name(), anchor: number(0...Int64.max), after: number(0...Int64.max))
     case 9: .registration(registration())

@@ -45,6 +45,8 @@ extension DeviceEvent {
           ("identifiers", .array(identifiers.map { .string($0.text) })),
           ("wereListed", .array(notifications.map { .string($0.identifier.text) })),
         ])
+    case .activated(let identifier): Self.event("activated", [("identifier", .string(identifier.text))])
+    case .unhandled(let notification): Self.event("unhandled", notification.members)
     case .accepted(let subject): Self.event("accepted", [subject.member])
     case .refused(let frame):
       Self.event(
@@ -90,6 +92,14 @@ extension DeliveredNotification {
       ("at", .integer(takenAt)), ("payload", content.payload),
       ("local", isLocal ? true : nil), ("attachments", attachments.isEmpty ? nil : .array(attachments.map(\.object))),
     ]
+  }
+}
+
+extension NotificationPreview {
+  /// The texts, without the empty ones.
+  var object: JSONValue {
+    .object(
+      [("title", title), ("subtitle", subtitle), ("body", body)].filter { !$0.1.isEmpty }.map { .init(key: $0.0, value: .string($0.1)) })
   }
 }
 

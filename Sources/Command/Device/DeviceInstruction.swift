@@ -39,6 +39,10 @@ enum DeviceInstruction: Sendable, Equatable {
   case links(Reference)
   case settings([Setting])
   case showSettings
+  /// Set the state of the program; nil to show it.
+  case state(ApplicationState?)
+  /// Go to the application's own settings, from a notification or from none.
+  case openSettings(Reference?)
   case categories([NotificationCategory])
   case unregister
   case connect
@@ -84,6 +88,11 @@ extension DeviceInstruction {
     case "fire": self = .fire(try reference("fire IDENTIFIER"))
     case "links": self = .links(try reference("links N"))
     case "settings", "set": self = rest.isEmpty ? .showSettings : .settings([try Self.setting(rest)])
+    case "state":
+      let state = rest.first.flatMap(ApplicationState.init(rawValue:))
+      guard rest.isEmpty || state != nil else { throw InstructionError(description: Self.states) }
+      self = .state(state)
+    case "app-settings": self = .openSettings(rest.first.map { Reference($0) })
     case "unregister": self = .unregister
     case "connect": self = .connect
     case "help", "?": self = .help
@@ -91,6 +100,8 @@ extension DeviceInstruction {
     default: throw InstructionError(description: "'\(first)' is not a command; type help")
     }
   }
+
+  private static let states = "state: one of \(ApplicationState.allCases.map(\.rawValue).joined(separator: ", "))"
 
   /// Reads `add IDENTIFIER [in SECONDS | every SECONDS | at HH:MM | daily HH:MM] TEXT`.
   private static func request(_ line: String, _ words: [String]) throws(InstructionError) -> NotificationRequest {
@@ -185,13 +196,17 @@ extension DeviceInstruction {
       do throws(FieldError) {
         self = .categories(try DeviceShapes.categories(value["categories"] ?? .null))
       } catch { throw InstructionError(description: "\(error)") }
+    case "state":
+      guard let state = text("state").flatMap(ApplicationState.init(rawValue:)) else { throw InstructionError(description: Self.states) }
+      self = .state(state)
+    case "app-settings": self = .openSettings(value["identifier"]?.nameValue.map { .identifier($0) })
     case "unregister": self = .unregister
     case "connect": self = .connect
     case "quit": self = .quit
     default:
       throw InstructionError(
         description:
-          "command: one of list, add, pending, cancel, open, act, reply, dismiss, remove, remove-all, fire, links, settings, categories, unregister, connect, quit"
+          "command: one of list, add, pending, cancel, open, act, reply, dismiss, remove, remove-all, fire, links, settings, state, app-settings, categories, unregister, connect, quit"
       )
     }
   }

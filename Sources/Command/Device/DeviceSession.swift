@@ -125,17 +125,36 @@ actor DeviceSession {
     default: break
     }
     if behaviour.isJSON {
-      StandardOutput.json(event.json.text)
+      StandardOutput.json(json(event).text)
     } else {
       showText(event)
     }
     StandardOutput.flush()
   }
 
+  /// What may be drawn of a notification at this moment. The device runs on this loop, too.
+  private func preview(_ notification: DeliveredNotification) -> NotificationPreview? {
+    device?.assumeIsolated { $0.preview(of: notification) }
+  }
+
+  private func json(_ event: DeviceEvent) -> JSONValue {
+    var json = event.json
+    switch event {
+    case .shown(let notification), .updated(let notification):
+      if let preview = preview(notification), preview.isHidden { json.set("preview", preview.object) }
+    default: break
+    }
+    return json
+  }
+
+  private func show(_ notification: DeliveredNotification, mark: String) {
+    StandardOutput.line(text.notification(notification, mark: mark, categories: categories, preview: preview(notification)))
+  }
+
   private func showText(_ event: DeviceEvent) {
     switch event {
-    case .shown(let notification): StandardOutput.line(text.notification(notification, mark: "", categories: categories))
-    case .updated(let notification): StandardOutput.line(text.notification(notification, mark: "(replaced)", categories: categories))
+    case .shown(let notification): show(notification, mark: "")
+    case .updated(let notification): show(notification, mark: "(replaced)")
     case .closed where ending != nil: break
     default: if let line = text.event(event) { StandardOutput.line("-- \(line)") }
     }
@@ -144,9 +163,7 @@ actor DeviceSession {
   private func showWhatIsListed(_ device: Device) async {
     guard !behaviour.isJSON else { return }
     StandardOutput.line("-- \(DeviceText.plain(configuration.hello.application)) at \(urls); type help for what can be typed")
-    for notification in await device.delivered.reversed() {
-      StandardOutput.line(text.notification(notification, mark: "", categories: categories))
-    }
+    for notification in await device.delivered.reversed() { show(notification, mark: "") }
     StandardOutput.flush()
   }
 
@@ -219,6 +236,14 @@ actor DeviceSession {
       return [("requests", .array(try await device.renewLinks(of: try identifier(reference)).map { .string($0) }))]
     case .settings(let settings): return [("requests", .array(try await change(settings, device).map { .string($0) }))]
     case .showSettings: await showSettings(device)
+    case .state(let state):
+      if let state { await device.setState(state) }
+      let present = await device.state.rawValue
+      if !behaviour.isJSON { StandardOutput.line("-- the program is in the state \(present)") }
+      return [("state", .string(present))]
+    case .openSettings(let reference):
+      try await device.openSettings(for: try reference.map { try identifier($0) })
+      return []
     case .categories(let new):
       let request = try await device.setCategories(new)
       categories = new
@@ -297,10 +322,7 @@ actor DeviceSession {
         ).text)
       return
     }
-    for notification in delivered {
-      let mark = notification.isLocal ? "(local)" : ""
-      StandardOutput.line(text.notification(notification, mark: mark, categories: categories))
-    }
+    for notification in delivered { show(notification, mark: notification.isLocal ? "(local)" : "") }
     for notification in pending { StandardOutput.line("-- waits: \(DeviceText.plain(notification.identifier))") }
     if delivered.isEmpty { StandardOutput.line("-- nothing is in the list") }
     if badge > 0 { StandardOutput.line("-- badge \(badge)") }

@@ -27,6 +27,8 @@ struct DeviceText {
     fire IDENTIFIER          shows a notification that waits: the device is at its place
     links N                  new links to its attachments: those that it came with are good for a while
     settings [NAME VALUE]    shows or changes what notifications may do, the locale, the time zone
+    state [STATE]            shows or sets what the program is doing: foreground, background, locked
+    app-settings [N]         goes to the application's own settings, from a notification or from none
     connect                  reconnects after the cluster has told it to stay away
     unregister               signs out, and ends
     quit                     ends (also Ctrl-C); what was delivered meanwhile comes at the next start
@@ -58,12 +60,17 @@ struct DeviceText {
   // MARK: Texts
 
   /// Renders a notification and its actions.
-  mutating func notification(_ notification: DeliveredNotification, mark: String, categories: [NotificationCategory]) -> String {
+  ///
+  /// - Parameter preview: the texts that may be drawn; nil for all.
+  mutating func notification(
+    _ notification: DeliveredNotification, mark: String, categories: [NotificationCategory], preview: NotificationPreview?
+  ) -> String {
     let content = notification.content
+    let texts = preview ?? NotificationPreview(of: content, .always, in: .foreground, category: nil)
     let number = "[\(number(of: notification.identifier))] "
-    var lines = [Self.plain(content.title), Self.plain(content.subtitle), Self.plain(content.body)].filter { !$0.isEmpty }
+    var lines = [Self.plain(texts.title), Self.plain(texts.subtitle), Self.plain(texts.body)].filter { !$0.isEmpty }
     if lines.isEmpty { lines = ["(nothing to read)"] }
-    if isStyled, !content.title.isEmpty { lines[0] = "\u{1B}[1m\(lines[0])\u{1B}[0m" }
+    if isStyled, !texts.title.isEmpty { lines[0] = "\u{1B}[1m\(lines[0])\u{1B}[0m" }
     var facts: [String] = []
     if let badge = content.badge { facts.append("badge \(badge)") }
     if let sound = content.sound { facts.append("sound \(Self.plain(sound.name))") }
@@ -71,7 +78,7 @@ struct DeviceText {
     if let category = content.categoryIdentifier { facts.append(actions(category, categories)) }
     facts.append(Self.plain(notification.identifier))
     let indent = String(repeating: " ", count: number.count)
-    lines += notification.attachments.map(Self.attachment)
+    if !texts.isHidden { lines += notification.attachments.map(Self.attachment) }
     return number + (mark.isEmpty ? "" : "\(mark) ") + lines.joined(separator: "\n" + indent) + "\n" + indent
       + facts.joined(separator: " · ")
   }
@@ -110,6 +117,8 @@ struct DeviceText {
       "not taken (\(reason.rawValue)): \(Self.plain(identifiers.map(\.text).joined(separator: ", ")))\(id.map { " \(Self.plain($0))" } ?? "")"
     case .removed(let identifiers, let notifications):
       "\(notifications.isEmpty ? "the cluster removes what is not in the list" : "removed by the cluster"): \(Self.plain(identifiers.map(\.text).joined(separator: ", ")))"
+    case .activated(let identifier): "the program comes to the foreground, because of \(Self.plain(identifier))"
+    case .unhandled(let notification): "the program has not taken \(Self.plain(notification.identifier)) in time"
     case .accepted(.response): "the cluster has the response"
     case .accepted(.request): "the cluster has the change"
     case .refused(let frame):

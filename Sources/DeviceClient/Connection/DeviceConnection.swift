@@ -389,9 +389,39 @@ final class DeviceConnection {
   func respond(
     _ response: ResponseFrame, to notification: DeliveredNotification, _ body: @escaping (DeviceError?) -> Void
   ) throws(DeviceError) {
-    try memory.respond(response, to: notification) { [weak self] failure in
+    let rule = rule(for: response.action, of: notification.content.categoryIdentifier)
+    try memory.respond(response, to: notification, isLocked: rule.waitsForUnlocking) { [weak self] failure in
       body(failure)
-      self?.sendResponses()
+      guard let self, failure == nil else { return }
+      if rule.opensProgram, !rule.waitsForUnlocking { activate(response.identifier) }
+      sendResponses()
+    }
+    scheduleTurn()
+  }
+
+  private func rule(for action: Name, of category: Name?) -> ActionRule {
+    let known = hello.categories?.first { $0.identifier == category }
+    return ActionRule(action, known?.actions.first { $0.identifier == action }?.options ?? [], in: memory.store.state)
+  }
+
+  /// Brings the program to the foreground, because of an action of the person on a notification.
+  private func activate(_ identifier: Name) {
+    guard memory.store.state != .foreground else { return }
+    memory.store.state = .foreground
+    tell?(.activated(identifier))
+  }
+
+  /// Sets what the program and the screen are doing. The unlocking sends and tells the responses that waited for it.
+  func setState(_ state: ApplicationState) {
+    memory.store.state = state
+    guard state != .locked else { return }
+    memory.release { [weak self] released in
+      guard let self else { return }
+      for response in released {
+        let category = NotificationContent(payload: response.notification.frame.payload).categoryIdentifier
+        if rule(for: response.frame.action, of: category).opensProgram { activate(response.frame.identifier) }
+      }
+      sendResponses()
     }
     scheduleTurn()
   }

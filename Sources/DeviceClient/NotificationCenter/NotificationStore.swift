@@ -47,6 +47,8 @@ public struct NotificationStore {
 
   /// The person's permissions, which apply to later notifications.
   public var authorization: Authorization
+  /// What the program and the screen are doing.
+  public var state = ApplicationState.foreground
   /// How long ids and revisions are kept, in seconds; each welcome sets it.
   public var rememberSeconds: Int64 = 30 * 86_400
   /// The delivered notifications, the newest first.
@@ -253,13 +255,13 @@ public struct NotificationStore {
     if !removed.isEmpty { changes.append(.unlisted(removed, isPending: true)) }
   }
 
-  /// Shows a notification in the ways that the cluster, the person and the program all allow.
+  /// Shows a notification in the ways that the cluster, the person, the screen, and in the foreground the program all allow.
   private mutating func place(_ waiting: DeliveredNotification) -> Outcome {
     let (frame, content) = (waiting.frame, waiting.content)
     var ways = PresentationOptions(of: content, countingAs: frame.interruptionLevel, under: authorization)
     if let presentation = frame.presentation { ways = ways.limited(to: presentation) }
-    ways = ways.limited(to: platformWays)
-    if !ways.showsNothing, let willPresent { ways = ways.limited(to: willPresent(waiting.shown(ways))) }
+    ways = ways.limited(to: platformWays.intersection(state.ways))
+    if !ways.showsNothing, state.asksProgram, let willPresent { ways = ways.limited(to: willPresent(waiting.shown(ways))) }
     let notification = waiting.shown(ways)
     guard !ways.showsNothing else {
       let isSilent = content.isBackground || content.isContentAvailable || frame.presentation?.showsNothing == true

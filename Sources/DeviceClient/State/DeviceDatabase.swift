@@ -136,7 +136,7 @@ actor DeviceDatabase {
     try connection.rows(
       """
       SELECT response, receipt, identifier, action, user_text, at, dynamic, unsent, untold, notification_local, notification_at,
-        notification_presentation, notification_frame
+        notification_presentation, notification_frame, locked
       FROM responses ORDER BY place
       """
     ) { row in
@@ -145,7 +145,9 @@ actor DeviceDatabase {
         response: row.text(0), receipt: row.text(1), identifier: Name(row.text(2)), action: Name(row.text(3)),
         userText: row.isNull(4) ? nil : row.text(4), at: row.isNull(5) ? nil : row.integer(5), isDynamic: row.integer(6) != 0)
       state.responses.append(
-        StoredResponse(frame: frame, notification: notification, isUnsent: row.integer(7) != 0, isUntold: row.integer(8) != 0))
+        StoredResponse(
+          frame: frame, notification: notification, isUnsent: row.integer(7) != 0, isUntold: row.integer(8) != 0,
+          isLocked: row.integer(13) != 0))
     }
     guard unreadable == 0 else { throw DeviceError.damaged(path, "\(unreadable) notifications in it cannot be read") }
     return state
@@ -206,13 +208,14 @@ actor DeviceDatabase {
       try connection.run(
         """
         INSERT OR IGNORE INTO responses (response, receipt, identifier, action, user_text, at, dynamic, unsent, untold,
-          notification_local, notification_at, notification_presentation, notification_frame)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+          notification_local, notification_at, notification_presentation, notification_frame, locked)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         """,
         .text(frame.response), .text(frame.receipt), .text(frame.identifier.text), .text(frame.action.text),
         frame.userText.map { .text($0) } ?? .null, frame.at.map { .integer($0) } ?? .null, .flag(frame.isDynamic),
         .flag(response.isUnsent), .flag(response.isUntold), .flag(notification.isLocal), .integer(notification.takenAt),
-        .integer(Int64(notification.presentation.rawValue)), .bytes(StoredFrame.bytes(notification.frame)))
+        .integer(Int64(notification.presentation.rawValue)), .bytes(StoredFrame.bytes(notification.frame)), .flag(response.isLocked))
+    case .released: try connection.run("UPDATE responses SET locked = 0 WHERE locked = 1")
     case .settled(let response): try finish("unsent", response, connection)
     case .told(let response): try finish("untold", response, connection)
     case .forgot(let time, let ids, let identifiers):

@@ -8,6 +8,8 @@ final class DeviceMemory {
   /// Passes a stored response to the program's delegate, which answers by `told`.
   var didReceive: ((StoredResponse) -> Void)?
   private var untold: Set<Name> = []
+  /// The stored responses that wait for the unlocking, the oldest first.
+  private var locked: [StoredResponse] = []
   /// What the person and the program have decided for the device.
   private(set) var registration = StoredRegistration()
 
@@ -26,9 +28,26 @@ final class DeviceMemory {
     store.restore(state)
     registration = state.registration
     for response in state.responses {
-      if response.isUnsent { outbox.restore(response.frame) }
-      if response.isUntold { pass(response) }
+      if response.isLocked { locked.append(response) } else { release(response) }
     }
+  }
+
+  /// Sends and tells the responses that waited for the unlocking; `body` gets them when this is saved.
+  func release(_ body: @escaping ([StoredResponse]) -> Void) {
+    let released = locked
+    guard !released.isEmpty else { return }
+    locked = []
+    writer.append([.released])
+    writer.whenDurable { [weak self] failure in
+      guard failure == nil, let self else { return }
+      for response in released { release(response) }
+      body(released)
+    }
+  }
+
+  private func release(_ response: StoredResponse) {
+    if response.isUnsent { outbox.restore(response.frame) }
+    if response.isUntold { pass(response) }
   }
 
   private func pass(_ response: StoredResponse) {
@@ -101,18 +120,24 @@ final class DeviceMemory {
   /// Stores a response, and takes its notification off the list; `body` is called when both are saved, or with the error.
   ///
   /// After that the program gets it, and the cluster until it answers. One to a local notification stays on the device.
+  ///
+  /// - Parameter isLocked: whether it waits for the unlocking first.
   func respond(
-    _ frame: ResponseFrame, to notification: DeliveredNotification, _ body: @escaping (DeviceError?) -> Void
+    _ frame: ResponseFrame, to notification: DeliveredNotification, isLocked: Bool = false, _ body: @escaping (DeviceError?) -> Void
   ) throws(DeviceError) {
     let response = StoredResponse(
       frame: frame,
       notification: .init(
         frame: notification.frame, takenAt: notification.takenAt, presentation: notification.presentation,
-        isLocal: notification.isLocal), isUnsent: !notification.isLocal, isUntold: didReceive != nil)
-    guard untold.count < Self.maximumUntold else {
-      throw DeviceError(.tooManyWaiting, "\(untold.count) responses wait for the program's delegate already: try again later")
+        isLocal: notification.isLocal), isUnsent: !notification.isLocal, isUntold: didReceive != nil, isLocked: isLocked)
+    guard untold.count + locked.count < Self.maximumUntold else {
+      throw DeviceError(
+        .tooManyWaiting,
+        "\(untold.count) responses wait for the program's delegate, and \(locked.count) for the unlocking, already: try again later")
     }
-    if response.isUnsent, !outbox.add(frame, isStored: false) {
+    if isLocked {
+      locked.append(response)
+    } else if response.isUnsent, !outbox.add(frame, isStored: false) {
       throw DeviceError(
         .tooManyWaiting, "\(outbox.waiting.count) responses wait for the cluster's answer already: try again when it has come")
     }
@@ -120,7 +145,7 @@ final class DeviceMemory {
     _ = store.clear([frame.identifier])
     save()
     writer.whenDurable { [weak self] failure in
-      if failure == nil {
+      if failure == nil, !isLocked {
         self?.outbox.stored(frame.response)
         if response.isUntold { self?.pass(response) }
       }

@@ -20,6 +20,8 @@ enum StateChange: Sendable, Equatable {
   case registration(StoredRegistration)
   /// What the person did, for the cluster, the program, or both.
   case response(StoredResponse)
+  /// The device was unlocked, so no response is held any more.
+  case released
   /// The program has taken a response.
   case told(String)
   /// The cluster has answered a response.
@@ -46,6 +48,8 @@ struct StoredResponse: Sendable, Equatable {
   var isUnsent: Bool
   /// Whether the program's delegate has not taken it.
   var isUntold: Bool
+  /// Whether it waits for the unlocking. Until then it is neither sent nor told.
+  var isLocked = false
 }
 
 /// The durable state, as it is read at the start.

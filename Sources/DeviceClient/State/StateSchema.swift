@@ -8,7 +8,7 @@ enum StateSchema {
   static let applicationID: Int64 = 0x4361_7269
 
   /// The statements that lead from each version to the next. A new file begins with none of them, at version 0.
-  static let steps = [tables, registration]
+  static let steps = [tables, registration, locked]
 
   /// What the person and the program have decided for the device.
   private static let registration = [
@@ -18,6 +18,9 @@ enum StateSchema {
     """,
     "INSERT INTO registration VALUES (1, 0, NULL, NULL, NULL)",
   ]
+
+  /// Responses that wait for the unlocking.
+  private static let locked = ["ALTER TABLE responses ADD COLUMN locked INTEGER NOT NULL DEFAULT 0"]
 
   private static let tables = [
     """

@@ -1,0 +1,77 @@
+internal import EventLoop
+internal import Notifications
+
+/// The states of the program, and the calls of its delegate.
+extension Device {
+  /// What the program and the screen are doing.
+  public var state: ApplicationState { connection?.memory.store.state ?? configuration.state }
+
+  /// Sets what the program and the screen are doing.
+  ///
+  /// The unlocking sends and tells the responses that waited for it. The event `activated` tells that an action of the person has set
+  /// `foreground`.
+  public func setState(_ state: ApplicationState) { connection?.setState(state) }
+
+  /// The texts of a notification that may be drawn at this moment, by the person's setting for previews.
+  public func preview(of notification: DeliveredNotification) -> NotificationPreview {
+    let category = categories.first { $0.identifier == notification.content.categoryIdentifier } ?? notification.frame.category
+    return NotificationPreview(of: notification.content, authorization?.previews, in: state, category: category)
+  }
+
+  // MARK: Calls of the delegate
+
+  /// Passes a stored response to the program. It counts as taken when the program returns, or when the time of the call is over.
+  func pass(_ response: StoredResponse, to delegate: any UserNotificationCenterDelegate) {
+    let (frame, center) = (response.frame, userNotificationCenter)
+    let notification = DeliveredNotification(
+      response.notification, ContentExtensions(chain: configuration.extensions, locale: configuration.hello.locale))
+    call(.response(frame.response, notification)) {
+      await delegate.userNotificationCenter(
+        center,
+        didReceive: NotificationResponse(
+          id: frame.response, notification: notification, actionIdentifier: frame.action, userText: frame.userText))
+    }
+  }
+
+  /// Wakes the program for a notification of the cluster that asks for it.
+  func wakeProgram(for event: DeviceEvent) {
+    guard let delegate = configuration.delegate else { return }
+    switch event {
+    case .shown(let notification), .updated(let notification), .silent(let notification):
+      guard notification.content.isContentAvailable, !notification.isLocal else { return }
+      let center = userNotificationCenter
+      call(.wake(notification)) { await delegate.userNotificationCenter(center, didReceiveBackground: notification) }
+    default: break
+    }
+  }
+
+  private func call(_ reason: ProgramCalls.Reason, _ body: @escaping @Sendable () async -> Void) {
+    guard let number = calls.begin(reason, now: loop.milliseconds()) else { return tell(.unhandled(reason.notification)) }
+    startCallTimer()
+    Task(executorPreference: loop) {
+      await body()
+      await self.returned(number)
+    }
+  }
+
+  private func returned(_ number: Int) { finish(calls.end(number).map { [$0] } ?? []) }
+
+  private func callsAreOver() {
+    let over = calls.expire(now: loop.milliseconds())
+    for reason in over { tell(.unhandled(reason.notification)) }
+    finish(over)
+  }
+
+  private func finish(_ reasons: [ProgramCalls.Reason]) {
+    for case .response(let id, _) in reasons { connection?.told(id) }
+    startCallTimer()
+  }
+
+  private func startCallTimer() {
+    guard connection != nil else { return }
+    let timer = callTimer ?? Timer(on: loop) { [weak self] in self?.assumeIsolated { $0.callsAreOver() } }
+    callTimer = timer
+    guard let deadline = calls.deadline else { return timer.stop() }
+    timer.start(after: Int(clamping: deadline - min(deadline, loop.milliseconds())))
+  }
+}
