@@ -35,6 +35,7 @@ extension TimelinePrinter {
     case .evicted: "its target had too many schedules, and it was the oldest"
     case .filtered: "the device belongs to another person now"
     case .never: "it is not due any more in the zones of its devices"
+    case .placed: "its devices have it, and wait for the place"
     }
   }
 
