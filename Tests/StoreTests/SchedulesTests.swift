@@ -75,6 +75,10 @@ private actor TestSchedules {
     try await call { $0.due(in: 0, of: partition, until: moment, count: count, $1) }
   }
 
+  func pending(_ target: Name, application: Name = "com.example.shop") async throws -> [Schedules.Schedule] {
+    try await call { $0.pending(application: application, target: target, $1) }
+  }
+
   func remove(_ names: [[UInt8]]) async throws {
     try await call { schedules, then in
       schedules.remove(unreadable: names, in: 0, of: 0) { error in then(error.map { .failure($0) } ?? .success(())) }
@@ -151,6 +155,24 @@ private actor TestSchedules {
       await #expect(throws: StoreError.bucketLost) { try await test.due() }
       await #expect(throws: StoreError.bucketLost) { try await test.write(Self.record(1, due: 5), of: key, replacing: .none) }
       #expect(try await test.command("DBSIZE").integer == 0)
+    }
+  }
+
+  @Test func `the pending schedules of a target are read together`() async throws {
+    try await TestSchedules.with { test in
+      #expect(try await test.pending("user:ada").isEmpty)
+      let keys = try ["a", "b", "c"].map { try Self.key($0) }
+      for (number, key) in keys.enumerated() {
+        _ = try await test.write(Self.record(UInt64(number) + 1, due: 5_000), of: key, replacing: .none)
+      }
+      _ = try await test.write(Self.record(1, due: 5_000), of: try Self.key("a", target: "user:bob"), replacing: .none)
+      _ = try await test.write(Self.record(4, due: nil), of: keys[1], replacing: try await test.read(keys[1]))
+      let found = try await test.pending("user:ada")
+      #expect(found.map(\.key) == [keys[0], keys[2]])
+      #expect(found.map(\.state) == [try await test.read(keys[0]), try await test.read(keys[2])])
+      #expect(try await test.pending("user:ada", application: "com.example.news").isEmpty)
+      try await test.command("DEL", "k{0}")
+      await #expect(throws: StoreError.bucketLost) { try await test.pending("user:ada") }
     }
   }
 

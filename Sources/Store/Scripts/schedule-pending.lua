@@ -1,6 +1,7 @@
 -- Reads the states of a target's pending schedules.
 --
 -- KEYS: the target's schedules; which of them are pending; what must be there where the bucket is used.
+-- ARGV: none.
 -- Answers identifier, state, identifier, state and so on, or {-2} where Redis has lost the bucket.
 if redis.call('EXISTS', KEYS[3]) == 0 then return {-2} end
 local found = {}
