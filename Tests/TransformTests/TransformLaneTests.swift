@@ -150,6 +150,26 @@ import Worker
     }
   }
 
+  /// What waits for one of the devices is not the person's.
+  @Test func `a request for a person is finished where something is scheduled for each of the devices`() async throws {
+    try await TransformFixture.with { lane in
+      let tokens = TransformFixture.tokens(in: [(0, 1), (1, 1)])
+      try await lane.register(tokens, for: "ada")
+      let trigger = #"{"type":"timeInterval","timeInterval":3600}"#
+      let scheduled = tokens.map { token in
+        TestRecord(
+          key: token, #"{"aps":{"alert":"x"}}"#,
+          headers: [.init("target", "device:\(token)"), .init("apns-topic", TransformFixture.application), .init("trigger", trigger)],
+          partition: 0)
+      }
+      try await lane.kafka.publish(scheduled, to: lane.topics.requests)
+      await lane.eventually("both are scheduled") { try await lane.committed(lane.topics.requests) == 2 }
+      try await lane.request("user:ada", count: 2, collapse: "order-7")
+      await lane.eventually("both requests are finished") { try await lane.committed(lane.topics.requests) == 4 }
+      for token in tokens { #expect(try await lane.waiting(token) == 1) }
+    }
+  }
+
   @Test func theBatchAfterABisectedOneIsTaken() async throws {
     // As if three workers had ended where this one begins.
     try await TransformFixture.with(before: { try await $0.probe.command("HSET", .text(Keys.tries), "q0", "0 3") }) { lane in

@@ -156,7 +156,7 @@ final class RecipientStage {
       judgeVariants(slot, tokens.map { ($0, nil) }, variants)
     } else {
       let arena = inFlight[slot].batch.arena
-      for token in tokens { judge.take(slot, arena, token, progress.entry) }
+      for token in tokens { judge.take(slot, arena, token, progress.entry.atDevice) }
       judge.send()
     }
   }
@@ -190,7 +190,7 @@ final class RecipientStage {
     let entries = devices.map { device in variants.content(for: device) { note($0, of: slot) }.entry }
     paging.holds(entries, &inFlight[slot])
     let arena = inFlight[slot].batch.arena
-    for (device, entry) in zip(devices, entries) { judge.take(slot, arena, device.token, entry) }
+    for (device, entry) in zip(devices, entries) { judge.take(slot, arena, device.token, entry.atDevice) }
     judge.send()
   }
 
@@ -242,5 +242,14 @@ final class RecipientStage {
       let device = progress.page[number]
       arena.bytes.withUnsafeBytes { then($0[device.token], device.judgement) }
     }
+  }
+}
+
+extension RequestEntry {
+  /// The entry for one of the person's devices. The first page has told what waits for the person; what waits for the device is not replaced.
+  fileprivate var atDevice: RequestEntry {
+    var entry = self
+    entry.mayReplace = false
+    return entry
   }
 }
