@@ -238,7 +238,8 @@ class Run:
             worker_starts=sum(worker.starts for worker in self.cluster.workers.values()), sessions=tally["sessions"],
             repeats_suppressed=tally["dropped.known"] + tally["event.duplicate"],
             stale_dropped=tally["dropped.stale"] + tally["event.collapsed"], expired=tally["event.expired"],
-            evicted=tally["event.evicted"], rejected=tally["event.rejected"], responses=len(verdict.accepted),
+            evicted=tally["event.evicted"],
+            firings=tally["firings"], occurrences=tally["occurrences"], canceled=tally["event.canceled"], filtered=tally["event.filtered"], rejected=tally["event.rejected"], responses=len(verdict.accepted),
             late_journal=tally["journal.late"],
             lost=kinds.get("lost", 0), violations=kinds, audit=audit and audit["code"],
             seconds_in_all=round(time.monotonic() - self.began, 1))

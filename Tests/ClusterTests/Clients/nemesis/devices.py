@@ -37,6 +37,11 @@ def users_of(number):
     return ["person-%d" % (number // 2)] if number % 16 != 15 else ["shared-%d" % number, "guest-%d" % number]
 
 
+def is_fickle(number):
+    """Whether the device allows its application now more, now less."""
+    return number % 16 == 7
+
+
 class Log:
     """What a device did and when: by its own clock (wrong as it may be), by the cluster's as it knows it, and by the one on the wall."""
 
@@ -53,6 +58,8 @@ class Memory:
 
     def __init__(self):
         self.taken, self.newest, self.list = set(), {}, {}
+        # The newest removal of all.
+        self.floor = ""
 
     def take(self, frame, now):
         """What becomes of a notification: shown, updated, or why it is dropped."""
@@ -61,6 +68,8 @@ class Memory:
             return "known"
         if frame["revision"] <= self.newest.get(identifier, ""):
             return "stale"
+        if frame["revision"] < self.floor:
+            return "below"
         if frame["expiration"] and frame["expiration"] <= now:
             return "expired"
         verdict = "updated" if identifier in self.list else "shown"
@@ -70,7 +79,13 @@ class Memory:
         return verdict
 
     def remove(self, frame):
-        """Takes identifiers away; gives those of which nothing newer is known."""
+        """Takes identifiers away, or all that is older; gives those of which nothing newer is known."""
+        if frame.get("all"):
+            self.floor = max(self.floor, frame["revision"])
+            gone = [identifier for identifier in self.list if self.newest[identifier] < frame["revision"]]
+            for identifier in gone:
+                del self.list[identifier]
+            return gone
         gone = [identifier for identifier in frame["identifiers"] if frame["revision"] > self.newest.get(identifier, "")]
         for identifier in gone:
             self.newest[identifier] = frame["revision"]
@@ -88,6 +103,8 @@ class Device:
         self.log = Log(os.path.join(crowd.arguments.folder, "%04d.log" % number), self.skew)
         self.memory, self.outbox, self.people, self.responses = Memory(), {}, {}, 0
         self.is_slow = self.dice.random() < 0.1
+        # Some change what the application may send, and where they are.
+        self.is_fickle, self.travels = is_fickle(number), number % 8 == 2
         self.connections, self.welcomed, self.welcomed_at, self.left_at, self.unanswered = 0, False, 0, 0, 0
 
     @property
@@ -151,7 +168,8 @@ class Session:
         device.connections += 1
         try:
             await self.socket.send(json.dumps({
-                "type": "hello", "device": device.token, "application": APPLICATION, "user": self.user, "categories": CATEGORIES}))
+                "type": "hello", "device": device.token, "application": APPLICATION, "user": self.user, "categories": CATEGORIES,
+                **self.changes()}))
             try:
                 await self.talk(began, stays)
             finally:
@@ -163,6 +181,22 @@ class Session:
             device.connections -= 1
             if self.welcomed_at == device.welcomed_at:
                 device.left_at = time.monotonic()
+
+    def changes(self):
+        """What this device says of its settings and its place, differently from session to session."""
+        told = {}
+        if self.device.is_fickle:
+            status = "authorized" if self.device.is_settled else self.dice.choice(["authorized", "denied", "provisional"])
+            told["authorization"] = {"status": status}
+        if self.device.travels:
+            told["timeZone"] = self.dice.choice(["Europe/Rome", "America/New_York", "Asia/Kathmandu", "UTC"])
+        return told
+
+    async def set_quiet(self):
+        """The person's quiet hours begin or end: what is shown is shown quietly."""
+        hour = self.dice.randrange(24)
+        quiet = {"from": "%02d:00" % hour, "to": "%02d:30" % ((hour + 8) % 24), "timeZone": "Europe/Rome"} if self.dice.random() < 0.7 else {}
+        await self.socket.send(json.dumps({"type": "settings", "request": "quiet", "quiet": quiet}))
 
     async def talk(self, began, stays):
         while True:
@@ -182,6 +216,8 @@ class Session:
                 self.device.welcomed, self.device.welcomed_at = True, time.monotonic()
                 self.welcomed_at = self.device.welcomed_at
                 self.log.write("welcome", user=self.user, session=frame["session"])
+                if self.device.is_fickle and self.dice.random() < 0.3:
+                    await self.set_quiet()
                 await self.resend()
             elif kind == "notify":
                 await self.notified(frame)
@@ -214,8 +250,9 @@ class Session:
         ack = {"type": "ack", "deliveries": [frame["delivery"]]}
         if verdict == "updated":
             ack["updated"] = [frame["delivery"]]
-        if verdict in ("known", "stale", "expired"):
-            ack = {"type": "ack", "deliveries": [], "dropped": [{"delivery": frame["delivery"], "reason": verdict}]}
+        if verdict in ("known", "stale", "below", "expired"):
+            reason = "stale" if verdict == "below" else verdict
+            ack = {"type": "ack", "deliveries": [], "dropped": [{"delivery": frame["delivery"], "reason": reason}]}
         else:
             device.respond(frame, self.user)
         if not device.is_settled:

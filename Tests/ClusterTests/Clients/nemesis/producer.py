@@ -17,14 +17,18 @@ BAD = [
 ]
 
 
+# Schedules that repeat beside each other; one more ends the oldest.
+MOST_REPEATING = 30
+
+
 class Request:
     """One request as it was meant. `kind` says what may become of it, see verdict.py."""
 
-    __slots__ = ("number", "id", "target", "kind", "collapse", "expires", "first", "removes", "is_taken")
+    __slots__ = ("number", "id", "target", "kind", "collapse", "expires", "first", "removes", "trigger", "is_taken")
 
     def __init__(self, number, target, kind):
         self.number, self.target, self.kind = number, target, kind
-        self.id = self.collapse = self.expires = self.first = self.removes = None
+        self.id = self.collapse = self.expires = self.first = self.removes = self.trigger = None
         self.is_taken = False
 
     @property
@@ -39,6 +43,8 @@ class Plan:
     def __init__(self, seed, devices):
         self.dice, self.devices = random.Random("requests %d" % seed), devices
         self.requests, self.recent = [], []
+        # What was scheduled lately, and what repeats and was not ended yet.
+        self.scheduled, self.repeating = [], []
 
     def target(self):
         number = self.dice.randrange(self.devices)
@@ -80,16 +86,55 @@ class Plan:
             changes, other = dice.choice(BAD)
         elif roll < 0.75:
             request.expires = int(time.time()) + 86_400
-        if roll >= 0.75 and request.kind == "must":
+        elif roll < 0.79:
+            self.later(request)
+        elif roll < 0.792:
+            request.kind, other = "clear", b'{"all": true}'
+        if roll >= 0.792 and request.kind == "must":
             self.recent = self.recent[-199:] + [request]
         self.requests.append(request)
         return request, self.headers(request, changes), self.value(request) if other is None else other, twice
+
+    def later(self, request):
+        """Something that is due at a time; or that ends such a thing: a cancel, or a newer request of the same identifier."""
+        dice, roll = self.dice, self.dice.random()
+        if roll < 0.35 and self.scheduled or len(self.repeating) > MOST_REPEATING:
+            former = self.repeating[0] if len(self.repeating) > MOST_REPEATING else self.scheduled.pop(dice.randrange(len(self.scheduled)))
+            self.end(request, former, "cancel" if roll < 0.2 else "must")
+            if roll < 0.28:
+                return
+        request.collapse = request.collapse or "later-%d" % request.number
+        if dice.random() < 0.2:
+            request.kind = "repeats"
+            request.trigger = {"type": "calendar", "dateComponents": {"second": dice.randrange(60)}, "repeats": True}
+            if dice.random() < 0.5:
+                request.trigger["dateComponents"]["timeZone"] = "UTC"
+            self.repeating.append(request)
+        else:
+            request.kind = "once"
+            request.trigger = {"type": "timeInterval", "timeInterval": round(dice.uniform(0.2, 8), 3)}
+        self.scheduled = self.scheduled[-49:] + [request]
+
+    def end(self, request, former, kind):
+        request.target, request.collapse, request.kind = former.target, former.collapse, kind
+        self.repeating = [each for each in self.repeating if (each.target, each.collapse) != (former.target, former.collapse)]
+
+    def last(self):
+        """Cancels what repeats, one after the other, so that everything comes to its end; None when nothing does."""
+        if not self.repeating:
+            return None
+        request = Request(len(self.requests), None, "cancel")
+        request.id = str(uuid.UUID(int=self.dice.getrandbits(128)))
+        self.end(request, self.repeating[0], "cancel")
+        self.requests.append(request)
+        return request, self.headers(request, {}), self.value(request), False
 
     def headers(self, request, changes):
         headers = {"target": request.target, "apns-topic": APPLICATION, "apns-id": request.id, "number": str(request.number)}
         headers["apns-collapse-id"] = request.collapse
         headers["apns-expiration"] = None if request.expires is None else str(request.expires)
-        headers["operation"] = "remove" if request.kind == "remove" else None
+        headers["operation"] = {"remove": "remove", "clear": "remove", "cancel": "cancel"}.get(request.kind)
+        headers["trigger"] = json.dumps(request.trigger) if request.trigger else None
         headers.update(changes)
         return [(name, text.encode()) for name, text in headers.items() if text is not None]
 
@@ -97,6 +142,8 @@ class Plan:
         if request.kind == "remove":
             # By the collapse id in the header, else by the name that the first one has.
             return json.dumps({"identifiers": [request.removes.id]}).encode() if request.removes else b""
+        if request.kind == "cancel":
+            return b""
         aps = {"alert": {"title": "Order %d" % request.number, "body": "It is on its way"}, "category": "reply"}
         # A repeat is what was published before.
         number = request.first.number if request.first else request.number
@@ -146,6 +193,8 @@ class Producer:
             if ahead > 0.02 or number % 64 == 0:
                 self.producer.poll(0)
                 await asyncio.sleep(max(0, ahead))
+        while last := self.plan.last():
+            await self.produce(*last[:3], int(time.time() * 1000))
         self.is_resting = True
         await self.flush()
 

@@ -4,12 +4,13 @@ It knows of a device only what stands in its log, and of a request only what the
 """
 import collections
 import json
+import math
 import os
 import time
 
 import confluent_kafka
 import journal
-from devices import token_of, users_of
+from devices import is_fickle, token_of, users_of
 
 # Events that end a request at a device, or tell that it has it; and what the journal says: that it is in the device's mailbox.
 TOLD = {"delivered": 1, "updated": 2, "collapsed": 4, "expired": 8, "evicted": 16, "removed": 32, "duplicate": 64, "filtered": 128,
@@ -24,6 +25,8 @@ ON_THE_WAY = 60
 WRITTEN = 0.05
 # How long a device's former session may live beside its new one, in seconds, when the worker that holds it cannot be reached.
 SUPERSEDED = 30
+# How far the order of two partitions may be from that of their timestamps, in milliseconds.
+BESIDE = 10_000
 
 
 class Topics:
@@ -153,6 +156,12 @@ class Verdict:
         self.bombs, self.unreadable = [], []
         # What the journal says of requests: by their places whether there is an entry, and those whose requests were not read yet.
         self.journaled, self.unread = set(), []
+        # Of each occurrence the request that scheduled it, its due time in seconds, and where its firings lie; and of the requests how many have
+        # fired. By occurrence and device, when it was shown, and how often.
+        self.occurrences, self.fired = {}, collections.Counter()
+        self.showed_occurrence = collections.defaultdict(dict)
+        # Where removals of all lie, by device.
+        self.clears = collections.defaultdict(list)
         # The greatest incarnation of the topic that the journal has told of, by partition.
         self.incarnations = collections.Counter()
 
@@ -160,16 +169,33 @@ class Verdict:
 
     def request(self, message):
         headers = dict(message.headers() or [])
-        number = int(headers["number"])
         place = (message.timestamp()[1], message.partition(), message.offset())
+        if "carillon-firing" in headers:
+            return self.firing(headers, place)
+        number = int(headers["number"])
         request = self.plan.requests[number]
         self.at.setdefault(number, []).append(place)
         self.places[place] = self.places[place[1:]] = number
         if request.id and request.kind != "repeat":
             self.numbers[request.id] = number
+        if request.kind == "clear":
+            for device in self.devices_of(request):
+                self.clears[device].append(place)
         self.tally["requests"] += 1
 
+    def firing(self, headers, place):
+        """A record that the cluster has written: an occurrence is due."""
+        firing, name = json.loads(headers["carillon-firing"]), headers["apns-id"].decode()
+        number = self.numbers[firing["id"]]
+        self.numbers[name] = name
+        self.occurrences.setdefault(name, (number, firing["due"] / 1000, []))[2].append(place)
+        self.fired[number] += 1
+        self.places[place] = self.places[place[1:]] = name
+        self.tally["firings"] += 1
+
     def origin(self, number):
+        if number in self.occurrences:
+            return number
         request = self.plan.requests[number]
         return request.first.number if request.first else number
 
@@ -214,7 +240,8 @@ class Verdict:
             return self.unread.append((place, token, verdict))
         self.journaled.add(place)
         if verdict == journal.KEPT:
-            devices = [self.tokens.get(token, -1)] if token else self.devices_of(self.plan.requests[number])
+            scheduled = self.occurrences[number][0] if number in self.occurrences else number
+            devices = [self.tokens.get(token, -1)] if token else self.devices_of(self.plan.requests[scheduled])
             for device in devices:
                 self.told[self.origin(number), device] |= TOLD["kept"]
 
@@ -245,6 +272,8 @@ class Verdict:
         if what in ("shown", "updated"):
             self.tally["shown"] += 1
             self.showed(device, line)
+        elif what == "below":
+            self.accuse("sent though all was removed", device, line)
         elif what in ("known", "stale", "expired"):
             self.tally["dropped." + what] += 1
             if what == "expired" and line["at"] > line["expiration"] + ON_THE_WAY:
@@ -283,8 +312,16 @@ class Verdict:
         if not isinstance(number, int) or number >= len(self.plan.requests):
             return self.accuse("unknown", device, line)
         request = self.plan.requests[number]
-        self.shown[device][number] += 1
-        if self.shown[device][number] > 1:
+        if request.trigger:
+            at, count = self.showed_occurrence[line["id"]].get(device, (line["at"], 0))
+            self.showed_occurrence[line["id"]][device] = (at, count + 1)
+            if line["id"] == request.id:
+                self.accuse("shown though it waits for its time", device, line)
+            self.tally["occurrences"] += 1
+        else:
+            self.shown[device][number] += 1
+            count = self.shown[device][number] - 1
+        if count:
             self.accuse("twice", device, line)
         if device not in self.devices_of(request):
             self.accuse("wrong device", device, line, target=request.target)
@@ -292,7 +329,7 @@ class Verdict:
             self.accuse("wrong person", device, line, target=request.target)
         if line["expiration"] and line["at"] >= line["expiration"] + WRITTEN:
             self.accuse("late", device, line)
-        if request.collapse:
+        if request.collapse and not request.trigger:
             shown = self.collapsing[device][request.collapse]
             shown.numbers.append(number)
             shown.removed = False
@@ -319,7 +356,7 @@ class Verdict:
         """Whether this device has to show it, if nothing newer or later comes between; by the producer's intention."""
         if request.target.startswith("user:") and len(users_of(device)) > 1:
             return "may"
-        return request.kind
+        return "may" if self.is_cleared(device, self.place(request.number)) else request.kind
 
     def judge(self):
         """All violations, those that time may mend included."""
@@ -327,6 +364,11 @@ class Verdict:
         for kind, value in early:
             self.tell(kind, value, is_late=True)
         found = list(self.certain)
+        self.named = collections.defaultdict(list)
+        for number in self.at:
+            request = self.plan.requests[number]
+            if request.collapse and request.kind not in ("bad", "remove", "never"):
+                self.named[request.target, request.collapse].append(request)
         removed = {self.plan.requests[number].removes.number for number in self.at if self.plan.requests[number].removes}
         newest = collections.defaultdict(list)
         for number in self.at:
@@ -343,6 +385,10 @@ class Verdict:
                     found.append({"violation": "no event of an unregistered device", "number": number, "id": request.id})
             elif len(self.at[number]) > 1 and not self.has_losses and not self.told[number, self.devices_of(request)[0]] & TOLD["duplicate"]:
                 found.append({"violation": "published twice, and no event says so", "number": number, "id": request.id})
+            elif request.kind in ("once", "repeats"):
+                self.judge_scheduled(request, found)
+            elif request.kind in ("cancel", "clear"):
+                pass
             elif request.removes is None and request.kind != "repeat":
                 for device in self.devices_of(request):
                     if request.collapse:
@@ -360,6 +406,7 @@ class Verdict:
                 # A killed worker may not say of the former of several revisions that it is replaced; what is said of the newer ones tells.
                 if not self.is_replaced(number, newest.get((device, self.plan.requests[number].collapse), ()), device):
                     found.append({"violation": "shown, and no event says so", "device": device, "number": number, "id": self.plan.requests[number].id})
+        self.judge_occurrences(found)
         for partition, offset in self.bombs:
             if not any(where == partition and first <= offset <= last for where, first, last in self.unreadable):
                 found.append({"violation": "unreadable batch without its dead letter", "place": (partition, offset)})
@@ -374,6 +421,58 @@ class Verdict:
             found.append({"violation": "response of nobody", "response": response})
         return found
 
+    # What is due at a time.
+
+    def ends(self, request):
+        """Where the later requests lie that end what this one has scheduled: with its target and identifier, so in its partition."""
+        own = self.place(request.number)
+        return [place for other in self.named[request.target, request.collapse] if other is not request for place in self.at[other.number]
+                if place[1] == own[1] and place > own]
+
+    def judge_scheduled(self, request, found):
+        """What is due once and ended by nothing fires. What repeats is ended at last, perhaps before it could fire: the audit finds its gaps."""
+        if request.kind == "once" and not self.fired[request.number] and not self.ends(request):
+            found.append({"violation": "it never fired", "number": request.number, "id": request.id, "places": self.at[request.number]})
+
+    def judge_occurrences(self, found):
+        for name, (number, due, places) in self.occurrences.items():
+            request, first = self.plan.requests[number], min(places)
+            what = {"number": number, "id": name, "due": due, "places": places}
+            found += [{"violation": "the journal says nothing of a firing", **what} for place in places if place not in self.journaled]
+            if not self.is_due(request, due):
+                found.append({"violation": "due at another time than its trigger says", "scheduled": self.at[number], **what})
+            ends = self.ends(request)
+            for device, (at, _) in self.showed_occurrence[name].items():
+                what["device"] = device
+                if at < due - WRITTEN:
+                    found.append({"violation": "early", "at": at, **what})
+                if any(end[1] == first[1] and end < first for end in ends):
+                    found.append({"violation": "fired after its end", "ends": ends, **what})
+                if not self.told[name, device] & (HAS_IT | TOLD["kept"]) and not self.has_losses:
+                    found.append({"violation": "shown, and no event says so", **what})
+            if request.kind != "once" or ends:
+                continue
+            for device in self.devices_of(request):
+                what["device"] = device
+                # Another person may have had the device when it fired, or when it was scheduled.
+                is_optional = len(users_of(device)) > 1 or self.is_cleared(device, first)
+                if not is_optional and device not in self.showed_occurrence[name] and not self.has_ended(name, device):
+                    found.append({"violation": "lost", "told": self.names(name, device), **what})
+
+    def is_due(self, request, due):
+        if request.kind == "repeats":
+            return due % 60 == request.trigger["dateComponents"]["second"]
+        interval = math.ceil(request.trigger["timeInterval"] * 1000)
+        return any(place[0] + interval == round(due * 1000) for place in self.at[request.number])
+
+    def is_cleared(self, device, place):
+        """Whether a removal of all lies behind this place, or beside it in another partition."""
+        return any(clear[0] + BESIDE >= place[0] for clear in self.clears[device])
+
+    def has_ended(self, number, device):
+        """Whether an event says why the device does not show it."""
+        return bool(self.told[number, device] & (ENDED | (TOLD["filtered"] if is_fickle(device) else 0)))
+
     def is_replaced(self, number, requests, device):
         """Whether the journal says that it was kept for the device, and that a newer revision was."""
         return number in self.at and bool(self.told[number, device] & TOLD["kept"]) and any(
@@ -384,7 +483,7 @@ class Verdict:
         shown, must = self.shown[device][request.number], self.must(request, device)
         if must == "never" and shown:
             found.append({"violation": "shown after its expiration", "device": device, "number": request.number, "id": request.id})
-        if must == "must" and not shown and request.number not in removed and not self.told[request.number, device] & ENDED:
+        if must == "must" and not shown and request.number not in removed and not self.has_ended(request.number, device):
             found.append({"violation": "lost", "device": device, "number": request.number, "id": request.id,
                           "told": self.names(request.number, device), "places": self.at[request.number]})
 
@@ -400,7 +499,9 @@ class Verdict:
         must = self.must(newest, device)
         last = numbers[-1] if numbers else None
         is_newest = last == newest.number or last in self.at and not self.precedes(last, newest.number)
-        if must == "must" and not is_newest and not self.told[newest.number, device] & ENDED:
+        # An occurrence that fires later takes its place.
+        is_renewed = any(other.trigger and self.place(other.number) > self.place(newest.number) for other in self.named[newest.target, identifier])
+        if must == "must" and not is_newest and not is_renewed and not self.has_ended(newest.number, device):
             found.append({
                 "violation": "not the newest", "device": device, "identifier": identifier, "number": newest.number, "id": newest.id,
                 "shows": last, "told": self.names(newest.number, device), "places": self.at[newest.number]})
