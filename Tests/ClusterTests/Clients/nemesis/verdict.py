@@ -186,6 +186,9 @@ class Verdict:
     def firing(self, headers, place):
         """A record that the cluster has written: an occurrence is due."""
         firing, name = json.loads(headers["carillon-firing"]), headers["apns-id"].decode()
+        if not firing["name"]:
+            # It fires no occurrence: the schedule is to follow the zones of its devices.
+            return
         number = self.numbers[firing["id"]]
         self.numbers[name] = name
         self.occurrences.setdefault(name, (number, firing["due"] / 1000, []))[2].append(place)
