@@ -83,6 +83,8 @@ final class TransformCore: TransformTaskRunner {
       schedules: try ScheduleWriter(producers, names), journal: journal, notes: notes, logger: logger, metrics: metrics)
     pipeline.owner = self
     self.pipeline = pipeline
+    let condition = ScheduleCondition(health)
+    pipeline.firings?.onDamage = { condition.damage = $0 }
     let unreadable = try UnreadableStretches(
       on: loop, settings, producer: producers.patient, journal: journal, notes: notes, logger: logger, metrics: metrics)
     unreadable.owner = self
@@ -105,7 +107,7 @@ final class TransformCore: TransformTaskRunner {
     let comparison = MarkerComparison(on: loop, checkpoints, state, member, admin, settings, identity, shards, logger: logger)
     comparison.owner = self
     self.comparison = comparison
-    scheduleRestoration = ScheduleRestoration(on: loop, settings, state, markers, member, admin, health, logger)
+    scheduleRestoration = ScheduleRestoration(on: loop, settings, state, markers, member, admin, condition, logger)
     let registry = RegistryRestoration(on: loop, settings, state, markers, member, admin, logger: logger)
     registry.owner = self
     self.registry = registry

@@ -79,6 +79,12 @@ private actor TestSchedules {
     try await call { $0.pending(application: application, target: target, $1) }
   }
 
+  func restore() async throws {
+    try await call { schedules, then in
+      schedules.restoreDueTimes(in: 0, of: 0, now: 1_000) { error in then(error.map { .failure($0) } ?? .success(())) }
+    }
+  }
+
   func remove(_ names: [[UInt8]]) async throws {
     try await call { schedules, then in
       schedules.remove(unreadable: names, in: 0, of: 0) { error in then(error.map { .failure($0) } ?? .success(())) }
@@ -186,15 +192,42 @@ private actor TestSchedules {
       #expect(try await test.write(Self.record(1, due: 5), of: key, replacing: state) == .written(oldest: nil))
       try await test.command("ZADD", "t{0}0", "1", "no schedule", "2.5", .bytes(key.bytes))
       let due = try await test.due()
-      #expect(due.schedules.isEmpty && due.unreadable == [Array("no schedule".utf8), key.bytes])
+      #expect(due.unreadable == [Array("no schedule".utf8)])
+      #expect(due.schedules.map(\.key) == [key] && due.schedules.map(\.due) == [0], "the schedule itself says when it is due")
       try await test.remove(due.unreadable)
-      #expect(try await test.due() == Schedules.Due())
+      #expect(try await test.due().unreadable.isEmpty)
       try await test.command("DEL", "s{0}com.example.shop/user:ada")
       try await test.command("SET", "s{0}com.example.shop/user:ada", "x")
       do {
         _ = try await test.read(key)
         Issue.record("a key of another type was read")
       } catch { #expect((error as? StoreError)?.code == .faulty) }
+    }
+  }
+
+  @Test(arguments: ["due", "write"])
+  func `due times that were replaced by something else are missing until they are restored`(first: String) async throws {
+    try await TestSchedules.with { test in
+      let keys = try ["a", "b", "c", "d"].map { try Self.key($0) }
+      for (number, key) in keys.prefix(3).enumerated() {
+        _ = try await test.write(Self.record(1, due: Int64(number) * 1_000), of: key, replacing: .none)
+      }
+      let state = try await test.read(keys[0])
+      _ = try await test.write(Self.record(1, due: nil, serial: 2), of: keys[0], replacing: state)
+      _ = try await test.write(Self.record(2, due: 9_000, partition: 1), of: try Self.key("e", target: "user:bob"), replacing: .none)
+      try await test.command("DEL", "t{0}0")
+      try await test.command("SET", "t{0}0", "x")
+      try await test.command("SET", "s{0}com.example.shop/user:eve", "no schedules")
+      if first == "write" { _ = try await test.write(Self.record(3, due: 4_000), of: keys[3], replacing: .none) }
+      for _ in 0..<2 {
+        let due = try await test.due()
+        #expect(due.areMissing && due.schedules.map(\.key) == (first == "write" ? [keys[3]] : []))
+      }
+      try await test.restore()
+      var times: [(ScheduleKey, Int64)] = [(keys[1], 1_000), (keys[2], 2_000)]
+      if first == "write" { times.append((keys[3], 4_000)) }
+      #expect(try await test.due() == Self.due(times))
+      #expect(try await test.due(1).schedules.count == 1, "the other partition has its own")
     }
   }
 

@@ -72,24 +72,33 @@ public final class Schedules {
     public var schedules: [(key: ScheduleKey, due: Int64)] = []
     /// Names of due times that are no names of schedules: somebody else has put them there.
     public var unreadable: [[UInt8]] = []
+    /// Whether due times are missing, since something else lay under their key: `restoreDueTimes` writes them again.
+    public var areMissing = false
     /// When the next one is due that is not among these; nil where there is none.
     public var next: Int64?
 
     /// Whether both say the same.
     public static func == (left: Due, right: Due) -> Bool {
-      left.schedules.elementsEqual(right.schedules) { $0 == $1 } && left.unreadable == right.unreadable && left.next == right.next
+      left.schedules.elementsEqual(right.schedules) { $0 == $1 } && left.unreadable == right.unreadable
+        && left.areMissing == right.areMissing && left.next == right.next
     }
   }
 
-  private let shards: Shards
+  let shards: Shards
   private let limits: Limits
-  private let calls = Calls()
+  let calls = Calls()
 
   /// Of these servers.
   public init(_ shards: Shards, _ limits: Limits) { (self.shards, self.limits) = (shards, limits) }
 
   /// The bucket of a schedule: that of its target.
   public func bucket(of key: ScheduleKey) -> Int { shards.keys.bucket(ofTarget: key.target) }
+
+  /// The key in Redis of the states of a schedule's target, for messages.
+  public func name(of key: ScheduleKey) -> String { shards.keys.schedules(.all, of: key) }
+
+  /// The key in Redis of the due times of a partition in a bucket, for messages.
+  public func nameOfDueTimes(_ bucket: Int, _ partition: UInt32) -> String { shards.keys.dueTimes(bucket, partition: partition) }
 
   // MARK: One schedule
 
@@ -219,8 +228,10 @@ public final class Schedules {
     calls.command.append(shards.keys.guardKey(bucket))
     calls.command.append(moment)
     calls.command.append(count)
-    calls.send(over: shards.shard(of: bucket)) { [keys = shards.keys] answer in
-      then(answer.map(Due.init).mapError { $0.about(keys.dueTimes(bucket, partition: partition)) })
+    calls.send(over: shards.shard(of: bucket)) { [shards] answer in
+      let key = shards.keys.dueTimes(bucket, partition: partition)
+      if case .success(let reply) = answer, reply[2]?.integer == 1 { shards.onMended?(key) }
+      then(answer.flatMap { Due.read($0) }.mapError { $0.about(key) })
     }
   }
 
@@ -237,17 +248,24 @@ public final class Schedules {
 }
 
 extension Schedules.Due {
-  fileprivate init(_ reply: RedisReplyView) {
-    self.init()
-    for place in stride(from: 0, to: reply.count - 1, by: 2) {
-      guard let name = reply[place]?.bytes else { continue }
-      if let key = ScheduleKey(name), let due = Self.milliseconds(reply[place + 1]) {
-        schedules.append((key, due))
+  fileprivate static func read(_ reply: RedisReplyView) -> Result<Schedules.Due, StoreError> {
+    guard let found = reply[0], found.kind == .array, found.count.isMultiple(of: 2), let next = reply[1]?.bytes else {
+      return .failure(StoreError(.faulty, "the script that reads what is due has answered what it never answers"))
+    }
+    var due = Schedules.Due()
+    for place in stride(from: 0, to: found.count, by: 2) {
+      guard let name = found[place]?.bytes else { continue }
+      if let key = ScheduleKey(name) {
+        // A score that no program of ours has written: the schedule itself says when it is due.
+        due.schedules.append((key, milliseconds(found[place + 1]) ?? 0))
+      } else if name.isEmpty {
+        due.areMissing = true
       } else {
-        unreadable.append(Array(name))
+        due.unreadable.append(Array(name))
       }
     }
-    next = reply.count > 0 ? Self.milliseconds(reply[reply.count - 1]) : nil
+    due.next = next.isEmpty ? nil : milliseconds(reply[1]) ?? .max
+    return .success(due)
   }
 
   /// A score that a program of ours has written is a whole number.

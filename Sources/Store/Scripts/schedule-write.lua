@@ -11,12 +11,17 @@
 --       application. All times are in milliseconds.
 -- Answers {0, state} where another state stands, or none; {2} where the partition has too many due times; {-2} where Redis has lost the
 -- bucket; else {1}, and where too many are pending the identifier and the state of the oldest.
+-- include: mend
 local HEAD = 46
 local call, sub = redis.call, string.sub
 local schedules, pending, ended, formerTimes, times, applications = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 if call('EXISTS', KEYS[7]) == 0 then return {-2} end
 local identifier, expected, state, due, name, requested = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local now, keep, maximum = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
+for i = 4, 5 do
+  -- As schedule-due.lua does it: an empty name stands for the due times that are missing then.
+  if mend(KEYS[i], 'zset') == 1 then call('ZADD', KEYS[i], 0, '') end
+end
 local known = call('HGET', schedules, identifier) or ''
 if known ~= state and sub(known, 1, HEAD) ~= expected then return {0, known} end
 if due ~= '' and not call('ZSCORE', times, name) and call('ZCARD', times) >= tonumber(ARGV[11]) then return {2} end

@@ -77,7 +77,7 @@ final class Pipeline {
     let extensions = LaneExtensions(settings.extensions)
     if let writer = schedules {
       self.schedules = LaneSchedules(
-        on: loop, settings, shards, persons, writer, inFlight, errors, outcomes, rejections, reader, metrics)
+        on: loop, settings, shards, persons, writer, inFlight, errors, outcomes, rejections, reader, metrics, logger)
     } else {
       self.schedules = nil
     }

@@ -14,7 +14,11 @@ final class Firings {
   private let schedules: Schedules
   private let writer: ScheduleWriter
   private let metrics: TransformMetrics
+  private let logger: Logger
   private var table: DueTable
+  private var damaged = DamagedSchedules()
+  /// Places whose due times are being restored.
+  private var restoring: Set<DueTable.Place> = []
   private let timer: Timer
   /// Whether Redis is known to have all that was scheduled, replaced and canceled. Before that nothing fires.
   private(set) var isHeld = true
@@ -38,10 +42,15 @@ final class Firings {
 
   /// Called where Redis has lost a bucket, or takes no writes.
   var onError: (StoreError) -> Void = { _ in }
+  /// Called with what keeps schedules from firing, each time that it changes; nil where nothing does.
+  var onDamage: (String?) -> Void = { _ in }
+  private var toldDamage: String?
 
   /// - Parameter buckets: how many the cluster has.
-  init(on loop: EventLoop, _ schedules: Schedules, _ writer: ScheduleWriter, buckets: Int, _ metrics: TransformMetrics) {
-    (self.loop, self.schedules, self.writer, self.metrics) = (loop, schedules, writer, metrics)
+  init(
+    on loop: EventLoop, _ schedules: Schedules, _ writer: ScheduleWriter, buckets: Int, _ metrics: TransformMetrics, _ logger: Logger
+  ) {
+    (self.loop, self.schedules, self.writer, self.metrics, self.logger) = (loop, schedules, writer, metrics, logger)
     table = DueTable(buckets: buckets)
     timer = Timer(on: loop)
     timer.handler = { [unowned self] in
@@ -58,6 +67,8 @@ final class Firings {
   func owns(_ partitions: Set<Int32>) {
     table.keep(partitions)
     underWay = underWay.filter { partitions.contains($0.value.partition) }
+    damaged.keep(partitions)
+    tellDamage()
     look()
   }
 
@@ -114,14 +125,18 @@ final class Firings {
     let place = question.place
     schedules.due(in: place.bucket, of: UInt32(place.partition), until: now, count: Self.page) { [self] answer in
       switch answer {
+      case .failure(let error) where error.code == .faulty:
+        // Only this place is concerned. The others go on.
+        onError(error)
+        found(.dueTimes, at: place, error)
+        table.answered(now + Int64(Self.damagedMilliseconds), to: question)
+        look()
       case .failure(let error):
         onError(error)
         table.failed(question)
         isResting = true
         timer.start(after: Self.againMilliseconds)
-      case .success(let due):
-        if !due.unreadable.isEmpty { schedules.remove(unreadable: due.unreadable, in: place.bucket, of: UInt32(place.partition)) { _ in } }
-        came(due, to: question, now)
+      case .success(let due): came(due, to: question, now)
       }
     }
   }
@@ -129,6 +144,10 @@ final class Firings {
   private func came(_ due: Schedules.Due, to question: DueTable.Question, _ now: Int64) {
     let outdated = loop.milliseconds() - min(loop.milliseconds(), UInt64(Self.lostMilliseconds))
     var hasFired = false
+    if !due.unreadable.isEmpty { remove(due.unreadable, at: question.place) }
+    if due.areMissing { restore(question.place) } else { mended(.dueTimes, at: question.place) }
+    damaged.keep(Set(due.schedules.map(\.key)), at: question.place)
+    tellDamage()
     for (key, _) in due.schedules {
       // One that is under way for long is lost.
       if let known = underWay[key], known.since > outdated { continue }
@@ -139,6 +158,7 @@ final class Firings {
     // What was due is looked at again: its firings may be lost, or come to nothing.
     var next = due.next ?? .max
     if !due.schedules.isEmpty { next = min(next, now + Int64(Self.lostMilliseconds)) }
+    if due.areMissing { next = min(next, now + Int64(Self.damagedMilliseconds)) }
     if due.schedules.count + due.unreadable.count >= Self.page { next = now + Int64(hasFired ? 1 : Self.againMilliseconds) }
     table.answered(next == .max ? nil : next, to: question)
     look()
@@ -147,12 +167,22 @@ final class Firings {
   private func fire(_ key: ScheduleKey, _ state: Result<Schedules.State, StoreError>, _ place: DueTable.Place) {
     let now = loop.wallMilliseconds()
     switch state {
+    case .failure(let error) where error.code == .faulty:
+      // It stays under way, so that it is looked at again when it counts as lost.
+      onError(error)
+      found(.schedule(key), at: place, error)
     case .failure(let error):
       onError(error)
       again(key, place)
     case .success(let state):
+      mended(.schedule(key), at: place)
       guard let record = state.record, let pending = record.pending else {
         underWay[key] = nil
+        if state.isUnreadable {
+          logger.error(
+            "the state of a schedule cannot be read, so it does not fire: a newer request with its identifier writes it again",
+            ["key": schedules.name(of: key), "identifier": "\(key.identifier)"])
+        }
         return schedules.removeDueTime(of: key, UInt32(place.partition))
       }
       for time in pending.dueTimes where time.due <= now && !time.isOver && !isHeld {
@@ -162,8 +192,60 @@ final class Firings {
         underWay[key]?.firings += 1
         metrics.firings.increment()
       }
-      // It has changed since it was found to be due.
-      if underWay[key]?.firings == 0 { underWay[key] = nil }
+      // It has changed since it was found to be due, or its due time in Redis is not its own.
+      if underWay[key]?.firings == 0 {
+        underWay[key] = nil
+        schedules.write(record, of: key, replacing: state, now: now) { _ in }
+      }
+    }
+  }
+
+  // MARK: What is damaged
+
+  private func found(_ subject: DamagedSchedules.Subject, at place: DueTable.Place, _ error: StoreError) {
+    if damaged.found(subject, at: place, error.message) {
+      logger.warning(
+        "schedules do not fire, since Redis has something else in their place",
+        ["partition": place.partition, "reason": error.message])
+    }
+    tellDamage()
+  }
+
+  private func mended(_ subject: DamagedSchedules.Subject, at place: DueTable.Place) {
+    guard damaged.mended(subject, at: place) else { return }
+    logger.info("schedules fire again", ["partition": place.partition])
+    tellDamage()
+  }
+
+  private func tellDamage() {
+    let reason = damaged.reason
+    guard reason != toldDamage else { return }
+    toldDamage = reason
+    onDamage(reason)
+  }
+
+  private func remove(_ unreadable: [[UInt8]], at place: DueTable.Place) {
+    logger.warning(
+      "names that are none of schedules are removed from the due times",
+      ["key": schedules.nameOfDueTimes(place.bucket, UInt32(place.partition)), "names": unreadable.count])
+    schedules.remove(unreadable: unreadable, in: place.bucket, of: UInt32(place.partition)) { _ in }
+  }
+
+  /// Has the due times of a place written again from the schedules. Those that are there fire meanwhile.
+  private func restore(_ place: DueTable.Place) {
+    guard restoring.insert(place).inserted else { return }
+    let key = schedules.nameOfDueTimes(place.bucket, UInt32(place.partition))
+    found(.dueTimes, at: place, StoreError(.faulty, "\(key) is restored from the schedules, since it held something else"))
+    schedules.restoreDueTimes(in: place.bucket, of: UInt32(place.partition), now: loop.wallMilliseconds()) { [self] error in
+      restoring.remove(place)
+      if let error {
+        onError(error)
+        let reason = "\(key) held something else, and cannot be restored from the schedules: \(error)"
+        logger.warning("due times cannot be restored", ["partition": place.partition, "reason": reason])
+        return found(.dueTimes, at: place, StoreError(error.code, reason))
+      }
+      table.written(loop.wallMilliseconds(), at: place)
+      look()
     }
   }
 
@@ -184,6 +266,8 @@ final class Firings {
   private static let againMilliseconds = 200
   /// A firing that was not judged for so long is produced again.
   private static let lostMilliseconds = 30_000
+  /// When a place is looked at again whose due times cannot be read.
+  private static let damagedMilliseconds = 5_000
   /// The clock may be set meanwhile.
   private static let longestWait: Int64 = 10_000
 }

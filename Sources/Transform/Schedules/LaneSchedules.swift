@@ -3,6 +3,7 @@ import EventLoop
 import Kafka
 import Notifications
 import Store
+import Worker
 
 /// The parts of a lane that have to do with schedules. Loop-confined.
 final class LaneSchedules {
@@ -20,7 +21,7 @@ final class LaneSchedules {
   init(
     on loop: EventLoop, _ settings: TransformSettings, _ shards: Shards, _ persons: Recipients, _ writer: ScheduleWriter,
     _ inFlight: InFlight, _ errors: StoreErrors, _ outcomes: Outcomes, _ rejections: Rejections, _ reader: RequestReader,
-    _ metrics: TransformMetrics
+    _ metrics: TransformMetrics, _ logger: Logger
   ) {
     let schedules = Schedules(
       shards,
@@ -28,7 +29,7 @@ final class LaneSchedules {
         dueTimesOfPartition: settings.scheduledInBucket, lifetimeMilliseconds: settings.longestLifetime * 1000))
     let applier = ScheduleApplier(schedules, ScheduleJudge(late: settings.lateMilliseconds), wallClock: loop.wallMilliseconds)
     stage = ScheduleStage(applier, TimeZones(shards, persons))
-    firings = Firings(on: loop, schedules, writer, buckets: shards.buckets, metrics)
+    firings = Firings(on: loop, schedules, writer, buckets: shards.buckets, metrics, logger)
     evictions = ScheduleEvictions(applier, outcomes, writer, errors)
     zoneChanges = ZoneChanges(schedules, writer, inFlight, errors, wallClock: loop.wallMilliseconds)
     self.outcomes = ScheduleOutcomes(inFlight, outcomes, rejections, reader, writer, schedules, errors, firings, evictions)

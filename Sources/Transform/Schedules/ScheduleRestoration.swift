@@ -15,16 +15,16 @@ final class ScheduleRestoration {
   private let member: GroupMember
   private let admin: Admin
   private let topics: Topics
-  private let health: Health
+  private let condition: ScheduleCondition
   private let logger: Logger
   private(set) var isUnderWay = false
 
   init(
     on loop: EventLoop, _ settings: TransformSettings, _ state: LaneState, _ markers: Markers, _ member: GroupMember, _ admin: Admin,
-    _ health: Health, _ logger: Logger
+    _ condition: ScheduleCondition, _ logger: Logger
   ) {
     (self.loop, self.state, self.markers, self.member, self.admin) = (loop, state, markers, member, admin)
-    (topics, self.health, self.logger) = (settings.topics, health, logger)
+    (topics, self.condition, self.logger) = (settings.topics, condition, logger)
   }
 
   /// Waits. Returns false where the lane is not running any more, or where another call waits.
@@ -33,7 +33,7 @@ final class ScheduleRestoration {
     isUnderWay = true
     defer {
       isUnderWay = false
-      health.set("schedules", ready: true)
+      condition.restoration = nil
     }
     while state.phase.phase == .running {
       let epoch = state.phase.epoch
@@ -57,8 +57,7 @@ final class ScheduleRestoration {
       let behind = ends.filter { applied[$0.key.partition] ?? 0 < $0.value.upperBound }.map(\.key.partition).sorted()
       if behind.isEmpty { return state.phase.epoch == epoch }
       if SteadyClock.milliseconds() - began > Self.quietMilliseconds {
-        health.set(
-          "schedules", ready: false, "nothing fires before what was published is applied: partitions \(PartitionNames.text(behind))")
+        condition.restoration = "nothing fires before what was published is applied: partitions \(PartitionNames.text(behind))"
       }
       member.committer?.commit()
       await loop.sleep(milliseconds: 100)
@@ -68,4 +67,20 @@ final class ScheduleRestoration {
 
   /// A wait of this length is nothing to tell of.
   private static let quietMilliseconds: Int64 = 15_000
+}
+
+/// The condition `schedules` of a lane's readiness: why schedules do not fire. Loop-confined.
+final class ScheduleCondition {
+  private let health: Health
+  /// What they wait for after a possible loss of Redis.
+  var restoration: String? { didSet { tell() } }
+  /// What in Redis is damaged.
+  var damage: String? { didSet { tell() } }
+
+  init(_ health: Health) { self.health = health }
+
+  private func tell() {
+    let reasons = [restoration, damage].compactMap { $0 }
+    health.set("schedules", ready: reasons.isEmpty, reasons.joined(separator: "; "))
+  }
 }

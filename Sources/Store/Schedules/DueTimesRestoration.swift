@@ -1,0 +1,100 @@
+import Notifications
+import Redis
+
+extension Schedules {
+  /// Writes the due times of a partition of requests in a bucket again, from the schedules that Redis has there.
+  ///
+  /// It looks at every key of the server, which takes a while. It may end at any moment: until it has ended well, `due` says that due times
+  /// are missing.
+  ///
+  /// - Parameter now: milliseconds since 1970.
+  public func restoreDueTimes(in bucket: Int, of partition: UInt32, now: Int64, _ then: @escaping (StoreError?) -> Void) {
+    DueTimesRestoration(self, bucket, partition, now, then).scan(from: "0")
+  }
+}
+
+/// One restoration of due times: page by page of the server's keys, and schedule by schedule. Loop-confined.
+private final class DueTimesRestoration {
+  private let schedules: Schedules
+  private let (bucket, partition): (Int, UInt32)
+  private let now: Int64
+  private let then: (StoreError?) -> Void
+  /// Where the next page begins; `0` behind the last one.
+  private var cursor = "0"
+  /// The keys of the page whose schedules are not looked at yet.
+  private var hashes: [String] = []
+  /// The schedules of one key that are not looked at yet.
+  private var keys: [ScheduleKey] = []
+  /// How many keys the server looks at for one page.
+  private static let page = 1_000
+
+  init(_ schedules: Schedules, _ bucket: Int, _ partition: UInt32, _ now: Int64, _ then: @escaping (StoreError?) -> Void) {
+    (self.schedules, self.bucket, self.partition, self.now, self.then) = (schedules, bucket, partition, now, then)
+  }
+
+  private var prefix: String { "\(Keys.ScheduleSet.all.rawValue){\(bucket)}" }
+
+  func scan(from place: String) {
+    schedules.calls.command.begin("SCAN")
+    for word in [place, "MATCH", prefix + "*", "COUNT", "\(Self.page)"] { schedules.calls.command.append(word) }
+    schedules.calls.send(over: schedules.shards.shard(of: bucket)) { [self] answer in
+      switch answer {
+      case .failure(let error): then(error)
+      case .success(let reply):
+        guard let next = reply[0]?.text, let names = reply[1] else {
+          return then(StoreError(.faulty, "Redis answered SCAN with something else"))
+        }
+        cursor = next
+        hashes = (0..<names.count).compactMap { names[$0]?.bytes.flatMap { String(validating: $0, as: UTF8.self) } }
+        goOn()
+      }
+    }
+  }
+
+  private func goOn() {
+    if let key = keys.popLast() { return restore(key) }
+    if let hash = hashes.popLast() { return list(hash) }
+    if cursor != "0" { return scan(from: cursor) }
+    // The empty name stands for what is missing.
+    schedules.remove(unreadable: [[]], in: bucket, of: partition, then)
+  }
+
+  /// Lists the schedules of one target for one application. The name of the application has no slash.
+  private func list(_ hash: String) {
+    let names = hash.dropFirst(prefix.count).split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false).map { Name(String($0)) }
+    guard names.count == 2 else { return goOn() }
+    schedules.calls.command.begin("HKEYS")
+    schedules.calls.command.append(hash)
+    schedules.calls.send(over: schedules.shards.shard(of: bucket)) { [self] answer in
+      switch answer {
+      case .failure(let error):
+        // A key of another type has no schedules.
+        if error.code == .faulty { goOn() } else { then(error) }
+      case .success(let reply):
+        keys = (0..<reply.count).compactMap { place in
+          reply[place]?.bytes.flatMap { ScheduleKey(application: names[0], target: names[1], identifier: Name($0)) }
+        }
+        goOn()
+      }
+    }
+  }
+
+  /// Writes the state of a pending schedule in its own place, and its due time with it.
+  private func restore(_ key: ScheduleKey) {
+    schedules.read(key) { [self] found in
+      switch found {
+      case .failure(let error): then(error)
+      case .success(let state):
+        guard let record = state.record, record.pending != nil, record.newest.revision.sourcePartition == partition else { return goOn() }
+        schedules.write(record, of: key, replacing: state, now: now) { [self] written in
+          switch written {
+          // Who has changed it meanwhile has written its due time.
+          case .success(.written), .success(.changed): goOn()
+          case .success(.full): then(StoreError(.overloaded, "the partition has as many due times as it may have"))
+          case .failure(let error): then(error)
+          }
+        }
+      }
+    }
+  }
+}
