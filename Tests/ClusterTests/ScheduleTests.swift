@@ -51,6 +51,12 @@ extension ClusterTests {
       try await schedules.holds("killed", on: kafka)
     }
 
+    @Test(
+      .enabled(if: isLong, "it takes two minutes: CARILLON_TEST_SCHEDULES=1"), arguments: ScheduleTests.brokers)
+    func `a worker that is killed before any of the writes of a firing neither loses nor repeats it`(_ kafka: ClusterKafka) async throws {
+      try await schedules.holds("stepped", on: kafka)
+    }
+
     @Test(arguments: ScheduleTests.brokers)
     func `a worker that is killed while it replaces what waits has told it afterwards`(_ kafka: ClusterKafka) async throws {
       try await schedules.holds("replaced", on: kafka)

@@ -7,13 +7,17 @@
   places     a location trigger is canceled and replaced: a device that has it, and one that is away
   rules      expiration from each due time, two applications, nobody there, too many, too late, not before
   killed     the transform worker is killed again and again while much is due: each is shown once
+  stepped    the worker is killed before each of the writes of a firing, to Redis and to Kafka
   replaced   the worker is killed while a notification takes the place of the only one that waits
   bounded    a bucket of Redis has as many schedules as it may have
   lost       Redis loses everything between scheduling and firing, and is rebuilt from the topic
 """
 import asyncio
+import contextlib
 import datetime
 import json
+import signal
+import struct
 import subprocess
 import time
 import uuid
@@ -501,6 +505,162 @@ async def killed(arguments, folder):
     scene.end()
 
 
+class Steps:
+    """Kills a worker when it makes a certain write to Redis or Kafka for the nth time, and does not pass that write on."""
+
+    def __init__(self):
+        self.victim, self.wanted, self.seen = None, None, []
+
+    def arm(self, victim, wanted):
+        self.victim, self.wanted, self.seen = victim, wanted, []
+
+    def passes(self, writes):
+        if self.victim is None:
+            return True
+        self.seen += writes
+        name, nth = self.wanted
+        if name not in writes or self.seen.count(name) < nth:
+            return True
+        self.victim.send_signal(signal.SIGKILL)
+        self.victim = None
+        return False
+
+
+class StepProxy:
+    """Passes a protocol of messages on to a server, as long as `steps` lets it."""
+
+    def __init__(self, steps):
+        self.steps = steps
+
+    async def listen(self, port):
+        self.port = port
+        self.server = await asyncio.start_server(self.serve, "127.0.0.1", 0, limit=1 << 26)
+        return self.server.sockets[0].getsockname()[1]
+
+    async def serve(self, reader, writer):
+        upstream_reader, upstream = await asyncio.open_connection("127.0.0.1", self.port, limit=1 << 26)
+        answers = asyncio.create_task(self.answer(upstream_reader, writer))
+        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            while True:
+                message = await self.message(reader)
+                if not self.steps.passes(self.writes(message)):
+                    break
+                upstream.write(message)
+                await upstream.drain()
+        upstream.close()
+        answers.cancel()
+        writer.close()
+
+
+class RedisSteps(StepProxy):
+    """Writes are the calls of scripts that judge a request, write or settle a schedule, or raise markers."""
+
+    start = StepProxy.listen
+
+    async def message(self, reader):
+        data = await reader.readuntil(b"\r\n")
+        for _ in range(int(data[1:])):
+            size = await reader.readuntil(b"\r\n")
+            data += size + await reader.readexactly(int(size[1:]) + 2)
+        return data
+
+    def writes(self, message):
+        words = message.split(b"\r\n")[2::2]
+        if words[0] != b"EVALSHA" or len(words) < 4:
+            return []
+        count, key = int(words[2]), words[3][:2]
+        if key == b"s{" and count > 3:
+            return ["Redis: the schedule" if count > 4 else "Redis: that nothing is pending"]
+        if key == b"d{" and count > 2:
+            return ["Redis: the device"]
+        return ["Redis: the markers"] if key == b"k{" else []
+
+    async def answer(self, reader, writer):
+        with contextlib.suppress(ConnectionError):
+            while chunk := await reader.read(65536):
+                writer.write(chunk)
+                await writer.drain()
+
+
+TOPICS = ["requests", "schedule", "deliveries", "events", "journal"]
+
+
+class KafkaSteps(StepProxy):
+    """Writes are the produced batches and the committed offsets. One broker; its address is replaced by the proxy's in its answers."""
+
+    def __init__(self, steps, prefix):
+        super().__init__(steps)
+        self.prefix = prefix
+
+    async def message(self, reader):
+        size = await reader.readexactly(4)
+        return size + await reader.readexactly(struct.unpack(">i", size)[0])
+
+    def writes(self, message):
+        kind = struct.unpack_from(">h", message, 4)[0]
+        if kind == 8:
+            return ["Kafka: the offsets"]
+        return ["Kafka: " + topic for topic in TOPICS if kind == 0 and self.has(message, topic)]
+
+    def has(self, message, topic):
+        """Whether a produce request names a topic, by either encoding of its length."""
+        name = (self.prefix + topic).encode()
+        return struct.pack(">h", len(name)) + name in message or struct.pack(">B", len(name) + 1) + name in message
+
+    async def answer(self, reader, writer):
+        own = self.server.sockets[0].getsockname()[1]
+        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+            while True:
+                message = await self.message(reader)
+                for host in (b"127.0.0.1", b"localhost"):
+                    message = message.replace(host + struct.pack(">i", self.port), host + struct.pack(">i", own))
+                writer.write(message)
+                await writer.drain()
+
+
+# The writes of a request that is due later, and of its firing. What lies between two of them is a state that a killed worker may leave.
+WRITES = [
+    ("Redis: the schedule", 1), ("Kafka: schedule", 1), ("Kafka: journal", 1), ("Kafka: requests", 1), ("Redis: the schedule", 2),
+    ("Kafka: schedule", 2), ("Redis: the device", 1), ("Kafka: deliveries", 1), ("Kafka: journal", 2), ("Redis: that nothing is pending", 1),
+    ("Redis: the markers", 1), ("Kafka: the offsets", 1)]
+
+
+async def stepped(arguments, folder):
+    scene = Scene(arguments)
+    steps = Steps()
+    async with on_one_redis(arguments, folder, RedisSteps(steps)) as (redis, cluster):
+        fan_out = await cluster.started("fan-out", "--listen", "127.0.0.1:0")
+        kafka = KafkaSteps(steps, arguments.prefix)
+        port = await kafka.listen(int(arguments.kafka.split(",")[0].rsplit(":", 1)[1]))
+        cluster.common[cluster.common.index("--kafka") + 1] = "127.0.0.1:%d" % port
+        transform = await cluster.started("transform", *cluster.group)
+        async with Device(fan_out.addresses["devices"], scene.contract, user="ada") as device:
+            for number, write in enumerate(WRITES):
+                steps.arm(transform, write)
+                target = "user:ada" if number % 3 == 2 else "device:" + device.token
+                name = "step %d" % number
+                scheduled = await scene.producer.notify(target, name, trigger=interval(1), apns_collapse_id="s%d" % number)
+                await scene.producer.flush()
+                await until(lambda: steps.victim is None, "%s is written" % write[0], 60, lambda: steps.seen)
+                transform.wait()
+                transform = await cluster.started("transform", *cluster.group)
+                await until(lambda: name in bodies(device), "it is shown", 120, lambda: [write, bodies(device)])
+                say(write=write[0], nth=write[1], scheduled=scheduled)
+            await until(lambda: not redis.cli("KEYS", "t{*").strip(), "nothing is due any more")
+            line = [arguments.binary, "pending", "--kafka", arguments.kafka, "--topic-prefix", arguments.prefix, "--json"]
+
+            async def is_listed():
+                return (await quietly(subprocess.run, line, capture_output=True, text=True, timeout=60)).returncode == 0
+
+            deadline = time.monotonic() + 60
+            while await is_listed():
+                expect(time.monotonic() < deadline, "nothing waits by the topic")
+        shown = bodies(device)
+        expect(sorted(shown) == sorted("step %d" % number for number in range(len(WRITES))), "each is shown once", shown)
+        say(audit=await scene.audit())
+    scene.end()
+
+
 async def replaced(arguments, folder):
     scene = Scene(arguments)
     async with on_one_redis(arguments, folder) as (redis, cluster):
@@ -585,7 +745,7 @@ async def lost(arguments, folder):
     scene.end()
 
 
-PARTS = {"once": once, "repeats": repeats, "moves": moves, "places": places, "rules": rules, "killed": killed, "replaced": replaced, "bounded": bounded, "lost": lost}
+PARTS = {"once": once, "repeats": repeats, "moves": moves, "places": places, "rules": rules, "killed": killed, "stepped": stepped, "replaced": replaced, "bounded": bounded, "lost": lost}
 
 if __name__ == "__main__":
     run_part(__doc__, PARTS, "carillon-schedules-", contract="the AsyncAPI document")
