@@ -24,7 +24,7 @@ extension Device {
   func pass(_ response: StoredResponse, to delegate: any UserNotificationCenterDelegate) {
     let (frame, center) = (response.frame, userNotificationCenter)
     let notification = DeliveredNotification(
-      response.notification, ContentExtensions(chain: configuration.extensions, locale: configuration.hello.locale))
+      response.notification, ServiceExtensions(chain: configuration.extensions, locale: configuration.hello.locale))
     call(.response(frame.response, notification)) {
       await delegate.userNotificationCenter(
         center,

@@ -13,7 +13,7 @@ import Testing
   static func entry(_ identifier: Name, _ trigger: NotificationTrigger, at time: Int64) throws -> PendingTable.Entry {
     let request = NotificationRequest(identifier: identifier, content: NotificationContent(title: identifier.text), trigger: trigger)
     let notification = DeliveredNotification(
-      try request.frame(id: "id"), takenAt: time, isLocal: true, ContentExtensions(chain: nil, locale: nil))
+      try request.frame(id: "id"), takenAt: time, isLocal: true, ServiceExtensions(chain: nil, locale: nil))
     return .init(notification: notification, anchor: time, after: time)
   }
 

@@ -59,7 +59,7 @@ extension DeviceDatabase {
 
   /// A notification as the store lists it.
   static func listed(_ frame: NotifyFrame, at time: Int64) -> DeliveredNotification {
-    DeliveredNotification(.init(frame: frame, takenAt: time, presentation: [.list]), ContentExtensions(chain: nil, locale: nil))
+    DeliveredNotification(.init(frame: frame, takenAt: time, presentation: [.list]), ServiceExtensions(chain: nil, locale: nil))
   }
 
   nonisolated func closeForTests() async {
@@ -154,7 +154,7 @@ struct RandomState {
     case 9: .registration(registration())
     case 7: .forgot(before: number(0...1_000_000_000_000), ids: number(0...5), identifiers: number(0...5))
     default:
-      .listed(DeliveredNotification(listed(), ContentExtensions(chain: nil, locale: nil)), isPending: number(0...1) == 0)
+      .listed(DeliveredNotification(listed(), ServiceExtensions(chain: nil, locale: nil)), isPending: number(0...1) == 0)
     }
   }
 

@@ -13,13 +13,13 @@ public struct DeliveredNotification: Sendable, Equatable {
   /// Whether the program on this device has added it. Responses to it stay on the device.
   public let isLocal: Bool
 
-  init(_ frame: NotifyFrame, takenAt: Int64, isLocal: Bool, _ extensions: ContentExtensions) {
+  init(_ frame: NotifyFrame, takenAt: Int64, isLocal: Bool, _ extensions: ServiceExtensions) {
     (self.frame, self.takenAt, self.isLocal, presentation) = (frame, takenAt, isLocal, [])
     content = isLocal ? NotificationContent(payload: frame.payload) : extensions.content(of: frame)
   }
 
   /// One that was shown before, as the database has it.
-  init(_ stored: StoredState.Listed, _ extensions: ContentExtensions) {
+  init(_ stored: StoredState.Listed, _ extensions: ServiceExtensions) {
     self.init(stored.frame, takenAt: stored.takenAt, isLocal: stored.isLocal, extensions)
     presentation = stored.presentation
   }

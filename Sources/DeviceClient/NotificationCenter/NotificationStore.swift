@@ -71,7 +71,7 @@ public struct NotificationStore {
   /// How many ids and revisions were set since the database was told to forget old ones.
   private var unforgotten = 0
   private let limits: Limits
-  private let extensions: ContentExtensions
+  private let extensions: ServiceExtensions
   private(set) var ids: AgedTable<Void>
   private(set) var revisions: AgedTable<String>
   /// The revision of the newest removal of all notifications.
@@ -90,7 +90,7 @@ public struct NotificationStore {
     self.zone = zone
     table = PendingTable(limit: limits.pending)
     self.authorization = authorization
-    self.extensions = ContentExtensions(chain: extensions, locale: locale)
+    self.extensions = ServiceExtensions(chain: extensions, locale: locale)
     self.limits = limits
     ids = AgedTable(limit: limits.ids)
     revisions = AgedTable(limit: limits.identifiers)

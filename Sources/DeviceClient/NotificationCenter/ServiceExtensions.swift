@@ -3,7 +3,7 @@ import JSON
 import Notifications
 
 /// Applies the device's own service extensions to payloads before they are shown. The device keeps and acknowledges the received payload.
-struct ContentExtensions: Sendable {
+struct ServiceExtensions: Sendable {
   /// Nil to show payloads as received.
   let chain: ExtensionChain?
   /// The device's.
