@@ -245,6 +245,7 @@ import Testing
     var record: ScheduleRecord?
     var clock: Int64 = 0
     var decided: [(Int, ScheduleJudge.Firing)] = []
+    var ignored: Set<Int> = []
     for id in 1..<60 {
       clock += [0, 1, 30_000, 60_000, 600_000, 7_200_000].randomElement(using: &random) ?? 0
       let now = AuditHistory.beginning + clock
@@ -310,9 +311,15 @@ import Testing
         id, of: schedule, time.name, after: time.previous, due: time.due - AuditHistory.beginning, at: clock,
         zone: time.zone == "" ? 0 : StableHash.hash(time.zone), verdict, isSkipped: isSkipped)
       decided.append((id, firing))
+      if verdict == .replayed { ignored.insert(id) }
       if Int.random(in: 0..<6, using: &random) == 0 {
         for (id, firing) in decided.suffix(3) {
-          if case .ignored = judged(firing) { history.judge(id, .replayed, at: clock + 50) }
+          // One that took no effect may take it now, if the zone of its due time has come again. This history has one end for each.
+          guard case .ignored = judge.judge(firing, record, zones: firing.dueTime.zone == "" ? nil : present).verdict else {
+            if !ignored.contains(id) { _ = judged(firing) }
+            continue
+          }
+          history.judge(id, .replayed, at: clock + 50)
         }
       }
     }
