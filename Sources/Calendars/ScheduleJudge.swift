@@ -26,6 +26,8 @@ public struct ScheduleJudge {
       case place
       /// What is pending is not to be shown.
       case cancel
+      /// The same, of all that is pending: where nothing is, it leaves no trace.
+      case cancelAll
     }
 
     /// Its revision and apns-id.
@@ -68,6 +70,8 @@ public struct ScheduleJudge {
     case duplicate
     /// A newer request has decided already.
     case stale(by: JournalReference)
+    /// A newer request has canceled all that is older.
+    case canceledBefore(by: JournalReference)
     /// Its trigger is never due, or names a zone that there is not.
     case rejected(Rejection)
     /// A firing: what becomes of its occurrence.
@@ -93,28 +97,34 @@ public struct ScheduleJudge {
   // MARK: Requests
 
   /// Decides what a request makes of a schedule.
-  public mutating func judge(_ request: Request, _ record: ScheduleRecord?) -> Decision {
+  ///
+  /// - Parameter floor: the newest request that has canceled all that was pending of the target.
+  public mutating func judge(_ request: Request, _ record: ScheduleRecord?, floor: JournalReference? = nil) -> Decision {
     let superseded = record?.pending.flatMap { _ in record?.newest }
     var withdrawn = record?.placed
     // The notification itself takes its place at the devices.
     switch request.kind {
     case .now, .place: withdrawn = nil
-    case .timed, .cancel: break
+    case .timed, .cancel, .cancelAll: break
     }
     let recent = ScheduleRecord.Recent(request.reference, superseded: superseded ?? withdrawn, isFromDevices: withdrawn != nil)
     if let known = record?.recent.last(where: { $0.id == recent.id }) {
       return known.source == recent.source ? again(request, known) : Decision(verdict: .duplicate)
     }
+    if case .place = request.kind, let floor, Self.isCanceled(request.reference, by: floor) {
+      return Decision(verdict: .canceledBefore(by: floor))
+    }
     if let newest = record?.newest, request.reference.revision.isOlder(than: newest.revision) {
       switch request.kind {
       case .now, .place: return Decision(verdict: .passed)
-      case .timed, .cancel: return Decision(verdict: .stale(by: newest))
+      case .timed, .cancel, .cancelAll: return Decision(verdict: .stale(by: newest))
       }
     }
     let phase: ScheduleRecord.Phase
     let verdict: Verdict
     switch request.kind {
     case .timed(let content, let zones):
+      if let floor, Self.isCanceled(request.reference, by: floor) { return Decision(verdict: .canceledBefore(by: floor)) }
       do throws(Rejection) { phase = .pending(try scheduled(content, zones)) } catch { return Decision(verdict: .rejected(error)) }
       verdict = .scheduled
     case .now:
@@ -125,8 +135,12 @@ public struct ScheduleJudge {
     case .cancel:
       // Written also where there is nothing: what an older request asks that comes later has no effect.
       let isTooLate = superseded == nil && withdrawn == nil
-      if let record, isTooLate { phase = record.phase } else { phase = .ended(.canceled) }
+      if let record, isTooLate { phase = record.phase } else { phase = .ended(isTooLate ? .unscheduled : .canceled) }
       verdict = isTooLate ? .tooLate : .canceled
+    case .cancelAll:
+      // What an older request asks that comes later is barred by the floor.
+      if superseded == nil && withdrawn == nil { return Decision(verdict: .tooLate) }
+      (phase, verdict) = (.ended(.canceled), .canceled)
     }
     var new = changed(record ?? ScheduleRecord(newest: request.reference, serial: 0, phase))
     (new.newest, new.phase) = (request.reference, phase)
@@ -140,7 +154,7 @@ public struct ScheduleJudge {
       switch request.kind {
       case .timed: .scheduled
       case .now, .place: .passed
-      case .cancel: known.superseded != nil ? .canceled : .tooLate
+      case .cancel, .cancelAll: known.superseded != nil ? .canceled : .tooLate
       }
     return Decision(
       verdict: verdict, superseded: known.isFromDevices ? nil : known.superseded, withdrawn: known.isFromDevices ? known.superseded : nil,
@@ -190,27 +204,38 @@ public struct ScheduleJudge {
   ///
   /// The schedule is adapted to the zones first. A firing that fits no due time may do this alone.
   ///
-  /// - Parameter zones: those of the devices now, where the due times depend on these; empty where there is no device.
-  public mutating func judge(_ firing: Firing, _ record: ScheduleRecord?, zones: [Name]? = nil) -> Decision {
-    guard let record, let zones, record.newest.revision == firing.schedule,
+  /// - Parameters:
+  ///   - zones: those of the devices now, where the due times depend on these; empty where there is no device.
+  ///   - floor: the newest request that has canceled all that was pending of the target.
+  public mutating func judge(
+    _ firing: Firing, _ record: ScheduleRecord?, zones: [Name]? = nil, floor: JournalReference? = nil
+  ) -> Decision {
+    guard let record, let zones, record.newest.revision == firing.schedule, !Self.isCanceled(record.newest, by: floor),
       !record.firings.contains(where: { $0.revision == firing.revision })
-    else { return judge(firing, on: record) }
+    else { return judge(firing, on: record, floor: floor) }
     guard var adapted = adapt(record, toZones: zones, at: firing.at) else {
-      var decision = judge(firing, on: record)
+      var decision = judge(firing, on: record, floor: floor)
       if case .ignored = decision.verdict { decision.isAgain = true }
       return decision
     }
     // The firing and the zones make one change.
     adapted.serial = record.serial
-    var decision = judge(firing, on: adapted)
+    var decision = judge(firing, on: adapted, floor: floor)
     decision.record = decision.record ?? changed(adapted)
     return decision
   }
 
-  private mutating func judge(_ firing: Firing, on record: ScheduleRecord?) -> Decision {
+  /// Whether a request is older than the one that has canceled all.
+  private static func isCanceled(_ request: JournalReference, by floor: JournalReference?) -> Bool {
+    floor.map { request.revision.isOlder(than: $0.revision) } ?? false
+  }
+
+  private mutating func judge(_ firing: Firing, on record: ScheduleRecord?, floor: JournalReference?) -> Decision {
     if let known = record?.firings.last(where: { $0.revision == firing.revision }) {
       return Decision(verdict: .firing(known.fate), isAgain: true)
     }
+    // The cancel of all ends it in a moment.
+    if let record, Self.isCanceled(record.newest, by: floor) { return Decision(verdict: .ignored) }
     guard let record, var pending = record.pending, record.newest.revision == firing.schedule, let trigger = pending.timedTrigger,
       let place = pending.dueTimes.firstIndex(where: { $0.isSame(as: firing.dueTime) }), firing.at >= pending.dueTimes[place].due
     else { return Decision(verdict: .ignored) }
@@ -246,9 +271,9 @@ public struct ScheduleJudge {
 
   // MARK: Other events
 
-  /// Ends a schedule that is pending; nil where nothing is to be written.
+  /// Ends a schedule that is pending, or whose eviction is told now; nil where nothing is to be written.
   public func end(_ record: ScheduleRecord, _ ending: ScheduleRecord.Ending) -> ScheduleRecord? {
-    guard record.pending != nil else { return nil }
+    guard record.pending != nil || record.phase == .ended(.evicting) else { return nil }
     var new = changed(record)
     new.phase = .ended(ending)
     return new

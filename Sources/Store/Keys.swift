@@ -20,11 +20,12 @@ import Redis
 /// | `m{B}TOKEN` | hash | its mailbox: revision → delivery entry | `Mailbox` |
 /// | `u{B}APPLICATION/USER` | sorted set, all scores 0 | the recipients of a person for an application: the tokens of their devices, in the order of their bytes | `Recipients` |
 /// | `x{B}REVISION` | string, expiring | the result of the service extensions for the request with this revision of 20 bytes, or for one of its variants, whose number of 8 bytes follows; the bucket is that of the target | `Results` |
-/// | `s{B}APPLICATION/TARGET` | hash | the schedules of a target for an application: identifier → state, as the record in `schedule` | `Schedules` |
+/// | `s{B}APPLICATION/TARGET` | hash | the schedules of a target for an application: identifier → state, as the record in `schedule`; under an empty name the floor: revision 20 and apns-id 16 of the newest request that has canceled all | `Schedules` |
 /// | `n{B}APPLICATION/TARGET` | sorted set | the identifiers of those that are pending → the time of the request in milliseconds | `Schedules` |
 /// | `e{B}APPLICATION/TARGET` | sorted set | the identifiers of those that have ended → when, in milliseconds | `Schedules` |
 /// | `h{B}TOKEN`, `h{B}user:USER` | set | the applications that have pending ones for a target, or had until lately: the judge looks whether there is one | `Schedules` |
 /// | `t{B}PARTITION` | sorted set | what is due of those that a partition of requests has scheduled: the key of the record → when, in milliseconds | `Schedules` |
+/// | `o{B}PARTITION` | sorted set | ended schedules that are to be followed up: the key of the record → when, in milliseconds | `Schedules` |
 /// | `k{B}` | hash | the markers of a bucket: `i` its number, `qN` and `dN` how far partition N of requests and of devices is applied | `Markers` |
 /// | `b{B}` | string | a bucket that is being rebuilt, in place of its markers | `Rebuild` |
 /// | `rebuild` | string | who is rebuilding, expiring | `Rebuild` |
@@ -125,6 +126,9 @@ struct Keys: Sendable {
 
   /// The due times of the schedules of a partition of requests.
   func dueTimes(_ bucket: Int, partition: UInt32) -> String { "t{\(bucket)}\(partition)" }
+
+  /// The ended schedules that are to be followed up: those whose newest request lies in a partition of requests.
+  func followUps(_ bucket: Int, partition: UInt32) -> String { "o{\(bucket)}\(partition)" }
 
   /// The markers of a bucket.
   func markers(_ bucket: Int) -> String { "k{\(bucket)}" }

@@ -379,8 +379,8 @@ extension TransformCore: ProducerHandler {
       case .eviction(let number): pipeline?.evictionReported(number, failed: report.failure != nil)
       case .journal(let number): journal?.reported(number, failure: report.failure)
       case .unreadable(let number): unreadable?.reported(number, failure: report.failure)
-      case .schedule(let slot): pipeline?.scheduleReported(slot, failure: report.failure)
-      case .scheduleEviction(let number): pipeline?.scheduleEvictionReported(number, failed: report.failure != nil)
+      case .schedule(let number): pipeline?.scheduleReported(number, failure: report.failure)
+      case .scheduleFollowUp(let number): pipeline?.scheduleFollowUpReported(number, failed: report.failure != nil)
       case .firing(let number): pipeline?.firingReported(number, failed: report.failure != nil)
       case nil: if report.failure != nil { metrics.deliveriesLost.increment() }
       }

@@ -7,10 +7,14 @@ import Testing
 private final class Judge {
   private var judge = ScheduleJudge()
 
-  func judge(_ request: ScheduleJudge.Request, _ record: ScheduleRecord?) -> ScheduleJudge.Decision { judge.judge(request, record) }
+  func judge(_ request: ScheduleJudge.Request, _ record: ScheduleRecord?, floor: JournalReference? = nil) -> ScheduleJudge.Decision {
+    judge.judge(request, record, floor: floor)
+  }
 
-  func judge(_ firing: ScheduleJudge.Firing, _ record: ScheduleRecord?, zones: [Name]? = nil) -> ScheduleJudge.Decision {
-    judge.judge(firing, record, zones: zones)
+  func judge(
+    _ firing: ScheduleJudge.Firing, _ record: ScheduleRecord?, zones: [Name]? = nil, floor: JournalReference? = nil
+  ) -> ScheduleJudge.Decision {
+    judge.judge(firing, record, zones: zones, floor: floor)
   }
 
   func lacks(_ record: ScheduleRecord, zone: Name, isOnly: Bool) -> Bool { judge.lacks(record, zone: zone, isOnly: isOnly) }
@@ -154,8 +158,54 @@ private final class Judge {
     #expect("\(judge.judge(firing, cancel.record).verdict)" == "\(ScheduleJudge.Verdict.firing(.fired))")
     let tombstone = judge.judge(.init(Self.reference(9, id: 3), .cancel), nil)
     #expect("\(tombstone.verdict)" == "tooLate")
+    #expect(tombstone.record?.isPublished == false, "the topic gets nothing of what nobody has scheduled")
+    let further = judge.judge(.init(Self.reference(10, id: 5), .cancel), tombstone.record)
+    #expect("\(further.verdict)" == "tooLate" && further.record?.isPublished == false)
+    let newer = judge.judge(.init(Self.reference(11, id: 6), .timed(content: Self.content(Self.once), zones: [])), further.record)
+    #expect("\(newer.verdict)" == "scheduled" && newer.record?.isPublished == true)
     let late = judge.judge(.init(Self.reference(8, id: 4), .timed(content: Self.content(Self.once), zones: [])), tombstone.record)
     #expect("\(late.verdict)".hasPrefix("stale"))
+  }
+
+  @Test func `a cancel of all ends what is older, leaves what is newer, and bars what is older and comes later`() throws {
+    let judge = Judge()
+    let scheduled = try Self.schedule(Self.once, Self.reference(1, id: 1))
+    let cancel = Self.reference(3, id: 2)
+    let request = ScheduleJudge.Request(cancel, .cancelAll)
+    let ended = judge.judge(request, scheduled)
+    #expect("\(ended.verdict)" == "canceled" && ended.record?.phase == .ended(.canceled) && ended.superseded == scheduled.newest)
+    let again = judge.judge(request, ended.record)
+    #expect("\(again.verdict)" == "canceled" && again.superseded == scheduled.newest && again.record == nil && again.isAgain)
+    // What has ended, and what was never there, has no trace of it.
+    for record in [nil, judge.judge(try Self.fire(scheduled, 2), scheduled).record] {
+      let decision = judge.judge(request, record)
+      #expect("\(decision.verdict)" == "tooLate" && decision.record == nil && !decision.isAgain)
+    }
+    let newer = try Self.schedule(Self.once, Self.reference(4, id: 3))
+    #expect(judge.judge(request, newer).record == nil)
+    // What waits for a place at the devices is withdrawn.
+    let place = ScheduleJudge.Request(Self.reference(2, id: 4), .place)
+    let placed = judge.judge(place, nil)
+    let withdrawn = judge.judge(request, placed.record)
+    #expect("\(withdrawn.verdict)" == "canceled" && withdrawn.withdrawn == place.reference && withdrawn.superseded == nil)
+    let withdrawnAgain = judge.judge(request, withdrawn.record)
+    #expect("\(withdrawnAgain.verdict)" == "canceled" && withdrawnAgain.withdrawn == place.reference && withdrawnAgain.isAgain)
+    #expect("\(judge.judge(place, nil, floor: cancel).verdict)".hasPrefix("canceledBefore"))
+    #expect("\(judge.judge(place, placed.record, floor: cancel).verdict)" == "passed", "its record is read again")
+    // A change of zones does not make it fire.
+    let local = try Self.schedule(Self.nine, Self.reference(1, id: 1))
+    let inZones = judge.judge(try Self.fire(local, 4), local, zones: ["Asia/Tokyo"], floor: cancel)
+    #expect("\(inZones.verdict)" == "ignored" && inZones.record == nil)
+    // By the floor.
+    for (offset, verdict) in [(2, "canceledBefore"), (5, "scheduled")] as [(UInt64, String)] {
+      let timed = ScheduleJudge.Request(Self.reference(offset, id: 9), .timed(content: Self.content(Self.once), zones: []))
+      #expect("\(judge.judge(timed, nil, floor: cancel).verdict)".hasPrefix(verdict))
+    }
+    #expect(
+      "\(judge.judge(.init(scheduled.newest, .timed(content: Self.content(Self.once), zones: [])), scheduled, floor: cancel).verdict)"
+        == "scheduled")
+    #expect("\(judge.judge(try Self.fire(scheduled, 4), scheduled, floor: cancel).verdict)" == "ignored")
+    #expect("\(judge.judge(try Self.fire(newer, 5), newer, floor: cancel).verdict)" == "\(ScheduleJudge.Verdict.firing(.fired))")
   }
 
   @Test func `a request without a schedule leaves no trace`() {

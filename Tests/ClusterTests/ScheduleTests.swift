@@ -58,6 +58,11 @@ extension ClusterTests {
     }
 
     @Test(arguments: ScheduleTests.brokers)
+    func `a cancel of all ends what is pending and nothing newer, whenever its worker is killed`(_ kafka: ClusterKafka) async throws {
+      try await schedules.holds("all", on: kafka)
+    }
+
+    @Test(arguments: ScheduleTests.brokers)
     func `a worker that is killed while it replaces what waits has told it afterwards`(_ kafka: ClusterKafka) async throws {
       try await schedules.holds("replaced", on: kafka)
     }

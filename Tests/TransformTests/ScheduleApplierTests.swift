@@ -66,6 +66,14 @@ private actor Appliers {
     }
   }
 
+  /// Redis has the ends, and Kafka has not.
+  func evictWithoutTelling() async throws {
+    guard let overflow = overflows.popLast() else { return }
+    _ = try await withCheckedContinuation { continuation in
+      appliers[0].evict(overflow) { continuation.resume(returning: $0.map { _ in }) }
+    }.get()
+  }
+
   /// The worker was killed before it ended them.
   func forgetOverflows() { overflows = [] }
 
@@ -81,8 +89,26 @@ private actor Appliers {
         }
       }
       if let failure { throw failure }
+      try await tell(overflow.schedule.key)
     }
     return ended
+  }
+
+  /// Kafka has the end of a schedule that was evicted, if it was.
+  private func tell(_ key: ScheduleKey) async throws {
+    guard let schedules else { return }
+    let state = try await withCheckedContinuation { continuation in schedules.read(key) { continuation.resume(returning: $0) } }.get()
+    guard let record = state.record, record.phase == .ended(.evicting), let end = ScheduleJudge().end(record, .evicted) else { return }
+    _ = try await withCheckedContinuation { continuation in
+      schedules.write(end, of: key, replacing: state, now: 1_700_000_000_000) { continuation.resume(returning: $0) }
+    }.get()
+  }
+
+  /// Cancels all of a target, and gives the schedules that it has canceled.
+  func cancelAll(_ request: JournalReference, in scope: ScheduleKey, by worker: Int) async throws -> [ScheduleKey] {
+    try await withCheckedContinuation { continuation in
+      appliers[worker].cancelAll(request, in: scope) { continuation.resume(returning: $0.map { $0.map(\.key) }) }
+    }.get()
   }
 
   func apply(_ event: ScheduleApplierTests.Event, by worker: Int) async throws -> Outcome {
@@ -170,7 +196,8 @@ private actor Appliers {
           for key in keys where try await test.record(key)?.pending != nil { pending += 1 }
           if again.verdict == "scheduled" { #expect((again.overflow != nil) == (pending > 4), "seed \(seed), offset \(offset)") }
         }
-        for key in try await test.evict() { possible[key, default: 0] += 1 }
+        // One write ends it, and one notes that this is told.
+        for key in try await test.evict() { possible[key, default: 0] += 2 }
         let after = try await Self.serials(keys, test)
         for key in keys {
           let grown = (after[key] ?? 0) - (before[key] ?? 0)
@@ -192,6 +219,74 @@ private actor Appliers {
         }
       }
       #expect(writes.values.reduce(0, +) > 100)
+    }
+  }
+
+  private static func event(_ key: ScheduleKey, _ offset: UInt64, _ kind: Event.Kind, partition: UInt32 = 0) -> Event {
+    let revision = Revision(timestamp: offset, partition: partition, offset: offset)
+    return Event(key: key, reference: JournalReference(revision: revision, id: NotificationID(high: 1, low: offset)), kind: kind)
+  }
+
+  private static func keys(_ count: Int) throws -> [ScheduleKey] {
+    try (0..<count).map { try #require(ScheduleKey(application: "a.b", target: "user:ada", identifier: "\($0)")) }
+  }
+
+  @Test func `the oldest of too many is not evicted where it fires before it ends, and waits for its event where it ends`() async throws {
+    try await Appliers.with(2) { test in
+      let keys = try Self.keys(6)
+      for (number, key) in keys.prefix(5).enumerated() {
+        let applied = try await test.apply(Self.event(key, UInt64(number) + 1, .timed(repeats: false)), by: 0)
+        #expect(applied.overflow == (number == 4 ? keys[0] : nil))
+      }
+      let oldest = try #require(try await test.record(keys[0]))
+      let due = try #require(oldest.pending?.earliest)
+      // Another worker lets it fire before this one ends it.
+      let fired = try await test.apply(Self.event(keys[0], 6, .firing(due, schedule: oldest.newest.revision)), by: 1)
+      #expect(fired.verdict.hasPrefix("firing"))
+      _ = try await test.evict()
+      #expect(try await test.record(keys[0])?.phase == .ended(.expired), "it was fired, however late, and is not evicted")
+
+      let applied = try await test.apply(Self.event(keys[5], 7, .timed(repeats: false)), by: 0)
+      #expect(applied.overflow == keys[1])
+      try await test.evictWithoutTelling()
+      #expect(try await test.record(keys[1])?.phase == .ended(.evicting))
+      await #expect(throws: StoreError.self, "what follows waits until the end is told") {
+        try await test.apply(Self.event(keys[1], 8, .timed(repeats: false)), by: 1)
+      }
+    }
+  }
+
+  @Test(arguments: 0..<4) func `a cancel of all ends exactly what is older, also beside others and when it is read again`(seed: UInt64)
+    async throws
+  {
+    try await Appliers.with(3) { test in
+      var random = SeededRandom(seed: seed)
+      let keys = try Self.keys(7)
+      var offset: UInt64 = 0
+      for _ in 0..<12 {
+        for key in keys.shuffled(using: &random).prefix(4) {
+          offset += 1
+          _ = try? await test.apply(Self.event(key, offset, .timed(repeats: Bool.random(using: &random))), by: 0)
+        }
+        _ = try await test.evict()
+        var pending: Set<ScheduleKey> = []
+        for key in keys where try await test.record(key)?.pending != nil { pending.insert(key) }
+        // An older request is applied beside it, and a newer one.
+        let older = Self.event(keys[Int.random(in: 0..<7, using: &random)], offset + 1, .timed(repeats: false))
+        let cancel = Self.event(keys[0], offset + 2, .cancel).reference
+        let newer = Self.event(keys[Int.random(in: 0..<7, using: &random)], offset + 3, .timed(repeats: false))
+        offset += 3
+        async let first = test.apply(older, by: 1)
+        async let second = test.cancelAll(cancel, in: keys[0], by: 0)
+        async let third = test.apply(newer, by: 2)
+        let (before, canceled, after) = try await (first, Set(second), third)
+        for key in keys where key != newer.key { #expect(try await test.record(key)?.pending == nil, "seed \(seed), offset \(offset)") }
+        #expect(try await test.record(newer.key)?.newest == newer.reference && after.verdict == "scheduled")
+        if before.verdict == "scheduled" { pending.insert(older.key) }
+        #expect(canceled.subtracting([newer.key]) == pending.subtracting([newer.key]), "seed \(seed), offset \(offset)")
+        // Its worker was killed: all that it has ended is told by the next one.
+        #expect(try await Set(test.cancelAll(cancel, in: keys[0], by: 1)) == canceled, "seed \(seed), offset \(offset)")
+      }
     }
   }
 

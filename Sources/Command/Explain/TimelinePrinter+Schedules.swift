@@ -36,6 +36,8 @@ extension TimelinePrinter {
     case .filtered: "the device belongs to another person now"
     case .never: "it is not due any more in the zones of its devices"
     case .placed: "its devices have it, and wait for the place"
+    case .unscheduled: "it was canceled before a request scheduled it"
+    case .evicting: "its target had too many schedules, and it was the oldest: the end is not told yet"
     }
   }
 

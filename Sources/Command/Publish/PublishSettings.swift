@@ -18,14 +18,14 @@ enum PublishSettings {
   static let trigger = Setting<String?>("publish.trigger", .string("JSON"), "When or where it is due. Absent: now.")
   static let operation = Setting<String?>(
     "publish.operation", .string("notify|remove|cancel", completion: .words(["notify", "remove", "cancel"])),
-    "The action: notify shows it, remove removes delivered ones by --identifiers or --collapse-id, or with --all, cancel ends waiting ones."
+    "The action: notify shows it, remove removes delivered ones and cancel ends waiting ones: by --identifiers or --collapse-id, or with --all."
   )
   static let identifiers = Setting<[Name]>(
     "publish.identifiers", .repeated(.name("ID,…")), default: [],
-    "The identifiers of a removal: collapse ids, or apns-ids of requests without one. Each is published as a separate request.")
+    "What a removal or a cancel names: collapse ids, or apns-ids of requests without one. Each is published as a separate request.")
   static let removesAll = Setting(
     "publish.all", .boolean, default: false,
-    "A removal of all delivered notifications of the application that are older than it, at the target's devices.")
+    "A removal of all delivered notifications, or a cancel of all waiting ones, of the application that are older than it.")
   static let headers = Setting<[String]>(
     "publish.header", .repeated(.header, splitsAtCommas: false), default: [], "A further record header, such as traceparent=…")
 
@@ -87,8 +87,10 @@ enum PublishSettings {
     set(.operation, values[operation])
     draft.identifiers = values[identifiers]
     draft.removesAll = values[removesAll]
-    if draft.removesAll, values[operation] != "remove" || draft.headers[RequestHeader.collapseID] != nil || !draft.identifiers.isEmpty {
-      throw UsageError(.contradiction, "--all belongs to --operation remove, without --collapse-id and --identifiers")
+    if draft.removesAll,
+      !["remove", "cancel"].contains(values[operation]) || draft.headers[RequestHeader.collapseID] != nil || !draft.identifiers.isEmpty
+    {
+      throw UsageError(.contradiction, "--all belongs to --operation remove or cancel, without --collapse-id and --identifiers")
     }
     draft.content = PayloadDraft(
       title: values[title], subtitle: values[subtitle], body: values[body], badge: values[badge].map(Int64.init), sound: values[sound],

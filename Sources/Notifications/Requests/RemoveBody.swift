@@ -1,12 +1,14 @@
 internal import JSON
 
-/// The body of a `remove`: `{"identifiers": ["…"]}`, or `{"all": true}`; with `"scope": "pending"` of what waits for a place at the devices.
+/// The body of a `remove` or a `cancel`: `{"identifiers": ["…"]}`, or `{"all": true}`.
+///
+/// With `"scope": "pending"` a `remove` is about what waits for a place at the devices.
 struct RemoveBody {
   /// How many identifiers it names.
   let count: Int
   /// The array as it stands in the body; none when the body names no identifiers.
   let source: UnsafeRawBufferPointer
-  /// Whether it removes all delivered notifications.
+  /// Whether it is about all.
   let removesAll: Bool
   /// The revision that it takes nothing newer than; nil where that is its own.
   let bound: Revision?
@@ -14,7 +16,7 @@ struct RemoveBody {
   let isOfPending: Bool
 
   static let rule: String =
-    "A remove names one identifier of 1 to 64 bytes, in apns-collapse-id or as {\"identifiers\": [\"…\"]}, and publish one for each; or it has {\"all\": true}."
+    "A remove or a cancel names one identifier of 1 to 64 bytes, in apns-collapse-id or as {\"identifiers\": [\"…\"]}, and publish one for each; or it has {\"all\": true}."
 
   /// Checks a body that is not empty.
   init(checking body: UnsafeRawBufferPointer) throws(Rejection) {

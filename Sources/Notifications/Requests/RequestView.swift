@@ -134,7 +134,7 @@ public struct RequestView {
   public let facts: PayloadFacts
   /// The first header that begins with `apns-` and that no rule knows.
   public let unknownHeader: UnknownField?
-  /// Whether it removes all delivered notifications of its application.
+  /// Whether it removes all delivered notifications of its application, or cancels all pending ones.
   public let removesAll: Bool
   /// Whether it removes what waits for a place at the devices, and nothing that was delivered.
   public let removesPending: Bool
@@ -194,10 +194,6 @@ public struct RequestView {
       let isOfAll = body?.removesAll ?? false
       guard (headers.collapseID == nil ? 0 : 1) + (body?.count ?? 0) + (isOfAll ? 1 : 0) == 1 else {
         throw Rejection(.badRequestPayload, field: "identifiers", rule: RemoveBody.rule)
-      }
-      guard operation == .remove || !isOfAll else {
-        throw Rejection(
-          .badRequestPayload, field: "all", rule: "A cancel names one identifier, in apns-collapse-id or as {\"identifiers\": [\"…\"]}.")
       }
       (removed, removesAll, bound) = (body?.source ?? .none, isOfAll, body?.bound)
       removesPending = operation == .remove && body?.isOfPending ?? false

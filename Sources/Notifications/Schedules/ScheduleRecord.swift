@@ -29,6 +29,10 @@ public struct ScheduleRecord: Sendable, Hashable {
     case never = 7
     /// The newest request waits for a place, which its devices evaluate: they have it, or will get it.
     case placed = 8
+    /// A request canceled it before any had scheduled it. Only Redis keeps that.
+    case unscheduled = 9
+    /// The target had too many schedules, and this was the oldest. Its end is not told yet.
+    case evicting = 10
   }
 
   /// A request that was applied lately.
@@ -111,6 +115,9 @@ public struct ScheduleRecord: Sendable, Hashable {
 
   /// The request that waits for a place; nil where the newest one does not.
   public var placed: JournalReference? { phase == .ended(.placed) ? newest : nil }
+
+  /// Whether the topic has it: it has nothing of what nobody has scheduled.
+  public var isPublished: Bool { phase != .ended(.unscheduled) }
 
   /// What is pending; nil for a schedule that has ended.
   public var pending: Pending? { if case .pending(let pending) = phase { pending } else { nil } }

@@ -2,7 +2,7 @@ import Notifications
 import Redis
 
 extension Schedules {
-  /// Writes the due times of a partition of requests in a bucket again, from the schedules that Redis has there.
+  /// Writes the due times and the follow-ups of a partition of requests in a bucket again, from the schedules that Redis has there.
   ///
   /// It looks at every key of the server, which takes a while. It may end at any moment: until it has ended well, `due` says that due times
   /// are missing.
@@ -79,13 +79,13 @@ private final class DueTimesRestoration {
     }
   }
 
-  /// Writes the state of a pending schedule in its own place, and its due time with it.
+  /// Writes the state of a schedule in its own place, and its due time or its follow-up with it.
   private func restore(_ key: ScheduleKey) {
     schedules.read(key) { [self] found in
       switch found {
       case .failure(let error): then(error)
       case .success(let state):
-        guard let record = state.record, record.pending != nil, record.newest.revision.sourcePartition == partition else { return goOn() }
+        guard let record = state.record, record.newest.revision.sourcePartition == partition else { return goOn() }
         schedules.write(record, of: key, replacing: state, now: now) { [self] written in
           switch written {
           // Who has changed it meanwhile has written its due time.

@@ -30,15 +30,20 @@ public final class Schedules {
     public let record: ScheduleRecord?
     /// Whether there is something that cannot be read. It is written over.
     public var isUnreadable: Bool { record == nil && !head.isEmpty }
-    fileprivate let head: [UInt8]
+    /// Whether Redis has nothing of the schedule.
+    public var isMissing: Bool { head.isEmpty }
+    /// The newest request that has canceled all that was pending of the target for the application.
+    public var floor: JournalReference? { floorBytes.withUnsafeBytes { Schedules.floor($0) } }
+    let head: [UInt8]
+    fileprivate let floorBytes: [UInt8]
 
     /// The state of a schedule that Redis does not have.
-    public static let none = State([])
+    public static let none = State([], floor: [])
 
-    fileprivate init(_ bytes: some Collection<UInt8>) {
+    init(_ bytes: some Collection<UInt8>, floor: some Collection<UInt8>) {
       let bytes = Array(bytes)
       record = bytes.withUnsafeBytes { ScheduleRecord($0) }
-      head = Array(bytes.prefix(ScheduleRecord.headBytes))
+      (head, floorBytes) = (Array(bytes.prefix(ScheduleRecord.headBytes)), Array(floor))
     }
 
     /// The partition whose due times have it; nil where none has.
@@ -47,9 +52,10 @@ public final class Schedules {
 
   /// How a write ended.
   public enum Written: Sendable, Equatable {
-    /// The state stands. Where the target has too many pending schedules, the oldest follows, which has to end.
-    case written(oldest: Schedule?)
-    /// Another state stands, and nothing was written.
+    /// The state stands. Where the target has too many pending schedules, the oldest follows, which has to end. `isDue` says that an ended
+    /// one is to be followed up now.
+    case written(oldest: Schedule?, isDue: Bool = false)
+    /// Another state or floor stands, and nothing was written.
     case changed(State)
     /// The partition has too many due times in the bucket, and nothing was written.
     case full
@@ -74,18 +80,23 @@ public final class Schedules {
     public var unreadable: [[UInt8]] = []
     /// Whether due times are missing, since something else lay under their key: `restoreDueTimes` writes them again.
     public var areMissing = false
-    /// When the next one is due that is not among these; nil where there is none.
+    /// Ended schedules that are to be followed up.
+    public var followUps: [ScheduleKey] = []
+    /// The same as `unreadable` among these.
+    public var unreadableFollowUps: [[UInt8]] = []
+    /// When the next one is due, or is to be followed up, that is not among these; nil where there is none.
     public var next: Int64?
 
     /// Whether both say the same.
     public static func == (left: Due, right: Due) -> Bool {
       left.schedules.elementsEqual(right.schedules) { $0 == $1 } && left.unreadable == right.unreadable
-        && left.areMissing == right.areMissing && left.next == right.next
+        && left.areMissing == right.areMissing && left.followUps == right.followUps && left.next == right.next
     }
   }
 
   let shards: Shards
-  private let limits: Limits
+  /// What is kept at most.
+  public let limits: Limits
   let calls = Calls()
 
   /// Of these servers.
@@ -113,14 +124,16 @@ public final class Schedules {
     calls.command.append(shards.keys.guardKey(bucket))
     calls.command.append(Array(key.identifier.utf8))
     calls.send(over: shards.shard(of: bucket)) { [keys = shards.keys] answer in
-      then(answer.map { State($0[0]?.bytes.map(Array.init) ?? []) }.mapError { $0.about(keys.schedules(.all, of: key)) })
+      then(
+        answer.map { State($0[0]?.bytes.map(Array.init) ?? [], floor: $0[1]?.bytes.map(Array.init) ?? []) }
+          .mapError { $0.about(keys.schedules(.all, of: key)) })
     }
   }
 
   static let settleScript = RedisScript(file: PackageResources.schedule_settle_lua)
 
   /// Forgets that the target of a schedule has something pending, where that is over. Kafka has to have this state, and all that was told of it.
-  public func settle(_ record: ScheduleRecord, of key: ScheduleKey, _ then: @escaping (Result<State, StoreError>) -> Void) {
+  public func settle(_ record: ScheduleRecord, of key: ScheduleKey, _ then: @escaping (Result<Void, StoreError>) -> Void) {
     var buffer = ByteBuffer()
     do throws(RecordCodingError) { try record.append(to: &buffer) } catch { return then(.failure(StoreError(.faulty, "\(error)"))) }
     let bucket = bucket(of: key)
@@ -133,7 +146,7 @@ public final class Schedules {
     calls.command.append(buffer.withUnsafeBytes { Array($0.prefix(ScheduleRecord.headBytes)) })
     calls.command.append(Array(key.application.utf8))
     calls.send(over: shards.shard(of: bucket)) { [keys = shards.keys] answer in
-      then(answer.map { State($0[0]?.bytes.map(Array.init) ?? []) }.mapError { $0.about(keys.schedules(.all, of: key)) })
+      then(answer.map { _ in }.mapError { $0.about(keys.schedules(.all, of: key)) })
     }
   }
 
@@ -153,10 +166,11 @@ public final class Schedules {
     do throws(RecordCodingError) { try record.append(to: &buffer) } catch { return then(.failure(StoreError(.faulty, "\(error)"))) }
     let bucket = bucket(of: key)
     let partition = record.newest.revision.sourcePartition
-    calls.command.begin(Self.writeScript, keys: 7)
+    calls.command.begin(Self.writeScript, keys: 8)
     for kind in Keys.ScheduleSet.allCases { calls.command.append(shards.keys.schedules(kind, of: key)) }
     calls.command.append(shards.keys.dueTimes(bucket, partition: former.partition ?? partition))
     calls.command.append(shards.keys.dueTimes(bucket, partition: partition))
+    calls.command.append(shards.keys.followUps(bucket, partition: partition))
     calls.command.append(shards.keys.applicationsWithSchedules(ofTarget: key.target))
     calls.command.append(shards.keys.guardKey(bucket))
     calls.command.append(Array(key.identifier.utf8))
@@ -171,18 +185,22 @@ public final class Schedules {
     calls.command.append(limits.endedOfTarget)
     calls.command.append(limits.dueTimesOfPartition)
     calls.command.append(Array(key.application.utf8))
+    calls.command.append(former.floorBytes)
+    calls.command.append(record.phase == .ended(.evicting) ? now : now + limits.lifetimeMilliseconds)
     calls.send(over: shards.shard(of: bucket)) { [keys = shards.keys] answer in
-      then(answer.flatMap { Self.written($0, key) }.mapError { $0.about(keys.schedules(.all, of: key)) })
+      then(answer.flatMap { Self.written($0, key, floor: former.floorBytes) }.mapError { $0.about(keys.schedules(.all, of: key)) })
     }
   }
 
-  private static func written(_ reply: RedisReplyView, _ key: ScheduleKey) -> Result<Written, StoreError> {
+  private static func written(_ reply: RedisReplyView, _ key: ScheduleKey, floor: [UInt8]) -> Result<Written, StoreError> {
     switch reply[0]?.integer {
-    case 0: return .success(.changed(State(reply[1]?.bytes.map(Array.init) ?? [])))
+    case 0:
+      return .success(.changed(State(reply[1]?.bytes.map(Array.init) ?? [], floor: reply[2]?.bytes.map(Array.init) ?? [])))
     case 1:
-      guard let identifier = reply[1]?.bytes, let state = reply[2]?.bytes else { return .success(.written(oldest: nil)) }
+      let isDue = reply[1]?.integer == 1
+      guard let identifier = reply[2]?.bytes, let state = reply[3]?.bytes else { return .success(.written(oldest: nil, isDue: isDue)) }
       let oldest = ScheduleKey(application: key.application, target: key.target, identifier: Name(identifier))
-      return .success(.written(oldest: oldest.map { Schedule(key: $0, state: State(Array(state))) }))
+      return .success(.written(oldest: oldest.map { Schedule(key: $0, state: State(Array(state), floor: floor)) }, isDue: isDue))
     case 2: return .success(.full)
     default: return .failure(StoreError(.faulty, "the script that writes a schedule has answered what it never answers"))
     }
@@ -201,10 +219,11 @@ public final class Schedules {
     calls.send(over: shards.shard(of: bucket)) { [keys = shards.keys] answer in
       then(
         answer.map { reply in
-          stride(from: 0, to: reply.count - 1, by: 2).compactMap { place in
+          let floor = reply[0]?.bytes.map(Array.init) ?? []
+          return stride(from: 1, to: reply.count - 1, by: 2).compactMap { place in
             guard let identifier = reply[place]?.bytes, let state = reply[place + 1]?.bytes else { return nil }
             return ScheduleKey(application: application, target: target, identifier: Name(identifier)).map {
-              Schedule(key: $0, state: State(Array(state)))
+              Schedule(key: $0, state: State(Array(state), floor: floor))
             }
           }
         }.mapError { $0.about(keys.schedules(.pending, of: any)) })
@@ -223,23 +242,29 @@ public final class Schedules {
   public func due(
     in bucket: Int, of partition: UInt32, until moment: Int64, count: Int, _ then: @escaping (Result<Due, StoreError>) -> Void
   ) {
-    calls.command.begin(Self.dueScript, keys: 2)
+    calls.command.begin(Self.dueScript, keys: 3)
     calls.command.append(shards.keys.dueTimes(bucket, partition: partition))
+    calls.command.append(shards.keys.followUps(bucket, partition: partition))
     calls.command.append(shards.keys.guardKey(bucket))
     calls.command.append(moment)
     calls.command.append(count)
     calls.send(over: shards.shard(of: bucket)) { [shards] answer in
-      let key = shards.keys.dueTimes(bucket, partition: partition)
-      if case .success(let reply) = answer, reply[2]?.integer == 1 { shards.onMended?(key) }
-      then(answer.flatMap { Due.read($0) }.mapError { $0.about(key) })
+      if case .success(let reply) = answer, let mended = reply[4] {
+        for number in 0..<mended.count { if let key = mended[number]?.text { shards.onMended?(key) } }
+      }
+      then(answer.flatMap { Due.read($0) }.mapError { $0.about(shards.keys.dueTimes(bucket, partition: partition)) })
     }
   }
 
-  /// Removes names of due times that are no names of schedules, which would otherwise stay the first ones that are due.
-  public func remove(unreadable names: [[UInt8]], in bucket: Int, of partition: UInt32, _ then: @escaping (StoreError?) -> Void) {
+  /// Removes names of due times or follow-ups that are no names of schedules, which would otherwise stay the first ones that are due.
+  public func remove(
+    unreadable names: [[UInt8]], amongFollowUps: Bool = false, in bucket: Int, of partition: UInt32,
+    _ then: @escaping (StoreError?) -> Void
+  ) {
     guard !names.isEmpty else { return then(nil) }
     calls.command.begin("ZREM")
-    calls.command.append(shards.keys.dueTimes(bucket, partition: partition))
+    let keys = shards.keys
+    calls.command.append(amongFollowUps ? keys.followUps(bucket, partition: partition) : keys.dueTimes(bucket, partition: partition))
     for name in names { calls.command.append(name) }
     calls.send(over: shards.shard(of: bucket)) { answer in
       if case .failure(let error) = answer { then(error) } else { then(nil) }
@@ -249,7 +274,9 @@ public final class Schedules {
 
 extension Schedules.Due {
   fileprivate static func read(_ reply: RedisReplyView) -> Result<Schedules.Due, StoreError> {
-    guard let found = reply[0], found.kind == .array, found.count.isMultiple(of: 2), let next = reply[1]?.bytes else {
+    guard let found = reply[0], found.kind == .array, found.count.isMultiple(of: 2), let next = reply[1]?.bytes,
+      let ended = reply[2], ended.kind == .array, let nextFollowUp = reply[3]?.bytes
+    else {
       return .failure(StoreError(.faulty, "the script that reads what is due has answered what it never answers"))
     }
     var due = Schedules.Due()
@@ -264,7 +291,12 @@ extension Schedules.Due {
         due.unreadable.append(Array(name))
       }
     }
-    due.next = next.isEmpty ? nil : milliseconds(reply[1]) ?? .max
+    for place in 0..<ended.count {
+      guard let name = ended[place]?.bytes else { continue }
+      if let key = ScheduleKey(name) { due.followUps.append(key) } else { due.unreadableFollowUps.append(Array(name)) }
+    }
+    let times = [next.isEmpty ? nil : milliseconds(reply[1]) ?? .max, nextFollowUp.isEmpty ? nil : milliseconds(reply[3]) ?? .max]
+    due.next = times.compactMap { $0 }.min()
     return .success(due)
   }
 

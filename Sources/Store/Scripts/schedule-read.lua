@@ -2,6 +2,8 @@
 --
 -- KEYS: the target's schedules; what must be there where the bucket is used.
 -- ARGV: the identifier.
--- Answers {state}, which is empty where there is none, or {-2} where Redis has lost the bucket.
+-- Answers {state, floor}, each empty where there is none, or {-2} where Redis has lost the bucket. The floor is the revision and the apns-id
+-- of the newest request that has canceled all that was pending.
 if redis.call('EXISTS', KEYS[2]) == 0 then return {-2} end
-return {redis.call('HGET', KEYS[1], ARGV[1]) or ''}
+local found = redis.call('HMGET', KEYS[1], ARGV[1], '')
+return {found[1] or '', found[2] or ''}

@@ -69,16 +69,24 @@ enum CheckSteps {
         "markers", Markers.script, keys: [keys.markers], [name, "q0", "", .bytes(Marker.beginning.bytes)],
         isRight: { $0.kind == .array && $0.count == 0 }),
       CheckStep(
-        "schedule write", Schedules.writeScript, keys: keys.schedules + [keys.dueTimes, keys.dueTimes, keys.withSchedules, keys.markers],
-        [name, "", "state", 1, name, 1, 1, keep, 10, 10, 10, name], isRight: beginsWithOne),
+        "schedule write", Schedules.writeScript,
+        keys: keys.schedules + [keys.dueTimes, keys.dueTimes, keys.followUps, keys.withSchedules, keys.markers],
+        [name, "", "state", 1, name, 1, 1, keep, 10, 10, 10, name, "", ""], isRight: beginsWithOne),
       CheckStep(
         "schedule read", Schedules.readScript, keys: [keys.schedules[0], keys.markers], [name], isRight: { $0[0]?.bytes?.count == 5 }),
       CheckStep(
         "schedule settle", Schedules.settleScript, keys: [keys.schedules[0], keys.schedules[2], keys.withSchedules, keys.markers],
         [name, "state", name], isRight: { $0[0]?.bytes?.count == 5 }),
       CheckStep(
-        "schedule pending", Schedules.pendingScript, keys: keys.schedules.prefix(2) + [keys.markers], [], isRight: { $0.count == 2 }),
-      CheckStep("schedule due", Schedules.dueScript, keys: [keys.dueTimes, keys.markers], [1, 10], isRight: { $0[0]?.count == 2 }),
+        "schedule pending", Schedules.pendingScript, keys: keys.schedules.prefix(2) + [keys.markers], [], isRight: { $0.count == 3 }),
+      CheckStep(
+        "schedule due", Schedules.dueScript, keys: [keys.dueTimes, keys.followUps, keys.markers], [1, 10], isRight: { $0[0]?.count == 2 }),
+      CheckStep(
+        "schedule follow-up", Schedules.followUpScript, keys: [keys.schedules[0], keys.schedules[2], keys.followUps, keys.markers],
+        [name, name, 10, 1], isRight: { $0[1]?.bytes?.count == 5 }),
+      CheckStep(
+        "schedule cancel", Schedules.cancelScript, keys: [keys.schedules[0], keys.schedules[1], keys.markers],
+        [.bytes(revision.withBytes { Array($0) } + Array(repeating: 0, count: 16)), keep], isRight: { $0[0]?.count == 2 }),
       CheckStep("tries begin", CrashLoops.beginScript, keys: [keys.tries], [name, "q0", 0], isRight: { $0[0]?[0]?.integer != nil }),
       CheckStep("tries mark", CrashLoops.markScript, keys: [keys.tries], [name, "q0", 0, 1, "q1"], isRight: isOne),
       CheckStep("tries clear", CrashLoops.clearScript, keys: [keys.tries], ["q0"], isRight: isOne),

@@ -121,6 +121,7 @@ struct CheckKeys {
   var markers: String { "k\(tag)" }
   var schedules: [String] { ["s\(tag)", "n\(tag)", "e\(tag)"] }
   var dueTimes: String { "t\(tag)" }
+  var followUps: String { "o\(tag)" }
   var withSchedules: String { "h\(tag)" }
   var tries: String { "tries\(tag)" }
   var cluster: String { "cluster\(tag)" }
@@ -134,7 +135,10 @@ struct CheckKeys {
 
   /// All keys of the check.
   var all: [String] {
-    [device, mailbox, recipients, result, markers, dueTimes, withSchedules, tries, cluster, lanes, workers, reports, hash, set, text]
+    [
+      device, mailbox, recipients, result, markers, dueTimes, followUps, withSchedules, tries, cluster, lanes, workers, reports, hash, set,
+      text,
+    ]
       + schedules
   }
 }

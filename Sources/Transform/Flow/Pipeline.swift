@@ -245,11 +245,11 @@ final class Pipeline {
   /// The `evicted` event of an eviction's entry is in Kafka, or is not.
   func evictionReported(_ number: Int, failed: Bool) { evictions.reported(number, failed: failed) }
 
-  /// Kafka has the new state of the schedule that a record in flight concerns, or has not.
-  func scheduleReported(_ slot: Slot, failure: KafkaError.Code?) { schedules?.outcomes.reported(slot, failure: failure) }
+  /// Kafka has the new state of a schedule that a record in flight concerns, or has not.
+  func scheduleReported(_ number: UInt32, failure: KafkaError.Code?) { schedules?.outcomes.reported(number, failure: failure) }
 
-  /// Kafka has a record of the eviction of a schedule, or has not.
-  func scheduleEvictionReported(_ number: UInt32, failed: Bool) { schedules?.evictions.reported(number, failed: failed) }
+  /// Kafka has what follows from the state of a schedule that has ended, or has not.
+  func scheduleFollowUpReported(_ number: UInt32, failed: Bool) { schedules?.followUps.reported(number, failed: failed) }
 
   /// Kafka has a firing, or has not.
   func firingReported(_ number: UInt32, failed: Bool) { schedules?.firings.reported(number, failed: failed) }

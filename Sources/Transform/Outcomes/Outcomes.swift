@@ -15,10 +15,10 @@ enum OutcomePurpose {
   case eviction(Int)
   case journal(UInt32)
   case unreadable(UInt32)
-  /// The new state of the schedule that a record in flight concerns.
-  case schedule(Slot)
-  /// The eviction of a schedule because its target has too many, or its event.
-  case scheduleEviction(UInt32)
+  /// The new state of a schedule that a record in flight concerns.
+  case schedule(UInt32)
+  /// What follows from the state of a schedule that has ended.
+  case scheduleFollowUp(UInt32)
   /// The firing of an occurrence.
   case firing(UInt32)
 
@@ -30,8 +30,8 @@ enum OutcomePurpose {
     case 4: self = .letter(Slot(truncatingIfNeeded: opaque))
     case 5: self = .letterEvent(Slot(truncatingIfNeeded: opaque))
     case 6: self = .unreadable(UInt32(truncatingIfNeeded: opaque))
-    case 7: self = .schedule(Slot(truncatingIfNeeded: opaque))
-    case 8: self = .scheduleEviction(UInt32(truncatingIfNeeded: opaque))
+    case 7: self = .schedule(UInt32(truncatingIfNeeded: opaque))
+    case 8: self = .scheduleFollowUp(UInt32(truncatingIfNeeded: opaque))
     case 9: self = .firing(UInt32(truncatingIfNeeded: opaque))
     default: return nil
     }
@@ -46,8 +46,8 @@ enum OutcomePurpose {
     case .letter(let slot): 4 << 32 | UInt64(UInt32(bitPattern: slot))
     case .letterEvent(let slot): 5 << 32 | UInt64(UInt32(bitPattern: slot))
     case .unreadable(let number): 6 << 32 | UInt64(number)
-    case .schedule(let slot): 7 << 32 | UInt64(UInt32(bitPattern: slot))
-    case .scheduleEviction(let number): 8 << 32 | UInt64(number)
+    case .schedule(let number): 7 << 32 | UInt64(number)
+    case .scheduleFollowUp(let number): 8 << 32 | UInt64(number)
     case .firing(let number): 9 << 32 | UInt64(number)
     }
   }

@@ -5,7 +5,8 @@ import Notifications
 import Store
 import Worker
 
-/// Produces the firings of the schedules that are due in the partitions of a lane. Loop-confined.
+/// Produces the firings of the schedules that are due in the partitions of a lane, and finds the ended ones that are to be followed up.
+/// Loop-confined.
 ///
 /// A firing only asks: whoever judges it looks whether the schedule stands as the firing says. So one too many does no harm, and one that is
 /// lost is produced again.
@@ -13,6 +14,7 @@ final class Firings {
   private let loop: EventLoop
   private let schedules: Schedules
   private let writer: ScheduleWriter
+  private let followUps: ScheduleFollowUps
   private let metrics: TransformMetrics
   private let logger: Logger
   private var table: DueTable
@@ -48,9 +50,11 @@ final class Firings {
 
   /// - Parameter buckets: how many the cluster has.
   init(
-    on loop: EventLoop, _ schedules: Schedules, _ writer: ScheduleWriter, buckets: Int, _ metrics: TransformMetrics, _ logger: Logger
+    on loop: EventLoop, _ schedules: Schedules, _ writer: ScheduleWriter, _ followUps: ScheduleFollowUps, buckets: Int,
+    _ metrics: TransformMetrics, _ logger: Logger
   ) {
-    (self.loop, self.schedules, self.writer, self.metrics, self.logger) = (loop, schedules, writer, metrics, logger)
+    (self.loop, self.schedules, self.writer, self.followUps) = (loop, schedules, writer, followUps)
+    (self.metrics, self.logger) = (metrics, logger)
     table = DueTable(buckets: buckets)
     timer = Timer(on: loop)
     timer.handler = { [unowned self] in
@@ -88,16 +92,25 @@ final class Firings {
   // MARK: What is due
 
   /// A request or a firing was applied to a schedule.
-  func applied(_ applied: ScheduleApplier.Applied, _ job: ScheduleJob) {
-    if case .firing = job.purpose, let firings = underWay[job.key]?.firings {
-      underWay[job.key]?.firings = firings - 1
-      if firings <= 1 { underWay[job.key] = nil }
+  func applied(_ applied: ScheduleApplier.Applied, to key: ScheduleKey, isFiring: Bool) {
+    if isFiring, let firings = underWay[key]?.firings {
+      underWay[key]?.firings = firings - 1
+      if firings <= 1 { underWay[key] = nil }
     }
-    guard let record = applied.standing, let due = record.pending?.earliest?.due else { return }
-    var next = due
-    // A firing whose time had not come by the broker's clock, or that was another's, is produced again; but not at once.
-    if case .ignored = applied.verdict { next = max(due, loop.wallMilliseconds() + Int64(Self.againMilliseconds)) }
-    table.written(next, at: place(of: job.key, record))
+    guard let record = applied.standing else { return }
+    if let followUp = applied.followUp { table.written(followUp, at: place(of: key, record)) }
+    if let due = record.pending?.earliest?.due {
+      var next = due
+      // A firing whose time had not come by the broker's clock, or that was another's, is produced again; but not at once.
+      if case .ignored = applied.verdict { next = max(due, loop.wallMilliseconds() + Int64(Self.againMilliseconds)) }
+      table.written(next, at: place(of: key, record))
+    }
+    look()
+  }
+
+  /// Something is to be done now in a place.
+  func looksAgain(at place: DueTable.Place) {
+    table.written(loop.wallMilliseconds(), at: place)
     look()
   }
 
@@ -144,9 +157,11 @@ final class Firings {
   private func came(_ due: Schedules.Due, to question: DueTable.Question, _ now: Int64) {
     let outdated = loop.milliseconds() - min(loop.milliseconds(), UInt64(Self.lostMilliseconds))
     var hasFired = false
-    if !due.unreadable.isEmpty { remove(due.unreadable, at: question.place) }
+    remove(due.unreadable, at: question.place)
+    remove(due.unreadableFollowUps, amongFollowUps: true, at: question.place)
+    for key in due.followUps { followUps.begin(key, at: question.place) }
     if due.areMissing { restore(question.place) } else { mended(.dueTimes, at: question.place) }
-    damaged.keep(Set(due.schedules.map(\.key)), at: question.place)
+    damaged.keep(Set(due.schedules.map(\.key) + due.followUps), at: question.place)
     tellDamage()
     for (key, _) in due.schedules {
       // One that is under way for long is lost.
@@ -157,9 +172,13 @@ final class Firings {
     }
     // What was due is looked at again: its firings may be lost, or come to nothing.
     var next = due.next ?? .max
-    if !due.schedules.isEmpty { next = min(next, now + Int64(Self.lostMilliseconds)) }
+    if !due.schedules.isEmpty || !due.followUps.isEmpty { next = min(next, now + Int64(Self.lostMilliseconds)) }
     if due.areMissing { next = min(next, now + Int64(Self.damagedMilliseconds)) }
-    if due.schedules.count + due.unreadable.count >= Self.page { next = now + Int64(hasFired ? 1 : Self.againMilliseconds) }
+    if due.schedules.count + due.unreadable.count >= Self.page {
+      next = now + Int64(hasFired ? 1 : Self.againMilliseconds)
+    } else if due.followUps.count + due.unreadableFollowUps.count >= Self.page {
+      next = min(next, now + Int64(Self.againMilliseconds))
+    }
     table.answered(next == .max ? nil : next, to: question)
     look()
   }
@@ -202,10 +221,11 @@ final class Firings {
 
   // MARK: What is damaged
 
-  private func found(_ subject: DamagedSchedules.Subject, at place: DueTable.Place, _ error: StoreError) {
+  /// Redis has something else in the place of what is due.
+  func found(_ subject: DamagedSchedules.Subject, at place: DueTable.Place, _ error: StoreError) {
     if damaged.found(subject, at: place, error.message) {
       logger.warning(
-        "schedules do not fire, since Redis has something else in their place",
+        "schedules do not fire or are not forgotten, since Redis has something else in their place",
         ["partition": place.partition, "reason": error.message])
     }
     tellDamage()
@@ -224,11 +244,14 @@ final class Firings {
     onDamage(reason)
   }
 
-  private func remove(_ unreadable: [[UInt8]], at place: DueTable.Place) {
+  private func remove(_ unreadable: [[UInt8]], amongFollowUps: Bool = false, at place: DueTable.Place) {
+    guard !unreadable.isEmpty else { return }
     logger.warning(
       "names that are none of schedules are removed from the due times",
       ["key": schedules.nameOfDueTimes(place.bucket, UInt32(place.partition)), "names": unreadable.count])
-    schedules.remove(unreadable: unreadable, in: place.bucket, of: UInt32(place.partition)) { _ in }
+    schedules.remove(
+      unreadable: unreadable, amongFollowUps: amongFollowUps, in: place.bucket, of: UInt32(place.partition)
+    ) { _ in }
   }
 
   /// Has the due times of a place written again from the schedules. Those that are there fire meanwhile.
@@ -244,8 +267,7 @@ final class Firings {
         logger.warning("due times cannot be restored", ["partition": place.partition, "reason": reason])
         return found(.dueTimes, at: place, StoreError(error.code, reason))
       }
-      table.written(loop.wallMilliseconds(), at: place)
-      look()
+      looksAgain(at: place)
     }
   }
 

@@ -11,8 +11,8 @@ final class LaneSchedules {
   let stage: ScheduleStage
   /// Tells and writes what they answer.
   let outcomes: ScheduleOutcomes
-  /// Ends those that are too many.
-  let evictions: ScheduleEvictions
+  /// Follows up what has ended.
+  let followUps: ScheduleFollowUps
   /// Fires what is due.
   let firings: Firings
   /// Has schedules adapted to the zones that devices register.
@@ -27,13 +27,17 @@ final class LaneSchedules {
       shards,
       Schedules.Limits(
         dueTimesOfPartition: settings.scheduledInBucket, lifetimeMilliseconds: settings.longestLifetime * 1000))
-    let applier = ScheduleApplier(schedules, ScheduleJudge(late: settings.lateMilliseconds), wallClock: loop.wallMilliseconds)
+    let judge = ScheduleJudge(late: settings.lateMilliseconds)
+    let applier = ScheduleApplier(schedules, judge, wallClock: loop.wallMilliseconds)
     stage = ScheduleStage(applier, TimeZones(shards, persons))
-    firings = Firings(on: loop, schedules, writer, buckets: shards.buckets, metrics, logger)
-    evictions = ScheduleEvictions(applier, outcomes, writer, errors)
+    followUps = ScheduleFollowUps(schedules, judge, outcomes, writer, errors, wallClock: loop.wallMilliseconds)
+    firings = Firings(on: loop, schedules, writer, followUps, buckets: shards.buckets, metrics, logger)
     zoneChanges = ZoneChanges(schedules, writer, inFlight, errors, wallClock: loop.wallMilliseconds)
+    let evictions = ScheduleEvictions(applier, schedules, followUps, errors)
     self.outcomes = ScheduleOutcomes(inFlight, outcomes, rejections, reader, writer, schedules, errors, firings, evictions)
     firings.onError = { errors.tell($0) }
+    followUps.onDue = { [unowned firings] in firings.looksAgain(at: $0) }
+    followUps.onDamage = { [unowned firings] in firings.found(.schedule($0), at: $1, $2) }
   }
 
   /// What a request asks of the schedules; nil where that is nothing.

@@ -21,15 +21,14 @@ final class ScheduleApplier {
     var isToBeWritten = false
     /// What has to end since its target has too many schedules.
     var overflow: Overflow?
+    /// When the schedule, or another ended one of its target, is followed up.
+    var followUp: Int64?
   }
 
-  /// The oldest schedule of a target that has too many.
-  ///
-  /// It ends when Kafka has its end and its event. Until then it stays, and each record that schedules something for the target finds it
-  /// again, also one that is read once more.
+  /// The oldest schedule of a target that has too many. Each record that schedules something for the target finds it again.
   struct Overflow {
     var schedule: Schedules.Schedule
-    /// How it ends.
+    /// How it ends in Redis, until that is told.
     var end: ScheduleRecord
   }
 
@@ -50,7 +49,7 @@ final class ScheduleApplier {
 
   /// Applies a request.
   func apply(_ request: ScheduleJudge.Request, to key: ScheduleKey, _ then: @escaping (Result<Applied, StoreError>) -> Void) {
-    begin(key, zones: nil, then) { [unowned self] record, _ in judge.judge(request, record) }
+    begin(key, zones: nil, then) { [unowned self] state, _ in judge.judge(request, state.record, floor: state.floor) }
   }
 
   /// Applies a request whose due times depend on the zones of its devices.
@@ -58,8 +57,8 @@ final class ScheduleApplier {
     _ reference: JournalReference, scheduling content: ScheduleRecord.Pending, to key: ScheduleKey, zones: @escaping ZonesReader,
     _ then: @escaping (Result<Applied, StoreError>) -> Void
   ) {
-    begin(key, zones: zones, then) { [unowned self] record, zones in
-      judge.judge(.init(reference, .timed(content: content, zones: zones ?? [])), record)
+    begin(key, zones: zones, then) { [unowned self] state, zones in
+      judge.judge(.init(reference, .timed(content: content, zones: zones ?? [])), state.record, floor: state.floor)
     }
   }
 
@@ -70,7 +69,7 @@ final class ScheduleApplier {
     _ firing: ScheduleJudge.Firing, to key: ScheduleKey, zones: ZonesReader? = nil,
     _ then: @escaping (Result<Applied, StoreError>) -> Void
   ) {
-    begin(key, zones: zones, then) { [unowned self] in judge.judge(firing, $0, zones: $1) }
+    begin(key, zones: zones, then) { [unowned self] in judge.judge(firing, $0.record, zones: $1, floor: $0.floor) }
   }
 
   /// Adapts what is pending to the zones of its devices.
@@ -82,14 +81,14 @@ final class ScheduleApplier {
   private struct Passage {
     let key: ScheduleKey
     let zones: ZonesReader?
-    let decide: (ScheduleRecord?, [Name]?) -> ScheduleJudge.Decision
+    let decide: (Schedules.State, [Name]?) -> ScheduleJudge.Decision
     let then: (Result<Applied, StoreError>) -> Void
     var tries = 0
   }
 
   private func begin(
     _ key: ScheduleKey, zones: ZonesReader?, _ then: @escaping (Result<Applied, StoreError>) -> Void,
-    _ decide: @escaping (ScheduleRecord?, [Name]?) -> ScheduleJudge.Decision
+    _ decide: @escaping (Schedules.State, [Name]?) -> ScheduleJudge.Decision
   ) {
     let passage = Passage(key: key, zones: zones, decide: decide, then: then)
     schedules.read(key) { [self] answer in
@@ -101,6 +100,9 @@ final class ScheduleApplier {
   }
 
   private func read(_ passage: Passage, on state: Schedules.State) {
+    if state.record?.phase == .ended(.evicting) {
+      return passage.then(.failure(StoreError(.overloaded, "the eviction of a schedule is being told")))
+    }
     guard let zones = passage.zones else { return decided(passage, nil, on: state) }
     zones { [self] answer in
       switch answer {
@@ -111,18 +113,21 @@ final class ScheduleApplier {
   }
 
   private func decided(_ passage: Passage, _ zones: [Name]?, on state: Schedules.State) {
-    let decision = passage.decide(state.record, zones)
+    let decision = passage.decide(state, zones)
+    let standing = decision.record ?? state.record
     var applied = Applied(
-      verdict: decision.verdict, superseded: decision.superseded, withdrawn: decision.withdrawn, standing: decision.record ?? state.record,
-      isToBeWritten: decision.record != nil || decision.isAgain)
+      verdict: decision.verdict, superseded: decision.superseded, withdrawn: decision.withdrawn, standing: standing,
+      isToBeWritten: (decision.record != nil || decision.isAgain) && standing?.isPublished != false)
     // What was scheduled before is written once more: the answer tells whether its target has too many.
     guard let record = decision.record ?? (decision.verdict.isScheduled ? state.record : nil) else {
       return ended(passage, applied)
     }
-    schedules.write(record, of: passage.key, replacing: state, now: wallClock()) { [self] answer in
+    let now = wallClock()
+    schedules.write(record, of: passage.key, replacing: state, now: now) { [self] answer in
       switch answer {
-      case .success(.written(let oldest)):
+      case .success(.written(let oldest, let isDue)):
         applied.overflow = oldest.flatMap(overflow)
+        applied.followUp = followUp(of: record, isDue: isDue, at: now)
         ended(passage, applied)
       case .success(.changed(let state)): again(passage) { self.read($0, on: state) }
       case .success(.full):
@@ -132,6 +137,12 @@ final class ScheduleApplier {
       case .failure(let error): passage.then(.failure(error))
       }
     }
+  }
+
+  /// When a schedule that was written, or another ended one of its target, is followed up.
+  private func followUp(of record: ScheduleRecord, isDue: Bool, at now: Int64) -> Int64? {
+    if isDue { return now }
+    return record.pending == nil ? now + schedules.limits.lifetimeMilliseconds : nil
   }
 
   // MARK: Zones
@@ -146,8 +157,10 @@ final class ScheduleApplier {
     }
     schedules.read(passage.key) { [self] answer in
       guard case .success(let state) = answer else { return passage.then(answer.map { _ in applied }) }
-      // Whoever has written a newer request looks for itself.
-      guard let record = state.record, record.newest == standing.newest else { return passage.then(.success(applied)) }
+      // A newer request has looked at the zones itself, and a cancel of all ends the schedule.
+      guard let record = state.record, record.newest == standing.newest,
+        !(state.floor.map { record.newest.revision.isOlder(than: $0.revision) } ?? false)
+      else { return passage.then(.success(applied)) }
       zones { [self] answer in
         switch answer {
         case .failure(let error): passage.then(.failure(error))
@@ -160,40 +173,77 @@ final class ScheduleApplier {
   }
 
   private func adapt(_ passage: Passage, _ applied: Applied, _ adapted: ScheduleRecord, replacing state: Schedules.State) {
-    schedules.write(adapted, of: passage.key, replacing: state, now: wallClock()) { [self] answer in
+    let now = wallClock()
+    schedules.write(adapted, of: passage.key, replacing: state, now: now) { [self] answer in
       switch answer {
       case .failure(let error): passage.then(.failure(error))
       case .success(let written):
         var applied = applied
-        if case .written = written { (applied.standing, applied.isToBeWritten) = (adapted, true) }
+        if case .written(_, let isDue) = written {
+          (applied.standing, applied.isToBeWritten) = (adapted, true)
+          applied.followUp = followUp(of: adapted, isDue: isDue, at: now) ?? applied.followUp
+        }
         again(passage) { self.ended($0, applied) }
       }
     }
   }
 
   private func overflow(_ oldest: Schedules.Schedule) -> Overflow? {
-    oldest.state.record.flatMap { judge.end($0, .evicted) }.map { Overflow(schedule: oldest, end: $0) }
+    oldest.state.record.flatMap { judge.end($0, .evicting) }.map { Overflow(schedule: oldest, end: $0) }
   }
 
   /// What became of an eviction.
   enum Evicted {
     /// The schedule has ended. The next one follows where the target still has too many.
     case ended(next: Overflow?)
-    /// The schedule has changed meanwhile, and stays as it is now: its record has to be written behind its end.
-    case stays(ScheduleRecord?)
+    /// The schedule has changed meanwhile, and stays as it is now. Where the target still has too many, its next request finds the oldest.
+    case stays
   }
 
-  /// Ends a schedule whose end Kafka has.
+  /// Ends a schedule in Redis, where it stands as it was read.
   func evict(_ overflow: Overflow, _ then: @escaping (Result<Evicted, StoreError>) -> Void) {
     schedules.write(overflow.end, of: overflow.schedule.key, replacing: overflow.schedule.state, now: wallClock()) { [self] answer in
       then(
         answer.map { written in
           switch written {
-          case .written(let oldest): .ended(next: oldest.flatMap(self.overflow))
-          case .changed(let state): .stays(state.record)
-          case .full: .stays(nil)
+          case .written(let oldest, _): .ended(next: oldest.flatMap(self.overflow))
+          case .changed, .full: .stays
           }
         })
+    }
+  }
+
+  // MARK: All of a target
+
+  /// Cancels all that is pending of a target for an application.
+  ///
+  /// It looks at the ended schedules, too: where the request's record is read again, they tell what it has ended.
+  ///
+  /// - Parameter then: gets what it has canceled; a duplicate of an earlier cancel has canceled nothing.
+  func cancelAll(
+    _ request: JournalReference, in scope: ScheduleKey,
+    _ then: @escaping (Result<[(key: ScheduleKey, applied: Applied)], StoreError>) -> Void
+  ) {
+    schedules.cancelAll(in: scope, request) { [self] listed in
+      switch listed {
+      case .success(let keys): cancel(keys[...], request, [], then)
+      case .failure(let error): then(.failure(error))
+      }
+    }
+  }
+
+  private func cancel(
+    _ keys: ArraySlice<ScheduleKey>, _ request: JournalReference, _ canceled: [(key: ScheduleKey, applied: Applied)],
+    _ then: @escaping (Result<[(key: ScheduleKey, applied: Applied)], StoreError>) -> Void
+  ) {
+    guard let key = keys.first else { return then(.success(canceled)) }
+    apply(.init(request, .cancelAll), to: key) { [self] result in
+      switch result {
+      case .success(let applied):
+        let isEnded = if case .canceled = applied.verdict { true } else { false }
+        cancel(keys.dropFirst(), request, isEnded ? canceled + [(key, applied)] : canceled, then)
+      case .failure(let error): then(.failure(error))
+      }
     }
   }
 

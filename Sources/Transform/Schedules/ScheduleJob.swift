@@ -12,6 +12,8 @@ final class ScheduleJob {
     case expired
     /// That what is pending is not shown.
     case cancel
+    /// That nothing is shown of all that is pending of its target.
+    case cancelAll
     /// To be shown now, in place of what is pending.
     case now
     /// To be shown at a place, in place of what is pending.
@@ -26,11 +28,13 @@ final class ScheduleJob {
     case none
     /// This became of the request.
     case applied(ScheduleApplier.Applied)
+    /// The request has canceled these of all that was pending.
+    case canceled([(key: ScheduleKey, applied: ScheduleApplier.Applied)])
     /// This became of a firing, whose device belongs to another person than at the time of the request.
     case appliedForAnother(ScheduleApplier.Applied)
   }
 
-  /// The schedule that it asks.
+  /// The schedule that it asks. One that cancels all has a name of its own among those of its target.
   let key: ScheduleKey
   /// The request.
   let reference: JournalReference
@@ -51,6 +55,7 @@ final class ScheduleJob {
     switch answer {
     case .none: false
     case .applied(let applied), .appliedForAnother(let applied): applied.standing?.pending == nil
+    case .canceled: true
     }
   }
 
@@ -83,7 +88,13 @@ extension ScheduleJob {
       purpose = .firing(firing, owner: header.owner)
     case .place: purpose = .place
     case .now:
-      if view.operation == .cancel { purpose = .cancel } else if replaces { purpose = .now } else { return nil }
+      if view.operation == .cancel {
+        purpose = view.removesAll ? .cancelAll : .cancel
+      } else if replaces {
+        purpose = .now
+      } else {
+        return nil
+      }
     }
     guard let key = ScheduleKey(application: Name(view.application), target: view.target.name, identifier: view.identifier) else {
       return nil

@@ -4,13 +4,18 @@ import Store
 
 /// Has the schedules answer requests that are due at a time, that fire, cancel or replace. Loop-confined.
 ///
-/// Jobs for one schedule are done one after the other, so that a request finds what the one before it has made.
+/// Jobs for one schedule are done one after the other, so that a request finds what the one before it has made. A request that cancels all
+/// waits for the earlier ones of its target, and the later ones wait for it.
 final class ScheduleStage: Stage {
   private let applier: ScheduleApplier
   private let zones: TimeZones
   /// The requests of each schedule that wait, in their order. The first one is under way.
   private var waiting: [ScheduleKey: [(record: ParkedRecord, content: RequestContent)]] = [:]
   private var unbegun: [ScheduleKey] = []
+  /// Requests that cancel all of a target and are not done yet.
+  private var cancels: [ParkedRecord: ScheduleKey] = [:]
+  /// These, and the requests behind them, each with the earlier requests that it waits for.
+  private var blocked: [(record: ParkedRecord, content: RequestContent, by: Set<ParkedRecord>)] = []
   private var isFlushing = false
   weak var owner: (any StageOwner)?
 
@@ -21,9 +26,38 @@ final class ScheduleStage: Stage {
 
   func take(_ record: ParkedRecord, _ content: RequestContent) -> StageAnswer {
     guard let job = content.schedule, job.isOpen else { return .pass(content) }
+    var earlier = Set(cancels.filter { Self.isOneScope($0.value, job.key) }.keys)
+    if case .cancelAll = job.purpose {
+      earlier = requests(inScopeOf: job.key)
+      cancels[record] = job.key
+    }
+    if earlier.isEmpty { append(record, content, job) } else { blocked.append((record, content, earlier)) }
+    return .later
+  }
+
+  private func append(_ record: ParkedRecord, _ content: RequestContent, _ job: ScheduleJob) {
     waiting[job.key, default: []].append((record, content))
     if waiting[job.key]?.count == 1 { unbegun.append(job.key) }
-    return .later
+  }
+
+  private static func isOneScope(_ one: ScheduleKey, _ other: ScheduleKey) -> Bool {
+    one.target == other.target && one.application == other.application
+  }
+
+  /// The requests that wait for a schedule of the same target for the same application.
+  private func requests(inScopeOf scope: ScheduleKey) -> Set<ParkedRecord> {
+    let jobs = waiting.filter { Self.isOneScope($0.key, scope) }.flatMap { $0.value.map(\.record) }
+    let others = blocked.filter { $0.content.schedule.map { Self.isOneScope($0.key, scope) } ?? false }
+    return Set(jobs + others.map(\.record))
+  }
+
+  /// Requests have ended or were dropped: what has waited for these only is begun at the next flush.
+  private func unblock(_ records: Set<ParkedRecord>) {
+    if !cancels.isEmpty { for record in records { cancels[record] = nil } }
+    guard !blocked.isEmpty else { return }
+    for place in blocked.indices { blocked[place].by.subtract(records) }
+    for (record, content, by) in blocked where by.isEmpty { if let job = content.schedule { append(record, content, job) } }
+    blocked.removeAll { $0.by.isEmpty }
   }
 
   /// Without a connection a job fails while it begins, and the next one of its schedule is begun by the loop, not by that: thousands may wait.
@@ -44,6 +78,9 @@ final class ScheduleStage: Stage {
       let kept = requests.prefix(1) + requests.dropFirst().filter { !records.contains($0.record) }
       if kept.count < requests.count { waiting[key] = Array(kept) }
     }
+    blocked.removeAll { records.contains($0.record) }
+    unblock(records)
+    flush()
   }
 
   // MARK: One job
@@ -56,6 +93,8 @@ final class ScheduleStage: Stage {
     case .cancel: apply(job, .cancel)
     case .now: apply(job, .now)
     case .place: apply(job, .place)
+    case .cancelAll:
+      applier.cancelAll(job.reference, in: job.key) { [self] result in ended(job, result.map { .canceled($0) }) }
     case .expired: preconditionFailure("a request whose time is over asks no schedule")
     }
   }
@@ -111,6 +150,7 @@ final class ScheduleStage: Stage {
   private func ended(_ job: ScheduleJob, _ answer: Result<ScheduleJob.Answer, StoreError>) {
     guard let (record, content) = waiting[job.key]?.removeFirst() else { return }
     if waiting[job.key]?.isEmpty == true { waiting[job.key] = nil } else { unbegun.append(job.key) }
+    unblock([record])
     switch answer {
     case .success(let answer):
       job.answer = answer

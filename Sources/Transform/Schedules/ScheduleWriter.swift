@@ -30,6 +30,13 @@ final class ScheduleWriter {
     return false
   }
 
+  /// Has the topic forget a schedule. Returns whether a report will come.
+  func forget(_ key: ScheduleKey, _ purpose: OutcomePurpose) -> Bool {
+    let outcome = key.bytes.withUnsafeBytes { producers.patient.produce(schedule, key: $0, value: nil, opaque: purpose.opaque) }
+    if case .taken = outcome { return true }
+    return false
+  }
+
   /// Writes a firing of a due time into the partition of the request that has scheduled it. Returns whether a report will come.
   ///
   /// It is a request of its own: with the schedule's identifier, and with the occurrence's apns-id and expiration.
@@ -76,7 +83,8 @@ final class ScheduleWriter {
     headers.removeAll()
     headers.append(RequestHeader.target.name, text: key.target.text)
     headers.append(RequestHeader.topic.name, text: key.application.text)
-    let id = Array(RequestHeader.trigger.name.description.utf8).withUnsafeBytes { newer.derived($0) }
+    // One request may cancel all, and withdraws several.
+    let id = (Array(RequestHeader.trigger.name.description.utf8) + Array(key.identifier.utf8)).withUnsafeBytes { newer.derived($0) }
     headers.append(RequestHeader.id.name, text: id.description)
     headers.append(RequestHeader.operation.name, text: "remove")
     json.reset()

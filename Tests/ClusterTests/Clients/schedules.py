@@ -8,6 +8,7 @@
   rules      expiration from each due time, two applications, nobody there, too many, too late, not before
   killed     the transform worker is killed again and again while much is due: each is shown once
   stepped    the worker is killed before each of the writes of a firing, to Redis and to Kafka
+  all        all that is pending of a person is canceled, and the worker is killed in the middle; what is published afterwards stays
   replaced   the worker is killed while a notification takes the place of the only one that waits
   bounded    a bucket of Redis has as many schedules as it may have
   lost       Redis loses everything between scheduling and firing, and is rebuilt from the topic
@@ -661,6 +662,48 @@ async def stepped(arguments, folder):
     scene.end()
 
 
+async def all_canceled(arguments, folder):
+    scene = Scene(arguments)
+    steps = Steps()
+    async with on_one_redis(arguments, folder, RedisSteps(steps)) as (redis, cluster):
+        transform = await cluster.started("transform", *cluster.group)
+        for rounds, nth in enumerate((1, 2, 7, 12)):
+            names = [await scene.producer.notify("user:ada", "never", trigger=interval(600), apns_collapse_id="a%d" % number)
+                     for number in range(12)]
+            other = await scene.producer.notify("user:tom", "another's", trigger=interval(600), apns_collapse_id="a%d" % nth)
+            await scene.producer.flush()
+            await until(lambda: redis.cli("ZCARD", redis.cli("KEYS", "n{*user:ada") or "n") == (b"13" if rounds else b"12"), "they are pending", seen=lambda: [redis.cli("KEYS", "*"), steps.seen])
+            steps.arm(transform, ("Redis: the schedule", nth))
+            cancel = str(uuid.uuid4())
+            headers = {"target": "user:ada", "apns-topic": APPLICATION, "apns-id": cancel, "operation": "cancel"}
+            scene.producer.publish(headers, b'{"all": true}', key="user:ada")
+            after = await scene.producer.notify("user:ada", "after", trigger=interval(600), apns_collapse_id="after %d" % nth)
+            await scene.producer.flush()
+            await until(lambda: steps.victim is None, "the worker is killed", seen=lambda: steps.seen)
+            transform.wait()
+            transform = await cluster.started("transform", *cluster.group)
+            for name in names:
+                event = await scene.event(name, "canceled")
+                expect(event["by"]["apnsId"] == cancel, "the event names the cancel", event)
+            await until(lambda: committed(arguments) >= 15 * (rounds + 1), "the records are finished", seen=lambda: committed(arguments))
+            line = [arguments.binary, "pending", "--kafka", arguments.kafka, "--topic-prefix", arguments.prefix, "--json"]
+            done = await quietly(subprocess.run, line, capture_output=True, text=True, timeout=60)
+            listed = {json.loads(text)["apnsId"] for text in done.stdout.splitlines()}
+            expect(after in listed and other in listed and not listed & set(names), "what came afterwards stays", [listed, after, other])
+            expect(not any(scene.told(after, kind) for kind in ("canceled", "collapsed")), "and nobody is told of an end of it")
+            say(killed_at=nth)
+        # The rest, and then there is nothing.
+        for kind in ("canceled", "expired"):
+            line = [arguments.binary, "publish", "--kafka", arguments.kafka, "--topic-prefix", arguments.prefix, "--app", APPLICATION,
+                    "--target", "user:ada", "--operation", "cancel", "--all", "--json"]
+            done = await quietly(subprocess.run, line, capture_output=True, text=True, timeout=100)
+            expect(done.returncode == 0, "it is published", done.stdout + done.stderr)
+            cancel = json.loads(done.stdout.splitlines()[-1])["apnsId"]
+            await scene.event(after if kind == "canceled" else cancel, kind)
+        say(audit=await scene.audit())
+    scene.end()
+
+
 async def replaced(arguments, folder):
     scene = Scene(arguments)
     async with on_one_redis(arguments, folder) as (redis, cluster):
@@ -745,7 +788,7 @@ async def lost(arguments, folder):
     scene.end()
 
 
-PARTS = {"once": once, "repeats": repeats, "moves": moves, "places": places, "rules": rules, "killed": killed, "stepped": stepped, "replaced": replaced, "bounded": bounded, "lost": lost}
+PARTS = {"once": once, "repeats": repeats, "moves": moves, "places": places, "rules": rules, "killed": killed, "stepped": stepped, "all": all_canceled, "replaced": replaced, "bounded": bounded, "lost": lost}
 
 if __name__ == "__main__":
     run_part(__doc__, PARTS, "carillon-schedules-", contract="the AsyncAPI document")

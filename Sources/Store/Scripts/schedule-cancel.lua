@@ -1,0 +1,21 @@
+-- Notes that a request cancels all that is pending of a target, and lists the target's schedules.
+--
+-- KEYS: the target's schedules; which of them are pending; what must be there where the bucket is used.
+-- ARGV: the floor: the request's revision 20, its apns-id 16; how long it is kept where nothing is pending, in milliseconds.
+-- Answers {identifiers}, or {-2} where Redis has lost the bucket.
+-- include: earlier
+local call = redis.call
+if call('EXISTS', KEYS[3]) == 0 then return {-2} end
+local known = call('HGET', KEYS[1], '')
+local isNewer = not known or #known ~= 36
+if not isNewer then
+  local timestamp, partition, offset = struct.unpack('>I8I4I8', ARGV[1])
+  local knownTimestamp, knownPartition, knownOffset = struct.unpack('>I8I4I8', known)
+  isNewer = partition == knownPartition and offset > knownOffset
+    or partition ~= knownPartition and earlier(knownTimestamp, knownPartition, knownOffset, timestamp, partition, offset)
+end
+if isNewer then
+  call('HSET', KEYS[1], '', ARGV[1])
+  if call('ZCARD', KEYS[2]) == 0 then call('PEXPIRE', KEYS[1], ARGV[2]) end
+end
+return {call('HKEYS', KEYS[1])}
