@@ -22,7 +22,7 @@ import Redis
 /// | `x{B}REVISION` | string, expiring | the result of the service extensions for the request with this revision of 20 bytes, or for one of its variants, whose number of 8 bytes follows; the bucket is that of the target | `Results` |
 /// | `s{B}APPLICATION/TARGET` | hash | the schedules of a target for an application: identifier → state, as the record in `schedule`; under an empty name the floor: revision 20 and apns-id 16 of the newest request that has canceled all | `Schedules` |
 /// | `n{B}APPLICATION/TARGET` | sorted set | the identifiers of those that are pending → the time of the request in milliseconds | `Schedules` |
-/// | `e{B}APPLICATION/TARGET` | sorted set | the identifiers of those that have ended → when, in milliseconds | `Schedules` |
+/// | `e{B}APPLICATION/TARGET` | sorted set | the identifiers of those that have ended → when, in milliseconds, and half of one more until Kafka has all that was told of it | `Schedules` |
 /// | `h{B}TOKEN`, `h{B}user:USER` | set | the applications that have pending ones for a target, or had until lately: the judge looks whether there is one | `Schedules` |
 /// | `t{B}PARTITION` | sorted set | what is due of those that a partition of requests has scheduled: the key of the record → when, in milliseconds | `Schedules` |
 /// | `o{B}PARTITION` | sorted set | ended schedules that are to be followed up: the key of the record → when, in milliseconds | `Schedules` |

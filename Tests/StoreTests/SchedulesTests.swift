@@ -79,6 +79,8 @@ private actor TestSchedules {
     try await call { $0.pending(application: application, target: target, $1) }
   }
 
+  func settle(_ record: ScheduleRecord, of key: ScheduleKey) async throws { try await call { $0.settle(record, of: key, $1) } }
+
   func restore() async throws {
     try await call { schedules, then in
       schedules.restoreDueTimes(in: 0, of: 0, now: 1_000) { error in then(error.map { .failure($0) } ?? .success(())) }
@@ -360,6 +362,22 @@ private actor TestSchedules {
       try await test.forget(until: 1_001_000)
       let keys: [RedisArgument] = ["s", "n", "e"].map { .text("\($0){0}com.example.shop/user:ada") } + ["t{0}0", "o{0}0"]
       for key in keys { #expect(try await test.command("EXISTS", key).integer == 0, "\(key)") }
+    }
+  }
+
+  @Test func `a target counts as having something pending until every end of the application is settled`() async throws {
+    try await TestSchedules.with { test in
+      let (keys, end) = (try ["a", "b"].map { try Self.key($0) }, Self.record(1, due: nil, serial: 2))
+      for key in keys { _ = try await test.write(Self.record(1, due: 5_000), of: key, replacing: .none) }
+      for key in keys { _ = try await test.write(end, of: key, replacing: try await test.read(key)) }
+      // A worker that is killed now has not told one of the two ends, and is to find its schedule again.
+      try await test.settle(end, of: keys[1])
+      #expect(try await test.command("EXISTS", "h{0}user:ada").integer == 1)
+      try await test.settle(Self.record(1, due: 5_000), of: keys[0])
+      #expect(try await test.command("EXISTS", "h{0}user:ada").integer == 1, "Kafka has another state")
+      try await test.settle(end, of: keys[0])
+      #expect(try await test.command("EXISTS", "h{0}user:ada").integer == 0)
+      #expect(try await test.followUp(keys[0], now: 1_000).since == 1_000)
     }
   }
 

@@ -132,14 +132,14 @@ public final class Schedules {
 
   static let settleScript = RedisScript(file: PackageResources.schedule_settle_lua)
 
-  /// Forgets that the target of a schedule has something pending, where that is over. Kafka has to have this state, and all that was told of it.
+  /// Notes that Kafka has this state, and all that was told of it. Forgets that the target has something pending, where that is over and all
+  /// ends are settled.
   public func settle(_ record: ScheduleRecord, of key: ScheduleKey, _ then: @escaping (Result<Void, StoreError>) -> Void) {
     var buffer = ByteBuffer()
     do throws(RecordCodingError) { try record.append(to: &buffer) } catch { return then(.failure(StoreError(.faulty, "\(error)"))) }
     let bucket = bucket(of: key)
-    calls.command.begin(Self.settleScript, keys: 4)
-    calls.command.append(shards.keys.schedules(.all, of: key))
-    calls.command.append(shards.keys.schedules(.pending, of: key))
+    calls.command.begin(Self.settleScript, keys: 5)
+    for kind in Keys.ScheduleSet.allCases { calls.command.append(shards.keys.schedules(kind, of: key)) }
     calls.command.append(shards.keys.applicationsWithSchedules(ofTarget: key.target))
     calls.command.append(shards.keys.guardKey(bucket))
     calls.command.append(Array(key.identifier.utf8))
@@ -157,9 +157,11 @@ public final class Schedules {
 
   /// Writes a schedule's new state in the place of the one that was read.
   ///
-  /// - Parameter now: milliseconds since 1970.
+  /// - Parameters:
+  ///   - isSettled: whether Kafka has all that follows from the state.
+  ///   - now: milliseconds since 1970.
   public func write(
-    _ record: ScheduleRecord, of key: ScheduleKey, replacing former: State, now: Int64,
+    _ record: ScheduleRecord, of key: ScheduleKey, replacing former: State, isSettled: Bool = false, now: Int64,
     _ then: @escaping (Result<Written, StoreError>) -> Void
   ) {
     var buffer = ByteBuffer()
@@ -187,6 +189,7 @@ public final class Schedules {
     calls.command.append(Array(key.application.utf8))
     calls.command.append(former.floorBytes)
     calls.command.append(record.phase == .ended(.evicting) ? now : now + limits.lifetimeMilliseconds)
+    calls.command.append(isSettled || !record.isPublished ? "\(now)" : "\(now).5")
     calls.send(over: shards.shard(of: bucket)) { [keys = shards.keys] answer in
       then(answer.flatMap { Self.written($0, key, floor: former.floorBytes) }.mapError { $0.about(keys.schedules(.all, of: key)) })
     }

@@ -26,4 +26,5 @@ if ARGV[5] and string.sub(state, 1, HEAD) == ARGV[5] then
   call('ZADD', followUps, ARGV[4], string.sub(name, 1, #name - #identifier) .. oldest)
   return {1, 1}
 end
-return {0, state, call('ZSCORE', ended, identifier) or '', oldestOfTooMany() == identifier and 1 or 0, found[2] or ''}
+local since = string.match(call('ZSCORE', ended, identifier) or '', '^%d*')
+return {0, state, since, oldestOfTooMany() == identifier and 1 or 0, found[2] or ''}

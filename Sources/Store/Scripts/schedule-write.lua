@@ -8,7 +8,8 @@
 -- ARGV: the identifier; the first HEAD bytes of the expected state, or nothing where there is none; the new state; its earliest due time, or
 --       nothing where it has ended; its name among the due times; the time of its newest request; now; how long an ended one is remembered;
 --       how many of the target may be pending; how many ended ones are remembered; how many due times a partition may have; the
---       application; the expected floor; when the new state is followed up where it has ended. All times are in milliseconds.
+--       application; the expected floor; when the new state is followed up where it has ended; now, and half a millisecond more where
+--       schedule-settle.lua is to come. All times are in milliseconds.
 -- Answers {0, state, floor} where another state or floor stands; {2} where the partition has too many due times; {-2} where Redis has lost
 -- the bucket; else {1, isDue}, where isDue is 1 if an ended one is to be followed up now, and where too many are pending the identifier and
 -- the state of the oldest.
@@ -34,7 +35,7 @@ if due == '' then
   call('ZREM', formerTimes, name)
   call('ZREM', times, name)
   call('ZREM', pending, identifier)
-  call('ZADD', ended, now, identifier)
+  if known ~= state or not call('ZSCORE', ended, identifier) then call('ZADD', ended, ARGV[15], identifier) end
   call('ZADD', followUps, ARGV[14], name)
   if tonumber(ARGV[14]) <= now then isDue = 1 end
   -- The oldest one is forgotten, and then the next: see schedule-follow-up.lua.

@@ -71,11 +71,11 @@ enum CheckSteps {
       CheckStep(
         "schedule write", Schedules.writeScript,
         keys: keys.schedules + [keys.dueTimes, keys.dueTimes, keys.followUps, keys.withSchedules, keys.markers],
-        [name, "", "state", 1, name, 1, 1, keep, 10, 10, 10, name, "", ""], isRight: beginsWithOne),
+        [name, "", "state", 1, name, 1, 1, keep, 10, 10, 10, name, "", "", 1], isRight: beginsWithOne),
       CheckStep(
         "schedule read", Schedules.readScript, keys: [keys.schedules[0], keys.markers], [name], isRight: { $0[0]?.bytes?.count == 5 }),
       CheckStep(
-        "schedule settle", Schedules.settleScript, keys: [keys.schedules[0], keys.schedules[2], keys.withSchedules, keys.markers],
+        "schedule settle", Schedules.settleScript, keys: keys.schedules + [keys.withSchedules, keys.markers],
         [name, "state", name], isRight: { $0[0]?.bytes?.count == 5 }),
       CheckStep(
         "schedule pending", Schedules.pendingScript, keys: keys.schedules.prefix(2) + [keys.markers], [], isRight: { $0.count == 3 }),

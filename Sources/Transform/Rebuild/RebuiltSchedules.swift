@@ -47,7 +47,7 @@ final class RebuiltSchedules {
 
   private func write(_ key: ScheduleKey, in found: Schedules.State) {
     guard let state = waiting[key]?.first, found.record.map({ !$0.isNewer(than: state) }) ?? true else { return ended(key, nil) }
-    schedules.write(state, of: key, replacing: found, now: now()) { [self] written in
+    schedules.write(state, of: key, replacing: found, isSettled: true, now: now()) { [self] written in
       switch written {
       case .success(.written): adapt(key, state)
       case .success(.changed(let other)): write(key, in: other)

@@ -133,7 +133,7 @@ final class ScheduleFollowUps {
     guard followUp.pending == 0 else { return }
     if followUp.hasFailed { return end(number) }
     guard let end = followUp.end else { return conclude(number, followUp.conclusion) }
-    schedules.write(end, of: followUp.key, replacing: followUp.state, now: wallClock()) { [self] written in
+    schedules.write(end, of: followUp.key, replacing: followUp.state, isSettled: true, now: wallClock()) { [self] written in
       self.end(number)
       if case .failure(let error) = written { errors.tell(error) }
     }
