@@ -23,7 +23,7 @@ import Worker
     try await TransformFixture.with { lane in
       let tokens = TransformFixture.tokens(in: [(0, 1), (1, 1)])
       try await lane.register(tokens, for: "ada")
-      for token in tokens { try await Self.schedule(token, "soon", seconds: 8, lane) }
+      for token in tokens { try await Self.schedule(token, "soon", seconds: 25, lane) }
       try await Self.schedule(tokens[0], "later", seconds: 3_600, lane)
       await lane.eventually("they are scheduled") { lane.count(.scheduled) == 3 }
       let key = TransformFixture.keys.dueTimes(0, partition: 0)
@@ -48,8 +48,8 @@ import Worker
     try await TransformFixture.with { lane in
       let tokens = TransformFixture.tokens(in: [(0, 2)])
       try await lane.register(tokens, for: "ada")
-      try await Self.schedule(tokens[0], "a", seconds: 5, lane)
-      try await Self.schedule(tokens[1], "b", seconds: 7, lane)
+      try await Self.schedule(tokens[0], "a", seconds: 20, lane)
+      try await Self.schedule(tokens[1], "b", seconds: 25, lane)
       await lane.eventually("they are scheduled") { lane.count(.scheduled) == 2 }
       let key = "s{0}\(TransformFixture.application)/device:\(tokens[0])"
       try await lane.probe.command("RENAME", .text(key), "lost")
@@ -69,7 +69,7 @@ import Worker
     try await TransformFixture.with { lane in
       let token = TransformFixture.tokens(in: [(0, 1)])[0]
       try await lane.register([token], for: "ada")
-      try await Self.schedule(token, "a", seconds: 5, lane)
+      try await Self.schedule(token, "a", seconds: 15, lane)
       await lane.eventually("it is scheduled") { lane.count(.scheduled) == 1 }
       let key = TransformFixture.keys.dueTimes(0, partition: 0)
       let name = try await lane.probe.command("ZRANGE", .text(key), 0, 0).array?.first?.bytes ?? []

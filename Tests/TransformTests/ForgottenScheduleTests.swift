@@ -47,7 +47,7 @@ import Worker
   }
 
   @Test func `the topic forgets an ended schedule when Redis does, and not what is used again`() async throws {
-    try await TransformFixture.with({ $0.longestLifetime = 4 }) { lane in
+    try await TransformFixture.with({ $0.longestLifetime = 20 }) { lane in
       try await lane.kafka.publish(
         [Self.scheduling("ended", seconds: 600), Self.scheduling("again", seconds: 600), Self.cancel("ended"), Self.cancel("again")],
         to: lane.topics.requests)

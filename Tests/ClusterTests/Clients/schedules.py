@@ -725,6 +725,8 @@ async def replaced(arguments, folder):
                 await device.frame("notify", id=newer)
                 say(number=number)
                 expect((await scene.event(replaced, "collapsed"))["by"]["apnsId"] == newer, "the end of the replaced one is told")
+                # A record that ends one worker after the other would become a dead letter.
+                await until(lambda: committed(arguments) >= 2 * number + 2, "the records are finished", seen=lambda: committed(arguments))
             line = [arguments.binary, "pending", "--kafka", arguments.kafka, "--topic-prefix", arguments.prefix, "--json"]
             done = await quietly(subprocess.run, line, capture_output=True, text=True, timeout=60)
             expect(done.returncode == 1, "and nothing waits by the topic", done.stdout)
