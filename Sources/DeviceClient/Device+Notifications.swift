@@ -32,6 +32,7 @@ extension Device {
   /// - Returns: the response's id.
   @discardableResult
   public func respond(to identifier: Name, action: Name, userText: String? = nil) async throws(DeviceError) -> String {
+    if let response = try await respondInPanel(identifier, action, userText) { return response }
     let (connection, notification) = try delivered(identifier)
     try judge(action, userText, notification, connection)
     return try await send(action, userText, notification, connection)
@@ -43,10 +44,12 @@ extension Device {
   @discardableResult
   public func dismiss(_ identifier: Name) async throws(DeviceError) -> String? {
     let (connection, notification) = try delivered(identifier)
-    let category = notification.content.categoryIdentifier
-    let asks = connection.hello.categories?.first { $0.identifier == category }?.options.contains(.customDismissAction) == true
-    if asks { return try await send(NotificationAction.dismissIdentifier, nil, notification, connection) }
+    if connection.category(of: notification)?.options.contains(.customDismissAction) == true {
+      if let response = try await respondInPanel(identifier, NotificationAction.dismissIdentifier, nil) { return response }
+      return try await send(NotificationAction.dismissIdentifier, nil, notification, connection)
+    }
     _ = connection.clear([identifier])
+    closePanel(of: [identifier])
     return nil
   }
 
@@ -71,6 +74,7 @@ extension Device {
   @discardableResult
   public func remove(_ identifiers: [Name]) -> [DeliveredNotification] {
     guard let connection else { return [] }
+    defer { closePanel(of: identifiers) }
     return connection.clear(identifiers)
   }
 
@@ -124,10 +128,10 @@ extension Device {
   private func judge(
     _ action: Name, _ userText: String?, _ notification: DeliveredNotification, _ connection: DeviceConnection
   ) throws(DeviceError) {
-    let category = notification.content.categoryIdentifier
-    let verdict = connection.hello.registration(since: 0).judge(category: category, action: action, userText: userText)
+    let (category, known) = (notification.content.categoryIdentifier, connection.category(of: notification))
+    let verdict = DeliveredCategory(known).judge(action: action, userText: userText)
     guard case .refused(let reason, _) = verdict else { return }
-    let actions = connection.hello.categories?.first { $0.identifier == category }?.actions ?? []
+    let actions = known?.actions ?? []
     switch reason {
     case .unknownCategory:
       throw DeviceError(

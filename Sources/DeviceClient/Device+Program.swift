@@ -29,7 +29,8 @@ extension Device {
       await delegate.userNotificationCenter(
         center,
         didReceive: NotificationResponse(
-          id: frame.response, notification: notification, actionIdentifier: frame.action, userText: frame.userText))
+          id: frame.response, notification: notification, actionIdentifier: frame.action, userText: frame.userText,
+          isUnanswered: response.stage == .unanswered))
     }
   }
 

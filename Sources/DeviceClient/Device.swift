@@ -30,6 +30,10 @@ public actor Device {
   var calls: ProgramCalls
   var callTimer: Timer?
   private var database: DeviceDatabase?
+  /// The notification that the person has expanded.
+  var openPanel: OpenPanel?
+  /// Counts the panels.
+  var panelNumber = 0
 
   /// Describes a device, which does nothing until it is started.
   public init(_ configuration: DeviceConfiguration, on loop: EventLoop, _ tell: @escaping @Sendable (DeviceEvent) -> Void) {
@@ -79,7 +83,10 @@ public actor Device {
       },
       tell: { [weak self] event in
         tell(event)
-        self?.assumeIsolated { $0.wakeProgram(for: event) }
+        self?.assumeIsolated {
+          $0.wakeProgram(for: event)
+          $0.noticed(event)
+        }
       })
     self.connection = connection
     if let delegate = configuration.delegate {
@@ -89,6 +96,8 @@ public actor Device {
     }
     connection.memory.restore(state)
     connection.setState(configuration.state)
+    // The program has ended while its extension had them. The extension may be the reason, so it does not get them again.
+    for response in state.responses where response.stage == .held { connection.end(response.frame.response, .unanswered) }
     connection.takeTime()
     // A token of another environment stays unused until the program hears of it from its registration.
     let isRegistered = state.registration.isRegistered && state.registration.environment == configuration.hello.environment
@@ -101,6 +110,7 @@ public actor Device {
   /// Leaves in order, and returns when the connection has ended and everything is on the disk. It cannot be started again.
   public func close() async {
     guard let connection else { return }
+    dropPanel()
     await withCheckedContinuation { continuation in connection.stop { continuation.resume() } }
     self.connection = nil
     client = nil

@@ -27,6 +27,8 @@ public struct DeviceConfiguration: Sendable {
   /// The service extensions of its application that run on the device. Their result is shown, and the received payload is kept. Nil for
   /// none.
   public var extensions: ExtensionChain?
+  /// The content extensions of its application, which draw expanded notifications. The first with the category is chosen.
+  public var contentExtensions: [ContentExtensionDeclaration] = []
   /// The program's part in notifications; without one all are shown as the person, the screen and the cluster allow.
   public var delegate: (any UserNotificationCenterDelegate)?
   /// How long a call of the delegate may take. The device waits no longer, and tells it by the event `unhandled`.

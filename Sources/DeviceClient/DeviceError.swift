@@ -22,6 +22,12 @@ public struct DeviceError: Error, Sendable, Hashable, CustomStringConvertible {
     case noSuchAction
     /// The text is missing, not allowed, or too long.
     case wrongText
+    /// No notification is expanded.
+    case noPanel
+    /// The panel of the expanded notification has no such control.
+    case noSuchControl
+    /// The content extension has not answered for the last response.
+    case panelBusy
     /// Too many responses or requests wait for the cluster's answer.
     case tooManyWaiting
     /// A local request breaks a rule.
@@ -52,5 +58,5 @@ public struct DeviceError: Error, Sendable, Hashable, CustomStringConvertible {
   }
 
   /// Whether the same call may succeed later without a change.
-  public var isRetriable: Bool { [.tooManyWaiting, .stateInUse, .stateFull, .notConnected].contains(code) }
+  public var isRetriable: Bool { [.tooManyWaiting, .panelBusy, .stateInUse, .stateFull, .notConnected].contains(code) }
 }

@@ -34,6 +34,10 @@ public enum DeviceEvent: Sendable {
   case activated(Name)
   /// The program has not returned in time from a call for this notification, or too many calls run already.
   case unhandled(DeliveredNotification)
+  /// The expanded notification is to be drawn anew.
+  case panel(Panel)
+  /// The expanded notification is not drawn any more.
+  case panelClosed(Panel)
   /// A response or a request was accepted.
   case accepted(FrameSubject)
   /// A response or a request was refused, and is not sent again.

@@ -48,6 +48,31 @@ import Testing
     }
   }
 
+  @Test func `a notification is expanded, its panel is drawn, and an action of it closes the panel`() async throws {
+    try await CarillonCommand.with { carillon in
+      let add = #"{"command":"add","identifier":"tea","payload":{"aps":{"alert":"Tea","category":"reply"}}}"#
+      let events = try await Self.events(
+        carillon, add, #"{"command":"expand","identifier":"tea"}"#, #"{"command":"tap","control":"none"}"#, #"{"command":"media"}"#,
+        #"{"command":"act","identifier":"tea","action":"like"}"#, #"{"command":"collapse"}"#, #"{"command":"expand","identifier":"tea"}"#)
+      let panel = try #require(events.first { $0["event"] == "done" && $0["command"] == "expand" })
+      #expect(panel["title"] == "com.example" && panel["showsDefaultContent"] == true && panel["actions"] == ["reply", "like"])
+      #expect(events.filter { $0["event"] == "error" }.map { $0["code"] } == ["noSuchControl", "noSuchControl", "noSuchNotification"])
+      #expect(events.filter { $0["event"] == "panelClosed" }.map { $0["identifier"] } == ["tea"])
+      let typed = try await carillon.run(
+        Self.alone.filter { $0 != "--json" }, environment: ["NO_COLOR": "1"], input: "add tea Tea\nexpand tea\ncollapse\n")
+      #expect(typed.output.contains("│ Tea") && typed.output.contains("-- the panel of tea is closed"), "\(typed.output)")
+    }
+  }
+
+  @Test func `what is typed at a panel is read`() throws {
+    #expect(try DeviceInstruction(typed: "expand 1") == .expand(.number(1)))
+    #expect(try DeviceInstruction(typed: "tap go") == .tap("go", text: nil))
+    #expect(try DeviceInstruction(typed: "tap field I bring  cake ") == .tap("field", text: "I bring  cake"))
+    #expect(try DeviceInstruction(typed: "media") == .media)
+    #expect(try DeviceInstruction(typed: "collapse") == .collapse)
+    for line in ["expand", "tap"] { #expect(throws: InstructionError.self) { try DeviceInstruction(typed: line) } }
+  }
+
   @Test func `a typed local request is read with its time`() throws {
     func request(_ line: String) throws -> NotificationRequest? {
       guard case .add(let request)? = try DeviceInstruction(typed: line) else { return nil }

@@ -225,7 +225,7 @@ import Testing
       await first.close()
       let file = try SQLiteConnection(path: path, busyMilliseconds: 60_000)
       try file.run("DROP TABLE registration")
-      try file.run("ALTER TABLE responses DROP COLUMN locked")
+      for column in ["stage", "locked", "options"] { try file.run("ALTER TABLE responses DROP COLUMN \(column)") }
       try file.run("PRAGMA user_version = 1")
       file.close()
       let second = DeviceUnderTest(url) { $0.stateFile = path }

@@ -101,6 +101,9 @@ struct NaiveState {
         state.responses.append(response)
       }
     case .released: for index in state.responses.indices { state.responses[index].isLocked = false }
+    case .withdrawn(let response): state.responses.removeAll { Name($0.frame.response) == Name(response) }
+    case .forwarded(let response, let isUnanswered, let isLocked):
+      finish(response) { ($0.stage, $0.isLocked) = (isUnanswered ? .unanswered : .forwarded, isLocked) }
     case .settled(let response): finish(response) { $0.isUnsent = false }
     case .told(let response): finish(response) { $0.isUntold = false }
     case .forgot(let time, let ids, let identifiers):
@@ -113,7 +116,7 @@ struct NaiveState {
     for index in state.responses.indices where Name(state.responses[index].frame.response) == Name(response) {
       change(&state.responses[index])
     }
-    state.responses.removeAll { !$0.isUnsent && !$0.isUntold }
+    state.responses.removeAll { Name($0.frame.response) == Name(response) && !$0.isUnsent && !$0.isUntold }
   }
 
   private mutating func unlist(_ identifiers: [Name], _ isPending: Bool) {
@@ -147,9 +150,16 @@ struct RandomState {
             response: name().text, receipt: text(), identifier: name(), action: Name(text()),
             userText: number(0...1) == 0 ? nil : text(), at: number(0...1) == 0 ? nil : number(0...Int64.max),
             isDynamic: number(0...1) == 0), notification: listed(), isUnsent: number(0...1) == 0, isUntold: true,
-          isLocked: number(0...1) == 0))
+          stage: StoredResponse.Stage.allCases.randomElement(using: &json.generator) ?? .held, isLocked: number(0...1) == 0,
+          options: Set(NotificationAction.Option.allCases.filter { _ in number(0...1) == 0 })))
     case 10: number(0...1) == 0 ? .released : .badge(0)
-    case 6: number(0...1) == 0 ? .settled(name().text) : .told(name().text)
+    case 6:
+      switch number(0...3) {
+      case 0: .settled(name().text)
+      case 1: .told(name().text)
+      case 2: .withdrawn(name().text)
+      default: .forwarded(name().text, isUnanswered: number(0...1) == 0, isLocked: number(0...1) == 0)
+      }
     case 8: .waiting(name(), anchor: number(0...Int64.max), after: number(0...Int64.max))
     case 9: .registration(registration())
     case 7: .forgot(before: number(0...1_000_000_000_000), ids: number(0...5), identifiers: number(0...5))

@@ -47,6 +47,8 @@ extension DeviceEvent {
         ])
     case .activated(let identifier): Self.event("activated", [("identifier", .string(identifier.text))])
     case .unhandled(let notification): Self.event("unhandled", notification.members)
+    case .panel(let panel): Self.event("panel", panel.members)
+    case .panelClosed(let panel): Self.event("panelClosed", panel.members)
     case .accepted(let subject): Self.event("accepted", [subject.member])
     case .refused(let frame):
       Self.event(
@@ -100,6 +102,28 @@ extension NotificationPreview {
   var object: JSONValue {
     .object(
       [("title", title), ("subtitle", subtitle), ("body", body)].filter { !$0.1.isEmpty }.map { .init(key: $0.0, value: .string($0.1)) })
+  }
+}
+
+extension Panel {
+  /// The members of a panel in events.
+  var members: [(String, JSONValue?)] {
+    [
+      ("identifier", .string(identifier.text)), ("title", .string(title)), ("showsDefaultContent", .bool(showsDefaultContent)),
+      ("lines", .array(lines.map { .string($0) })), ("controls", .array(controls.map(\.object))),
+      ("firstResponder", firstResponder.map { .string($0.text) }), ("initialSizeRatio", initialSizeRatio.map { .number("\($0)") }),
+      ("preferredSize", preferredSize.map { ["width": .number("\($0.width)"), "height": .number("\($0.height)")] }),
+      ("actions", .array(actions.map { .string($0.identifier.text) })), ("mediaPlays", mediaButton.map { .bool($0.isPlaying) }),
+    ]
+  }
+}
+
+extension PanelControl {
+  fileprivate var object: JSONValue {
+    let named: [JSONValue.Member] = [.init(key: "identifier", value: .string(identifier.text)), .init(key: "title", value: .string(title))]
+    guard case .textField(let placeholder, let buttonTitle) = kind else { return .object(named) }
+    return .object(
+      named + [.init(key: "placeholder", value: .string(placeholder)), .init(key: "buttonTitle", value: .string(buttonTitle))])
   }
 }
 

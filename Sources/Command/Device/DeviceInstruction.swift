@@ -32,6 +32,13 @@ enum DeviceInstruction: Sendable, Equatable {
   /// Reply with the first text action of the category.
   case reply(Reference, text: String)
   case dismiss(Reference)
+  /// Open its panel.
+  case expand(Reference)
+  case collapse
+  /// Tap a control of the panel.
+  case tap(Name, text: String?)
+  /// Tap the panel's button that plays and pauses.
+  case media
   case remove([Reference])
   case removeAll
   case fire(Reference)
@@ -82,6 +89,12 @@ extension DeviceInstruction {
       guard let text = Self.text(line, after: 2) else { throw InstructionError(description: "say what: reply N TEXT") }
       self = .reply(reference, text: text)
     case "dismiss": self = .dismiss(try reference("dismiss N"))
+    case "expand": self = .expand(try reference("expand N"))
+    case "collapse": self = .collapse
+    case "tap":
+      guard let control = rest.first else { throw InstructionError(description: "say which control: tap CONTROL [TEXT]") }
+      self = .tap(Name(control), text: Self.text(line, after: 2))
+    case "media": self = .media
     case "remove", "rm":
       _ = try reference("remove N…, or remove all")
       self = rest == ["all"] ? .removeAll : .remove(rest.map { Reference($0) })
@@ -182,6 +195,12 @@ extension DeviceInstruction {
       guard let userText = text("userText") ?? text("text") else { throw InstructionError(description: "userText: what is the answer?") }
       self = .reply(try identifier(), text: userText)
     case "dismiss": self = .dismiss(try identifier())
+    case "expand": self = .expand(try identifier())
+    case "collapse": self = .collapse
+    case "tap":
+      guard let control = value["control"]?.nameValue else { throw InstructionError(description: "control: which one?") }
+      self = .tap(control, text: text("text"))
+    case "media": self = .media
     case "remove":
       guard let identifiers = value["identifiers"]?.elements else {
         self = .remove([try identifier()])
@@ -206,7 +225,7 @@ extension DeviceInstruction {
     default:
       throw InstructionError(
         description:
-          "command: one of list, add, pending, cancel, open, act, reply, dismiss, remove, remove-all, fire, links, settings, state, app-settings, categories, unregister, connect, quit"
+          "command: one of list, add, pending, cancel, open, act, reply, dismiss, expand, collapse, tap, media, remove, remove-all, fire, links, settings, state, app-settings, categories, unregister, connect, quit"
       )
     }
   }

@@ -155,6 +155,7 @@ actor DeviceSession {
     switch event {
     case .shown(let notification): show(notification, mark: "")
     case .updated(let notification): show(notification, mark: "(replaced)")
+    case .panel(let panel): StandardOutput.line(panel.description)
     case .closed where ending != nil: break
     default: if let line = text.event(event) { StandardOutput.line("-- \(line)") }
     }
@@ -224,6 +225,19 @@ actor DeviceSession {
       let response = try await device.dismiss(try identifier(reference))
       if response == nil, !behaviour.isJSON { StandardOutput.line("-- dismissed; its category does not ask to be told") }
       return sent(response)
+    case .expand(let reference):
+      let panel = try await device.expand(try identifier(reference))
+      if !behaviour.isJSON { StandardOutput.line(panel.description) }
+      return panel.members
+    case .collapse:
+      await device.collapse()
+      return []
+    case .tap(let control, let text):
+      try await device.tap(control, text: text)
+      return []
+    case .media:
+      try await device.tapMediaButton()
+      return []
     case .remove(let references):
       let identifiers = try references.map { try identifier($0) }
       return removed(await device.remove(identifiers))

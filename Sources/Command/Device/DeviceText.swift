@@ -23,6 +23,10 @@ struct DeviceText {
     act N ACTION [TEXT]      takes an action of its category
     reply N TEXT             takes the action of its category that takes text
     dismiss N                dismisses it; told only if its category asks for that
+    expand N                 opens its panel, with its actions and what the application's content extension draws
+    tap CONTROL [TEXT]       taps a control of the panel, after the text was typed into it
+    media                    taps the panel's button that plays and pauses
+    collapse                 closes the panel; its notification stays in the list
     remove N… | remove all   takes it off the list; nothing is told
     fire IDENTIFIER          shows a notification that waits: the device is at its place
     links N                  new links to its attachments: those that it came with are good for a while
@@ -75,7 +79,9 @@ struct DeviceText {
     if let badge = content.badge { facts.append("badge \(badge)") }
     if let sound = content.sound { facts.append("sound \(Self.plain(sound.name))") }
     if content.interruptionLevel != .active { facts.append(content.interruptionLevel.rawValue) }
-    if let category = content.categoryIdentifier { facts.append(actions(category, categories)) }
+    if let category = content.categoryIdentifier {
+      facts.append(actions(category, categories.first { $0.identifier == category } ?? notification.frame.category))
+    }
     facts.append(Self.plain(notification.identifier))
     let indent = String(repeating: " ", count: number.count)
     if !texts.isHidden { lines += notification.attachments.map(Self.attachment) }
@@ -90,8 +96,8 @@ struct DeviceText {
       + (linked.link.map { ": \(plain($0.url))" } ?? "")
   }
 
-  private func actions(_ category: Name, _ categories: [NotificationCategory]) -> String {
-    guard let known = categories.first(where: { $0.identifier == category }) else {
+  private func actions(_ category: Name, _ known: NotificationCategory?) -> String {
+    guard let known else {
       return "category \(Self.plain(category)) (not registered)"
     }
     let actions = known.actions.map { Self.plain($0.textInput == nil ? $0.identifier.text : "\($0.identifier) TEXT") }
@@ -101,7 +107,7 @@ struct DeviceText {
   /// Renders another event; nil if a person need not see it.
   func event(_ event: DeviceEvent) -> String? {
     switch event {
-    case .frame, .shown, .updated: nil
+    case .frame, .shown, .updated, .panel: nil
     case .connected(let welcome, let url): "connected to \(url) (session \(Self.plain(welcome.session)))"
     case .closed(let code, let reason, let wait):
       "connection closed: \(CloseCode(rawValue: code).map { "\($0.name) (\(code))" } ?? "\(code)")"
@@ -119,6 +125,7 @@ struct DeviceText {
       "\(notifications.isEmpty ? "the cluster removes what is not in the list" : "removed by the cluster"): \(Self.plain(identifiers.map(\.text).joined(separator: ", ")))"
     case .activated(let identifier): "the program comes to the foreground, because of \(Self.plain(identifier))"
     case .unhandled(let notification): "the program has not taken \(Self.plain(notification.identifier)) in time"
+    case .panelClosed(let panel): "the panel of \(Self.plain(panel.identifier)) is closed"
     case .accepted(.response): "the cluster has the response"
     case .accepted(.request): "the cluster has the change"
     case .refused(let frame):

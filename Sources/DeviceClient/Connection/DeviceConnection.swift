@@ -389,19 +389,15 @@ final class DeviceConnection {
   func respond(
     _ response: ResponseFrame, to notification: DeliveredNotification, _ body: @escaping (DeviceError?) -> Void
   ) throws(DeviceError) {
-    let rule = rule(for: response.action, of: notification.content.categoryIdentifier)
-    try memory.respond(response, to: notification, isLocked: rule.waitsForUnlocking) { [weak self] failure in
+    let options = category(of: notification)?.actions.first { $0.identifier == response.action }?.options ?? []
+    let rule = ActionRule(response.action, options, in: memory.store.state)
+    try memory.respond(response, to: notification, options, isLocked: rule.waitsForUnlocking) { [weak self] failure in
       body(failure)
       guard let self, failure == nil else { return }
       if rule.opensProgram, !rule.waitsForUnlocking { activate(response.identifier) }
       sendResponses()
     }
     scheduleTurn()
-  }
-
-  private func rule(for action: Name, of category: Name?) -> ActionRule {
-    let known = hello.categories?.first { $0.identifier == category }
-    return ActionRule(action, known?.actions.first { $0.identifier == action }?.options ?? [], in: memory.store.state)
   }
 
   /// Brings the program to the foreground, because of an action of the person on a notification.
@@ -417,13 +413,35 @@ final class DeviceConnection {
     guard state != .locked else { return }
     memory.release { [weak self] released in
       guard let self else { return }
-      for response in released {
-        let category = NotificationContent(payload: response.notification.frame.payload).categoryIdentifier
-        if rule(for: response.frame.action, of: category).opensProgram { activate(response.frame.identifier) }
-      }
+      for response in released { if response.rule(in: state).opensProgram { activate(response.frame.identifier) } }
       sendResponses()
     }
     scheduleTurn()
+  }
+
+  /// Stores a response for a content extension, and calls `body` when it is durable, or with the error.
+  func hold(
+    _ response: ResponseFrame, to notification: DeliveredNotification, _ options: Set<NotificationAction.Option>,
+    _ body: @escaping (DeviceError?) -> Void
+  ) throws(DeviceError) {
+    try memory.hold(response, to: notification, options, body)
+    scheduleTurn()
+  }
+
+  /// Ends what a content extension has of a response.
+  func end(_ response: String, _ end: HeldEnd) {
+    memory.end(response, end) { [weak self] response in
+      guard let self else { return }
+      if response.rule(in: memory.store.state).opensProgram { activate(response.frame.identifier) }
+      sendResponses()
+    }
+    scheduleTurn()
+  }
+
+  /// The category of a notification: what the device has registered, else what the application has published.
+  func category(of notification: DeliveredNotification) -> NotificationCategory? {
+    let identifier = notification.content.categoryIdentifier
+    return hello.categories?.first { $0.identifier == identifier } ?? notification.frame.category
   }
 
   /// Removes notifications from the list, and returns those that were in it.

@@ -26,9 +26,12 @@ struct ResponseOutbox {
   /// The responses without an answer, the oldest first.
   var waiting: [ResponseFrame] { entries.map(\.response) }
 
+  /// Whether too many wait.
+  var isFull: Bool { entries.count >= limit }
+
   /// Adds one; false if too many wait.
-  mutating func add(_ response: ResponseFrame, isStored: Bool = true) -> Bool {
-    guard entries.count < limit else { return false }
+  @discardableResult mutating func add(_ response: ResponseFrame, isStored: Bool = true) -> Bool {
+    guard !isFull else { return false }
     entries.append(Entry(response: response, isStored: isStored))
     return true
   }

@@ -53,4 +53,6 @@ public struct NotificationResponse: Sendable, Equatable {
   public let actionIdentifier: Name
   /// The text that was typed.
   public let userText: String?
+  /// Whether a content extension had it and has not answered: it was too late, its panel was closed, or the program has ended.
+  public let isUnanswered: Bool
 }

@@ -136,18 +136,18 @@ actor DeviceDatabase {
     try connection.rows(
       """
       SELECT response, receipt, identifier, action, user_text, at, dynamic, unsent, untold, notification_local, notification_at,
-        notification_presentation, notification_frame, locked
+        notification_presentation, notification_frame, stage, locked, options
       FROM responses ORDER BY place
       """
     ) { row in
-      guard let notification = listed(row, 9) else { return unreadable += 1 }
+      guard let notification = listed(row, 9), let stage = StoredResponse.Stage(rawValue: row.integer(13)) else { return unreadable += 1 }
       let frame = ResponseFrame(
         response: row.text(0), receipt: row.text(1), identifier: Name(row.text(2)), action: Name(row.text(3)),
         userText: row.isNull(4) ? nil : row.text(4), at: row.isNull(5) ? nil : row.integer(5), isDynamic: row.integer(6) != 0)
       state.responses.append(
         StoredResponse(
-          frame: frame, notification: notification, isUnsent: row.integer(7) != 0, isUntold: row.integer(8) != 0,
-          isLocked: row.integer(13) != 0))
+          frame: frame, notification: notification, isUnsent: row.integer(7) != 0, isUntold: row.integer(8) != 0, stage: stage,
+          isLocked: row.integer(14) != 0, options: StoredResponse.options(row.text(15))))
     }
     guard unreadable == 0 else { throw DeviceError.damaged(path, "\(unreadable) notifications in it cannot be read") }
     return state
@@ -208,14 +208,21 @@ actor DeviceDatabase {
       try connection.run(
         """
         INSERT OR IGNORE INTO responses (response, receipt, identifier, action, user_text, at, dynamic, unsent, untold,
-          notification_local, notification_at, notification_presentation, notification_frame, locked)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+          notification_local, notification_at, notification_presentation, notification_frame, stage, locked, options)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         """,
         .text(frame.response), .text(frame.receipt), .text(frame.identifier.text), .text(frame.action.text),
         frame.userText.map { .text($0) } ?? .null, frame.at.map { .integer($0) } ?? .null, .flag(frame.isDynamic),
         .flag(response.isUnsent), .flag(response.isUntold), .flag(notification.isLocal), .integer(notification.takenAt),
-        .integer(Int64(notification.presentation.rawValue)), .bytes(StoredFrame.bytes(notification.frame)), .flag(response.isLocked))
+        .integer(Int64(notification.presentation.rawValue)), .bytes(StoredFrame.bytes(notification.frame)),
+        .integer(response.stage.rawValue), .flag(response.isLocked), .text(response.optionsText))
     case .released: try connection.run("UPDATE responses SET locked = 0 WHERE locked = 1")
+    case .withdrawn(let response): try connection.run("DELETE FROM responses WHERE response = ?", .text(response))
+    case .forwarded(let response, let isUnanswered, let isLocked):
+      let stage: StoredResponse.Stage = isUnanswered ? .unanswered : .forwarded
+      try connection.run(
+        "UPDATE responses SET stage = ?, locked = ? WHERE response = ?", .integer(stage.rawValue), .flag(isLocked), .text(response))
+      try removeIfTaken(response, connection)
     case .settled(let response): try finish("unsent", response, connection)
     case .told(let response): try finish("untold", response, connection)
     case .forgot(let time, let ids, let identifiers):
@@ -230,6 +237,10 @@ actor DeviceDatabase {
   /// Notes that the cluster or the program has taken a response, and removes one that both have.
   private func finish(_ column: String, _ response: String, _ connection: SQLiteConnection) throws(DeviceError) {
     try connection.run("UPDATE responses SET \(column) = 0 WHERE response = ?", .text(response))
+    try removeIfTaken(response, connection)
+  }
+
+  private func removeIfTaken(_ response: String, _ connection: SQLiteConnection) throws(DeviceError) {
     try connection.run("DELETE FROM responses WHERE response = ? AND unsent = 0 AND untold = 0", .text(response))
   }
 

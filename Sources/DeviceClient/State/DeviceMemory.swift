@@ -12,6 +12,8 @@ final class DeviceMemory {
   private var locked: [StoredResponse] = []
   /// What the person and the program have decided for the device.
   private(set) var registration = StoredRegistration()
+  /// The responses that a content extension has, by their ids.
+  private var held: [Name: StoredResponse] = [:]
 
   /// - Parameter commit: begins to write a batch of changes; nil if nothing must outlive the device.
   init(_ configuration: DeviceConfiguration, commit: (([StateChange]) -> Void)?) {
@@ -28,7 +30,12 @@ final class DeviceMemory {
     store.restore(state)
     registration = state.registration
     for response in state.responses {
-      if response.isLocked { locked.append(response) } else { release(response) }
+      switch (response.stage, response.isLocked) {
+      // `end` is called for it.
+      case (.held, _): held[Name(response.frame.response)] = response
+      case (_, true): locked.append(response)
+      case (_, false): release(response)
+      }
     }
   }
 
@@ -121,26 +128,15 @@ final class DeviceMemory {
   ///
   /// After that the program gets it, and the cluster until it answers. One to a local notification stays on the device.
   ///
-  /// - Parameter isLocked: whether it waits for the unlocking first.
+  /// - Parameters:
+  ///   - options: those of its action.
+  ///   - isLocked: whether it waits for the unlocking first.
   func respond(
-    _ frame: ResponseFrame, to notification: DeliveredNotification, isLocked: Bool = false, _ body: @escaping (DeviceError?) -> Void
+    _ frame: ResponseFrame, to notification: DeliveredNotification, _ options: Set<NotificationAction.Option>, isLocked: Bool,
+    _ body: @escaping (DeviceError?) -> Void
   ) throws(DeviceError) {
-    let response = StoredResponse(
-      frame: frame,
-      notification: .init(
-        frame: notification.frame, takenAt: notification.takenAt, presentation: notification.presentation,
-        isLocal: notification.isLocal), isUnsent: !notification.isLocal, isUntold: didReceive != nil, isLocked: isLocked)
-    guard untold.count + locked.count < Self.maximumUntold else {
-      throw DeviceError(
-        .tooManyWaiting,
-        "\(untold.count) responses wait for the program's delegate, and \(locked.count) for the unlocking, already: try again later")
-    }
-    if isLocked {
-      locked.append(response)
-    } else if response.isUnsent, !outbox.add(frame, isStored: false) {
-      throw DeviceError(
-        .tooManyWaiting, "\(outbox.waiting.count) responses wait for the cluster's answer already: try again when it has come")
-    }
+    let response = try response(frame, notification, options, isLocked: isLocked)
+    if isLocked { locked.append(response) } else if response.isUnsent { outbox.add(frame, isStored: false) }
     if response.isUnsent || response.isUntold { writer.append([.response(response)]) }
     _ = store.clear([frame.identifier])
     save()
@@ -153,7 +149,67 @@ final class DeviceMemory {
     }
   }
 
+  /// The response as it is stored. Throws if too many wait already.
+  private func response(
+    _ frame: ResponseFrame, _ notification: DeliveredNotification, _ options: Set<NotificationAction.Option>,
+    stage: StoredResponse.Stage = .forwarded, isLocked: Bool = false
+  ) throws(DeviceError) -> StoredResponse {
+    guard untold.count + locked.count + held.count < Self.maximumUntold else {
+      throw DeviceError(
+        .tooManyWaiting,
+        "\(untold.count) responses wait for the program's delegate, \(locked.count) for the unlocking, and \(held.count) for a content extension, already: try again later"
+      )
+    }
+    if !isLocked, !notification.isLocal, outbox.isFull {
+      throw DeviceError(
+        .tooManyWaiting, "\(outbox.waiting.count) responses wait for the cluster's answer already: try again when it has come")
+    }
+    return StoredResponse(
+      frame: frame,
+      notification: .init(
+        frame: notification.frame, takenAt: notification.takenAt, presentation: notification.presentation,
+        isLocal: notification.isLocal), isUnsent: !notification.isLocal, isUntold: didReceive != nil, stage: stage,
+      isLocked: isLocked, options: options)
+  }
+
   private static let maximumUntold = 1_000
+
+  /// Stores a response for a content extension; `body` is called when it is saved, or with the error. `end` is called once for it.
+  func hold(
+    _ frame: ResponseFrame, to notification: DeliveredNotification, _ options: Set<NotificationAction.Option>,
+    _ body: @escaping (DeviceError?) -> Void
+  ) throws(DeviceError) {
+    let response = try response(frame, notification, options, stage: .held)
+    held[Name(frame.response)] = response
+    writer.append([.response(response)])
+    writer.whenDurable(body)
+  }
+
+  /// Ends what a content extension has of a response; `body` gets one that is forwarded when that is saved.
+  ///
+  /// One that needs the unlocked screen then waits for the unlocking, if the screen is locked.
+  func end(_ id: String, _ end: HeldEnd, _ body: @escaping (StoredResponse) -> Void) {
+    guard var response = held.removeValue(forKey: Name(id)) else { return }
+    let isForwarded = end == .forwarded || end == .unanswered
+    if isForwarded {
+      response.stage = end == .unanswered ? .unanswered : .forwarded
+      response.isLocked = response.rule(in: store.state).waitsForUnlocking
+      if response.isLocked { locked.append(response) }
+      writer.append([.forwarded(id, isUnanswered: end == .unanswered, isLocked: response.isLocked)])
+    } else {
+      writer.append([.withdrawn(id)])
+    }
+    // A newer one of its identifier, which came meanwhile, stays.
+    let identifier = response.frame.identifier
+    if end != .kept, store.notification(identifier)?.id == response.notification.frame.id { _ = store.clear([identifier]) }
+    save()
+    guard isForwarded, !response.isLocked else { return }
+    writer.whenDurable { [weak self, response] failure in
+      guard failure == nil else { return }
+      self?.release(response)
+      body(response)
+    }
+  }
 
   /// Removes notifications from the list, and returns those that were in it.
   func clear(_ identifiers: [Name]) -> [DeliveredNotification] {

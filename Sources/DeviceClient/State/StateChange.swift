@@ -20,8 +20,12 @@ enum StateChange: Sendable, Equatable {
   case registration(StoredRegistration)
   /// What the person did, for the cluster, the program, or both.
   case response(StoredResponse)
-  /// The device was unlocked, so no response is held any more.
+  /// The device was unlocked, so no response waits for that any more.
   case released
+  /// A content extension has handled a response, which goes nowhere.
+  case withdrawn(String)
+  /// A response that a content extension had goes to the cluster and the program, after the unlocking if it is locked.
+  case forwarded(String, isUnanswered: Bool, isLocked: Bool)
   /// The program has taken a response.
   case told(String)
   /// The cluster has answered a response.
@@ -42,14 +46,38 @@ enum StateChange: Sendable, Equatable {
 
 /// A response with its notification, until the cluster and the program have taken it.
 struct StoredResponse: Sendable, Equatable {
+  /// What a content extension has to do with a response. The raw values are in the database.
+  enum Stage: Int64, Sendable, CaseIterable {
+    /// Nothing, or it has forwarded it.
+    case forwarded
+    /// It has it and has not answered.
+    case held
+    /// It had it, and the response was forwarded without its answer.
+    case unanswered
+  }
+
   var frame: ResponseFrame
   var notification: StoredState.Listed
   /// Whether the cluster has not answered it. One to a local notification is never sent.
   var isUnsent: Bool
   /// Whether the program's delegate has not taken it.
   var isUntold: Bool
+  var stage = Stage.forwarded
   /// Whether it waits for the unlocking. Until then it is neither sent nor told.
   var isLocked = false
+  /// The options of its action.
+  var options: Set<NotificationAction.Option> = []
+
+  /// How the device carries out its action.
+  func rule(in state: ApplicationState) -> ActionRule { ActionRule(frame.action, options, in: state) }
+
+  /// The options as the database has them: their words with spaces between them.
+  var optionsText: String { NotificationAction.Option.allCases.filter(options.contains).map(\.rawValue).joined(separator: " ") }
+
+  /// Reads options from the database.
+  static func options(_ text: String) -> Set<NotificationAction.Option> {
+    Set(text.split(separator: " ").compactMap { NotificationAction.Option(rawValue: String($0)) })
+  }
 }
 
 /// The durable state, as it is read at the start.

@@ -8,7 +8,7 @@ enum StateSchema {
   static let applicationID: Int64 = 0x4361_7269
 
   /// The statements that lead from each version to the next. A new file begins with none of them, at version 0.
-  static let steps = [tables, registration, locked]
+  static let steps = [tables, registration, responses]
 
   /// What the person and the program have decided for the device.
   private static let registration = [
@@ -19,8 +19,12 @@ enum StateSchema {
     "INSERT INTO registration VALUES (1, 0, NULL, NULL, NULL)",
   ]
 
-  /// Responses that wait for the unlocking.
-  private static let locked = ["ALTER TABLE responses ADD COLUMN locked INTEGER NOT NULL DEFAULT 0"]
+  /// A response may be with a content extension, or wait for the unlocking: see ``StoredResponse``.
+  private static let responses = [
+    "ALTER TABLE responses ADD COLUMN stage INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE responses ADD COLUMN locked INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE responses ADD COLUMN options BLOB NOT NULL DEFAULT x''",
+  ]
 
   private static let tables = [
     """

@@ -1,0 +1,94 @@
+public import Notifications
+
+/// What a content extension reads and changes of its panel (`NSExtensionContext` and the view controller). Confined to the device's loop.
+///
+/// A change is told by the event `panel`, several of one turn of the loop together. After the panel's end it has no effect.
+public final class ContentExtensionContext {
+  var state: PanelState
+  /// Which panel of the device it is: an extension may have its context longer than its panel.
+  let number: Int
+  private weak var device: Device?
+
+  init(_ state: PanelState, number: Int, _ device: Device) { (self.state, self.number, self.device) = (state, number, device) }
+
+  /// The panel as it is drawn.
+  public var panel: Panel { state.panel }
+
+  /// The title, if the declaration says that the extension has one.
+  public var title: String {
+    get { state.panel.title }
+    set { change { $0.title = newValue } }
+  }
+
+  /// The extension's own content, as lines of text.
+  public var lines: [String] {
+    get { state.panel.lines }
+    set { change { $0.lines = newValue } }
+  }
+
+  /// The extension's own controls; they stay empty without the declaration of interaction.
+  public var controls: [PanelControl] {
+    get { state.panel.controls }
+    set { change { $0.controls = newValue } }
+  }
+
+  /// The text field that takes what the person types; nil gives it up (`becomeFirstResponder`, `resignFirstResponder`).
+  public var firstResponder: Name? {
+    get { state.panel.firstResponder }
+    set { change { $0.firstResponder = newValue } }
+  }
+
+  /// The size that the panel is animated to.
+  public var preferredContentSize: PanelSize? {
+    get { state.panel.preferredSize }
+    set { change { $0.preferredSize = newValue } }
+  }
+
+  /// The actions below the panel: the category's, until they are replaced. At most 10 are shown.
+  public var notificationActions: [NotificationAction] {
+    get { state.panel.actions }
+    set { change { $0.actions = newValue } }
+  }
+
+  /// How the media button is drawn; nil for none.
+  public var mediaPlayPauseButtonType: MediaButton.Kind? {
+    get { state.panel.mediaButton?.kind }
+    set {
+      change { panel in
+        let isPlaying = panel.mediaButton?.isPlaying ?? false
+        panel.mediaButton = newValue.map { MediaButton($0) }
+        panel.mediaButton?.isPlaying = isPlaying
+      }
+    }
+  }
+
+  /// Shows that media play, without a tap on the button or after one.
+  public func mediaPlayingStarted() { change { $0.mediaButton?.isPlaying = true } }
+
+  /// Shows that media pause.
+  public func mediaPlayingPaused() { change { $0.mediaButton?.isPlaying = false } }
+
+  /// Opens the application by the default action, past the extension, and closes the panel.
+  ///
+  /// Throws if too many responses wait.
+  public func performNotificationDefaultAction() throws(DeviceError) {
+    let number = number
+    let result = device?.assumeIsolated { device -> Result<Void, DeviceError> in
+      do throws(DeviceError) { return .success(try device.performDefaultAction(panel: number)) } catch { return .failure(error) }
+    }
+    try result?.get()
+  }
+
+  /// Closes the panel without a response; the notification stays in the list.
+  public func dismissNotificationContentExtension() {
+    let number = number
+    device?.assumeIsolated { $0.closePanel(number) }
+  }
+
+  private func change(_ body: (inout Panel) -> Void) {
+    let former = state.panel
+    state.change(body)
+    let number = number
+    if state.panel != former { device?.assumeIsolated { $0.panelChanged(number) } }
+  }
+}

@@ -1,0 +1,46 @@
+internal import Notifications
+
+/// A panel as text, for a program without a screen of its own.
+extension Panel: CustomStringConvertible {
+  /// The panel in a frame of characters, without control characters of foreign text.
+  public var description: String {
+    let content = notification.content
+    var parts = [[title]]
+    if showsDefaultContent {
+      parts.append(
+        [content.title, content.subtitle, content.body].filter { !$0.isEmpty }
+          + notification.attachments.map { "\($0.attachment.identifier) (\($0.attachment.media.type.name))" })
+    }
+    parts.append(lines + (mediaButton.map { [$0.isPlaying ? "[pause]" : "[play]"] } ?? []))
+    parts.append(controls.map { $0.drawn(isFocused: $0.identifier == firstResponder) })
+    parts.append(actions.isEmpty ? [] : [actions.map { "<\($0.title)\($0.textInput == nil ? "" : " …")>" }.joined(separator: "  ")])
+    let rows = parts.map { $0.flatMap { $0.split(separator: "\n", omittingEmptySubsequences: false) }.map(Self.plain) }
+    let width = max(rows.joined().map(\.count).max() ?? 0, 36)
+    let rule = String(repeating: "─", count: width + 2)
+    let boxes = rows.filter { !$0.isEmpty }.map { part in
+      part.map { "│ \($0)\(String(repeating: " ", count: width - $0.count)) │" }.joined(separator: "\n")
+    }
+    return "┌\(rule)┐\n" + boxes.joined(separator: "\n├\(rule)┤\n") + "\n└\(rule)┘"
+  }
+
+  private static func plain(_ text: Substring) -> String {
+    String(
+      String.UnicodeScalarView(
+        text.unicodeScalars.map { scalar in
+          switch scalar.properties.generalCategory {
+          case .control, .lineSeparator, .paragraphSeparator, .format: scalar == "\u{200D}" ? scalar : " "
+          default: scalar
+          }
+        }))
+  }
+}
+
+extension PanelControl {
+  fileprivate func drawn(isFocused: Bool) -> String {
+    switch kind {
+    case .button: "[\(title)] (\(identifier))"
+    case .textField(let placeholder, let buttonTitle):
+      "\(isFocused ? ">" : " ") \(title): \(placeholder) [\(buttonTitle)] (\(identifier))"
+    }
+  }
+}

@@ -1,0 +1,452 @@
+import EventLoop
+import Foundation
+import JSON
+import Notifications
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import DeviceClient
+
+/// Expanded notifications of a real device: its database, a scripted cluster, and a content extension that does what the test says.
+@Suite(.timeLimit(.minutes(5))) struct PanelTests {
+  /// A device with a content extension, its delegate, and what the extension was told.
+  private final class Parts {
+    let under: DeviceUnderTest
+    let story = ExtensionStory()
+    let delegate = ToldDelegate()
+    let cluster: ScriptedCluster
+    let (path, url): (String, String)
+    private var isClosed = false
+
+    init(
+      _ path: String, _ cluster: ScriptedCluster, _ url: String, _ state: ApplicationState = .foreground,
+      _ change: (inout ContentExtensionDeclaration) -> Void
+    ) async throws {
+      (self.path, self.url, self.cluster) = (path, url, cluster)
+      let (story, delegate) = (story, delegate)
+      var declaration = ContentExtensionDeclaration(categories: ["reply"]) { ToldExtension(story) }
+      declaration.allowsInteraction = true
+      change(&declaration)
+      under = DeviceUnderTest(url) { [declaration] in
+        ($0.stateFile, $0.state) = (path, state)
+        $0.contentExtensions = [declaration]
+        $0.delegate = delegate
+      }
+      try await under.device.start()
+    }
+
+    var device: Device { under.device }
+
+    /// Closes the device, unless the test has.
+    func close() async {
+      if !isClosed { await under.close() }
+      isClosed = true
+    }
+  }
+
+  /// Runs a device that has shown the notification `one` of the category `reply`, by the cluster.
+  private static func with(
+    _ change: @escaping @Sendable (inout ContentExtensionDeclaration) -> Void = { _ in }, _ body: (Parts) async throws -> Void
+  ) async throws {
+    try await TestFolder.with { folder in
+      try await ScriptedCluster.with { cluster, url in
+        let parts = try await Parts(folder.path + "/state", cluster, url, change)
+        await cluster.expect("hello")
+        await cluster.send(chat(1, "one"))
+        await eventually("it is shown") { parts.under.story.contains("shown one 1") }
+        try await body(parts)
+        await parts.close()
+      }
+    }
+  }
+
+  private static func chat(_ delivery: Int64, _ id: String, _ identifier: String? = nil) -> JSONValue {
+    let aps: JSONValue = ["alert": ["title": "Chat", "body": .string(id)], "category": "reply", "thread-id": "chat"]
+    return notify(delivery, id: id, identifier, revision: "\(delivery)", aps: aps)
+  }
+
+  @Test func `a panel has what its extension draws, and again for newer ones of the thread`() async throws {
+    try await Self.with { parts in
+      let panel = try await parts.device.expand("one")
+      #expect(panel.lines == ["one"] && panel.actions.map(\.identifier) == ["reply", "like"] && panel.title == "com.example.shop")
+      await parts.cluster.send(Self.chat(2, "two"))
+      await parts.cluster.send(Self.chat(3, "three", "one"))
+      await eventually("both are drawn") { await parts.device.panel?.lines == ["one", "two", "three"] }
+      #expect(await parts.device.panel?.notification.id == "three")
+      await eventually("the change is told") { parts.under.panels.last?.lines == ["one", "two", "three"] }
+      await parts.device.collapse()
+      #expect(await parts.device.panel == nil)
+      #expect(await parts.device.delivered.map(\.identifier) == ["one", "two"])
+    }
+  }
+
+  @Test func `only a forwarded response reaches the cluster and the application`() async throws {
+    try await Self.with { parts in
+      parts.story.answer("like", with: .doNotDismiss)
+      try await parts.device.expand("one")
+      let kept = try await parts.device.respond(to: "one", action: "like")
+      await eventually("it is kept") { await parts.device.panel?.lines.last == "like" }
+      #expect(await parts.device.delivered.map(\.identifier) == ["one"])
+      parts.story.answer("like", with: .dismissAndForwardAction)
+      await eventually("the extension has answered") { (try? await parts.device.respond(to: "one", action: "like")) != nil }
+      let frames = await parts.cluster.expect("response")
+      #expect(frames.count == 1 && frames[0]["response"]?.stringValue != kept && frames[0]["dynamic"] == nil)
+      await eventually("the application has it") { parts.delegate.responses.count == 1 }
+      #expect(parts.delegate.responses[0].isUnanswered == false)
+      #expect(await parts.device.panel == nil)
+      #expect(await parts.device.delivered.isEmpty)
+    }
+  }
+
+  @Test func `a response that the extension dismisses takes the notification off the list, and goes nowhere`() async throws {
+    try await Self.with { parts in
+      parts.story.answer("like", with: .dismiss)
+      try await parts.device.expand("one")
+      try await parts.device.respond(to: "one", action: "like")
+      await eventually("the panel is closed") { await parts.device.panel == nil }
+      #expect(await parts.device.delivered.isEmpty)
+      await parts.close()
+      // The database has no response either.
+      let again = try await Parts(parts.path, parts.cluster, parts.url) { _ in }
+      await parts.cluster.send(Self.chat(9, "nine"), to: 1)
+      await eventually("it runs") { again.under.story.contains("shown nine 9") }
+      try await again.device.open("nine")
+      #expect(await parts.cluster.expect("response", of: 1).map { $0["identifier"] } == ["nine"])
+      #expect(parts.delegate.responses.isEmpty)
+      await again.close()
+    }
+  }
+
+  @Test func `a response without an answer is forwarded at the deadline, and marked`() async throws {
+    try await Self.with({ $0.answerMilliseconds = 50 }) { parts in
+      parts.story.answer("like", with: nil)
+      try await parts.device.expand("one")
+      let id = try await parts.device.respond(to: "one", action: "like")
+      #expect(await parts.cluster.expect("response").map { $0["response"]?.stringValue } == [id])
+      await eventually("the application has it") { parts.delegate.responses.map(\.id) == [id] }
+      #expect(parts.delegate.responses[0].isUnanswered)
+      await eventually("its task is canceled") { parts.story.told.contains("canceled like") }
+      #expect(await parts.device.panel == nil)
+    }
+  }
+
+  @Test func `a panel that closes forwards the response that its extension has`() async throws {
+    for way in 0..<4 {
+      try await Self.with { parts in
+        parts.story.answer("like", with: nil)
+        await parts.cluster.send(Self.chat(2, "two"))
+        await eventually("it is shown") { parts.under.story.contains("shown two 2") }
+        try await parts.device.expand("one")
+        let id = try await parts.device.respond(to: "one", action: "like")
+        await eventually("it is asked") { parts.story.told.contains("asked like") }
+        await #expect { try await parts.device.respond(to: "one", action: "like") } throws: { ($0 as? DeviceError)?.code == .panelBusy }
+        switch way {
+        case 0: await parts.device.collapse()
+        case 1: try await parts.device.expand("two")
+        case 2: await parts.cluster.send(["type": "remove", "delivery": 3, "identifiers": ["one"], "revision": "3"])
+        default: await parts.device.remove(["one"])
+        }
+        #expect(await parts.cluster.expect("response").map { $0["response"]?.stringValue } == [id], "way \(way)")
+        await eventually("the application has it") { parts.delegate.responses.map(\.isUnanswered) == [true] }
+        #expect(await parts.device.panel?.identifier == (way == 1 ? "two" : nil))
+        #expect(await parts.device.delivered.map(\.identifier) == ["two"])
+      }
+    }
+  }
+
+  @Test func `a response that the extension has at the end of the program is forwarded at the next start, without the extension`()
+    async throws
+  {
+    try await Self.with { parts in
+      parts.story.answer("like", with: nil)
+      try await parts.device.expand("one")
+      let id = try await parts.device.respond(to: "one", action: "like")
+      await eventually("it is asked") { parts.story.told.contains("asked like") }
+      await parts.close()
+      #expect(await parts.cluster.frames("response").isEmpty && parts.delegate.responses.isEmpty)
+      for session in 1...2 {
+        let again = try await Parts(parts.path, parts.cluster, parts.url) { _ in }
+        // The cluster gets it until it has answered, the application once.
+        #expect(await parts.cluster.expect("response", of: session).map { $0["response"]?.stringValue } == [id])
+        await eventually("the application has it") { again.delegate.responses.count == (session == 1 ? 1 : 0) }
+        #expect(again.delegate.responses.allSatisfy { $0.isUnanswered && $0.id == id && $0.notification.id == "one" })
+        #expect(again.story.told.isEmpty)
+        #expect(await again.device.delivered.isEmpty)
+        await again.close()
+      }
+    }
+  }
+
+  /// The action is one that the extension has added, so only the stored response knows that it needs the unlocked screen.
+  @Test(arguments: [ContentExtensionResponseOption.dismissAndForwardAction, nil])
+  func `a response that needs the unlocked screen waits for it after the extension has had it, and over a restart`(
+    _ answer: ContentExtensionResponseOption?
+  ) async throws {
+    try await Self.with { parts in
+      parts.story.answer("more", with: answer)
+      await parts.device.setState(.locked)
+      try await parts.device.expand("one")
+      try await parts.device.tap("actions")
+      let id = try await parts.device.respond(to: "one", action: "more")
+      await eventually("it is asked") { parts.story.told.contains("asked more") }
+      if answer != nil {
+        await eventually("it is forwarded") { await parts.device.panel == nil }
+        #expect(await parts.device.delivered.isEmpty)
+      }
+      await parts.close()
+      #expect(await parts.cluster.frames("response").isEmpty && parts.delegate.responses.isEmpty)
+
+      let again = try await Parts(parts.path, parts.cluster, parts.url, .locked) { _ in }
+      await parts.cluster.expect("hello", of: 1)
+      await parts.cluster.send(Self.chat(2, "two"), to: 1)
+      await eventually("it is shown") { again.under.story.contains("shown two 2") }
+      #expect(await again.device.delivered.map(\.identifier) == ["two"])
+      let sent = try await again.device.respond(to: "two", action: "like")
+      #expect(await parts.cluster.expect("response", of: 1).map { $0["response"]?.stringValue } == [sent])
+      await eventually("only the other is told") { again.delegate.responses.map(\.id) == [sent] }
+      await again.device.setState(.background)
+      #expect(await parts.cluster.expect("response", of: 1, count: 2).map { $0["response"]?.stringValue } == [sent, id])
+      await eventually("it is told") { again.delegate.responses.map(\.id) == [sent, id] }
+      #expect(again.delegate.responses.map(\.isUnanswered) == [false, answer == nil])
+      #expect(again.story.told.isEmpty)
+      #expect(await again.device.state == .background)
+      await again.close()
+    }
+  }
+
+  @Test func `a forwarded response that opens the program brings it to the foreground, and one that is handled does not`() async throws {
+    try await Self.with { parts in
+      await parts.device.setState(.background)
+      parts.story.answer(NotificationAction.defaultIdentifier, with: .doNotDismiss)
+      try await parts.device.expand("one")
+      try await parts.device.open("one")
+      await eventually("it is handled") { await parts.device.panel?.lines.last == NotificationAction.defaultIdentifier.text }
+      #expect(await parts.device.state == .background)
+      parts.story.answer(NotificationAction.defaultIdentifier, with: .dismissAndForwardAction)
+      await eventually("the extension has answered") { (try? await parts.device.open("one")) != nil }
+      await eventually("it is in the foreground") { await parts.device.state == .foreground }
+    }
+  }
+
+  @Test func `a newer notification that came while the extension had a response stays in the list`() async throws {
+    try await Self.with { parts in
+      parts.story.answer("like", with: nil)
+      try await parts.device.expand("one")
+      try await parts.device.respond(to: "one", action: "like")
+      await parts.cluster.send(Self.chat(2, "newer", "one"))
+      await eventually("it is shown") { parts.under.story.contains("updated one 2") }
+      await parts.device.collapse()
+      let frame = await parts.cluster.expect("response").first
+      #expect(frame?["receipt"] == "receipt-one")
+      #expect(await parts.device.delivered.map(\.id) == ["newer"])
+    }
+  }
+
+  @Test func `the extension replaces the actions, and a response with one of them is dynamic`() async throws {
+    try await Self.with { parts in
+      parts.story.answer("more", with: .dismissAndForwardAction)
+      try await parts.device.expand("one")
+      await #expect { try await parts.device.respond(to: "one", action: "more") } throws: { ($0 as? DeviceError)?.code == .noSuchAction }
+      try await parts.device.tap("actions")
+      await eventually("it is told") { parts.under.panels.last?.actions.map(\.identifier) == ["more"] }
+      await #expect { try await parts.device.respond(to: "one", action: "like") } throws: { ($0 as? DeviceError)?.code == .noSuchAction }
+      try await parts.device.respond(to: "one", action: "more")
+      let frame = await parts.cluster.expect("response").first
+      #expect(frame?["dynamic"] == true && frame?["action"] == "more")
+    }
+  }
+
+  @Test func `controls, the text field, media and the default action are the extension's`() async throws {
+    try await Self.with { parts in
+      try await parts.device.expand("one")
+      try await parts.device.tap("field", text: "hello")
+      #expect(await parts.device.panel?.lines.last == "field hello")
+      #expect(await parts.device.panel?.firstResponder == "field")
+      await #expect { try await parts.device.tap("none") } throws: { ($0 as? DeviceError)?.code == .noSuchControl }
+      try await parts.device.tapMediaButton()
+      #expect(await parts.device.panel?.mediaButton?.isPlaying == true)
+      try await parts.device.tapMediaButton()
+      #expect(await parts.device.panel?.mediaButton?.isPlaying == false)
+      try await parts.device.tap("open")
+      #expect(await parts.cluster.expect("response").first?["action"]?.stringValue == NotificationAction.defaultIdentifier.text)
+      await eventually("the panel is closed") { await parts.device.panel == nil }
+      await eventually("that is told") { parts.under.closings == 1 }
+      await #expect { try await parts.device.tap("open") } throws: { ($0 as? DeviceError)?.code == .noPanel }
+    }
+  }
+
+  @Test func `the default action and the dismissal pass an extension that does not take them`() async throws {
+    for takes in [false, true] {
+      try await Self.with({ ($0.takesDefaultAction, $0.takesDismissAction) = (takes, takes) }) { parts in
+        parts.story.answer(NotificationAction.defaultIdentifier, with: .doNotDismiss)
+        try await parts.device.expand("one")
+        try await parts.device.open("one")
+        if takes {
+          await eventually("the extension has it") { parts.story.told.contains("asked \(NotificationAction.defaultIdentifier)") }
+          parts.story.answer(NotificationAction.dismissIdentifier, with: .dismissAndForwardAction)
+          await eventually("it has answered") { (try? await parts.device.dismiss("one")) != nil }
+        }
+        let action = await parts.cluster.expect("response").first?["action"]?.nameValue
+        #expect(action == (takes ? NotificationAction.dismissIdentifier : NotificationAction.defaultIdentifier))
+        #expect(await parts.cluster.frames("response").count == 1)
+      }
+    }
+  }
+
+  @Test func `the actions of a published category are the notification's, expanded or not`() async throws {
+    try await Self.with { parts in
+      let published: JSONValue = ["identifier": "published", "actions": [["identifier": "buy", "title": "Buy"]]]
+      for (delivery, id) in [(2, "two"), (3, "three")] as [(Int64, String)] {
+        var frame = notify(delivery, id: id, revision: "\(delivery)", category: "published")
+        frame.set("category", published)
+        await parts.cluster.send(frame)
+      }
+      await eventually("both are shown") { parts.under.story.contains("shown three 3") }
+      await #expect { try await parts.device.respond(to: "two", action: "sell") } throws: { ($0 as? DeviceError)?.code == .noSuchAction }
+      try await parts.device.respond(to: "two", action: "buy")
+      #expect(try await parts.device.expand("three").actions.map(\.identifier) == ["buy"])
+      try await parts.device.respond(to: "three", action: "buy")
+      let frames = await parts.cluster.expect("response", count: 2)
+      #expect(frames.map { $0["identifier"] } == ["two", "three"] && frames.allSatisfy { $0["dynamic"] == nil })
+    }
+  }
+
+  @Test func `a local notification has panels, and its responses stay on the device`() async throws {
+    try await Self.with { parts in
+      parts.story.answer("like", with: .dismissAndForwardAction)
+      let content = NotificationContent(title: "Tea", categoryIdentifier: "reply")
+      try await parts.device.userNotificationCenter.add(NotificationRequest(identifier: "tea", content: content))
+      await eventually("it is shown") { parts.under.story.contains("shown tea local") }
+      try await parts.device.expand("tea")
+      try await parts.device.respond(to: "tea", action: "like")
+      await eventually("the application has it") { parts.delegate.responses.map(\.actionIdentifier) == ["like"] }
+      #expect(await parts.device.waitingResponses == 0)
+    }
+  }
+
+  @Test func `a notification without an extension has a panel with its content and the category's actions`() async throws {
+    try await Self.with({ $0.categories = ["other"] }) { parts in
+      let panel = try await parts.device.expand("one")
+      #expect(panel.showsDefaultContent && panel.lines.isEmpty && panel.actions.count == 2)
+      #expect(panel.description.contains("│ Chat") && panel.description.contains("<Reply …>  <Like>"))
+      let id = try await parts.device.respond(to: "one", action: "like")
+      #expect(await parts.cluster.expect("response").map { $0["response"]?.stringValue } == [id])
+      await #expect { try await parts.device.expand("none") } throws: { ($0 as? DeviceError)?.code == .noSuchNotification }
+    }
+  }
+
+  @Test func `no text of a panel controls the terminal`() async throws {
+    try await Self.with { parts in
+      await parts.cluster.send(Self.chat(2, "\u{1B}[2J\u{202E}\n\u{7}"))
+      await eventually("it is refused or shown") { !parts.under.events.isEmpty }
+      let content = NotificationContent(title: "\u{1B}[2J", body: "a\u{7}\nb\u{202E}", categoryIdentifier: "reply")
+      try await parts.device.userNotificationCenter.add(NotificationRequest(identifier: "tea", content: content))
+      await eventually("it is shown") { parts.under.story.contains("shown tea local") }
+      let text = try await parts.device.expand("tea").description
+      #expect(!text.contains("\u{1B}") && !text.contains("\u{7}") && !text.contains("\u{202E}"))
+      #expect(text.contains("│ a ") && text.contains("│ b "))
+    }
+  }
+
+  @Test func `a database of the first version is read, and gets its columns`() async throws {
+    try await TestFolder.with { folder in
+      let path = folder.path + "/state"
+      let database = DeviceDatabase.forTests(path)
+      _ = try await database.open()
+      let frame = try notifyFrame(notify(1, id: "one", revision: "1"))
+      let response = StoredResponse(
+        frame: ResponseFrame(response: "r", receipt: "receipt", identifier: "one", action: "like"),
+        notification: .init(frame: frame, takenAt: 1, presentation: [.list]), isUnsent: true, isUntold: false)
+      try await database.commit([.badge(3), .response(response)])
+      await database.closeForTests()
+      let connection = try SQLiteConnection(path: path, busyMilliseconds: 60_000)
+      try connection.run("DROP TABLE registration")
+      for column in ["stage", "locked", "options"] { try connection.run("ALTER TABLE responses DROP COLUMN \(column)") }
+      try connection.run("PRAGMA user_version = 1")
+      connection.close()
+      for _ in 0..<2 {
+        let again = DeviceDatabase.forTests(path)
+        #expect(try await again.open() == StoredState(responses: [response], badge: 3))
+        await again.closeForTests()
+      }
+    }
+  }
+}
+
+extension DeviceUnderTest {
+  /// The panels that were told.
+  fileprivate var panels: [Panel] { events.compactMap { if case .panel(let panel) = $0 { panel } else { nil } } }
+  /// How many panels were closed.
+  fileprivate var closings: Int { events.count { if case .panelClosed = $0 { true } else { false } } }
+}
+
+/// What an extension is to answer, and what it was told.
+private final class ExtensionStory: Sendable {
+  private struct State {
+    var told: [String] = []
+    var answers: [Name: ContentExtensionResponseOption?] = [:]
+  }
+
+  private let state = Mutex(State())
+
+  var told: [String] { state.withLock { $0.told } }
+
+  func note(_ what: String) { state.withLock { $0.told.append(what) } }
+
+  /// Nil: it never answers.
+  func answer(_ action: Name, with option: ContentExtensionResponseOption?) { state.withLock { $0.answers[action] = .some(option) } }
+
+  func answer(to action: Name) -> ContentExtensionResponseOption? { state.withLock { $0.answers[action] ?? .dismissAndForwardAction } }
+}
+
+/// An extension that answers as the test says.
+private final class ToldExtension: ContentExtension {
+  private let story: ExtensionStory
+
+  init(_ story: ExtensionStory) { self.story = story }
+
+  func didReceive(_ notification: DeliveredNotification, in context: ContentExtensionContext) {
+    story.note("drawn \(notification.id)")
+    context.lines.append(notification.id)
+    context.controls = [
+      PanelControl(identifier: "field", title: "Say", kind: .textField(placeholder: "…", buttonTitle: "Send")),
+      PanelControl(identifier: "actions", title: "Actions"), PanelControl(identifier: "open", title: "Open"),
+    ]
+    context.mediaPlayPauseButtonType = .default
+  }
+
+  func didReceive(_ response: NotificationResponse, in context: ContentExtensionContext) async -> ContentExtensionResponseOption {
+    story.note("asked \(response.actionIdentifier)")
+    if let option = story.answer(to: response.actionIdentifier) {
+      context.lines.append(response.actionIdentifier.text)
+      return option
+    }
+    // An hour is for ever.
+    try? await Task.sleep(for: .seconds(3600))
+    story.note("canceled \(response.actionIdentifier)")
+    return .doNotDismiss
+  }
+
+  func didTap(_ control: Name, text: String?, in context: ContentExtensionContext) {
+    switch control {
+    case "actions": context.notificationActions = [NotificationAction(identifier: "more", title: "More", options: [.authenticationRequired])]
+    case "open": try? context.performNotificationDefaultAction()
+    default: context.lines.append("\(control) \(text ?? "")")
+    }
+  }
+
+  func mediaPlay(in context: ContentExtensionContext) { context.mediaPlayingStarted() }
+  func mediaPause(in context: ContentExtensionContext) { context.mediaPlayingPaused() }
+}
+
+/// A delegate that notes the responses.
+private final class ToldDelegate: UserNotificationCenterDelegate {
+  private let state = Mutex<[NotificationResponse]>([])
+
+  var responses: [NotificationResponse] { state.withLock { $0 } }
+
+  func userNotificationCenter(_ center: UserNotificationCenter, didReceive response: NotificationResponse) async {
+    state.withLock { $0.append(response) }
+  }
+}
