@@ -83,6 +83,11 @@ let package = Package(
     .executableTarget(name: "carillon", dependencies: ["Command"], swiftSettings: settings),
     sample("EncryptedMessage", ["Command", "Extensions", "Cryptography", "JSON"]),
     sample("MyAttachment", ["Command", "Extensions", "JSON", "Notifications"]),
+    .target(
+      name: "DeviceTerminal", dependencies: ["DeviceClient", "Notifications"], path: "Sources/Samples/DeviceTerminal",
+      swiftSettings: settings),
+    sample("EventInvitation", ["DeviceTerminal", "DeviceClient", "EventLoop", "JSON", "Notifications"]),
+    sample("RedGreenNotifications", ["DeviceTerminal", "DeviceClient", "EventLoop", "Notifications"]),
 
     .target(name: "ThreadsLeft", path: "Tests/ThreadsLeft"),
     .target(
@@ -125,8 +130,8 @@ let package = Package(
     tests(
       "CommandTests",
       [
-        "Command", "carillon", "EncryptedMessage", "MyAttachment", "OwnExtensions", "DeviceClient", "Operations", "Worker", "TestSupport",
-        "EventLoop",
+        "Command", "carillon", "EncryptedMessage", "MyAttachment", "EventInvitation", "RedGreenNotifications", "OwnExtensions",
+        "DeviceClient", "Operations", "Worker", "TestSupport", "EventLoop",
         "JSON", "Cryptography", "Kafka", "Notifications", "Redis",
       ]),
     // What only processes of their own can show. They are apart, since a process that is being started keeps listeners of the others open.

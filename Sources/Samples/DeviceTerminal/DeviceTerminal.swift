@@ -1,0 +1,65 @@
+public import DeviceClient
+import Glibc
+import Notifications
+
+/// The screen and the fingers of a sample: prints what a device shows, and reads what the person does as lines of standard input.
+public enum DeviceTerminal {
+  /// What may be typed.
+  public static let help = """
+    list                   the delivered notifications
+    expand ID              opens the panel of a notification
+    act ID ACTION [TEXT]   takes an action
+    tap CONTROL [TEXT]     taps a control of the panel, after the text was typed into it
+    open ID                opens the notification, and so the application
+    dismiss ID             dismisses the notification
+    quit                   ends, as the end of the input does
+    """
+
+  /// Prints a line at once, also into a pipe.
+  public static func print(_ text: String) {
+    var text = text + "\n"
+    text.withUTF8 { _ = write(STDOUT_FILENO, $0.baseAddress, $0.count) }
+  }
+
+  /// Prints an event that a person should see.
+  public static func show(_ event: DeviceEvent) {
+    switch event {
+    case .connected: print("-- connected")
+    case .shown(let notification), .updated(let notification):
+      print("[\(notification.identifier)] \(notification.content.title): \(notification.content.body)")
+    case .panel(let panel): print(panel.description)
+    case .panelClosed: print("-- the panel is closed")
+    case .refused(let frame): print("-- refused: \(frame.reason)")
+    case .failed(let error): print("!! \(error)")
+    default: break
+    }
+  }
+
+  /// Reads lines and does what they say, until `quit` or the end of the input.
+  ///
+  /// - Parameter more: does what a line of the sample's own says; false if it is none.
+  public static func run(_ device: Device, more: (_ line: String) async throws -> Bool = { _ in false }) async {
+    print(help)
+    while let line = readLine(), line != "quit" {
+      do {
+        if try await !more(line) { try await perform(line.split(separator: " ", maxSplits: 3).map(String.init), device) }
+      } catch {
+        print("!! \(error)")
+      }
+    }
+  }
+
+  private static func perform(_ words: [String], _ device: Device) async throws {
+    let names = words.dropFirst().map { Name($0) }
+    switch (words.first, names.count) {
+    case (nil, _): break
+    case ("list", 0): for notification in await device.delivered { show(.shown(notification)) }
+    case ("expand", 1): print(try await device.expand(names[0]).description)
+    case ("act", 2...): try await device.respond(to: names[0], action: names[1], userText: words.count > 3 ? words[3] : nil)
+    case ("tap", 1...): try await device.tap(names[0], text: words.count > 2 ? words[2...].joined(separator: " ") : nil)
+    case ("open", 1): try await device.open(names[0])
+    case ("dismiss", 1): try await device.dismiss(names[0])
+    default: print(help)
+    }
+  }
+}

@@ -1,0 +1,36 @@
+import DeviceClient
+import DeviceTerminal
+import EventLoop
+import Glibc
+import Notifications
+
+/// A device that shows invitations: `EventInvitation URL TOKEN USER`. Type at it what `DeviceTerminal.help` says.
+final class Calendar: UserNotificationCenterDelegate {
+  func userNotificationCenter(_ center: UserNotificationCenter, didReceive response: NotificationResponse) async {
+    DeviceTerminal.print("-- the application has the action \(response.actionIdentifier) of \(response.notification.identifier)")
+  }
+}
+
+let invitation = NotificationCategory(
+  identifier: "event-invite", options: [.customDismissAction],
+  actions: [
+    NotificationAction(identifier: "accept", title: "Accept"),
+    NotificationAction(identifier: "decline", title: "Decline", options: [.destructive]),
+    NotificationAction(identifier: "comment", title: "Comment"),
+  ])
+
+let arguments = CommandLine.arguments
+guard arguments.count == 4, let token = DeviceToken(arguments[2]) else {
+  DeviceTerminal.print("EventInvitation ws://HOST:PORT/v1/device TOKEN USER")
+  exit(2)
+}
+var configuration = DeviceConfiguration(
+  url: arguments[1],
+  hello: Hello(device: token, application: "com.example.events", user: Name(arguments[3]), categories: [invitation]))
+configuration.delegate = Calendar()
+configuration.contentExtensions = [InvitationExtension.declaration]
+let device = Device(configuration, on: EventLoop(name: "device")) { DeviceTerminal.show($0) }
+try await device.start()
+
+await DeviceTerminal.run(device)
+await device.close()

@@ -1,0 +1,169 @@
+import Foundation
+import JSON
+import TestSupport
+import Testing
+
+/// The samples of the device library at a running cluster: what their panels show, and what reaches application and cluster.
+@Suite(.timeLimit(.minutes(10))) struct DeviceSampleTests {
+  @Test func `an invitation shows photo, date and place, says what was answered, and takes comments by itself`() async throws {
+    let gif = "GIF89a" + String(repeating: "x", count: 100)
+    let answer = "HTTP/1.1 200 OK\r\ncontent-length: \(gif.utf8.count)\r\n\r\n\(gif)"
+    try await ScriptedServer.with({ _ in .reply(answer) }) { _, port in
+      try await CarillonCommand.with { carillon in
+        let fetch =
+          #"{"name":"fetch","use":"attach","hosts":["127.0.0.1:\#(port)"],"networks":["127.0.0.0/8"],"plaintext":true,"attachments":[{"url":"/photo"}]}"#
+        let extensions = try carillon.file("extensions.json", #"{"applications":{"com.example.events":[\#(fetch)]}}"#)
+        let url = try await Self.up(
+          carillon, ["--extensions", extensions, "--media", "\(carillon.folder.path)/media", "--media-listen", "127.0.0.1:0"])
+        let sample = try Sample("EventInvitation", carillon, url, token: "d1")
+        try await sample.expect("-- connected")
+        for (number, action, sentence) in [(1, "accept", "Going!"), (2, "decline", "Not Going.")] {
+          let payload = try carillon.file(
+            "payload-\(number).json",
+            """
+            {"aps":{"alert":{"title":"Party \(number)","body":"You are invited"},"category":"event-invite","mutable-content":1},
+             "date":"Saturday, 20:00","place":"At the lake","photo":"http://127.0.0.1:\(port)/cat.gif"}
+            """)
+          try await Self.publish(carillon, "com.example.events", ["--collapse-id", "party-\(number)", "--payload", payload])
+          try await sample.expect("[party-\(number)] Party \(number): You are invited")
+          try sample.type("expand party-\(number)")
+          for text in [
+            "│ Party", "[photo: photo, image/gif]", "When: Saturday, 20:00", "Where: At the lake", "<Accept>  <Decline>  <Comment>",
+          ] { try await sample.expect(text) }
+          try sample.type("act party-\(number) comment")
+          try await sample.expect("> Comment: What do you want to say? [Send]")
+          try sample.type("tap comment I bring the cake")
+          try await sample.expect("You: I bring the cake")
+          try sample.type("act party-\(number) \(action)")
+          for text in [sentence, "-- the panel is closed", "-- the application has the action \(action) of party-\(number)"] {
+            try await sample.expect(text)
+          }
+        }
+        #expect(try await Self.events(carillon, "response", 2).map { $0["action"] } == ["accept", "decline"])
+        try sample.type("quit")
+        #expect(try await sample.process.result().status == 0)
+      }
+    }
+  }
+
+  @Test func `a square turns in its panel, and its action to reset comes and goes`() async throws {
+    try await CarillonCommand.with { carillon in
+      let sample = try Sample("RedGreenNotifications", carillon, try await Self.up(carillon, []), token: "d2")
+      try await sample.expect("-- connected")
+      for (identifier, color) in [("red", "red"), ("far-green", "green")] {
+        if identifier == color {
+          try sample.type(color)
+        } else {
+          try await Self.publish(
+            carillon, "com.example.squares",
+            ["--collapse-id", identifier, "--title", "A square", "--body", "From afar", "--category", color])
+        }
+        try await sample.expect("[\(identifier)] A square")
+        try sample.type("expand \(identifier)")
+        try await sample.expect("■ \(color), turned by 0°")
+        #expect(try await sample.actions() == "<Rotate 20°>")
+        // The reset comes with the first tap, goes with the ninth, comes with the tenth, and goes when it is taken.
+        for tap in 1...11 {
+          try sample.type("act \(identifier) \(tap == 11 ? "reset" : "rotate")")
+          try await sample.expect("turned by \(tap == 11 ? 0 : tap * 20)°")
+          #expect(try await sample.actions() == (tap == 9 || tap == 11 ? "<Rotate 20°>" : "<Rotate 20°>  <Reset rotation>"), "tap \(tap)")
+        }
+        try sample.type("act \(identifier) reset")
+        try await sample.expect("!! its panel has no action 'reset'")
+        try sample.type("\(identifier == color ? "open" : "dismiss") \(identifier)")
+        try await sample.expect("-- the panel is closed")
+        let action = identifier == color ? "Default" : "Dismiss"
+        try await sample.expect("-- the application has the action com.apple.UNNotification\(action)ActionIdentifier of \(identifier)")
+      }
+      // The responses in the panels stay there, and so does all of the local notification.
+      #expect(try await Self.events(carillon, "dismissed", 1).count == 1)
+      let responses = try await carillon.run(["events", "--from", "beginning", "--type", "response", "--until-idle", "1s", "--json"])
+      #expect(responses.output.isEmpty, "\(responses.output)")
+      try sample.type("quit")
+      #expect(try await sample.process.result().status == 0)
+    }
+  }
+
+  @Test func `every snippet of the tutorial stands in a sample`() throws {
+    let package = ReadmeTests.package
+    let article = try String(
+      contentsOf: package.appendingPathComponent("Sources/carillon/Documentation.docc/DeviceTutorial.md"), encoding: .utf8)
+    let folder = package.appendingPathComponent("Sources/Samples/EventInvitation")
+    let sources = try ["main.swift", "InvitationExtension.swift"].map {
+      Self.lines(try String(contentsOf: folder.appendingPathComponent($0), encoding: .utf8))
+    }
+    let snippets = article.matches(of: /```swift\n((?s:.+?))```/).map { Self.lines(String($0.1)) }
+    #expect(snippets.count >= 4)
+    for snippet in snippets {
+      let isThere = sources.contains { lines in
+        lines.indices.contains { lines[$0...].starts(with: snippet) }
+      }
+      #expect(isThere, "no sample has: \(snippet.joined(separator: "\n"))")
+    }
+  }
+
+  /// The lines without their indentation.
+  private static func lines(_ text: String) -> [String] {
+    text.split(separator: "\n").map { $0.trimmingCharacters(in: .whitespaces) }.filter { !$0.isEmpty }
+  }
+
+  // MARK: The cluster
+
+  /// Starts a cluster; returns where devices connect.
+  private static func up(_ carillon: CarillonCommand, _ flags: [String]) async throws -> String {
+    let up = try carillon.start(["up", "--json", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"] + flags)
+    return try #require(try JSONValue(parsing: try await up.firstLine())["devices"]?.stringValue)
+  }
+
+  private static func publish(_ carillon: CarillonCommand, _ application: String, _ flags: [String]) async throws {
+    let published = try await carillon.run(["publish", "--target", "user:ada", "--app", application] + flags)
+    #expect(published.status == 0, "it said: \(published.errors)")
+  }
+
+  private static func events(_ carillon: CarillonCommand, _ type: String, _ count: Int) async throws -> [JSONValue] {
+    try await carillon.run(
+      ["events", "--from", "beginning", "--type", type, "--limit", "\(count)", "--until-idle", "60s", "--json"], withinSeconds: 120
+    ).lines.map { try JSONValue(parsing: $0) }
+  }
+}
+
+/// A sample that runs, and a person who types and reads.
+private final class Sample {
+  let process: RunningCommand
+  private let input = Pipe()
+  /// How many characters of its output the person has read.
+  private var read = 0
+
+  init(_ name: String, _ carillon: CarillonCommand, _ url: String, token: String) throws {
+    process = try carillon.start(
+      [url, String(repeating: token, count: 32), "ada"], streams: .init(input: input.fileHandleForReading),
+      program: CarillonCommand.product(name))
+  }
+
+  func type(_ line: String) throws { try input.fileHandleForWriting.write(contentsOf: Data((line + "\n").utf8)) }
+
+  /// Reads up to a text, and returns what stands before it.
+  @discardableResult
+  func expect(_ text: String, _ location: SourceLocation = #_sourceLocation) async throws -> Substring {
+    let deadline = ContinuousClock.now + .seconds(60)
+    while true {
+      let unread = process.outputSoFar.dropFirst(read)
+      if let found = unread.range(of: text) {
+        read += unread.distance(from: unread.startIndex, to: found.upperBound)
+        return unread[..<found.lowerBound]
+      }
+      guard ContinuousClock.now < deadline else {
+        Issue.record("no '\(text)' in \(unread)\(process.errorsSoFar)", sourceLocation: location)
+        throw ClusterFailure("no '\(text)'")
+      }
+      try await Task.sleep(for: .milliseconds(20))
+    }
+  }
+
+  /// The actions at the end of the panel that is being read.
+  func actions() async throws -> String {
+    let rest = try await expect("┘")
+    let line = rest.split(separator: "\n").last { $0.hasPrefix("│ ") } ?? ""
+    return line.dropFirst(2).dropLast(2).trimmingCharacters(in: .whitespaces)
+  }
+}
