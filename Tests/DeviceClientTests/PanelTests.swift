@@ -109,6 +109,7 @@ import Testing
       await parts.close()
       // The database has no response either.
       let again = try await Parts(parts.path, parts.cluster, parts.url) { _ in }
+      await parts.cluster.expect("hello", of: 1)
       await parts.cluster.send(Self.chat(9, "nine"), to: 1)
       await eventually("it runs") { again.under.story.contains("shown nine 9") }
       try await again.device.open("nine")
