@@ -175,20 +175,24 @@ import Testing
       let known = history.responses.randomElement(using: &random) ?? "none"
       let id = Int.random(in: 0...2, using: &random) == 0 ? known : history.responses.last ?? "none"
       let actions: [PanelState.Action]
+      var failed: String?
       switch Int.random(in: 0...9, using: &random) {
       case 0...2:
         let response = Self.response("\(step)", step % 5 == 0 ? NotificationAction.defaultIdentifier : "like")
         actions = (try? state.respond(response)) ?? []
-      case 3, 4: actions = state.stored(id, failed: Int.random(in: 0...5, using: &random) == 0)
+      case 3, 4:
+        let fails = Int.random(in: 0...5, using: &random) == 0
+        if fails, case .storing(let frame) = state.phase, frame.response == id { failed = id }
+        actions = state.stored(id, failed: fails)
       case 5, 6: actions = state.answered(id, ContentExtensionResponseOption.allCases.randomElement(using: &random) ?? .dismiss)
       case 7: actions = Int.random(in: 0...3, using: &random) == 0 ? state.deadlinePassed(id) : []
       case 8: actions = try state.received(Self.notification("\(step)", step % 2 == 0 ? "one" : "two"))
       default: actions = Int.random(in: 0...20, using: &random) == 0 ? state.close() : []
       }
-      history.note(actions, isStoring: { if case .storing = state.phase { true } else { false } }())
+      history.note(actions, failed: failed)
       #expect(history.problem == nil, "seed \(seed), step \(step): \(history.problem ?? "")")
     }
-    history.note(state.close(), isStoring: false)
+    history.note(state.close())
     #expect(history.problem == nil && history.unfinished.isEmpty && history.isClosed, "seed \(seed): \(history.unfinished)")
   }
 }
@@ -203,7 +207,8 @@ private struct NaiveHistory {
 
   var unfinished: [String] { responses.filter { !ended.contains($0) } }
 
-  mutating func note(_ actions: [PanelState.Action], isStoring: Bool) {
+  /// - Parameter failed: one that could not be stored, which the person was told.
+  mutating func note(_ actions: [PanelState.Action], failed: String? = nil) {
     if isClosed, !actions.isEmpty { problem = "\(actions) after the end" }
     for action in actions {
       switch action {
@@ -221,8 +226,7 @@ private struct NaiveHistory {
       default: break
       }
     }
-    // One that could not be stored is over: the person was told.
-    if !isStoring, let last = responses.last, !asked.contains(last), !ended.contains(last) { ended.append(last) }
+    if let failed { ended.append(failed) }
   }
 }
 
