@@ -66,7 +66,7 @@ let package = Package(
 
     module("Worker", ["EventLoop", "Cryptography", "JSON", "HTTP", "Kafka", "Store", "Notifications"]),
     module("Extensions", ["EventLoop", "Cryptography", "JSON", "HTTP", "Notifications"]),
-    module("DeviceClient", ["Extensions", "Calendars", "EventLoop", "JSON", "HTTP", "Notifications", "CSQLite"]),
+    module("DeviceClient", ["Extensions", "Calendars", "EventLoop", "Cryptography", "JSON", "HTTP", "Notifications", "CSQLite"]),
 
     module("Transform", ["Worker", "Extensions", "Store", "Calendars", "EventLoop", "Cryptography", "JSON", "Kafka", "Notifications"]),
     module(
@@ -124,7 +124,7 @@ let package = Package(
       swiftSettings: settings),
     tests(
       "DeviceClientTests",
-      ["KilledDevice", "DeviceClient", "Calendars", "Extensions", "Notifications", "HTTP", "JSON", "EventLoop", "TestSupport"]),
+      ["KilledDevice", "DeviceClient", "Calendars", "Cryptography", "Extensions", "Notifications", "HTTP", "JSON", "EventLoop", "TestSupport"]),
     .executableTarget(
       name: "OwnExtensions", dependencies: ["Command", "Extensions", "JSON"], path: "Tests/OwnExtensions", swiftSettings: settings),
     tests(

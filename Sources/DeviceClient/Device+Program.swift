@@ -34,8 +34,15 @@ extension Device {
     }
   }
 
+  /// Passes an event to the program, and to the open panel.
+  func pass(_ event: DeviceEvent) {
+    tell(event)
+    wakeProgram(for: event)
+    noticed(event)
+  }
+
   /// Wakes the program for a notification of the cluster that asks for it.
-  func wakeProgram(for event: DeviceEvent) {
+  private func wakeProgram(for event: DeviceEvent) {
     guard let delegate = configuration.delegate else { return }
     switch event {
     case .shown(let notification), .updated(let notification), .silent(let notification):

@@ -46,9 +46,13 @@ extension Device {
   }
 
   func add(_ request: NotificationRequest) async throws(DeviceError) {
-    let frame = try request.frame(id: Self.uniqueID())
     let connection = try running()
+    let copies = try await copy(request)
+    defer { for copy in copies { attachments?.close(copy.media.hash) } }
+    let frame = try request.frame(id: Self.uniqueID(), copies)
     try await stored { (body) throws(DeviceError) in try connection.add(frame, body) }
+    // The program's files are moved: they go when the request is durable.
+    if !copies.isEmpty { await removeFiles(request.attachments.map(\.path)) }
   }
 
   func setBadge(_ count: Int) async throws(DeviceError) {

@@ -34,6 +34,12 @@ public actor Device {
   var openPanel: OpenPanel?
   /// Counts the panels.
   var panelNumber = 0
+  /// The store of attachments; nil without a state file.
+  var attachments: AttachmentFetcher?
+  var attachmentDisk: AttachmentDisk?
+  /// The tasks that use the store's disk, and the end that waits for them.
+  var attachmentTasks = 0
+  var whenAttachmentsEnd: CheckedContinuation<Void, Never>?
 
   /// Describes a device, which does nothing until it is started.
   public init(_ configuration: DeviceConfiguration, on loop: EventLoop, _ tell: @escaping @Sendable (DeviceEvent) -> Void) {
@@ -74,20 +80,13 @@ public actor Device {
     webSocket.subprotocols = [DeviceProtocol.subprotocol]
     webSocket.maximumMessageBytes = 1 << 20
     client = WebSocketClient(on: loop, configuration: webSocket, connectMilliseconds: configuration.connectMilliseconds)
-    let tell = self.tell
     let connection = DeviceConnection(
       configuration, on: loop, commit: database.map { database in { [weak self] changes in self?.commit(changes, database) } },
       connect: { [weak self] in
         guard let self else { return }
         Task(executorPreference: loop) { await self.connect() }
       },
-      tell: { [weak self] event in
-        tell(event)
-        self?.assumeIsolated {
-          $0.wakeProgram(for: event)
-          $0.noticed(event)
-        }
-      })
+      tell: { [weak self] event in self?.assumeIsolated { $0.attachments?.take(event) ?? $0.pass(event) } })
     self.connection = connection
     if let delegate = configuration.delegate {
       let center = userNotificationCenter
@@ -95,6 +94,7 @@ public actor Device {
       connection.memory.didReceive = { [weak self] response in self?.assumeIsolated { $0.pass(response, to: delegate) } }
     }
     connection.memory.restore(state)
+    if let path = configuration.stateFile { await startAttachments(path, connection) }
     connection.setState(configuration.state)
     // The program has ended while its extension had them. The extension may be the reason, so it does not get them again.
     for response in state.responses where response.stage == .held { connection.end(response.frame.response, .unanswered) }
@@ -111,6 +111,7 @@ public actor Device {
   public func close() async {
     guard let connection else { return }
     dropPanel()
+    await closeAttachments()
     await withCheckedContinuation { continuation in connection.stop { continuation.resume() } }
     self.connection = nil
     client = nil

@@ -16,7 +16,8 @@ public struct DeviceConfiguration: Sendable {
   /// Returns the credential for each hello, so that an expired one can be replaced. It is called on the device's loop, and must not block
   /// it for long. If it is nil or returns nil, the last hello's credential is used.
   public var credential: (@Sendable () -> String?)?
-  /// The SQLite database that keeps the state after the device's end; nil keeps it only in memory. SQLite has further files beside it.
+  /// The SQLite database that keeps the state after the device's end; nil keeps it only in memory, and stores no attachments. SQLite has
+  /// further files beside it, and the folder with `-attachments` after the name has the attachments.
   public var stateFile: String?
   /// The limits of the state file.
   public var stateLimits = StateLimits()
@@ -33,6 +34,8 @@ public struct DeviceConfiguration: Sendable {
   public var delegate: (any UserNotificationCenterDelegate)?
   /// How long a call of the delegate may take. The device waits no longer, and tells it by the event `unhandled`.
   public var delegateMilliseconds = 30_000
+  /// How long a notification waits for its attachments before it is shown without them.
+  public var attachmentMilliseconds = 30_000
   /// Asks the person whether the application may notify them in these ways; nil if nobody can be asked.
   public var authorizationPrompt: (@Sendable ([Authorization.Option]) async -> Bool)?
   /// What the program and the screen are doing at the start.
@@ -64,6 +67,8 @@ public struct DeviceConfiguration: Sendable {
 public struct StateLimits: Sendable, Hashable {
   /// The most bytes of the file. When it cannot grow, the device stops with an error, and loses nothing.
   public var bytes = 1 << 30
+  /// The most bytes of all attachments. A notification whose attachments do not fit is shown without them.
+  public var attachmentBytes = 256 << 20
   /// How long a lock of another process is waited for before the device stops with an error.
   public var busyMilliseconds = 5_000
 

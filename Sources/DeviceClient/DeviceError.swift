@@ -10,6 +10,8 @@ public struct DeviceError: Error, Sendable, Hashable, CustomStringConvertible {
     case noSuchNotification
     /// The notification has no attachments.
     case noAttachments
+    /// The attachment is not in the store, or cannot be stored.
+    case attachment
     /// There is no connection at the moment.
     case notConnected
     /// The cluster does not take the device.

@@ -38,6 +38,8 @@ public enum DeviceEvent: Sendable {
   case panel(Panel)
   /// The expanded notification is not drawn any more.
   case panelClosed(Panel)
+  /// A notification is shown without this attachment.
+  case attachmentMissing(notification: Name, attachment: Name, AttachmentFailure)
   /// A response or a request was accepted.
   case accepted(FrameSubject)
   /// A response or a request was refused, and is not sent again.

@@ -45,6 +45,13 @@ extension DeviceEvent {
           ("identifiers", .array(identifiers.map { .string($0.text) })),
           ("wereListed", .array(notifications.map { .string($0.identifier.text) })),
         ])
+    case .attachmentMissing(let notification, let attachment, let failure):
+      Self.event(
+        "attachmentMissing",
+        [
+          ("identifier", .string(notification.text)), ("attachment", .string(attachment.text)),
+          ("reason", .string(failure.reason.rawValue)), ("message", .string(failure.description)),
+        ])
     case .activated(let identifier): Self.event("activated", [("identifier", .string(identifier.text))])
     case .unhandled(let notification): Self.event("unhandled", notification.members)
     case .panel(let panel): Self.event("panel", panel.members)

@@ -123,6 +123,8 @@ struct DeviceText {
       "not taken (\(reason.rawValue)): \(Self.plain(identifiers.map(\.text).joined(separator: ", ")))\(id.map { " \(Self.plain($0))" } ?? "")"
     case .removed(let identifiers, let notifications):
       "\(notifications.isEmpty ? "the cluster removes what is not in the list" : "removed by the cluster"): \(Self.plain(identifiers.map(\.text).joined(separator: ", ")))"
+    case .attachmentMissing(let notification, let attachment, let failure):
+      "\(Self.plain(notification)) is shown without \(Self.plain(attachment)): \(Self.plain(failure.description))"
     case .activated(let identifier): "the program comes to the foreground, because of \(Self.plain(identifier))"
     case .unhandled(let notification): "the program has not taken \(Self.plain(notification.identifier)) in time"
     case .panelClosed(let panel): "the panel of \(Self.plain(panel.identifier)) is closed"

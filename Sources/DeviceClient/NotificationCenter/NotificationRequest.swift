@@ -12,14 +12,20 @@ public struct NotificationRequest: Sendable, Equatable {
   public var content: NotificationContent
   /// When or where it is due; nil is at once.
   public var trigger: NotificationTrigger?
+  /// The files that `add` moves into the device's store. A delivered notification has its own: ``DeliveredNotification/attachments``.
+  public var attachments: [AttachmentSource]
 
   /// A request.
-  public init(identifier: Name, content: NotificationContent, trigger: NotificationTrigger? = nil) {
-    (self.identifier, self.content, self.trigger) = (identifier, content, trigger)
+  public init(
+    identifier: Name, content: NotificationContent, trigger: NotificationTrigger? = nil, attachments: [AttachmentSource] = []
+  ) {
+    (self.identifier, self.content, self.trigger, self.attachments) = (identifier, content, trigger, attachments)
   }
 
   /// A local request as the frame that the cluster would have sent for it, so that both go one way from here.
-  func frame(id: String) throws(DeviceError) -> NotifyFrame {
+  ///
+  /// - Parameter attachments: its files, which are in the store.
+  func frame(id: String, _ attachments: [NotificationAttachment] = []) throws(DeviceError) -> NotifyFrame {
     var json = JSONWriter()
     content.payload.write(to: &json)
     guard json.count <= Self.maximumPayloadBytes else {
@@ -37,6 +43,10 @@ public struct NotificationRequest: Sendable, Equatable {
     json.member("identifier", identifier)
     json.member("revision", "local")
     if var text = trigger?.json { text.withUTF8 { json.member("trigger", raw: UnsafeRawBufferPointer($0)) } }
+    if !attachments.isEmpty {
+      json.key("attachments")
+      JSONValue.array(attachments.map(\.object)).write(to: &json)
+    }
     payload.withUnsafeBytes { json.member("payload", raw: $0) }
     json.closeObject()
     let result = json.withUnsafeBytes { bytes -> Result<ServerFrame, DeviceFrameError> in
@@ -47,6 +57,21 @@ public struct NotificationRequest: Sendable, Equatable {
     case .success: preconditionFailure("the frame says that it is a notification")
     case .failure(let error): throw DeviceError(.badRequest, "\(error.field): \(error.rule)")
     }
+  }
+}
+
+/// A file of the program that a local notification comes with.
+public struct AttachmentSource: Sendable, Equatable {
+  /// What the program knows it by, unique in its notification.
+  public var identifier: Name
+  /// The path of the file, which `add` moves away.
+  public var path: String
+  /// How it is shown.
+  public var options: AttachmentOptions
+
+  /// A file.
+  public init(identifier: Name, path: String, options: AttachmentOptions = AttachmentOptions()) {
+    (self.identifier, self.path, self.options) = (identifier, path, options)
   }
 }
 

@@ -7,6 +7,8 @@ final class DeviceMemory {
   let writer: StateWriter
   /// Passes a stored response to the program's delegate, which answers by `told`.
   var didReceive: ((StoredResponse) -> Void)?
+  /// Called when a change of the notifications in the list, or of those that wait, is saved.
+  var listsChanged: (() -> Void)?
   private var untold: Set<Name> = []
   /// The stored responses that wait for the unlocking, the oldest first.
   private var locked: [StoredResponse] = []
@@ -70,7 +72,12 @@ final class DeviceMemory {
   }
 
   /// Passes the store's changes to the writer.
-  private func save() { writer.append(store.takeChanges()) }
+  private func save() {
+    let changes = store.takeChanges()
+    writer.append(changes)
+    guard let listsChanged, changes.contains(where: \.isOfLists) else { return }
+    writer.whenDurable { if $0 == nil { listsChanged() } }
+  }
 
   /// Stores a decision of the person or the program.
   func decide(_ change: (inout StoredRegistration) -> Void) {

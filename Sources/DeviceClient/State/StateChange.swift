@@ -33,6 +33,14 @@ enum StateChange: Sendable, Equatable {
   /// Ids and revisions from before a time, and all but so many of the newest, need not be kept.
   case forgot(before: Int64, ids: Int, identifiers: Int)
 
+  /// Whether notifications have come into a list, or have left one.
+  var isOfLists: Bool {
+    switch self {
+    case .listed, .unlisted: true
+    default: false
+    }
+  }
+
   /// About how many bytes it takes while it waits for the disk.
   var cost: Int {
     switch self {

@@ -1,0 +1,165 @@
+internal import Cryptography
+internal import Extensions
+internal import Glibc
+internal import Notifications
+
+/// The folder of a device's attachments. All calls block.
+///
+/// A file has the hash of its content as its name. It is written under another name, synced and renamed, so that a file with a hash is
+/// complete after any crash.
+struct AttachmentFolder: Sendable {
+  /// Its path.
+  let path: String
+
+  /// A written file that has no name yet.
+  struct Written: Sendable {
+    let path: String
+    let media: Media
+  }
+
+  /// The path of a file.
+  func file(_ hash: MediaHash) -> String { "\(path)/\(hash)" }
+
+  /// Removes the files that a crash has left, and those of no notification; returns the sizes of the others.
+  func clean(keeping live: Set<MediaHash>) throws(AttachmentFailure) -> [MediaHash: Int] {
+    guard let folder = opendir(path) else {
+      if errno == ENOENT { return [:] }
+      throw failure("read", errno)
+    }
+    defer { closedir(folder) }
+    var files: [MediaHash: Int] = [:]
+    while let entry = readdir(folder) {
+      let name = withUnsafePointer(to: &entry.pointee.d_name) {
+        String(cString: UnsafeRawPointer($0).assumingMemoryBound(to: CChar.self))
+      }
+      var status = stat()
+      guard lstat("\(path)/\(name)", &status) == 0, status.st_mode & S_IFMT == S_IFREG else { continue }
+      if let hash = MediaHash(name), live.contains(hash) { files[hash] = Int(status.st_size) } else { unlink("\(path)/\(name)") }
+    }
+    return files
+  }
+
+  /// Begins a file.
+  func begin() throws(AttachmentFailure) -> AttachmentWriter {
+    guard mkdir(path, 0o700) == 0 || errno == EEXIST else { throw failure("make", errno) }
+    let path = "\(path)/\(UInt64.random(in: 0...(.max))).part"
+    let descriptor = Glibc.open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    guard descriptor >= 0 else { throw failure("write to", errno) }
+    return AttachmentWriter(self, path, descriptor)
+  }
+
+  /// The bytes of a file of the program.
+  func size(of source: String) throws(AttachmentFailure) -> Int {
+    var status = stat()
+    guard lstat(source, &status) == 0 else { throw AttachmentFailure(.disk, "cannot read \(source): \(String(cString: strerror(errno)))") }
+    guard status.st_mode & S_IFMT == S_IFREG else { throw AttachmentFailure(.wrongType, "\(source) is not a regular file") }
+    return Int(status.st_size)
+  }
+
+  /// Copies a file of the program.
+  ///
+  /// - Parameter limit: the most bytes that it may have.
+  func copy(_ source: String, limit: Int) throws(AttachmentFailure) -> Written {
+    // A pipe without a writer would block the opening.
+    let descriptor = Glibc.open(source, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+    guard descriptor >= 0 else { throw AttachmentFailure(.disk, "cannot read \(source): \(String(cString: strerror(errno)))") }
+    defer { close(descriptor) }
+    var status = stat()
+    guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+      throw AttachmentFailure(.wrongType, "\(source) is not a regular file")
+    }
+    let writer = try begin()
+    do throws(AttachmentFailure) {
+      var piece = [UInt8](repeating: 0, count: 256 << 10)
+      while true {
+        let count = read(descriptor, &piece, piece.count)
+        if count < 0, errno == EINTR { continue }
+        guard count >= 0 else { throw AttachmentFailure(.disk, "cannot read \(source): \(String(cString: strerror(errno)))") }
+        if count == 0 { break }
+        guard writer.size + count <= limit else { throw AttachmentFailure(.wrongSize, "\(source) grows while it is copied") }
+        try writer.append(Array(piece[..<count]))
+      }
+      return try writer.finish()
+    } catch {
+      writer.discard()
+      throw error
+    }
+  }
+
+  /// Gives a written file its name, durably.
+  func keep(_ written: Written) throws(AttachmentFailure) {
+    guard rename(written.path, file(written.media.hash)) == 0 else {
+      let reason = errno
+      unlink(written.path)
+      throw failure("write to", reason)
+    }
+    let descriptor = Glibc.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    guard descriptor >= 0 else { throw failure("write to", errno) }
+    defer { close(descriptor) }
+    guard fsync(descriptor) == 0 else { throw failure("write to", errno) }
+  }
+
+  fileprivate func failure(_ operation: String, _ reason: Int32) -> AttachmentFailure {
+    AttachmentFailure(.disk, "cannot \(operation) the folder of attachments \(path): \(String(cString: strerror(reason)))")
+  }
+}
+
+/// A file that is being written. It belongs to one thread.
+final class AttachmentWriter {
+  private let folder: AttachmentFolder
+  private let path: String
+  private var descriptor: Int32
+  private let digest = RunningDigest()
+  private var beginning: [UInt8] = []
+  private(set) var size = 0
+
+  fileprivate init(_ folder: AttachmentFolder, _ path: String, _ descriptor: Int32) {
+    (self.folder, self.path, self.descriptor) = (folder, path, descriptor)
+  }
+
+  deinit { discard() }
+
+  /// Writes the next bytes. Throws if they show that the file may not be attached.
+  func append(_ bytes: [UInt8]) throws(AttachmentFailure) {
+    beginning += bytes.prefix(MediaType.tellingBytes - min(beginning.count, MediaType.tellingBytes))
+    size += bytes.count
+    if beginning.count == MediaType.tellingBytes { _ = try type() }
+    bytes.withUnsafeBytes { digest.append($0) }
+    var written = 0
+    while written < bytes.count {
+      let count = bytes.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress.map { $0 + written }, $0.count - written) }
+      if count < 0, errno == EINTR { continue }
+      guard count > 0 else { throw folder.failure("write to", errno) }
+      written += count
+    }
+  }
+
+  /// Makes the bytes durable, and returns what they are.
+  func finish() throws(AttachmentFailure) -> AttachmentFolder.Written {
+    let type = try type()
+    guard fsync(descriptor) == 0 else { throw folder.failure("write to", errno) }
+    close(descriptor)
+    descriptor = -1
+    guard let hash = digest.finish().withUnsafeBytes({ MediaHash(bytes: $0) }) else { preconditionFailure("a digest is a hash") }
+    return AttachmentFolder.Written(path: path, media: Media(hash: hash, type: type, size: size))
+  }
+
+  /// Removes the file, unless it is finished.
+  func discard() {
+    guard descriptor >= 0 else { return }
+    close(descriptor)
+    descriptor = -1
+    unlink(path)
+  }
+
+  /// The type by the content, of which the size is allowed.
+  private func type() throws(AttachmentFailure) -> MediaType {
+    guard let type = MediaType(beginning: beginning) else {
+      throw AttachmentFailure(.wrongType, "it is none of: \(MediaType.allCases.map(\.name.description).joined(separator: ", "))")
+    }
+    guard size <= type.maximumBytes else {
+      throw AttachmentFailure(.wrongType, "it has more than \(type.maximumBytes) bytes, the maximum for \(type.name)")
+    }
+    return type
+  }
+}

@@ -1,0 +1,137 @@
+internal import EventLoop
+public import Notifications
+
+/// A file of the device's store of attachments, while it is open.
+public struct AttachmentFile: Sendable, Hashable {
+  /// Its path. Do not change the file.
+  public let path: String
+  /// Its type, by its content.
+  public let type: MediaType
+  /// Its bytes.
+  public let size: Int
+}
+
+/// The attachments of notifications, as files.
+extension Device {
+  /// Calls `body` with an attachment of a notification in the list. The file stays until `body` returns, even if the notification goes.
+  ///
+  /// Throws `attachment` if the file is not there: the event `attachmentMissing` has said why.
+  public func withAttachment<Result: Sendable>(
+    _ attachment: Name, of notification: Name, _ body: @concurrent @Sendable (AttachmentFile) async throws -> Result
+  ) async throws -> Result {
+    let linked = try delivered(notification).1.attachments.first { $0.attachment.identifier == attachment }
+    guard let media = linked?.attachment.media else {
+      throw DeviceError(.noAttachments, "the notification '\(notification)' has no attachment '\(attachment)'")
+    }
+    guard let attachments, let path = attachments.open(media.hash) else {
+      throw DeviceError(.attachment, "the attachment '\(attachment)' is not in the store")
+    }
+    defer { attachments.close(media.hash) }
+    return try await body(AttachmentFile(path: path, type: media.type, size: media.size))
+  }
+
+  /// Copies the files of a local request into the store, where they are open.
+  func copy(_ request: NotificationRequest) async throws(DeviceError) -> [NotificationAttachment] {
+    var copies: [NotificationAttachment] = []
+    do throws(DeviceError) {
+      guard request.attachments.count <= NotificationAttachment.maximum else {
+        throw DeviceError(.badRequest, "attachments: a notification has at most \(NotificationAttachment.maximum)")
+      }
+      for source in request.attachments {
+        guard NotificationAttachment.isIdentifier(source.identifier), !copies.contains(where: { $0.identifier == source.identifier }) else {
+          throw DeviceError(
+            .badRequest,
+            "attachments: '\(source.identifier)' is no identifier: it has 1 to \(NotificationAttachment.identifierBytes) bytes, and differs from the others"
+          )
+        }
+        let media = try await copy(source)
+        copies.append(NotificationAttachment(identifier: source.identifier, media: media, options: source.options))
+      }
+      return copies
+    } catch {
+      for copy in copies { attachments?.close(copy.media.hash) }
+      throw error
+    }
+  }
+
+  private func copy(_ source: AttachmentSource) async throws(DeviceError) -> Media {
+    guard let attachments, let attachmentDisk else {
+      throw DeviceError(.attachment, "attachments need a state file: the configuration names none")
+    }
+    attachmentTasks += 1
+    defer { attachmentTaskEnded() }
+    do throws(AttachmentFailure) {
+      return try await attachments.copy(source.path, to: attachmentDisk)
+    } catch {
+      throw DeviceError(error.reason == .wrongType ? .badRequest : .attachment, "attachment '\(source.identifier)': \(error)")
+    }
+  }
+
+  // MARK: Start and end
+
+  /// Opens the store beside the state file. One that cannot be read has no files, and the notifications are shown without them.
+  func startAttachments(_ path: String, _ connection: DeviceConnection) async {
+    let folder = AttachmentFolder(path: path + "-attachments")
+    let disk = AttachmentDisk(folder)
+    attachmentDisk = disk
+    let live = (connection.memory.store.delivered + connection.memory.store.pending).flatMap(\.attachments).map(\.attachment.media.hash)
+    let files = (try? await disk.clean(keeping: Set(live)).get()) ?? [:]
+    let fetcher = AttachmentFetcher(
+      on: loop, folder, milliseconds: configuration.attachmentMilliseconds,
+      AttachmentLedger(limit: configuration.stateLimits.attachmentBytes, files: files),
+      .init(
+        tell: { [weak self] event in self?.assumeIsolated { $0.pass(event) } },
+        kept: { [weak connection] in connection.map { $0.memory.store.delivered + $0.memory.store.pending } ?? [] },
+        now: { [weak connection] in connection?.now ?? 0 },
+        askForLink: { [weak connection] frame throws(DeviceError) in try connection?.askForLinks([frame]) },
+        download: { [weak self] hash in self?.assumeIsolated { $0.download(hash, to: disk) } },
+        remove: { [weak self] paths in self?.assumeIsolated { $0.remove(paths, from: disk) } }))
+    attachments = fetcher
+    connection.memory.listsChanged = { [weak fetcher] in fetcher?.listsChanged() }
+  }
+
+  /// Ends all downloads, shows what waited for them, and returns when nothing uses the disk any more.
+  func closeAttachments() async {
+    attachments?.close()
+    if attachmentTasks > 0 { await withCheckedContinuation { whenAttachmentsEnd = $0 } }
+    attachments?.closeClients()
+    attachments = nil
+    let disk = attachmentDisk
+    attachmentDisk = nil
+    await disk?.loop.close()
+  }
+
+  private func download(_ hash: MediaHash, to disk: AttachmentDisk) {
+    attachmentTasks += 1
+    Task(executorPreference: loop) {
+      await self.downloadNow(hash, to: disk)
+    }
+  }
+
+  private func downloadNow(_ hash: MediaHash, to disk: AttachmentDisk) async {
+    await attachments?.download(hash, to: disk)
+    attachmentTaskEnded()
+  }
+
+  private func remove(_ paths: [String], from disk: AttachmentDisk) {
+    attachmentTasks += 1
+    Task(executorPreference: loop) {
+      await disk.remove(paths)
+      await self.attachmentTaskEnded()
+    }
+  }
+
+  /// Removes files of the program.
+  func removeFiles(_ paths: [String]) async {
+    attachmentTasks += 1
+    await attachmentDisk?.remove(paths)
+    attachmentTaskEnded()
+  }
+
+  private func attachmentTaskEnded() {
+    attachmentTasks -= 1
+    guard attachmentTasks == 0 else { return }
+    whenAttachmentsEnd?.resume()
+    whenAttachmentsEnd = nil
+  }
+}

@@ -1,0 +1,441 @@
+import Cryptography
+import EventLoop
+import Foundation
+import JSON
+import Notifications
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import DeviceClient
+
+/// Attachments as files on the device: fetched, checked, opened, and removed with their notification.
+@Suite(.timeLimit(.minutes(5))) struct AttachmentStoreTests {
+  /// A file, as a notification of the cluster says it.
+  private struct Photo {
+    var content: String
+    var type = "image/gif"
+    var size: Int
+    var hash: String
+
+    init(_ content: String = "GIF89a" + String(repeating: "x", count: 1_000)) {
+      self.content = content
+      size = content.utf8.count
+      hash = Self.media(content).hash.description
+    }
+
+    static func media(_ content: String) -> Media {
+      let digest = RunningDigest()
+      Array(content.utf8).withUnsafeBytes { digest.append($0) }
+      guard let hash = digest.finish().withUnsafeBytes({ MediaHash(bytes: $0) }) else { preconditionFailure("a digest is a hash") }
+      return Media(hash: hash, type: .gif, size: content.utf8.count)
+    }
+
+    /// The member of a frame.
+    func attachment(_ url: String, _ identifier: String = "photo", expires: Int64 = 1_800_000_000) -> JSONValue {
+      [
+        "identifier": .string(identifier), "hash": .string(hash), "type": .string(type), "size": .integer(Int64(size)),
+        "url": .string(url), "expires": .integer(expires),
+      ]
+    }
+  }
+
+  private static func reply(_ body: String, _ status: String = "200 OK", _ more: String = "") -> ScriptedServer.Answer {
+    .reply("HTTP/1.1 \(status)\r\ncontent-length: \(body.utf8.count)\r\n\(more)\r\n\(body)")
+  }
+
+  private static func attached(_ delivery: Int64, _ id: String, revision: String? = nil, _ attachments: JSONValue...) -> JSONValue {
+    var frame = notify(delivery, id: id, revision: revision ?? "\(delivery)")
+    frame.set("attachments", .array(attachments))
+    return frame
+  }
+
+  /// A device with a state file, at a cluster, and a server of files.
+  private struct Place {
+    let path: String
+    let cluster: ScriptedCluster
+    let url: String
+    let server: ScriptedServer
+    let files: String
+
+    func device(_ change: (inout DeviceConfiguration) -> Void = { _ in }) -> DeviceUnderTest {
+      DeviceUnderTest(url) {
+        $0.stateFile = path
+        $0.attachmentMilliseconds = 60_000
+        change(&$0)
+      }
+    }
+
+    /// The names in the store's folder.
+    var stored: [String] { ((try? FileManager.default.contentsOfDirectory(atPath: path + "-attachments")) ?? []).sorted() }
+  }
+
+  private static func with(
+    _ answer: @escaping @Sendable (String) -> ScriptedServer.Answer, _ body: @escaping @Sendable (Place) async throws -> Void
+  ) async throws {
+    try await TestFolder.with { folder in
+      try await ScriptedCluster.with { cluster, url in
+        try await ScriptedServer.with(answer) { server, port in
+          try await body(
+            Place(path: folder.path + "/state", cluster: cluster, url: url, server: server, files: "http://127.0.0.1:\(port)"))
+        }
+      }
+    }
+  }
+
+  // MARK: Showing
+
+  @Test func `a notification is shown with its attachments, which the program opens, and which go with it`() async throws {
+    try await Self.with({ _ in Self.reply(Photo().content) }) { place in
+      let (photo, device) = (Photo(), place.device())
+      try await device.device.start()
+      await place.cluster.expect("hello")
+      await place.cluster.send(Self.attached(1, "one", photo.attachment(place.files + "/a")))
+      await device.expect("shown one 1")
+      let read = try await device.device.withAttachment("photo", of: "one") { file in
+        #expect(file.type == .gif && file.size == photo.size)
+        return try String(contentsOfFile: file.path, encoding: .utf8)
+      }
+      #expect(read == photo.content && place.stored == [photo.hash])
+      let missing = await #expect(throws: DeviceError.self) { try await device.device.withAttachment("other", of: "one") { _ in } }
+      #expect(missing?.code == .noAttachments)
+      // Two notifications have one file.
+      await place.cluster.send(Self.attached(2, "two", photo.attachment(place.files + "/b")))
+      await device.expect("shown one 1", "shown two 2")
+      #expect(await place.server.requests.count == 1)
+      try await device.device.open("one")
+      #expect(place.stored == [photo.hash])
+      // An open file stays until it is closed.
+      try await device.device.withAttachment("photo", of: "two") { file in
+        await device.device.remove(["two"])
+        try await device.device.userNotificationCenter.setBadgeCount(1)
+        #expect(FileManager.default.fileExists(atPath: file.path))
+      }
+      await eventually("the file goes with its last notification") { place.stored.isEmpty }
+      await device.close()
+    }
+  }
+
+  @Test func `only the showing waits for an attachment: not the acknowledgement, and no other notification`() async throws {
+    try await Self.with({ _ in .silence }) { place in
+      let device = place.device()
+      try await device.device.start()
+      await place.cluster.expect("hello")
+      await place.cluster.send(Self.attached(1, "one", Photo().attachment(place.files + "/a")), notify(2, id: "two", revision: "2"))
+      await device.expect("shown two 2")
+      await eventually("both are acknowledged") {
+        await place.cluster.frames("ack").flatMap { $0["deliveries"]?.elements ?? [] } == [1, 2]
+      }
+      // One that the cluster removes, and one that is replaced, are not shown afterwards.
+      await place.cluster.send(Self.attached(3, "three", Photo().attachment(place.files + "/c")))
+      await eventually("it is acknowledged") {
+        await place.cluster.frames("ack").flatMap { $0["deliveries"]?.elements ?? [] } == [1, 2, 3]
+      }
+      await place.cluster.send(
+        ["type": "remove", "delivery": 4, "identifiers": ["three"], "revision": "4"],
+        notify(5, id: "five", "one", revision: "5"))
+      await device.expect("shown two 2", "removed three", "updated one 5")
+      await place.cluster.send(Self.attached(6, "six", Photo().attachment(place.files + "/f")))
+      await eventually("all are acknowledged") {
+        await place.cluster.frames("ack").flatMap { $0["deliveries"]?.elements ?? [] } == [1, 2, 3, 4, 5, 6]
+      }
+      // What still waits is shown at the device's end.
+      await device.close()
+      #expect(device.story == ["shown two 2", "removed three", "updated one 5", "shown six 6"])
+      #expect(place.stored.isEmpty)
+    }
+  }
+
+  @Test func `an attachment that does not come in time is left out, and the event says so`() async throws {
+    try await Self.with({ _ in .silence }) { place in
+      let device = place.device { $0.attachmentMilliseconds = 100 }
+      try await device.device.start()
+      await place.cluster.expect("hello")
+      await place.cluster.send(Self.attached(1, "one", Photo().attachment(place.files + "/a")))
+      await device.expect("shown one 1")
+      #expect(device.missing == ["one photo late"])
+      let error = await #expect(throws: DeviceError.self) { try await device.device.withAttachment("photo", of: "one") { _ in } }
+      #expect(error?.code == .attachment)
+      await device.close()
+      #expect(place.stored.isEmpty)
+    }
+  }
+
+  // MARK: Bad input
+
+  @Test func `what a server sends instead of the file is left out with the reason, and nothing of it stays`() async throws {
+    let photo = Photo()
+    let other = "GIF89a" + String(repeating: "y", count: 1_000)
+    let text = Photo("no picture, but text of some length")
+    try await Self.with({ request in
+      let path = request.split(separator: " ")[1].dropFirst()
+      switch path {
+      case "redirect": return Self.reply("", "302 Found", "location: /good\r\n")
+      case "error": return Self.reply("", "500 Internal Server Error")
+      case "more": return Self.reply(photo.content + "x")
+      case "endless": return .endless("HTTP/1.1 200 OK\r\n\r\n", then: photo.content)
+      case "less": return Self.reply(String(photo.content.dropLast()))
+      case "cut": return .last("HTTP/1.1 200 OK\r\ncontent-length: 1006\r\n\r\nGIF89a")
+      case "other": return Self.reply(other)
+      case "text": return Self.reply(text.content)
+      default: return Self.reply(photo.content)
+      }
+    }) { place in
+      var (large, lying, foreign) = (photo, photo, text)
+      large.size = MediaType.gif.maximumBytes + 1
+      lying.type = "image/png"
+      foreign.type = "image/gif"
+      let rows: [(String, Photo, String)] = [
+        ("redirect", photo, "redirected"), ("error", photo, "refused"), ("more", photo, "wrongSize"), ("endless", photo, "wrongSize"),
+        ("less", photo, "wrongSize"), ("cut", photo, "unreachable"), ("other", photo, "wrongContent"), ("lying", lying, "wrongContent"),
+        ("text", foreign, "wrongType"), ("large", large, "wrongType"),
+      ]
+      let device = place.device()
+      try await device.device.start()
+      await place.cluster.expect("hello")
+      for (number, (name, photo, reason)) in rows.enumerated() {
+        await place.cluster.send(Self.attached(Int64(number), name, photo.attachment("\(place.files)/\(name)")))
+        await eventually("\(name) is shown in \(device.story)") { device.story.count == number + 1 }
+        #expect(device.missing.last == "\(name) photo \(reason)")
+      }
+      await place.cluster.send(Self.attached(20, "url", photo.attachment("no url")))
+      await eventually("it is shown") { device.story.count == rows.count + 1 }
+      #expect(device.missing.last == "url photo unreachable", "\(device.missing)")
+      #expect(place.stored.isEmpty, "\(place.stored)")
+      // A bad link does not keep a good one of the same file from its use.
+      await place.cluster.send(
+        Self.attached(21, "bad", photo.attachment(place.files + "/error")), Self.attached(22, "good", photo.attachment(place.files)))
+      await eventually("the last are shown") { device.story.count == rows.count + 3 }
+      #expect(device.missing.count == rows.count + 1 && place.stored == [photo.hash], "\(device.missing)")
+      #expect(await device.device.delivered.count == rows.count + 3)
+      await device.close()
+    }
+  }
+
+  @Test func `a link that has expired is renewed once, and the program hears nothing of it`() async throws {
+    let photo = Photo()
+    try await Self.with({ $0.contains("/old") ? Self.reply("", "403 Forbidden") : Self.reply(photo.content) }) { place in
+      let device = place.device()
+      try await device.device.start()
+      await place.cluster.expect("hello")
+      var other = Photo("GIF89a another")
+      other.type = "image/gif"
+      await place.cluster.send(
+        Self.attached(1, "one", photo.attachment(place.files + "/a", expires: 1_600_000_000)),
+        Self.attached(2, "two", other.attachment(place.files + "/old")))
+      let asked = await place.cluster.expect("link", count: 2)
+      #expect(Set(asked.compactMap { $0["hash"]?.stringValue }) == [photo.hash, other.hash])
+      for frame in asked {
+        let request = try #require(frame["request"])
+        if frame["hash"]?.stringValue == photo.hash {
+          await place.cluster.send(["type": "linked", "request": request, "url": .string(place.files + "/new"), "expires": 1_800_000_000])
+          await device.expect("shown one 1")
+        }
+      }
+      for frame in asked where frame["hash"]?.stringValue == other.hash {
+        await place.cluster.send(["type": "refused", "request": try #require(frame["request"]), "reason": "UnknownMedia", "field": "hash"])
+      }
+      await device.expect("shown one 1", "shown two 2")
+      #expect(device.missing == ["two photo expired"] && place.stored == [photo.hash])
+      // A new link that is no better is not renewed again.
+      await place.cluster.send(Self.attached(3, "three", other.attachment(place.files + "/old")))
+      let again = await place.cluster.expect("link", count: 3)
+      await place.cluster.send([
+        "type": "linked", "request": try #require(again.last?["request"]), "url": .string(place.files + "/old"), "expires": 1_800_000_000,
+      ])
+      await device.expect("shown one 1", "shown two 2", "shown three 3")
+      #expect(device.missing == ["two photo expired", "three photo expired"])
+      #expect(!device.events.contains { if case .linked = $0 { true } else { false } })
+      await device.close()
+    }
+  }
+
+  @Test func `a store that is full shows without, and takes the next when there is room`() async throws {
+    try await Self.with({ Self.reply($0.contains("/b") ? "GIF89a bb" : "GIF89a aa") }) { place in
+      let device = place.device { $0.stateLimits.attachmentBytes = 10 }
+      try await device.device.start()
+      await place.cluster.expect("hello")
+      let (first, second) = (Photo("GIF89a aa"), Photo("GIF89a bb"))
+      await place.cluster.send(Self.attached(1, "one", first.attachment(place.files + "/a")))
+      await device.expect("shown one 1")
+      await place.cluster.send(Self.attached(2, "two", second.attachment(place.files + "/b")))
+      await device.expect("shown one 1", "shown two 2")
+      #expect(device.missing == ["two photo full"])
+      await device.device.remove(["one"])
+      await eventually("the first is gone") { place.stored.isEmpty }
+      await place.cluster.send(Self.attached(3, "three", second.attachment(place.files + "/b")))
+      await device.expect("shown one 1", "shown two 2", "shown three 3")
+      #expect(place.stored == [second.hash] && device.missing.count == 1)
+      await device.close()
+    }
+  }
+
+  @Test func `a store that cannot be written shows without`() async throws {
+    try await Self.with({ _ in Self.reply(Photo().content) }) { place in
+      #expect(FileManager.default.createFile(atPath: place.path + "-attachments", contents: Data()))
+      let device = place.device()
+      try await device.device.start()
+      await place.cluster.expect("hello")
+      await place.cluster.send(Self.attached(1, "one", Photo().attachment(place.files + "/a")))
+      await device.expect("shown one 1")
+      #expect(device.missing == ["one photo disk"])
+      await device.close()
+    }
+  }
+
+  @Test func `after a crash the store has what listed notifications have, and fetches what is missing`() async throws {
+    let photo = Photo()
+    try await Self.with({ $0.contains("/late") ? .silence : Self.reply(photo.content) }) { place in
+      let first = place.device()
+      try await first.device.start()
+      await place.cluster.expect("hello")
+      await place.cluster.send(Self.attached(1, "one", photo.attachment(place.files + "/a")))
+      await first.expect("shown one 1")
+      await first.close()
+      let folder = place.path + "-attachments/"
+      for name in ["17.part", String(repeating: "cd", count: 32), "else"] {
+        #expect(FileManager.default.createFile(atPath: folder + name, contents: Data("GIF89a".utf8)))
+      }
+      let second = place.device()
+      try await second.device.start()
+      #expect(place.stored == [photo.hash])
+      await place.cluster.expect("hello", of: 1)
+      await second.close()
+      try FileManager.default.removeItem(atPath: folder + photo.hash)
+      let third = place.device()
+      try await third.device.start()
+      await eventually("it is fetched again") { place.stored == [photo.hash] }
+      #expect(third.story.isEmpty)
+      await third.close()
+    }
+  }
+
+  // MARK: Local notifications
+
+  @Test func `the files of a local request are moved into the store, and a request that is refused leaves them`() async throws {
+    try await Self.with({ _ in .silence }) { place in
+      let device = place.device { $0.stateLimits.attachmentBytes = 3_000 }
+      try await device.device.start()
+      let center = device.device.userNotificationCenter
+      let folder = place.path + "-files/"
+      try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+      let photo = Photo()
+      func file(_ name: String, _ content: String) throws -> String {
+        try content.write(toFile: folder + name, atomically: false, encoding: .utf8)
+        return folder + name
+      }
+      func request(_ paths: String..., identifiers: [Name] = ["a", "b"]) -> NotificationRequest {
+        NotificationRequest(
+          identifier: "tea", content: NotificationContent(title: "Tea"),
+          attachments: zip(identifiers, paths).map { AttachmentSource(identifier: $0, path: $1) })
+      }
+      let good = try file("good", photo.content)
+      let wrong: [(NotificationRequest, DeviceError.Code)] = [
+        (request(good, try file("text", "no picture at all, but text")), .badRequest), (request(good, folder + "none"), .attachment),
+        (request(good, folder), .badRequest),
+        (request(good, try file("large", "GIF89a" + String(repeating: "z", count: 4_000))), .attachment),
+        (request(good, good, identifiers: ["a", "a"]), .badRequest), (request(good, identifiers: ["a\nb"]), .badRequest),
+      ]
+      for (request, code) in wrong {
+        let error = await #expect(throws: DeviceError.self) { try await center.add(request) }
+        #expect(error?.code == code, "\(request.attachments)")
+        #expect(FileManager.default.fileExists(atPath: good))
+      }
+      await eventually("nothing of them stays") { place.stored.isEmpty }
+      try await center.add(request(good))
+      await device.expect("shown tea local")
+      #expect(!FileManager.default.fileExists(atPath: good) && place.stored == [photo.hash])
+      let size = try await device.device.withAttachment("a", of: "tea") { $0.size }
+      #expect(size == photo.size && device.missing.isEmpty)
+      // It is replaced by one without.
+      try await center.add(NotificationRequest(identifier: "tea", content: NotificationContent(title: "Tea")))
+      await eventually("the file goes with the former") { place.stored.isEmpty }
+      await device.close()
+    }
+  }
+
+  // MARK: What decides
+
+  @Test(arguments: 0..<20) func `any history of files keeps the bound, and what is open or listed`(_ seed: UInt64) {
+    var random = SeededRandom(seed: seed)
+    let hashes = (0..<6).map { Photo.media("\($0)").hash }
+    var ledger = AttachmentLedger(limit: 100)
+    var (files, open, reserved): ([MediaHash: Int], [MediaHash], [Int]) = ([:], [], [])
+    for step in 0..<500 {
+      let hash = hashes[Int.random(in: 0..<6, using: &random)]
+      switch Int.random(in: 0..<5, using: &random) {
+      case 0:
+        let size = Int.random(in: 0...60, using: &random)
+        let fits = files.values.reduce(0, +) + reserved.reduce(0, +) + size <= 100
+        #expect(ledger.reserve(size) == fits, "step \(step)")
+        if fits { reserved.append(size) }
+      case 1:
+        guard let size = reserved.popLast() else { continue }
+        let isWritten = Bool.random(using: &random) && files[hash] == nil
+        ledger.end(size, isWritten ? Media(hash: hash, type: .gif, size: size) : nil)
+        if isWritten { files[hash] = size }
+      case 2:
+        #expect(ledger.open(hash) == (files[hash] != nil), "step \(step)")
+        if files[hash] != nil { open.append(hash) }
+      case 3:
+        guard let index = open.indices.randomElement(using: &random) else { continue }
+        ledger.close(open.remove(at: index))
+      default:
+        let live = Set(hashes.filter { _ in Bool.random(using: &random) })
+        let removed = Set(files.keys.filter { !live.contains($0) && !open.contains($0) })
+        #expect(ledger.sweep(keeping: live) == removed, "step \(step)")
+        for hash in removed { files[hash] = nil }
+      }
+      #expect(ledger.hashes == Set(files.keys) && ledger.bytes == files.values.reduce(0, +) + reserved.reduce(0, +), "step \(step)")
+      #expect(ledger.bytes <= 100)
+    }
+  }
+
+  @Test(arguments: 0..<20) func `each event that waits is told once, in time, and not after its notification has gone`(_ seed: UInt64) {
+    var random = SeededRandom(seed: seed)
+    let hashes = (0..<4).map { Photo.media("\($0)").hash }
+    var showings = Showings<Int>()
+    var naive: [(event: Int, identifier: Name, missing: Set<MediaHash>, deadline: UInt64)] = []
+    var now: UInt64 = 0
+    for step in 0..<400 {
+      now += UInt64.random(in: 0...2, using: &random)
+      switch Int.random(in: 0..<6, using: &random) {
+      case 0..<3:
+        let identifier = Name("\(Int.random(in: 0..<8, using: &random))")
+        let missing = Set(hashes.filter { _ in Bool.random(using: &random) } + [hashes[0]])
+        naive.removeAll { $0.identifier == identifier }
+        naive.append((step, identifier, missing, now + 20))
+        showings.add(step, identifier, id: "\(step)", missing: missing, deadline: now + 20)
+      case 3:
+        let hash = hashes[Int.random(in: 0..<4, using: &random)]
+        for index in naive.indices { naive[index].missing.remove(hash) }
+        let ready = naive.filter(\.missing.isEmpty).map(\.event)
+        naive.removeAll(where: \.missing.isEmpty)
+        #expect(showings.ended(hash) == ready, "step \(step)")
+      case 4:
+        let gone = Name("\(Int.random(in: 0..<8, using: &random))")
+        naive.removeAll { $0.identifier == gone }
+        showings.keep { $0.identifier != gone }
+      default:
+        let over = naive.filter { $0.deadline <= now }.map(\.event)
+        naive.removeAll { $0.deadline <= now }
+        #expect(showings.expire(now: now) == over, "step \(step)")
+      }
+      #expect(showings.deadline == naive.map(\.deadline).min(), "step \(step)")
+    }
+    #expect(showings.takeAll() == naive.map(\.event) && showings.waiting.isEmpty)
+  }
+}
+
+extension DeviceUnderTest {
+  /// The attachments that were left out, as `order-7 photo late`.
+  fileprivate var missing: [String] {
+    events.compactMap { event -> String? in
+      if case .attachmentMissing(let notification, let attachment, let failure) = event {
+        "\(notification) \(attachment) \(failure.reason.rawValue)"
+      } else {
+        nil
+      }
+    }
+  }
+}
