@@ -124,7 +124,10 @@ let package = Package(
       swiftSettings: settings),
     tests(
       "DeviceClientTests",
-      ["KilledDevice", "DeviceClient", "Calendars", "Cryptography", "Extensions", "Notifications", "HTTP", "JSON", "EventLoop", "TestSupport"]),
+      [
+        "KilledDevice", "DeviceClient", "Calendars", "Cryptography", "Extensions", "Notifications", "HTTP", "JSON", "EventLoop",
+        "TestSupport",
+      ]),
     .executableTarget(
       name: "OwnExtensions", dependencies: ["Command", "Extensions", "JSON"], path: "Tests/OwnExtensions", swiftSettings: settings),
     tests(
