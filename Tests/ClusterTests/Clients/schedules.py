@@ -367,6 +367,15 @@ async def places(arguments, folder):
             await scene.cancel("user:ada", "after all")
             await device.frame("remove", identifiers=["after all"], scope="pending")
 
+            # A cancel of all takes each of them.
+            for identifier in ("first of all", "second of all"):
+                await placed("user:ada", identifier)
+            cancel = {"target": "user:ada", "apns-topic": APPLICATION, "apns-id": str(uuid.uuid4()), "operation": "cancel"}
+            producer.publish(cancel, b'{"all": true}', key="user:ada")
+            await producer.flush()
+            for identifier in ("first of all", "second of all"):
+                await device.frame("remove", identifiers=[identifier], scope="pending")
+
             # Replaced by one that is due at a time, and by one that is due now, which itself takes its place.
             await placed("user:ada", "later")
             await producer.notify("user:ada", "later", trigger=interval(2), apns_collapse_id="later")
@@ -570,8 +579,8 @@ class RedisSteps(StepProxy):
         if words[0] != b"EVALSHA" or len(words) < 4:
             return []
         count, key = int(words[2]), words[3][:2]
-        if key == b"s{" and count > 3:
-            return ["Redis: the schedule" if count > 4 else "Redis: that nothing is pending"]
+        if key == b"s{" and count > 4:
+            return ["Redis: the schedule" if count > 5 else "Redis: that nothing is pending"]
         if key == b"d{" and count > 2:
             return ["Redis: the device"]
         return ["Redis: the markers"] if key == b"k{" else []
