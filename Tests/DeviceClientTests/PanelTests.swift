@@ -244,6 +244,27 @@ import Testing
     }
   }
 
+  @Test func `the next occurrence of a repeating notification stays in the list as well`() async throws {
+    try await Self.with { parts in
+      parts.story.answer("like", with: nil)
+      var frame = Self.chat(2, "shop")
+      frame.set("trigger", ["type": "location", "region": ["identifier": "shop"], "repeats": true])
+      await parts.cluster.send(frame)
+      await eventually("it waits for its place") { await parts.device.fire("shop") }
+      await eventually("it is shown") { await parts.device.delivered.count == 2 }
+      try await parts.device.expand("shop")
+      try await parts.device.respond(to: "shop", action: "like")
+      let first = try #require(await parts.device.delivered.first?.takenAt)
+      await eventually("it comes again, at another time") {
+        _ = await parts.device.fire("shop")
+        return await parts.device.delivered.first.map { $0.takenAt > first } ?? false
+      }
+      await parts.device.collapse()
+      await parts.cluster.expect("response")
+      #expect(await parts.device.delivered.map(\.identifier) == ["shop", "one"])
+    }
+  }
+
   @Test func `the extension replaces the actions, and a response with one of them is dynamic`() async throws {
     try await Self.with { parts in
       parts.story.answer("more", with: .dismissAndForwardAction)

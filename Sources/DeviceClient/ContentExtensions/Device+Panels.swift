@@ -8,9 +8,11 @@ final class OpenPanel {
   let deadline: Timer
   /// The extension's work on a response.
   var answering: Task<Void, Never>?
-  var isDrawingScheduled = false
-  /// Whether it is drawn as it was when it opened, which the caller of `expand` has.
+  /// The notification that the extension's response is to. A newer one may have taken its place in the panel.
+  var responded: DeliveredNotification?
+  /// The panel as it was told last; nil until `expand` has returned it.
   var drawn: Panel?
+  var isDrawingScheduled = false
 
   init(_ context: ContentExtensionContext, _ contentExtension: (any ContentExtension)?, _ deadline: Timer) {
     (self.context, self.contentExtension, self.deadline) = (context, contentExtension, deadline)
@@ -90,6 +92,7 @@ extension Device {
   private func hold(_ response: ResponseFrame, _ open: OpenPanel) async throws(DeviceError) {
     let (connection, notification) = (try running(), open.context.panel.notification)
     let options = open.context.panel.actions.first { $0.identifier == response.action }?.options ?? []
+    open.responded = notification
     do throws(DeviceError) {
       try await stored { (body) throws(DeviceError) in try connection.hold(response, to: notification, options, body) }
     } catch {
@@ -139,7 +142,8 @@ extension Device {
       case .play(false): open.contentExtension?.mediaPause(in: context)
       case .ask(let frame):
         let response = NotificationResponse(
-          id: frame.response, notification: context.panel.notification, actionIdentifier: frame.action, userText: frame.userText,
+          id: frame.response, notification: open.responded ?? context.panel.notification, actionIdentifier: frame.action,
+          userText: frame.userText,
           isUnanswered: false)
         open.deadline.handler = { [weak self] in self?.assumeIsolated { $0.deadlinePassed(frame.response) } }
         open.deadline.start(after: max(context.state.declaration?.answerMilliseconds ?? 0, 0))

@@ -206,9 +206,10 @@ final class DeviceMemory {
     } else {
       writer.append([.withdrawn(id)])
     }
-    // A newer one of its identifier, which came meanwhile, stays.
-    let identifier = response.frame.identifier
-    if end != .kept, store.notification(identifier)?.id == response.notification.frame.id { _ = store.clear([identifier]) }
+    // A newer one of its identifier, which came meanwhile, stays. An occurrence of a repeating trigger has the same id, and another time.
+    let (identifier, former) = (response.frame.identifier, response.notification)
+    let listed = store.notification(identifier)
+    if end != .kept, listed?.id == former.frame.id, listed?.takenAt == former.takenAt { _ = store.clear([identifier]) }
     save()
     guard isForwarded, !response.isLocked else { return }
     writer.whenDurable { [weak self, response] failure in
