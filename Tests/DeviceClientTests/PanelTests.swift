@@ -51,7 +51,7 @@ import Testing
   ) async throws {
     try await TestFolder.with { folder in
       try await ScriptedCluster.with { cluster, url in
-        let parts = try await Parts(folder.path + "/state", cluster, url, change)
+        let parts = try await Parts(folder.path + "/state", cluster, url, .foreground, change)
         await cluster.expect("hello")
         await cluster.send(chat(1, "one"))
         await eventually("it is shown") { parts.under.story.contains("shown one 1") }
