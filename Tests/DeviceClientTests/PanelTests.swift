@@ -20,7 +20,7 @@ import Testing
     private var isClosed = false
 
     init(
-      _ path: String, _ cluster: ScriptedCluster, _ url: String, _ state: ApplicationState = .foreground,
+      _ path: String, _ cluster: ScriptedCluster, _ url: String, state: ApplicationState = .foreground,
       _ change: (inout ContentExtensionDeclaration) -> Void
     ) async throws {
       (self.path, self.url, self.cluster) = (path, url, cluster)
@@ -51,7 +51,7 @@ import Testing
   ) async throws {
     try await TestFolder.with { folder in
       try await ScriptedCluster.with { cluster, url in
-        let parts = try await Parts(folder.path + "/state", cluster, url, .foreground, change)
+        let parts = try await Parts(folder.path + "/state", cluster, url, change)
         await cluster.expect("hello")
         await cluster.send(chat(1, "one"))
         await eventually("it is shown") { parts.under.story.contains("shown one 1") }
@@ -198,7 +198,7 @@ import Testing
       await parts.close()
       #expect(await parts.cluster.frames("response").isEmpty && parts.delegate.responses.isEmpty)
 
-      let again = try await Parts(parts.path, parts.cluster, parts.url, .locked) { _ in }
+      let again = try await Parts(parts.path, parts.cluster, parts.url, state: .locked) { _ in }
       await parts.cluster.expect("hello", of: 1)
       await parts.cluster.send(Self.chat(2, "two"), to: 1)
       await eventually("it is shown") { again.under.story.contains("shown two 2") }
@@ -217,7 +217,7 @@ import Testing
   }
 
   @Test func `a forwarded response that opens the program brings it to the foreground, and one that is handled does not`() async throws {
-    try await Self.with { parts in
+    try await Self.with({ $0.takesDefaultAction = true }) { parts in
       await parts.device.setState(.background)
       parts.story.answer(NotificationAction.defaultIdentifier, with: .doNotDismiss)
       try await parts.device.expand("one")
@@ -389,7 +389,7 @@ import Testing
       connection.close()
       for _ in 0..<2 {
         let again = DeviceDatabase.forTests(path)
-        #expect(try await again.open() == StoredState(responses: [response], badge: 3))
+        #expect(try await again.open() == StoredState(responses: [response], badge: 3, token: DeviceToken(DeviceUnderTest.token)))
         await again.closeForTests()
       }
     }
@@ -452,7 +452,8 @@ private final class ToldExtension: ContentExtension {
 
   func didTap(_ control: Name, text: String?, in context: ContentExtensionContext) {
     switch control {
-    case "actions": context.notificationActions = [NotificationAction(identifier: "more", title: "More", options: [.authenticationRequired])]
+    case "actions":
+      context.notificationActions = [NotificationAction(identifier: "more", title: "More", options: [.authenticationRequired])]
     case "open": try? context.performNotificationDefaultAction()
     default: context.lines.append("\(control) \(text ?? "")")
     }
