@@ -8,9 +8,15 @@ extension Device {
 
   /// Sets what the program and the screen are doing.
   ///
-  /// The unlocking sends and tells the responses that waited for it. The event `activated` tells that an action of the person has set
-  /// `foreground`.
-  public func setState(_ state: ApplicationState) { connection?.setState(state) }
+  /// The unlocking sends and tells the responses that waited for it. The locking closes a panel whose preview is hidden behind it. The event
+  /// `activated` tells that an action of the person has set `foreground`.
+  public func setState(_ state: ApplicationState) {
+    connection?.setState(state)
+    if let open = openPanel?.context.panel, hidesBehindScreen(open.notification) { collapse() }
+  }
+
+  /// Whether the screen is locked, and the person hides the notification's texts behind it.
+  func hidesBehindScreen(_ notification: DeliveredNotification) -> Bool { state == .locked && preview(of: notification).isHidden }
 
   /// The texts of a notification that may be drawn at this moment, by the person's setting for previews.
   public func preview(of notification: DeliveredNotification) -> NotificationPreview {

@@ -24,6 +24,8 @@ public struct DeviceError: Error, Sendable, Hashable, CustomStringConvertible {
     case noSuchAction
     /// The text is missing, not allowed, or too long.
     case wrongText
+    /// The screen is locked, and the person hides previews behind it.
+    case locked
     /// No notification is expanded.
     case noPanel
     /// The panel of the expanded notification has no such control.
@@ -60,5 +62,5 @@ public struct DeviceError: Error, Sendable, Hashable, CustomStringConvertible {
   }
 
   /// Whether the same call may succeed later without a change.
-  public var isRetriable: Bool { [.tooManyWaiting, .panelBusy, .stateInUse, .stateFull, .notConnected].contains(code) }
+  public var isRetriable: Bool { [.tooManyWaiting, .panelBusy, .locked, .stateInUse, .stateFull, .notConnected].contains(code) }
 }

@@ -216,6 +216,21 @@ import Testing
     }
   }
 
+  @Test func `nothing is expanded behind a locked screen that hides previews`() async throws {
+    try await Self.with { parts in
+      var authorization = Authorization(status: .authorized)
+      authorization.previews = .whenAuthenticated
+      try await parts.device.setAuthorization(authorization)
+      try await parts.device.expand("one")
+      await parts.device.setState(.locked)
+      #expect(await parts.device.panel == nil && parts.under.closings == 1)
+      await #expect { try await parts.device.expand("one") } throws: { ($0 as? DeviceError)?.code == .locked }
+      await parts.device.setState(.foreground)
+      try await parts.device.expand("one")
+      #expect(parts.story.told == ["drawn one", "drawn one"])
+    }
+  }
+
   @Test func `a forwarded response that opens the program brings it to the foreground, and one that is handled does not`() async throws {
     try await Self.with({ $0.takesDefaultAction = true }) { parts in
       await parts.device.setState(.background)
@@ -368,30 +383,6 @@ import Testing
       let text = try await parts.device.expand("tea").description
       #expect(!text.contains("\u{1B}") && !text.contains("\u{7}") && !text.contains("\u{202E}"))
       #expect(text.contains("│ a ") && text.contains("│ b "))
-    }
-  }
-
-  @Test func `a database of the first version is read, and gets its columns`() async throws {
-    try await TestFolder.with { folder in
-      let path = folder.path + "/state"
-      let database = DeviceDatabase.forTests(path)
-      _ = try await database.open()
-      let frame = try notifyFrame(notify(1, id: "one", revision: "1"))
-      let response = StoredResponse(
-        frame: ResponseFrame(response: "r", receipt: "receipt", identifier: "one", action: "like"),
-        notification: .init(frame: frame, takenAt: 1, presentation: [.list]), isUnsent: true, isUntold: false)
-      try await database.commit([.badge(3), .response(response)])
-      await database.closeForTests()
-      let connection = try SQLiteConnection(path: path, busyMilliseconds: 60_000)
-      try connection.run("DROP TABLE registration")
-      for column in ["stage", "locked", "options"] { try connection.run("ALTER TABLE responses DROP COLUMN \(column)") }
-      try connection.run("PRAGMA user_version = 1")
-      connection.close()
-      for _ in 0..<2 {
-        let again = DeviceDatabase.forTests(path)
-        #expect(try await again.open() == StoredState(responses: [response], badge: 3, token: DeviceToken(DeviceUnderTest.token)))
-        await again.closeForTests()
-      }
     }
   }
 }

@@ -215,30 +215,6 @@ import Testing
       await device.close()
     }
   }
-
-  @Test func `a state file of an earlier version keeps what is in it`() async throws {
-    try await Self.with { path, _, url in
-      let first = DeviceUnderTest(url) { $0.stateFile = path }
-      try await first.device.start()
-      try await first.device.userNotificationCenter.add(
-        NotificationRequest(identifier: "tea", content: NotificationContent(title: "Tea")))
-      await first.close()
-      let file = try SQLiteConnection(path: path, busyMilliseconds: 60_000)
-      try file.run("DROP TABLE registration")
-      for column in ["stage", "locked", "options"] { try file.run("ALTER TABLE responses DROP COLUMN \(column)") }
-      try file.run("PRAGMA user_version = 1")
-      file.close()
-      let second = DeviceUnderTest(url) { $0.stateFile = path }
-      try await second.device.start()
-      #expect(await second.device.delivered.map(\.identifier) == ["tea"])
-      try await second.device.setAuthorization(Authorization(status: .denied))
-      await second.close()
-      let third = DeviceUnderTest(url) { $0.stateFile = path }
-      try await third.device.start()
-      #expect(await third.device.authorization?.status == .denied)
-      await third.close()
-    }
-  }
 }
 
 /// Notes from which notifications the person came.

@@ -35,6 +35,9 @@ extension Device {
   public func expand(_ identifier: Name) throws(DeviceError) -> Panel {
     let (connection, notification) = try delivered(identifier)
     if let openPanel, openPanel.context.panel.identifier == identifier { return openPanel.context.panel }
+    guard !hidesBehindScreen(notification) else {
+      throw DeviceError(.locked, "the person hides previews behind the locked screen: unlock it, and expand the notification then")
+    }
     collapse()
     let category = notification.content.categoryIdentifier
     let declaration = category.flatMap { name in configuration.contentExtensions.first { $0.categories.contains(name) } }

@@ -52,7 +52,7 @@ actor DeviceDatabase {
       )
     }
     try prepare(connection)
-    try bringUp(connection, from: version)
+    if isNew { try make(connection) }
     let soundness = try connection.text("PRAGMA quick_check(1)")
     guard soundness == "ok" else { throw DeviceError.damaged(path, soundness) }
     return try read(connection)
@@ -91,15 +91,11 @@ actor DeviceDatabase {
     try connection.run("PRAGMA max_page_count = \(max(Int64(clamping: limits.bytes) / pageBytes, 1))")
   }
 
-  /// Brings the tables of a new file, or of one of an earlier version, to the present version.
-  private func bringUp(_ connection: SQLiteConnection, from version: Int64) throws(DeviceError) {
-    guard version < StateSchema.version else { return }
+  private func make(_ connection: SQLiteConnection) throws(DeviceError) {
     try connection.transaction { () throws(DeviceError) in
-      for step in StateSchema.steps.dropFirst(Int(version)) { for statement in step { try connection.run(statement) } }
-      if version == 0 {
-        try connection.run("INSERT INTO device VALUES (1, ?, ?, 0, NULL)", .text(owner.token), .text(owner.application.text))
-        try connection.run("PRAGMA application_id = \(StateSchema.applicationID)")
-      }
+      for table in StateSchema.tables { try connection.run(table) }
+      try connection.run("INSERT INTO device VALUES (1, ?, ?, 0, NULL)", .text(owner.token), .text(owner.application.text))
+      try connection.run("PRAGMA application_id = \(StateSchema.applicationID)")
       try connection.run("PRAGMA user_version = \(StateSchema.version)")
     }
   }
