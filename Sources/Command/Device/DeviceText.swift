@@ -152,14 +152,5 @@ struct DeviceText {
   static func plain(_ name: Name) -> String { plain(name.text) }
 
   /// Foreign text without control characters.
-  static func plain(_ text: String) -> String {
-    String(
-      String.UnicodeScalarView(
-        text.unicodeScalars.map { scalar in
-          switch scalar.properties.generalCategory {
-          case .control, .lineSeparator, .paragraphSeparator, .format: scalar == "\u{200D}" ? scalar : " "
-          default: scalar
-          }
-        }))
-  }
+  static func plain(_ text: String) -> String { Panel.plain(text) }
 }

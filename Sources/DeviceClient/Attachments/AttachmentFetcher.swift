@@ -112,7 +112,7 @@ final class AttachmentFetcher {
   func listsChanged() {
     guard !ledger.hashes.isEmpty || !showings.waiting.isEmpty else { return }
     let kept = owner.kept()
-    showings.keep { showing in kept.contains { $0.identifier == showing.identifier && $0.id == showing.id } }
+    showings.keep { showing in kept.contains { $0.identifier == showing.identifier && Name($0.id) == Name(showing.id) } }
     let live = Set(kept.flatMap(\.attachments).map(\.attachment.media.hash))
     let paths = ledger.sweep(keeping: live).map(folder.file)
     if !paths.isEmpty { owner.remove(paths) }
@@ -132,7 +132,7 @@ final class AttachmentFetcher {
   @discardableResult
   private func fetch(_ notification: DeliveredNotification) -> Set<MediaHash> {
     guard !isClosed, !notification.isLocal, !notification.attachments.isEmpty,
-      owner.kept().contains(where: { $0.identifier == notification.identifier && $0.id == notification.id })
+      owner.kept().contains(where: { $0.identifier == notification.identifier && Name($0.id) == Name(notification.id) })
     else { return [] }
     var missing: Set<MediaHash> = []
     for linked in notification.attachments where !ledger.has(linked.attachment.media.hash) {

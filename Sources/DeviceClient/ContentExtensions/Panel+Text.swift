@@ -23,7 +23,8 @@ extension Panel: CustomStringConvertible {
     return "┌\(rule)┐\n" + boxes.joined(separator: "\n├\(rule)┤\n") + "\n└\(rule)┘"
   }
 
-  private static func plain(_ text: Substring) -> String {
+  /// Text from outside with a space for each character that could control a terminal.
+  public static func plain(_ text: some StringProtocol) -> String {
     String(
       String.UnicodeScalarView(
         text.unicodeScalars.map { scalar in
