@@ -120,8 +120,8 @@ let package = Package(
       ["Operations", "Worker", "Calendars", "Store", "Redis", "Kafka", "EventLoop", "Notifications", "JSON", "TestSupport"]),
     .target(name: "KillingDisk", dependencies: ["CSQLite"], path: "Tests/KillingDisk"),
     .executableTarget(
-      name: "KilledDevice", dependencies: ["DeviceClient", "KillingDisk", "Notifications", "EventLoop"], path: "Tests/KilledDevice",
-      swiftSettings: settings),
+      name: "KilledDevice", dependencies: ["DeviceClient", "KillingDisk", "Extensions", "Notifications", "EventLoop"],
+      path: "Tests/KilledDevice", swiftSettings: settings),
     tests(
       "DeviceClientTests",
       [
@@ -134,7 +134,7 @@ let package = Package(
       "CommandTests",
       [
         "Command", "carillon", "EncryptedMessage", "MyAttachment", "EventInvitation", "RedGreenNotifications", "OwnExtensions",
-        "DeviceClient", "Operations", "Worker", "TestSupport", "EventLoop",
+        "KilledDevice", "DeviceClient", "Operations", "Worker", "TestSupport", "EventLoop",
         "JSON", "Cryptography", "Kafka", "Notifications", "Redis",
       ]),
     // What only processes of their own can show. They are apart, since a process that is being started keeps listeners of the others open.

@@ -1,18 +1,18 @@
 internal import Notifications
 
-/// A day of the Gregorian calendar, and where it lies in its week, month and year.
+/// A day of the Gregorian calendar, with its place in its week, month and year.
 ///
-/// It has no zone and no time of day: those only Foundation computes.
+/// It has no zone and no time of day: only Foundation computes those.
 struct CivilDay: Equatable, Comparable {
   private(set) var year: Int
   private(set) var month: Int
   private(set) var day: Int
-  /// 1 is Sunday.
+  /// The day of the week, from 1 for Sunday.
   private(set) var weekday: Int
-  /// Days since 1 January.
+  /// The number of days since 1 January.
   private(set) var dayOfYear: Int
 
-  /// A day as a calendar has it.
+  /// Creates a day from the components of a calendar.
   init(year: Int, month: Int, day: Int, weekday: Int, dayOfYear: Int) {
     (self.year, self.month, self.day, self.weekday, self.dayOfYear) = (year, month, day, weekday, dayOfYear)
   }
@@ -21,7 +21,7 @@ struct CivilDay: Equatable, Comparable {
 
   // MARK: Steps
 
-  /// Moves on to the next day.
+  /// Moves to the next day.
   mutating func advance() {
     weekday = weekday == 7 ? 1 : weekday + 1
     dayOfYear += 1
@@ -47,7 +47,7 @@ struct CivilDay: Equatable, Comparable {
     repeat { advance() } while day > 1 || (period == .year && month > 1) || (period == .quarter && month % 3 != 1)
   }
 
-  /// The last day of the month before.
+  /// The last day of the previous month.
   var lastOfPreviousMonth: CivilDay {
     var last = earlierInMonth(by: day - 1)
     last.weekday = last.weekday == 1 ? 7 : last.weekday - 1
@@ -83,7 +83,7 @@ struct CivilDay: Equatable, Comparable {
     }
   }
 
-  /// The week that has 1 January is the first one.
+  /// The week of the year. The first week contains 1 January.
   private var weekOfYear: Int {
     let daysLeft = (Self.isLeap(year) ? 366 : 365) - dayOfYear
     // The week reaches into the next year.
@@ -91,7 +91,7 @@ struct CivilDay: Equatable, Comparable {
     return (dayOfYear + weekdayEarlier(by: dayOfYear)) / 7 + 1
   }
 
-  /// The weekday so many days before; 0 is Sunday.
+  /// Returns the weekday a number of days earlier; 0 is Sunday.
   private func weekdayEarlier(by days: Int) -> Int { (weekday + 6 - days % 7) % 7 }
 
   private static func days(in month: Int, of year: Int) -> Int {

@@ -1,14 +1,15 @@
 internal import Notifications
 
-/// The days on which a calendar trigger can be due, by its units of date.
+/// Finds the days of a calendar trigger by its units of date.
 ///
-/// Foundation's own search looks at one unit after the other. Where they rarely or never meet it takes up to a second, its answer depends on
-/// the moment from which it is asked, and a year may be passed over. This one walks a bounded number of days, each some nanoseconds.
+/// Foundation's own search tries one unit after the other. If the units rarely meet, it takes up to a second and may pass over a year. Its
+/// answer also depends on the moment from which it is asked. This search walks a bounded number of days, at some nanoseconds each.
 ///
-/// - A day that a month does not have is the first of the next one.
-/// - A trigger that names a year, a quarter or a month, and no day of the month, is due once in each such time: on its first day that fits.
+/// - A day that a month does not have is the first day of the next month.
+/// - A trigger may name a year, quarter or month without a day of the month. It is due once in each such period, on the first day that
+///   fits.
 struct DaySearch {
-  /// How far it looks, in days: a 29 February falls on each weekday at least once in 40 years.
+  /// The number of days to search. 29 February falls on each weekday at least once in 40 years.
   static let horizon = 41 * 366
 
   private static let dateUnits: [CalendarUnits.Unit] = [
@@ -17,7 +18,7 @@ struct DaySearch {
 
   private let units: CalendarUnits
   private let wanted: [(unit: CalendarUnits.Unit, value: Int)]
-  /// The time in which it is due once; nil where it is due on each day that fits.
+  /// The period in which the trigger is due once; nil if each fitting day counts.
   private let period: CalendarUnits.Unit?
 
   init(_ units: CalendarUnits) {
@@ -27,10 +28,10 @@ struct DaySearch {
     period = finest == .month && units[.day] != nil ? nil : finest
   }
 
-  /// Whether it is due at one time only of each day that is found.
+  /// Whether the trigger is due once in its period.
   var isOnceInItsPeriod: Bool { period != nil }
 
-  /// The first day that fits, from this one on; nil where there is none within the horizon.
+  /// Finds the first fitting day from a day on; nil if the horizon has none.
   func first(from start: CivilDay) -> CivilDay? {
     var day = start
     if let period { day.goBack(toStartOf: period) }
@@ -42,7 +43,7 @@ struct DaySearch {
         continue
       }
       if day >= start { return day }
-      // In this period it was due already.
+      // The trigger was due in this period before `start`.
       guard let period else { return nil }
       day.goForth(toNext: period)
     }
@@ -53,7 +54,7 @@ struct DaySearch {
     if wanted.allSatisfy({ day[$0.unit] == $0.value }) { return true }
     guard day.day == 1, let dayOfMonth = units[.day] else { return false }
     let previous = day.lastOfPreviousMonth
-    // What a period lacks at its end is not made up for in the next one.
+    // A day that a period lacks at its end does not move into the next period.
     guard dayOfMonth > previous.day, period.map({ previous[$0] == day[$0] }) ?? true else { return false }
     return wanted.allSatisfy { unit, value in
       switch unit {

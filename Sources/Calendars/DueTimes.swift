@@ -1,48 +1,51 @@
 public import Notifications
 
-/// When a timed trigger is due. Each lane has its own.
+/// Computes when a timed trigger is due. Each lane has its own.
 ///
-/// All due times of a trigger are fixed by the trigger, the time of its request and its zone, whatever was asked before. As Foundation has it,
-/// a time of day that a gap of one hour skips is due an hour later, and is not due on that day where the gap has another length.
+/// The due times depend only on the trigger, the time of its request and its zone. As in Foundation, a time of day that a gap of one hour
+/// skips is due an hour later. If the gap has another length, the trigger is not due on that day.
 public struct DueTimes {
   /// One due time of a trigger.
   public struct Occurrence: Sendable, Hashable {
-    /// When it is due, in milliseconds since 1970.
+    /// The due time, in milliseconds since 1970.
     public var due: Int64
-    /// What names it among the trigger's occurrences: for an interval its number, from 1; for a calendar trigger what the wall clock shows,
-    /// so that 09:00 of a day is the same occurrence in each zone.
+    /// The name of the occurrence among those of the trigger. For an interval it is the number, from 1. For a calendar trigger it is the
+    /// reading of the wall clock, so 09:00 of a day is one occurrence in all zones.
     public var name: Int64
 
-    /// An occurrence of its parts.
+    /// Creates an occurrence from its parts.
     public init(due: Int64, name: Int64) { (self.due, self.name) = (due, name) }
   }
 
-  /// The zone of a trigger without one where the device has told none.
+  /// The zone of a trigger that names none, for a device that registered none.
   public static var defaultZone: Name { "UTC" }
 
-  /// How many zones and answers are kept; when there are more, all are forgotten.
+  /// The maximum number of cached zones, and of cached answers. A full cache is emptied.
   private let capacity: Int
   private var clocks: [Name: WallClock] = [:]
   private var answers: [Question: Answer] = [:]
 
-  /// Due times that remember so many zones, and as many answers.
+  /// Creates the calendar with a bound of cached zones and answers.
   public init(capacity: Int = 1024) { self.capacity = max(capacity, 1) }
 
-  /// Whether there is a time zone database: a program that is linked statically may lack it.
+  /// Whether there is a time zone database. A statically linked program may lack it.
   public static var hasZones: Bool { WallClock("Europe/Rome") != nil }
+
+  /// The version of the time zone database, such as `2025b`.
+  public static var dataVersion: String { WallClock.dataVersion }
 
   /// Whether the time zone database has a zone.
   public mutating func isZone(_ zone: Name) -> Bool { clock(zone) != nil }
 
   // MARK: Asking
 
-  /// The first occurrence strictly after a moment; nil where there is none.
+  /// Finds the first occurrence strictly after a moment; nil if there is none.
   ///
   /// - Parameters:
-  ///   - requested: the time of the request, in milliseconds since 1970: a one-off is due after that, an interval is counted from it.
-  ///   - moment: milliseconds since 1970; a time before the request counts as that of the request.
+  ///   - requested: the time of the request, in milliseconds since 1970. A one-off is due after it, and an interval begins at it.
+  ///   - moment: milliseconds since 1970; an earlier time counts as that of the request.
   ///   - deviceZone: the zone of a calendar trigger that names none.
-  /// - Throws: a rejection where the database has no such zone.
+  /// - Throws: a rejection if the database has no such zone.
   public mutating func next(of trigger: TimedTrigger, requested: Int64, after moment: Int64, deviceZone: Name) throws(Rejection)
     -> Occurrence?
   {
@@ -62,7 +65,9 @@ public struct DueTimes {
     }
   }
 
-  /// How many occurrences lie strictly between two moments; of a calendar trigger at most `limit`, each of which costs a search.
+  /// Counts the occurrences strictly between two moments.
+  ///
+  /// For a calendar trigger it counts to `limit` only, since each occurrence costs a search.
   public mutating func count(
     of trigger: TimedTrigger, requested: Int64, after start: Int64, before end: Int64, deviceZone: Name, limit: Int = 1000
   ) throws(Rejection) -> Int {
@@ -83,12 +88,59 @@ public struct DueTimes {
     return count
   }
 
-  /// Checks what only a calendar knows of a trigger: that its zone exists and that it is due at all.
+  /// Finds an occurrence of a calendar trigger again, by its name; if there is none, the first one after it.
+  ///
+  /// Another version of the time zone database may have given it another due time.
+  ///
+  /// - Throws: a rejection if the database has no such zone.
+  public mutating func again(_ occurrence: Occurrence, of trigger: TimedTrigger, requested: Int64, deviceZone: Name) throws(Rejection)
+    -> Occurrence?
+  {
+    guard case .calendar(_, let zone) = trigger.rule else { return occurrence }
+    guard let clock = clock(zone ?? deviceZone) else { throw Self.unknownZone }
+    let reading = clock.reading(at: occurrence.due)
+    if reading == occurrence.name { return occurrence }
+    if !trigger.repeats { return try next(of: trigger, requested: requested, after: requested, deviceZone: deviceZone) }
+    // Names are twice the local seconds.
+    let (difference, isBeyond) = occurrence.name.subtractingReportingOverflow(reading)
+    guard !isBeyond else { return nil }
+    let moved = Timestamp.bounded(occurrence.due) + min(max(difference, -Self.longestMove), Self.longestMove) * 500
+    if let found = try next(of: trigger, requested: requested, after: moved - 1, deviceZone: deviceZone), found.name == occurrence.name {
+      return found
+    }
+    // The clock changes between the two moments. The search begins before that, and ends after it.
+    var moment = moved - Self.longestChange
+    while let found = try next(of: trigger, requested: requested, after: moment, deviceZone: deviceZone) {
+      if found.name >= occurrence.name || found.due > moved + Self.longestChange { return found }
+      moment = found.due
+    }
+    return nil
+  }
+
+  /// The longest move of a zone's clock that the search expects: two days, as twice their seconds.
+  private static let longestMove: Int64 = 2 * 172_800
+  /// The longest change of a zone's clock on one day, in milliseconds.
+  private static let longestChange: Int64 = 3 * 3_600_000
+
+  /// Checks with the calendar that a trigger's zone exists and that it is ever due.
   public mutating func check(_ trigger: TimedTrigger, requested: Int64, deviceZone: Name) throws(Rejection) {
-    guard try next(of: trigger, requested: requested, after: requested, deviceZone: deviceZone) == nil else { return }
-    throw Rejection(
-      .badRequestParams, field: "trigger.dateComponents",
-      rule: "A trigger is due at least once after it was published, and within forty years. At no such time do its dateComponents meet.")
+    func isDue(_ trigger: TimedTrigger) throws(Rejection) -> Bool {
+      try next(of: trigger, requested: requested, after: requested, deviceZone: deviceZone) != nil
+    }
+    if try isDue(trigger) { return }
+    if trigger.notBefore != nil, try isDue(TimedTrigger(trigger.rule, repeats: trigger.repeats)) {
+      throw Rejection(
+        .badRequestParams, field: "trigger.notBefore", rule: "A trigger is due at least once. After its notBefore this one is never due.")
+    }
+    switch trigger.rule {
+    case .interval:
+      throw Rejection(
+        .badRequestParams, field: "trigger.timeInterval", rule: "A trigger is due at least once, before the year 10000.")
+    case .calendar:
+      throw Rejection(
+        .badRequestParams, field: "trigger.dateComponents",
+        rule: "A trigger is due at least once after it was published, and within forty years. At no such time do its dateComponents meet.")
+    }
   }
 
   private static var unknownZone: Rejection {
@@ -104,7 +156,7 @@ public struct DueTimes {
     var zone: Name
   }
 
-  /// The due time that was found from a moment on: the same is found from each moment before it.
+  /// A due time that was found from a moment on. It holds for all later moments before the due time.
   private struct Answer {
     var from: Int64
     var due: Int64?
@@ -126,7 +178,7 @@ public struct DueTimes {
     return due
   }
 
-  /// How many days are tried that the zone may lack the time of day on, or on which it is over.
+  /// The maximum number of days to try. On some days the zone lacks the time of day, or it has passed.
   private static let maximumTries = 8
 
   private static func search(_ units: CalendarUnits, _ clock: WallClock, after moment: Int64) -> Int64? {
@@ -136,7 +188,7 @@ public struct DueTimes {
       guard let found = search.first(from: day), let start = clock.lastMoment(before: found) else { return nil }
       day = found
       day.advance()
-      // Foundation's search passes over times beside a gap of half an hour, and may answer the second of two. So it is asked only for those
+      // Foundation's search passes over times beside a gap of half an hour, and may answer the second of two. So it is asked only for times
       // that a gap skips.
       if let hour = units[.hour], let due = clock.first(on: found, hour: hour, minute: units[.minute] ?? 0, second: units[.second] ?? 0) {
         guard due > moment || due > Timestamp.latest else { continue }
@@ -146,13 +198,13 @@ public struct DueTimes {
       guard let due, due <= Timestamp.latest else { return nil }
       guard due > moment else { continue }
       if clock.day(at: due) == found { return due }
-      // The time is in a gap at the end of the day, and due after it, or the day lacks it and the next one has it.
+      // The time falls into a gap at the end of the day, and is due after it. Or this day lacks the time, and the next day has it.
       if let next = clock.lastMoment(before: day), time(units, clock, after: next) != due { return due }
     }
     return nil
   }
 
-  /// A unit below all that are given is 0.
+  /// Finds the next time of day. A unit that is smaller than all given ones is 0.
   private static func time(_ units: CalendarUnits, _ clock: WallClock, after moment: Int64) -> Int64? {
     let (hour, minute, second) = (units[.hour], units[.minute], units[.second])
     return clock.next(

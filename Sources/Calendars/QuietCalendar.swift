@@ -1,32 +1,32 @@
 internal import FoundationEssentials
-// Has the time zone database. Without it, no zone is found.
+// This module contains the time zone database. Without it no zone is found.
 internal import FoundationInternationalization
 public import Notifications
 
-/// Tells whether quiet hours hold at a moment, and how long that answer stands.
+/// Computes whether quiet hours hold at a moment, and how long that answer is valid.
 ///
-/// The clock on the wall decides: in the hour that a zone has twice they hold twice, and of an hour that it skips they hold nothing. Foundation
-/// tells how far a zone is from UTC, and when that changes next, in less than a microsecond; between two changes all is arithmetic.
+/// The wall clock decides. An hour that the zone repeats is quiet twice, and an hour that it skips never. Foundation gives the zone's
+/// offset from UTC and its next change, in less than a microsecond. Between two changes the rest is arithmetic.
 public struct QuietCalendar {
-  /// Whether they hold, until a moment.
+  /// Whether quiet hours hold, until a moment.
   public struct Answer: Equatable, Sendable {
-    /// Whether they hold.
+    /// Whether quiet hours hold.
     public let isQuiet: Bool
-    /// When to ask again, in milliseconds since 1970: nothing changes before.
+    /// When to ask again, in milliseconds since 1970. Nothing changes before.
     public let until: Int64
   }
 
-  /// Zones by their names: a few hundred exist.
+  /// The zones that were asked for, by name. A few hundred exist.
   private var zones: [String: TimeZone] = [:]
   private static let maximumZones = 1_024
 
-  /// A calendar that knows no zone yet.
+  /// Creates a calendar with an empty cache of zones.
   public init() {}
 
-  /// Whether a zone has this name, as the time zone database spells it.
+  /// Whether the time zone database has a zone with exactly this name.
   public static func isZone(_ name: String) -> Bool { WallClock(Name(name)) != nil }
 
-  /// Whether quiet hours hold; `nil` where nobody knows their zone.
+  /// Computes whether quiet hours hold; `nil` if their zone is unknown.
   ///
   /// - Parameter now: milliseconds since 1970.
   public mutating func answer(for hours: QuietHours, at now: Int64) -> Answer? {

@@ -1,45 +1,57 @@
 public import Notifications
 
-/// Decides what becomes of a schedule: its record and an event in, the verdict and the record to write out.
+/// Decides what an event does to a schedule.
 ///
-/// It has no clock and no connection. What is read again after a crash gets the verdict of the first time, as long as the record remembers it.
+/// The record and the event go in; the verdict and the new record come out.
+///
+/// It has no clock and no connection. An event that is read again after a crash gets its first verdict, as long as the record remembers it.
 public struct ScheduleJudge {
-  /// When triggers are due.
+  /// The calendar that computes due times.
   public var times: DueTimes
-  /// How late an occurrence of a repeating trigger may fire that says nothing of its own, in milliseconds.
+  /// How late an occurrence may fire if its repeating trigger sets no bound, in milliseconds.
   public let late: Int64
+  /// How long after its due time an occurrence with one attempt may fire, in milliseconds.
+  public let oneAttempt: Int64
 
-  /// A judge with the cluster's bound of lateness, in milliseconds: 15 minutes, as on a phone.
-  public init(times: DueTimes = DueTimes(), late: Int64 = 900_000) { (self.times, self.late) = (times, max(late, 0)) }
+  /// Creates a judge with its bounds in milliseconds.
+  ///
+  /// By default a repeating trigger may be 15 minutes late, as on a phone, and one attempt takes half a minute.
+  public init(times: DueTimes = DueTimes(), late: Int64 = 900_000, oneAttempt: Int64 = 30_000) {
+    (self.times, self.late, self.oneAttempt) = (times, max(late, 0), oneAttempt)
+  }
 
-  // MARK: What comes in and goes out
+  // MARK: Events and decisions
 
   /// A request for the identifier of a schedule.
   public struct Request {
     /// What it asks of the schedule.
     public enum Kind {
-      /// Something to show at a time. The due times of `content` are not looked at: they are computed, for the devices' zones.
+      /// Show the notification at a time. The judge computes the due times of `content` anew, for these zones.
       case timed(content: ScheduleRecord.Pending, zones: [Name])
-      /// Something to show now.
+      /// Show nothing: the lifetime of a request with a time was over at its publication. It ends what is pending nevertheless.
+      case expired
+      /// Show the notification now.
       case now
-      /// Something to show at a place, which the devices evaluate.
+      /// Show the notification at a location, which the devices evaluate.
       case place
-      /// What is pending is not to be shown.
+      /// Cancel the pending request.
       case cancel
-      /// The same, of all that is pending: where nothing is, it leaves no trace.
+      /// Cancel this schedule as one of all. It leaves no trace if nothing is pending.
       case cancelAll
+
+      fileprivate var isOfAll: Bool { if case .cancelAll = self { true } else { false } }
     }
 
-    /// Its revision and apns-id.
+    /// The request's revision and apns-id.
     public var reference: JournalReference
     /// What it asks of the schedule.
     public var kind: Kind
 
-    /// A request of its parts.
+    /// Creates a request from its parts.
     public init(_ reference: JournalReference, _ kind: Kind) { (self.reference, self.kind) = (reference, kind) }
   }
 
-  /// A firing as its record says it. Anybody may have written it.
+  /// A firing as its record says it. Any producer may have written it.
   public struct Firing {
     /// The revision of its record.
     public var revision: Revision
@@ -50,47 +62,52 @@ public struct ScheduleJudge {
     /// The due time that it fires.
     public var dueTime: ScheduleRecord.Pending.DueTime
 
-    /// A firing of its parts.
+    /// Creates a firing from its parts.
     public init(revision: Revision, at: Int64, schedule: Revision, _ dueTime: ScheduleRecord.Pending.DueTime) {
       (self.revision, self.at, self.schedule, self.dueTime) = (revision, at, schedule, dueTime)
     }
+
+    /// Whether it fires nothing, and only asks to adapt the schedule to its zones.
+    var isOfNoOccurrence: Bool { dueTime.due == 0 && dueTime.name == 0 }
   }
 
   /// What becomes of a request or a firing.
   public enum Verdict {
     /// The request is scheduled.
     case scheduled
-    /// The request is to be shown now, whatever is scheduled.
+    /// The request is shown now.
     case passed
     /// The request canceled what was pending.
     case canceled
-    /// Nothing is pending that the request could cancel: it has ended, or there was none.
+    /// The lifetime of the request was over at its publication. It may have ended what was pending.
+    case expired
+    /// The request found nothing to cancel: the schedule has ended, or never existed.
     case tooLate
-    /// The same apns-id came before, from another record.
+    /// Another record had the same apns-id.
     case duplicate
-    /// A newer request has decided already.
+    /// A newer request for the schedule came first.
     case stale(by: JournalReference)
-    /// A newer request has canceled all that is older.
+    /// A newer request canceled all schedules before this request was read.
     case canceledBefore(by: JournalReference)
-    /// Its trigger is never due, or names a zone that there is not.
+    /// The trigger is never due, or names an unknown zone.
     case rejected(Rejection)
-    /// A firing: what becomes of its occurrence.
+    /// The fate of the occurrence that a firing asks for.
     case firing(ScheduleRecord.Firing.Fate)
-    /// A firing that does not fit how the schedule stands: it reaches nobody.
+    /// The firing does not fit the state of the schedule, and reaches nobody.
     case ignored
   }
 
-  /// The outcome of an event.
+  /// The decision on an event.
   public struct Decision {
-    /// What becomes of it.
+    /// What becomes of the event.
     public var verdict: Verdict
-    /// The record to write; nil where it stays as it is.
+    /// The record to write; nil if it is unchanged.
     public var record: ScheduleRecord?
     /// The pending request that this one superseded.
     public var superseded: JournalReference?
-    /// The request for a place that the devices have to drop.
+    /// The location request that the devices have to drop.
     public var withdrawn: JournalReference?
-    /// Whether the event's record was read before. Who read it then may have ended before it wrote the record.
+    /// Whether this event was decided before. The first reader may have died before it wrote the record to Kafka.
     public var isAgain = false
   }
 
@@ -98,25 +115,27 @@ public struct ScheduleJudge {
 
   /// Decides what a request makes of a schedule.
   ///
-  /// - Parameter floor: the newest request that has canceled all that was pending of the target.
+  /// - Parameter floor: the newest request that canceled all schedules of the target.
   public mutating func judge(_ request: Request, _ record: ScheduleRecord?, floor: JournalReference? = nil) -> Decision {
     let superseded = record?.pending.flatMap { _ in record?.newest }
     var withdrawn = record?.placed
-    // The notification itself takes its place at the devices.
+    // The notification replaces the location request at the devices.
     switch request.kind {
     case .now, .place: withdrawn = nil
-    case .timed, .cancel, .cancelAll: break
+    case .timed, .expired, .cancel, .cancelAll: break
     }
     let recent = ScheduleRecord.Recent(request.reference, superseded: superseded ?? withdrawn, isFromDevices: withdrawn != nil)
-    if let known = record?.recent.last(where: { $0.id == recent.id }) {
-      return known.source == recent.source ? again(request, known) : Decision(verdict: .duplicate)
-    }
+    let known = record?.recent.filter { $0.id == recent.id } ?? []
+    if let same = known.last(where: { $0.source == recent.source }) { return again(request, same) }
+    // Each record of a cancel of all raises the floor, and nothing below the floor fires. So a record with a known apns-id cancels, too.
+    if !known.isEmpty, !request.kind.isOfAll { return Decision(verdict: .duplicate) }
     if case .place = request.kind, let floor, Self.isCanceled(request.reference, by: floor) {
       return Decision(verdict: .canceledBefore(by: floor))
     }
     if let newest = record?.newest, request.reference.revision.isOlder(than: newest.revision) {
       switch request.kind {
       case .now, .place: return Decision(verdict: .passed)
+      case .expired: return Decision(verdict: .expired)
       case .timed, .cancel, .cancelAll: return Decision(verdict: .stale(by: newest))
       }
     }
@@ -132,13 +151,15 @@ public struct ScheduleJudge {
       if superseded == nil, record?.placed == nil { return Decision(verdict: .passed) }
       (phase, verdict) = (.ended(.replaced), .passed)
     case .place: (phase, verdict) = (.ended(.placed), .passed)
-    case .cancel:
-      // Written also where there is nothing: what an older request asks that comes later has no effect.
+    case .cancel, .expired:
+      // The request is remembered even without a schedule: it stops older requests that are read later.
       let isTooLate = superseded == nil && withdrawn == nil
-      if let record, isTooLate { phase = record.phase } else { phase = .ended(isTooLate ? .unscheduled : .canceled) }
-      verdict = isTooLate ? .tooLate : .canceled
+      let isCancel = if case .cancel = request.kind { true } else { false }
+      let ending: ScheduleRecord.Ending = isTooLate ? .unscheduled : isCancel ? .canceled : .replaced
+      phase = isTooLate ? record?.phase ?? .ended(ending) : .ended(ending)
+      verdict = isCancel ? isTooLate ? .tooLate : .canceled : .expired
     case .cancelAll:
-      // What an older request asks that comes later is barred by the floor.
+      // The floor stops older requests that are read later.
       if superseded == nil && withdrawn == nil { return Decision(verdict: .tooLate) }
       (phase, verdict) = (.ended(.canceled), .canceled)
     }
@@ -148,11 +169,12 @@ public struct ScheduleJudge {
     return Decision(verdict: verdict, record: new, superseded: superseded, withdrawn: withdrawn)
   }
 
-  /// The decision on a request whose record was read before.
+  /// Repeats the decision on a request whose record was read before.
   private func again(_ request: Request, _ known: ScheduleRecord.Recent) -> Decision {
     let verdict: Verdict =
       switch request.kind {
       case .timed: .scheduled
+      case .expired: .expired
       case .now, .place: .passed
       case .cancel, .cancelAll: known.superseded != nil ? .canceled : .tooLate
       }
@@ -168,13 +190,13 @@ public struct ScheduleJudge {
     let zones = zonesOfDueTimes(trigger, zones)
     var pending = content
     pending.dueTimes = try dueTimes(of: trigger, requested: content.requested, after: content.requested, in: zones)
-    // With at least one zone a trigger is due in, or the rejection says why it is due in none.
+    // A trigger without a due time is rejected. The check in one zone gives the reason.
     if pending.dueTimes.isEmpty { try times.check(trigger, requested: content.requested, deviceZone: zones[0]) }
     return pending
   }
 
-  /// The zones that a trigger has due times in: those of the devices only where it depends on them.
-  private mutating func zonesOfDueTimes(_ trigger: TimedTrigger, _ zones: [Name]) -> [Name] {
+  /// Returns the zones of a trigger's due times: the devices' if it depends on them.
+  mutating func zonesOfDueTimes(_ trigger: TimedTrigger, _ zones: [Name]) -> [Name] {
     switch trigger.rule {
     case .interval, .calendar(_, _?): return [""]
     case .calendar(_, nil):
@@ -202,30 +224,36 @@ public struct ScheduleJudge {
 
   /// Decides what a firing makes of a schedule.
   ///
-  /// The schedule is adapted to the zones first. A firing that fits no due time may do this alone.
+  /// It adapts the schedule to the zones first. A firing that fits no due time can still have this effect.
   ///
   /// - Parameters:
-  ///   - zones: those of the devices now, where the due times depend on these; empty where there is no device.
-  ///   - floor: the newest request that has canceled all that was pending of the target.
+  ///   - zones: the present zones of the devices if the due times depend on them; empty if there is no device.
+  ///   - floor: the newest request that canceled all schedules of the target.
   public mutating func judge(
     _ firing: Firing, _ record: ScheduleRecord?, zones: [Name]? = nil, floor: JournalReference? = nil
   ) -> Decision {
-    guard let record, let zones, record.newest.revision == firing.schedule, !Self.isCanceled(record.newest, by: floor),
+    guard let record, record.newest.revision == firing.schedule, !Self.isCanceled(record.newest, by: floor),
       !record.firings.contains(where: { $0.revision == firing.revision })
     else { return judge(firing, on: record, floor: floor) }
-    guard var adapted = adapt(record, toZones: zones, at: firing.at) else {
+    guard var adapted = adapted(record, toZones: zones, at: firing.at) else {
       var decision = judge(firing, on: record, floor: floor)
-      if case .ignored = decision.verdict { decision.isAgain = true }
+      if case .ignored = decision.verdict, zones != nil || firing.isOfNoOccurrence { decision.isAgain = true }
       return decision
     }
-    // The firing and the zones make one change.
+    // The firing and the zones make one change of the record.
     adapted.serial = record.serial
     var decision = judge(firing, on: adapted, floor: floor)
     decision.record = decision.record ?? changed(adapted)
     return decision
   }
 
-  /// Whether a request is older than the one that has canceled all.
+  /// Adapts a schedule to the zones of its devices and to the data of these zones; nil if it does not change.
+  private mutating func adapted(_ record: ScheduleRecord, toZones zones: [Name]?, at now: Int64) -> ScheduleRecord? {
+    let adapted = zones.flatMap { adapt(record, toZones: $0, at: now) }
+    return recompute(adapted ?? record) ?? adapted
+  }
+
+  /// Whether a request is older than the cancel of all.
   private static func isCanceled(_ request: JournalReference, by floor: JournalReference?) -> Bool {
     floor.map { request.revision.isOlder(than: $0.revision) } ?? false
   }
@@ -234,44 +262,55 @@ public struct ScheduleJudge {
     if let known = record?.firings.last(where: { $0.revision == firing.revision }) {
       return Decision(verdict: .firing(known.fate), isAgain: true)
     }
-    // The cancel of all ends it in a moment.
+    // The cancel of all is about to end the schedule.
     if let record, Self.isCanceled(record.newest, by: floor) { return Decision(verdict: .ignored) }
     guard let record, var pending = record.pending, record.newest.revision == firing.schedule, let trigger = pending.timedTrigger,
       let place = pending.dueTimes.firstIndex(where: { $0.isSame(as: firing.dueTime) }), firing.at >= pending.dueTimes[place].due
     else { return Decision(verdict: .ignored) }
     let time = pending.dueTimes[place]
-    // A zone that the database has no more is one in which nothing is due.
+    // In a zone that is no longer in the database nothing more is due.
     let (fate, next) = (try? fate(of: time, at: firing.at, pending, trigger)) ?? (.fired, nil)
     pending.dueTimes[place] = next.map { .init(zone: time.zone, due: $0.due, name: $0.name, previous: time.name) } ?? time.over
     var new = changed(record)
     new.phase = pending.earliest == nil ? .ended(fate == .expired ? .expired : .fired) : .pending(pending)
     new.firings = (new.firings + [.init(revision: firing.revision, due: time.due, name: time.name, fate)])
-      .suffix(ScheduleRecord.maximumRemembered)
+      .suffix(ScheduleRecord.maximumFirings(zones: pending.dueTimes.count))
     return Decision(verdict: .firing(fate), record: new)
   }
 
-  /// What becomes of an occurrence that is fired at a time, and the occurrence after it.
+  /// Returns the fate of an occurrence that fires at a time, and the next occurrence.
   private mutating func fate(
     of time: ScheduleRecord.Pending.DueTime, at now: Int64, _ pending: ScheduleRecord.Pending, _ trigger: TimedTrigger
   ) throws(Rejection) -> (ScheduleRecord.Firing.Fate, DueTimes.Occurrence?) {
     let lateness = Timestamp.bounded(now) - time.due
-    let isExpired = pending.lifetime > 0 && lateness > pending.lifetime * 1000
+    let isExpired = lateness > (pending.lifetime == 0 ? oneAttempt : pending.lifetime * 1000)
     guard trigger.repeats else { return (isExpired ? .expired : .fired, nil) }
-    let bound = trigger.late ?? late
+    let bound = trigger.lateness(usual: late)
     if lateness <= bound {
-      let next = try times.next(of: trigger, requested: pending.requested, after: time.due, deviceZone: time.zone)
-      return (isExpired ? .expired : .fired, next)
+      return (isExpired ? .expired : .fired, try following(time, trigger, pending, after: time.due))
     }
-    // The first one that is not too late; those before it are skipped together.
-    let next = try times.next(of: trigger, requested: pending.requested, after: max(time.due, now - bound - 1), deviceZone: time.zone)
+    // The next occurrence is the first that is not too late. The ones before it are skipped together.
+    let next = try following(time, trigger, pending, after: max(time.due, now - bound - 1))
     let between = try times.count(
       of: trigger, requested: pending.requested, after: time.due, before: next?.due ?? now, deviceZone: time.zone)
     return (.skipped(1 + between), next)
   }
 
+  /// Returns the first occurrence after a moment that has a later name, also where other data of the zone gave the former due time.
+  private mutating func following(
+    _ time: ScheduleRecord.Pending.DueTime, _ trigger: TimedTrigger, _ pending: ScheduleRecord.Pending, after moment: Int64
+  ) throws(Rejection) -> DueTimes.Occurrence? {
+    var moment = moment
+    while let next = try times.next(of: trigger, requested: pending.requested, after: moment, deviceZone: time.zone) {
+      if next.name > time.name { return next }
+      moment = next.due
+    }
+    return nil
+  }
+
   // MARK: Other events
 
-  /// Ends a schedule that is pending, or whose eviction is told now; nil where nothing is to be written.
+  /// Ends a schedule that is pending or being evicted; nil if it has ended.
   public func end(_ record: ScheduleRecord, _ ending: ScheduleRecord.Ending) -> ScheduleRecord? {
     guard record.pending != nil || record.phase == .ended(.evicting) else { return nil }
     var new = changed(record)
@@ -279,57 +318,7 @@ public struct ScheduleJudge {
     return new
   }
 
-  // MARK: Zones
-
-  /// Adapts a schedule to the zones of its devices; nil where nothing is to be written.
-  ///
-  /// A zone that is new gets a due time, and one that no device has any more loses it. In a new zone a one-off that is over is due at once,
-  /// and a repeating one whose latest occurrence has fired nowhere and is not too late: who has been shown it has its apns-id.
-  ///
-  /// - Parameters:
-  ///   - zones: those of the devices; where there is no device, the schedule stays as it is.
-  ///   - now: milliseconds since 1970.
-  public mutating func adapt(_ record: ScheduleRecord, toZones zones: [Name], at now: Int64) -> ScheduleRecord? {
-    guard !zones.isEmpty, var pending = record.pending, let trigger = pending.timedTrigger, trigger.dependsOnDevices else { return nil }
-    let zones = zonesOfDueTimes(trigger, zones)
-    var standing = pending.dueTimes.filter { zones.contains($0.zone) }
-    for zone in zones where !standing.contains(where: { $0.zone == zone }) {
-      if let time = firstDueTime(of: trigger, pending, in: zone, at: Timestamp.bounded(now)) { standing.append(time) }
-    }
-    guard standing != pending.dueTimes else { return nil }
-    // The devices of the zone that was still to come are in one of these now, and have not been shown it.
-    if !standing.contains(where: { !$0.isOver }), let place = standing.indices.last { standing[place].previous = 0 }
-    pending.dueTimes = standing
-    var adapted = changed(record)
-    adapted.phase = standing.isEmpty ? .ended(.never) : .pending(pending)
-    return adapted
-  }
-
-  private mutating func firstDueTime(of trigger: TimedTrigger, _ pending: ScheduleRecord.Pending, in zone: Name, at now: Int64)
-    -> ScheduleRecord.Pending.DueTime?
-  {
-    let fired = pending.dueTimes.map(\.previous).max() ?? 0
-    var moment = trigger.repeats ? now - (trigger.late ?? late) - 1 : pending.requested
-    for tries in 0...Self.maximumPassed {
-      if tries == Self.maximumPassed { moment = max(moment, now) }
-      guard let next = try? times.next(of: trigger, requested: pending.requested, after: moment, deviceZone: zone) else { return nil }
-      if !trigger.repeats || next.due > now || next.name > fired { return .init(zone: zone, due: next.due, name: next.name) }
-      moment = next.due
-    }
-    return nil
-  }
-
-  /// How many occurrences that have fired elsewhere are passed over one by one.
-  private static let maximumPassed = 32
-
-  /// Whether a schedule lacks a due time in the zone of a device, or has due times in others though it is for this device alone.
-  public mutating func lacks(_ record: ScheduleRecord, zone: Name, isOnly: Bool) -> Bool {
-    guard let pending = record.pending, let trigger = pending.timedTrigger, trigger.dependsOnDevices else { return false }
-    let (zones, known) = (zonesOfDueTimes(trigger, [zone]), pending.dueTimes.map(\.zone))
-    return isOnly ? known != zones : zones.contains { !known.contains($0) }
-  }
-
-  private func changed(_ record: ScheduleRecord) -> ScheduleRecord {
+  func changed(_ record: ScheduleRecord) -> ScheduleRecord {
     var new = record
     new.serial &+= 1
     return new
@@ -347,9 +336,9 @@ extension TimedTrigger {
 }
 
 extension ScheduleRecord.Pending.DueTime {
-  /// Whether a firing means this due time, and it has not passed.
+  /// Whether a firing means this due time, which is not over.
   fileprivate func isSame(as other: Self) -> Bool { !isOver && zone == other.zone && due == other.due && name == other.name }
 
-  /// The same when its occurrence has passed, and none follows.
+  /// The due time after its last occurrence.
   fileprivate var over: Self { Self(zone: zone, due: due, name: name, previous: name) }
 }

@@ -1,5 +1,5 @@
 internal import FoundationEssentials
-// Has the time zone database. Without it, no zone is found.
+// This module contains the time zone database. Without it no zone is found.
 internal import FoundationInternationalization
 internal import Notifications
 
@@ -7,27 +7,31 @@ internal import Notifications
 struct WallClock {
   private let calendar: Calendar
 
-  /// The clock of a zone; nil for a name that is not in the time zone database.
+  /// Creates the clock of a zone; nil if the database lacks the name.
   ///
-  /// Foundation takes abbreviations and offsets as well, in several spellings. A name is taken as the database spells it.
+  /// Foundation also accepts abbreviations and offsets, in several spellings. This initializer accepts a name only as the database spells
+  /// it.
   init?(_ zone: Name) {
     guard let found = TimeZone(identifier: zone.text), Name(found.identifier) == zone || zone == "UTC", !Self.abbreviations.contains(zone)
     else { return nil }
     var calendar = Calendar(identifier: .gregorian)
     calendar.timeZone = found
-    // As the locale en_US_POSIX has them, whatever that of the process is.
+    // The values of the locale en_US_POSIX, whatever the locale of the process is.
     calendar.firstWeekday = 1
     calendar.minimumDaysInFirstWeek = 1
     self.calendar = calendar
   }
 
-  /// What ICU takes for a zone and the time zone database does not have: some mean several zones.
+  /// Zones of ICU that the time zone database lacks. Some of them mean several zones.
   private static let abbreviations: Set<Name> = [
     "ACT", "AET", "AGT", "ART", "AST", "BET", "BST", "CAT", "CNT", "CST", "CTT", "EAT", "ECT", "IET", "IST", "JST", "MIT", "NET", "NST",
     "PLT", "PNT", "PRT", "PST", "SST", "VST",
   ]
 
-  /// The day of a moment.
+  /// The version of the time zone database, such as `2025b`.
+  static var dataVersion: String { TimeZone.timeZoneDataVersion }
+
+  /// Returns the day of a moment.
   ///
   /// - Parameter moment: milliseconds since 1970.
   func day(at moment: Int64) -> CivilDay {
@@ -37,12 +41,12 @@ struct WallClock {
     return CivilDay(year: year, month: month, day: day, weekday: weekday, dayOfYear: ofYear - 1)
   }
 
-  /// The last whole second before a day begins; of a day that the zone skipped, before the next one.
+  /// Returns the last whole second before a day. If the zone skipped the day, the next day counts.
   func lastMoment(before day: CivilDay) -> Int64? {
     calendar.date(from: DateComponents(year: day.year, month: day.month, day: day.day)).map { Self.milliseconds($0) - 1000 }
   }
 
-  /// The first moment strictly after this one at which the clock shows a time of day; units that are nil may have any value.
+  /// Finds the first moment strictly after this one with a time of day. A nil unit matches any value.
   func next(hour: Int?, minute: Int?, second: Int?, after moment: Int64) -> Int64? {
     calendar.nextDate(
       after: Self.date(moment), matching: DateComponents(hour: hour, minute: minute, second: second),
@@ -50,7 +54,7 @@ struct WallClock {
     ).map(Self.milliseconds)
   }
 
-  /// The moment at which the clock shows a time of day for the first time on a day; nil where a gap skips it.
+  /// Finds the first moment of a time on a day; nil in a gap.
   func first(on day: CivilDay, hour: Int, minute: Int, second: Int) -> Int64? {
     let wanted = DateComponents(year: day.year, month: day.month, day: day.day, hour: hour, minute: minute, second: second)
     guard let date = calendar.date(from: wanted) else { return nil }
@@ -62,13 +66,17 @@ struct WallClock {
     return showing(at: moment).earlier ?? moment
   }
 
-  /// What the clock shows, as a number: twice the seconds since its own 1970, and 1 more where it shows this time for the second time.
+  /// Returns the reading of the clock as a number.
+  ///
+  /// It is twice the local seconds since 1970, plus 1 when the clock shows this time for the second time.
   func reading(at moment: Int64) -> Int64 {
     let showing = showing(at: moment)
     return 2 * showing.local + (showing.earlier == nil ? 0 : 1)
   }
 
-  /// The seconds since the clock's own 1970, and when it showed the same before, within a day.
+  /// Returns the local seconds since 1970, and the earlier moment with the same reading.
+  ///
+  /// It looks back one day.
   private func showing(at moment: Int64) -> (local: Int64, earlier: Int64?) {
     let offset = calendar.timeZone.secondsFromGMT(for: Self.date(moment))
     let local = moment / 1000 + Int64(offset)

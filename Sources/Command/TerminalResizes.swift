@@ -30,7 +30,10 @@ actor TerminalResizes {
     guard left > 0 else { return false }
     if !isResized {
       timer?.start(after: left)
-      await withCheckedContinuation { waiting = $0 }
+      await withCheckedContinuation { continuation in
+        // Checked here, since other tasks may run between a check and an await.
+        if isResized { continuation.resume() } else { waiting = continuation }
+      }
       timer?.stop()
     }
     defer { isResized = false }

@@ -55,16 +55,22 @@ extension Device {
   }
 
   private func copy(_ source: AttachmentSource) async throws(DeviceError) -> Media {
-    guard let attachments, let attachmentDisk else {
-      throw DeviceError(.attachment, "attachments need a state file: the configuration names none")
-    }
-    attachmentTasks += 1
-    defer { attachmentTaskEnded() }
     do throws(AttachmentFailure) {
-      return try await attachments.copy(source.path, to: attachmentDisk)
+      return try await copy(source.path)
     } catch {
       throw DeviceError(error.reason == .wrongType ? .badRequest : .attachment, "attachment '\(source.identifier)': \(error)")
     }
+  }
+
+  /// Copies a file of the program into the store, where it is open until it is closed.
+  func copy(_ path: String) async throws(AttachmentFailure) -> Media {
+    guard let attachments, let attachmentDisk else {
+      let reason = configuration.stateFile == nil ? "the configuration names none" : "the device is not started, or is closed"
+      throw AttachmentFailure(.disk, "attachments need a state file: \(reason)")
+    }
+    attachmentTasks += 1
+    defer { attachmentTaskEnded() }
+    return try await attachments.copy(path, to: attachmentDisk)
   }
 
   // MARK: Start and end
@@ -85,15 +91,34 @@ extension Device {
         now: { [weak connection] in connection?.now ?? 0 },
         askForLink: { [weak connection] frame throws(DeviceError) in try connection?.askForLinks([frame]) },
         download: { [weak self] hash in self?.assumeIsolated { $0.download(hash, to: disk) } },
-        remove: { [weak self] paths in self?.assumeIsolated { $0.remove(paths, from: disk) } }))
+        sweep: { [weak self] in self?.assumeIsolated { $0.sweep(disk) } }))
     attachments = fetcher
-    connection.memory.listsChanged = { [weak fetcher] in fetcher?.listsChanged() }
+    connection.memory.listsChanged = { [weak self] in self?.assumeIsolated { $0.listsChanged() } }
+  }
+
+  /// Notifications have come into a list, or have left one.
+  func listsChanged() {
+    let change = attachments?.listsChanged()
+    connection?.memory.writer.whenDurable { [weak self] failure in
+      guard failure == nil else { return }
+      self?.assumeIsolated { $0.listsAreDurable(change) }
+    }
+  }
+
+  private func listsAreDurable(_ change: Int?) {
+    if let change { attachments?.listsAreDurable(change) }
+    watchListsChanged()
   }
 
   /// Ends all downloads, shows what waited for them, and returns when nothing uses the disk any more.
   func closeAttachments() async {
     attachments?.close()
-    if attachmentTasks > 0 { await withCheckedContinuation { whenAttachmentsEnd = $0 } }
+    while attachmentTasks > 0 {
+      await withCheckedContinuation { continuation in
+        // Checked here, since other tasks may run between a check and an await: the last one would find nobody to resume.
+        if attachmentTasks == 0 { continuation.resume() } else { whenAttachmentsEnd = continuation }
+      }
+    }
     attachments?.closeClients()
     attachments = nil
     let disk = attachmentDisk
@@ -113,22 +138,24 @@ extension Device {
     attachmentTaskEnded()
   }
 
-  private func remove(_ paths: [String], from disk: AttachmentDisk) {
+  private func sweep(_ disk: AttachmentDisk) {
     attachmentTasks += 1
     Task(executorPreference: loop) {
-      await disk.remove(paths)
-      await self.attachmentTaskEnded()
+      await self.sweepNow(disk)
     }
   }
 
-  /// Removes files of the program.
-  func removeFiles(_ paths: [String]) async {
-    attachmentTasks += 1
-    await attachmentDisk?.remove(paths)
+  private func sweepNow(_ disk: AttachmentDisk) async {
+    await attachments?.sweep(from: disk)
     attachmentTaskEnded()
   }
 
-  private func attachmentTaskEnded() {
+  /// Removes files of the program, which the store has now; while a task of the store runs.
+  func removeFiles(_ copied: [(path: String, hash: MediaHash)]) async {
+    if !copied.isEmpty { await attachmentDisk?.remove(copied) }
+  }
+
+  func attachmentTaskEnded() {
     attachmentTasks -= 1
     guard attachmentTasks == 0 else { return }
     whenAttachmentsEnd?.resume()

@@ -1,3 +1,5 @@
+internal import Calendars
+internal import JSON
 public import Notifications
 
 /// The device's notification center, with the actions of the person and the application.
@@ -12,6 +14,8 @@ extension Device {
   public var categories: [NotificationCategory] { connection?.hello.categories ?? [] }
   /// The person's permissions for notifications.
   public var authorization: Authorization? { connection?.hello.authorization }
+  /// The person's quiet hours, as the cluster has told them or the person has set them here; nil if there are none.
+  public var quietHours: QuietHours? { connection?.memory.registration.quietHours }
   /// The number of responses that the cluster has not answered yet.
   public var waitingResponses: Int { connection?.memory.outbox.waiting.count ?? 0 }
 
@@ -48,22 +52,40 @@ extension Device {
       if let response = try await respondInPanel(identifier, NotificationAction.dismissIdentifier, nil) { return response }
       return try await send(NotificationAction.dismissIdentifier, nil, notification, connection)
     }
-    _ = connection.clear([identifier])
-    closePanel(of: [identifier])
+    remove([identifier])
     return nil
   }
 
   /// Changes the permissions for notifications, at once and at the cluster.
   ///
+  /// Of the changes of a kind that are not sent yet only the last one is sent. Their calls return one id, which has one answer. On a watch,
+  /// and after the sign-out, there is no answer.
   /// - Returns: the request's id, which the events `accepted` and `refused` name.
   @discardableResult
   public func setAuthorization(_ authorization: Authorization) throws(DeviceError) -> String { try change(.settings(authorization)) }
 
-  /// Changes the device's locale or time zone; nil leaves it.
+  /// Changes the device's locale or time zone; nil leaves it. Throws the rule that a text breaks.
   @discardableResult
   public func setLocale(_ locale: String?, timeZone: String?) throws(DeviceError) -> String {
     guard locale != nil || timeZone != nil else { throw DeviceError(.configuration, "name a locale, a time zone, or both") }
     return try change(.locale(locale: locale, timeZone: timeZone))
+  }
+
+  /// Changes the person's quiet hours, for all of their devices, on this one at once; nil removes them.
+  ///
+  /// The state file keeps them until the cluster has answered. Throws if the hello has no user, since they belong to a person, if they break
+  /// a rule, and on a watch, which has those of its phone.
+  /// - Returns: the request's id, which the events `accepted` and `refused` name.
+  @discardableResult
+  public func setQuietHours(_ hours: QuietHours?) throws(DeviceError) -> String {
+    guard configuration.watchConnectivity?.side != .watch else {
+      throw DeviceError(.configuration, "a watch has the quiet hours of its phone: change them there")
+    }
+    guard try running().hello.user != nil else {
+      throw DeviceError(.configuration, "quiet hours belong to a person: give the hello a user")
+    }
+    if let hours { try hours.check() }
+    return try change(.quietHours(hours))
   }
 
   // MARK: Actions of the application
@@ -74,25 +96,31 @@ extension Device {
   @discardableResult
   public func remove(_ identifiers: [Name]) -> [DeliveredNotification] {
     guard let connection else { return [] }
-    defer { closePanel(of: identifiers) }
-    return connection.clear(identifiers)
+    let removed = connection.clear(identifiers)
+    closePanel(of: identifiers)
+    tellPhone(ofCleared: removed)
+    return removed
   }
 
   /// Removes all delivered notifications from the list.
   @discardableResult
   public func removeAll() -> [DeliveredNotification] { remove(delivered.map(\.identifier)) }
 
-  /// Registers the application's categories, which replace all former ones.
+  /// Registers the application's categories, which replace all former ones. Throws the rule that one breaks, and changes nothing then.
   @discardableResult
   public func setCategories(_ categories: [NotificationCategory]) throws(DeviceError) -> String { try change(.categories(categories)) }
 
   /// Signs the person out, or removes the application. The event `unregistered` confirms it, and the device stays disconnected.
+  ///
+  /// `registerForRemoteNotifications` takes it back until it is sent.
   @discardableResult
   public func unregister() throws(DeviceError) -> String { try change(.unregister) }
 
   /// Fires the trigger of a waiting notification, which is then shown; false if none of this identifier waits.
+  ///
+  /// Throws if too much waits for the disk.
   @discardableResult
-  public func fire(_ identifier: Name) -> Bool { connection?.fire(identifier) ?? false }
+  public func fire(_ identifier: Name) throws(DeviceError) -> Bool { try connection?.fire(identifier) ?? false }
 
   /// Asks for new links to the attachments of a delivered notification, since its first links expire.
   ///
@@ -160,13 +188,27 @@ extension Device {
   }
 
   private func change(_ change: RegistrationChanges.Change) throws(DeviceError) -> String {
-    let request = Self.uniqueID()
-    try running().change(change, request: request)
-    return request
+    try running().change(change, request: Name(Self.uniqueID())).text
   }
 
   /// A unique id: 128 random bits.
   static func uniqueID() -> String {
     NotificationID(high: .random(in: 0...UInt64.max), low: .random(in: 0...UInt64.max)).description
+  }
+}
+
+extension QuietHours {
+  /// Checks the hours by the rules of the protocol.
+  fileprivate func check() throws(DeviceError) {
+    var json = JSONWriter()
+    SettingsFrame(person: PersonSettings(quiet: self)).write(to: &json)
+    let broken = json.withUnsafeBytes { bytes -> DeviceFrameError? in
+      do throws(DeviceFrameError) { _ = try DeviceFrame(bytes) } catch { return error }
+      return nil
+    }
+    if let broken { throw DeviceError(.badRequest, "\(broken.field): \(broken.rule)") }
+    guard QuietCalendar.isZone(timeZone) else {
+      throw DeviceError(.badRequest, "quiet.timeZone: A zone has a name of the IANA database, such as Europe/Rome.")
+    }
   }
 }

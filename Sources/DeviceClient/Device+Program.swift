@@ -12,6 +12,7 @@ extension Device {
   /// `activated` tells that an action of the person has set `foreground`.
   public func setState(_ state: ApplicationState) {
     connection?.setState(state)
+    if state != .locked { recallFromWatch() }
     if let open = openPanel?.context.panel, hidesBehindScreen(open.notification) { collapse() }
   }
 
@@ -40,11 +41,33 @@ extension Device {
     }
   }
 
-  /// Passes an event to the program, and to the open panel.
+  /// Passes an event to the program, unless the watch may show its notification first.
   func pass(_ event: DeviceEvent) {
-    tell(event)
+    guard !isPast(event) else { return dropExpired(event) }
+    let isLent = lend(event)
+    if !isLent { tell(event) }
     wakeProgram(for: event)
+    if !isLent { noticed(event) }
+  }
+
+  /// Passes an event to the program whose notification the watch does not show.
+  func passReturned(_ event: DeviceEvent) {
+    guard !isPast(event) else { return dropExpired(event) }
+    tell(event)
     noticed(event)
+  }
+
+  /// Whether the notification of an event has expired: it was stored in time, and has waited for the disk, its attachments or the watch.
+  func isPast(_ event: DeviceEvent) -> Bool {
+    guard let connection, let notification = event.drawn else { return false }
+    return notification.frame.isPast(connection.now)
+  }
+
+  /// Drops the notification of an event, which is in the list and was not shown.
+  private func dropExpired(_ event: DeviceEvent) {
+    guard let notification = event.drawn else { return }
+    if connection?.memory.store.notification(notification.identifier)?.isSame(notification) == true { remove([notification.identifier]) }
+    tell(.dropped(delivery: nil, id: notification.id, identifiers: [notification.identifier], .expired))
   }
 
   /// Wakes the program for a notification of the cluster that asks for it.

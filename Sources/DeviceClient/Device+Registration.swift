@@ -15,6 +15,9 @@ extension Device {
   @discardableResult
   public func registerForRemoteNotifications() async throws(DeviceError) -> DeviceToken {
     let connection = try running()
+    guard configuration.watchConnectivity?.side != .watch else {
+      throw DeviceError(.configuration, "a watch gets notifications of the cluster from its phone: register the phone")
+    }
     try await stored { (body) throws(DeviceError) in try connection.register(body) }
     return connection.hello.device
   }

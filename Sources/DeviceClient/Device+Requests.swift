@@ -47,22 +47,41 @@ extension Device {
 
   func add(_ request: NotificationRequest) async throws(DeviceError) {
     let connection = try running()
+    // The end of the device waits for the removal of the program's files.
+    attachmentTasks += 1
+    defer { attachmentTaskEnded() }
     let copies = try await copy(request)
     defer { for copy in copies { attachments?.close(copy.media.hash) } }
     let frame = try request.frame(id: Self.uniqueID(), copies)
     try await stored { (body) throws(DeviceError) in try connection.add(frame, body) }
     // The program's files are moved: they go when the request is durable.
-    if !copies.isEmpty { await removeFiles(request.attachments.map(\.path)) }
+    await removeFiles(zip(request.attachments, copies).map { ($0.path, $1.media.hash) })
   }
 
   func setBadge(_ count: Int) async throws(DeviceError) {
     let connection = try running()
-    try await stored { (body) throws(DeviceError) in connection.setBadge(count, body) }
+    try await stored { (body) throws(DeviceError) in try connection.setBadge(count, body) }
+  }
+
+  func nextTriggerDate(of identifier: Name) -> Int64? { connection?.memory.store.nextDue(of: identifier) }
+
+  /// Whether the device's platform shows notifications that can be expanded.
+  var supportsContentExtensions: Bool {
+    !(configuration.hello.platform.map { PresentationOptions.areBadgesOnly(on: $0) } ?? false)
   }
 
   func removePending(_ identifiers: [Name]) { connection?.removePending(identifiers) }
 
   func removeAllPending() { removePending(pending.map(\.identifier)) }
+
+  /// Returns when the state file has all changes so far. Throws if it does not take them, which also ends the device.
+  public func flush() async throws(DeviceError) {
+    guard let connection else { return }
+    try await stored { connection.whenDurable($0) }
+  }
+
+  /// Returns when the state file has all changes so far, or the device has ended with the event `failed`.
+  func settled() async { try? await flush() }
 
   /// Begins something that the database must have, and returns when it has it.
   func stored(_ begin: (_ body: @escaping (DeviceError?) -> Void) throws(DeviceError) -> Void) async throws(DeviceError) {

@@ -29,22 +29,46 @@ public actor Device {
   /// The calls of the delegate that have not returned, and the timer of their ends.
   var calls: ProgramCalls
   var callTimer: Timer?
-  private var database: DeviceDatabase?
+  private(set) var database: DeviceDatabase?
+  /// Looks for commands of other processes.
+  var commandTimer: Timer?
+  /// Whether commands are being read.
+  var isLooking = false
+  /// Whether a command could not be carried out yet.
+  var hasUndone = false
+  /// The place of the last command that was carried out.
+  var lastCommand: Int64 = 0
   /// The notification that the person has expanded.
   var openPanel: OpenPanel?
   /// Counts the panels.
   var panelNumber = 0
+  /// The notifications that are with the watch, if this is a phone.
+  var leases: WatchLeases<DeviceEvent>
+  /// The notifications that the watch has claimed, if this is one.
+  var claims = WatchClaims()
+  var watchTimer: Timer?
+  /// When a watch has asked for the person's quiet hours, in the loop's milliseconds.
+  var hoursAskedAt: UInt64 = 0
+  /// The program's service extension; nil if it has none.
+  var serviceExtension: ProgramExtension?
   /// The store of attachments; nil without a state file.
   var attachments: AttachmentFetcher?
   var attachmentDisk: AttachmentDisk?
   /// The tasks that use the store's disk, and the end that waits for them.
   var attachmentTasks = 0
   var whenAttachmentsEnd: CheckedContinuation<Void, Never>?
+  /// The beginning, while it is under way.
+  private var starting: Task<Result<Void, DeviceError>, Never>?
+  /// The end, for all calls of `close`.
+  private var closing: Task<Void, Never>?
 
   /// Describes a device, which does nothing until it is started.
   public init(_ configuration: DeviceConfiguration, on loop: EventLoop, _ tell: @escaping @Sendable (DeviceEvent) -> Void) {
     self.configuration = configuration
     calls = ProgramCalls(milliseconds: configuration.delegateMilliseconds)
+    // The watch takes no offer of a longer lease.
+    leases = WatchLeases(
+      milliseconds: min(UInt64(clamping: configuration.watchConnectivity?.leaseMilliseconds ?? 0), WatchMessage.longestMilliseconds))
     self.loop = loop
     self.tell = tell
   }
@@ -53,14 +77,32 @@ public actor Device {
 
   /// Reads the state file, if there is one, and begins to connect; call it once.
   ///
-  /// Throws if the state file is in use, is another device's, or cannot be used. It is left as it is then.
+  /// Throws if the hello breaks a rule of the cluster, or the state file is in use, is another device's, or cannot be used. The file is left
+  /// as it is then.
   public func start() async throws(DeviceError) {
-    guard connection == nil else { throw DeviceError(.configuration, "the device is started already") }
+    guard connection == nil, starting == nil, closing == nil else { throw DeviceError(.configuration, "the device is started already") }
+    let starting = Task(executorPreference: loop) { () -> Result<Void, DeviceError> in
+      do throws(DeviceError) { return .success(try await self.startNow()) } catch { return .failure(error) }
+    }
+    self.starting = starting
+    defer { self.starting = nil }
+    try await starting.value.get()
+  }
+
+  private func startNow() async throws(DeviceError) {
     guard configuration.stateFile?.isEmpty != true else { throw DeviceError(.configuration, "the state file's name is empty") }
-    guard !configuration.urls.isEmpty else { throw DeviceError(.configuration, "there is no address: name at least one of the cluster's") }
+    let isWatch = configuration.watchConnectivity?.side == .watch
+    guard !configuration.urls.isEmpty || isWatch else {
+      throw DeviceError(.configuration, "there is no address: name at least one of the cluster's")
+    }
+    let hello = self.configuration.hello
+    // Only a welcome says how large a frame may be.
+    try FrameRules.check(.configuration, atMost: .max) { hello.write(to: &$0) }
     var state = StoredState()
     var configuration = self.configuration
-    if let path = configuration.stateFile {
+    if let name = configuration.stateFile {
+      let path = DeviceDatabase.resolved(name)
+      configuration.stateFile = path
       let database = DeviceDatabase(
         path: path,
         owner: .init(
@@ -90,35 +132,56 @@ public actor Device {
     self.connection = connection
     if let delegate = configuration.delegate {
       let center = userNotificationCenter
-      connection.memory.store.willPresent = { delegate.userNotificationCenter(center, willPresent: $0) }
+      connection.memory.willPresent = { delegate.userNotificationCenter(center, willPresent: $0) }
       connection.memory.didReceive = { [weak self] response in self?.assumeIsolated { $0.pass(response, to: delegate) } }
     }
-    connection.memory.restore(state)
+    connection.restore(state)
     if let path = configuration.stateFile { await startAttachments(path, connection) }
+    startWatch(connection)
+    // Nothing may wait after this: what another process has removed while no device ran must not become due meanwhile.
+    let commands = await newCommands()
     connection.setState(configuration.state)
+    connection.memory.publish(connection.hello)
+    startServiceExtension(state, connection)
+    carryOut(commands)
+    if database != nil { startCommands() }
     // The program has ended while its extension had them. The extension may be the reason, so it does not get them again.
     for response in state.responses where response.stage == .held { connection.end(response.frame.response, .unanswered) }
     connection.takeTime()
     // A token of another environment stays unused until the program hears of it from its registration.
     let isRegistered = state.registration.isRegistered && state.registration.environment == configuration.hello.environment
-    if !configuration.makesToken || isRegistered { connection.begin() }
+    if !isWatch, !configuration.makesToken || isRegistered { connection.begin() }
   }
 
   /// Connects again after a close code that ends automatic reconnection.
-  public func reconnect() { connection?.begin() }
+  public func reconnect() { if configuration.watchConnectivity?.side != .watch { connection?.begin() } }
 
   /// Leaves in order, and returns when the connection has ended and everything is on the disk. It cannot be started again.
   public func close() async {
+    guard connection != nil || starting != nil || closing != nil else { return }
+    let closing = closing ?? Task(executorPreference: loop) { await self.closeNow() }
+    self.closing = closing
+    await closing.value
+  }
+
+  private func closeNow() async {
+    if let starting { _ = await starting.value }
     guard let connection else { return }
     dropPanel()
+    commandTimer?.close()
+    commandTimer = nil
+    await closeServiceExtension(connection)
+    closeWatch()
     await closeAttachments()
     await withCheckedContinuation { continuation in connection.stop { continuation.resume() } }
     self.connection = nil
     client = nil
     callTimer?.close()
     callTimer = nil
+    let database = database
+    // No call may reach the database's thread after its end: it would never return.
+    self.database = nil
     if let database { await close(database) }
-    database = nil
   }
 
   private func close(_ database: DeviceDatabase) async {

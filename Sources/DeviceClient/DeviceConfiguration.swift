@@ -14,7 +14,8 @@ public struct DeviceConfiguration: Sendable {
   /// notifications, and from then on at each start.
   public var makesToken = false
   /// Returns the credential for each hello, so that an expired one can be replaced. It is called on the device's loop, and must not block
-  /// it for long. If it is nil or returns nil, the last hello's credential is used.
+  /// it for long. If it is nil or returns nil, the last hello's credential is used. One that breaks a rule is not sent: the event
+  /// `unreachable` names the rule, and the device asks again.
   public var credential: (@Sendable () -> String?)?
   /// The SQLite database that keeps the state after the device's end; nil keeps it only in memory, and stores no attachments. SQLite has
   /// further files beside it, and the folder with `-attachments` after the name has the attachments.
@@ -28,6 +29,12 @@ public struct DeviceConfiguration: Sendable {
   /// The service extensions of its application that run on the device. Their result is shown, and the received payload is kept. Nil for
   /// none.
   public var extensions: ExtensionChain?
+  /// The program's own service extension, which changes alerts of the cluster before they are shown, after ``extensions``; nil for none.
+  ///
+  /// It is set here and not later, so that no notification passes it by. It runs on Swift's own threads, several calls at the same time.
+  public var serviceExtension: (any ServiceExtension)?
+  /// How long a call of the service extension may take, at most 30 s. After that its best attempt is shown.
+  public var serviceExtensionMilliseconds = CallBudget.longestMilliseconds
   /// The content extensions of its application, which draw expanded notifications. The first with the category is chosen.
   public var contentExtensions: [ContentExtensionDeclaration] = []
   /// The program's part in notifications; without one all are shown as the person, the screen and the cluster allow.
@@ -38,8 +45,12 @@ public struct DeviceConfiguration: Sendable {
   public var attachmentMilliseconds = 30_000
   /// Asks the person whether the application may notify them in these ways; nil if nobody can be asked.
   public var authorizationPrompt: (@Sendable ([Authorization.Option]) async -> Bool)?
+  /// The program's channel between a phone and its watch, and which of them this device is; nil if it has no other.
+  public var watchConnectivity: WatchConnectivity?
   /// What the program and the screen are doing at the start.
   public var state = ApplicationState.foreground
+  /// How often the device looks for what other processes ask of it.
+  var commandMilliseconds = 500
   /// The limits of its memory.
   public var limits = NotificationStore.Limits()
   /// The time limit of the connection, and again of the upgrade and of the welcome.

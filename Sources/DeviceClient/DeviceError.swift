@@ -32,9 +32,11 @@ public struct DeviceError: Error, Sendable, Hashable, CustomStringConvertible {
     case noSuchControl
     /// The content extension has not answered for the last response.
     case panelBusy
-    /// Too many responses or requests wait for the cluster's answer.
+    /// Too many responses or requests wait for the cluster's answer, or too much waits for the disk or for the device.
     case tooManyWaiting
-    /// A local request breaks a rule.
+    /// Only the process of the device can do it, and this is another one.
+    case needsDevice
+    /// A local request, or what the program registers, breaks a rule.
     case badRequest
     /// Another process uses the state file, or keeps it locked.
     case stateInUse

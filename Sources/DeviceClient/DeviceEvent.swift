@@ -24,11 +24,13 @@ public enum DeviceEvent: Sendable {
   case updated(DeliveredNotification)
   /// A notification was taken and not shown: it only wakes the application.
   case silent(DeliveredNotification)
+  /// The phone is locked, and its watch has shown a notification of it. It is in the list here, too.
+  case forwarded(DeliveredNotification)
   /// A notification waits for its time or place.
   case held(DeliveredNotification)
   /// A notification or a removal was dropped.
   case dropped(delivery: UInt64?, id: String?, identifiers: [Name], DropReason)
-  /// The cluster removed identifiers, and these were in the list.
+  /// The cluster or the watch removed identifiers, and these were in the list.
   case removed(identifiers: [Name], [DeliveredNotification])
   /// An action of the person on this notification has brought the program to the foreground.
   case activated(Name)
@@ -38,6 +40,8 @@ public enum DeviceEvent: Sendable {
   case panel(Panel)
   /// The expanded notification is not drawn any more.
   case panelClosed(Panel)
+  /// The program's service extension has not finished this notification, for this reason. What there is of it is shown.
+  case extensionFailed(notification: Name, String)
   /// A notification is shown without this attachment.
   case attachmentMissing(notification: Name, attachment: Name, AttachmentFailure)
   /// A response or a request was accepted.
@@ -56,4 +60,12 @@ public enum DeviceEvent: Sendable {
   case unregistered
   /// The device has stopped, because it cannot save its state any more.
   case failed(DeviceError)
+
+  /// The notification that is to be drawn; nil for another event.
+  var drawn: DeliveredNotification? {
+    switch self {
+    case .shown(let notification), .updated(let notification): notification
+    default: nil
+    }
+  }
 }

@@ -1,10 +1,10 @@
-/// A number by the grammar of JSON, still as text, of which the exact integer is wanted.
+/// A JSON number as text, for its exact integer.
 struct DecimalText {
   private let text: UnsafeRawBufferPointer
 
   init(_ text: UnsafeRawBufferPointer) { self.text = text }
 
-  /// The number if it is an integer that fits, however it is written; `nil` otherwise, and for what is no number at all.
+  /// The number if it is an integer that fits; `nil` otherwise, and for malformed text.
   var integer: Int64? {
     let isNegative = text.first == UInt8(ascii: "-")
     let first = isNegative ? 1 : 0
@@ -12,7 +12,7 @@ struct DecimalText {
     var value: Int64 = 0
     for offset in first..<text.count {
       let digit = text[offset] &- UInt8(ascii: "0")
-      // A point or an exponent is rare, and so are digits beyond the range: the slow way handles both.
+      // A point, an exponent or a digit beyond the range is rare. The slow way handles all of them.
       guard digit < 10, let next = Self.append(digit, to: value) else { return scaled(from: first, isNegative: isNegative) }
       value = next
     }
@@ -20,7 +20,9 @@ struct DecimalText {
     return value == .min ? nil : -value
   }
 
-  /// Digits with a point or an exponent: m × 10^e with neither leading nor trailing zeros in m.
+  /// Reads digits with a point or an exponent.
+  ///
+  /// The number is m × 10^e, without leading or trailing zeros in m.
   private func scaled(from first: Int, isNegative: Bool) -> Int64? {
     var value: Int64 = 0
     var exponent = 0
@@ -58,7 +60,7 @@ struct DecimalText {
     return value == .min ? nil : -value
   }
 
-  /// The exponent behind the letter; cut where no text that fits in memory could make up for it.
+  /// Reads the exponent after the letter. It is limited to a range that no text in memory exceeds.
   private func writtenExponent(from start: Int) -> Int? {
     var offset = start
     let isNegative = text[offset] == UInt8(ascii: "-")
@@ -73,7 +75,7 @@ struct DecimalText {
     return isNegative ? -exponent : exponent
   }
 
-  /// Values are built below zero, where one more fits. The digit goes to the right.
+  /// Appends a digit. Values are built below zero, where the range has one more.
   @inline(__always)
   private static func append(_ digit: UInt8, to value: Int64) -> Int64? {
     let (product, overflowed) = value.multipliedReportingOverflow(by: 10)

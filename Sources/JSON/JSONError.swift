@@ -1,41 +1,41 @@
-/// Why a text cannot be read as the JSON that was asked for, and where.
+/// Why a text cannot be read as the requested JSON, and where.
 ///
-/// No retry helps: the same bytes give the same answer. The text of the error names offsets only, never content.
+/// A retry cannot help: the same bytes give the same error. The error's text names offsets, never content.
 public struct JSONError: Error, Equatable, Sendable, CustomStringConvertible {
-  /// What was found.
+  /// The kind of fault.
   public enum Reason: UInt8, Sendable {
     /// The text ends inside a value, or before one.
     case truncated
-    /// A byte that RFC 8259 does not allow at this place; a byte order mark and NUL are among them.
+    /// A byte that RFC 8259 does not allow here. A byte order mark and NUL are such bytes.
     case unexpectedByte
-    /// A byte below U+0020 stands unescaped in a string.
+    /// A string has an unescaped byte below U+0020.
     case controlCharacter
-    /// A backslash with something after it that is no escape.
+    /// A backslash is not followed by an escape.
     case invalidEscape
     /// An escaped surrogate (`\uD800` to `\uDFFF`) without its other half.
     case loneSurrogate
     /// A string's bytes are not UTF-8.
     case invalidUTF8
-    /// A number with a leading zero, without digits, or with something that no number has.
+    /// A number has a leading zero, no digits, or characters that no number has.
     case invalidNumber
-    /// More containers inside one another than the scanner's limit.
+    /// The nesting is deeper than the scanner's limit.
     case tooDeep
-    /// Something follows the text's one value.
+    /// Bytes follow the text's only value.
     case trailingBytes
-    /// The value here is valid so far, but it is not an object.
+    /// The value is valid so far, but is not an object.
     case notAnObject
-    /// The value here is valid so far, but it is not an array.
+    /// The value is valid so far, but is not an array.
     case notAnArray
-    /// The caller asked for something that cannot stand at this place, like a key inside an array.
+    /// The caller asked for something impossible here, such as a key in an array.
     case misplacedCall
   }
 
-  /// What was found.
+  /// The kind of fault.
   public let reason: Reason
-  /// Where, in bytes from the beginning of the text.
+  /// The offset in bytes from the beginning of the text.
   public let offset: Int
 
-  /// An error of a reader that builds on the scanner.
+  /// Creates an error for a reader that uses the scanner.
   public init(reason: Reason, offset: Int) {
     self.reason = reason
     self.offset = offset
@@ -44,7 +44,7 @@ public struct JSONError: Error, Equatable, Sendable, CustomStringConvertible {
   /// Always false: the bytes have to change first.
   public var isRetriable: Bool { false }
 
-  /// What is wrong, where, and what to write instead.
+  /// The fault, its offset, and what to write instead.
   public var description: String {
     let text =
       switch reason {

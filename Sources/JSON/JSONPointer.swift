@@ -1,18 +1,20 @@
-/// A place in a JSON value, by RFC 6901: `/aps/alert/title`.
+/// A path to a JSON value, by RFC 6901, such as `/aps/alert/title`.
 public struct JSONPointer: Sendable, CustomStringConvertible {
-  /// The names and indexes on the way, escapes resolved; none for the whole value.
+  /// The names and indexes of the path, without escapes; none for the complete value.
   public let tokens: [String]
 
   /// The longest text, in bytes.
   public static var longest: Int { 1_024 }
-  /// The most tokens.
+  /// The maximum number of tokens.
   public static var deepest: Int { 64 }
 
-  /// Reads a pointer; `nil` when the text is none: it is empty, or begins with `/`, and `~` stands only in `~0` and `~1`.
+  /// Reads a pointer; `nil` if the text is not one.
+  ///
+  /// The text is empty or begins with `/`, and contains `~` only in `~0` and `~1`.
   public init?(_ text: String) {
     guard text.utf8.count <= Self.longest, text.isEmpty || text.utf8.first == UInt8(ascii: "/") else { return nil }
     var tokens: [String] = []
-    // By scalars, for a combining character behind a slash makes one character of both.
+    // By scalars: a slash and a combining character after it would be one character.
     for part in text.unicodeScalars.split(separator: "/", omittingEmptySubsequences: false).dropFirst() {
       guard tokens.count < Self.deepest, let token = Self.unescaped(Substring(part)) else { return nil }
       tokens.append(token)
@@ -55,7 +57,7 @@ public struct JSONPointer: Sendable, CustomStringConvertible {
     return text
   }
 
-  /// The number that a token is as an index of an array: digits without a leading zero.
+  /// Reads a token as an index of an array: digits without a leading zero.
   static func index(_ token: String) -> Int? {
     guard token.utf8.allSatisfy({ UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 }), token == "0" || token.utf8.first != UInt8(ascii: "0")
     else {
@@ -66,12 +68,12 @@ public struct JSONPointer: Sendable, CustomStringConvertible {
 }
 
 extension JSONPointer: Equatable {
-  /// Whether both lead through the same names, byte for byte.
+  /// Whether both have the same names, byte for byte.
   public static func == (left: JSONPointer, right: JSONPointer) -> Bool { left.tokens.elementsEqual(right.tokens) { $0.hasBytes(of: $1) } }
 }
 
 extension JSONValue {
-  /// The value at a place; `nil` when there is none.
+  /// The value at a path; `nil` if there is none.
   public subscript(pointer: JSONPointer) -> JSONValue? {
     var value = self
     for token in pointer.tokens {
@@ -88,10 +90,9 @@ extension JSONValue {
     return value
   }
 
-  /// Puts a value to a place. Objects on the way that are not there are made; an array gets no new elements.
+  /// Sets the value at a path. Missing objects on the path are created. Arrays get no new elements.
   ///
-  /// - Returns: whether there is such a place: false where something on the way is neither an object nor an element that is there. Then
-  ///   nothing was changed.
+  /// - Returns: false, without a change, if part of the path is neither an object nor an existing element.
   public mutating func set(_ value: JSONValue, at pointer: JSONPointer) -> Bool { set(value, pointer.tokens[...]) }
 
   private mutating func set(_ value: JSONValue, _ tokens: ArraySlice<String>) -> Bool {

@@ -1,8 +1,8 @@
-/// The tokens of the grammar: strings, numbers and the three words.
+/// The tokens of the grammar: strings, numbers and the three literals.
 extension JSONScanner {
-  /// A string, from its opening quote at `position` to behind its closing one.
+  /// Scans a string, from its opening quote at `position` past its closing one.
   ///
-  /// Eight bytes at a time until one of them is a quote, a backslash, a control character or not ASCII.
+  /// It reads eight bytes at a time until one of them is a quote, a backslash, a control character or not ASCII.
   @usableFromInline
   mutating func scanString() throws(JSONError) -> JSONSpan {
     let start = position
@@ -39,7 +39,7 @@ extension JSONScanner {
     }
   }
 
-  /// The offset behind the escape that begins at `start`.
+  /// Returns the offset after the escape that begins at `start`.
   private mutating func scanEscape(at start: Int) throws(JSONError) -> Int {
     guard start &+ 1 < limit else { throw fail(.truncated, at: limit) }
     switch bytes[start &+ 1] {
@@ -58,7 +58,7 @@ extension JSONScanner {
     }
   }
 
-  /// A string, a number or a word, which begins with `byte` at `position`.
+  /// Scans a string, a number or a literal that begins with `byte` at `position`.
   @usableFromInline
   mutating func scanScalar(_ byte: UInt8) throws(JSONError) -> JSONSpan {
     switch byte {

@@ -1,24 +1,26 @@
 internal import Glibc
 
-/// What stands in a span, as a value of the language.
+/// The values of spans.
 ///
-/// Every reader gives `nil` for a span of another kind. Strings are valid UTF-8 as soon as the scanner has handed out their span.
+/// Each reader returns `nil` for a span of another kind. The scanner has checked the UTF-8 of a string before it returns its span.
 extension JSONScanner {
-  /// The span's bytes as they stand in the text; valid as long as the text is.
+  /// Returns the span's bytes in the text, valid as long as the text is.
   @inlinable
   public func source(_ span: JSONSpan) -> UnsafeRawBufferPointer {
     guard span.start >= 0, span.start <= span.end, span.end <= bytes.count else { return UnsafeRawBufferPointer(start: nil, count: 0) }
     return UnsafeRawBufferPointer(rebasing: bytes[span.start..<span.end])
   }
 
-  /// The characters of a string as UTF-8 without a copy; `nil` when it has escapes, then `text(_:)` resolves them.
+  /// Returns the UTF-8 of a string without a copy; `nil` if it has escapes.
+  ///
+  /// `text(_:)` resolves escapes.
   @inlinable
   public func unescapedBytes(_ span: JSONSpan) -> UnsafeRawBufferPointer? {
     guard span.kind == .string, !span.escaped else { return nil }
     return content(span)
   }
 
-  /// The characters of a string, escapes resolved.
+  /// Returns the characters of a string, without escapes.
   public func text(_ span: JSONSpan) -> String? {
     guard span.kind == .string else { return nil }
     let content = content(span)
@@ -26,20 +28,22 @@ extension JSONScanner {
     return String(unsafeUninitializedCapacity: content.count) { StringBytes.unescape(content, into: $0) }
   }
 
-  /// Whether a string, most often a key, has exactly the characters of `name`. Cheap when it has no escapes.
+  /// Whether a string, such as a key, has exactly the characters of `name`.
+  ///
+  /// It is cheap without escapes.
   @inlinable @inline(__always)
   public func matches(_ span: JSONSpan, _ name: StaticString) -> Bool {
     let length = name.utf8CodeUnitCount
     if !span.escaped {
       guard span.end &- span.start &- 2 == length, span.kind == .string else { return false }
-      // Most names differ in their first letter already, and then a call would cost more than the answer.
+      // The first letters of most names differ. A call would then cost more than the comparison.
       guard length > 0, span.start >= 0, span.end <= bytes.count else { return length == 0 }
       guard bytes[span.start &+ 1] == name.utf8Start.pointee else { return false }
     }
     return hasCharacters(span, UnsafeRawBufferPointer(start: name.utf8Start, count: length))
   }
 
-  /// Whether a string, most often a key, has exactly the characters of `name`, which the program does not know beforehand.
+  /// Whether a string, such as a key, has exactly the characters of a text.
   public func matches(_ span: JSONSpan, text name: String) -> Bool {
     guard span.escaped || span.count &- 2 == name.utf8.count else { return false }
     var name = name
@@ -65,20 +69,22 @@ extension JSONScanner {
     return memcmp(leftStart, rightStart, left.count) == 0
   }
 
-  /// A number as an integer, exactly; `nil` when it has a fraction or does not fit. `1.0` and `1e3` are integers.
+  /// Returns a number as an exact integer; `nil` for a fraction or beyond the range.
+  ///
+  /// `1.0` and `1e3` are integers.
   public func integer(_ span: JSONSpan) -> Int64? {
     guard span.kind == .number else { return nil }
     return DecimalText(source(span)).integer
   }
 
-  /// A number as the nearest double; `nil` when it is too large for one.
+  /// Returns a number as the nearest double; `nil` if it is too large.
   public func double(_ span: JSONSpan) -> Double? {
     guard span.kind == .number else { return nil }
     guard let value = Double(String(decoding: source(span), as: UTF8.self)), value.isFinite else { return nil }
     return value
   }
 
-  /// A `true` or `false`.
+  /// Returns a `true` or `false`.
   @inlinable
   public func bool(_ span: JSONSpan) -> Bool? {
     switch span.kind {
@@ -88,7 +94,7 @@ extension JSONScanner {
     }
   }
 
-  /// What stands between a string's quotes.
+  /// Returns the bytes between a string's quotes.
   @usableFromInline
   func content(_ span: JSONSpan) -> UnsafeRawBufferPointer {
     guard span.start >= 0, span.end <= bytes.count, span.end &- span.start >= 2 else { return UnsafeRawBufferPointer(start: nil, count: 0) }
@@ -97,7 +103,7 @@ extension JSONScanner {
 }
 
 extension StringBytes {
-  /// Resolves the escapes of a string's content and gives the number of bytes written, never more than there were.
+  /// Resolves the escapes of a string. Returns the number of bytes written, at most that of the content.
   static func unescape(_ content: UnsafeRawBufferPointer, into output: UnsafeMutableBufferPointer<UInt8>) -> Int {
     var written = 0
     var cursor = 0

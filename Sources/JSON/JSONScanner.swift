@@ -1,18 +1,18 @@
-/// Reads a JSON text once from front to back, checks all of it by RFC 8259, and hands out where its values stand.
+/// Reads and checks a JSON text (RFC 8259), and returns the spans of its values.
 ///
-/// The caller drives it: open a container, ask for its keys or elements, take or skip each value, and at the end call `finish()`.
-/// A value that is not taken is skipped by the next step, still checked. Only after `finish()` has returned is the whole text known
-/// to be valid.
+/// It reads the text once, from front to back.
 ///
-/// The scanner borrows the bytes: it must not outlive the call that owns them. It is a value, so a copy is a place to come back to.
-/// After a text has been found invalid every further step throws the same error; a step that only met another kind of value
-/// (`notAnObject`, `notAnArray`) leaves the scanner where it was, so that the caller can take the value otherwise. Nothing that a text
-/// contains traps.
+/// The caller drives it: open a container, ask for its keys or elements, take or skip each value, and at the end call `finish()`. The next
+/// step skips a value that was not taken, and still checks it. The complete text is known to be valid only when `finish()` has returned.
 ///
-/// Beyond the grammar it refuses: bytes that are not UTF-8, escaped surrogates without their other half, a byte order mark,
-/// and deeper nesting than its limit. It keeps numbers of any size, and duplicate keys, which it hands out as they come.
+/// The scanner borrows the bytes: it must not outlive the call that owns them. It is a value, so a copy remembers a position. After a fault
+/// of the text each further step throws the same error. A step that meets another kind of value (`notAnObject`, `notAnArray`) does not
+/// move. So the caller can take the value as another kind. No text makes the scanner trap.
+///
+/// In addition to the grammar it rejects bytes that are not UTF-8, lone escaped surrogates, a byte order mark, and nesting beyond its
+/// limit. It accepts numbers of any size. It also accepts duplicate keys, and returns each of them.
 public struct JSONScanner {
-  /// What may come at `position`.
+  /// What may follow at `position`.
   @usableFromInline
   enum Phase: UInt8 {
     /// A value: at the beginning, after a key, at an element.
@@ -23,7 +23,7 @@ public struct JSONScanner {
     case after
   }
 
-  /// The deepest limit there is: one bit of `objects` for each level.
+  /// The largest possible limit: one bit of `objects` for each level.
   @usableFromInline static var deepest: Int { 64 }
 
   @usableFromInline let bytes: UnsafeRawBufferPointer
@@ -31,14 +31,14 @@ public struct JSONScanner {
   @usableFromInline let depthLimit: Int
   @usableFromInline var position: Int
   @usableFromInline var depth = 0
-  /// The kinds of the open containers, the innermost in the lowest bit: 1 is an object.
+  /// The kinds of the open containers, innermost in the lowest bit: 1 is an object.
   @usableFromInline var objects: UInt64 = 0
   @usableFromInline var phase = Phase.value
   @usableFromInline var failure: JSONError?
 
-  /// A scanner at the beginning of a text.
+  /// Creates a scanner at the beginning of a text.
   ///
-  /// - Parameter depthLimit: how many containers may be open at once, 64 at most.
+  /// - Parameter depthLimit: the maximum number of open containers, at most 64.
   @inlinable
   public init(_ bytes: UnsafeRawBufferPointer, depthLimit: Int = 64) {
     self.bytes = bytes
@@ -55,7 +55,7 @@ public struct JSONScanner {
     self.position = start
   }
 
-  /// A scanner over one value that this one has handed out, with offsets of the same text.
+  /// Returns a scanner of one value that this one has returned. Its offsets are those of the text.
   public func scanner(of span: JSONSpan) -> JSONScanner {
     let isInside = span.start >= 0 && span.start <= span.end && span.end <= bytes.count
     return JSONScanner(
@@ -64,7 +64,7 @@ public struct JSONScanner {
 
   // MARK: Steps
 
-  /// The kind of the value that comes next, or `nil` where no value can begin.
+  /// Returns the kind of the next value, or `nil` if no value can begin here.
   @inlinable
   public mutating func peekKind() -> JSONKind? {
     guard phase == .value, failure == nil else { return nil }
@@ -80,21 +80,23 @@ public struct JSONScanner {
     }
   }
 
-  /// Enters the object that comes next; `nextKey()` then gives its members.
+  /// Enters the next object; `nextKey()` then returns its members.
   @inlinable
   public mutating func openObject() throws(JSONError) {
     guard phase == .value, peek() == UInt8(ascii: "{") else { throw refusal(.notAnObject) }
     try enter(object: 1)
   }
 
-  /// Enters the array that comes next; `nextElement()` then walks its elements.
+  /// Enters the next array; `nextElement()` then walks its elements.
   @inlinable
   public mutating func openArray() throws(JSONError) {
     guard phase == .value, peek() == UInt8(ascii: "[") else { throw refusal(.notAnArray) }
     try enter(object: 0)
   }
 
-  /// The key of the innermost object's next member, with the scanner at its value; `nil` when the object has ended and was left.
+  /// Returns the key of the innermost object's next member, and moves to its value.
+  ///
+  /// At the end of the object it leaves the object and returns `nil`.
   @inlinable
   public mutating func nextKey() throws(JSONError) -> JSONSpan? {
     if phase == .value { try pass() }
@@ -117,7 +119,9 @@ public struct JSONScanner {
     return key
   }
 
-  /// Whether the innermost array has a further element, with the scanner at it; `false` when the array has ended and was left.
+  /// Moves to the innermost array's next element, and returns whether there is one.
+  ///
+  /// At the end of the array it leaves the array and returns `false`.
   @inlinable
   public mutating func nextElement() throws(JSONError) -> Bool {
     if phase == .value { try pass() }
@@ -135,7 +139,7 @@ public struct JSONScanner {
     return true
   }
 
-  /// Passes the value that comes next, of any kind, and says where it stands.
+  /// Skips the next value of any kind, and returns its span.
   @inlinable @discardableResult
   public mutating func skip() throws(JSONError) -> JSONSpan {
     guard phase == .value else { throw misplaced() }
@@ -147,16 +151,16 @@ public struct JSONScanner {
     return try scanValue()
   }
 
-  /// Passes the rest of the innermost open container and leaves it.
+  /// Skips the rest of the innermost open container and leaves it.
   public mutating func leave() throws(JSONError) {
     if phase == .value { try pass() }
     guard depth > 0 else { throw misplaced() }
     try passContainers(downTo: depth &- 1)
   }
 
-  /// Passes whatever is left, and checks that nothing follows the text's one value.
+  /// Skips the rest of the text, and checks that nothing follows its value.
   ///
-  /// With containers still open it leaves them, so a reader that has what it wants just finishes.
+  /// It also leaves open containers, so a reader may finish as soon as it has all that it needs.
   @inlinable
   public mutating func finish() throws(JSONError) {
     if phase == .value { try pass() }
@@ -168,7 +172,9 @@ public struct JSONScanner {
 
   // MARK: Walking
 
-  /// The next byte that is not white space, without taking it; 0 at the end, where NUL would be refused alike.
+  /// Returns the next byte after white space, without taking it; 0 at the end.
+  ///
+  /// A NUL in the text is rejected in the same way.
   @inlinable @inline(__always)
   mutating func peek() -> UInt8 {
     while position < limit {
@@ -200,7 +206,7 @@ public struct JSONScanner {
   @usableFromInline
   mutating func pass() throws(JSONError) { _ = try skip() }
 
-  /// One value of any kind; the phase is `.value`.
+  /// Scans one value of any kind in the phase `.value`.
   @usableFromInline
   mutating func scanValue() throws(JSONError) -> JSONSpan {
     let byte = peek()
@@ -219,7 +225,7 @@ public struct JSONScanner {
     }
   }
 
-  /// Passes everything up to the end of the container that made the depth `outer` + 1.
+  /// Skips all bytes to the end of the container at the depth `outer` + 1.
   @usableFromInline
   mutating func passContainers(downTo outer: Int) throws(JSONError) {
     while depth > outer {
@@ -253,7 +259,7 @@ public struct JSONScanner {
 
   // MARK: Refusals
 
-  /// Remembers that the text is invalid: no container is open any more, so every later step ends in `misplaced()`.
+  /// Marks the text as invalid. No container is open any more, so each later step ends in `misplaced()`.
   @usableFromInline @inline(never)
   mutating func fail(_ reason: JSONError.Reason, at offset: Int) -> JSONError {
     let error = failure ?? JSONError(reason: offset >= limit ? .truncated : reason, offset: min(offset, limit))
@@ -267,11 +273,13 @@ public struct JSONScanner {
   @usableFromInline @inline(never)
   mutating func unexpected() -> JSONError { fail(.unexpectedByte, at: position) }
 
-  /// The first error of an invalid text, or that the call has no place here. The scanner stays as it is.
+  /// Returns the first error of an invalid text, or else a misplaced call.
+  ///
+  /// The scanner stays unchanged.
   @usableFromInline @inline(never)
   func misplaced() -> JSONError { failure ?? JSONError(reason: .misplacedCall, offset: position) }
 
-  /// Why the container that was asked for cannot be opened here.
+  /// Returns why the requested container cannot be opened here.
   @usableFromInline @inline(never)
   mutating func refusal(_ reason: JSONError.Reason) -> JSONError {
     guard phase == .value else { return misplaced() }

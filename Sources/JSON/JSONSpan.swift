@@ -1,4 +1,4 @@
-/// The seven kinds of value that a JSON text holds.
+/// The kinds of JSON values.
 public enum JSONKind: UInt8, Sendable {
   /// `{…}`
   case object
@@ -16,18 +16,18 @@ public enum JSONKind: UInt8, Sendable {
   case null
 }
 
-/// Where one value stands in the scanned text.
+/// The position of a value in the scanned text.
 ///
-/// Offsets are in bytes from the beginning of the text; quotes, brackets and braces are included. A span is only meaningful with
-/// the text it comes from; readers check its bounds, so a foreign one gives nonsense or `nil` but never reads outside.
+/// Offsets are in bytes from the beginning of the text. They include quotes, brackets and braces. A span belongs to its text. Readers check
+/// its bounds: with another text they return nonsense or `nil`, but never read outside.
 public struct JSONSpan: Sendable, Equatable {
   /// The offset of the value's first byte.
   public let start: Int
   /// The offset after the value's last byte.
   public let end: Int
-  /// What kind of value it is.
+  /// The kind of value.
   public let kind: JSONKind
-  /// Whether it is a string with at least one escape, so that its characters are not its bytes.
+  /// Whether it is a string with escapes, so that its characters are not its bytes.
   public let escaped: Bool
 
   @inlinable
@@ -38,6 +38,6 @@ public struct JSONSpan: Sendable, Equatable {
     self.escaped = escaped
   }
 
-  /// How many bytes the value takes in the text.
+  /// The number of bytes of the value in the text.
   @inlinable public var count: Int { end &- start }
 }

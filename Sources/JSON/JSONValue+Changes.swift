@@ -1,9 +1,11 @@
-// Changes in place: a container that nobody else holds is not copied.
+// Changes in place: a container without other owners is not copied.
 extension JSONValue {
-  /// Changes the value of the member with this name, the last one if there are several; a missing member is `nil` before, and one that is
-  /// `nil` after is removed with all of its repetitions. What is no object stays as it is, and `body` is not called.
+  /// Changes the value of the member with this name; of several, the last one.
   ///
-  /// - Returns: what `body` returned; `nil` when this is no object.
+  /// `body` gets `nil` for a missing member. A member that is `nil` afterwards is removed with all of its repetitions. A value that is not
+  /// an object is unchanged, and `body` is not called.
+  ///
+  /// - Returns: what `body` returned; `nil` if this is not an object.
   @discardableResult
   public mutating func withMember<Result>(_ key: String, _ body: (inout JSONValue?) -> Result) -> Result? {
     guard case .object(var members) = self else { return nil }
@@ -22,7 +24,7 @@ extension JSONValue {
     return result
   }
 
-  /// Changes an element; `nil` when there is none at this place, or this is no array.
+  /// Changes an element; returns `nil` without one, or if this is no array.
   @discardableResult
   public mutating func withElement<Result>(_ index: Int, _ body: (inout JSONValue) -> Result) -> Result? {
     guard case .array(var elements) = self, elements.indices.contains(index) else { return nil }
@@ -31,11 +33,12 @@ extension JSONValue {
     return body(&elements[index])
   }
 
-  /// Sets the member with this name, or removes it; what is no object stays as it is.
+  /// Sets or removes the member with this name. A value that is not an object is unchanged.
   public mutating func set(_ key: String, _ value: JSONValue?) { withMember(key) { $0 = value } }
 
-  /// Changes the value as a merge patch says, by RFC 7396: members of an object that are `null` are removed, objects are merged, and
-  /// anything else takes the place of what was there.
+  /// Applies a merge patch by RFC 7396.
+  ///
+  /// It removes members that are `null` in the patch and merges objects. Any other value of the patch replaces the former one.
   public mutating func merge(_ patch: JSONValue) {
     guard case .object(let changes) = patch else {
       self = patch
@@ -58,14 +61,15 @@ extension JSONValue {
 }
 
 extension JSONValue {
-  /// Whether the value certainly takes more bytes than so many when it is written. It costs no more than a value of that size does, however
-  /// large this one is.
+  /// Whether the value certainly needs more than this number of bytes as text.
+  ///
+  /// The cost does not exceed that of a value of this size.
   public func isLarger(than bytes: Int) -> Bool {
     var left = bytes
     return !fits(&left)
   }
 
-  /// Takes what the value needs at least from what is left; false when that is not enough.
+  /// Subtracts the value's minimum size from `left`; false if that is too little.
   private func fits(_ left: inout Int) -> Bool {
     switch self {
     case .object(let members):

@@ -1,16 +1,16 @@
-/// A JSON text as a tree, for where a person waits: tools, settings, tests. The hot path reads with `JSONScanner`.
+/// A JSON text as a tree, for tools, settings and tests. The hot path uses `JSONScanner`.
 ///
-/// It loses nothing but white space and the way strings are escaped: members keep their order and their repetitions, numbers their text.
+/// It keeps all but white space and the form of escapes: members keep their order and repetitions, and numbers their text.
 ///
-/// Values are equal when their names, characters and numbers have the same bytes, as those who read JSON without Unicode's tables compare.
+/// Values are equal if their names, characters and numbers have the same bytes. Unicode equivalence does not count.
 public enum JSONValue: Sendable {
   /// Members in the order of the text, repeated names included.
   case object([Member])
   /// Elements.
   case array([JSONValue])
-  /// Characters, escapes resolved.
+  /// Characters, without escapes.
   case string(String)
-  /// A number as it is written, so that no digit is lost.
+  /// A number as text, so that no digit is lost.
   case number(String)
   /// `true` or `false`
   case bool(Bool)
@@ -19,28 +19,30 @@ public enum JSONValue: Sendable {
 
   /// A member of an object.
   public struct Member: Sendable {
-    /// Its name.
+    /// The member's name.
     public var key: String
-    /// Its value.
+    /// The member's value.
     public var value: JSONValue
 
-    /// A member.
+    /// Creates a member.
     public init(key: String, value: JSONValue) {
       self.key = key
       self.value = value
     }
   }
 
-  /// A number.
+  /// Creates a number.
   public static func integer(_ value: Int64) -> JSONValue { .number(String(value)) }
 
-  /// The value of the member with this name, the last one if there are several; `nil` when there is none, or this is no object.
+  /// The value of the member with this name; `nil` if there is none.
+  ///
+  /// The last of several members counts. The value is `nil` if this is not an object.
   public subscript(key: String) -> JSONValue? {
     guard case .object(let members) = self else { return nil }
     return members.last { $0.key.hasBytes(of: key) }?.value
   }
 
-  /// The element at this place; `nil` when there is none, or this is no array.
+  /// The element at an index; `nil` without one, or if this is no array.
   public subscript(index: Int) -> JSONValue? {
     guard case .array(let elements) = self, elements.indices.contains(index) else { return nil }
     return elements[index]
@@ -64,7 +66,7 @@ public enum JSONValue: Sendable {
     return value
   }
 
-  /// The integer, if this is a number that is one and fits.
+  /// The integer; `nil` unless this is a number with an exact integer that fits.
   public var integerValue: Int64? {
     guard case .number(var text) = self else { return nil }
     return text.withUTF8 { bytes in
@@ -73,7 +75,7 @@ public enum JSONValue: Sendable {
     }
   }
 
-  /// The nearest double, if this is a number that is not too large for one.
+  /// The nearest double; `nil` unless this is a number that fits.
   public var doubleValue: Double? {
     guard case .number(var text) = self else { return nil }
     return text.withUTF8 { bytes in
@@ -82,13 +84,13 @@ public enum JSONValue: Sendable {
     }
   }
 
-  /// Whether it is `true`, if this is one of the two.
+  /// The truth value; `nil` unless this is `true` or `false`.
   public var boolValue: Bool? {
     guard case .bool(let value) = self else { return nil }
     return value
   }
 
-  /// The span of a text that is one number and nothing else.
+  /// Returns the span of a text that is exactly one number.
   private static func number(_ bytes: UnsafeRawBufferPointer) -> JSONSpan? {
     var scanner = JSONScanner(bytes)
     guard let span = try? scanner.skip(), span.kind == .number, span.count == bytes.count else { return nil }
@@ -99,7 +101,7 @@ public enum JSONValue: Sendable {
 // MARK: Comparison
 
 extension JSONValue: Equatable {
-  /// Whether both are written alike: the same kind, with the same bytes, members in the same order.
+  /// Whether both have the same kind, bytes and order of members.
   public static func == (left: JSONValue, right: JSONValue) -> Bool {
     switch (left, right) {
     case (.object(let left), .object(let right)): left == right
@@ -120,21 +122,21 @@ extension JSONValue.Member: Equatable {
 }
 
 extension String {
-  /// Whether both have the same bytes; `==` takes texts for one that Unicode calls equivalent.
+  /// Whether both have the same bytes. `==` would accept equivalent texts of Unicode.
   func hasBytes(of other: String) -> Bool { utf8.count == other.utf8.count && utf8.elementsEqual(other.utf8) }
 }
 
 // MARK: Text
 
 extension JSONValue {
-  /// Reads one whole text, no deeper than the scanner allows.
+  /// Reads a complete text, as deep as the scanner allows.
   public init(parsing text: UnsafeRawBufferPointer) throws(JSONError) {
     var scanner = JSONScanner(text)
     self = try Self.next(of: &scanner)
     try scanner.finish()
   }
 
-  /// Reads one whole text, no deeper than the scanner allows.
+  /// Reads a complete text, as deep as the scanner allows.
   public init(parsing text: String) throws(JSONError) {
     var text = text
     let result = text.withUTF8 { bytes -> Result<JSONValue, JSONError> in
@@ -172,7 +174,7 @@ extension JSONValue {
     }
   }
 
-  /// Appends the value to a text. A `number` whose text is none becomes `null`, so that what is written is always valid.
+  /// Appends the value to a text. A malformed `number` becomes `null`, so the text is always valid.
   public func write(to writer: inout JSONWriter) {
     switch self {
     case .object(let members):
@@ -212,19 +214,19 @@ extension JSONValue {
 extension JSONValue: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, ExpressibleByBooleanLiteral, ExpressibleByFloatLiteral,
   ExpressibleByNilLiteral, ExpressibleByArrayLiteral, ExpressibleByDictionaryLiteral
 {
-  /// A string.
+  /// Creates a string.
   public init(stringLiteral value: String) { self = .string(value) }
-  /// A number.
+  /// Creates a number.
   public init(integerLiteral value: Int64) { self = .integer(value) }
-  /// A number.
+  /// Creates a number.
   public init(floatLiteral value: Double) { self = value.isFinite ? .number(value.description) : .null }
-  /// `true` or `false`
+  /// Creates a `true` or `false`.
   public init(booleanLiteral value: Bool) { self = .bool(value) }
-  /// `null`
+  /// Creates a `null`.
   public init(nilLiteral: ()) { self = .null }
-  /// An array.
+  /// Creates an array.
   public init(arrayLiteral elements: JSONValue...) { self = .array(elements) }
-  /// An object.
+  /// Creates an object.
   public init(dictionaryLiteral elements: (String, JSONValue)...) {
     self = .object(elements.map { Member(key: $0.0, value: $0.1) })
   }

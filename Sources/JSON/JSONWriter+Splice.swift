@@ -1,13 +1,13 @@
-/// Changing one member of a text and leaving every other byte as it is.
+/// Changes one member of a text and keeps all other bytes.
 ///
-/// The text is checked whole before anything is written, so after an error the writer holds what it held. What a path leads through are
-/// names of members, from the outermost object inwards. Of several members with the same name the last one is meant, as most readers
-/// take it; a removal takes them all, so that no earlier one comes to light.
+/// The complete text is checked before anything is written, so an error leaves the writer unchanged. A path consists of member names, from
+/// the outermost object inwards. Of several members with the same name the last one counts, as for most readers. A removal removes all of
+/// them, so that no earlier one appears.
 extension JSONWriter {
-  /// Writes `text` with the member at `path` set to `value`, which is JSON text already and is answered for by the caller.
+  /// Writes `text` with the member at `path` set to `value`.
   ///
-  /// A member that is not there becomes the last of its object, and objects on the way that are not there are made. An empty path means
-  /// the whole text. Throws `notAnObject` when the path leads through another kind of value.
+  /// The caller vouches that `value` is valid JSON. A missing member becomes the last of its object, and missing objects on the path are
+  /// created. An empty path means the complete text. Throws `notAnObject` if the path leads through another kind of value.
   public mutating func raw(
     _ text: UnsafeRawBufferPointer, setting path: [String], to value: UnsafeRawBufferPointer
   ) throws(JSONError) {
@@ -32,7 +32,9 @@ extension JSONWriter {
     }
   }
 
-  /// Writes `text` without the member at `path`, and says whether there was one; if not, the text is written unchanged.
+  /// Writes `text` without the member at `path`. Returns whether there was one.
+  ///
+  /// Without such a member it writes the text unchanged.
   @discardableResult
   public mutating func raw(_ text: UnsafeRawBufferPointer, removing path: [String]) throws(JSONError) -> Bool {
     guard !path.isEmpty else { throw JSONError(reason: .misplacedCall, offset: 0) }
@@ -53,21 +55,21 @@ extension JSONWriter {
   }
 }
 
-/// One walk through a text that finds what a path leads to.
+/// A walk through a text that finds the value of a path.
 private struct MemberSearch {
   enum Place {
-    /// The value that the path leads to.
+    /// The value at the end of the path.
     case value(JSONSpan)
-    /// The object where the path's name of number `level` is missing; `end` is where a further member goes.
+    /// The object without a member for the path's name number `level`. A new member goes to `end`.
     case absent(end: Int, isEmpty: Bool, level: Int)
-    /// The value at this offset would have to be an object.
+    /// The value at this offset is not an object, but the path needs one.
     case blocked(Int)
   }
 
   private var scanner: JSONScanner
   private let path: [String]
   private let isRemoval: Bool
-  /// What has to go from the text to remove what was found, in order.
+  /// The ranges of the text to cut for a removal, in order.
   private(set) var cuts: [Range<Int>] = []
 
   init(_ text: UnsafeRawBufferPointer, path: [String], removing: Bool) {
@@ -82,7 +84,7 @@ private struct MemberSearch {
     return place
   }
 
-  /// Walks the value that the first `level` names have led to. It goes no deeper than the scanner's limit.
+  /// Walks the value at the first `level` names, to at most the scanner's depth.
   private mutating func place(level: Int) throws(JSONError) -> Place {
     guard level < path.count else { return .value(try scanner.skip()) }
     guard scanner.peekKind() == .object else { return .blocked(try scanner.skip().start) }
@@ -105,7 +107,7 @@ private struct MemberSearch {
         try scanner.skip()
       }
       end = scanner.position
-      // What goes takes the comma before it along; when all before has gone too, the first that stays must lose its own.
+      // A cut takes the comma before it along. If all earlier members are cut, the first that stays loses its own comma.
       if isMatch, isCut {
         cuts.append((isEmpty ? key.start : comma)..<end)
       } else {

@@ -1,8 +1,8 @@
-/// Appends JSON text to a buffer that it owns and uses again.
+/// Appends JSON text to a buffer that it owns and reuses.
 ///
-/// Commas are its own affair: the caller opens containers, gives keys and values, and closes what it opened. Everything that can be
-/// handed in comes out as valid text by RFC 8259; only the order of calls is the caller's, and a key in an array or a missing value
-/// stays unnoticed here. A writer that is kept (one for each lane) allocates nothing once it has grown to its work.
+/// The writer adds the commas: the caller opens containers, gives keys and values, and closes what it opened. Every value becomes valid
+/// text by RFC 8259. The order of calls is up to the caller: a key in an array or a missing value goes unnoticed. A writer that is kept,
+/// one for each lane, allocates nothing once it has grown to its work.
 ///
 ///     writer.reset()
 ///     writer.openObject()
@@ -13,30 +13,30 @@
 ///     let frame = writer.withUnsafeBytes { SharedBytes.make($0) }
 public struct JSONWriter: ~Copyable {
   private var storage: UnsafeMutableRawBufferPointer
-  /// Whether a value has just ended, so that another one in the same container needs a comma.
+  /// Whether the next value in the container needs a comma.
   var needsComma = false
-  /// How many bytes of text there are.
+  /// The number of bytes of text.
   public private(set) var count = 0
 
-  /// A writer without text, which can take `capacity` bytes before it has to grow.
+  /// Creates an empty writer with room for `capacity` bytes.
   public init(capacity: Int = 512) {
     storage = .allocate(byteCount: max(capacity, 64), alignment: 8)
   }
 
   deinit { storage.deallocate() }
 
-  /// Forgets the text and keeps the memory.
+  /// Removes the text and keeps the memory.
   public mutating func reset() {
     count = 0
     needsComma = false
   }
 
-  /// The text so far, valid during the call.
+  /// Passes the text to `body`. It is valid during the call.
   public borrowing func withUnsafeBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
     try body(UnsafeRawBufferPointer(rebasing: storage[0..<count]))
   }
 
-  /// A copy of the text so far as a string.
+  /// The text as a string.
   public var text: String { String(decoding: storage[0..<count], as: UTF8.self) }
 
   // MARK: Structure
@@ -61,7 +61,7 @@ public struct JSONWriter: ~Copyable {
   /// Ends the innermost array.
   public mutating func closeArray() { close(UInt8(ascii: "]")) }
 
-  /// A member's name, which needs no escapes; its value is the next call.
+  /// Writes a member's name without escapes. The next call writes its value.
   public mutating func key(_ name: StaticString) {
     let count = name.utf8CodeUnitCount
     beginValue(bytes: count &+ 3)
@@ -72,13 +72,13 @@ public struct JSONWriter: ~Copyable {
     needsComma = false
   }
 
-  /// A member's name that the program does not know beforehand; its value is the next call.
+  /// Writes a member's name that may need escapes. The next call writes its value.
   public mutating func key(text name: String) {
     string(name)
     endKey()
   }
 
-  /// A member's name from UTF-8; its value is the next call.
+  /// Writes a member's name from UTF-8. The next call writes its value.
   public mutating func key(utf8 name: UnsafeRawBufferPointer) {
     string(utf8: name)
     endKey()
@@ -98,56 +98,56 @@ public struct JSONWriter: ~Copyable {
 
   // MARK: Values
 
-  /// A string that is one of the program's own words.
+  /// Writes a string that is a word of the program.
   public mutating func string(word value: StaticString) {
     quote(UnsafeRawBufferPointer(start: value.utf8Start, count: value.utf8CodeUnitCount))
   }
 
-  /// A string.
+  /// Writes a string.
   public mutating func string(_ value: String) {
     var value = value
     value.withUTF8 { quote(UnsafeRawBufferPointer($0)) }
   }
 
-  /// A string from UTF-8; where the bytes are not UTF-8, U+FFFD stands for each of them.
+  /// Writes a string from UTF-8. Each byte that is not UTF-8 becomes U+FFFD.
   public mutating func string(utf8 value: UnsafeRawBufferPointer) { quote(value) }
 
-  /// An integer.
+  /// Writes an integer.
   public mutating func integer(_ value: Int64) {
     beginValue(bytes: 20)
     if value < 0 { put(UInt8(ascii: "-")) }
     putDigits(value.magnitude)
   }
 
-  /// An integer.
+  /// Writes an integer.
   public mutating func integer(_ value: Int) { integer(Int64(value)) }
 
-  /// An integer without a sign.
+  /// Writes an integer without a sign.
   public mutating func integer(_ value: UInt64) {
     beginValue(bytes: 20)
     putDigits(value)
   }
 
-  /// A number, so written that it reads back as the same double; `null` when it is not finite, which JSON cannot say.
+  /// Writes a number that reads back as the same double; `null` unless finite.
   public mutating func double(_ value: Double) {
     guard value.isFinite else { return null() }
     var digits = value.description
     digits.withUTF8 { raw(UnsafeRawBufferPointer($0)) }
   }
 
-  /// `true` or `false`.
+  /// Writes `true` or `false`.
   public mutating func bool(_ value: Bool) { raw(value ? "true" : "false") }
 
-  /// `null`.
+  /// Writes `null`.
   public mutating func null() { raw("null") }
 
-  /// One value that is JSON text already, byte for byte. The caller answers for its validity: a span, or what another writer wrote.
+  /// Writes one value that is JSON text, byte for byte. The caller vouches for its validity.
   public mutating func raw(_ value: UnsafeRawBufferPointer) {
     beginValue(bytes: value.count)
     append(value)
   }
 
-  /// Members of the object that are JSON text already, with a comma between each two. The caller answers for their validity.
+  /// Writes members that are JSON text, separated by commas. The caller vouches for their validity.
   public mutating func members(_ text: UnsafeRawBufferPointer) { raw(text) }
 
   private mutating func raw(_ word: StaticString) {
@@ -156,7 +156,7 @@ public struct JSONWriter: ~Copyable {
 
   // MARK: Bytes
 
-  /// A piece of text that is neither a value nor followed by a comma of the writer's own.
+  /// Appends bytes that are not a value and need no comma.
   mutating func piece(_ bytes: UnsafeRawBufferPointer) {
     reserve(bytes.count)
     append(bytes)
@@ -214,7 +214,7 @@ public struct JSONWriter: ~Copyable {
 
   // MARK: Strings
 
-  /// Copies whole runs of what needs no escape; reserves for the usual string, which has none.
+  /// Copies runs that need no escape. It reserves room for the usual string, which has none.
   private mutating func quote(_ value: UnsafeRawBufferPointer) {
     beginValue(bytes: value.count &+ 2)
     put(UInt8(ascii: "\""))
@@ -277,37 +277,37 @@ public struct JSONWriter: ~Copyable {
 
 /// A name and its value in one call.
 extension JSONWriter {
-  /// A member whose value is a string.
+  /// Writes a member whose value is a string.
   public mutating func member(_ name: StaticString, _ value: String) {
     key(name)
     string(value)
   }
 
-  /// A member whose value is one of the program's own words.
+  /// Writes a member whose value is a word of the program.
   public mutating func member(_ name: StaticString, word value: StaticString) {
     key(name)
     string(word: value)
   }
 
-  /// A member whose value is an integer.
+  /// Writes a member whose value is an integer.
   public mutating func member(_ name: StaticString, _ value: Int64) {
     key(name)
     integer(value)
   }
 
-  /// A member whose value is an integer.
+  /// Writes a member whose value is an integer.
   public mutating func member(_ name: StaticString, _ value: Int) {
     key(name)
     integer(Int64(value))
   }
 
-  /// A member whose value is true or false.
+  /// Writes a member whose value is true or false.
   public mutating func member(_ name: StaticString, _ value: Bool) {
     key(name)
     bool(value)
   }
 
-  /// A member whose value is JSON text already, byte for byte; the caller answers for its validity.
+  /// Writes a member whose value is JSON text, byte for byte. The caller vouches for its validity.
   public mutating func member(_ name: StaticString, raw value: UnsafeRawBufferPointer) {
     key(name)
     raw(value)

@@ -1,11 +1,11 @@
-/// JSON as it is printed where somebody may look at it.
+/// JSON for a terminal.
 public enum PrintedJSON {
-  /// Text that means the same, and that a terminal obeys nowhere: DEL and the controls with the eighth bit, which may stand in strings as they
-  /// are, stand there as escapes.
+  /// Escapes characters that could control a terminal. The text keeps its meaning.
   ///
-  /// It is no affair of `JSONWriter`: what that writes is counted against limits and hashed, too.
+  /// They are DEL and the controls with the eighth bit, which JSON allows in strings. `JSONWriter` does not do this, because its text is
+  /// also hashed and measured against limits.
   public static func text(_ json: String) -> String {
-    // The controls with the eighth bit begin with this byte in UTF-8; nearly no text has either.
+    // In UTF-8 the controls with the eighth bit begin with 0xC2. Nearly no text has either byte.
     guard json.utf8.contains(where: { $0 == 0x7F || $0 == 0xC2 }) else { return json }
     var text = String.UnicodeScalarView()
     for scalar in json.unicodeScalars {

@@ -1,11 +1,11 @@
-/// Text from outside, as it may stand in a line that somebody reads.
+/// Text from outside, made safe for a line that people read.
 public enum PrintedText {
-  /// Characters at most of what a message repeats.
+  /// The maximum number of characters that a message repeats.
   public static let longestEcho = 200
 
-  /// Whether a character shows as what it is.
+  /// Whether a character appears as itself.
   ///
-  /// The others move a terminal's cursor, change its state, have no width, or turn the direction of what follows.
+  /// Other characters move a terminal's cursor, change its state, have no width, or change the direction of the following text.
   public static func isVisible(_ scalar: Unicode.Scalar) -> Bool {
     switch scalar.value {
     // Controls: C0, DEL and C1.
@@ -18,7 +18,7 @@ public enum PrintedText {
     }
   }
 
-  /// The text with escapes in place of what is not visible: `\n`, `\u{1b}`.
+  /// Returns the text with escapes for invisible characters: `\n`, `\u{1b}`.
   public static func escaped(_ text: String) -> String {
     guard !text.unicodeScalars.allSatisfy(isVisible) else { return text }
     var escaped = String.UnicodeScalarView()
@@ -26,7 +26,7 @@ public enum PrintedText {
     return String(escaped)
   }
 
-  /// What a message repeats of a text that somebody else wrote: escaped, and cut after `longestEcho` characters.
+  /// Returns a foreign text for a message: escaped, and cut after `longestEcho` characters.
   public static func echo(_ text: some StringProtocol) -> String {
     var echo = String.UnicodeScalarView()
     for (index, scalar) in text.unicodeScalars.enumerated() {

@@ -1,8 +1,9 @@
-/// What bytes mean inside a JSON string; the scanner and the writer must agree on it.
+/// The meaning of bytes in a JSON string, for the scanner and the writer.
 enum StringBytes {
-  /// A high bit for bytes of the word that are a quote, a backslash, below 0x20 or above 0x7F.
+  /// Returns a word with a high bit for each byte that needs a closer look.
   ///
-  /// The lowest bit set is always right; those above it may be carried over from it.
+  /// Such bytes are a quote, a backslash, bytes below 0x20 and above 0x7F. The lowest bit that is set is always right. A carry may set
+  /// those above it.
   @inline(__always)
   static func special(_ word: UInt64) -> UInt64 {
     let each: UInt64 = 0x0101_0101_0101_0101
@@ -12,7 +13,9 @@ enum StringBytes {
     return (zeroed | word) & (each &* 0x80)
   }
 
-  /// How many bytes the UTF-8 sequence at `start` takes, which is not ASCII; 0 when it is not valid (Unicode, table 3-7).
+  /// Returns the length of the non-ASCII UTF-8 sequence at `start`; 0 if invalid.
+  ///
+  /// The rules are those of Unicode, table 3-7.
   @inline(__always)
   static func sequenceLength(_ bytes: UnsafeRawBufferPointer, at start: Int, limit: Int) -> Int {
     let first = bytes[start]
@@ -39,7 +42,7 @@ enum StringBytes {
   @inline(__always)
   private static func isContinuation(_ byte: UInt8) -> Bool { byte & 0xC0 == 0x80 }
 
-  /// The UTF-16 code unit that four hexadecimal digits at `start` spell.
+  /// Returns the UTF-16 code unit of four hexadecimal digits at `start`.
   static func unit(_ bytes: UnsafeRawBufferPointer, at start: Int, limit: Int) -> UInt16? {
     guard start &+ 4 <= limit else { return nil }
     var unit: UInt16 = 0
@@ -55,7 +58,7 @@ enum StringBytes {
     return unit
   }
 
-  /// The low surrogate that the escape at `start` spells, if that is what stands there.
+  /// Returns the low surrogate of the escape at `start`; nil if there is none.
   static func lowSurrogate(_ bytes: UnsafeRawBufferPointer, at start: Int, limit: Int) -> UInt16? {
     guard start &+ 6 <= limit, bytes[start] == UInt8(ascii: "\\"), bytes[start &+ 1] == UInt8(ascii: "u"),
       let unit = unit(bytes, at: start &+ 2, limit: limit), unit & 0xFC00 == 0xDC00

@@ -21,11 +21,20 @@ extension Admin {
   ///
   /// - Parameter milliseconds: since 1970.
   public func offsets(of partitions: [TopicPartition], at milliseconds: Int64) async throws(KafkaError) -> [TopicPartition: Int64] {
-    guard !partitions.isEmpty else { return [:] }
+    try await offsets(at: Dictionary(partitions.map { ($0, milliseconds) }) { first, _ in first })
+  }
+
+  /// Finds the first offset of each partition at or after its own time. Not on the embedded broker.
+  ///
+  /// Without such a record it is the partition's end.
+  ///
+  /// - Parameter times: in milliseconds since 1970.
+  public func offsets(at times: [TopicPartition: Int64]) async throws(KafkaError) -> [TopicPartition: Int64] {
+    guard !times.isEmpty else { return [:] }
     var found = try await ask("ask for offsets by time") { client, timeout throws(KafkaError) -> [TopicPartition: Int64] in
-      try firstOffsets(of: partitions.map { ($0, milliseconds) }, client, timeout)
+      try firstOffsets(of: times.map { ($0.key, $0.value) }, client, timeout)
     }
-    let missing = partitions.filter { found[$0] == nil }
+    let missing = times.keys.filter { found[$0] == nil }
     for (partition, ends) in try await ends(of: missing) { found[partition] = ends.upperBound }
     return found
   }

@@ -1,37 +1,37 @@
-/// Growable bytes that a lane keeps and uses again for every record it writes.
+/// Growable bytes that a lane reuses for every record that it writes.
 ///
-/// It owns its memory, allocates nothing once it has grown to its work, and belongs to one thread. Integers are written with their
-/// most significant byte first.
+/// The buffer owns its memory and belongs to one thread. It allocates nothing once it has grown to its work. Integers are written with
+/// their most significant byte first.
 public struct ByteBuffer: ~Copyable {
   private var storage: UnsafeMutableRawBufferPointer
-  /// How many bytes were written.
+  /// The number of bytes in the buffer.
   public private(set) var count = 0
 
-  /// An empty buffer that takes `capacity` bytes before it has to grow.
+  /// Creates an empty buffer with room for `capacity` bytes.
   public init(capacity: Int = 1024) {
     storage = .allocate(byteCount: max(capacity, 64), alignment: 8)
   }
 
   deinit { storage.deallocate() }
 
-  /// Forgets the bytes and keeps the memory.
+  /// Removes the bytes and keeps the memory.
   public mutating func reset() { count = 0 }
 
-  /// Forgets what was written after the first `length` bytes.
+  /// Removes the bytes after the first `length` ones.
   public mutating func truncate(to length: Int) { count = min(count, max(length, 0)) }
 
-  /// Writes over a byte that was appended before.
+  /// Overwrites a byte that was appended before.
   mutating func replace(at index: Int, with byte: UInt8) {
     precondition(index >= 0 && index < count, "only what was written is written over")
     storage[index] = byte
   }
 
-  /// The bytes so far, valid during the call.
+  /// Passes the bytes to `body`. They are valid during the call.
   public borrowing func withUnsafeBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
     try body(UnsafeRawBufferPointer(rebasing: storage[0..<count]))
   }
 
-  /// The bytes from `start` on, valid during the call; none when there are not so many.
+  /// Passes the bytes from `start` on to `body`, valid during the call.
   public borrowing func withUnsafeBytes<Result>(from start: Int, _ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
     try body(UnsafeRawBufferPointer(rebasing: storage[min(max(start, 0), count)..<count]))
   }
@@ -75,7 +75,7 @@ public struct ByteBuffer: ~Copyable {
     append(count: bytes.count) { $0.copyMemory(from: bytes) }
   }
 
-  /// Appends the characters of the program's own text.
+  /// Appends a word of the program.
   public mutating func append(_ text: StaticString) {
     append(UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
   }

@@ -1,23 +1,23 @@
 internal import Glibc
 
-/// Takes fields off the front of borrowed bytes; every step answers `nil` where the bytes end too early.
+/// Takes fields from the front of borrowed bytes. Each step returns `nil` if the bytes end too early.
 public struct ByteReader {
-  /// What was not taken yet.
+  /// The bytes that are not read yet.
   public private(set) var rest: UnsafeRawBufferPointer
 
-  /// Begins at the first byte.
+  /// Creates a reader at the first byte.
   public init(_ bytes: UnsafeRawBufferPointer) { rest = bytes }
 
-  /// One byte.
+  /// Reads one byte.
   public mutating func byte() -> UInt8? { integer(UInt8.self) }
 
-  /// A number in network byte order; nil where too few bytes are left.
+  /// Reads a number in network byte order; nil if too few bytes are left.
   public mutating func integer<Value: FixedWidthInteger>(_ type: Value.Type) -> Value? {
     guard let field = bytes(MemoryLayout<Value>.size) else { return nil }
     return Value(bigEndian: field.loadUnaligned(as: Value.self))
   }
 
-  /// So many bytes.
+  /// Reads a number of bytes.
   public mutating func bytes(_ count: Int) -> UnsafeRawBufferPointer? {
     guard count >= 0, count <= rest.count else { return nil }
     let field = UnsafeRawBufferPointer(rebasing: rest[0..<count])
@@ -25,10 +25,10 @@ public struct ByteReader {
     return field
   }
 
-  /// A field behind the one byte that gives its length.
+  /// Reads a field after the one byte of its length.
   public mutating func shortField() -> UnsafeRawBufferPointer? { byte().flatMap { bytes(Int($0)) } }
 
-  /// A field behind the two bytes that give its length.
+  /// Reads a field after the two bytes of its length.
   mutating func longField() -> UnsafeRawBufferPointer? { integer(UInt16.self).flatMap { bytes(Int($0)) } }
 }
 
@@ -36,13 +36,13 @@ extension UnsafeRawBufferPointer {
   /// No bytes.
   static var none: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: nil, count: 0) }
 
-  /// Whether these are exactly the characters of the program's own word.
+  /// Whether the bytes equal a word of the program.
   @inline(__always)
   func equals(_ word: StaticString) -> Bool {
     count == word.utf8CodeUnitCount && starts(with: word)
   }
 
-  /// Whether the first characters are those of the program's own word.
+  /// Whether the bytes begin with a word of the program.
   @inline(__always)
   func starts(with word: StaticString) -> Bool {
     guard count >= word.utf8CodeUnitCount else { return false }
@@ -50,20 +50,20 @@ extension UnsafeRawBufferPointer {
     return true
   }
 
-  /// Whether the last characters are those of the program's own word.
+  /// Whether the bytes end with a word of the program.
   @inline(__always)
   func ends(with word: StaticString) -> Bool {
     guard count >= word.utf8CodeUnitCount else { return false }
     return UnsafeRawBufferPointer(rebasing: self[(count &- word.utf8CodeUnitCount)...]).starts(with: word)
   }
 
-  /// Whether these are the characters of a word of the program in lower case, or in any other case of ASCII letters.
+  /// Whether the bytes equal a word in lower case, in any case of ASCII letters.
   @inline(never)
   func equalsIgnoringCase(_ word: StaticString) -> Bool {
     count == word.utf8CodeUnitCount && startsIgnoringCase(with: word)
   }
 
-  /// Whether the first characters are those of a word of the program in lower case, or in any other case of ASCII letters.
+  /// Whether the bytes begin with a lower-case word, in any case of ASCII letters.
   @inline(never)
   func startsIgnoringCase(with word: StaticString) -> Bool {
     guard count >= word.utf8CodeUnitCount else { return false }
@@ -71,20 +71,20 @@ extension UnsafeRawBufferPointer {
     return true
   }
 
-  /// The same bytes without the first `length`.
+  /// Returns the bytes after the first `length` ones.
   func dropping(_ length: Int) -> UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: self[Swift.min(length, count)...]) }
 
-  /// Byte for byte the same.
+  /// Whether both have the same bytes.
   func equals(_ other: UnsafeRawBufferPointer) -> Bool {
     guard count == other.count else { return false }
     guard let bytes = baseAddress, let others = other.baseAddress else { return true }
     return memcmp(bytes, others, count) == 0
   }
 
-  /// A copy as text; bytes that are no UTF-8 become U+FFFD.
+  /// The bytes as text. Bytes that are not UTF-8 become U+FFFD.
   var text: String { String(decoding: self, as: UTF8.self) }
 
-  /// Whether this is UTF-8 without control characters (U+0000 to U+001F, U+007F).
+  /// Whether the bytes are UTF-8 without control characters (U+0000 to U+001F, U+007F).
   var isPlainText: Bool {
     var isASCII = true
     for byte in self {
@@ -96,7 +96,7 @@ extension UnsafeRawBufferPointer {
 }
 
 extension UInt8 {
-  /// The ASCII letter in lower case; any other byte as it is.
+  /// The byte, with an ASCII letter in lower case.
   fileprivate var inLowerCase: UInt8 { (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(self) ? self | 0x20 : self }
 }
 

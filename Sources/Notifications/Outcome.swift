@@ -1,75 +1,75 @@
-/// What can become of a request, of a request at a device, or of a device.
+/// The outcome of a request, of a request at a device, or of a device.
 ///
-/// This is the one list. The judge, the journal, the events, the metrics and the tools all speak of these cases, and no switch over them has a
-/// `default`: `Deploy/check-outcomes` says so. A new case is added here, and the compiler names each place that has to know it.
+/// This is the only list. The judge, the journal, the events, the metrics and the tools use these cases. No switch over them has a
+/// `default`, and `Deploy/check-outcomes` checks that. So the compiler names each place that a new case affects.
 public enum Outcome: Int, Sendable, CaseIterable {
   // MARK: Of a request at a device, and final
 
-  /// The device has it.
+  /// The device has the notification.
   case delivered
-  /// The device has it, in place of an older one of the same identifier.
+  /// The device has the notification, in place of an older one with the same identifier.
   case updated
-  /// The device acknowledged a removal; it may have had nothing of what is removed.
+  /// The device acknowledged a removal. It may have had nothing to remove.
   case removed
-  /// A newer one of the same identifier takes its place.
+  /// A newer request with the same identifier replaced it.
   case collapsed
-  /// Its time was over before the device had it.
+  /// It expired before the device had it.
   case expired
-  /// The device's mailbox was full, and it was the oldest.
+  /// The device's mailbox overflowed, and it was the oldest entry.
   case evicted
-  /// The application, the device or its settings did not want it.
+  /// The application, the device or its settings excluded it.
   case filtered
-  /// The device has had this apns-id from another record.
+  /// The device has had the same apns-id from another record.
   case duplicate
-  /// The device is not registered, or not any more.
+  /// The device is not registered, or no longer.
   case unregistered
-  /// A removal of all notifications came before the device had it; or it was pending and is not any more.
+  /// A removal of all notifications or a cancel came before the device had it.
   case canceled
-  /// It breaks a rule; the dead letters have it.
+  /// It breaks a rule, and became a dead letter.
   case rejected
   /// The device is registered for another application. Its event is `rejected`.
   case wrongApplication
-  /// It could not be processed; the dead letters have it. Its event is `rejected`.
+  /// It could not be processed, and became a dead letter. Its event is `rejected`.
   case deadLettered
-  /// The device belongs to somebody else by now, or belonged to somebody else when the request was published.
+  /// The device belongs to another person now, or did when the request was published.
   case wrongUser
 
   // MARK: Of a request, and not final
 
-  /// It comes again by a replay, and was applied before: all that it came to then is durable, and nothing was done now.
+  /// It was replayed, and all its outcomes are durable since the first time. Nothing was done now.
   case replayed
-  /// The record's bytes are no request, and tell nothing of one.
+  /// The record could not be read as a request.
   case unreadable
-  /// It is in the device's mailbox.
+  /// Its entry is in the device's mailbox.
   case queued
-  /// It waits for its time.
+  /// It is scheduled for a time.
   case scheduled
-  /// It canceled what was pending, which has an event of its own.
+  /// It canceled pending requests, each of which has its own event.
   case carriedOut
-  /// It is for so many devices.
+  /// It has a number of recipients.
   case addressed
 
-  // MARK: What people did
+  // MARK: Of people
 
-  /// The person opened it, chose an action, or typed a text.
+  /// The person opened the notification, chose an action, or typed a text.
   case response
-  /// The person dismissed it.
+  /// The person dismissed the notification.
   case dismissed
 
   // MARK: Of a device
 
-  /// A device said who it is, for the first time or differently.
+  /// A device registered, for the first time or with changes.
   case registered
   /// The person or the application changed the device's settings or categories.
   case settingsChanged
-  /// A device is gone: the person signed out, or the application was removed.
+  /// A device unregistered: the person signed out, or the application was removed.
   case unregisteredDevice
 }
 
 // MARK: Events
 
 extension Outcome {
-  /// The CloudEvents type, `ce_type`; nil for what no event of its own tells.
+  /// The CloudEvents type, `ce_type`; nil for an outcome without an event.
   public var cloudEventsType: StaticString? {
     switch self {
     case .delivered: "carillon.delivered.v1"
@@ -93,10 +93,12 @@ extension Outcome {
     }
   }
 
-  /// Those that events tell.
+  /// The outcomes that have an event.
   public static let events = allCases.filter { $0.cloudEventsType != nil }
 
-  /// The word for it: of an event the middle of its type, `carillon.<name>.v1`; else what `explain` calls the journal's verdict.
+  /// The name in events or in `explain`.
+  ///
+  /// For an event it is the middle of its type, `carillon.<name>.v1`. Else it is the word of `explain` for the journal's verdict.
   public var name: String {
     switch self {
     case .wrongApplication: "wrong application"
@@ -114,19 +116,19 @@ extension Outcome {
     }
   }
 
-  /// The event type of a name.
+  /// Finds the outcome of an event's name.
   public init?(name: String) {
     guard let type = Self.events.first(where: { $0.name == name }) else { return nil }
     self = type
   }
 
-  /// The event type that a `ce_type` names.
+  /// Finds the outcome of a `ce_type`.
   public init?(cloudEventsType name: String) {
     guard let type = Self.events.first(where: { $0.cloudEventsType?.description == name }) else { return nil }
     self = type
   }
 
-  /// Whether it is about a device and not about a request.
+  /// Whether it is about a device, and not about a request.
   public var isAboutDevice: Bool {
     switch self {
     case .registered, .settingsChanged, .unregisteredDevice: true
@@ -141,7 +143,9 @@ extension Outcome {
 // MARK: The journal and the metrics
 
 extension Outcome {
-  /// The verdict's byte in the journal, which takes four bits, and 15 is a run: never renumber. Nil for what is no verdict.
+  /// The verdict's byte in the journal; nil for an outcome that is no verdict.
+  ///
+  /// It takes four bits, and 15 is a run. Never renumber.
   public var journalByte: UInt8? {
     switch self {
     case .queued: 0
@@ -165,7 +169,7 @@ extension Outcome {
     }
   }
 
-  /// The verdict of a byte in the journal.
+  /// Finds the verdict of a byte in the journal.
   public init?(journalByte byte: UInt8) {
     guard byte < Self.verdicts.count, let verdict = Self.verdicts[Int(byte)] else { return nil }
     self = verdict
@@ -173,7 +177,7 @@ extension Outcome {
 
   private static let verdicts = (0...JournalLayout.verdictMask).map { byte in allCases.first { $0.journalByte == byte } }
 
-  /// The event that the transform stage emits of a request with this verdict; nil where only the journal has the verdict.
+  /// The event that the transform stage emits for this verdict; nil for none.
   public var event: Outcome? {
     switch self {
     case .queued, .scheduled, .carriedOut, .wrongUser, .replayed, .unreadable: nil
@@ -185,7 +189,7 @@ extension Outcome {
     }
   }
 
-  /// Its word in the metric of requests; nil for what no request ends as in the transform stage.
+  /// The word in the metric of requests; nil for outcomes that it does not count.
   public var requestLabel: String? {
     switch self {
     case .queued: "queued"
@@ -207,7 +211,7 @@ extension Outcome {
     }
   }
 
-  /// Its word in the metric of the judge's verdicts, one for each device; nil for what the judge does not say.
+  /// The word in the metric of the judge's verdicts; nil for other outcomes.
   public var deviceLabel: String? {
     switch self {
     case .queued: "queued"
@@ -228,23 +232,23 @@ extension Outcome {
 // MARK: At a device
 
 extension Outcome {
-  /// The final outcome that a request has at a device of which this is told; nil while one is to come, and for what says nothing of one.
+  /// The final outcome at a device that this implies; nil if it implies none.
   public var finalOutcome: Outcome? {
     switch self {
     case .delivered, .updated, .removed, .collapsed, .expired, .evicted, .filtered, .duplicate, .unregistered, .canceled, .rejected,
       .wrongUser:
       self
-    // The acknowledgement may be lost with its session: a person who answers has seen it.
+    // The acknowledgement may be lost with its session. A person who responds has seen the notification.
     case .response, .dismissed: .delivered
     case .wrongApplication, .deadLettered: .rejected
     case .queued, .scheduled, .carriedOut, .addressed, .replayed, .unreadable, .registered, .settingsChanged, .unregisteredDevice: nil
     }
   }
 
-  /// Of several outcomes of a request at one device the one with the highest weight counts; nil for what says nothing of a device.
+  /// The weight among a request's outcomes at a device; nil if it is none.
   ///
-  /// What the device has said outweighs what says that it was not shown. That outweighs the hope that it will be. A duplicate only tells that
-  /// another record of the same id is responsible.
+  /// The highest weight counts. A statement of the device outweighs the other final outcomes, and these outweigh a delivery that is still
+  /// to come. A duplicate weighs least, since another record of the same id decides.
   public var weight: Int? {
     switch self {
     case .updated: 13
@@ -264,7 +268,7 @@ extension Outcome {
     }
   }
 
-  /// The one that counts of what is told of one request at one device; the first of equals.
+  /// Returns the outcome with the highest weight; the first of equals.
   public static func weightiest(of outcomes: some Sequence<Outcome>) -> Outcome? {
     var found: (outcome: Outcome, weight: Int)?
     for outcome in outcomes {
@@ -273,7 +277,7 @@ extension Outcome {
     return found?.outcome
   }
 
-  /// Whether the notification is no longer in its device's mailbox afterwards.
+  /// Whether the notification has left its device's mailbox.
   public var endsMailboxEntry: Bool {
     switch self {
     case .delivered, .updated, .removed, .collapsed, .filtered, .expired, .evicted, .unregistered, .canceled, .rejected: true
@@ -284,7 +288,7 @@ extension Outcome {
     }
   }
 
-  /// Whether the judge put the request into the device's mailbox, or would have if it had come in time.
+  /// Whether the judge put the request into the mailbox, or would have before its expiration.
   public var wasKept: Bool {
     switch self {
     case .queued, .expired: true
@@ -297,7 +301,7 @@ extension Outcome {
     }
   }
 
-  /// Whether the device has acknowledged that it has it.
+  /// Whether the device has acknowledged the notification.
   public var isTaken: Bool {
     switch self {
     case .delivered, .updated, .removed: true

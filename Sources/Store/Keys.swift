@@ -16,14 +16,14 @@ import Redis
 ///
 /// | key | type | what | written by |
 /// |---|---|---|---|
-/// | `d{B}TOKEN` | hash | a device: `p` presence, `u` owner, `a` its person's set, `r` registration, `l` locale, `z` time zone, `w` window of recent ids, `g` gap, `f` floor, `c…` newest revision per collapse id | `Device` |
+/// | `d{B}TOKEN` | hash | a device: `p` presence, `u` owner, `a` the sets that it belongs to, `r` registration, `l` locale, `z` time zone, `w` window of recent ids, `g` gap, `f` floor, `c…` newest revision per collapse id | `Device` |
 /// | `m{B}TOKEN` | hash | its mailbox: revision → delivery entry | `Mailbox` |
 /// | `u{B}APPLICATION/USER` | sorted set, all scores 0 | the recipients of a person for an application: the tokens of their devices, in the order of their bytes | `Recipients` |
 /// | `x{B}REVISION` | string, expiring | the result of the service extensions for the request with this revision of 20 bytes, or for one of its variants, whose number of 8 bytes follows; the bucket is that of the target | `Results` |
 /// | `s{B}APPLICATION/TARGET` | hash | the schedules of a target for an application: identifier → state, as the record in `schedule`; under an empty name the floor: revision 20 and apns-id 16 of the newest request that has canceled all | `Schedules` |
 /// | `n{B}APPLICATION/TARGET` | sorted set | the identifiers of those that are pending → the time of the request in milliseconds | `Schedules` |
 /// | `e{B}APPLICATION/TARGET` | sorted set | the identifiers of those that have ended → when, in milliseconds, and half of one more until Kafka has all that was told of it | `Schedules` |
-/// | `h{B}TOKEN`, `h{B}user:USER` | set | the applications that have pending ones for a target, or had until lately: the judge looks whether there is one | `Schedules` |
+/// | `h{B}TOKEN`, `h{B}user:USER` | hash | the applications that have pending ones for a target, or had until lately → nothing: the judge looks whether there is one | `Schedules` |
 /// | `t{B}PARTITION` | sorted set | what is due of those that a partition of requests has scheduled: the key of the record → when, in milliseconds | `Schedules` |
 /// | `o{B}PARTITION` | sorted set | ended schedules that are to be followed up: the key of the record → when, in milliseconds | `Schedules` |
 /// | `k{B}` | hash | the markers of a bucket: `i` its number, `qN` and `dN` how far partition N of requests and of devices is applied | `Markers` |
@@ -47,7 +47,7 @@ import Redis
 /// |---|---|
 /// | `p` | partition of `deliveries` 4, session generation 8; empty if the device has left, and `-` if a request was judged for it since then |
 /// | `u` | hash of the user 8 (zeros: nobody), since when in milliseconds 8, hash of the application 8; then the horizon 20 of `f`, where there is one |
-/// | `a` | the key of the person's set that it belongs to, or empty |
+/// | `a` | the keys of the sets that it belongs to, with a line feed between two: its person's, or none |
 /// | `r` | digest of the registration 8, partition 4 and offset 8 of its record in `devices` |
 /// | `l`, `z` | the locale and the time zone as it registered them; absent where it has none |
 /// | `w` | when its generation began in seconds 4, bytes of the former generation 2, then per id: hash of the apns-id 8, of its source 4 |
@@ -95,7 +95,7 @@ struct Keys: Sendable {
   func mailbox(_ token: String) -> String { "m{\(bucket(of: token))}\(token)" }
 
   /// The devices of a person for an application.
-  func recipients(user: Name, application: Name) -> String { "u{\(user.withBytes(bucket))}\(application)/\(user)" }
+  func recipients(user: Name, application: Name) -> String { recipients(.person, user, application: application) }
 
   /// The bucket of a target: of its device's token, or of its user's id.
   func bucket(ofTarget target: Name) -> Int {
@@ -129,6 +129,9 @@ struct Keys: Sendable {
 
   /// The ended schedules that are to be followed up: those whose newest request lies in a partition of requests.
   func followUps(_ bucket: Int, partition: UInt32) -> String { "o{\(bucket)}\(partition)" }
+
+  /// The version of the time zone database by which each partition's due times were computed.
+  func zoneData(_ bucket: Int) -> String { "y{\(bucket)}" }
 
   /// The markers of a bucket.
   func markers(_ bucket: Int) -> String { "k{\(bucket)}" }

@@ -20,6 +20,7 @@ final class TransformCore: TransformTaskRunner {
   private let crashes: CrashLoopDetector
   private let lag: LaneLag
   private let applications: ApplicationsReader
+  private let rates: RateLimits
   private var admin: Admin?
   private var producers: LaneProducers?
   private var journal: Journal?
@@ -30,6 +31,7 @@ final class TransformCore: TransformTaskRunner {
   private var comparison: MarkerComparison?
   private var registry: RegistryRestoration?
   private var scheduleRestoration: ScheduleRestoration?
+  private var windows: WindowRestoration?
   private var whenIdle: CheckedContinuation<Void, Never>?
   /// Whether partitions have left since the notes were drained. Their parked records are dropped then.
   private var hasLeft = false
@@ -50,6 +52,7 @@ final class TransformCore: TransformTaskRunner {
     checkpoints = Checkpoints(markers, crashes, settings.topics)
     lag = LaneLag(on: loop, settings, checkpoints, logger: logger, health: health, metrics: metrics)
     applications = ApplicationsReader(on: loop, settings.kafka, settings.topics, logger: logger, health: health)
+    rates = RateLimits(applications, settings, checkpoints)
     crashes.owner = self
     lag.owner = self
     notes.drain = { [unowned self] in drainNotes() }
@@ -61,7 +64,7 @@ final class TransformCore: TransformTaskRunner {
     applications.owner = self
     watch.start()
     health.set("kafka", ready: false, GroupMember.waitsForPartitions)
-    let admin = try Admin(settings.kafka)
+    let admin = try Admin(settings.kafka, timeoutMilliseconds: settings.askMilliseconds)
     self.admin = admin
     let names = settings.topics
     let (prompt, patient) = ([names.deliveries, names.requests], [names.schedule, names.events, names.journal, names.deadLetters])
@@ -80,18 +83,22 @@ final class TransformCore: TransformTaskRunner {
       on: loop, settings, events: producers.patient, deliveries: producers.prompt, metrics: metrics.clients)
     let pipeline = Pipeline(
       on: loop, settings, state: state, shards: shards, checkpoints: checkpoints, applications: applications, outcomes: outcomes,
-      schedules: try ScheduleWriter(producers, names), journal: journal, notes: notes, logger: logger, metrics: metrics)
+      schedules: try ScheduleWriter(producers, names, ExpirationRule(oneAttemptSeconds: settings.oneAttemptSeconds)), journal: journal,
+      notes: notes, logger: logger, metrics: metrics)
     pipeline.owner = self
     self.pipeline = pipeline
     let condition = ScheduleCondition(health)
-    pipeline.firings?.onDamage = { condition.damage = $0 }
+    pipeline.firings?.damage.onChange = { condition.damage = $0 }
     let unreadable = try UnreadableStretches(
       on: loop, settings, producer: producers.patient, journal: journal, notes: notes, logger: logger, metrics: metrics)
     unreadable.owner = self
     self.unreadable = unreadable
     intake = Intake(
-      settings, state: state, checkpoints: checkpoints, crashes: crashes, pipeline: pipeline, journal: journal, unreadable: unreadable,
-      notes: notes, logger: logger)
+      settings, state: state, checkpoints: checkpoints, crashes: crashes, pipeline: pipeline, journal: journal, rates: rates,
+      unreadable: unreadable, notes: notes, logger: logger)
+    let windows = WindowRestoration(on: loop, settings, rates, checkpoints, admin, health: health, logger: logger)
+    windows.owner = self
+    self.windows = windows
     try await shards.waitUntilUp(withinMilliseconds: settings.startMilliseconds)
     let identity = ClusterIdentity(
       kafka: try await admin.describeCluster().id ?? "", topicPrefix: settings.topics.prefix, buckets: settings.store.buckets,
@@ -153,6 +160,7 @@ final class TransformCore: TransformTaskRunner {
     switch task {
     case .compare: await comparison?.run()
     case .restoreRegistry: await registry?.run()
+    case .restoreWindows: await windows?.run()
     case .restoreSchedules: if await scheduleRestoration?.run() == true { pipeline?.firings?.goOn() }
     case .rejoin: await member?.joinAgain()
     case .inspectRedis: await watch.inspect()
@@ -199,6 +207,7 @@ final class TransformCore: TransformTaskRunner {
     perform(state.phase.drain())
     pipeline?.firings?.hold()
     intake?.discard()
+    windows?.close()
     let end = Deadline(on: loop, after: milliseconds)
     journal?.hurry(forMilliseconds: milliseconds)
     // Giving up the partitions and committing their offsets needs the rest of the time.
@@ -225,12 +234,13 @@ final class TransformCore: TransformTaskRunner {
     comparison?.close()
     crashes.close()
     owner = nil
-    (member, comparison, registry, scheduleRestoration) = (nil, nil, nil, nil)
+    (member, comparison, registry, scheduleRestoration, windows) = (nil, nil, nil, nil, nil)
     (producers, pipeline, journal, unreadable, intake, admin) = (nil, nil, nil, nil, nil, nil)
   }
 
   private var isTaskUnderWay: Bool {
     registry?.isUnderWay == true || scheduleRestoration?.isUnderWay == true || comparison?.isUnderWay == true
+      || windows?.isUnderWay == true
       || member?.isJoiningAgain == true
   }
 
@@ -300,6 +310,10 @@ extension TransformCore: MarkerComparisonOwner {
     health.set("markers", ready: reason == nil, reason ?? "")
     if let reason { logger.warning("the markers cannot be compared; partitions wait", ["reason": reason]) }
   }
+}
+
+extension TransformCore: WindowRestorationOwner {
+  func windowsRestored(_ indexes: Set<Int>) { intake?.counted(indexes) }
 }
 
 extension TransformCore: CrashLoopDetectorOwner {
@@ -404,7 +418,9 @@ extension TransformCore: ConsumerHandler {
   func consumerAssigned(_ assigned: [AssignedPartition]) {
     member?.committer?.assigned(assigned)
     health.set("kafka", ready: true)
-    intake?.assigned(assigned, unjournaled: member?.unjournaled(among: assigned) ?? [])
+    let uncounted = rates.assigned(assigned)
+    intake?.assigned(assigned, unjournaled: member?.unjournaled(among: assigned) ?? [], uncounted: uncounted)
+    if !uncounted.isEmpty { run(.restoreWindows) }
   }
 
   func consumerFoundUnreadable(_ stretch: UnreadableStretch) -> Bool {
@@ -439,6 +455,7 @@ extension TransformCore: ConsumerHandler {
     intake?.left(partitions, isLost: isLost)
     member?.tellUnjournaled()
     checkpoints.left(partitions)
+    rates.left(partitions)
     fireForOwnPartitions()
     hasLeft = true
     notes.note()

@@ -44,6 +44,7 @@ public final class TransformMetrics: Sendable {
   private let deviceVerdicts: [Counter?]
   private let extensions: [Counter]
   private let deadLetters: [String: Counter]
+  private let rateLimited: [RateExcess.Scope: Counter]
 
   /// Makes the lane's cells.
   ///
@@ -85,6 +86,7 @@ public final class TransformMetrics: Sendable {
     let reasons = RejectionReason.allCases.map(\.rawValue) + [DeadLetter.poison, DeadLetter.unreadable]
     deadLetters = Dictionary(
       uniqueKeysWithValues: reasons.map { ($0, registry.make(MetricNames.deadLetters, MetricLabel.snakeCase($0))) })
+    rateLimited = Dictionary(uniqueKeysWithValues: RateExcess.Scope.allCases.map { ($0, registry.make(MetricNames.rateLimited, "\($0)")) })
     redis = RedisMetrics(registry)
     requestVerdicts = Self.cells(RecordVerdict.all.map { $0.label(isRegistration: false) }) { registry.make(MetricNames.verdicts, $0) }
     registrationVerdicts = Self.cells(RecordVerdict.all.map { $0.label(isRegistration: true) }) {
@@ -105,6 +107,9 @@ public final class TransformMetrics: Sendable {
 
   /// Counts a record that was dead-lettered.
   func deadLettered(_ reason: String) { deadLetters[reason]?.increment() }
+
+  /// Counts a request that is beyond a rate limit.
+  func rateLimited(_ scope: RateExcess.Scope) { rateLimited[scope]?.increment() }
 
   /// Observes the age of a request whose outcomes are durable.
   ///

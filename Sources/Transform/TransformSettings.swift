@@ -18,6 +18,8 @@ public struct TransformSettings: Sendable {
     public static let tries = 5
     /// Entries that a mailbox keeps.
     public static let mailboxBound = 100
+    /// Entries that the mailbox of a connected device keeps.
+    public static let connectedMailboxBound = 1_000
     /// Recent apns-ids of a device.
     public static let rememberedIDs = 32
     /// How late an occurrence of a repeating trigger may fire, in milliseconds: 15 minutes, as on a phone.
@@ -44,6 +46,8 @@ public struct TransformSettings: Sendable {
   public var oneAttemptSeconds = ExpirationRule.oneAttemptSeconds
   /// Entries that a mailbox keeps.
   public var mailboxBound = Defaults.mailboxBound
+  /// Entries that the mailbox of a connected device keeps; at least as many as that of another one.
+  public var connectedMailboxBound = Defaults.connectedMailboxBound
   /// Recent apns-ids that are remembered for each device.
   public var rememberedIDs = Defaults.rememberedIDs
   /// Newest revisions that are remembered for each device, one for each collapse id.
@@ -70,6 +74,8 @@ public struct TransformSettings: Sendable {
   public var scheduledInBucket = Defaults.scheduledInBucket
   /// How long Redis may take to answer at the start, in milliseconds.
   public var startMilliseconds = 30_000
+  /// How long Kafka may take to answer a question about topics, groups or offsets, in milliseconds.
+  public var askMilliseconds = Admin.standardMilliseconds
   /// The service extensions that mutable notifications pass.
   public var extensions = ExtensionsSource()
   /// The cluster's name, which is in the source of events: `/carillon/NAME`.
@@ -89,8 +95,11 @@ public struct TransformSettings: Sendable {
       payloadBytes: payloadBytes, voipPayloadBytes: max(payloadBytes, standard.voipPayloadBytes), longestLifetime: longestLifetime)
   }
 
+  /// How many entries mailboxes keep.
+  var mailboxBounds: MailboxBounds { MailboxBounds(mailboxBound, connected: connectedMailboxBound) }
+
   /// How much is remembered of a device.
   var judgeLimits: Judge.Limits {
-    Judge.Limits(lifetimeMilliseconds: longestLifetime * 1000, mailbox: mailboxBound, ids: rememberedIDs, revisions: rememberedRevisions)
+    Judge.Limits(lifetimeMilliseconds: longestLifetime * 1000, mailbox: mailboxBounds, ids: rememberedIDs, revisions: rememberedRevisions)
   }
 }

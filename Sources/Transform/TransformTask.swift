@@ -6,6 +6,8 @@ enum TransformTask: Sendable {
   case compare
   /// Wait until Redis has all registrations.
   case restoreRegistry
+  /// Count the requests of the last windows below the markers.
+  case restoreWindows
   /// Wait until Redis has all schedules.
   case restoreSchedules
   /// Leave the group and join it again, since a partition has another owner.

@@ -157,6 +157,11 @@ public enum MetricNames {
     "carillon_transform_dead_letters_total",
     "Records produced to the dead letters, repeated ones included, by the letter's reason in lower case: bad_topic is BadTopic.",
     labels: ["reason"])
+  /// Requests beyond a rate limit.
+  public static let rateLimited = Metric<Counter>(
+    "carillon_transform_rate_limited_total",
+    "Requests rejected with TooManyRequests because they were beyond a rate limit of their application, by what had too many.",
+    labels: ["scope"])
   /// Firings that were written.
   public static let firings = Metric<Counter>(
     "carillon_transform_firings_total", "Firings of schedules that were written to requests, those without an effect included.")

@@ -22,7 +22,8 @@ public struct Topics: Sendable, Hashable {
   public let people: String
   /// Categories that were published for applications, compacted; key: the application.
   public let categories: String
-  /// Marks a cluster as one for load. Nothing reads its records, and it is not among ``all``, since only clusters for load have it.
+  /// Marks a cluster as one for load, and has what the processes of a run of several agree on. It is not among ``all``, since only clusters
+  /// for load have it.
   public let load: String
 
   /// Makes the names with a prefix, such as `notifications.`.

@@ -221,6 +221,40 @@ import Testing
     try times.check(Self.trigger([.year: 2026, .month: 11, .day: 26, .hour: 13]), requested: now, deviceZone: "UTC")
   }
 
+  @Test(.timeLimit(.minutes(1))) func `a search that finds nothing ends after a bounded number of steps`() throws {
+    // No two of these ask for the same, so nothing is remembered, and each would take the search through all years.
+    for minute in 0..<60 {
+      for hour in 0..<24 {
+        let requested = Int64(hour * 60 + minute) * 3_600_000
+        var times = DueTimes()
+        for units in [[.month: 2, .quarter: 3], [.month: 6, .weekOfYear: 2], [.day: 7, .weekdayOrdinal: 3]] as [[Unit: Int]] {
+          var all = CalendarUnits()
+          for (unit, value) in units { all[unit] = value }
+          (all[.hour], all[.minute]) = (hour, minute)
+          let trigger = TimedTrigger(.calendar(all, zone: "America/New_York"), repeats: true)
+          #expect(try times.next(of: trigger, requested: requested, after: requested, deviceZone: "UTC") == nil)
+        }
+      }
+    }
+  }
+
+  @Test func `the rejection of a trigger that is never due names the member that is the cause`() throws {
+    let now = try Self.moment("2026-11-26T12:00:00Z")
+    let far = Timestamp.latest
+    let cases: [(TimedTrigger, requested: Int64, String)] = [
+      (TimedTrigger(.interval(60_000), repeats: true, notBefore: far), now, "trigger.notBefore"),
+      (Self.trigger([.year: 2027], notBefore: try Self.moment("2030-01-01T00:00:00Z")), now, "trigger.notBefore"),
+      (Self.trigger([.year: 2025], notBefore: try Self.moment("2030-01-01T00:00:00Z")), now, "trigger.dateComponents"),
+      (TimedTrigger(.interval(60_000)), far, "trigger.timeInterval"),
+      (TimedTrigger(.interval(60_000), repeats: true, notBefore: far), far, "trigger.timeInterval"),
+    ]
+    for (trigger, requested, field) in cases {
+      var times = DueTimes()
+      let rejection = #expect(throws: Rejection.self) { try times.check(trigger, requested: requested, deviceZone: "UTC") }
+      #expect(rejection?.reason == .badRequestParams && rejection?.field.description == field)
+    }
+  }
+
   @Test func `an occurrence is named by its wall time, the same in each zone`() throws {
     var times = DueTimes()
     let requested = try Self.moment("2026-11-26T00:00:00Z")
@@ -234,6 +268,43 @@ import Testing
     let first = try name("America/New_York", [.minute: 30], after: try Self.moment("2021-11-07T05:00:00Z"))
     let second = try name("America/New_York", [.minute: 30], after: first.due)
     #expect(second.due - first.due == 3_600_000 && second.name == first.name + 1)
+  }
+
+  @Test func `an occurrence that was computed with other data of its zone is found again by its name`() throws {
+    var random = SystemRandomNumberGenerator()
+    let zones: [Name] = ["Europe/Rome", "America/New_York", "Asia/Tokyo", "Australia/Lord_Howe", "Africa/Cairo", "Asia/Kathmandu"]
+    for number in 0..<120 {
+      var times = DueTimes()
+      let zone = zones[number % zones.count]
+      var units = CalendarUnits()
+      if Bool.random(using: &random) { units[.hour] = .random(in: 0...23, using: &random) }
+      units[.minute] = .random(in: 0...59, using: &random)
+      let trigger = TimedTrigger(.calendar(units, zone: nil), repeats: number % 4 > 0)
+      let requested = Int64.random(in: 1_600_000_000_000...1_800_000_000_000, using: &random)
+      let right = try #require(try times.next(of: trigger, requested: requested, after: requested, deviceZone: zone))
+      for minutes in [-1440, -60, 0, 30, 120] as [Int64] {
+        var wrong = right
+        wrong.due += minutes * 60_000
+        let found = try times.again(wrong, of: trigger, requested: requested, deviceZone: zone)
+        // At the wrong moment a clock that is set back may show the same reading again.
+        #expect(found == right || found == wrong && minutes != 0, "\(zone) \(units) \(requested) \(minutes)")
+      }
+    }
+    // The occurrence is gone: the next one takes its place.
+    var times = DueTimes()
+    let requested = try Self.moment("2026-11-26T00:00:00Z")
+    let gone = DueTimes.Occurrence(due: try Self.moment("2026-11-26T07:30:00Z"), name: 2 * (try Self.moment("2026-11-26T09:30:00Z") / 1000))
+    let next = try times.again(gone, of: Self.trigger([.hour: 9, .minute: 0]), requested: requested, deviceZone: "Europe/Rome")
+    #expect(next?.due == (try Self.moment("2026-11-27T08:00:00Z")))
+  }
+
+  @Test(arguments: [Int64.min, -1, 0, 1, Timestamp.latest, .max], [Int64.min, 0, .max])
+  func `no occurrence that is looked for again traps`(due: Int64, name: Int64) throws {
+    var times = DueTimes()
+    for repeats in [false, true] {
+      _ = try times.again(
+        .init(due: Timestamp.bounded(due), name: name), of: Self.trigger([.hour: 9], repeats: repeats), requested: due, deviceZone: "UTC")
+    }
   }
 
   @Test func `remembered answers are those of a search`() throws {

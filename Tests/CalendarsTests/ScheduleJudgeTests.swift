@@ -23,6 +23,8 @@ private final class Judge {
     judge.adapt(record, toZones: zones, at: now)
   }
 
+  func recompute(_ record: ScheduleRecord) -> ScheduleRecord? { judge.recompute(record) }
+
   func end(_ record: ScheduleRecord, _ ending: ScheduleRecord.Ending) -> ScheduleRecord? { judge.end(record, ending) }
 }
 
@@ -60,6 +62,65 @@ private final class Judge {
       schedule: record.newest.revision, due)
   }
 
+  // MARK: The time zone database
+
+  @Test func `a firing of no occurrence moves the due times to those of this time zone database`() throws {
+    for (trigger, zone, zones) in [
+      (Self.daily, "Europe/Rome" as Name, ["Europe/Rome"] as [Name]?),
+      (Self.daily.replacing("\"minute\":0", with: "\"minute\":0,\"timeZone\":\"Europe/Rome\""), "", nil),
+    ] {
+      let judge = Judge()
+      let right = try Self.schedule(trigger, Self.reference(1, id: 1), zones: ["Europe/Rome"])
+      #expect(judge.recompute(right) == nil)
+      var outdated = right
+      var pending = try #require(right.pending)
+      pending.dueTimes[0].due += 3_600_000
+      outdated.phase = .pending(pending)
+      #expect(judge.recompute(outdated)?.pending == right.pending)
+      let asking = ScheduleJudge.Firing(
+        revision: Revision(timestamp: 5, partition: 0, offset: 2), at: Self.start, schedule: right.newest.revision,
+        .init(zone: zone, due: 0, name: 0))
+      let decision = judge.judge(asking, outdated, zones: zones)
+      #expect(decision.record?.pending == right.pending && "\(decision.verdict)" == "ignored")
+      // Read again, it may be the only one that writes to Kafka what Redis already has.
+      let again = judge.judge(asking, decision.record, zones: zones)
+      #expect(again.record == nil && again.isAgain)
+      // A firing of the former due time is early now, or fits nothing.
+      #expect("\(judge.judge(try Self.fire(outdated, 3), decision.record, zones: zones).verdict)" == "ignored")
+    }
+  }
+
+  @Test func `a firing that other data of its zone made early moves the due time, and the schedule goes on`() throws {
+    for minutes in [-60, 60] as [Int64] {
+      let judge = Judge()
+      let right = try Self.schedule(Self.daily, Self.reference(1, id: 1), zones: ["Europe/Rome", "Asia/Tokyo"])
+      var outdated = right
+      var pending = try #require(right.pending)
+      let place = try #require(pending.dueTimes.firstIndex { $0.zone == "Europe/Rome" })
+      pending.dueTimes[place].due += minutes * 60_000
+      outdated.phase = .pending(pending)
+      let firing = try Self.fire(outdated, 2, zone: "Europe/Rome")
+      for zones in [nil, ["Europe/Rome", "Asia/Tokyo"]] as [[Name]?] {
+        let early = judge.judge(firing, outdated, zones: zones)
+        #expect("\(early.verdict)" == "ignored" && early.record?.pending?.dueTimes == right.pending?.dueTimes)
+      }
+      let moved = try #require(judge.judge(firing, outdated).record)
+      let fired = judge.judge(try Self.fire(moved, 3, zone: "Europe/Rome"), moved)
+      #expect(Self.word(fired.verdict) == "fired")
+      let next = try #require(fired.record?.pending?.dueTimes.first { $0.zone == "Europe/Rome" })
+      #expect(!next.isOver && next.due == right.pending?.dueTimes.first { $0.zone == "Europe/Rome" }.map { $0.due + 86_400_000 })
+    }
+  }
+
+  @Test func `an interval does not depend on the time zone database`() throws {
+    let judge = Judge()
+    var record = try Self.schedule(Self.each, Self.reference(1, id: 1))
+    var pending = try #require(record.pending)
+    pending.dueTimes[0].due += 3_600_000
+    record.phase = .pending(pending)
+    #expect(judge.recompute(record) == nil)
+  }
+
   // MARK: Rules
 
   @Test func `a one-off fires once, and its id starts nothing anew`() throws {
@@ -89,6 +150,18 @@ private final class Judge {
     }
   }
 
+  @Test func `an occurrence with one attempt expires when that is over, counted from its due time`() throws {
+    for trigger in [Self.once, Self.each] {
+      for (late, verdict) in [(0, "fired"), (30_000, "fired"), (30_001, "expired")] as [(Int64, String)] {
+        let judge = Judge()
+        let request = ScheduleJudge.Request(Self.reference(1, id: 1), .timed(content: Self.content(trigger, lifetime: 0), zones: []))
+        let scheduled = try #require(judge.judge(request, nil).record)
+        let decision = judge.judge(try Self.fire(scheduled, 2, at: Self.start + 60_000 + late), scheduled)
+        #expect(Self.word(decision.verdict) == verdict, "\(trigger), \(late) ms late")
+      }
+    }
+  }
+
   @Test func `a firing that is not due, or was made up, reaches nobody`() throws {
     let judge = Judge()
     let scheduled = try Self.schedule(Self.each, Self.reference(1, id: 1))
@@ -111,6 +184,15 @@ private final class Judge {
     }
   }
 
+  @Test func `an occurrence fires although its trigger allows no lateness, for no firing comes at once`() throws {
+    let judge = Judge()
+    let trigger = #"{"type":"timeInterval","timeInterval":60,"repeats":true,"late":0}"#
+    let scheduled = try Self.schedule(trigger, Self.reference(1, id: 1))
+    for (late, verdict) in [(300, "fired"), (1_000, "fired"), (1_001, "skipped 1")] as [(Int64, String)] {
+      #expect(Self.word(judge.judge(try Self.fire(scheduled, 2, at: Self.start + 60_000 + late), scheduled).verdict) == verdict)
+    }
+  }
+
   @Test func `what is too late is skipped together, and told with its count`() throws {
     let judge = Judge()
     let scheduled = try Self.schedule(Self.each, Self.reference(1, id: 1))
@@ -129,7 +211,7 @@ private final class Judge {
     let old = Self.reference(5, id: 1)
     let scheduled = try Self.schedule(Self.each, old)
     let kinds: [(ScheduleJudge.Request.Kind, String)] = [
-      (.timed(content: Self.content(Self.once), zones: []), "scheduled"), (.now, "passed"), (.cancel, "canceled"),
+      (.timed(content: Self.content(Self.once), zones: []), "scheduled"), (.now, "passed"), (.cancel, "canceled"), (.expired, "expired"),
     ]
     for (kind, verdict) in kinds {
       let request = ScheduleJudge.Request(Self.reference(6, id: 2), kind)
@@ -144,6 +226,8 @@ private final class Judge {
     let older = Self.reference(4, id: 2)
     #expect("\(judge.judge(.init(older, .cancel), scheduled).verdict)".hasPrefix("stale"))
     #expect("\(judge.judge(.init(older, .now), scheduled).verdict)" == "passed")
+    let expired = judge.judge(.init(older, .expired), scheduled)
+    #expect("\(expired.verdict)" == "expired" && expired.record == nil && expired.superseded == nil)
     #expect("\(judge.judge(.init(older, .timed(content: Self.content(Self.once), zones: [])), scheduled).verdict)".hasPrefix("stale"))
   }
 
@@ -165,6 +249,16 @@ private final class Judge {
     #expect("\(newer.verdict)" == "scheduled" && newer.record?.isPublished == true)
     let late = judge.judge(.init(Self.reference(8, id: 4), .timed(content: Self.content(Self.once), zones: [])), tombstone.record)
     #expect("\(late.verdict)".hasPrefix("stale"))
+  }
+
+  @Test func `an expired request bars an older one that is read later, and the topic gets nothing of it`() throws {
+    let judge = Judge()
+    let expired = judge.judge(.init(Self.reference(9, id: 3), .expired), nil)
+    #expect("\(expired.verdict)" == "expired" && expired.superseded == nil && expired.record?.isPublished == false)
+    let late = judge.judge(.init(Self.reference(8, id: 4), .timed(content: Self.content(Self.once), zones: [])), expired.record)
+    #expect("\(late.verdict)".hasPrefix("stale"))
+    let newer = judge.judge(.init(Self.reference(10, id: 5), .timed(content: Self.content(Self.once), zones: [])), expired.record)
+    #expect("\(newer.verdict)" == "scheduled" && newer.record?.isPublished == true)
   }
 
   @Test func `a cancel of all ends what is older, leaves what is newer, and bars what is older and comes later`() throws {
@@ -208,6 +302,32 @@ private final class Judge {
     #expect("\(judge.judge(try Self.fire(newer, 5), newer, floor: cancel).verdict)" == "\(ScheduleJudge.Verdict.firing(.fired))")
   }
 
+  @Test func `a cancel of all ends what is older, although its apns-id is known from another record`() throws {
+    let judge = Judge()
+    let cancel = ScheduleJudge.Request(Self.reference(2, id: 7), .cancelAll)
+    let first = try #require(judge.judge(cancel, try Self.schedule(Self.once, Self.reference(1, id: 1))).record)
+    let scheduled = judge.judge(.init(Self.reference(3, id: 2), .timed(content: Self.content(Self.once), zones: [])), first)
+    let repeated = ScheduleJudge.Request(Self.reference(4, id: 7), .cancelAll)
+    // An apns-id is also known from the request that scheduled.
+    let own = try Self.schedule(Self.once, Self.reference(3, id: 7))
+    for record in [try #require(scheduled.record), own] {
+      let decision = judge.judge(repeated, record, floor: repeated.reference)
+      #expect("\(decision.verdict)" == "canceled" && decision.superseded == record.newest)
+      #expect(decision.record?.phase == .ended(.canceled))
+      // Each record gets its first verdict again.
+      let stored = try Self.stored(try #require(decision.record))
+      let again = judge.judge(repeated, stored, floor: repeated.reference)
+      #expect("\(again.verdict)" == "canceled" && again.superseded == record.newest && again.isAgain)
+    }
+    let ended = try #require(judge.judge(repeated, scheduled.record).record)
+    #expect(judge.judge(cancel, ended).superseded == Self.reference(1, id: 1))
+    let both = try #require(judge.judge(repeated, own).record)
+    let again = judge.judge(.init(own.newest, .timed(content: Self.content(Self.once), zones: [])), both)
+    #expect("\(again.verdict)" == "scheduled" && again.isAgain)
+    // What is newer stays.
+    #expect(judge.judge(cancel, scheduled.record).record == nil)
+  }
+
   @Test func `a request without a schedule leaves no trace`() {
     let judge = Judge()
     let decision = judge.judge(.init(Self.reference(1, id: 1), .now), nil)
@@ -222,7 +342,7 @@ private final class Judge {
     let again = judge.judge(placing, placed.record)
     #expect("\(again.verdict)" == "passed" && again.record == nil && again.isAgain)
     let kinds: [(ScheduleJudge.Request.Kind, String)] = [
-      (.timed(content: Self.content(Self.once), zones: []), "scheduled"), (.cancel, "canceled"),
+      (.timed(content: Self.content(Self.once), zones: []), "scheduled"), (.cancel, "canceled"), (.expired, "expired"),
     ]
     for (kind, verdict) in kinds {
       let request = ScheduleJudge.Request(Self.reference(6, id: 2), kind)
@@ -306,6 +426,34 @@ private final class Judge {
       record = try Self.stored(try #require(decision.record))
     }
     #expect(fired == zones && record.phase == .ended(.fired))
+  }
+
+  @Test func `in a new zone only the latest occurrence is due at once, however many have passed there`() throws {
+    let judge = Judge()
+    let each = #"{"type":"calendar","dateComponents":{"second":30},"repeats":true}"#
+    var record = try Self.schedule(each, Self.reference(1, id: 1), zones: ["UTC"])
+    record = try #require(judge.judge(try Self.fire(record, 2), record, zones: ["UTC"]).record)
+    let now = try #require(record.pending?.earliest).due - 1_000
+    let moved = try #require(judge.adapt(record, toZones: ["Asia/Kathmandu"], at: now))
+    let latest = try #require(moved.pending?.earliest)
+    #expect(latest.due <= now && now - latest.due < 60_000 && latest.previous == 0)
+    let fired = try #require(judge.judge(try Self.fire(moved, 3, at: now), moved, zones: ["Asia/Kathmandu"]).record)
+    #expect(try #require(fired.pending?.earliest).due > now)
+  }
+
+  @Test func `the firings of one instant are known again in every zone`() throws {
+    let judge = Judge()
+    let zones: [Name] = [
+      "Europe/Amsterdam", "Europe/Berlin", "Europe/Brussels", "Europe/Copenhagen", "Europe/Madrid", "Europe/Oslo", "Europe/Paris",
+      "Europe/Prague", "Europe/Rome", "Europe/Vienna", "Europe/Zurich",
+    ]
+    for trigger in [Self.nine, Self.daily] {
+      var record = try Self.schedule(trigger, Self.reference(1, id: 1), zones: zones)
+      let firings = try zones.enumerated().map { try Self.fire(record, UInt64($0) + 2, zone: $1) }
+      #expect(Set(firings.map(\.at)).count == 1)
+      for firing in firings { record = try Self.stored(try #require(judge.judge(firing, record, zones: zones).record)) }
+      for firing in firings { #expect(Self.word(judge.judge(firing, record, zones: zones).verdict) == "fired") }
+    }
   }
 
   @Test func `a firing of no occurrence adapts a schedule to its zones, and reaches nobody`() throws {

@@ -1,3 +1,4 @@
+import EventLoop
 import Foundation
 import JSON
 import TestSupport
@@ -41,6 +42,80 @@ extension ClusterTests {
         #expect(report["reach"]?.doubleValue == (fault == "lose" ? 0.988 : 1))
         try await proxy.stop()
         try await up.stop()
+      }
+    }
+  }
+
+  /// A load run tells what faults of the workers cost, and that they break no promise.
+  @Suite(.serialized) struct LoadFaultTests {
+    /// How long the fan-out worker stands still, and how long there is no transform worker, at least.
+    private static let (stall, absence): (Duration, Duration) = (.seconds(6), .seconds(2))
+
+    @Test(.timeLimit(.minutes(5)), arguments: ClusterKafka.available.suffix(1))
+    func `a fan-out worker that stands still and a killed transform worker are gaps with their lengths, and nothing is lost`(
+      broker: ClusterKafka
+    ) async throws {
+      try await ClusterFixture.with(broker, isForLoad: true) { cluster in
+        let transform = try await cluster.transform()
+        let fanOut = try await cluster.fanOut()
+        let run = try await cluster.tool(
+          [
+            "load", "--json", "--kafka", cluster.kafka, "--redis", cluster.redis, "--topic-prefix", cluster.prefix, "--fan-out",
+            fanOut.devices, "--devices", "40", "--rate", "40", "--duration", "24s", "--collapsing", "0.2", "--duplicate", "0.05",
+          ])
+        try await Self.wait(withinSeconds: 60, "the run publishes") { run.text.contains(": publishing") }
+        try await Task.sleep(for: .seconds(3))
+        let stalled = WallClock.milliseconds()
+        await fanOut.signal(SIGSTOP)
+        try await Task.sleep(for: Self.stall)
+        await fanOut.signal(SIGCONT)
+        try await Task.sleep(for: .seconds(2))
+        let killed = WallClock.milliseconds()
+        await transform.kill()
+        try await Task.sleep(for: Self.absence)
+        try await cluster.transform()
+        _ = try await run.exit(withinSeconds: 150)
+        let report = try #require(run.lines.last { $0["startedAt"] != nil }, "it said: \(run.text)")
+
+        // Nothing that a promise is about.
+        #expect(run.lines.allSatisfy { $0["violation"] == nil }, "it said: \(run.text)")
+        #expect(report["published"]?.integerValue == 960 && report["reach"]?.doubleValue == 1)
+        #expect(report["pairs"]?["unfinished"]?.integerValue == 0 && report["pairs"]?["untold"]?.integerValue == 0)
+
+        // Both gaps, each with its length. A machine that stands still makes them longer, or one.
+        let start = try #require(report["startedAt"]?.integerValue)
+        try Self.expectGap(in: report, from: stalled - start, Self.stall)
+        try Self.expectGap(in: report, from: killed - start, Self.absence)
+        // Those that were due in the first second of the stall, and those of the gaps, are so many of all.
+        let arrived = report["stages"]?["arrived"]
+        for (percentile, milliseconds) in [("max", 5500.0), ("p99", 4000), ("p90", 1000)] {
+          #expect((arrived?[percentile]?.doubleValue ?? 0) >= milliseconds, "\(percentile) of \(arrived?.text ?? "nothing")")
+        }
+
+        // The workers' own numbers, of the one that was killed too.
+        #expect((report["workerStages"]?["sent"]?["maxAtMost"]?.doubleValue ?? 0) >= 5000)
+        #expect((report["workerStages"]?["transformed"]?["count"]?.integerValue ?? 0) >= 500)
+        #expect(report["processors"]?["transform"]?["processes"]?.integerValue == 2, "\(report["processors"]?.text ?? "none")")
+        #expect(report["processors"]?["fan-out"]?["processes"]?.integerValue == 1)
+      }
+    }
+
+    /// Expects a stretch of late requests that covers a fault and is about as long.
+    private static func expectGap(in report: JSONValue, from milliseconds: Int64, _ length: Duration) throws {
+      let (from, seconds) = (Double(milliseconds) / 1000, length / .seconds(1))
+      let delays = report["delays"]?.elements ?? []
+      // The first request that was due in the fault waited for all of it.
+      let delay = delays.first { delay in
+        (delay["fromSeconds"]?.doubleValue ?? .infinity) <= from + 0.5 && (delay["toSeconds"]?.doubleValue ?? 0) >= from + seconds - 1.5
+      }
+      #expect((delay?["longestSeconds"]?.doubleValue ?? 0) >= seconds - 0.5, "from \(from) s: \(report["delays"]?.text ?? "no delays")")
+    }
+
+    private static func wait(withinSeconds seconds: Int, _ what: String, _ condition: () -> Bool) async throws {
+      let deadline = ContinuousClock.now + .seconds(seconds)
+      while !condition() {
+        guard ContinuousClock.now < deadline else { throw ClusterFailure("not within \(seconds) s: \(what)") }
+        try await Task.sleep(for: .milliseconds(20))
       }
     }
   }

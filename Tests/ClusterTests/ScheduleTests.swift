@@ -68,9 +68,19 @@ extension ClusterTests {
     }
 
     @Test(arguments: ScheduleTests.brokers)
+    func `a request that replaces what is pending is not overtaken by its firing`(_ kafka: ClusterKafka) async throws {
+      try await schedules.holds("overtaken", on: kafka)
+    }
+
+    @Test(arguments: ScheduleTests.brokers)
     func `a bucket that has as many schedules as it may refuses more, and takes one again when one has ended`(_ kafka: ClusterKafka)
       async throws
     { try await schedules.holds("bounded", on: kafka) }
+
+    @Test(arguments: ScheduleTests.brokers)
+    func `a replayed firing does nothing, and a redriven request is due by its redriven record`(_ kafka: ClusterKafka) async throws {
+      try await schedules.holds("tools", on: kafka)
+    }
 
     @Test(arguments: ScheduleTests.brokers)
     func `a Redis that is rebuilt has what is pending, and not what was canceled`(_ kafka: ClusterKafka) async throws {

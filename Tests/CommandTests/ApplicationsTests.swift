@@ -9,7 +9,7 @@ import Testing
   static let mistakes: [([String], String)] = [
     (
       [],
-      "'applications' needs one more word: applications stop, applications start, applications allow, applications disallow, applications list"
+      "'applications' needs one more word: applications stop, applications start, applications allow, applications disallow, applications limit, applications list"
     ),
     (["stop"], "APPLICATION"),
     (["stop", "a b", "--kafka", "127.0.0.1:9"], "'a b' is not an application. An application is a bundle id"),
@@ -17,6 +17,10 @@ import Testing
     (["stop", "a.b", "--reason", String(repeating: "x", count: 201), "--kafka", "127.0.0.1:9"], "--reason takes 1 to 200 bytes of text"),
     (["stop", "a.b", "--by", "a\nb", "--kafka", "127.0.0.1:9"], "--by takes 1 to 200 bytes of text without control characters"),
     (["allow", "a.b", "--kafka", "127.0.0.1:9"], "give --critical, --time-sensitive or both"),
+    (["limit", "a.b", "--kafka", "127.0.0.1:9"], "give --per-target, --per-application or both, or --none to end the limit"),
+    (["limit", "a.b", "--none", "--per-target", "5", "--kafka", "127.0.0.1:9"], "--none ends the limit: give it without"),
+    (["limit", "a.b", "--per-target", "0", "--kafka", "127.0.0.1:9"], "--per-target"),
+    (["limit", "a.b", "--per-target", "5", "--window", "11s", "--kafka", "127.0.0.1:9"], "a duration from 100ms to 10s"),
     (["start", "a.b", "--reason", "x"], "'applications start' has no flag '--reason'"),
     (["list"], "start 'carillon up' on this machine, or give --kafka"),
   ]
@@ -50,6 +54,39 @@ import Testing
     }
   }
 
+  @Test func `a limit is set, shown, applied and ended`() async throws {
+    try await CarillonCommand.with { carillon in
+      let up = try carillon.start(["up", "--json", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"])
+      let kafka = try #require(try JSONValue(parsing: try await up.firstLine())["kafka"]?.stringValue)
+      func run(_ words: String...) async throws -> CarillonCommand.Result {
+        try await carillon.run(["applications"] + words + ["--kafka", kafka])
+      }
+      let dry = try await run("limit", "com.example", "--per-target", "1", "--dry-run")
+      #expect(dry.status == 0 && dry.errors.contains("it would be changed; nothing was written"), "it said: \(dry.errors)")
+      #expect(try await run("list").status == 1, "a dry run writes nothing")
+      let limited = try await run("limit", "com.example", "--per-target", "1", "--window", "10s", "--by", "ada")
+      #expect(limited.status == 0, "it said: \(limited.errors)")
+      #expect(limited.output.contains("com.example  limited to 1 request for one target in 10 s, from 20"), "it said: \(limited.output)")
+      #expect(limited.output.contains(", by ada"))
+      let again = try await run("limit", "com.example", "--per-target", "1", "--window", "10s")
+      #expect(again.status == 0 && again.errors.contains("nothing was changed: it is so already"), "it said: \(again.errors)")
+      #expect(try await run("list").output == limited.output)
+      // It begins some seconds later. Two requests may lie in two windows.
+      let publish = ["publish", "--kafka", kafka, "--target", "user:ada", "--body", "x", "--app", "com.example"]
+      var explained = try await Self.published(publish, carillon, kafka)
+      for _ in 0..<100 where explained["state"] != "rejected" { explained = try await Self.published(publish, carillon, kafka) }
+      #expect(explained["state"] == "rejected" && explained["reason"] == "TooManyRequests", "it said: \(explained.text)")
+      #expect(explained.text.contains("retryAfter"), "it said: \(explained.text)")
+      let none = try JSONValue(parsing: try await run("limit", "com.example", "--none", "--json").output)
+      #expect(none["changed"] == true && none["limits"]?.elements?.count == 2 && none["limits"]?[0]?["windowMilliseconds"] == 10_000)
+      #expect(try await run("list").status == 1)
+      #expect(try await run("list", "--all").lines.count == 2)
+      let audit = try await carillon.run(["audit", "--grace", "0s", "--kafka", kafka])
+      #expect(audit.status == 0, "it said: \(audit.output)")
+      try await up.stop()
+    }
+  }
+
   @Test func anApplicationIsStoppedListedAndStartedAgain() async throws {
     try await CarillonCommand.with { carillon in
       let up = try carillon.start(["up", "--json", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"])
@@ -59,7 +96,7 @@ import Testing
       }
       let none = try await run("list", "--all")
       #expect(
-        none.status == 1 && none.output.isEmpty && none.errors.contains("no application was stopped or allowed anything"),
+        none.status == 1 && none.output.isEmpty && none.errors.contains("no application was stopped, limited or allowed anything"),
         "it said: \(none.errors)")
       let idle = try await run("start", "com.example")
       #expect(idle.status == 0 && idle.errors.contains("nothing was changed: it is not stopped"), "it said: \(idle.errors)")

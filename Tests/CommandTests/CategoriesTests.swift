@@ -40,6 +40,15 @@ import Testing
           try await carillon.run(["categories"] + words + ["--kafka", kafka])
         }
         #expect(try await run("list").status == 1)
+        try folder.write(
+          "typed.json",
+          #"[{"identifier":"a","options":["customDismisAction","allowInCarPlay"],"colour":1,"intentIdentifiers":[],"actions":[{"identifier":"x","title":"t","title":"u","options":["foreground","loud"]}]}]"#
+        )
+        let typed = try await run("publish", folder.path + "/typed.json", "--app", "com.example", "--dry-run")
+        #expect(typed.status == 0 && typed.errors.split(separator: "\n").count == 4, "it said: \(typed.errors)")
+        for part in [#"[0].options: "customDismisAction""#, "[0].colour", "[0].actions[0].title", #"[0].actions[0].options: "loud""#] {
+          #expect(typed.errors.contains("categories\(part) is not known here"), "it said: \(typed.errors)")
+        }
         let dry = try await run("publish", folder.path + "/categories.json", "--app", "com.example", "--dry-run")
         #expect(dry.status == 0 && dry.output.contains("2 categories would be published; nothing was written"), "it said: \(dry.output)")
         #expect(try await run("list").status == 1, "a dry run writes nothing")

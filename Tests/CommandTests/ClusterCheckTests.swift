@@ -25,10 +25,7 @@ import Worker
       try await KafkaFixture.with(embeddedOnly: true) { kafka in
         try await CarillonCommand.with { carillon in
           let topics = Topics(prefix: KafkaFixture.unique("check") + ".")
-          for topic in topics.all {
-            try kafka.embedded?.createTopic(topic, partitions: 2)
-            try await kafka.admin.ensureTopics([TopicSpecification(topic, partitions: 2)])
-          }
+          try await kafka.makeTopics(topics.all, partitions: 2)
           let place = Place(carillon: carillon, kafka: kafka, topics: topics)
           try await kafka.publish(Array(repeating: WorkerPair.request("user:ada"), count: 5), to: topics.requests)
           try await body(place)

@@ -58,10 +58,7 @@ import Worker
     try await KafkaFixture.with(embeddedOnly: true) { kafka in
       try await CarillonCommand.with { carillon in
         let topics = Topics(prefix: KafkaFixture.unique("followed") + ".")
-        for topic in topics.all {
-          try kafka.embedded?.createTopic(topic, partitions: 2)
-          try await kafka.admin.ensureTopics([TopicSpecification(topic, partitions: 2)])
-        }
+        try await kafka.makeTopics(topics.all, partitions: 2)
         let now = WallClock.milliseconds()
         try await kafka.publish(Array(repeating: TestRecord("first", partition: 0, timestamp: now), count: 1_003), to: topics.requests)
         // More than are followed, and all of the same apns-id.
@@ -95,10 +92,7 @@ import Worker
     try await KafkaFixture.with(embeddedOnly: true) { kafka in
       try await CarillonCommand.with { carillon in
         let topics = Topics(prefix: KafkaFixture.unique("many") + ".")
-        for topic in topics.all {
-          try kafka.embedded?.createTopic(topic, partitions: 1)
-          try await kafka.admin.ensureTopics([TopicSpecification(topic, partitions: 1)])
-        }
+        try await kafka.makeTopics(topics.all, partitions: 1)
         let now = WallClock.milliseconds()
         try await kafka.publish(Array(repeating: TestRecord("first", partition: 0, timestamp: now), count: 200), to: topics.requests)
         let letters = (0..<200).map { number in

@@ -6,7 +6,8 @@ import Testing
 /// The samples of the device library at a running cluster: what their panels show, and what reaches application and cluster.
 @Suite(.timeLimit(.minutes(10))) struct DeviceSampleTests {
   @Test func `an invitation shows photo, date and place, says what was answered, and takes comments by itself`() async throws {
-    let gif = "GIF89a" + String(repeating: "x", count: 100)
+    // 352 by 264 pixels.
+    let gif = "GIF89a`\u{1}\u{8}\u{1}" + String(repeating: "x", count: 96)
     let answer = "HTTP/1.1 200 OK\r\ncontent-length: \(gif.utf8.count)\r\n\r\n\(gif)"
     try await ScriptedServer.with({ _ in .reply(answer) }) { _, port in
       try await CarillonCommand.with { carillon in
@@ -15,7 +16,7 @@ import Testing
         let extensions = try carillon.file("extensions.json", #"{"applications":{"com.example.events":[\#(fetch)]}}"#)
         let url = try await Self.up(
           carillon, ["--extensions", extensions, "--media", "\(carillon.folder.path)/media", "--media-listen", "127.0.0.1:0"])
-        let sample = try Sample("EventInvitation", carillon, url, token: "d1")
+        let sample = try Sample("EventInvitation", carillon, url, token: "d1", ["\(carillon.folder.path)/ada.state"])
         try await sample.expect("-- connected")
         for (number, action, sentence) in [(1, "accept", "Going!"), (2, "decline", "Not Going.")] {
           let payload = try carillon.file(
@@ -28,7 +29,8 @@ import Testing
           try await sample.expect("[party-\(number)] Party \(number): You are invited")
           try sample.type("expand party-\(number)")
           for text in [
-            "│ Party", "[photo: photo, image/gif]", "When: Saturday, 20:00", "Where: At the lake", "<Accept>  <Decline>  <Comment>",
+            "│ Party", "│ photo ", "│ image/gif ", "│ 352 × 264 pixels ", "│ 106 bytes ", "When: Saturday, 20:00", "Where: At the lake",
+            "<Accept>  <Decline>  <Comment>",
           ] { try await sample.expect(text) }
           try sample.type("act party-\(number) comment")
           try await sample.expect("> Comment: What do you want to say? [Send]")
@@ -84,6 +86,33 @@ import Testing
     }
   }
 
+  @Test func `a response at which a content extension trapped is an event that says so, and explain tells it`() async throws {
+    try await CarillonCommand.with { carillon in
+      let device = String(repeating: "d3", count: 32)
+      let arguments = [try await Self.up(carillon, []), device, carillon.folder.appendingPathComponent("state").path, "0"]
+      func start(_ kind: String) throws -> RunningCommand {
+        try carillon.start(
+          arguments + [kind], environment: ["SWIFT_BACKTRACE": "enable=no"], program: CarillonCommand.product("KilledDevice"))
+      }
+      let (id, trapping) = (UUID().uuidString.lowercased(), try start("traps"))
+      // A request to a device that is not registered yet ends at once.
+      #expect(try await Self.events(carillon, "registered", 1).count == 1)
+      let published = try await carillon.run([
+        "publish", "--target", "device:\(device)", "--app", "com.example.shop", "--collapse-id", "b", "--title", "Order",
+        "--category", "reply", "--id", id,
+      ])
+      #expect(published.status == 0, "it said: \(published.errors)")
+      let ended = try await trapping.result(withinSeconds: 120)
+      #expect(ended.status > 128 && ended.lines.contains { $0.hasPrefix("asked ") }, "\(ended.output) \(ended.errors)")
+      let again = try start("forwards")
+      let event = try #require(try await Self.events(carillon, "response", 1).first)
+      #expect(event["action"] == "like" && event["unanswered"] == true, "\(event.text)")
+      let told = try await carillon.run(["explain", id])
+      #expect(told.output.contains("unanswered"), "\(told.output) \(told.errors)")
+      again.signal(SIGKILL)
+    }
+  }
+
   @Test func `every snippet of the tutorial stands in a sample`() throws {
     let package = ReadmeTests.package
     let article = try String(
@@ -134,9 +163,9 @@ private final class Sample {
   /// How many characters of its output the person has read.
   private var read = 0
 
-  init(_ name: String, _ carillon: CarillonCommand, _ url: String, token: String) throws {
+  init(_ name: String, _ carillon: CarillonCommand, _ url: String, token: String, _ more: [String] = []) throws {
     process = try carillon.start(
-      [url, String(repeating: token, count: 32), "ada"], streams: .init(input: input.fileHandleForReading),
+      [url, String(repeating: token, count: 32), "ada"] + more, streams: .init(input: input.fileHandleForReading),
       program: CarillonCommand.product(name))
   }
 

@@ -30,8 +30,7 @@ import Testing
       try await KafkaFixture.with { kafka in
         let prefix = KafkaFixture.unique("events") + "."
         let topic = prefix + "events"
-        if let embedded = kafka.embedded { try embedded.createTopic(topic, partitions: 1) }
-        try await kafka.admin.ensureTopics([TopicSpecification(topic, partitions: 1)])
+        try await kafka.makeTopics([topic], partitions: 1)
         try await kafka.publish(
           [
             event(
@@ -119,8 +118,7 @@ import Testing
       try await KafkaFixture.with { kafka in
         let prefix = KafkaFixture.unique("past") + "."
         let topic = prefix + "events"
-        if let embedded = kafka.embedded { try embedded.createTopic(topic, partitions: 3) }
-        try await kafka.admin.ensureTopics([TopicSpecification(topic, partitions: 3)])
+        try await kafka.makeTopics([topic], partitions: 3)
         var records: [TestRecord] = []
         for second in 10..<40 {
           var record = event("delivered", "2026-01-31T12:00:\(second).000Z", #"{"n":\#(second)}"#)
@@ -160,10 +158,7 @@ import Testing
     try await CarillonCommand.with { carillon in
       try await KafkaFixture.with { kafka in
         let prefix = KafkaFixture.unique("person") + "."
-        for topic in ["events", "devices"] {
-          if let embedded = kafka.embedded { try embedded.createTopic(prefix + topic, partitions: 1) }
-          try await kafka.admin.ensureTopics([TopicSpecification(prefix + topic, partitions: 1)])
-        }
+        try await kafka.makeTopics(["events", "devices"].map { prefix + $0 }, partitions: 1)
         func device(_ digit: String) -> String { String(repeating: digit, count: 64) }
         func registration(_ digit: String, _ user: String, _ application: String = "com.example.shop") -> String {
           #"{"device":"\#(device(digit))","application":"\#(application)","user":"\#(user)","since":1}"#

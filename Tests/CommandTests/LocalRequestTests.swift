@@ -73,6 +73,16 @@ import Testing
     for line in ["expand", "tap"] { #expect(throws: InstructionError.self) { try DeviceInstruction(typed: line) } }
   }
 
+  @Test func `a list of identifiers that is none is refused, and cancels nothing`() throws {
+    for command: JSONValue in ["cancel", "remove"] {
+      for wrong: JSONValue in ["tea", [5], ["tea", nil], ["a": 1], 7] {
+        #expect(throws: InstructionError.self) { try DeviceInstruction(json: ["command": command, "identifiers": wrong]) }
+      }
+    }
+    #expect(try DeviceInstruction(json: ["command": "cancel", "identifiers": ["tea"]]) == .cancel(["tea"]))
+    #expect(try DeviceInstruction(json: ["command": "cancel"]) == .cancel([]))
+  }
+
   @Test func `a typed local request is read with its time`() throws {
     func request(_ line: String) throws -> NotificationRequest? {
       guard case .add(let request)? = try DeviceInstruction(typed: line) else { return nil }

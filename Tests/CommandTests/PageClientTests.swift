@@ -125,6 +125,10 @@ import Testing
       try await line("shown three", of: again)
       try await line("shown three,four", of: again)
       try await events("delivered", 4)
+
+      try await publish(["--operation", "remove", "--all"])
+      try await publish(["--body", "five"])
+      try await line("shown five", of: again)
       // The journal of the last requests comes a moment later.
       let deadline = ContinuousClock.now + .seconds(60)
       var audit = try await carillon.run(["audit", "--grace", "0"])

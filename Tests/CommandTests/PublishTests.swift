@@ -14,8 +14,7 @@ import Testing
       try await KafkaFixture.with { kafka in
         let prefix = KafkaFixture.unique("publish") + "."
         let topic = prefix + "requests"
-        if let embedded = kafka.embedded { try embedded.createTopic(topic, partitions: partitions) }
-        try await kafka.admin.ensureTopics([TopicSpecification(topic, partitions: partitions)])
+        try await kafka.makeTopics([topic], partitions: partitions)
         let servers = kafka.configuration.bootstrapServers.joined(separator: ",")
         try await body(carillon, kafka, topic, ["--kafka", servers, "--topic-prefix", prefix])
       }
@@ -67,7 +66,8 @@ import Testing
       #expect(answer["offset"]?.integerValue == record.offset)
       let written = try #require(record.timestamp)
       let expiration = try #require(record.header("apns-expiration").flatMap { Int64($0) })
-      #expect(abs(expiration - (written / 1000 + 600)) <= 5)
+      // The process may stand still between the two clocks.
+      #expect(abs(expiration - (written / 1000 + 600)) <= 60)
     }
   }
 

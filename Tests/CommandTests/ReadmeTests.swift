@@ -109,8 +109,7 @@ import Testing
       try await KafkaFixture.with { kafka in
         let prefix = KafkaFixture.unique("readme") + "."
         let topic = prefix + "requests"
-        if let embedded = kafka.embedded { try embedded.createTopic(topic, partitions: 16) }
-        try await kafka.admin.ensureTopics([TopicSpecification(topic, partitions: 16)])
+        try await kafka.makeTopics([topic], partitions: 16)
         let servers = kafka.configuration.bootstrapServers.joined(separator: ",")
         let people = (0..<24).map { "user:\($0)" }
         func filled(_ example: String, _ ending: String) -> String {

@@ -19,10 +19,7 @@ import Worker
 
   private func topics(_ kafka: KafkaFixture, requests count: Int) async throws -> Topics {
     let topics = Topics(prefix: KafkaFixture.unique("replay-command") + ".")
-    for topic in topics.all {
-      if let embedded = kafka.embedded { try embedded.createTopic(topic, partitions: 2) }
-      try await kafka.admin.ensureTopics([TopicSpecification(topic, partitions: 2)])
-    }
+    try await kafka.makeTopics(topics.all, partitions: 2)
     let record = TestRecord(
       key: "user:ada", #"{"aps":{"alert":"x"}}"#, headers: [.init("target", "user:ada"), .init("apns-topic", "com.example.shop")],
       partition: 0)

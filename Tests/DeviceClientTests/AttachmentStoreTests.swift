@@ -12,7 +12,7 @@ import Testing
 /// Attachments as files on the device: fetched, checked, opened, and removed with their notification.
 @Suite(.timeLimit(.minutes(5))) struct AttachmentStoreTests {
   /// A file, as a notification of the cluster says it.
-  private struct Photo {
+  struct Photo {
     var content: String
     var type = "image/gif"
     var size: Int
@@ -40,11 +40,11 @@ import Testing
     }
   }
 
-  private static func reply(_ body: String, _ status: String = "200 OK", _ more: String = "") -> ScriptedServer.Answer {
+  static func reply(_ body: String, _ status: String = "200 OK", _ more: String = "") -> ScriptedServer.Answer {
     .reply("HTTP/1.1 \(status)\r\ncontent-length: \(body.utf8.count)\r\n\(more)\r\n\(body)")
   }
 
-  private static func attached(_ delivery: Int64, _ id: String, revision: String? = nil, _ attachments: JSONValue...) -> JSONValue {
+  static func attached(_ delivery: Int64, _ id: String, revision: String? = nil, _ attachments: JSONValue...) -> JSONValue {
     var frame = notify(delivery, id: id, revision: revision ?? "\(delivery)")
     frame.set("attachments", .array(attachments))
     return frame
@@ -161,6 +161,56 @@ import Testing
     }
   }
 
+  @Test func `an event waits no longer than its notification may be shown, and tells what is missing before`() async throws {
+    let fetcher = StandingFetcher()
+    var frame = Self.attached(1, "one", Photo().attachment("http://127.0.0.1:1/a"))
+    try await fetcher.take(frame)
+    // A second before its end, in the middle of the other's time for the same file.
+    frame = Self.attached(2, "two", Photo().attachment("http://127.0.0.1:1/a"))
+    frame.set("expiration", .integer(StandingFetcher.now / 1000 + 1))
+    try await fetcher.take(frame)
+    await eventually("it is shown") { await fetcher.told == ["missing two photo late", "shown two"] }
+    await fetcher.close()
+    #expect(await fetcher.told.suffix(2) == ["missing one photo late", "shown one"])
+    await fetcher.loop.close()
+  }
+
+  @Test func `an identifier that is updated again and again is shown in time, though its files do not come`() async throws {
+    try await Self.with({ _ in .silence }) { place in
+      let device = place.device { $0.attachmentMilliseconds = 2_000 }
+      try await device.device.start()
+      await place.cluster.expect("hello")
+      // Each update comes before the time of the former one is over.
+      for number in 1...300 where device.story.isEmpty {
+        let revision = String(format: "%03d", number)
+        await place.cluster.send(
+          Self.attached(Int64(number), revision, revision: revision, Photo().attachment(place.files + "/\(number)")))
+        try await Task.sleep(for: .milliseconds(200))
+      }
+      #expect(!device.story.isEmpty)
+      await device.close()
+    }
+  }
+
+  @Test func `the download of a file that no notification needs any more ends`() async throws {
+    try await Self.with({ _ in .silence }) { place in
+      let device = place.device { $0.attachmentMilliseconds = 3_600_000 }
+      try await device.device.start()
+      await place.cluster.expect("hello")
+      await place.cluster.send(
+        Self.attached(1, "one", Photo().attachment(place.files + "/a")), Self.attached(2, "two", Photo().attachment(place.files + "/a")))
+      await eventually("it is being fetched") { await place.server.open == 1 }
+      await eventually("both wait for it") { await device.device.delivered.count == 2 }
+      await device.device.remove(["one"])
+      try await device.device.userNotificationCenter.setBadgeCount(1)
+      #expect(await place.server.open == 1)
+      await device.device.remove(["two"])
+      await eventually("the connection is closed") { await place.server.open == 0 }
+      await device.close()
+      #expect(device.story.isEmpty && device.missing.isEmpty)
+    }
+  }
+
   // MARK: Bad input
 
   @Test func `what a server sends instead of the file is left out with the reason, and nothing of it stays`() async throws {
@@ -250,6 +300,43 @@ import Testing
     }
   }
 
+  @Test func `however many links have expired, each is renewed when the cluster has answered others`() async throws {
+    let photos = (0..<70).map { Photo("GIF89a photo \($0)") }
+    let numbers = Dictionary(uniqueKeysWithValues: photos.enumerated().map { ($1.hash, $0) })
+    try await Self.with({ request in
+      let number = request.split(separator: " ")[1].dropFirst()
+      return Self.reply("GIF89a photo \(number)")
+    }) { place in
+      let device = place.device { $0.attachmentMilliseconds = 3_600_000 }
+      try await device.device.start()
+      await place.cluster.expect("hello")
+      for (number, photo) in photos.enumerated() {
+        await place.cluster.send(Self.attached(Int64(number), "n\(number)", photo.attachment(place.files + "/old", expires: 1_600_000_000)))
+      }
+      // Each is acknowledged when its link is asked for, or could not be.
+      await eventually("all are acknowledged") {
+        await place.cluster.frames("ack").flatMap { $0["deliveries"]?.elements ?? [] }.count == photos.count
+      }
+      #expect(await place.cluster.expect("link", count: 64).count == 64)
+      var answered = 0
+      while answered < photos.count {
+        let frames = await place.cluster.expect("link", count: answered + 1).dropFirst(answered)
+        guard !frames.isEmpty else { break }
+        for frame in frames {
+          let number = try #require(frame["hash"]?.stringValue.flatMap { numbers[$0] })
+          await place.cluster.send([
+            "type": "linked", "request": try #require(frame["request"]), "url": .string("\(place.files)/\(number)"),
+            "expires": 1_800_000_000,
+          ])
+        }
+        answered += frames.count
+      }
+      await eventually("all are shown") { device.story.count == photos.count }
+      #expect(device.missing.isEmpty && Set(place.stored) == Set(numbers.keys))
+      await device.close()
+    }
+  }
+
   @Test func `a store that is full shows without, and takes the next when there is room`() async throws {
     try await Self.with({ Self.reply($0.contains("/b") ? "GIF89a bb" : "GIF89a aa") }) { place in
       let device = place.device { $0.stateLimits.attachmentBytes = 10 }
@@ -293,12 +380,15 @@ import Testing
       await first.expect("shown one 1")
       await first.close()
       let folder = place.path + "-attachments/"
-      for name in ["17.part", String(repeating: "cd", count: 32), "else"] {
+      let foreign = ["else", "x.part", "my thesis.txt"]
+      for name in ["17.part", String(repeating: "cd", count: 32)] + foreign {
         #expect(FileManager.default.createFile(atPath: folder + name, contents: Data("GIF89a".utf8)))
       }
       let second = place.device()
       try await second.device.start()
-      #expect(place.stored == [photo.hash])
+      // What somebody else has put there stays.
+      #expect(Set(place.stored) == Set([photo.hash] + foreign))
+      for name in foreign { try FileManager.default.removeItem(atPath: folder + name) }
       await place.cluster.expect("hello", of: 1)
       await second.close()
       try FileManager.default.removeItem(atPath: folder + photo.hash)
@@ -356,14 +446,16 @@ import Testing
 
   // MARK: What decides
 
-  @Test(arguments: 0..<20) func `any history of files keeps the bound, and what is open or listed`(_ seed: UInt64) {
+  @Test(arguments: 0..<20) func `any history of files keeps the bound, and what is open, or listed in the database`(_ seed: UInt64) {
     var random = SeededRandom(seed: seed)
     let hashes = (0..<6).map { Photo.media("\($0)").hash }
     var ledger = AttachmentLedger(limit: 100)
     var (files, open, reserved): ([MediaHash: Int], [MediaHash], [Int]) = ([:], [], [])
-    for step in 0..<500 {
+    // What the lists have after each change; the first so many are durable.
+    var (lists, durable): ([Set<MediaHash>], Int) = ([[]], 0)
+    for step in 0..<800 {
       let hash = hashes[Int.random(in: 0..<6, using: &random)]
-      switch Int.random(in: 0..<5, using: &random) {
+      switch Int.random(in: 0..<8, using: &random) {
       case 0:
         let size = Int.random(in: 0...60, using: &random)
         let fits = files.values.reduce(0, +) + reserved.reduce(0, +) + size <= 100
@@ -373,18 +465,34 @@ import Testing
         guard let size = reserved.popLast() else { continue }
         let isWritten = Bool.random(using: &random) && files[hash] == nil
         ledger.end(size, isWritten ? Media(hash: hash, type: .gif, size: size) : nil)
+        ledger.list(lists[lists.count - 1])
         if isWritten { files[hash] = size }
       case 2:
         #expect(ledger.open(hash) == (files[hash] != nil), "step \(step)")
         if files[hash] != nil { open.append(hash) }
       case 3:
+        ledger.pin(hash)
+        open.append(hash)
+      case 4:
         guard let index = open.indices.randomElement(using: &random) else { continue }
         ledger.close(open.remove(at: index))
+      case 5:
+        let listed = Set(hashes.filter { _ in Int.random(in: 0..<3, using: &random) == 0 })
+        #expect(ledger.listsChanged() == lists.count, "step \(step)")
+        ledger.list(listed)
+        lists.append(listed)
+      case 6:
+        durable = Int.random(in: durable..<lists.count, using: &random)
+        ledger.listsAreDurable(durable)
       default:
-        let live = Set(hashes.filter { _ in Bool.random(using: &random) })
-        let removed = Set(files.keys.filter { !live.contains($0) && !open.contains($0) })
-        #expect(ledger.sweep(keeping: live) == removed, "step \(step)")
+        // The database has any of these lists, if the process ends now.
+        let needed = lists[durable...].reduce(into: Set(open)) { $0.formUnion($1) }
+        let hadRemovable = ledger.hasRemovable
+        let removed = ledger.sweep()
+        #expect(removed.isSubset(of: files.keys) && removed.isDisjoint(with: needed), "step \(step)")
+        #expect(hadRemovable == !removed.isEmpty)
         for hash in removed { files[hash] = nil }
+        if durable == lists.count - 1 { #expect(needed.isSuperset(of: files.keys), "step \(step)") }
       }
       #expect(ledger.hashes == Set(files.keys) && ledger.bytes == files.values.reduce(0, +) + reserved.reduce(0, +), "step \(step)")
       #expect(ledger.bytes <= 100)
@@ -396,6 +504,7 @@ import Testing
     let hashes = (0..<4).map { Photo.media("\($0)").hash }
     var showings = Showings<Int>()
     var naive: [(event: Int, identifier: Name, missing: Set<MediaHash>, deadline: UInt64)] = []
+    var (listed, remembered): ([Name: NotificationShowing], [Name: UInt64]) = ([:], [:])
     var now: UInt64 = 0
     for step in 0..<400 {
       now += UInt64.random(in: 0...2, using: &random)
@@ -403,9 +512,21 @@ import Testing
       case 0..<3:
         let identifier = Name("\(Int.random(in: 0..<8, using: &random))")
         let missing = Set(hashes.filter { _ in Bool.random(using: &random) } + [hashes[0]])
+        let showing = NotificationShowing(identifier: identifier, id: Name("\(step)"), takenAt: 0)
+        // The list has the update before its event is told.
+        listed[identifier] = showing
+        showings.keep(Set(listed.values))
+        // An update waits no longer than what it replaces would have.
+        let former = naive.first { $0.identifier == identifier }?.deadline ?? .max
+        if former != .max { remembered[identifier] = min(former, remembered[identifier] ?? .max) }
         naive.removeAll { $0.identifier == identifier }
-        naive.append((step, identifier, missing, now + 20))
-        showings.add(step, identifier, id: "\(step)", missing: missing, deadline: now + 20)
+        guard Int.random(in: 0..<4, using: &random) > 0 else {
+          remembered[identifier] = nil
+          showings.told(identifier)
+          continue
+        }
+        naive.append((step, identifier, missing, min(now + 20, remembered.removeValue(forKey: identifier) ?? .max)))
+        showings.add(step, showing, missing: missing, deadline: now + 20)
       case 3:
         let hash = hashes[Int.random(in: 0..<4, using: &random)]
         for index in naive.indices { naive[index].missing.remove(hash) }
@@ -415,15 +536,56 @@ import Testing
       case 4:
         let gone = Name("\(Int.random(in: 0..<8, using: &random))")
         naive.removeAll { $0.identifier == gone }
-        showings.keep { $0.identifier != gone }
+        (listed[gone], remembered[gone]) = (nil, nil)
+        showings.keep(Set(listed.values))
       default:
         let over = naive.filter { $0.deadline <= now }.map(\.event)
         naive.removeAll { $0.deadline <= now }
-        #expect(showings.expire(now: now) == over, "step \(step)")
+        #expect(showings.expire(now: now).map(\.event) == over, "step \(step)")
       }
       #expect(showings.deadline == naive.map(\.deadline).min(), "step \(step)")
     }
-    #expect(showings.takeAll() == naive.map(\.event) && showings.waiting.isEmpty)
+    #expect(showings.takeAll().map(\.event) == naive.map(\.event) && showings.waiting.isEmpty)
+  }
+}
+
+/// A fetcher whose files never come, at a time that stands still.
+private actor StandingFetcher {
+  static let now: Int64 = 1_700_000_000_000
+
+  nonisolated let loop = EventLoop(name: "device")
+  nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+  private var fetcher: AttachmentFetcher?
+  private var kept: [DeliveredNotification] = []
+  private(set) var told: [String] = []
+
+  func take(_ frame: JSONValue) throws {
+    let notification = DeliveredNotification(
+      try notifyFrame(frame), takenAt: Self.now, isLocal: false, ServiceExtensions(chain: nil, locale: nil))
+    kept.append(notification)
+    let fetcher =
+      fetcher
+      ?? AttachmentFetcher(
+        on: loop, AttachmentFolder(path: "/none"), milliseconds: 3_600_000, AttachmentLedger(limit: 1 << 20),
+        .init(
+          tell: { event in self.tell(event) }, kept: { self.kept }, now: { Self.now }, askForLink: { _ in }, download: { _ in },
+          sweep: {}))
+    self.fetcher = fetcher
+    fetcher.take(.shown(notification))
+  }
+
+  func close() {
+    fetcher?.close()
+    fetcher = nil
+  }
+
+  private func tell(_ event: DeviceEvent) {
+    switch event {
+    case .shown(let notification): told.append("shown \(notification.identifier)")
+    case .attachmentMissing(let notification, let attachment, let failure):
+      told.append("missing \(notification) \(attachment) \(failure.reason.rawValue)")
+    default: break
+    }
   }
 }
 

@@ -1,10 +1,12 @@
-import DeviceClient
+import Extensions
 import Foundation
 import JSON
 import Notifications
 import Synchronization
 import TestSupport
 import Testing
+
+@testable import DeviceClient
 
 /// A device in a process of its own, which ends by SIGKILL at a step of its disk.
 @Suite(.timeLimit(.minutes(10))) struct KilledDeviceTests {
@@ -63,6 +65,131 @@ import Testing
     }
   }
 
+  /// Two notifications that a service extension changes.
+  private static let mutable = ["a", "b"].enumerated().map { number, identifier in
+    notify(
+      Int64(number + 1), id: NotificationID(high: 7, low: UInt64(number)).description, identifier, revision: "\(number + 1)",
+      aps: ["alert": "Hello", "mutable-content": 1])
+  }
+
+  @Test func `what a service extension had when its device was killed is in the list, and is shown at most once`() async throws {
+    try await CarillonCommand.with { command in
+      try await ScriptedCluster.with { cluster, url in
+        await cluster.follow(with: Self.mutable)
+        var step = 1
+        while true {
+          let arguments = [url, DeviceUnderTest.token, command.folder.appendingPathComponent("state-\(step)").path, "\(step)", "extends"]
+          let run = try await Self.extend(arguments, command, cluster, url)
+          guard run.status == 128 + SIGKILL else {
+            #expect(run.status == 0, "step \(step): \(run.output) \(run.errors)")
+            break
+          }
+          step += 1
+        }
+        #expect(step > 50, "only \(step) steps: does the disk count them?")
+      }
+    }
+  }
+
+  @Test func `a notification at which its service extension trapped is shown without it at the next start`() async throws {
+    try await CarillonCommand.with { command in
+      try await ScriptedCluster.with { cluster, url in
+        await cluster.follow(with: Self.mutable)
+        let state = command.folder.appendingPathComponent("state").path
+        let run = try await Self.extend([url, DeviceUnderTest.token, state, "0", "extension-traps"], command, cluster, url)
+        #expect(run.status > 128 && run.status != 128 + SIGKILL, "\(run.output) \(run.errors)")
+        #expect(run.lines.contains("called b"))
+      }
+    }
+  }
+
+  @Test func `a locked phone and its watch that are killed at any step show nothing on both, and nothing is lost`() async throws {
+    try await CarillonCommand.with { command in
+      try await ScriptedCluster.with { cluster, url in
+        await cluster.follow(with: Array(Self.frames.prefix(2)))
+        var step = 1
+        while true {
+          let path = command.folder.appendingPathComponent("state-\(step)").path
+          let run = try await command.run(
+            [url, DeviceUnderTest.token, path, "\(step)", "pair"], program: CarillonCommand.product("KilledDevice"))
+          try await Self.pairAgain(after: run, path, step, cluster, url)
+          guard run.status == 128 + SIGKILL else {
+            #expect(run.status == 0, "step \(step): \(run.output) \(run.errors)")
+            break
+          }
+          step += 1
+        }
+        #expect(step > 50, "only \(step) steps: does the disk count them?")
+      }
+    }
+  }
+
+  /// Runs a phone and its watch again in this process, and compares what was shown.
+  private static func pairAgain(
+    after run: CarillonCommand.Result, _ path: String, _ step: Int, _ cluster: ScriptedCluster, _ url: String
+  ) async throws {
+    let second = try await cluster.nextSession()
+    let channel = WatchTests.Channel()
+    let watch = DeviceUnderTest(url) { ($0.stateFile, $0.watchConnectivity) = (path + "-watch", channel.end(of: .watch)) }
+    let phone = DeviceUnderTest(url) {
+      ($0.stateFile, $0.watchConnectivity, $0.state) = (path + "-phone", channel.end(of: .phone), .locked)
+      $0.watchConnectivity?.leaseMilliseconds = 60_000
+    }
+    channel.state.withLock { ($0.phone, $0.watch) = (phone.device, watch.device) }
+    try await watch.device.start()
+    try await phone.device.start()
+    await eventually("step \(step): all are acknowledged") {
+      await cluster.frames("ack", of: second).contains { $0.text.contains("2") }
+    }
+    await eventually("step \(step): nothing is with the watch any more") { await phone.device.hasLentNothing }
+    #expect(await Set(phone.device.delivered.map(\.identifier)) == ["a", "b"], "step \(step)")
+    func shown(_ name: String, _ device: DeviceUnderTest) -> [String] {
+      run.lines.filter { $0.hasPrefix("\(name) ") }.map { String($0.dropFirst(name.count + 1)) }
+        + device.events.compactMap {
+          switch $0 {
+          case .shown(let notification), .updated(let notification): notification.id
+          default: nil
+          }
+        }
+    }
+    let all = shown("phone", phone) + shown("watch", watch)
+    #expect(Set(all).count == all.count, "step \(step): \(run.output), then \(phone.story) and \(watch.story)")
+    await phone.close()
+    await watch.close()
+  }
+
+  /// Runs a device with a service extension, and again in this process, and compares what was shown.
+  private static func extend(
+    _ arguments: [String], _ command: CarillonCommand, _ cluster: ScriptedCluster, _ url: String
+  ) async throws -> CarillonCommand.Result {
+    let run = try await command.run(
+      arguments, environment: ["SWIFT_BACKTRACE": "enable=no"], program: CarillonCommand.product("KilledDevice"))
+    func shown(_ word: String) -> Set<String> { Set(run.lines.filter { $0.hasPrefix(word) }.map { String($0.dropFirst(word.count)) }) }
+    let second = try await cluster.nextSession()
+    let again = CallNotes()
+    let device = DeviceUnderTest(url) { ($0.stateFile, $0.serviceExtension) = (arguments[2], again) }
+    try await device.device.start()
+    await eventually("\(arguments): all are acknowledged") {
+      await cluster.frames("ack", of: second).contains { $0.text.contains("2") }
+    }
+    await eventually("\(arguments): all are in the list") { await Set(device.device.delivered.map(\.identifier)) == ["a", "b"] }
+    let identifiers = device.events.compactMap { event -> String? in
+      switch event {
+      case .shown(let notification), .updated(let notification): notification.id
+      default: nil
+      }
+    }
+    #expect(
+      Set(identifiers).count == identifiers.count && Set(identifiers).isDisjoint(with: shown("shown ")), "\(arguments): \(run.output)")
+    // The extension may be the reason for the end, so it does not get one again that it had.
+    #expect(shown("called ").isDisjoint(with: again.called), "\(arguments): \(run.output)")
+    for notification in await device.device.delivered where again.called.contains(notification.identifier.text) {
+      #expect(notification.content.title == "Changed again")
+    }
+    await device.close()
+    return run
+  }
+
   /// Runs a device that likes the notification `b` in its panel, and again in this process, and compares what became of the response.
   private static func expand(
     _ arguments: [String], _ command: CarillonCommand, _ cluster: ScriptedCluster, _ url: String
@@ -75,7 +202,7 @@ import Testing
     let stored = Set(ids("responded ") + ids("asked ") + ids("told ") + sent)
     #expect(stored.count <= 1, "\(arguments): \(run.output)")
 
-    let second = await cluster.count
+    let second = try await cluster.nextSession()
     let delegate = UnansweredDelegate()
     let device = DeviceUnderTest(url) {
       $0.stateFile = arguments[2]
@@ -86,11 +213,14 @@ import Testing
     await cluster.expect("ack", of: second)
     // The notification leaves the list with its response.
     if await !device.device.delivered.map(\.identifier).contains("b") { await cluster.expect("response", of: second) }
-    let again = await cluster.frames("response", of: second).compactMap { $0["response"]?.stringValue }
+    let frames = await cluster.frames("response", of: second)
+    let again = frames.compactMap { $0["response"]?.stringValue }
     #expect(again.count <= 1 && stored.isSubset(of: again), "\(arguments): \(stored), then \(again)")
     let told = ids("told ")
     if told.isEmpty, !again.isEmpty { await eventually("\(arguments): the application has it") { !delegate.told.isEmpty } }
     #expect(delegate.told.map(\.id).allSatisfy { again.contains($0) } && delegate.told.count <= 1)
+    // The cluster is told the same as the application.
+    #expect(delegate.told.isEmpty || delegate.told.map(\.isUnanswered) == frames.map { $0["unanswered"] == true }, "\(arguments)")
     // Either the extension has forwarded it, or it is marked.
     if ids("asked ").isEmpty || run.status != 128 + SIGKILL && told.isEmpty {
       #expect(!delegate.told.contains { !$0.isUnanswered })
@@ -113,7 +243,7 @@ import Testing
     }
     let acknowledged = await cluster.frames("ack", of: first).flatMap { $0["deliveries"]?.elements ?? [] }.compactMap(\.integerValue)
     let responses = await cluster.frames("response", of: first)
-    let second = await cluster.count
+    let second = try await cluster.nextSession()
 
     let device = DeviceUnderTest(url) { $0.stateFile = path }
     try await device.device.start()
@@ -144,6 +274,24 @@ import Testing
     #expect(await device.device.pending.map(\.identifier) == ["c"], "step \(step)")
     await device.close()
     return false
+  }
+}
+
+extension Device {
+  /// Whether nothing is with the watch that it could still show.
+  fileprivate var hasLentNothing: Bool { leases.deadline == nil }
+}
+
+/// A service extension that notes its calls.
+private final class CallNotes: ServiceExtension {
+  private let state = Mutex<Set<String>>([])
+
+  var called: Set<String> { state.withLock { $0 } }
+
+  func didReceive(_ request: ExtensionRequest, _ bestAttempt: BestAttempt) async throws -> MutableContent {
+    _ = state.withLock { $0.insert(request.identifier.text) }
+    bestAttempt.update { $0.title = "Changed again" }
+    return bestAttempt.content
   }
 }
 

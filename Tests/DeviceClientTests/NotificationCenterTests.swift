@@ -133,6 +133,67 @@ import Testing
     }
   }
 
+  @Test func `delivered notifications are removed by identifiers or all, without a response, and do not come back`() async throws {
+    try await Self.with { path, cluster, url in
+      let first = DeviceUnderTest(url) { $0.stateFile = path }
+      try await first.device.start()
+      await cluster.expect("hello")
+      let center = first.device.userNotificationCenter
+      for identifier in ["a", "b", "c"] as [Name] { try await center.add(Self.request(identifier, category: "reply")) }
+      await cluster.send(notify(1, id: "d", revision: "1", category: "reply"))
+      await first.expect("shown a local", "shown b local", "shown c local", "shown d 1")
+      await center.removeDeliveredNotifications(withIdentifiers: ["a", "d", "other"])
+      #expect(await center.deliveredNotifications().map(\.identifier) == ["c", "b"])
+      #expect(await first.device.waitingResponses == 0)
+      await first.close()
+      let second = DeviceUnderTest(url) { $0.stateFile = path }
+      try await second.device.start()
+      #expect(await second.device.userNotificationCenter.deliveredNotifications().map(\.identifier) == ["c", "b"])
+      await second.device.userNotificationCenter.removeAllDeliveredNotifications()
+      #expect(await second.device.userNotificationCenter.deliveredNotifications().isEmpty)
+      await second.close()
+      #expect(await cluster.frames("response").isEmpty)
+    }
+  }
+
+  @Test func `a local notification has each member that the program has set`() async throws {
+    try await Self.with { path, _, url in
+      let device = DeviceUnderTest(url) { $0.stateFile = path }
+      try await device.device.start()
+      let center = device.device.userNotificationCenter
+      let content = NotificationContent(
+        title: "Tea", subtitle: "Green", body: "It is ready", badge: 4, sound: .init(name: "bell", isCritical: true, volume: 0.5),
+        threadIdentifier: "kitchen", categoryIdentifier: "reply", targetContentIdentifier: "pot", interruptionLevel: .critical,
+        relevanceScore: 0.25, filterCriteria: "home", launchImageName: "pot.png", userInfo: [.init(key: "cup", value: 3)])
+      try await center.add(NotificationRequest(identifier: "tea", content: content))
+      await device.expect("shown tea local")
+      let shown = try #require(await center.deliveredNotifications().first).content
+      #expect(shown == content)
+      #expect(shown.title == "Tea" && shown.subtitle == "Green" && shown.body == "It is ready" && shown.badge == 4)
+      #expect(shown.sound == NotificationSound(name: "bell", isCritical: true, volume: 0.5) && shown.interruptionLevel == .critical)
+      #expect(shown.threadIdentifier == "kitchen" && shown.categoryIdentifier == "reply" && shown.targetContentIdentifier == "pot")
+      #expect(shown.relevanceScore == 0.25 && shown.filterCriteria == "home" && shown.launchImageName == "pot.png")
+      #expect(shown[userInfo: "cup"] == 3)
+      #expect(NotificationContent(title: "Tea", sound: "bell").sound == NotificationSound(name: "bell"))
+      await device.close()
+    }
+  }
+
+  @Test func `a waiting request says when it is due next`() async throws {
+    try await Self.with { path, _, url in
+      let device = DeviceUnderTest(url) { $0.stateFile = path }
+      try await device.device.start()
+      let center = device.device.userNotificationCenter
+      let before = WallClock.milliseconds()
+      try await center.add(Self.request("tea", "Tea", .timeInterval(3600, repeats: true)))
+      let due = try #require(await center.nextTriggerDate(of: "tea"))
+      #expect((before + 3_600_000...WallClock.milliseconds() + 3_600_000).contains(due))
+      await center.removeAllPendingNotificationRequests()
+      #expect(await center.nextTriggerDate(of: "tea") == nil)
+      await device.close()
+    }
+  }
+
   @Test func `a request that can never be shown is refused with the rule, and changes nothing`() async throws {
     try await Self.with { path, _, url in
       let device = DeviceUnderTest(url) { $0.stateFile = path }
@@ -146,6 +207,7 @@ import Testing
         (Self.request("tea", "Tea", .calendar(CalendarUnits(), repeats: false)), "dateComponents"),
         (Self.request("tea", "Tea", .location("{}")), "trigger"), (Self.request(""), "identifier"), (Self.request("a\nb"), "identifier"),
         (NotificationRequest(identifier: "tea", content: NotificationContent(badge: 0)), "badge other than 0"),
+        (NotificationRequest(identifier: "tea", content: NotificationContent(badge: -1)), "from 0 to"),
         (Self.request("tea", String(repeating: "x", count: 40_000)), "32768 bytes"),
       ]
       for (request, rule) in wrong {
@@ -256,7 +318,8 @@ import Testing
       await #expect(throws: DeviceError.self) { try await center.requestAuthorization(options: [.alert]) }
       #expect(try await center.requestAuthorization(options: [.alert, .provisional]))
       try await center.add(Self.request("tea"))
-      await device.expect("shown tea local")
+      // The cluster accepts the changed settings before or after that.
+      await eventually("it is shown: \(device.story)") { device.story.contains("shown tea local") }
       #expect(await center.deliveredNotifications().map(\.presentation) == [[.list, .quietly]])
       await device.close()
     }
@@ -271,10 +334,49 @@ import Testing
       let second = DeviceUnderTest(url) { $0.stateFile = path }
       try await second.device.start()
       #expect(await second.device.badge == 7)
+      for count in [-1, Int.min, Int(Int32.max) + 1] {
+        await #expect {
+          try await second.device.userNotificationCenter.setBadgeCount(count)
+        } throws: { ($0 as? DeviceError)?.code == .badRequest }
+      }
+      #expect(await second.device.badge == 7)
       try await second.device.userNotificationCenter.add(
         NotificationRequest(identifier: "count", content: NotificationContent(badge: 3)))
       #expect(await second.device.badge == 3)
       await second.close()
+    }
+  }
+
+  @Test func `the delegate may read and change the device while it chooses the presentation`() async throws {
+    try await Self.with { path, cluster, url in
+      let delegate = ReadingDelegate()
+      let device = DeviceUnderTest(url) { ($0.stateFile, $0.delegate) = (path, delegate) }
+      delegate.device.withLock { $0 = device.device }
+      try await device.device.start()
+      await cluster.expect("hello")
+      try await device.device.userNotificationCenter.add(Self.request("tea"))
+      await cluster.send(notify(1, id: "one", revision: "1"))
+      await device.expect("shown tea local", "shown one 1")
+      // It has taken the former one away at each.
+      #expect(await device.device.delivered.map(\.frame.id) == ["one"])
+      await device.close()
+    }
+  }
+
+  @Test(arguments: [
+    "null", "{\"type\":\"push\"}", "", "{}", "null,\"identifier\":\"other\"", "{\"type\":\"timeInterval\",\"timeInterval\":60}",
+  ])
+  func `a location trigger whose text is none is refused with the rule`(_ text: String) async throws {
+    try await Self.with { path, _, url in
+      let device = DeviceUnderTest(url) { $0.stateFile = path }
+      try await device.device.start()
+      let error = await #expect(throws: DeviceError.self) {
+        try await device.device.userNotificationCenter.add(Self.request("tea", "Tea", .location(text)))
+      }
+      #expect(error?.code == .badRequest && error?.description.contains("trigger") == true, "\(error.debugDescription)")
+      #expect(await device.device.delivered.isEmpty)
+      #expect(await device.device.pending.isEmpty)
+      await device.close()
     }
   }
 }
@@ -317,5 +419,17 @@ private final class NotedDelegate: UserNotificationCenterDelegate {
       }
       if isReleased { continuation.resume() }
     }
+  }
+}
+
+/// A delegate that takes what is in the list away whenever it is asked how to present something.
+private final class ReadingDelegate: UserNotificationCenterDelegate {
+  let device = Mutex<Device?>(nil)
+
+  func userNotificationCenter(
+    _ center: UserNotificationCenter, willPresent notification: DeliveredNotification
+  ) -> PresentationOptions {
+    device.withLock { $0 }?.assumeIsolated { device in _ = device.remove(device.delivered.map(\.identifier)) }
+    return .all
   }
 }

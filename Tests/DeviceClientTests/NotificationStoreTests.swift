@@ -43,7 +43,7 @@ import TestSupport
       let revision = Self.revision(number)
       switch Int.random(in: 0..<10, using: &random) {
       case 0:
-        _ = store.remove([identifier], revision: revision, now: now)
+        _ = store.remove([identifier], revision: Name(revision), now: now)
         newestSeen[identifier] = max(newestSeen[identifier] ?? "", revision)
       case 1:
         _ = store.clear([identifier])
@@ -67,7 +67,7 @@ import TestSupport
           #expect(expiration == 0 || expiration > now / 1000, "shown after its expiration")
           lastShown[identifier] = revision
         case .dropped(.known): continue
-        case .dropped, .silent, .held: break
+        case .dropped, .silent, .held, .extending, .asking: break
         }
         newestSeen[identifier] = max(newestSeen[identifier] ?? "", revision)
       }
@@ -101,7 +101,7 @@ import TestSupport
     guard case .updated = third else { return #expect(Bool(false), "\(third)") }
     let fourth = store.take(try notifyFrame(notify(4, id: "four", short, revision: Self.revision(3))), now: Self.now)
     guard case .updated = fourth else { return #expect(Bool(false), "\(fourth)") }
-    guard case .removed(let gone) = store.remove([Name(long)], revision: Self.revision(10), now: Self.now) else {
+    guard case .removed(let gone) = store.remove([Name(long)], revision: Name(Self.revision(10)), now: Self.now) else {
       return #expect(Bool(false))
     }
     #expect(gone.map(\.identifier) == [Name(long)] && store.delivered.map(\.identifier) == [Name(short)])
@@ -114,17 +114,38 @@ import TestSupport
     guard case .updated = fifth else { return #expect(Bool(false), "\(fifth)") }
   }
 
+  @Test func `the list is grouped by thread, and the group with the newest notification comes first`() throws {
+    var store = NotificationStore()
+    #expect(NotificationGroup.groups(of: store.delivered).isEmpty)
+    let threads: [String?] = ["chat", nil, "e\u{301}", "\u{e9}", "", "chat", nil]
+    for (number, thread) in threads.enumerated() {
+      var aps: JSONValue = ["alert": "Hello"]
+      aps.set("thread-id", thread.map { .string($0) })
+      _ = store.take(try notifyFrame(notify(1, id: "n\(number)", revision: Self.revision(number), aps: aps)), now: Self.now)
+    }
+    let groups = NotificationGroup.groups(of: store.delivered)
+    #expect(groups.map(\.threadIdentifier) == [nil, "chat", "\u{e9}", "e\u{301}"])
+    #expect(groups.map { $0.notifications.map(\.identifier) } == [["n6", "n4", "n1"], ["n5", "n0"], ["n3"], ["n2"]])
+    // An update moves its notification to the top, and its group with it.
+    _ = store.take(
+      try notifyFrame(notify(1, id: "new", "n2", revision: Self.revision(9), aps: ["alert": "x", "thread-id": "chat"])), now: Self.now)
+    let updated = NotificationGroup.groups(of: store.delivered)
+    #expect(updated.map { $0.notifications.map(\.identifier) } == [["n2", "n5", "n0"], ["n6", "n4", "n1"], ["n3"]])
+  }
+
   @Test func dismissedAndRemovedOnesStayAway() throws {
     var store = NotificationStore()
     _ = store.take(try notifyFrame(notify(1, id: "one", "a", revision: Self.revision(2))), now: Self.now)
     _ = store.clear(["a"])
     #expect(store.take(try notifyFrame(notify(2, id: "one", "a", revision: Self.revision(2))), now: Self.now) == .dropped(.known))
     #expect(store.take(try notifyFrame(notify(3, id: "zero", "a", revision: Self.revision(1))), now: Self.now) == .dropped(.stale))
-    guard case .removed(let gone) = store.remove(["a", "b"], revision: Self.revision(5), now: Self.now) else { return #expect(Bool(false)) }
+    guard case .removed(let gone) = store.remove(["a", "b"], revision: Name(Self.revision(5)), now: Self.now) else {
+      return #expect(Bool(false))
+    }
     #expect(gone.isEmpty)
     #expect(store.take(try notifyFrame(notify(4, id: "four", "b", revision: Self.revision(4))), now: Self.now) == .dropped(.stale))
-    #expect(store.remove(["a", "b"], revision: Self.revision(5), now: Self.now) == .dropped(.known))
-    #expect(store.remove(["a", "b"], revision: Self.revision(4), now: Self.now) == .dropped(.stale))
+    #expect(store.remove(["a", "b"], revision: Name(Self.revision(5)), now: Self.now) == .dropped(.known))
+    #expect(store.remove(["a", "b"], revision: Name(Self.revision(4)), now: Self.now) == .dropped(.stale))
     #expect(store.delivered.isEmpty)
   }
 
@@ -135,7 +156,7 @@ import TestSupport
       for (identifier, trigger) in [("shown", nil), ("waits", trigger)] as [(String, JSONValue?)] {
         _ = store.take(try notifyFrame(notify(1, id: identifier, identifier, revision: Self.revision(1), trigger: trigger)), now: Self.now)
       }
-      _ = store.remove(["shown", "waits"], revision: Self.revision(2), isOfPending: isOfPending, now: Self.now)
+      _ = store.remove(["shown", "waits"], revision: Name(Self.revision(2)), isOfPending: isOfPending, now: Self.now)
       #expect(store.delivered.map(\.identifier) == (isOfPending ? ["shown"] : []))
       #expect(store.pending.map(\.identifier) == (isOfPending ? [] : ["waits"]))
       // The removal counts for an older one that comes later.
@@ -147,7 +168,7 @@ import TestSupport
   @Test func removalLeavesWhatIsNewer() throws {
     var store = NotificationStore()
     _ = store.take(try notifyFrame(notify(1, id: "one", "a", revision: Self.revision(7))), now: Self.now)
-    #expect(store.remove(["a"], revision: Self.revision(6), now: Self.now) == .dropped(.stale))
+    #expect(store.remove(["a"], revision: Name(Self.revision(6)), now: Self.now) == .dropped(.stale))
     #expect(store.delivered.map(\.identifier) == ["a"])
   }
 
@@ -174,6 +195,20 @@ import TestSupport
     guard case .shown = store.take(try notifyFrame(notify(1, id: "id-45", revision: Self.revision(45))), now: later) else {
       return #expect(Bool(false), "it is remembered for longer than was said")
     }
+  }
+
+  @Test func `a watch forgets what it has shown, in its database too`() throws {
+    var limits = NotificationStore.Limits()
+    limits.ids = 10
+    var store = NotificationStore(limits: limits)
+    var stored = NaiveState()
+    let frame = try notifyFrame(notify(1, id: "one", revision: "1"))
+    for number in 0..<3_000 {
+      let showing = NotificationShowing(identifier: "one", id: "one", takenAt: Self.now + Int64(number))
+      _ = store.takeForwarded(frame, showing, now: Self.now)
+      stored.apply(store.takeChanges())
+    }
+    #expect(store.ids.count == 10 && stored.state.ids.count < 1_100)
   }
 
   @Test func agedTableForgetsTheOldestWhateverIsSetAnew() {
@@ -210,10 +245,10 @@ import TestSupport
     _ = store.take(try notifyFrame(notify(1, id: "one", "a", revision: Self.revision(1))), now: Self.now)
     _ = store.take(try notifyFrame(notify(2, id: "two", "b", revision: Self.revision(9))), now: Self.now)
     _ = store.take(try notifyFrame(notify(3, id: "three", "c", revision: Self.revision(2), trigger: trigger)), now: Self.now)
-    guard case .removed(let removed) = store.removeAll(revision: Self.revision(5), now: Self.now) else { return #expect(Bool(false)) }
+    guard case .removed(let removed) = store.removeAll(revision: Name(Self.revision(5)), now: Self.now) else { return #expect(Bool(false)) }
     #expect(removed.map(\.identifier) == ["a"] && store.delivered.map(\.identifier) == ["b"] && store.pending.map(\.identifier) == ["c"])
-    #expect(store.removeAll(revision: Self.revision(5), now: Self.now) == .dropped(.known))
-    #expect(store.removeAll(revision: Self.revision(4), now: Self.now) == .dropped(.stale))
+    #expect(store.removeAll(revision: Name(Self.revision(5)), now: Self.now) == .dropped(.known))
+    #expect(store.removeAll(revision: Name(Self.revision(4)), now: Self.now) == .dropped(.stale))
     let late = store.take(try notifyFrame(notify(4, id: "four", "d", revision: Self.revision(4))), now: Self.now)
     #expect(late == .dropped(.stale), "it was published before the removal")
     guard case .shown = store.take(try notifyFrame(notify(5, id: "five", "e", revision: Self.revision(6))), now: Self.now) else {
@@ -268,7 +303,7 @@ import TestSupport
         if isOn { person.insert(way) }
       }
       var store = NotificationStore(authorization: authorization)
-      store.willPresent = { _ in program }
+      store.asksDelegate = true
       store.state = ApplicationState.allCases[round % 3]
       // Only in the foreground the program chooses.
       let chosen = store.state == .foreground ? program : .all
@@ -277,7 +312,9 @@ import TestSupport
         notify(1, id: "one", revision: "1", aps: ["alert": "text", "sound": "bell", "badge": 3]))
       frame.presentation = isQuiet ? cluster.union(.quietly) : cluster
       let expected = cluster.intersection(person).intersection(chosen).intersection(screen)
-      switch store.take(frame, now: Self.now) {
+      var outcome = store.take(frame, now: Self.now)
+      if case .asking(let notification) = outcome { outcome = store.present(notification, allowing: program) }
+      switch outcome {
       case .shown(let notification):
         #expect(notification.presentation == (isQuiet ? expected.union(.quietly) : expected), "round \(round)")
         #expect(store.delivered.count == (expected.contains(.list) ? 1 : 0) && store.badge == (expected.contains(.badge) ? 3 : 0))

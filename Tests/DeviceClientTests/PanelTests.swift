@@ -92,6 +92,7 @@ import Testing
       await eventually("the extension has answered") { (try? await parts.device.respond(to: "one", action: "like")) != nil }
       let frames = await parts.cluster.expect("response")
       #expect(frames.count == 1 && frames[0]["response"]?.stringValue != kept && frames[0]["dynamic"] == nil)
+      #expect(frames[0]["unanswered"] == nil)
       await eventually("the application has it") { parts.delegate.responses.count == 1 }
       #expect(parts.delegate.responses[0].isUnanswered == false)
       #expect(await parts.device.panel == nil)
@@ -124,7 +125,8 @@ import Testing
       parts.story.answer("like", with: nil)
       try await parts.device.expand("one")
       let id = try await parts.device.respond(to: "one", action: "like")
-      #expect(await parts.cluster.expect("response").map { $0["response"]?.stringValue } == [id])
+      let frames = await parts.cluster.expect("response")
+      #expect(frames.map { $0["response"]?.stringValue } == [id] && frames[0]["unanswered"] == true)
       await eventually("the application has it") { parts.delegate.responses.map(\.id) == [id] }
       #expect(parts.delegate.responses[0].isUnanswered)
       await eventually("its task is canceled") { parts.story.told.contains("canceled like") }
@@ -265,13 +267,13 @@ import Testing
       var frame = Self.chat(2, "shop")
       frame.set("trigger", ["type": "location", "region": ["identifier": "shop"], "repeats": true])
       await parts.cluster.send(frame)
-      await eventually("it waits for its place") { await parts.device.fire("shop") }
+      await eventually("it waits for its place") { (try? await parts.device.fire("shop")) == true }
       await eventually("it is shown") { await parts.device.delivered.count == 2 }
       try await parts.device.expand("shop")
       try await parts.device.respond(to: "shop", action: "like")
       let first = try #require(await parts.device.delivered.first?.takenAt)
       await eventually("it comes again, at another time") {
-        _ = await parts.device.fire("shop")
+        _ = try? await parts.device.fire("shop")
         return await parts.device.delivered.first.map { $0.takenAt > first } ?? false
       }
       await parts.device.collapse()
@@ -310,6 +312,17 @@ import Testing
       await eventually("the panel is closed") { await parts.device.panel == nil }
       await eventually("that is told") { parts.under.closings == 1 }
       await #expect { try await parts.device.tap("open") } throws: { ($0 as? DeviceError)?.code == .noPanel }
+    }
+  }
+
+  @Test func `an extension closes its panel without a response, and the notification stays`() async throws {
+    try await Self.with { parts in
+      try await parts.device.expand("one")
+      try await parts.device.tap("close")
+      #expect(await parts.device.panel == nil)
+      await eventually("that is told") { parts.under.closings == 1 }
+      #expect(await parts.device.delivered.map(\.identifier) == ["one"])
+      #expect(await parts.device.waitingResponses == 0)
     }
   }
 
@@ -373,6 +386,43 @@ import Testing
     }
   }
 
+  @Test func `a panel has a place for each picture, with the size in pixels when it was read from the store`() async throws {
+    try await Self.with({ ($0.categories, $0.hidesDefaultContent) = (["photos"], true) }) { parts in
+      // 640 by 480 pixels.
+      let photo = Data("GIF89a".utf8) + Data([0x80, 2, 0xE0, 1]) + Data(repeating: 0, count: 90)
+      let song = Data("ID3".utf8) + Data(repeating: 0, count: 97)
+      var sources: [AttachmentSource] = []
+      for (identifier, content) in [("photo", photo), ("song", song)] {
+        let path = "\(parts.path)-\(identifier)"
+        try content.write(to: URL(fileURLWithPath: path))
+        sources.append(AttachmentSource(identifier: Name(identifier), path: path))
+      }
+      let center = parts.device.userNotificationCenter
+      for category in ["other", "photos"] as [Name] {
+        parts.story.draws(["photo", "none"])
+        let content = NotificationContent(title: "Party", categoryIdentifier: category)
+        for source in sources where !FileManager.default.fileExists(atPath: source.path) {
+          try (source.identifier == "photo" ? photo : song).write(to: URL(fileURLWithPath: source.path))
+        }
+        try await center.add(NotificationRequest(identifier: category, content: content, attachments: sources))
+        await eventually("it is shown") { parts.under.story.contains("shown \(category) local") }
+        let first = try await parts.device.expand(category).description
+        #expect(first.contains("│ photo ") && first.contains("│ image/gif ") && first.contains("│ 100 bytes "))
+        let sizes: [Name: PixelSize] = ["photo": PixelSize(width: 640, height: 480)]
+        await eventually("the size is told") { parts.under.panels.last { $0.identifier == category }?.pixelSizes == sizes }
+        let text = try #require(parts.under.panels.last).description
+        #expect(text.contains("│ 640 × 480 pixels "))
+        // Its proportions are 4 to 3, and a character is twice as high as it is wide.
+        let lines = text.split(separator: "\n")
+        let frame = try #require(lines.firstIndex { $0.contains("╭") })
+        let end = try #require(lines[frame...].firstIndex { $0.contains("╰") })
+        #expect(end - frame - 1 == 10)
+        // The default content has all attachments, an extension the pictures that it names.
+        #expect(text.contains("audio/mpeg") == (category == "other"))
+      }
+    }
+  }
+
   @Test func `no text of a panel controls the terminal`() async throws {
     try await Self.with { parts in
       await parts.cluster.send(Self.chat(2, "\u{1B}[2J\u{202E}\n\u{7}"))
@@ -399,11 +449,17 @@ private final class ExtensionStory: Sendable {
   private struct State {
     var told: [String] = []
     var answers: [Name: ContentExtensionResponseOption?] = [:]
+    var pictures: [Name] = []
   }
 
   private let state = Mutex(State())
 
   var told: [String] { state.withLock { $0.told } }
+
+  var pictures: [Name] { state.withLock { $0.pictures } }
+
+  /// The attachments that the extension draws from now on.
+  func draws(_ pictures: [Name]) { state.withLock { $0.pictures = pictures } }
 
   func note(_ what: String) { state.withLock { $0.told.append(what) } }
 
@@ -422,9 +478,11 @@ private final class ToldExtension: ContentExtension {
   func didReceive(_ notification: DeliveredNotification, in context: ContentExtensionContext) {
     story.note("drawn \(notification.id)")
     context.lines.append(notification.id)
+    context.pictures = story.pictures
     context.controls = [
       PanelControl(identifier: "field", title: "Say", kind: .textField(placeholder: "…", buttonTitle: "Send")),
       PanelControl(identifier: "actions", title: "Actions"), PanelControl(identifier: "open", title: "Open"),
+      PanelControl(identifier: "close", title: "Close"),
     ]
     context.mediaPlayPauseButtonType = .default
   }
@@ -445,6 +503,7 @@ private final class ToldExtension: ContentExtension {
     switch control {
     case "actions":
       context.notificationActions = [NotificationAction(identifier: "more", title: "More", options: [.authenticationRequired])]
+    case "close": context.dismissNotificationContentExtension()
     case "open": try? context.performNotificationDefaultAction()
     default: context.lines.append("\(control) \(text ?? "")")
     }

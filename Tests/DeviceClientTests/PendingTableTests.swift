@@ -88,11 +88,42 @@ import Testing
     #expect(table.entries.map(\.notification.identifier) == ["often", "daily"])
   }
 
+  @Test func `after a clock that jumps by a day each is shown once, and none waits for the time that was undone`() throws {
+    let day: Int64 = 86_400_000
+    for jump in [day, -day] {
+      var table = PendingTable()
+      _ = table.add(try Self.entry("once", .timeInterval(600, repeats: false), at: Self.start))
+      _ = table.add(try Self.entry("often", .timeInterval(600, repeats: true), at: Self.start))
+      var (shown, now): ([Name], Int64) = ([], Self.start + jump)
+      // An hour of the new time, looked at each minute.
+      for _ in 0...60 {
+        shown += table.take(now: now, zone: "UTC").notifications.map(\.identifier)
+        now += 60_000
+      }
+      #expect(shown.count { $0 == "once" } == 1 && (6...7).contains(shown.count { $0 == "often" }), "\(jump): \(shown)")
+      if let next = table.next(zone: "UTC") { #expect(next - now <= 600_000) }
+    }
+  }
+
   @Test func `a time of day is computed again when the zone changes`() throws {
     var table = PendingTable()
     _ = table.add(try Self.entry("daily", .calendar(Self.time(hour: 9, minute: 0), repeats: true), at: Self.start))
     let (utc, rome) = (table.next(zone: "UTC"), table.next(zone: "Europe/Rome"))
     #expect(try #require(utc) - #require(rome) == 3_600_000)
+  }
+
+  @Test func `a one-off whose time another zone has passed does not wait for ever, and one of a zone that is unknown here waits`() throws {
+    var table = PendingTable()
+    var units = Self.time(hour: 23, minute: 0)
+    (units[.year], units[.month], units[.day]) = (2023, 11, 14)
+    _ = table.add(try Self.entry("moved", .calendar(units, repeats: false), at: Self.start))
+    _ = table.add(try Self.entry("fixed", .calendar(units, timeZone: "UTC", repeats: false), at: Self.start))
+    _ = table.add(try Self.entry("unknown", .calendar(units, timeZone: "Mars/Olympus", repeats: false), at: Self.start))
+    _ = table.add(try Self.entry("place", Self.place, at: Self.start))
+    #expect(table.take(now: Self.start, zone: "UTC").missed.isEmpty)
+    #expect(table.take(now: Self.start, zone: "America/New_York").missed.isEmpty)
+    #expect(table.take(now: Self.start, zone: "Europe/Rome").missed == ["moved"])
+    #expect(table.entries.map(\.notification.identifier) == ["fixed", "unknown", "place"])
   }
 
   @Test func `a request that can never be due is refused with the rule`() throws {
@@ -113,6 +144,29 @@ import Testing
     #expect(try !refused(.calendar(Self.time(hour: 9), timeZone: "Europe/Rome", repeats: false)))
   }
 
+  @Test func `a trigger says when it is due next, and a waiting request when it is`() throws {
+    let nine = NotificationTrigger.calendar(Self.time(hour: 9, minute: 0), repeats: true)
+    let rome = NotificationTrigger.calendar(Self.time(hour: 9, minute: 0), timeZone: "Europe/Rome", repeats: false)
+    // The next nine o'clock is at 1700038800 s in UTC, and an hour earlier in Rome.
+    #expect(nine.nextTriggerDate(after: Self.start) == 1_700_038_800_000)
+    #expect(nine.nextTriggerDate(after: Self.start, timeZone: "Europe/Rome") == 1_700_035_200_000)
+    #expect(rome.nextTriggerDate(after: Self.start) == 1_700_035_200_000)
+    #expect(NotificationTrigger.timeInterval(1.5, repeats: false).nextTriggerDate(after: Self.start) == Self.start + 1_500)
+    var past = Self.time(hour: 9)
+    past[.year] = 2020
+    for never in [.push, Self.place, .timeInterval(0, repeats: false), .calendar(past, repeats: true)] as [NotificationTrigger] {
+      #expect(never.nextTriggerDate(after: Self.start) == nil)
+    }
+    // One that waits is counted from when it was added, and each occurrence gives the next.
+    var table = PendingTable()
+    _ = table.add(try Self.entry("often", .timeInterval(60, repeats: true), at: Self.start))
+    _ = table.add(try Self.entry("place", Self.place, at: Self.start))
+    func next(_ identifier: Name) -> Int64? { table.next(of: identifier, zone: "UTC") }
+    #expect(next("often") == Self.start + 60_000 && next("place") == nil && next("other") == nil)
+    _ = table.take(now: Self.start + 90_000, zone: "UTC")
+    #expect(next("often") == Self.start + 120_000)
+  }
+
   @Test func `a trigger is read as it was written`() {
     var units = Self.time(hour: 9, minute: 30)
     units[.weekday] = 2
@@ -121,6 +175,9 @@ import Testing
       .calendar(units, timeZone: "Europe/Rome", repeats: false),
     ]
     for trigger in triggers { #expect(NotificationTrigger(json: trigger.json) == trigger) }
+    #expect(triggers.map(\.repeats) == [false, false, false, true, true, false])
+    let entries = #"{"type":"location","repeats":true,"region":{"identifier":"shop","latitude":52.5,"longitude":13.4,"radius":100}}"#
+    #expect(NotificationTrigger.location(entries).repeats)
   }
 }
 

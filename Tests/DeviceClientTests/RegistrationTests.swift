@@ -211,6 +211,7 @@ import Testing
       let isTelevision = platform == "tvOS"
       await device.expect("shown count local", isTelevision ? "dropped tea filtered" : "shown tea local")
       #expect(await device.device.badge == 3)
+      #expect(await center.supportsContentExtensions == !isTelevision)
       #expect(await device.device.delivered.count == (isTelevision ? 0 : 2))
       await device.close()
     }

@@ -5,6 +5,7 @@ import HTTP
 import JSON
 import Notifications
 import Synchronization
+import TestSupport
 import Testing
 
 /// A server of `carillon.v1` that does what a test says, on a real socket.
@@ -31,6 +32,7 @@ actor ScriptedCluster {
   func start() throws -> String {
     var configuration = WebSocketConfiguration()
     configuration.subprotocols = [DeviceProtocol.subprotocol]
+    configuration.maximumMessageBytes = 1 << 20
     var routes = HTTPRoutes()
     routes.addWebSocket(DeviceProtocol.path, configuration) { [script] _ in
       let session = ScriptedSession { [unowned script] in script.welcome.map { [$0] + script.following } ?? [] }
@@ -61,6 +63,18 @@ actor ScriptedCluster {
 
   /// How many connections there have been.
   var count: Int { sessions.count }
+
+  /// The number of the next session, once the server has taken every connection of a process that has ended.
+  func nextSession() async throws -> Int {
+    guard let port = server?.localAddress.port else { return 0 }
+    // Connections are taken in the order in which they came.
+    try await Task(executorPreference: BlockingThreads.shared) {
+      let socket = try RawSocket(port: port)
+      try socket.send("GET / HTTP/1.0\r\n\r\n")
+      _ = try socket.readToEnd()
+    }.value
+    return count
+  }
 
   /// The frames that a session has sent so far, of one type.
   func frames(_ type: String, of session: Int = 0) -> [JSONValue] {
@@ -152,6 +166,9 @@ final class DeviceUnderTest: Sendable {
     ])
 
   var events: [DeviceEvent] { log.events.withLock { $0 } }
+
+  /// How many welcomes there have been.
+  var connections: Int { events.count { if case .connected = $0 { true } else { false } } }
 
   /// What was told of notifications, as `shown order-7 r2`, `dropped order-7 stale` and so on.
   var story: [String] {

@@ -2,6 +2,7 @@ import EventLoop
 import Foundation
 import JSON
 import Notifications
+import Synchronization
 import TestSupport
 import Testing
 
@@ -91,6 +92,16 @@ import Testing
       let path = folder.path + "/state"
       _ = try await Self.make(path)
       try Self.sqlite(path, "UPDATE notifications SET frame = x'7b7d'")
+      #expect(await Self.error(path)?.code == .stateDamaged)
+    }
+  }
+
+  @Test(arguments: ["DELETE FROM registration", "DELETE FROM device", "DROP TABLE commands", "DROP TABLE registration"])
+  func `a database that lacks what each change needs is damaged`(_ statement: String) async throws {
+    try await TestFolder.with { folder in
+      let path = folder.path + "/state"
+      _ = try await Self.make(path)
+      try Self.sqlite(path, statement)
       #expect(await Self.error(path)?.code == .stateDamaged)
     }
   }
@@ -189,6 +200,71 @@ import Testing
         await again.expect("dropped small known", "shown large 2")
         await again.close()
       }
+    }
+  }
+
+  @Test func `a file has one device, by whichever of its names`() async throws {
+    try await TestFolder.with { folder in
+      let path = folder.path + "/state"
+      // The link is there before the file.
+      try FileManager.default.createSymbolicLink(atPath: path + "-link", withDestinationPath: path)
+      let first = DeviceUnderTest("ws://127.0.0.1:1/") { $0.stateFile = path + "-link" }
+      try await first.device.start()
+      for name in [path, path + "-link", folder.path + "/./state"] {
+        let second = DeviceUnderTest("ws://127.0.0.1:1/") { $0.stateFile = name }
+        let error = await #expect(throws: DeviceError.self) { try await second.device.start() }
+        #expect(error?.code == .stateInUse, "\(name)")
+        await second.close()
+      }
+      await first.close()
+      #expect(await Self.error(path) == nil)
+    }
+  }
+
+  @Test func `a name that SQLite would take for a database in memory is a file`() async throws {
+    try await TestFolder.with { folder in
+      let path = folder.path + "/" + ":memory:"
+      let database = try await Self.make(path)
+      #expect(!database.isEmpty)
+      // Each name is resolved, so SQLite gets an absolute one; it must not matter.
+      #expect(throws: DeviceError.self) { try SQLiteConnection(path: ":memory:", busyMilliseconds: 1) }
+    }
+  }
+
+  @Test func `removals have returned when the database has them`() async throws {
+    try await TestFolder.with { folder in
+      let path = folder.path + "/state"
+      let device = DeviceUnderTest("ws://127.0.0.1:1/") { $0.stateFile = path }
+      try await device.device.start()
+      let center = device.device.userNotificationCenter
+      let content = NotificationContent(title: "Tea")
+      for identifier: Name in ["a", "b"] {
+        try await center.add(NotificationRequest(identifier: identifier, content: content))
+        try await center.add(NotificationRequest(identifier: identifier, content: content, trigger: .timeInterval(3_600, repeats: false)))
+        try await center.add(NotificationRequest(identifier: Name(identifier.text + "2"), content: content))
+      }
+      let removals: [@Sendable () async -> Void] = [
+        { await center.removePendingNotificationRequests(withIdentifiers: ["a"]) },
+        { await center.removeDeliveredNotifications(withIdentifiers: ["a2"]) },
+        { await center.removeAllPendingNotificationRequests() }, { await center.removeAllDeliveredNotifications() },
+      ]
+      for (number, remove) in removals.enumerated() {
+        let other = try SQLiteConnection(path: path, busyMilliseconds: 60_000)
+        try other.run("BEGIN IMMEDIATE")
+        let hasReturned = Mutex(false)
+        let removal = Task {
+          await remove()
+          hasReturned.withLock { $0 = true }
+        }
+        for _ in 0..<100 { _ = await device.device.badge }
+        #expect(hasReturned.withLock { !$0 }, "removal \(number)")
+        try other.run("ROLLBACK")
+        other.close()
+        await removal.value
+      }
+      #expect(await center.deliveredNotifications().isEmpty)
+      #expect(await center.pendingNotificationRequests().isEmpty)
+      await device.close()
     }
   }
 }

@@ -86,13 +86,23 @@ struct NaiveState {
       unlist([new.identifier], isPending)
       let listed = StoredState.Listed(
         frame: new.frame, takenAt: new.takenAt, presentation: new.presentation, isLocal: new.isLocal,
-        after: isPending ? new.takenAt : 0)
+        after: isPending ? new.takenAt : 0, changed: new.changed)
       if isPending { state.pending.append(listed) } else { state.delivered.append(listed) }
     case .waiting(let identifier, let anchor, let after):
       for index in state.pending.indices where state.pending[index].frame.identifier == identifier {
         (state.pending[index].takenAt, state.pending[index].after) = (anchor, after)
       }
     case .unlisted(let identifiers, let isPending): unlist(identifiers, isPending)
+    case .extending(let new):
+      state.extending.removeAll { $0.frame.identifier == new.identifier }
+      state.extending.append(.init(frame: new.frame, takenAt: new.takenAt))
+    case .extensionBegan(let identifier, let isBegun):
+      for index in state.extending.indices where state.extending[index].frame.identifier == identifier {
+        state.extending[index].isBegun = isBegun
+      }
+    case .extended(let identifiers): state.extending.removeAll { identifiers.contains($0.frame.identifier) }
+    case .hello(let hello): state.hello = hello
+    case .carriedOut: break
     case .floor(let revision): state.floor = revision
     case .badge(let number): state.badge = number
     case .registration(let registration): state.registration = registration
@@ -138,9 +148,9 @@ struct RandomState {
   mutating func batch() -> [StateChange] { (0..<number(1...8)).map { _ in change() } }
 
   private mutating func change() -> StateChange {
-    switch number(0...11) {
+    switch number(0...14) {
     case 0: .took(name(), at: number(0...4_000_000_000_000))
-    case 1, 2: .noted(identifier: name(), revision: text(), at: number(0...4_000_000_000_000))
+    case 1, 2: .noted(identifier: name(), revision: Name(text()), at: number(0...4_000_000_000_000))
     case 3: .unlisted((0..<number(0...3)).map { _ in name() }, isPending: number(0...1) == 0)
     case 4: .badge(number(0...Int.max))
     case 5:
@@ -160,18 +170,34 @@ struct RandomState {
       case 2: .withdrawn(name().text)
       default: .forwarded(name().text, isUnanswered: number(0...1) == 0, isLocked: number(0...1) == 0)
       }
+    case 11:
+      .extending(DeliveredNotification(notification(), takenAt: number(0...Int64.max), isLocal: false, .init(chain: nil, locale: nil)))
+    case 12: .extensionBegan(name(), number(0...1) == 0)
+    case 13: .extended((0..<number(0...3)).map { _ in name() })
     case 8: .waiting(name(), anchor: number(0...Int64.max), after: number(0...Int64.max))
-    case 9: .registration(registration())
+    case 9: number(0...1) == 0 ? .registration(personal()) : .hello(decided())
     case 7: .forgot(before: number(0...1_000_000_000_000), ids: number(0...5), identifiers: number(0...5))
     default:
       .listed(DeliveredNotification(listed(), ServiceExtensions(chain: nil, locale: nil)), isPending: number(0...1) == 0)
     }
   }
 
+  private mutating func personal() -> StoredRegistration {
+    var registration = registration()
+    if number(0...2) > 0 { registration.person = Name(identifier()) }
+    if number(0...2) > 0 { registration.signOutRequest = Name(identifier()) }
+    return registration
+  }
+
   private mutating func registration() -> StoredRegistration {
-    var registration = StoredRegistration()
+    var registration = decided()
     registration.isRegistered = number(0...1) == 0
     registration.environment = [nil, .development, .production].randomElement(using: &json.generator) ?? nil
+    return registration
+  }
+
+  private mutating func decided() -> StoredRegistration {
+    var registration = StoredRegistration()
     if number(0...2) > 0 {
       registration.authorization = Authorization(
         status: Authorization.Status.allCases.randomElement(using: &json.generator) ?? .denied,
@@ -185,13 +211,20 @@ struct RandomState {
           actions: [NotificationAction(identifier: Name(identifier()), title: word(), options: [.foreground], textInput: .init())])
       ]
     }
+    if number(0...2) > 0 {
+      registration.quietHours = QuietHours(
+        from: number(0...1_439), to: number(0...1_439), days: number(1...QuietHours.everyDay),
+        timeZone: ["Europe/Rome", "é"][number(0...1)])
+    }
+    if number(0...2) > 0 { registration.quietRequest = Name(identifier()) }
+    if number(0...2) > 0 { registration.zone = ["Europe/Rome", "Asia/Kolkata"][number(0...1)] }
     return registration
   }
 
   private mutating func listed() -> StoredState.Listed {
     StoredState.Listed(
       frame: notification(), takenAt: number(0...Int64.max), presentation: PresentationOptions(rawValue: number(0...63)),
-      isLocal: number(0...1) == 0)
+      isLocal: number(0...1) == 0, changed: number(0...1) == 0 ? notification() : nil)
   }
 
   /// One of a few names: some with line breaks and NUL, some that Unicode takes for one another.

@@ -104,6 +104,21 @@ import Worker
     }
   }
 
+  /// Redis has lost the presences, and an older session of the device was the first to write its own again.
+  @Test func `a session that an older one displaces in Redis is told to reconnect`() async throws {
+    try await LaneFixture.with({ $0.refreshSeconds = 1 }) { lane in
+      try await RedisProbe.with(lane.redis.address) { redis in
+        let token = LaneFixture.token()
+        let device = try await lane.connect(token)
+        await lane.eventually("the device is welcomed") { $0.frames("welcome", at: device).count == 1 }
+        try await applyRegistrations(redis)
+        try await redis.command("HSET", .text(try await lane.deviceKey(token, in: redis)), "p", "another lane")
+        await lane.eventually("the session ends") { $0.end(of: device) != nil }
+        #expect(await lane.end(of: device)?.code.rawValue == CloseCode.serviceUnavailable.rawValue)
+      }
+    }
+  }
+
   /// What a device waits for may be gone with what was thrown away; what is left of it is sent.
   @Test func afterAnEvictionEachSessionResyncsWithItsMailbox() async throws {
     try await LaneFixture.with({ $0.store.inspectionMilliseconds = 3_000 }) { lane in

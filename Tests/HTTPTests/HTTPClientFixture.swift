@@ -7,6 +7,8 @@ actor HTTPClientLane {
   nonisolated let loop = EventLoop(name: "client-test")
   nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   private var client: HTTPClient?
+  /// The body that a test pulls.
+  var pulled: HTTPPulledBody?
   /// What requests that nobody waits for came to.
   private(set) var codes: [HTTPClientError.Code] = []
   private(set) var successes = 0
@@ -40,10 +42,15 @@ actor HTTPClientLane {
   func close() { client?.close() }
   var inFlight: Int { client?.inFlight ?? 0 }
 
+  /// The client, while the lane is open.
+  var opened: HTTPClient {
+    guard let client else { preconditionFailure("the lane is open") }
+    return client
+  }
+
   /// Sends a request and waits for what comes of it.
   func send(_ request: HTTPClientRequest) async -> Result<HTTPClientResponse, HTTPClientError> {
-    guard let client else { preconditionFailure("the lane is open") }
-    do throws(HTTPClientError) { return .success(try await client.send(request)) } catch { return .failure(error) }
+    do throws(HTTPClientError) { return .success(try await opened.send(request)) } catch { return .failure(error) }
   }
 
   /// The failure of a request; nil where there is a response.

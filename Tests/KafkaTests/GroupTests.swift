@@ -177,13 +177,17 @@ import Testing
       let second = try await ConsumerLane.member("second", of: group, kafka, reading: topic)
       try await eventually("the partitions are shared", seconds: 40) { await second.owned.count == 1 }
       let moved = try #require(await second.owned.first).topicPartition
+      let kept = await first.owned
       try await kafka.publish((0..<10).map { TestRecord("\($0)", partition: Int32($0 % 2)) }, to: topic)
       try await eventually("the second member reads its partition") { await second.count == 5 }
       await second.close()
       try await eventually("the first member has both again", seconds: 40) { await first.owned.count == 2 }
       try await kafka.publish((10..<20).map { TestRecord("\($0)", partition: Int32($0 % 2)) }, to: topic)
       try await eventually("what came back flows") { await first.count >= 5 }
-      #expect(await first.records.allSatisfy { $0.partition == moved.partition }, "what stayed is paused as before")
+      // On a machine that stands still the group may drop the first member meanwhile. Then nothing has stayed.
+      if kept.count == 1, await first.owned.contains(where: { $0.index == kept[0].index && $0.generation == kept[0].generation }) {
+        #expect(await first.records.allSatisfy { $0.partition == moved.partition }, "what stayed is paused as before")
+      }
       await first.close()
     }
   }

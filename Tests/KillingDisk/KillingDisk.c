@@ -1,10 +1,15 @@
-// A file system for SQLite that passes everything on to the real one, and counts what changes a file.
+// A file system for SQLite that passes everything on to the real one, and counts what changes a file. The same for the files of attachments, by
+// the functions of the C library that change them.
 #include "KillingDisk.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <sqlite3.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static long last;
@@ -89,3 +94,66 @@ void killing_disk_begin(long step) {
 }
 
 long killing_disk_steps(void) { return atomic_load(&steps); }
+
+// The folder of attachments, and the program's own file. The functions stand in the program, so they take the place of the library's.
+
+static long folder_last;
+static int folder_is_watched;
+static enum killing_fault folder_fault;
+static atomic_long folder_steps;
+// The counter of the folder's steps: its own, or the database's.
+static atomic_long *folder_counter = &folder_steps;
+
+void killing_folder_begin(long step, enum killing_fault fault) {
+  folder_last = step;
+  folder_fault = fault;
+  folder_is_watched = 1;
+}
+
+long killing_folder_steps(void) { return atomic_load(&folder_steps); }
+
+void killing_device_begin(long step) {
+  folder_counter = &steps;
+  killing_folder_begin(step, KILLING_KILL);
+  killing_disk_begin(step);
+}
+
+static int is_watched(const char *path) { return folder_is_watched && (strstr(path, "-attachments") || strstr(path, "-photo")); }
+
+static int is_watched_file(int file) {
+  char link[64], path[4096];
+  if (!folder_is_watched) return 0;
+  snprintf(link, sizeof link, "/proc/self/fd/%d", file);
+  ssize_t length = readlink(link, path, sizeof path - 1);
+  if (length <= 0) return 0;
+  path[length] = 0;
+  return is_watched(path);
+}
+
+// Whether the step finds a full disk; the last step kills.
+static int fails(void) {
+  long step = atomic_fetch_add(folder_counter, 1) + 1;
+  if (folder_last == 0 || step < folder_last || (step > folder_last && folder_fault != KILLING_FULL)) return 0;
+  if (folder_fault == KILLING_KILL) end();
+  errno = ENOSPC;
+  return 1;
+}
+
+ssize_t write(int file, const void *from, size_t count) {
+  if (is_watched_file(file)) {
+    // A write is half done when the disk is full or the process is killed.
+    if (folder_last != 0 && atomic_load(folder_counter) + 1 == folder_last) syscall(SYS_write, file, from, count / 2);
+    if (fails()) return -1;
+  }
+  return syscall(SYS_write, file, from, count);
+}
+
+int fsync(int file) { return is_watched_file(file) && fails() ? -1 : (int)syscall(SYS_fsync, file); }
+int mkdir(const char *path, mode_t mode) { return is_watched(path) && fails() ? -1 : (int)syscall(SYS_mkdir, path, mode); }
+int rename(const char *from, const char *to) { return is_watched(to) && fails() ? -1 : (int)syscall(SYS_rename, from, to); }
+
+// A full disk lets files be removed.
+int unlink(const char *path) {
+  if (is_watched(path) && folder_fault == KILLING_KILL) fails();
+  return (int)syscall(SYS_unlink, path);
+}

@@ -55,6 +55,62 @@ import Testing
     }
   }
 
+  @Test func `the limit of a time is that of the last change five seconds before it, whatever the history`() throws {
+    for seed in 0..<200 as Range<UInt64> {
+      var random = SeededRandom(seed: seed)
+      var (stops, clock) = (ApplicationStops(), 10_000 as Int64)
+      var changes: [(from: Int64, limit: RateLimit?)] = []
+      for _ in 0..<Int.random(in: 1...30, using: &random) {
+        clock += Int64.random(in: -300...2_000, using: &random)
+        if Int.random(in: 0..<4, using: &random) == 0 {
+          if let value = stops.value(stops.open == nil ? .stop(by: "ada", reason: nil) : .start(by: "ada"), forgettingBefore: 0) {
+            stops = try read(value, at: clock)
+          }
+          continue
+        }
+        let limit: RateLimit? =
+          Bool.random(using: &random)
+          ? nil : RateLimit(perTarget: Int64.random(in: 1...3, using: &random), perApplication: nil, window: 1_000)
+        let value = stops.value(.limit(limit, by: "ada"), forgettingBefore: 0)
+        #expect((value == nil) == (limit == changes.last?.limit), "a change that changes nothing is not written")
+        if let value {
+          stops = try read(value, at: clock)
+          changes.append((max(clock + 5_000, changes.last?.from ?? 0), limit))
+        }
+        for time in stride(from: 10_000, through: clock + 12_000, by: 97) {
+          #expect(stops.limits.period(at: time)?.limit == changes.last { $0.from <= time }?.limit, "seed \(seed): at \(time) of \(changes)")
+        }
+      }
+    }
+  }
+
+  @Test func `a limit is kept as long as it says something of the time that is kept`() throws {
+    let limit = RateLimit(perTarget: 1, perApplication: 2, window: 100)
+    var stops = ApplicationStops()
+    func change(_ limit: RateLimit?, at time: Int64, forgettingBefore oldest: Int64 = 0) throws {
+      let value = try #require(stops.value(.limit(limit, by: "ada"), forgettingBefore: oldest))
+      stops = try read(value, at: time)
+    }
+    try change(limit, at: 1_000)
+    try change(nil, at: 2_000)
+    try change(limit, at: 3_000, forgettingBefore: 7_000)
+    #expect(stops.limits.periods.map(\.from) == [6_000, 7_000, 8_000], "the first was in force until 7,000")
+    try change(nil, at: 4_000, forgettingBefore: 7_500)
+    #expect(stops.limits.periods.map(\.from) == [8_000, 9_000])
+    for round in 0..<40 as Range<Int64> { try change(round % 2 == 0 ? limit : nil, at: 10_000 + round) }
+    #expect(stops.limits.periods.count == LimitHistory.maximumPeriods && stops.limits.mayBeCut && stops.limits.end == 15_039)
+  }
+
+  @Test(arguments: [
+    #"{"perTarget":0,"window":1000,"by":"x"}"#, #"{"perTarget":1,"window":99,"by":"x"}"#, #"{"perTarget":1,"window":10001,"by":"x"}"#,
+    #"{"perTarget":1,"by":"x"}"#, #"{"perTarget":1,"window":1000}"#, #"{"perApplication":1000000001,"window":1000,"by":"x"}"#,
+    #"{"from":-1,"perTarget":1,"window":1000,"by":"x"}"#, #"{"from":9223372036854775807,"by":"x"}"#,
+    #"{"perTarget":1,"window":1000,"by":"x"},{"by":"x"}"#, #"{"from":5,"by":"x"},{"from":4,"by":"x"}"#, "1",
+  ])
+  func `a limit that breaks a rule is refused`(limits: String) {
+    #expect(throws: FieldError.self) { try read(#"{"state":"started","limits":[\#(limits)],"stops":[]}"#) }
+  }
+
   /// Grants and stops of an application are changed by different people, in any order.
   @Test func `a change of the grants leaves the stops alone, and a stop the grants`() throws {
     for seed in 0..<300 as Range<UInt64> {
@@ -82,6 +138,7 @@ import Testing
         case .disallow(let levels):
           #expect((value == nil) == granted.isDisjoint(with: levels))
           granted.subtract(levels)
+        case .limit: Issue.record("no limit is set here")
         }
         if let value { both = try read(value, at: clock) }
         #expect(both.stops == stops.stops && both.granted == granted, "seed \(seed)")

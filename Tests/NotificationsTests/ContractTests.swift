@@ -190,6 +190,8 @@ import Testing
     var stops = ApplicationStops()
     let changes: [ApplicationStops.Change] = [
       .stop(by: "ada@shop", reason: "prices"), .allow([.critical, .timeSensitive]), .start(by: "bob"), .stop(by: "eve", reason: nil),
+      .limit(RateLimit(perTarget: 5, perApplication: nil, window: 1_000), by: "ada"), .start(by: "bob"),
+      .limit(RateLimit(perTarget: 5, perApplication: 100, window: 10_000), by: "ada"), .limit(nil, by: "bob"),
     ]
     for (number, change) in changes.enumerated() {
       let value = try #require(stops.value(change, forgettingBefore: 0))
@@ -197,6 +199,20 @@ import Testing
       stops = try value.withUnsafeBytes { try ApplicationStops($0, timestamp: Int64(number)) }
     }
     #expect(!document.faults(of: #"{"state":"paused","stops":[{}],"more":1}"#, as: "applicationStops").isEmpty)
+  }
+
+  @Test func `the rejection of a request beyond a rate limit fits its schema, and says when to try again`() throws {
+    var writer = EventWriter(source: "/carillon/test", worker: "transform-1", requestsTopic: "notifications.requests")
+    guard case .accepted(let view) = RequestFixture.valid().read() else { return #expect(Bool(false)) }
+    var facts = EventFacts(.rejected, of: view.envelope)
+    facts.details = .limited(Rejection(.tooManyRequests, field: "target", rule: "A rule."), retryAfter: 1_700_000_001_000)
+    writer.write(facts, at: 1_700_000_000_234)
+    let value = writer.withValue { $0.text }
+    #expect(document.faults(of: value, as: "event.rejected") == [], "\(value)")
+    var headers: [(name: String, value: String)] = []
+    writer.forEachHeader { headers.append(($0.rawValue, $1.text)) }
+    let event = try writer.withValue { try Event(headers: headers, value: $0) }
+    #expect(event.reason == "TooManyRequests" && event.field == "target" && event.retryAfter == 1_700_000_001_000)
   }
 
   @Test func aRejectionAtADeviceFitsItsSchema() throws {

@@ -78,11 +78,13 @@ import Testing
     }
   }
 
-  @Test func `a response says that its action is a dynamic one`() throws {
-    let frame = ResponseFrame(response: "r", receipt: "x", identifier: "i", action: "like", isDynamic: true)
+  @Test(arguments: ["dynamic", "unanswered"])
+  func `a response says that its action is a dynamic one, and that no extension has answered`(_ word: String) throws {
+    let frame = ResponseFrame(
+      response: "r", receipt: "x", identifier: "i", action: "like", isDynamic: word == "dynamic", isUnanswered: word == "unanswered")
     let text = JSONWriter.text { frame.write(to: &$0) }
     guard case .response(let read) = try withBytes(text, { try DeviceFrame($0) }) else { throw FieldError(field: text, rule: "") }
-    #expect(read == frame && text.contains(#""dynamic":true"#))
+    #expect(read == frame && text.contains(#""\#(word)":true"#) && text.split(separator: "true").count == 2)
     #expect(try ContractDocument().faults(of: text, as: "frame.response").isEmpty)
     #expect(throws: DeviceFrameError.self) { try withBytes(text.replacing("true", with: "1")) { try DeviceFrame($0) } }
   }

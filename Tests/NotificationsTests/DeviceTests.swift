@@ -108,6 +108,10 @@ import Testing
     #expect(error(json(11))?.field == "categories[0].actions")
   }
 
+  @Test func `where space is short a category has its first two actions`() {
+    #expect(Self.categories.map { $0.shortActions.map(\.identifier) } == [["ACCEPT", "DECLINE"], []])
+  }
+
   @Test func unknownOptionsAndMembersArePassedOver() throws {
     let registration = try read(
       #"{"device":"\#(RequestFixture.token)","application":"a","since":1,"more":{},"user":null,"categories":[{"identifier":"c","options":["new","allowInCarPlay"]}]}"#

@@ -18,7 +18,7 @@ import Testing
   @Test func `a firing is read as it was written`() throws {
     #expect(try Self.read(Self.text(Self.header)) == Self.header)
     var other = Self.header
-    (other.dueTime.zone, other.dueTime.due, other.dueTime.name) = ("", Timestamp.latest, .max)
+    (other.dueTime.zone, other.dueTime.due, other.dueTime.name, other.repeats) = ("", Timestamp.latest, .max, true)
     #expect(try Self.read(Self.text(other)) == other)
   }
 
@@ -36,6 +36,7 @@ import Testing
       "", "{}", "[]", "null", text + "x", text.replacing("\"due\":1700000000123", with: "\"due\":-1"),
       text.replacing("\"due\":1700000000123", with: "\"due\":1e400"), text.replacing("\"name\":-5", with: "\"name\":0.5"),
       text.replacing("\"previous\":", with: "\"previous\":1,\"previous\":"), text.replacing("\"zone\"", with: "\"zones\""),
+      text.replacing("\"repeats\":false", with: "\"repeats\":0"),
       text.replacing("Europe/Rome", with: String(repeating: "a", count: 65)), text.replacing("{", with: "{\"more\":[],"),
       text + String(repeating: " ", count: 512),
     ]

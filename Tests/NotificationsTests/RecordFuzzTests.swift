@@ -94,7 +94,7 @@ import Testing
       buffer.withUnsafeBytes { bytes in
         guard let view = DeliveryEntryView(bytes) else { return fault = "the entry cannot be read" }
         if view.id != request.envelope.id || view.priority != request.priority || view.pushType != request.pushType
-          || view.expiration != request.expiration || view.source != request.envelope.source || view.userHash != request.target.userHash
+          || view.expiration != request.expiration || view.source != request.envelope.source || view.userHash != request.userHash
           || !view.payload.equals(request.payload) || !view.application.equals(request.application)
           || !view.trigger.equals(request.placeTrigger)
           || !view.withIdentifier({ $0.equals(identifier) })

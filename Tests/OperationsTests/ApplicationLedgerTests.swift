@@ -27,8 +27,7 @@ import Worker
   @Test func `a stop and a grant at the same moment both count`() async throws {
     try await KafkaFixture.with { kafka in
       let topics = Topics(prefix: KafkaFixture.unique("ledger") + ".")
-      if let embedded = kafka.embedded { try embedded.createTopic(topics.applications, partitions: 1) }
-      try await kafka.admin.ensureTopics([TopicSpecification(topics.applications, partitions: 1)])
+      try await kafka.makeTopics([topics.applications], partitions: 1)
       for round in 0..<6 {
         let application = Name("com.example.\(round)")
         async let stopped = Self.with(kafka, topics) {

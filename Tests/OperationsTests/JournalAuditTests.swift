@@ -21,10 +21,7 @@ import Worker
     init(_ kafka: KafkaFixture, requests count: Int) async throws {
       self.kafka = kafka
       topics = Topics(prefix: KafkaFixture.unique("audited") + ".")
-      for topic in topics.all {
-        if let embedded = kafka.embedded { try embedded.createTopic(topic, partitions: 2) }
-        try await kafka.admin.ensureTopics([TopicSpecification(topic, partitions: 2)])
-      }
+      try await kafka.makeTopics(topics.all, partitions: 2)
       let records = (0..<count).map { number in
         TestRecord(
           #"{"aps":{"alert":"x"}}"#,
@@ -169,7 +166,7 @@ extension JournalAuditTests {
     let revision = Revision(SourcePosition(partition: 0, offset: request.offset ?? 0, timestamp: requested))
     let header = FiringHeader(
       schedule: JournalReference(revision: revision, id: NotificationID(scheduling)!),
-      .init(zone: "", due: requested + name * 60_000, name: name, previous: previous))
+      .init(zone: "", due: requested + name * 60_000, name: name, previous: previous), repeats: true)
     var json = JSONWriter()
     header.write(to: &json)
     let text = json.withUnsafeBytes { String(decoding: $0, as: UTF8.self) }

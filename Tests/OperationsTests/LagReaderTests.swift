@@ -29,10 +29,7 @@ import Worker
   private func with(_ body: @Sendable (Place) async throws -> Void) async throws {
     try await KafkaFixture.with { kafka in
       let topics = Topics(prefix: KafkaFixture.unique("lag") + ".")
-      for topic in topics.all {
-        try kafka.embedded?.createTopic(topic, partitions: 2)
-        try await kafka.admin.ensureTopics([TopicSpecification(topic, partitions: 2)])
-      }
+      try await kafka.makeTopics(topics.all, partitions: 2)
       let (loop, group) = (EventLoop(name: "lag-test"), topics.requests + "-group")
       let reader = try LagReader(on: loop, kafka.configuration, topics, group: group, store: nil)
       try await body(Place(kafka: kafka, topics: topics, group: group, loop: loop, reader: reader))

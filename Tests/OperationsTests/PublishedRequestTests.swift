@@ -30,8 +30,7 @@ import Worker
     try await KafkaFixture.with { kafka in
       let rules = RequestRules(topics: Topics(prefix: KafkaFixture.unique("published") + "."))
       let topic = rules.topics.requests
-      try kafka.embedded?.createTopic(topic, partitions: 1)
-      try await kafka.admin.ensureTopics([TopicSpecification(topic, partitions: 1)])
+      try await kafka.makeTopics([topic], partitions: 1)
       let id = "6f0c1a2e-0a4b-4c8e-9d52-3f6f6a9b1c11"
       func record(_ headers: [(String, String)], _ value: String) -> TestRecord {
         TestRecord(key: "k", value, headers: headers.map { .init($0.0, $0.1) }, partition: 0)

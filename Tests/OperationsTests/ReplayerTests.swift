@@ -1,4 +1,5 @@
 import EventLoop
+import JSON
 import Kafka
 import Notifications
 import Synchronization
@@ -97,6 +98,32 @@ import Worker
       // What a replay wrote is not replayed.
       guard case .complete(let second) = try await cluster.replay(cluster.plan()) else { return }
       #expect((second.counts.written, second.counts.ofReplays) == (60, 60))
+    }
+  }
+
+  @Test func `schedules and their occurrences are not published as new requests`() async throws {
+    try await KafkaFixture.with { kafka in
+      let cluster = try await Cluster(kafka)
+      let due = #"{"type":"timeInterval","timeInterval":600}"#
+      let firing = #"{"schedule":"x","id":"x"}"#
+      let place = #"{"type":"location","latitude":1,"longitude":1,"radius":100}"#
+      let kinds = [[], [("trigger", due)], [("carillon-firing", firing)], [("Carillon-Firing", "")], [("trigger", place)]]
+      let records = kinds.map { headers in
+        TestRecord(
+          key: "user:ada", #"{"aps":{"alert":"x"}}"#,
+          headers: [.init("target", "user:ada"), .init("apns-topic", "a")] + headers.map { .init($0.0, $0.1) }, partition: 0)
+      }
+      try await kafka.publish(records, to: cluster.topics.requests)
+      guard case .complete(let plan) = try await cluster.replay(cluster.plan { $0.isNew = true }) else {
+        Issue.record("it is not complete")
+        return
+      }
+      #expect(plan.counts.json["ofSchedules"] == 3 && plan.counts.written == 2 && plan.counts.read == 5)
+      let written = try await cluster.records(count: 7)[0]?.suffix(2).map { Self.text($0, "trigger") }
+      #expect(written == [nil, place])
+      #expect(try ReplayPlan(Array(plan.json.text.utf8)).counts == plan.counts, "the file keeps the count")
+      guard case .complete(let replay) = try await cluster.replay(cluster.plan()) else { return }
+      #expect(replay.counts.written == 5, "a replay repeats them as they were")
     }
   }
 

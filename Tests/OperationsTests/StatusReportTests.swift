@@ -89,14 +89,24 @@ import Worker
     let stops = try value.withUnsafeBytes { try ApplicationStops($0, timestamp: 5) }
     func entry(_ number: Int) -> ApplicationLedger.Entry { .init(application: "a.\(number)", stops: stops) }
     let some = report { kafka, _ in
-      kafka.stopped = .found([entry(1)])
+      kafka.applications = .found([entry(1)])
       kafka.cluster.id = "mockCluster1"
     }
     // The Redis is of another Kafka now, which is not the point.
     #expect(some.notes == [.producersTime("t.requests"), .stopped("a.1", stop)])
-    let many = report { kafka, _ in kafka.stopped = .found((0..<25).map(entry)) }
+    let many = report { kafka, _ in kafka.applications = .found((0..<25).map(entry)) }
     #expect(many.problems.isEmpty && many.notes.count == 21 && many.notes.last == .moreStopped(5))
-    #expect(report { kafka, _ in kafka.stopped = .unknown("slow") }.notes == [.stoppedUnknown("slow")])
+    #expect(report { kafka, _ in kafka.applications = .unknown("slow") }.notes == [.applicationsUnknown("slow")])
+  }
+
+  @Test func `applications with a rate limit are noted behind the stopped ones`() throws {
+    let limit = RateLimit(perTarget: 5, perApplication: nil, window: 1_000)
+    let value = try #require(ApplicationStops().value(.limit(limit, by: "ada"), forgettingBefore: 0))
+    let limited = try value.withUnsafeBytes { try ApplicationStops($0, timestamp: 5) }
+    func entry(_ number: Int) -> ApplicationLedger.Entry { .init(application: "a.\(number)", stops: limited) }
+    let found = report { kafka, _ in kafka.applications = .found((0..<22).map(entry)) }
+    #expect(found.problems.isEmpty && found.notes.count == 21)
+    #expect(found.notes.first == .limited("a.0", limit) && found.notes.last == .moreLimited(2))
   }
 
   @Test func `partitions with fewer copies in step than the topic asks for cannot be written`() {

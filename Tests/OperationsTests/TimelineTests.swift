@@ -3,6 +3,7 @@ import Notifications
 import Testing
 
 @testable import Operations
+import Worker
 
 @Suite struct TimelineTests {
   private static let id = NotificationID(high: 1, low: 2)

@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 
 @testable import Operations
+import Worker
 
 @Suite struct TopicReaderTests {
   private actor Lane {

@@ -323,6 +323,57 @@ import Testing
     #expect(history.violations == [.responseTwice])
   }
 
+  @Test mutating func `a rejection for a rate limit and the counts of the audit agree`() {
+    history.publish(1, .isBeyondLimit)
+    history.judge(1, .rejected, at: 10)
+    history.tell(.rejected, 1, on: 0, at: 10, .isBeyondLimit)
+    history.publish(2)
+    history.keep(2, at: 10)
+    history.tell(.delivered, 2, at: 20)
+    #expect(history.violations == [])
+    history.publish(3)
+    history.judge(3, .rejected, at: 10)
+    history.tell(.rejected, 3, on: 0, at: 10, .isBeyondLimit)
+    #expect(history.violations == [.rejectedWithinLimit])
+    history.publish(4, .isBeyondLimit)
+    history.keep(4, at: 10)
+    history.tell(.delivered, 4, at: 20)
+    // Its headers were read, and should not have been.
+    history.publish(5, .isBeyondLimit)
+    history.judge(5, .rejected, at: 10)
+    history.tell(.rejected, 5, on: 0, at: 10)
+    #expect(Set(history.violations) == [.rejectedWithinLimit, .passedBeyondLimit] && history.violations.count == 3)
+  }
+
+  @Test mutating func `what the audit cannot count, and what no worker could process, breaks no rate limit`() {
+    // Its window began before the range.
+    history.publish(1, .isLimitUnknown)
+    history.judge(1, .rejected, at: 10)
+    history.tell(.rejected, 1, on: 0, at: 10, .isBeyondLimit)
+    history.publish(2, .isLimitUnknown)
+    history.keep(2, at: 10)
+    history.tell(.delivered, 2, at: 20)
+    // It crashed workers.
+    history.publish(3, .isBeyondLimit)
+    history.judge(3, .deadLettered, at: 10)
+    history.tell(.rejected, 3, on: 0, at: 10, .isOfPoison)
+    history.tell(.deadLetter, 3, on: 0, at: 10)
+    // It was accepted, and its replay does not count.
+    history.publish(4)
+    history.keep(4, at: 10)
+    history.tell(.delivered, 4, at: 20)
+    history.publish(4, offset: 50, source: 4, at: 1_000)
+    history.judge(4, .replayed, offset: 50, at: 1_010)
+    // It was rejected for a limit first, and accepted when it was redriven.
+    history.publish(5, .isBeyondLimit)
+    history.judge(5, .rejected, at: 10)
+    history.tell(.rejected, 5, on: 0, at: 10, .isBeyondLimit)
+    history.publish(5, offset: 51, source: 5, at: 1_000, .isRedrive)
+    history.keep(5, offset: 51, at: 1_010)
+    history.tell(.delivered, 5, at: 1_020)
+    #expect(history.violations == [])
+  }
+
   @Test mutating func onlyTheFirstViolationsAreToldAndAllAreCounted() {
     for id in 1...50 { history.publish(id) }
     let findings = history.findings(limit: 3)

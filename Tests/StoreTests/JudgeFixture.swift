@@ -157,12 +157,15 @@ actor TestJudge {
 
   /// Judges requests together, at most 64 of which are one call.
   func judge(
-    _ requests: [Judged], now: Int64 = 1_000_000, application: UInt64 = TestJudge.application, maximum: Int = 100, ids: Int = 32,
+    _ requests: [Judged], now: Int64 = 1_000_000, application: UInt64 = TestJudge.application, maximum: Int = 100, connected: Int? = nil,
+    ids: Int = 32,
     revisions: Int = 64
   ) async throws -> [Said] {
     guard let shards else { return [] }
     let judge = Judge(
-      shards, Judge.Limits(lifetimeMilliseconds: 30 * 86_400_000, mailbox: maximum, ids: ids, revisions: revisions))
+      shards,
+      Judge.Limits(
+        lifetimeMilliseconds: 30 * 86_400_000, mailbox: MailboxBounds(maximum, connected: connected), ids: ids, revisions: revisions))
     let arena = Arena(capacity: 1 << 12)
     for (index, request) in requests.enumerated() {
       let token = request.device
@@ -259,11 +262,11 @@ actor TestJudge {
   }
 
   /// Deletes what a full mailbox has too many, and answers the offsets of what is still too much.
-  func evict(_ requests: ArraySlice<Judged>, maximum: Int) async throws -> [UInt64] {
+  func evict(_ requests: ArraySlice<Judged>, maximum: Int, connected: Int? = nil) async throws -> [UInt64] {
     guard let shards else { return [] }
     let mailboxes = Mailboxes(shards)
     return try await withCheckedContinuation { continuation in
-      mailboxes.evict(requests.map(\.revision), of: "a", maximum: maximum) { answer in
+      mailboxes.evict(requests.map(\.revision), of: "a", bounds: MailboxBounds(maximum, connected: connected)) { answer in
         continuation.resume(returning: answer.map(Self.offsets))
       }
     }.get()

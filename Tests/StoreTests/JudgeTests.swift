@@ -207,6 +207,23 @@ import Testing
     }
   }
 
+  @Test func `a connected device's mailbox may have more entries, and has as many as any other when the device has left`() async throws {
+    try await TestJudge.with { (judge) async throws in
+      try await judge.register(isConnected: true)
+      let requests = (0..<200).map { Judged(id: $0, offset: $0) }
+      for request in requests[..<100] { _ = try await judge.judge([request], maximum: 20, connected: 90) }
+      let early = await judge.overflows
+      #expect(early.allSatisfy { $0.count <= 17 }, "only what is beyond 90: \(early)")
+      #expect(try await judge.evict(requests[..<20], maximum: 20, connected: 90) == [])
+      #expect(try await judge.mailbox() == Set(20..<100))
+      try await judge.command("HSET", judge.device("a"), "p", "")
+      for request in requests[100..<120] { _ = try await judge.judge([request], maximum: 20, connected: 90) }
+      let late = await judge.overflows
+      #expect(late.count > early.count && late.last?.first == 20)
+      #expect(try await judge.evict(requests[20..<60], maximum: 20, connected: 90) == Array(60..<100))
+    }
+  }
+
   @Test func aMailboxThatSeveralRequestsOfACallFillIsNamedOnce() async throws {
     try await TestJudge.with { (judge) async throws in
       try await judge.register()

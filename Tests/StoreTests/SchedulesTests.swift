@@ -71,8 +71,33 @@ private actor TestSchedules {
     try await call { $0.write(record, of: key, replacing: state, now: now, $1) }
   }
 
+  /// What is due, whatever computed its due times.
   func due(_ partition: UInt32 = 0, until moment: Int64 = .max, count: Int = 100) async throws -> Schedules.Due {
-    try await call { $0.due(in: 0, of: partition, until: moment, count: count, $1) }
+    var due = try await call { $0.due(in: 0, of: partition, until: moment, count: count, zoneData: "2026a", $1) }
+    due.areOutdated = false
+    return due
+  }
+
+  /// Whether a worker with this version of the time zone database finds the due times outdated.
+  func areOutdated(_ version: String, _ partition: UInt32 = 0) async throws -> Bool {
+    try await call { $0.due(in: 0, of: partition, until: 0, count: 1, zoneData: version, $1) }.areOutdated
+  }
+
+  func note(zoneData version: String) async throws {
+    try await call { schedules, then in
+      schedules.note(zoneData: version, in: 0, of: 0) { error in then(error.map { .failure($0) } ?? .success(())) }
+    }
+  }
+
+  /// All pending schedules of a partition, in pages of about so many.
+  func pages(of partition: UInt32, _ count: Int) async throws -> [[ScheduleKey]] {
+    var (pages, place): ([[ScheduleKey]], String?) = ([], Schedules.firstPage)
+    while let current = place {
+      let page = try await call { $0.page(in: 0, of: partition, at: current, count: count, $1) }
+      pages.append(page.keys)
+      place = page.next
+    }
+    return pages
   }
 
   func pending(_ target: Name, application: Name = "com.example.shop") async throws -> [Schedules.Schedule] {
@@ -183,6 +208,35 @@ private actor TestSchedules {
     }
   }
 
+  @Test func `due times are outdated for a worker with another version of the time zone database, until it notes its own`() async throws {
+    try await TestSchedules.with { test in
+      // Without a schedule there is nothing to compute again.
+      #expect(try await test.areOutdated("2026a") == false)
+      _ = try await test.write(Self.record(1, due: 9_000), of: try Self.key("a"), replacing: .none)
+      #expect(try await test.areOutdated("2026a") == false)
+      #expect(try await test.areOutdated("2026b"))
+      #expect(try await test.areOutdated("2026b", 1) == false, "the other partition has no schedule")
+      try await test.note(zoneData: "2026b")
+      #expect(try await test.areOutdated("2026b") == false)
+      #expect(try await test.areOutdated("2026a"))
+      // Of a Redis that has lost the version, or has something else there, the due times may be any version's.
+      try await test.command("SET", .text(Keys(buckets: 1).zoneData(0)), "x")
+      #expect(try await test.areOutdated("2026b"))
+    }
+  }
+
+  @Test func `the pages of a partition have each of its schedules`() async throws {
+    try await TestSchedules.with { test in
+      let keys = try (0..<300).map { try Self.key("k\($0)") }
+      for (number, key) in keys.enumerated() {
+        try await test.command("ZADD", .text("t{0}\(number % 3 == 0 ? 1 : 0)"), .integer(Int64(number)), .bytes(key.bytes))
+      }
+      let pages = try await test.pages(of: 0, 20)
+      #expect(pages.count > 3 && Set(pages.joined()) == Set(keys.enumerated().filter { $0.offset % 3 != 0 }.map(\.element)))
+      #expect(try await test.pages(of: 2, 20) == [[]])
+    }
+  }
+
   @Test func `a bucket that Redis has lost says so, and nothing is written to it`() async throws {
     try await TestSchedules.with { test in
       try await test.command("DEL", "k{0}")
@@ -191,6 +245,24 @@ private actor TestSchedules {
       await #expect(throws: StoreError.bucketLost) { try await test.due() }
       await #expect(throws: StoreError.bucketLost) { try await test.write(Self.record(1, due: 5), of: key, replacing: .none) }
       #expect(try await test.command("DBSIZE").integer == 0)
+    }
+  }
+
+  @Test func `of schedules with one timestamp the oldest is the one with the lowest offset, whatever its identifier`() async throws {
+    try await TestSchedules.with { test in
+      for number in 1...5 as ClosedRange<UInt64> {
+        let revision = Revision(timestamp: 7_000, partition: 0, offset: number)
+        var record = Self.record(number, due: 90_000)
+        record.newest = JournalReference(revision: revision, id: record.newest.id)
+        // The first one has the last identifier.
+        let written = try await test.write(record, of: try Self.key("\(9 - number)"), replacing: .none)
+        guard case .written(let oldest, _) = written else {
+          Issue.record("\(written)")
+          return
+        }
+        #expect(oldest?.key.identifier == (number == 5 ? "8" : nil))
+        #expect(oldest?.state == (number == 5 ? try await test.read(try Self.key("8")) : nil))
+      }
     }
   }
 
@@ -342,6 +414,15 @@ private actor TestSchedules {
           let due = try await test.due(partition).schedules
           #expect(due.elementsEqual(model.due(partition)) { $0 == $1 }, "step \(step)")
         }
+      }
+    }
+  }
+
+  @Test func `what Redis keeps of a target lies in its compact form`() async throws {
+    try await TestSchedules.with { test in
+      for name in ["a", "b"] { _ = try await test.write(Self.record(1, due: 5_000), of: try Self.key(name), replacing: .none) }
+      for key in ["s{0}com.example.shop/user:ada", "n{0}com.example.shop/user:ada", "h{0}user:ada"] {
+        #expect(try await test.command("OBJECT", "ENCODING", .text(key)).text == "listpack", "\(key)")
       }
     }
   }

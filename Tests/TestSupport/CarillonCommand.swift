@@ -184,7 +184,8 @@ public final class RunningCommand: Sendable {
     return CarillonCommand.Result(status: process.status ?? -1, output: Self.text(output), errors: Self.text(errors))
   }
 
-  private var hasEnded: Bool { process.status != nil }
+  /// Whether it has ended.
+  public var hasEnded: Bool { process.status != nil }
 
   /// Ends it if it still runs, in order.
   public func stop() async throws {

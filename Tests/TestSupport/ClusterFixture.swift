@@ -37,7 +37,8 @@ public actor ClusterFixture {
   public nonisolated let kafka: String
   /// What the topics' names begin with.
   public nonisolated let prefix: String
-  private let redis: String
+  /// The address of its Redis.
+  public nonisolated let redis: String
   private let folder: String
   private var processes: [ClusterProcess] = []
 
@@ -62,8 +63,10 @@ public actor ClusterFixture {
   }
 
   /// Gives `body` a cluster with topics and without workers, and ends all that runs afterwards.
+  ///
+  /// - Parameter isForLoad: whether it is marked as one for load.
   public static func with<R: Sendable>(
-    _ broker: ClusterKafka, partitions: Int32 = 4, _ body: @Sendable (ClusterFixture) async throws -> R
+    _ broker: ClusterKafka, partitions: Int32 = 4, isForLoad: Bool = false, _ body: @Sendable (ClusterFixture) async throws -> R
   ) async throws -> R {
     try await KafkaFixture.with(embeddedOnly: broker == .embedded) { kafka in
       try await withRedis { redis in
@@ -72,9 +75,10 @@ public actor ClusterFixture {
         let cluster = try ClusterFixture(kafka: servers, redis: redis.address.description)
         do {
           if let embedded = kafka.embedded {
+            if isForLoad { try embedded.createTopic(cluster.prefix + "load", partitions: 1) }
             for topic in topics { try embedded.createTopic(cluster.prefix + topic, partitions: partitions) }
           }
-          try await cluster.createTopics(partitions)
+          try await cluster.createTopics(partitions, isForLoad: isForLoad)
           let result = try await body(cluster)
           await cluster.end()
           await cluster.loop.close()
@@ -89,9 +93,11 @@ public actor ClusterFixture {
     }
   }
 
-  private func createTopics(_ partitions: Int32) async throws {
+  private func createTopics(_ partitions: Int32, isForLoad: Bool) async throws {
     let process = try await start(
-      "topics", carillon(), ["topics", "create", "--kafka", kafka, "--topic-prefix", prefix, "--partitions", "\(partitions)", "--json"])
+      "topics", carillon(),
+      ["topics", "create", "--kafka", kafka, "--topic-prefix", prefix, "--partitions", "\(partitions)", "--json"]
+        + (isForLoad ? ["--for-load"] : []))
     let exit = try await process.exit(withinSeconds: 60)
     guard exit == .exited(0) else { throw ClusterFailure("topics create ended with \(exit)") }
   }

@@ -122,7 +122,7 @@ public final class KafkaFixture: Sendable {
       embedded = broker
       configuration = broker.configuration
     }
-    admin = try Admin(configuration)
+    admin = try Admin(configuration, timeoutMilliseconds: 60_000)
     loop = EventLoop(name: "kafka-fixture")
   }
 
@@ -130,7 +130,7 @@ public final class KafkaFixture: Sendable {
   public init(at configuration: KafkaConfiguration) throws {
     embedded = nil
     self.configuration = configuration
-    admin = try Admin(configuration)
+    admin = try Admin(configuration, timeoutMilliseconds: 60_000)
     loop = EventLoop(name: "kafka-fixture")
   }
 
@@ -153,6 +153,12 @@ public final class KafkaFixture: Sendable {
     }
     try await admin.ensureTopics([TopicSpecification(unique, partitions: partitions, settings: settings)])
     return unique
+  }
+
+  /// Makes topics with these names, all in one call.
+  public func makeTopics(_ names: [String], partitions: Int32) async throws {
+    for name in names { try embedded?.createTopic(name, partitions: partitions) }
+    try await admin.ensureTopics(names.map { TopicSpecification($0, partitions: partitions) })
   }
 
   /// A name that no other test has: for topics and groups.

@@ -59,13 +59,19 @@ public final class PseudoTerminal {
   }
 
   /// Reads until a text has come, and answers all that came.
-  public func read(until wanted: String, withinSeconds seconds: Int = 60) async throws -> String {
+  ///
+  /// - Parameter process: the process under it; when that ends before, the error says what it wrote to standard error.
+  public func read(until wanted: String, of process: RunningCommand? = nil, withinSeconds seconds: Int = 60) async throws -> String {
     let deadline = ContinuousClock.now + .seconds(seconds)
     var text = ""
     while true {
+      let hasEnded = process?.hasEnded == true
       text += read()
       if text.contains(wanted) { return text }
-      if ContinuousClock.now > deadline { throw CommandFailure(description: "'\(wanted)' did not come within \(seconds) s: \(text)") }
+      if hasEnded || ContinuousClock.now > deadline {
+        let how = hasEnded ? "before its process ended" : "within \(seconds) s"
+        throw CommandFailure(description: "'\(wanted)' did not come \(how): \(text)\(process?.errorsSoFar ?? "")")
+      }
       try await Task.sleep(for: .milliseconds(20))
     }
   }

@@ -45,7 +45,7 @@ struct BatchLimitTests {
     ) { fixture in
       try await Self.run(4_000, in: fixture)
       #expect(try await Self.letters(fixture) == 0)
-      #expect(fixture.health.isReady)
+      await fixture.eventually("the lane is ready") { fixture.health.isReady }
     }
   }
 
@@ -60,7 +60,7 @@ struct BatchLimitTests {
       }
       try await fixture.request("user:ada", count: 20)
       try await Self.run(20, in: fixture)
-      #expect(fixture.health.isReady)
+      await fixture.eventually("the lane is ready") { fixture.health.isReady }
       #expect(try await Self.letters(fixture) == 0)
     }
   }

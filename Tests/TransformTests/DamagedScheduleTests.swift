@@ -65,6 +65,48 @@ import Worker
     }
   }
 
+  @Test func `a schedule whose firings have no effect is fired ever more rarely`() async throws {
+    try await TransformFixture.with { lane in
+      let token = TransformFixture.tokens(in: [(0, 1)])[0]
+      try await Self.schedule(token, "a", seconds: 5, lane)
+      await lane.eventually("it is scheduled") { lane.count(.scheduled) == 1 }
+      // A cancel of all that ended before it canceled anything.
+      let floor =
+        Revision(timestamp: UInt64(Timestamp.latest), partition: 0, offset: 1_000).withBytes { Array($0) }
+        + [UInt8](repeating: 1, count: 16)
+      try await lane.probe.command("HSET", .text("s{0}\(TransformFixture.application)/device:\(token)"), "", .bytes(floor))
+      let times = try await lane.kafka.records(of: lane.topics.requests, count: 15).dropFirst().compactMap(\.timestamp).sorted()
+      let pauses = zip(times, times.dropFirst()).map { $1 - $0 }
+      #expect(pauses.count == 13 && pauses.allSatisfy { $0 >= IgnoredFirings.shortest })
+      #expect(pauses[12] >= 8 * IgnoredFirings.shortest, "\(pauses)")
+      await lane.eventually("the lane is ready") { lane.health.isReady }
+    }
+  }
+
+  @Test func `a state that cannot be read is told by its key until it is put back or canceled`() async throws {
+    try await TransformFixture.with { lane in
+      let tokens = TransformFixture.tokens(in: [(0, 2)])
+      try await lane.register(tokens, for: "ada")
+      for token in tokens { try await Self.schedule(token, "a", seconds: 20, lane) }
+      await lane.eventually("they are scheduled") { lane.count(.scheduled) == 2 }
+      let keys = tokens.map { "s{0}\(TransformFixture.application)/device:\($0)" }
+      let state = try #require(try await lane.probe.command("HGET", .text(keys[0]), "a").bytes)
+      for key in keys { try await lane.probe.command("HSET", .text(key), "a", "x") }
+      await lane.eventually("the lane is not ready, and tells of two schedules") {
+        !lane.health.isReady && keys.contains { lane.health.json.contains($0) } && lane.health.json.contains("and 1 more")
+      }
+      try await lane.probe.command("HSET", .text(keys[0]), "a", .bytes(Array(state)))
+      let target = "device:" + tokens[1]
+      let cancel: [TestRecord.Header] = [
+        .init("target", target), .init("apns-topic", TransformFixture.application), .init("apns-collapse-id", "a"),
+        .init("operation", "cancel"),
+      ]
+      try await lane.kafka.publish([TestRecord(key: target, "", headers: cancel, partition: 0)], to: lane.topics.requests)
+      await lane.eventually("the first one is shown") { try await lane.waiting(tokens[0]) == 1 }
+      await lane.eventually("the lane is ready") { lane.health.isReady }
+    }
+  }
+
   @Test func `a due time that nobody of the cluster has written neither fires early nor loses the schedule`() async throws {
     try await TransformFixture.with { lane in
       let token = TransformFixture.tokens(in: [(0, 1)])[0]

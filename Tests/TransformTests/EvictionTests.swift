@@ -33,4 +33,20 @@ import Worker
       #expect(told.allSatisfy { $0.header("ce_type") == Outcome.evicted.cloudEventsType?.description })
     }
   }
+  @Test func `a burst for a connected device evicts nothing, and the same for one that is away does`() async throws {
+    try await TransformFixture.with({ ($0.mailboxBound, $0.connectedMailboxBound) = (Self.bound, 500) }) { lane in
+      let tokens = TransformFixture.tokens(in: [(0, 2)])
+      try await lane.register(tokens, for: "ada")
+      try await lane.connect(tokens[0])
+      for token in tokens { try await lane.request("device:" + token, count: 300) }
+      await lane.eventually("the mailbox of the device that is away has its bound") {
+        try await lane.waiting(tokens[1]) <= Self.bound + 16
+      }
+      await lane.eventually("the connected device has all") { try await lane.waiting(tokens[0]) == 300 }
+      // Its session ends: the next notifications evict what is too much.
+      try await lane.probe.command("HSET", .text(TransformFixture.keys.device(tokens[0])), "p", "")
+      try await lane.request("device:" + tokens[0], count: 40)
+      await lane.eventually("it has the bound of one that is away") { try await lane.waiting(tokens[0]) <= Self.bound + 16 }
+    }
+  }
 }

@@ -9,8 +9,6 @@ import Testing
   private struct Model {
     let number: Int
     let target: UInt64
-    /// Its place in the order: a record that is started again comes behind those that have begun meanwhile.
-    var order = 0
     var parked: ParkedRecord?
     var isAtStage = false
     var isJudged = false
@@ -27,7 +25,6 @@ import Testing
     var random: SeededRandom
     var records: [Slot: Model] = [:]
     var begun = 0
-    var starts = 0
     var ended: Set<Int> = []
     /// Records whose last answer has arrived, and whose notes are not taken.
     var endNotes: Set<Slot> = []
@@ -41,7 +38,7 @@ import Testing
     /// The stages have let a record go on: no earlier record of its target may still be at a stage.
     mutating func judge(_ slot: Slot) throws {
       let model = try #require(records[slot])
-      let before = records.values.filter { $0.target == model.target && $0.order < model.order && $0.parked != nil && !$0.isJudged }
+      let before = records.values.filter { $0.target == model.target && $0.number < model.number && $0.parked != nil && !$0.isJudged }
       #expect(before.isEmpty, "\(model.number) is judged before \(before.map(\.number))")
       #expect(!model.isJudged)
       records[slot]?.isJudged = true
@@ -52,8 +49,6 @@ import Testing
 
     mutating func start(_ slot: Slot) throws {
       let model = try #require(records[slot])
-      starts += 1
-      records[slot]?.order = starts
       records[slot]?.outstanding = 1
       records[slot]?.hasFailed = false
       records[slot]?.isJudged = false

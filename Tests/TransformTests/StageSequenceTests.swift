@@ -56,8 +56,8 @@ import Testing
     struct Known {
       let number: Int
       let target: UInt64
-      /// Its place in the order: one that is started again comes behind those that have begun meanwhile.
-      var order = 0
+      /// It waits to be started again.
+      var hasFailed = false
       var marks: UInt32 = 0
       var isJudged = false
       /// Redis or Kafka has not answered yet.
@@ -69,7 +69,7 @@ import Testing
     let sequence: StageSequence<Int>
     var random: SeededRandom
     var known: [Slot: Known] = [:]
-    var (begun, starts, ended) = (0, 0, 0)
+    var (begun, ended) = (0, 0)
     /// What was revoked while it was at a stage.
     var late: [(stage: TestStage, record: ParkedRecord, content: RequestContent)] = []
 
@@ -91,8 +91,7 @@ import Testing
     func start(_ slot: Slot) {
       for stage in stages { (stage.isActive, stage.answersLater) = (!one(in: 4), one(in: 3)) }
       sequence.beginTurn()
-      starts += 1
-      known[slot]?.order = starts
+      known[slot]?.hasFailed = false
       known[slot]?.isJudged = false
       // With no active stage nobody is shown anything, unless somebody is parked.
       let isShown = stages.contains(where: \.isActive) || ledger.parked > 0
@@ -105,7 +104,7 @@ import Testing
 
     /// It is started again, and no other record waits for that.
     func failed(_ slot: Slot, _ error: StoreError) {
-      known[slot]?.order = .max
+      known[slot]?.hasFailed = true
       answered(slot, .failed)
     }
 
@@ -126,7 +125,7 @@ import Testing
       }
       #expect(content.entry.id == UInt64(record.number) && content.entry.source == record.marks)
       #expect(!record.isJudged, "\(record.number) is judged twice")
-      let before = known.values.filter { $0.target == record.target && $0.order < record.order && !$0.isJudged }
+      let before = known.values.filter { $0.target == record.target && $0.number < record.number && !$0.isJudged && !$0.hasFailed }
       #expect(before.isEmpty, "\(record.number) is judged before \(before.map(\.number))")
       known[slot]?.isJudged = true
       known[slot]?.isOutstanding = true
@@ -247,7 +246,7 @@ import Testing
 
 extension RequestContent {
   /// A request that is known by its number.
-  fileprivate static func test(_ receiver: Receiver = .device(ArenaSpan()), number: Int = 0) -> RequestContent {
+  static func test(_ receiver: Receiver = .device(ArenaSpan()), number: Int = 0) -> RequestContent {
     let entry = RequestEntry(
       span: ArenaSpan(), kind: .notify, collapseID: ArenaSpan(), application: 0, user: 0, time: 0, withdraws: nil, id: UInt64(number),
       source: 0, end: 0, revision: Revision(timestamp: 0, partition: 0, offset: 0))

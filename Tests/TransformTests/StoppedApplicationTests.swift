@@ -80,6 +80,28 @@ import Worker
     }
   }
 
+  @Test func `a request that is filtered by a stop replaces what is pending under its identifier`() async throws {
+    try await TransformFixture.with(before: { lane in
+      let stop = Switch(lane)
+      try await stop.make(.stop(by: "eve", reason: nil), at: Self.start + 1_000)
+      try await stop.make(.start(by: "eve"), at: Self.start + 2_000)
+    }) { lane in
+      let token = TransformFixture.tokens(in: [(0, 1)])[0]
+      try await lane.register([token], for: "ada")
+      for target in ["device:\(token)", "user:ada"] {
+        try await lane.schedule(target, target.prefix(4).description, timestamp: Self.start + 500)
+        var newer = Self.request(target, 1_500)
+        newer.headers.append(.init("apns-collapse-id", target.prefix(4).description))
+        try await Self.publish(lane, newer)
+      }
+      await lane.eventually("all are finished") { try await lane.committed(lane.topics.requests) == 4 }
+      #expect(lane.count(.scheduled) == 2 && lane.count(.filtered) == 2)
+      for identifier in ["devi", "user"] as [Name] {
+        #expect(try await lane.state(of: identifier)?.phase == .ended(.replaced), "nothing of \(identifier) is shown after the start")
+      }
+    }
+  }
+
   @Test func newWorkIsShownAfterTheStartAndAReplayRepeatsWhatWas() async throws {
     try await TransformFixture.with(before: { lane in
       let stop = Switch(lane)

@@ -39,6 +39,7 @@ actor TransformFixture {
     let configuration = kafka.configuration.merging(["session.timeout.ms": String(sessionMilliseconds)])
     var settings = TransformSettings(topics: topics, kafka: configuration, store: store, cluster: "carillon", worker: "test")
     settings.group = topics.requests
+    settings.askMilliseconds = 30_000
     change(&settings)
     self.settings = settings
     lane = TransformLane(

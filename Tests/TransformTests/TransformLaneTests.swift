@@ -418,7 +418,7 @@ import Worker
       try await lane.register(TransformFixture.tokens(in: [(0, 100)]), for: "ada")
       try await lane.request("user:ada")
       await lane.eventually("it is committed") { try await lane.committed(lane.topics.requests) == 1 }
-      #expect(lane.health.isReady)
+      await lane.eventually("the lane is ready") { lane.health.isReady }
     }
   }
 

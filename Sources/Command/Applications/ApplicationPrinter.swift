@@ -3,7 +3,7 @@ import Notifications
 import Operations
 import Worker
 
-/// The stops of applications, and what they were granted, for a person or for a program.
+/// The stops and rate limits of applications, and what they were granted, for a person or for a program.
 struct ApplicationPrinter {
   /// Milliseconds since 1970.
   let now: Int64
@@ -21,11 +21,34 @@ struct ApplicationPrinter {
     return "\(application)  may send \(levels.map(\.1).joined(separator: " and ")) notifications"
   }
 
-  /// The lines of a list: of each application the stop that goes on, or all stops, the newest first; and what it was granted.
+  /// The present limit of an application.
+  func limitLine(_ application: Name, _ stops: ApplicationStops) -> String {
+    guard let last = stops.limits.periods.last else { return "\(application)  has no rate limit" }
+    return limitLine(application, last)
+  }
+
+  private func limitLine(_ application: Name, _ period: LimitPeriod) -> String {
+    let since = "from \(Timestamp.text(period.from)), by \(TerminalText.visible(period.by))"
+    guard let limit = period.limit else { return "\(application)  has no rate limit, \(since)" }
+    return "\(application)  limited to \(Self.text(limit)), \(since)"
+  }
+
+  /// The numbers of a limit and its window.
+  static func text(_ limit: RateLimit) -> String {
+    let numbers = [
+      limit.perTarget.map { "\(TerminalText.count($0, "request")) for one target" },
+      limit.perApplication.map { "\(TerminalText.count($0, "request")) in each partition" },
+    ]
+    return "\(numbers.compactMap(\.self).joined(separator: " and ")) in \(TerminalText.duration(limit.window))"
+  }
+
+  /// The lines of a list: of each application the stop and the limit that go on, or all, the newest first; and what it was granted.
   func lines(_ entry: ApplicationLedger.Entry, showsAll: Bool) -> [String] {
     let stops = showsAll ? entry.stops.stops.reversed() : entry.stops.open.map { [$0] } ?? []
     let grants = entry.stops.granted.isEmpty ? [] : [grantLine(entry.application, entry.stops)]
-    return stops.map { "\(entry.application)  \(text($0))" } + grants
+    let periods = entry.stops.limits.periods
+    let limits = showsAll ? periods.reversed() : periods.suffix(1).filter { $0.limit != nil }
+    return stops.map { "\(entry.application)  \(text($0))" } + limits.map { limitLine(entry.application, $0) } + grants
   }
 
   private func text(_ stop: ApplicationStop) -> String {
@@ -59,7 +82,7 @@ struct ApplicationPrinter {
 
   private func duration(_ milliseconds: Int64) -> String { TerminalText.duration(max(0, milliseconds)) }
 
-  /// An application with all stops, or only its open one.
+  /// An application with all stops and limits, or only its present ones.
   func json(
     _ application: Name, _ stops: ApplicationStops, showsAll: Bool = true, changed: Bool? = nil, contested: Bool = false,
     _ sighting: ApplicationSighting? = nil
@@ -78,9 +101,22 @@ struct ApplicationPrinter {
     if !stops.granted.isEmpty {
       members.append(.init(key: "allowed", value: .array(stops.granted.names.map { .string($0) })))
     }
+    let periods = showsAll ? stops.limits.periods[...] : stops.limits.periods.suffix(1)
+    if !periods.isEmpty { members.append(.init(key: "limits", value: .array(periods.map(json)))) }
     let shown = showsAll ? stops.stops : stops.open.map { [$0] } ?? []
     members.append(.init(key: "stops", value: .array(shown.map(json))))
     return .object(members)
+  }
+
+  private func json(_ period: LimitPeriod) -> JSONValue {
+    let from = JSONValue.Member(key: "from", value: .string(Timestamp.text(period.from)))
+    return .object([from] + (period.limit.map(Self.members) ?? []) + [.init(key: "by", value: .string(period.by))])
+  }
+
+  /// The members of a limit.
+  static func members(_ limit: RateLimit) -> [JSONValue.Member] {
+    let numbers = [("perTarget", limit.perTarget), ("perApplication", limit.perApplication), ("windowMilliseconds", limit.window)]
+    return numbers.compactMap { name, number in number.map { .init(key: name, value: .integer($0)) } }
   }
 
   private func json(_ stop: ApplicationStop) -> JSONValue {

@@ -5,7 +5,7 @@ import Notifications
 import Operations
 import Worker
 
-/// `carillon applications stop`, `start`, `allow`, `disallow` and `list`.
+/// `carillon applications stop`, `start`, `allow`, `disallow`, `limit` and `list`.
 enum ApplicationsCommands {
   static let application = Argument("APPLICATION", "The application, by its bundle id: the apns-topic of its requests.", count: .one)
   static let reason = Setting<String?>(
@@ -19,7 +19,7 @@ enum ApplicationsCommands {
     "applications.time-sensitive", .boolean, default: false,
     "Time-sensitive notifications, which break through a focus, a summary and quiet hours.")
   static let all = Setting(
-    "applications.all", .boolean, default: false, "Also the stops that have ended, of about the last 31 days.")
+    "applications.all", .boolean, default: false, "Also the stops and limits that have ended, of about the last 31 days.")
 
   static let stop = Command(
     "applications stop", "stops an application: its notifications are not shown until it is started again",
@@ -69,9 +69,9 @@ enum ApplicationsCommands {
   }
 
   static let list = Command(
-    "applications list", "lists stopped applications, and those with critical or time-sensitive notifications",
+    "applications list", "lists stopped applications, those with rate limits, and those with critical or time-sensitive notifications",
     discussion:
-      "Prints a line for each stopped application with the time, the person and the reason; with --all also the stops that have ended. Another line is for each that may send critical or time-sensitive notifications. With --json each application is an object. The exit code is 1 if there is none.",
+      "Prints a line for each stopped application with the time, the person and the reason; with --all also the stops that have ended. Another line is for each that may send critical or time-sensitive notifications, and for each that has a rate limit. With --json each application is an object. The exit code is 1 if there is none.",
     groups: [SettingGroup("List", [all]), AnswerSettings.group, ClusterSettings.kafkaGroup],
     examples: [
       Example("applications list", "what is stopped now"),
@@ -81,7 +81,7 @@ enum ApplicationsCommands {
     let printer = ApplicationPrinter(now: WallClock.milliseconds())
     let (showsAll, isJSON) = (values[all], values[AnswerSettings.json])
     let entries = try await withLedger(values) { try await $0.read() }.filter {
-      showsAll || $0.stops.open != nil || !$0.stops.granted.isEmpty
+      showsAll || $0.stops.open != nil || !$0.stops.granted.isEmpty || $0.stops.limits.last != nil
     }
     for entry in entries {
       if isJSON {
@@ -91,7 +91,7 @@ enum ApplicationsCommands {
       }
     }
     if entries.isEmpty {
-      StandardError.line(showsAll ? "no application was stopped or allowed anything" : "no application is stopped or allowed anything")
+      StandardError.line("no application \(showsAll ? "was" : "is") stopped, limited or allowed anything")
     }
     return entries.isEmpty ? .answerIsNo : .done
   }
@@ -134,23 +134,38 @@ enum ApplicationsCommands {
     if values[critical] { levels.insert(.critical) }
     if values[timeSensitive] { levels.insert(.timeSensitive) }
     guard !levels.isEmpty else { throw UsageError(.wrongValue, "give --critical, --time-sensitive or both") }
-    let (now, isDryRun, made) = (WallClock.milliseconds(), values[isDryRun], change(levels))
+    let made = change(levels)
+    return try await make(made, of: application, values) { printer, stops in
+      printer.grantLine(application, stops)
+    } stands: { stops in
+      if case .allow = made { stops.granted.isSuperset(of: levels) } else { stops.granted.isDisjoint(with: levels) }
+    }
+  }
+
+  /// Makes a change and prints the state after it.
+  ///
+  /// - Parameters:
+  ///   - line: the state in words.
+  ///   - stands: whether the state is what was asked for.
+  static func make(
+    _ change: ApplicationStops.Change, of application: Name, _ values: SettingValues,
+    line: (ApplicationPrinter, ApplicationStops) -> String, stands: (ApplicationStops) -> Bool
+  ) async throws -> ExitCode {
+    let (now, isDryRun) = (WallClock.milliseconds(), values[isDryRun])
     let outcome = try await withLedger(values) {
-      try await $0.change(application, made, forgettingBefore: now - Topics.longestRetention, isDryRun: isDryRun)
+      try await $0.change(application, change, forgettingBefore: now - Topics.longestRetention, isDryRun: isDryRun)
     }
     let printer = ApplicationPrinter(now: now)
     if values[AnswerSettings.json] {
       StandardOutput.json(
         printer.json(application, outcome.stops, changed: outcome.isChanged && !isDryRun, contested: outcome.isContested).text)
     } else {
-      StandardOutput.line(printer.grantLine(application, outcome.stops))
+      StandardOutput.line(line(printer, outcome.stops))
     }
     if isDryRun, outcome.isChanged { StandardError.line("it would be changed; nothing was written") }
     if !outcome.isChanged { StandardError.line("nothing was changed: it is so already") }
     if outcome.isContested { StandardError.line("somebody else has changed it at the same time: the line above is how it stands now") }
-    let stands =
-      if case .allow = made { outcome.stops.granted.isSuperset(of: levels) } else { outcome.stops.granted.isDisjoint(with: levels) }
-    return isDryRun || stands ? .done : .answerIsNo
+    return isDryRun || stands(outcome.stops) ? .done : .answerIsNo
   }
 
   /// Whether requests of an application came lately; nil where that cannot be found out, which keeps nobody from stopping it.
@@ -163,7 +178,7 @@ enum ApplicationsCommands {
     }
   }
 
-  private static func name(_ values: SettingValues) throws(UsageError) -> Name {
+  static func name(_ values: SettingValues) throws(UsageError) -> Name {
     let name = Name(values[application].first ?? "")
     guard name.withBytes(ApplicationStops.isApplication) else {
       throw UsageError(.wrongValue, "'\(PrintedText.echo(name.text))' is not an application. \(ApplicationStops.nameRule)")
@@ -171,7 +186,7 @@ enum ApplicationsCommands {
     return name
   }
 
-  private static func person(_ values: SettingValues) throws(UsageError) -> String {
+  static func person(_ values: SettingValues) throws(UsageError) -> String {
     if let name = try text(values, by) { return name }
     // A long host name must not prevent a stop.
     return ApplicationStop.cut(Machine.person)
@@ -187,7 +202,7 @@ enum ApplicationsCommands {
   }
 
   /// Runs code with the ledger of the cluster, on a loop of its own.
-  private static func withLedger<R: Sendable>(
+  static func withLedger<R: Sendable>(
     _ values: SettingValues, _ body: (ApplicationLedger) async throws -> R
   ) async throws -> R {
     let kafka = try ClusterSettings.kafka(values, client: "carillon-applications")
@@ -209,7 +224,7 @@ extension ApplicationStops.Change {
   fileprivate var isStop: Bool {
     switch self {
     case .stop: true
-    case .start, .allow, .disallow: false
+    case .start, .allow, .disallow, .limit: false
     }
   }
 }

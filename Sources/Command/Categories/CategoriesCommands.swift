@@ -16,7 +16,7 @@ enum CategoriesCommands {
   static let publish = Command(
     "categories publish", "publishes an application's categories, for devices that register none",
     discussion:
-      "The file has all categories of the application, in the form of the device protocol. They replace those that were published before; an empty array removes all. Fan-out workers get them at once. A notification of such a category brings it along, unless its device has registered a category of the same identifier. Delivered notifications keep the actions that they had. With --json the answer is an object.",
+      "The file has all categories of the application, in the form of the device protocol. They replace those that were published before; an empty array removes all. Fan-out workers get them at once. A notification of such a category brings it along, unless its device has registered a category of the same identifier. Delivered notifications keep the actions that they had. Members and options that are not known are left out, and named on standard error. With --json the answer is an object.",
     arguments: [file], groups: [SettingGroup("Publish", [app, isDryRun]), AnswerSettings.group, ClusterSettings.kafkaGroup],
     examples: [Example("categories publish categories.json --app com.example.shop", "all categories of the shop")]
   ) { values in
@@ -54,7 +54,9 @@ enum CategoriesCommands {
         for category in entry.categories { StandardOutput.line("\(entry.application)  \(text(category))") }
       }
     }
-    if entries.isEmpty { StandardError.line("no categories are published") }
+    if entries.isEmpty {
+      StandardError.line("no categories are published\(values[only].map { " for \(TerminalText.visible($0.text))" } ?? "")")
+    }
     return entries.isEmpty ? .answerIsNo : .done
   }
 
@@ -67,6 +69,9 @@ enum CategoriesCommands {
       guard (ApplicationCategories(categories).value?.count ?? 0) <= ApplicationCategories.valueBytes else {
         throw FieldError(
           field: "categories", rule: "The categories of an application take at most \(ApplicationCategories.valueBytes) bytes.")
+      }
+      for path in IgnoredParts.paths(in: json, taken: array(categories), at: "categories").prefix(20) {
+        StandardError.line("\(PrintedText.echo(file)): \(PrintedText.echo(path)) is not known here, or repeated, and is left out")
       }
       return categories
     } catch let error as FieldError {
@@ -82,12 +87,15 @@ enum CategoriesCommands {
   }
 
   private static func object(_ application: Name, _ categories: [NotificationCategory]) -> JSONValue {
+    .object([.init(key: "application", value: .string(application.text)), .init(key: "categories", value: array(categories))])
+  }
+
+  private static func array(_ categories: [NotificationCategory]) -> JSONValue {
     var json = JSONWriter()
     json.openArray()
     for category in categories { category.write(to: &json) }
     json.closeArray()
-    let array = json.withUnsafeBytes { try? JSONValue(parsing: $0) } ?? .array([])
-    return .object([.init(key: "application", value: .string(application.text)), .init(key: "categories", value: array)])
+    return json.withUnsafeBytes { try? JSONValue(parsing: $0) } ?? .array([])
   }
 
   private static func withLedger<R: Sendable>(_ values: SettingValues, _ body: (CategoryLedger) async throws -> R) async throws -> R {

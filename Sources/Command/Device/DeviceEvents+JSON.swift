@@ -30,6 +30,7 @@ extension DeviceEvent {
     case .shown(let notification): Self.event("shown", notification.members)
     case .updated(let notification): Self.event("updated", notification.members)
     case .silent(let notification): Self.event("silent", notification.members)
+    case .forwarded(let notification): Self.event("forwarded", notification.members)
     case .held(let notification): Self.event("held", notification.members)
     case .dropped(let delivery, let id, let identifiers, let reason):
       Self.event(
@@ -52,6 +53,8 @@ extension DeviceEvent {
           ("identifier", .string(notification.text)), ("attachment", .string(attachment.text)),
           ("reason", .string(failure.reason.rawValue)), ("message", .string(failure.description)),
         ])
+    case .extensionFailed(let notification, let reason):
+      Self.event("extensionFailed", [("identifier", .string(notification.text)), ("message", .string(reason))])
     case .activated(let identifier): Self.event("activated", [("identifier", .string(identifier.text))])
     case .unhandled(let notification): Self.event("unhandled", notification.members)
     case .panel(let panel): Self.event("panel", panel.members)

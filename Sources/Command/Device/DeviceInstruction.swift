@@ -182,11 +182,19 @@ extension DeviceInstruction {
       }
       return .identifier(identifier)
     }
+    func identifiers() throws(InstructionError) -> [Name]? {
+      guard let value = value["identifiers"] else { return nil }
+      let names = value.elements?.compactMap(\.nameValue)
+      guard let names, names.count == value.elements?.count else {
+        throw InstructionError(description: "identifiers: a list of texts")
+      }
+      return names
+    }
     switch text("command") {
     case "list": self = .list
     case "add": self = .add(try Self.request(value))
     case "pending": self = .pending
-    case "cancel": self = .cancel(value["identifiers"]?.elements?.compactMap(\.nameValue) ?? [])
+    case "cancel": self = .cancel(try identifiers() ?? [])
     case "open": self = .open(try identifier())
     case "act":
       guard let action = value["action"]?.nameValue else { throw InstructionError(description: "action: which one?") }
@@ -202,11 +210,11 @@ extension DeviceInstruction {
       self = .tap(control, text: text("text"))
     case "media": self = .media
     case "remove":
-      guard let identifiers = value["identifiers"]?.elements else {
+      if let names = try identifiers() {
+        self = .remove(names.map { .identifier($0) })
+      } else {
         self = .remove([try identifier()])
-        return
       }
-      self = .remove(identifiers.compactMap(\.nameValue).map { .identifier($0) })
     case "remove-all": self = .removeAll
     case "fire": self = .fire(try identifier())
     case "links": self = .links(try identifier())

@@ -191,6 +191,8 @@ actor DeviceSession {
     guard let device else { return }
     do {
       let done = try await act(instruction, device)
+      // What is done outlives the program.
+      if done != nil { try await device.flush() }
       if behaviour.isJSON, let done { StandardOutput.json(DeviceEvent.event("done", [("command", .string(command))] + done).text) }
     } catch {
       let code = (error as? DeviceError)?.code.rawValue
@@ -244,7 +246,7 @@ actor DeviceSession {
     case .removeAll: return removed(await device.removeAll())
     case .fire(let reference):
       let identifier = try identifier(reference)
-      guard await device.fire(identifier) else { throw InstructionError(description: "no notification '\(identifier)' waits") }
+      guard try await device.fire(identifier) else { throw InstructionError(description: "no notification '\(identifier)' waits") }
       return [("identifier", .string(identifier.text))]
     case .links(let reference):
       return [("requests", .array(try await device.renewLinks(of: try identifier(reference)).map { .string($0) }))]

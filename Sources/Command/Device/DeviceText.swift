@@ -117,6 +117,7 @@ struct DeviceText {
       notification.content.isBackground
         ? "background notification \(Self.plain(notification.identifier)): \(Self.plain(notification.content.payload.text))"
         : "notification \(Self.plain(notification.identifier)) was stored and not shown: notifications are not authorized"
+    case .forwarded(let notification): "the watch has shown \(Self.plain(notification.identifier))"
     case .held(let notification):
       "notification \(Self.plain(notification.identifier)) waits for its place; 'fire \(Self.plain(notification.identifier))' says that the device is there"
     case .dropped(_, let id, let identifiers, let reason):
@@ -125,6 +126,8 @@ struct DeviceText {
       "\(notifications.isEmpty ? "the cluster removes what is not in the list" : "removed by the cluster"): \(Self.plain(identifiers.map(\.text).joined(separator: ", ")))"
     case .attachmentMissing(let notification, let attachment, let failure):
       "\(Self.plain(notification)) is shown without \(Self.plain(attachment)): \(Self.plain(failure.description))"
+    case .extensionFailed(let notification, let reason):
+      "the service extension has not finished \(Self.plain(notification)): \(Self.plain(reason))"
     case .activated(let identifier): "the program comes to the foreground, because of \(Self.plain(identifier))"
     case .unhandled(let notification): "the program has not taken \(Self.plain(notification.identifier)) in time"
     case .panelClosed(let panel): "the panel of \(Self.plain(panel.identifier)) is closed"

@@ -36,7 +36,7 @@ enum DevicesCommand {
     let loop = EventLoop(name: "devices")
     let directory = DeviceDirectory(
       on: loop, store, laneMilliseconds: values[FanOutOptions.silence].wholeMilliseconds,
-      boundKey: TransformOptions.mailbox.declaration.key)
+      boundKeys: (TransformOptions.mailbox.declaration.key, TransformOptions.connectedMailbox.declaration.key))
     let printer = DevicesPrinter(now: WallClock.milliseconds(), width: Terminal.width)
     let (isJSON, log) = (values[AnswerSettings.json], ReadingLog())
     let end: DeviceListingEnd

@@ -2,6 +2,7 @@ import EventLoop
 import Kafka
 import Notifications
 import Operations
+import Worker
 
 /// Reads events and prints the selected ones: an actor on a loop of its own.
 actor EventsLane {
@@ -89,7 +90,7 @@ private final class EventReader: ConsumerHandler {
   }
 
   /// How long the first records may take before silence counts, in milliseconds.
-  private static let patience = 10_000
+  private static let patience = 30_000
   /// How long a partition that nobody can read may delay the events of the others, in milliseconds.
   private static let catchUpMilliseconds = 2000
 

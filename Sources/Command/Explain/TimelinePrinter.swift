@@ -90,7 +90,8 @@ struct TimelinePrinter {
     case .unregistered: words.append("It had no recipient: the person had no registered device\(forWhich(explanation)).")
     case .underWay(let open, let all, let end):
       let until = end.map { $0 <= now ? ", though it ended at \(Timestamp.text($0))" : " until \(Timestamp.text($0))" } ?? ""
-      words.append("It has no outcome yet at \(open) of \(TerminalText.count(all, "device"))\(until).")
+      // Nothing is known of its devices where it waits for its time.
+      if all > 0 { words.append("It has no outcome yet at \(open) of \(TerminalText.count(all, "device"))\(until).") }
     case .scheduled: if explanation.schedule == nil { words.append("It waits for its time, or did.") }
     case .settled(let outcome): words.append("It went to no device: \(settled(outcome, explanation)).")
     case .ended: break

@@ -8,7 +8,8 @@ enum LoadCleanCommand {
 
   static let command = Command(
     "load clean", "unregisters the devices that a killed run left behind",
-    discussion: "Finds the devices of the run in the topic devices, connects each, and unregisters it.",
+    discussion:
+      "Finds the devices of the run in the topic devices, connects each, and unregisters it. What several processes have written into the topic load is removed too; processes of the run that still go on end then.",
     arguments: [run],
     groups: [SettingGroup("Devices", [LoadSettings.fanOut], advanced: [LoadSettings.keyFile]), ClusterSettings.kafkaGroup],
     examples: [Example("load clean 2026-11-23t14-41-09", "after a run that was killed")]
@@ -18,20 +19,23 @@ enum LoadCleanCommand {
     }
     let place = try LoadCommand.place(values, client: "carillon-load-clean")
     let loop = EventLoop(name: "load")
+    let hasRecords = try await LoadCommand.checking(place) {
+      try await place.hasTopic ? await SharedRun.clean(name, on: loop, place) : false
+    }
     let devices = try await LoadCommand.checking(place) {
       try await Task(executorPreference: loop) {
         try await LoadRegistrations.read(LoadNames(run: name, series: 0), on: loop, place.kafka, place.topics)
       }.value
     }
     guard let last = devices.last else {
-      StandardError.line("no device of a run \(name) is registered")
+      StandardError.line("no device of a run \(name) is registered" + (hasRecords ? "; its records are removed" : ""))
       await loop.close()
-      return .answerIsNo
+      return hasRecords ? .done : .answerIsNo
     }
     // The devices below the last one that are gone already register and unregister once more.
     var plan = LoadPlan()
     (plan.devices.count, plan.devices.perUser) = (last + 1, 1)
-    let run = LoadRun(on: loop, plan, run: name, place) { _, _ in }
+    let run = LoadRun(on: loop, LoadShare(all: plan), run: name, place) { _, _ in }
     do { try await LoadCommand.checking(place) { try await run.connect() } } catch {
       await run.close()
       throw error

@@ -38,8 +38,12 @@ enum LoadDiffCommand {
 
   private static let measures: [(name: String, path: [String], unit: String)] =
     ["offered", "published", "completed", "reach", "schedule", "processorSeconds"].map { ($0, [$0], "") }
+    + [("processor time a request", ["processorMsPerRequest"], " ms")]
     + LoadMeasures.Stage.allCases.flatMap { stage in
       LoadReport.percentiles.map { ("\(stage.rawValue) \($0.name)", ["stages", stage.rawValue, $0.name], " ms") }
+    }
+    + LoadServers.Stage.allCases.flatMap { stage in
+      LoadReport.percentiles.map { ("\(stage.rawValue) \($0.name) at most", ["workerStages", stage.rawValue, "\($0.name)AtMost"], " ms") }
     }
 
   private static func read(_ path: String) throws -> JSONValue {

@@ -27,18 +27,22 @@ struct LoadFiles: Sendable {
   }
 
   /// Writes the report.
+  ///
+  /// - Throws: all failures in one. A file that cannot be written does not cost the other one.
   func write(_ report: LoadReport) throws(Failure) {
-    try Self.write(page, LoadPage.html(report))
-    try Self.write(numbers, report.json.text + "\n")
+    let failures = [Self.write(page, LoadPage.html(report)), Self.write(numbers, report.json.text + "\n")].compactMap { $0 }
+    guard failures.isEmpty else { throw Failure(.dependencyMissing, failures.joined(separator: "; ")) }
   }
 
-  private static func write(_ target: Target?, _ text: String) throws(Failure) {
-    guard let target else { return }
+  /// Writes a file; answers why it cannot.
+  private static func write(_ target: Target?, _ text: String) -> String? {
+    guard let target else { return nil }
     var text = text
     let isComplete = text.withUTF8 { Descriptor.write(UnsafeRawBufferPointer($0), to: target.descriptor) == $0.count }
     // Some file systems report a full disk only now.
     guard isComplete, close(target.descriptor) == 0 else {
-      throw Failure(.dependencyMissing, "\(target.name): the report cannot be written: \(String(cString: strerror(errno)))")
+      return "\(target.name): the report cannot be written: \(String(cString: strerror(errno)))"
     }
+    return nil
   }
 }

@@ -2,8 +2,9 @@ import JSON
 import Notifications
 import Operations
 import Synchronization
+import Worker
 
-/// Prints violations when they are found. From any thread.
+/// Prints violations when they are found, and what has become of the run's processes. From any thread.
 final class LoadNotes: Sendable {
   private struct State {
     var latest: [String] = []
@@ -20,12 +21,15 @@ final class LoadNotes: Sendable {
   /// The most violations that a live view shows.
   private static let shown = 8
 
-  init(isJSON: Bool, isLive: Bool) { (self.isJSON, self.isLive) = (isJSON, isLive) }
+  init(_ values: SettingValues) {
+    isJSON = values[AnswerSettings.json]
+    isLive = !isJSON && Terminal.width != nil
+  }
 
   /// The latest ones, for a live view.
   var latest: [String] { state.withLock { $0.latest.isEmpty ? [] : [""] + $0.latest } }
 
-  func take(_ violation: LoadViolation, _ names: LoadNames, _ plan: LoadPlan) {
+  func take(_ finding: LoadFinding) {
     let count = state.withLock { state in
       state.count += 1
       return state.count
@@ -34,21 +38,30 @@ final class LoadNotes: Sendable {
       if count == Self.maximum + 1 { StandardError.line("there are more violations; only the report counts them") }
       return
     }
-    let (id, token) = (names.id(violation.request).description, names.token(violation.device).text)
-    let target = names.target(plan.request(violation.request).target)
+    let (id, token) = (finding.id.description, finding.device.text)
     if isJSON {
       let object: JSONValue = [
-        "violation": .string(violation.kind.rawValue), "id": .string(id), "device": .string(token), "target": .string(target.text),
-        "atSeconds": .number("\(Double(violation.at / 1_000_000) / 1000)"),
+        "violation": .string(finding.kind.rawValue), "id": .string(id), "device": .string(token), "target": .string(finding.target.text),
+        "atSeconds": .number("\(Double(finding.atMilliseconds) / 1000)"),
       ]
       StandardOutput.json(object.text)
       return StandardOutput.flush()
     }
-    let line = "WRONG  \(id) at \(token): \(violation.kind.words)  (carillon explain \(id))"
+    let line = "WRONG  \(id) at \(token): \(finding.kind.words)  (carillon explain \(id))"
     guard isLive else {
       StandardOutput.line(line)
       return StandardOutput.flush()
     }
+    keep(line)
+  }
+
+  /// Says what has become of the run's processes.
+  func say(_ line: String) {
+    if isLive { keep(line) }
+    StandardError.line(line)
+  }
+
+  private func keep(_ line: String) {
     state.withLock { state in
       state.latest.append(line)
       if state.latest.count > Self.shown { state.latest.removeFirst() }

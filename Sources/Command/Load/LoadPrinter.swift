@@ -42,17 +42,39 @@ struct LoadPrinter {
         + "schedule \(Self.percent(result.schedule))",
       "offered \(result.offered)  published \(result.totals.published)  arrived \(result.measures[.arrived].count)  told \(result.measures[.told].count)  resent \(result.totals.resent)",
       "",
-    ] + stages(width: width) + ["", TerminalText.count(result.violations, "violation")]
+    ] + stages(width: width) + [""] + processors(width: width) + ["", TerminalText.count(result.violations, "violation")]
   }
 
   private func stages(width: Int?) -> [String] {
     let table = TerminalTable(heading: ["STAGE", "COUNT"] + LoadReport.percentiles.map { $0.name.uppercased() }, alignsLast: true)
-    let rows = LoadMeasures.Stage.allCases.map { stage in
-      let histogram = result.measures[stage]
-      return [stage.rawValue, "\(histogram.count)"]
-        + LoadReport.percentiles.map { histogram.isEmpty ? "-" : Self.time(histogram.value(atPercentile: $0.value)) }
+    let rows = result.stageRows.map { stage in
+      [stage.name, "\(stage.count)"] + stage.values.map { value in value.map { (stage.isOfWorkers ? "≤" : "") + Self.time($0) } ?? "-" }
     }
     return table.lines(rows, width: width)
+  }
+
+  private func processors(width: Int?) -> [String] {
+    let table = TerminalTable(heading: ["PROCESSOR TIME", "PROCESSES", "TOTAL", "CORES", "A REQUEST"], alignsLast: true)
+    let rows = result.processorRows.map { processor in
+      [
+        processor.name, "\(processor.processes)", "\(Self.decimal(processor.seconds)) s", Self.decimal(processor.cores),
+        processor.perRequest.map { "\(Self.decimal($0)) ms" } ?? "-",
+      ]
+    }
+    return table.lines(rows, width: width)
+  }
+
+  private func shares(width: Int?) -> [String] {
+    guard !result.shares.isEmpty else { return [] }
+    let table = TerminalTable(
+      heading: ["PROCESS", "DEVICES", "OFFERED", "PUBLISHED", "REACH", "SCHEDULE", "NUMBERS"], alignsLast: false)
+    let rows = result.shares.map { share in
+      [
+        TerminalText.visible(share.text), "\(share.devices)", "\(share.offered)", "\(share.published)", Self.percent(share.reach),
+        Self.percent(share.schedule), share.gap.map(TerminalText.visible) ?? "complete",
+      ]
+    }
+    return [""] + table.lines(rows, width: width)
   }
 
   /// The lines at the end.
@@ -77,8 +99,9 @@ struct LoadPrinter {
         "due from \(Self.time(delay.due.lowerBound / 1000)) to \(Self.time(delay.due.upperBound / 1000)) after the start: \(TerminalText.count(delay.count, "notification")) took up to \(Self.time(delay.longest / 1000))"
       )
     }
-    let share = result.elapsed > 0 ? result.processorSeconds / (Double(result.elapsed) / 1e9) : 0
-    lines.append("this process took \(Self.decimal(result.processorSeconds)) s of processor time, \(Self.percent(share)) of a core")
-    return lines + TerminalText.remarks(wrong: report.complaints, notes: [], width: width)
+    lines += [""] + processors(width: width) + shares(width: width)
+    let isOfWorkers = result.stageRows.contains(where: \.isOfWorkers)
+    let notes = (isOfWorkers ? [LoadReport.noteOnWorkers] : []) + result.silentServers.map(TerminalText.visible)
+    return lines + TerminalText.remarks(wrong: report.complaints.map(TerminalText.visible), notes: notes, width: width)
   }
 }

@@ -1,50 +1,76 @@
 import EventLoop
 import JSON
 import Kafka
+import Notifications
 import Operations
 import Worker
 
 /// One run of `carillon load`, from the first connection to the report.
 struct LoadSession: Sendable {
   private let values: SettingValues
+  /// The load of all processes.
   private let plan: LoadPlan
   private let name: String
   private let place: LoadPlace
-  private let files: LoadFiles
+  private let notes: LoadNotes
   private let loop: EventLoop
   private let isJSON: Bool
+  /// The files of the report. Only the process that reports has any.
+  var files: LoadFiles?
+  /// The load of this process.
+  private var share: LoadShare
+  /// The other processes; nil without any.
+  private var shared: SharedRun?
 
-  init(_ values: SettingValues, _ plan: LoadPlan, _ name: String, _ place: LoadPlace, _ files: LoadFiles, on loop: EventLoop) {
-    (self.values, self.plan, self.name, self.place, self.files, self.loop) = (values, plan, name, place, files, loop)
+  init(_ values: SettingValues, _ plan: LoadPlan, _ name: String, _ place: LoadPlace, _ notes: LoadNotes, on loop: EventLoop) {
+    (self.values, self.plan, self.name, self.place, self.notes, self.loop) = (values, plan, name, place, notes, loop)
     isJSON = values[AnswerSettings.json]
+    share = LoadShare(all: plan)
   }
+
+  /// Makes it the run of one of several processes.
+  mutating func share(_ shared: SharedRun, _ share: LoadShare) { (self.shared, self.share) = (shared, share) }
+
+  /// Whether this process reports for all.
+  private var reports: Bool { share.number == 0 }
 
   func run() async throws -> ExitCode {
     // The report tells of work that cannot be undone.
     StandardOutput.whenItFails(.useStandardError)
-    let notes = LoadNotes(isJSON: isJSON, isLive: !isJSON && Terminal.width != nil)
-    let run = LoadRun(on: loop, plan, run: name, place) { notes.take($0, $1, plan) }
+    let (share, shared, notes) = (share, shared, notes)
+    let run = LoadRun(on: loop, share, run: name, place) { violation, names in
+      let finding = LoadFinding(violation, names, share.plan)
+      notes.take(finding)
+      shared?.tell(finding)
+    }
     let signals = StopSignals(on: loop)
     try await signals.watch()
     let stopping = Task {
       _ = await signals.ending()
       StandardError.line("ending: the devices are being unregistered")
       await run.stop()
+      await shared?.stop()
     }
     defer { stopping.cancel() }
-    StandardError.line("run \(name): connecting \(TerminalText.count(plan.devices.count, "device"))")
+    StandardError.line("run \(name): connecting \(TerminalText.count(share.plan.devices.count, "device"))")
     let report: LoadReport
     do {
       try await LoadCommand.checking(place) { try await run.connect() }
-      StandardError.line("run \(name): publishing")
-      report = try await LoadCommand.checking(place) { try await measure(run, notes) }
+      if shared == nil { StandardError.line("run \(name): publishing") }
+      report = try await LoadCommand.checking(place) { try await measure(run) }
     } catch {
+      await shared?.close("\(error)")
       _ = await leave(run)
       throw error
     }
     let left = await leave(run)
-    print(report)
-    try files.write(report)
+    await shared?.close("it is over")
+    if reports {
+      print(report)
+      try files?.write(report)
+    } else {
+      StandardError.line("run \(name): the share of this process is done; the first process reports for all")
+    }
     if left > 0 {
       StandardError.line("\(TerminalText.count(left, "device")) could not be unregistered: 'carillon load clean \(name)' removes them")
     }
@@ -59,8 +85,8 @@ struct LoadSession: Sendable {
 
   // MARK: Measuring
 
-  private func measure(_ run: LoadRun, _ notes: LoadNotes) async throws -> LoadReport {
-    let showing = Task { try await show(run, notes) }
+  private func measure(_ run: LoadRun) async throws -> LoadReport {
+    let showing = Task { try await show(run) }
     do {
       let report = values[LoadSettings.findsCapacity] ? try await capacity(run) : try await single(run)
       showing.cancel()
@@ -73,8 +99,23 @@ struct LoadSession: Sendable {
   }
 
   private func single(_ run: LoadRun) async throws -> LoadReport {
-    let result = try await run.publish()
+    let result = if let shared { try await publish(run, shared) } else { try await run.publish() }
     return LoadReport(run: name, result: result, broken: broken(result))
+  }
+
+  /// Publishes the share of this process, and answers with the numbers that it reports.
+  private func publish(_ run: LoadRun, _ shared: SharedRun) async throws -> LoadResult {
+    let attending = Task { await shared.attend(run) }
+    defer { attending.cancel() }
+    let own = try await run.publish {
+      StandardError.line("run \(name): ready, and waiting for the start")
+      let start = try await shared.ready()
+      StandardError.line("run \(name): publishing from \(Timestamp.text(start)) on")
+      return start
+    }
+    attending.cancel()
+    await attending.value
+    return try await shared.finish(own, of: plan)
   }
 
   private func broken(_ result: LoadResult) -> [String] { values[LoadSettings.requirements].filter { !$0.holds(in: result) }.map(\.text) }
@@ -106,11 +147,12 @@ struct LoadSession: Sendable {
 
   private static let (liveMilliseconds, progressMilliseconds) = (1_000, 10_000)
 
-  private func show(_ run: LoadRun, _ notes: LoadNotes) async throws {
+  private func show(_ run: LoadRun) async throws {
     let screen = notes.isLive ? try await ReportScreen(isJSON: false, isWatching: true, on: loop) : nil
     let pause = Duration.milliseconds(screen == nil ? Self.progressMilliseconds : Self.liveMilliseconds)
     while !Task.isCancelled {
-      if let result = await run.result, result.startedAt > 0 {
+      if var result = await run.result, result.startedAt > 0 {
+        if reports, let shared { result = await shared.sum(result, of: plan) }
         let printer = LoadPrinter(name, result)
         if let screen {
           screen.show {

@@ -1,3 +1,4 @@
+import HTTP
 import Notifications
 import Operations
 import Worker
@@ -21,7 +22,7 @@ enum LoadSettings {
     "How long a slow device takes to acknowledge a notification.")
   static let respond = Setting("load.respond", .share(upTo: 1), default: 0, "The share of the notifications that a person opens.")
   static let deviceGroup = SettingGroup(
-    "Devices", [devices, connectRate, churn, slow], advanced: [storm, perUser, acknowledge, slowAcknowledge, respond])
+    "Devices", [devices, connectRate, churn], advanced: [storm, perUser, acknowledge, slow, slowAcknowledge, respond])
 
   static let rate = Setting("load.rate", .integer(1...LoadCapacitySearch.maximum), default: 50, "Requests in a second.")
   static let ramp = Setting(
@@ -71,7 +72,28 @@ enum LoadSettings {
     "load.production", .string("CLUSTER-ID"),
     "The id of the Kafka cluster, to load a cluster that is not marked for load by 'topics create --for-load'.")
   static let isDryRun = Setting("load.dry-run", .boolean, default: false, "Connects nothing: prints the plan as a profile.")
-  static let runGroup = SettingGroup("Run", [profile, run, production, isDryRun], advanced: [fanOut, keyFile])
+  static let admins = Setting<[String]>(
+    "load.workers", .repeated(.adminURL), default: [],
+    "The workers' admin servers, for their stages and processor time. Absent: those that have reported themselves to Redis.")
+  static let processes = Setting(
+    "load.processes", .integer(1...LoadPlan.maximumProcesses), default: 1,
+    "The processes that make the load together: this one, and others with --join on any machines.")
+  static let join = Setting<String?>(
+    "load.join", .runName,
+    "Takes a share of the run with this name, which another process has begun with --processes. The plan comes from there.")
+  static let wait = Setting(
+    "load.wait", .duration(.seconds(1)...(.seconds(86_400))), default: .seconds(600),
+    "How long the first process waits for the others, and how long --join waits for the first.")
+  static let silence = Setting(
+    "load.silence", .duration(.seconds(2)...(.seconds(3600))), default: .seconds(30),
+    "After how long without a word a process of several counts as silent.")
+  static let runGroup = SettingGroup(
+    "Run", [profile, run, production, isDryRun], advanced: [processes, join, wait, silence, fanOut, keyFile, admins])
+
+  /// Redis is asked for the workers and for its processor time. A run needs it for nothing else.
+  static let clusterGroup = SettingGroup(
+    "Cluster", [ClusterSettings.kafka],
+    advanced: [ClusterSettings.redis, ClusterSettings.topicPrefix, ClusterSettings.kafkaProperties])
 
   static let requirements = Setting<[LoadRequirement]>(
     "load.require", .repeated(.requirement), default: [],
@@ -85,6 +107,18 @@ enum LoadSettings {
   static let step = Setting(
     "load.step", .duration(.seconds(1)...(.seconds(3600))), default: .seconds(60), "How long each step of --find-capacity takes.")
   static let resultGroup = SettingGroup("Result", [requirements, report, findsCapacity], advanced: [result, p99, step])
+
+  /// Refuses what only the first process of several decides.
+  static func checkJoin(_ values: SettingValues) throws(UsageError) {
+    let own: [any DeclaredSetting] = [profile, run, processes, isDryRun, admins, silence]
+    let declared = planGroups.flatMap(\.settings) + own.map(\.declaration) + resultGroup.settings
+    let keys = Set(declared.map(\.key))
+    for given in values.given where keys.contains(given.key) {
+      throw UsageError(
+        .contradiction,
+        "\(given.source) cannot be combined with --join: the first process has the plan of the run, and reports for all processes")
+    }
+  }
 
   /// Fills the plan from the profile, if one was given.
   static func withProfile(_ values: SettingValues) throws(UsageError) -> SettingValues {
@@ -154,6 +188,13 @@ extension SettingKind where Value == LoadRequirement {
 }
 
 extension SettingKind where Value == String {
+  /// The URL of a worker's admin server.
+  fileprivate static var adminURL: SettingKind {
+    SettingKind(
+      placeholder: "URL", allowed: "a URL such as http://127.0.0.1:9464",
+      read: { text in (try? HTTPURL(text)).flatMap { $0.scheme == .ws ? nil : text } }, write: { $0 })
+  }
+
   /// The name of a run, which is a part of names and tokens.
   static var runName: SettingKind {
     SettingKind(

@@ -60,6 +60,7 @@ struct ReplayPrinter: Sendable {
         + TerminalText.count(counts.read, "record"))
     for (count, why) in [
       (counts.passedOver, "are not meant by the conditions"), (counts.ofReplays, "were written by a replay"),
+      (counts.ofSchedules, "are due at a time or fired then: their schedules do not change"),
       (counts.tooLarge, "are too large for Kafka with the headers of a replay"),
       (
         counts.fromElsewhere,

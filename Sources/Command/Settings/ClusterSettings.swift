@@ -60,6 +60,11 @@ enum ClusterSettings {
     }
   }
 
+  /// The given Redis, or that of a running `carillon up`; nil if only a Kafka is given.
+  static func redisIfKnown(_ values: SettingValues, client: String) throws(UsageError) -> RedisAddress? {
+    values[kafka] != nil && values[redis] == nil ? nil : try kafkaAndRedis(values, client: client).1
+  }
+
   /// The given Redis, or that of a running `carillon up`.
   static func store(_ values: SettingValues) throws(UsageError) -> StoreConfiguration {
     let address: RedisAddress

@@ -15,6 +15,7 @@ enum SharedSettings {
       RequestSettings.payloadBytes.declaration.key: "\(values[RequestSettings.payloadBytes])",
       TransformOptions.tries.declaration.key: "\(values[TransformOptions.tries])",
       TransformOptions.mailbox.declaration.key: "\(values[TransformOptions.mailbox])",
+      TransformOptions.connectedMailbox.declaration.key: "\(values[TransformOptions.connectedMailbox])",
       TransformOptions.rememberedIDs.declaration.key: "\(values[TransformOptions.rememberedIDs])",
       TransformOptions.rememberedRevisions.declaration.key: "\(values[TransformOptions.rememberedRevisions])",
       TransformOptions.late.declaration.key: seconds(values[TransformOptions.late]),

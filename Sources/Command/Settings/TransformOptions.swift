@@ -17,6 +17,11 @@ enum TransformOptions {
     "mailbox.bound", flag: "mailbox-bound", .integer(1...10_000), default: TransformSettings.Defaults.mailboxBound,
     "Notifications that a mailbox keeps for its device. Further ones evict the oldest, several at a time, so there may be up to 16 more. "
       + "There may be still more until Kafka has the events of evicted ones, and after a rebuild until the next notifications come.")
+  static let connectedMailbox = Setting(
+    "mailbox.connected-bound", flag: "mailbox-connected-bound", .integer(1...10_000),
+    default: TransformSettings.Defaults.connectedMailboxBound,
+    "As mailbox.bound, for a device that is connected, so that a burst does not evict what the device is about to take; at least mailbox.bound. "
+      + "When the device leaves, the next notifications for it evict what is beyond mailbox.bound.")
   static let rememberedIDs = Setting(
     "device.remembered-ids", .integer(4...1024), default: TransformSettings.Defaults.rememberedIDs,
     "The recent apns-ids that are kept for each device, against duplicates.")
@@ -25,7 +30,7 @@ enum TransformOptions {
     "The newest revisions that are kept for each device, one for each collapse id, against stale updates.")
 
   static let late = Setting(
-    "schedules.late", flag: "late", .duration(.seconds(0)...(.seconds(30 * 86_400))),
+    "schedules.late", flag: "late", .duration(.seconds(1)...(.seconds(30 * 86_400))),
     default: .milliseconds(TransformSettings.Defaults.lateMilliseconds),
     "How late an occurrence of a trigger that repeats may fire, unless the trigger says otherwise: a later one is skipped.")
   static let scheduled = Setting(
@@ -49,7 +54,8 @@ enum TransformOptions {
   )
 
   static let stage = SettingGroup(
-    "Transform", [extensions], advanced: [group, inFlight, tries, session, mailbox, rememberedIDs, rememberedRevisions, late, scheduled])
+    "Transform", [extensions],
+    advanced: [group, inFlight, tries, session, mailbox, connectedMailbox, rememberedIDs, rememberedRevisions, late, scheduled])
 }
 
 extension TransformSettings {
@@ -65,6 +71,7 @@ extension TransformSettings {
     payloadBytes = values[RequestSettings.payloadBytes]
     oneAttemptSeconds = Int64(values[RequestSettings.oneAttempt].wholeMilliseconds / 1000)
     mailboxBound = values[TransformOptions.mailbox]
+    connectedMailboxBound = values[TransformOptions.connectedMailbox]
     rememberedIDs = values[TransformOptions.rememberedIDs]
     rememberedRevisions = values[TransformOptions.rememberedRevisions]
     lateMilliseconds = Int64(values[TransformOptions.late].wholeMilliseconds)

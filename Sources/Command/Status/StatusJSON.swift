@@ -71,16 +71,24 @@ enum StatusJSON {
       member("id", text(kafka.cluster.id)), member("brokers", strings(kafka.cluster.brokers.sorted { $0.key < $1.key }.map(\.value))),
       member("group", .string(report.group)), member("groupState", text(lag?.members?.state)),
       member("members", members.map { .array($0) } ?? .null), member("topics", .array(topics)),
-      member("stopped", kafka.stopped.value.map { .array($0.map(stopped)) } ?? .null),
+      member("stopped", kafka.applications.value.map { .array($0.compactMap(stopped)) } ?? .null),
+      member("limited", kafka.applications.value.map { .array($0.compactMap(limited)) } ?? .null),
     ]
   }
 
-  private static func stopped(_ entry: ApplicationLedger.Entry) -> JSONValue {
-    var members = [member("application", .string(entry.application.text))]
-    if let stop = entry.stops.open {
-      members += [member("from", .string(Timestamp.text(stop.from))), member("by", .string(stop.by)), member("reason", text(stop.reason))]
+  private static func stopped(_ entry: ApplicationLedger.Entry) -> JSONValue? {
+    entry.stops.open.map { stop in
+      .object([
+        member("application", .string(entry.application.text)), member("from", .string(Timestamp.text(stop.from))),
+        member("by", .string(stop.by)), member("reason", text(stop.reason)),
+      ])
     }
-    return .object(members)
+  }
+
+  private static func limited(_ entry: ApplicationLedger.Entry) -> JSONValue? {
+    entry.stops.limits.last.map { limit in
+      .object([member("application", .string(entry.application.text))] + ApplicationPrinter.members(limit))
+    }
   }
 
   private static func redis(_ redis: RedisState, _ report: StatusReport) -> [JSONValue.Member] {

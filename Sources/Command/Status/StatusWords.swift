@@ -60,7 +60,12 @@ enum StatusWords {
       return
         "\(TerminalText.visible(application)) is stopped since \(Timestamp.text(stop.from)) by \(TerminalText.visible(stop.by))\(reason); 'carillon applications start \(TerminalText.visible(application))' starts it again"
     case .moreStopped(let count): return "\(count) more applications are stopped: 'carillon applications list' lists them"
-    case .stoppedUnknown(let reason): return "which applications are stopped is not known: \(TerminalText.visible(reason))"
+    case .limited(let application, let limit):
+      return
+        "\(TerminalText.visible(application)) is limited to \(ApplicationPrinter.text(limit)): 'carillon applications limit' changes that"
+    case .moreLimited(let count): return "\(count) more applications have a rate limit: 'carillon applications list' lists them"
+    case .applicationsUnknown(let reason):
+      return "which applications are stopped or limited is not known: \(TerminalText.visible(reason))"
     case .producersTime(let topic):
       return
         "\(topic) has the times of its producers (CreateTime), whose clocks decide which request is the newest: the embedded broker cannot give its own"

@@ -2,6 +2,7 @@ import EventLoop
 import Kafka
 import Operations
 import Synchronization
+import Worker
 
 /// Reports on standard error how far a tool has read, if that takes long.
 final class ReadingLog: Sendable {

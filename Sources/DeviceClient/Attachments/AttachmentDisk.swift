@@ -59,6 +59,9 @@ actor AttachmentDisk {
     Result { () throws(AttachmentFailure) in try folder.keep(written) }
   }
 
+  /// Removes files of the program that were copied.
+  func remove(_ sources: [(path: String, hash: MediaHash)]) { for source in sources { folder.remove(source.path, copiedAs: source.hash) } }
+
   /// Removes files.
   func remove(_ paths: [String]) { for path in paths { unlink(path) } }
 }

@@ -18,27 +18,55 @@ final class AttachmentFetcher {
     let askForLink: (LinkFrame) throws(DeviceError) -> Void
     /// Begins a task that calls `download` with this hash.
     let download: (MediaHash) -> Void
-    /// Begins to remove files.
-    let remove: ([String]) -> Void
+    /// Begins a task that calls `sweep`.
+    let sweep: () -> Void
   }
 
   /// The fetch of one file, for all notifications that have it.
   private final class Fetch {
     enum Phase {
       case downloading(AttachmentDownload, MediaLink)
-      /// The cluster is asked for a link; nil while there is no connection.
+      /// The cluster is asked for a link; nil while it cannot be asked.
       case waitingForLink(request: String?)
     }
 
+    /// An attachment that has the file.
+    struct User {
+      let showing: NotificationShowing
+      let attachment: Name
+      /// Its link, which is tried when those before it have failed.
+      var link: MediaLink?
+    }
+
     let media: Media
-    var users: [(notification: Name, attachment: Name)]
+    private(set) var users: [User] = []
     var deadline: UInt64
     var phase = Phase.waitingForLink(request: nil)
-    /// The links of further notifications with this file, which are tried when the first fails.
-    var links: [MediaLink] = []
     var wasRenewed = false
+    /// Whether a task downloads the file. It ends the reservation of its bytes then, since it may still write them.
+    var isRunning = false
 
-    init(_ media: Media, deadline: UInt64) { (self.media, self.deadline, users) = (media, deadline, []) }
+    init(_ media: Media, deadline: UInt64) { (self.media, self.deadline) = (media, deadline) }
+
+    /// Adds an attachment, in place of one of the identifier's former notification.
+    func add(_ user: User) {
+      users.removeAll { $0.showing.identifier == user.showing.identifier && $0.attachment == user.attachment }
+      users.append(user)
+    }
+
+    /// Removes the attachments of notifications, and returns them.
+    func remove(_ condition: (NotificationShowing) -> Bool) -> [User] {
+      let removed = users.filter { condition($0.showing) }
+      users.removeAll { condition($0.showing) }
+      return removed
+    }
+
+    /// Takes a link that was not tried; nil if there is none.
+    func takeLink() -> MediaLink? {
+      guard let index = users.lastIndex(where: { $0.link != nil }) else { return nil }
+      defer { users[index].link = nil }
+      return users[index].link
+    }
   }
 
   private let loop: EventLoop
@@ -51,6 +79,7 @@ final class AttachmentFetcher {
   private var clients: [String: HTTPClient] = [:]
   private var timer: Timer?
   private var isComplete = false
+  private var isSweeping = false
   private var isClosed = false
 
   /// - Parameters:
@@ -64,7 +93,7 @@ final class AttachmentFetcher {
   /// Tells all events that wait, and cancels all downloads. When their tasks have ended, `closeClients` follows.
   func close() {
     isClosed = true
-    for event in showings.takeAll() { owner.tell(event) }
+    for showing in showings.takeAll() { tellWithout(showing) }
     for fetch in fetches.values { cancel(fetch) }
     fetches = [:]
     timer?.close()
@@ -84,9 +113,12 @@ final class AttachmentFetcher {
     switch event {
     case .shown(let notification), .updated(let notification):
       let missing = fetch(notification)
-      guard !missing.isEmpty else { return owner.tell(event) }
+      guard !missing.isEmpty else {
+        showings.told(notification.identifier)
+        return owner.tell(event)
+      }
       showings.add(
-        event, notification.identifier, id: notification.id, missing: missing, deadline: loop.milliseconds() + UInt64(milliseconds))
+        event, NotificationShowing(notification), missing: missing, deadline: loop.milliseconds() + longestWait(of: notification))
       startTimer()
     case .held(let notification):
       fetch(notification)
@@ -98,29 +130,61 @@ final class AttachmentFetcher {
       for fetch in fetches.values { if case .waitingForLink = fetch.phase { fetch.phase = .waitingForLink(request: nil) } }
       owner.tell(event)
     case .linked(let frame):
-      guard let fetch = fetch(of: frame.request) else { return owner.tell(event) }
-      begin(fetch, frame.link)
+      if let fetch = fetch(of: frame.request) { begin(fetch, frame.link) } else { owner.tell(event) }
+      askForLinks()
     case .refused(let frame):
-      guard case .request(let request) = frame.subject, let fetch = fetch(of: request) else { return owner.tell(event) }
-      if let link = fetch.links.popLast() { return begin(fetch, link) }
-      end(fetch, AttachmentFailure(.expired, "the cluster gives no new link (\(frame.reason))"))
+      if case .request(let request) = frame.subject, let fetch = fetch(of: request) { refused(fetch, frame) } else { owner.tell(event) }
+      askForLinks()
     default: owner.tell(event)
     }
   }
 
-  /// Removes the files that no notification has any more, and drops the events of notifications that have left the list.
-  func listsChanged() {
-    guard !ledger.hashes.isEmpty || !showings.waiting.isEmpty else { return }
+  /// Takes a change of the lists, which is not durable yet; returns its number for `listsAreDurable`.
+  ///
+  /// Drops the events of notifications that have left the list, and ends the downloads that no notification in it needs.
+  func listsChanged() -> Int {
+    let change = ledger.listsChanged()
+    guard !isClosed, !ledger.isEmpty || !showings.waiting.isEmpty || !fetches.isEmpty else { return change }
     let kept = owner.kept()
-    showings.keep { showing in kept.contains { $0.identifier == showing.identifier && Name($0.id) == Name(showing.id) } }
-    let live = Set(kept.flatMap(\.attachments).map(\.attachment.media.hash))
-    let paths = ledger.sweep(keeping: live).map(folder.file)
-    if !paths.isEmpty { owner.remove(paths) }
+    let (listed, hashes) = (Set(kept.map { NotificationShowing($0) }), Self.hashes(of: kept))
+    showings.keep(listed)
+    ledger.list(hashes)
+    for fetch in fetches.values {
+      _ = fetch.remove { !listed.contains($0) }
+      guard !hashes.contains(fetch.media.hash) else { continue }
+      cancel(fetch)
+      end(fetch, nil)
+    }
+    return change
+  }
+
+  /// Takes that a change of the lists is durable, and begins to remove the files that no notification has any more.
+  func listsAreDurable(_ change: Int) {
+    ledger.listsAreDurable(change)
+    beginSweep()
+  }
+
+  private static func hashes(of notifications: [DeliveredNotification]) -> Set<MediaHash> {
+    Set(notifications.flatMap(\.attachments).map(\.attachment.media.hash))
+  }
+
+  private func beginSweep() {
+    guard !isClosed, !isSweeping, ledger.hasRemovable else { return }
+    isSweeping = true
+    owner.sweep()
+  }
+
+  /// Removes the files that no notification has any more; in a task of the device for each call of the owner's `sweep`.
+  func sweep(from disk: AttachmentDisk) async {
+    isSweeping = false
+    // The disk gets the names in this turn. So a file that is given one of them later is written after the removal.
+    let paths = ledger.sweep().map(folder.file)
+    if !paths.isEmpty { await disk.remove(paths) }
   }
 
   /// Asks for the links that could not be asked for, and after a crash fetches what is missing.
   private func connected() {
-    for fetch in fetches.values { if case .waitingForLink(nil) = fetch.phase { renew(fetch) } }
+    askForLinks()
     guard !isComplete else { return }
     isComplete = true
     for notification in owner.kept() { fetch(notification) }
@@ -137,20 +201,20 @@ final class AttachmentFetcher {
     var missing: Set<MediaHash> = []
     for linked in notification.attachments where !ledger.has(linked.attachment.media.hash) {
       let media = linked.attachment.media
-      let user = (notification.identifier, linked.attachment.identifier)
+      let link = linked.link.flatMap { $0.expires > owner.now() / 1000 ? $0 : nil }
+      let user = Fetch.User(showing: NotificationShowing(notification), attachment: linked.attachment.identifier, link: link)
       if let fetch = fetches[media.hash] {
-        fetch.users.append(user)
-        if let link = linked.link { fetch.links.append(link) }
+        fetch.add(user)
         fetch.deadline = loop.milliseconds() + UInt64(milliseconds)
         missing.insert(media.hash)
       } else if let failure = refusal(media) {
         tell(failure, user)
       } else {
         let fetch = Fetch(media, deadline: loop.milliseconds() + UInt64(milliseconds))
-        fetch.users.append(user)
+        fetch.add(user)
         fetches[media.hash] = fetch
         missing.insert(media.hash)
-        if let link = linked.link, link.expires > owner.now() / 1000 { begin(fetch, link) } else { renew(fetch) }
+        if let link = fetch.takeLink() { begin(fetch, link) } else { renew(fetch) }
       }
     }
     startTimer()
@@ -177,32 +241,61 @@ final class AttachmentFetcher {
 
   /// Downloads a file; in a task of the device for each call of the owner's `download`.
   func download(_ hash: MediaHash, to disk: AttachmentDisk) async {
-    guard let fetch = fetches[hash], case .downloading(let download, let link) = fetch.phase, !download.isBegun else { return }
-    var failure: AttachmentFailure?
+    guard let fetch = fetches[hash], !fetch.isRunning, case .downloading(let download, let link) = fetch.phase else { return }
+    fetch.isRunning = true
+    // The file has its name before this task hears of it. Nothing may remove that name meanwhile.
+    ledger.pin(hash)
+    var problem: AttachmentFailure?
     do throws(AttachmentFailure) {
       try await download.run(try client(of: link.url), link.url, milliseconds: milliseconds, into: disk)
-    } catch { failure = error }
-    guard fetches[hash] === fetch else {
-      // Its time was over while the file got its name.
-      if failure == nil, fetches[hash] == nil, !ledger.has(hash) { await disk.remove([folder.file(hash)]) }
-      return
+    } catch { problem = error }
+    ledger.close(hash)
+    guard let failure = problem else {
+      ledger.end(fetch.media.size, fetch.media)
+      return arrived(hash)
     }
-    if failure != nil, let link = fetch.links.popLast() { return begin(fetch, link) }
-    if failure?.reason == .expired, !fetch.wasRenewed { return renew(fetch) }
-    end(fetch, failure)
+    fetch.isRunning = false
+    // Its time was over while it ran.
+    guard fetches[hash] === fetch else { return ledger.end(fetch.media.size) }
+    if let link = fetch.takeLink() { return begin(fetch, link) }
+    guard failure.reason == .expired, !fetch.wasRenewed else { return end(fetch, failure) }
+    renew(fetch)
   }
 
-  /// Asks the cluster for a new link, once.
-  private func renew(_ fetch: Fetch) {
+  /// A file is in the store: nobody need fetch it.
+  private func arrived(_ hash: MediaHash) {
+    ledger.list(Self.hashes(of: owner.kept()))
+    if let fetch = fetches[hash] {
+      cancel(fetch)
+      end(fetch, nil)
+    }
+    beginSweep()
+  }
+
+  /// Asks the cluster for a new link, once; false if that is not possible at this moment.
+  @discardableResult
+  private func renew(_ fetch: Fetch) -> Bool {
     let request = Device.uniqueID()
-    fetch.phase = .waitingForLink(request: request)
     do throws(DeviceError) {
       try owner.askForLink(LinkFrame(hash: fetch.media.hash, request: request))
-      fetch.wasRenewed = true
+      (fetch.phase, fetch.wasRenewed) = (.waitingForLink(request: request), true)
+      return true
     } catch {
-      // It is asked for with the next connection, if that comes in time.
+      // There is no connection, or too many links are asked for. It is asked for with the next connection or answer, if that comes in time.
       fetch.phase = .waitingForLink(request: nil)
+      return false
     }
+  }
+
+  /// Asks for the links that could not be asked for.
+  private func askForLinks() {
+    for fetch in fetches.values { if case .waitingForLink(nil) = fetch.phase, !renew(fetch) { return } }
+  }
+
+  /// The cluster gives no link.
+  private func refused(_ fetch: Fetch, _ frame: RefusedFrame) {
+    if let link = fetch.takeLink() { return begin(fetch, link) }
+    end(fetch, AttachmentFailure(.expired, "the cluster gives no new link (\(frame.reason))"))
   }
 
   private func fetch(of request: String) -> Fetch? {
@@ -211,16 +304,25 @@ final class AttachmentFetcher {
 
   /// Ends a fetch, and tells the events that waited for it alone.
   private func end(_ fetch: Fetch, _ failure: AttachmentFailure?) {
+    // The program may remove its notification when it gets an event, which ends the fetch before this call does.
+    guard fetches[fetch.media.hash] === fetch else { return }
     fetches[fetch.media.hash] = nil
-    ledger.end(fetch.media.size, failure == nil ? fetch.media : nil)
+    if !fetch.isRunning { ledger.end(fetch.media.size) }
     if let failure { for user in fetch.users { tell(failure, user) } }
     for event in showings.ended(fetch.media.hash) { owner.tell(event) }
-    listsChanged()
     startTimer()
   }
 
-  private func tell(_ failure: AttachmentFailure, _ user: (notification: Name, attachment: Name)) {
-    owner.tell(.attachmentMissing(notification: user.notification, attachment: user.attachment, failure))
+  private func tell(_ failure: AttachmentFailure, _ user: Fetch.User) {
+    owner.tell(.attachmentMissing(notification: user.showing.identifier, attachment: user.attachment, failure))
+  }
+
+  /// Tells an event without the files that it waits for. These may still come.
+  private func tellWithout(_ waiting: Showings<DeviceEvent>.Waiting) {
+    for fetch in waiting.missing.compactMap({ fetches[$0] }) {
+      for user in fetch.remove({ $0 == waiting.showing }) { tell(Self.late, user) }
+    }
+    owner.tell(waiting.event)
   }
 
   /// The client for the host of a link. The cluster names the host, so any address is allowed.
@@ -251,6 +353,13 @@ final class AttachmentFetcher {
 
   private static let late = AttachmentFailure(.late, "it has not come in time")
 
+  /// How long the event of a notification waits, in milliseconds. The program gets it before the notification expires.
+  private func longestWait(of notification: DeliveredNotification) -> UInt64 {
+    guard notification.frame.expiration > 0 else { return UInt64(milliseconds) }
+    let left = max(min(notification.frame.expiration, 1 << 40) * 1000 - owner.now(), 0)
+    return UInt64(min(Int64(milliseconds), left - min(1_000, left / 4)))
+  }
+
   private func timeIsOver() {
     let now = loop.milliseconds()
     for fetch in fetches.values where fetch.deadline <= now {
@@ -258,7 +367,7 @@ final class AttachmentFetcher {
       end(fetch, Self.late)
     }
     // Those that wait for a file with a later deadline are shown without it.
-    for event in showings.expire(now: now) { owner.tell(event) }
+    for waiting in showings.expire(now: now) { tellWithout(waiting) }
     startTimer()
   }
 
@@ -277,7 +386,7 @@ final class AttachmentFetcher {
   /// Closes a file of the program.
   func close(_ hash: MediaHash) {
     ledger.close(hash)
-    if !isClosed { listsChanged() }
+    beginSweep()
   }
 
   // MARK: Files of the program
@@ -288,9 +397,16 @@ final class AttachmentFetcher {
     guard ledger.reserve(size) else { throw AttachmentFailure(.full, "the store of attachments has no room for its \(size) bytes") }
     do throws(AttachmentFailure) {
       let written = try await disk.copy(path, limit: size).get()
-      try await disk.keep(written).get()
+      // The last notification with this content may go while the copy is given its name.
+      ledger.pin(written.media.hash)
+      do throws(AttachmentFailure) {
+        try await disk.keep(written).get()
+      } catch {
+        close(written.media.hash)
+        throw error
+      }
       ledger.end(size, written.media)
-      _ = ledger.open(written.media.hash)
+      arrived(written.media.hash)
       return written.media
     } catch {
       ledger.end(size)

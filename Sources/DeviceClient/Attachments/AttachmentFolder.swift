@@ -20,7 +20,7 @@ struct AttachmentFolder: Sendable {
   /// The path of a file.
   func file(_ hash: MediaHash) -> String { "\(path)/\(hash)" }
 
-  /// Removes the files that a crash has left, and those of no notification; returns the sizes of the others.
+  /// Removes the files that a crash has left, and those of no notification; returns the sizes of the others. Files of somebody else stay.
   func clean(keeping live: Set<MediaHash>) throws(AttachmentFailure) -> [MediaHash: Int] {
     guard let folder = opendir(path) else {
       if errno == ENOENT { return [:] }
@@ -34,18 +34,42 @@ struct AttachmentFolder: Sendable {
       }
       var status = stat()
       guard lstat("\(path)/\(name)", &status) == 0, status.st_mode & S_IFMT == S_IFREG else { continue }
-      if let hash = MediaHash(name), live.contains(hash) { files[hash] = Int(status.st_size) } else { unlink("\(path)/\(name)") }
+      if let hash = MediaHash(name), live.contains(hash) {
+        files[hash] = Int(status.st_size)
+      } else if MediaHash(name) != nil || Self.isPart(name) {
+        unlink("\(path)/\(name)")
+      }
     }
     return files
   }
 
+  private static let partSuffix = ".part"
+
+  /// Whether a file has the name of one that was begun.
+  private static func isPart(_ name: String) -> Bool { name.hasSuffix(partSuffix) && UInt64(name.dropLast(partSuffix.count)) != nil }
+
   /// Begins a file.
   func begin() throws(AttachmentFailure) -> AttachmentWriter {
-    guard mkdir(path, 0o700) == 0 || errno == EEXIST else { throw failure("make", errno) }
-    let path = "\(path)/\(UInt64.random(in: 0...(.max))).part"
+    try make()
+    let path = "\(path)/\(UInt64.random(in: 0...(.max)))\(Self.partSuffix)"
     let descriptor = Glibc.open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
     guard descriptor >= 0 else { throw failure("write to", errno) }
     return AttachmentWriter(self, path, descriptor)
+  }
+
+  /// Makes the folder, durably: the database may name a file in it next.
+  private func make() throws(AttachmentFailure) {
+    guard mkdir(path, 0o700) == 0 else {
+      if errno == EEXIST { return }
+      throw failure("make", errno)
+    }
+    let end = path.utf8.lastIndex(of: UInt8(ascii: "/"))
+    do throws(AttachmentFailure) {
+      try sync(end.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? ".")
+    } catch {
+      rmdir(path)
+      throw error
+    }
   }
 
   /// The bytes of a file of the program.
@@ -86,14 +110,34 @@ struct AttachmentFolder: Sendable {
     }
   }
 
+  /// Removes a file of the program whose copy has this hash. One of this folder stays: it is that copy.
+  func remove(_ source: String, copiedAs hash: MediaHash) {
+    var (given, kept) = (stat(), stat())
+    guard lstat(source, &given) == 0 else { return }
+    guard lstat(file(hash), &kept) != 0 || given.st_dev != kept.st_dev || given.st_ino != kept.st_ino else { return }
+    unlink(source)
+  }
+
   /// Gives a written file its name, durably.
   func keep(_ written: Written) throws(AttachmentFailure) {
-    guard rename(written.path, file(written.media.hash)) == 0 else {
+    let path = file(written.media.hash)
+    let isNew = access(path, F_OK) != 0
+    guard rename(written.path, path) == 0 else {
       let reason = errno
       unlink(written.path)
       throw failure("write to", reason)
     }
-    let descriptor = Glibc.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    do throws(AttachmentFailure) {
+      try sync(self.path)
+    } catch {
+      // Notifications may have a file that was there before. It has the same content.
+      if isNew { unlink(path) }
+      throw error
+    }
+  }
+
+  private func sync(_ folder: String) throws(AttachmentFailure) {
+    let descriptor = Glibc.open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     guard descriptor >= 0 else { throw failure("write to", errno) }
     defer { close(descriptor) }
     guard fsync(descriptor) == 0 else { throw failure("write to", errno) }

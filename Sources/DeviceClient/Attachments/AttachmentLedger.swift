@@ -1,24 +1,38 @@
 internal import Notifications
 
-/// The files of the store, their bytes, and which of them are open. A value.
+/// The files of the store, their bytes, and which of them may be removed. A value.
+///
+/// A file may go when the database lists no notification that has it. The lists in memory are ahead of the database, so their changes have
+/// numbers, and a file stays until the change that took it off the lists is durable.
 struct AttachmentLedger {
-  private var files: [MediaHash: Int]
+  private struct File {
+    let size: Int
+    /// The last change of the lists before which a notification may have had it; nil while one has it.
+    var unlisted: Int?
+  }
+
+  private var files: [MediaHash: File]
   /// Bytes of files that are being written.
   private var reserved = 0
-  private var open: [MediaHash: Int] = [:]
+  /// How many readers and writers each file has.
+  private var pins: [MediaHash: Int] = [:]
+  private var lastChange = 0
+  private var lastDurableChange = 0
   private let limit: Int
 
   /// - Parameters:
   ///   - limit: the most bytes of all files.
-  ///   - files: the sizes of those that are there.
-  init(limit: Int, files: [MediaHash: Int] = [:]) { (self.limit, self.files) = (limit, files) }
+  ///   - files: the sizes of those that are there, which notifications have.
+  init(limit: Int, files: [MediaHash: Int] = [:]) { (self.limit, self.files) = (limit, files.mapValues { File(size: $0) }) }
 
   /// The bytes of the files, with those that are being written.
-  var bytes: Int { files.values.reduce(reserved, +) }
+  var bytes: Int { files.values.reduce(reserved) { $0 + $1.size } }
   /// The bytes that another file may have.
   var room: Int { max(limit - bytes, 0) }
   /// The files.
   var hashes: Set<MediaHash> { Set(files.keys) }
+  /// Whether there is no file.
+  var isEmpty: Bool { files.isEmpty }
 
   /// Whether a file is there.
   func has(_ hash: MediaHash) -> Bool { files[hash] != nil }
@@ -33,25 +47,55 @@ struct AttachmentLedger {
   /// Ends a reservation, with the file if it was written.
   mutating func end(_ bytes: Int, _ written: Media? = nil) {
     reserved -= bytes
-    if let written { files[written.hash] = written.size }
+    if let written, !has(written.hash) { files[written.hash] = File(size: written.size, unlisted: lastChange) }
   }
 
-  /// Opens a file, which stays until it is closed as often; false if it is missing.
+  /// Keeps a file from being removed until it is closed as often. It need not be there yet.
+  mutating func pin(_ hash: MediaHash) { pins[hash, default: 0] += 1 }
+
+  /// Pins a file that is there; false if it is missing.
   mutating func open(_ hash: MediaHash) -> Bool {
     guard has(hash) else { return false }
-    open[hash, default: 0] += 1
+    pin(hash)
     return true
   }
 
-  /// Closes a file.
+  /// Ends a pin.
   mutating func close(_ hash: MediaHash) {
-    open[hash] = open[hash].flatMap { $0 > 1 ? $0 - 1 : nil }
+    pins[hash] = pins[hash].flatMap { $0 > 1 ? $0 - 1 : nil }
   }
 
-  /// Takes the files that notifications have; returns the others that are not open, which are to be removed.
-  mutating func sweep(keeping live: Set<MediaHash>) -> Set<MediaHash> {
-    let removed = hashes.filter { !live.contains($0) && open[$0] == nil }
+  // MARK: Removal
+
+  /// Takes a change of the lists of notifications, which is not durable yet; returns its number.
+  mutating func listsChanged() -> Int {
+    lastChange += 1
+    return lastChange
+  }
+
+  /// Takes the files that notifications in the lists have.
+  mutating func list(_ listed: Set<MediaHash>) {
+    for hash in hashes {
+      let unlisted = files[hash]?.unlisted ?? lastChange
+      files[hash]?.unlisted = listed.contains(hash) ? nil : unlisted
+    }
+  }
+
+  /// A change of the lists is durable, with all before it.
+  mutating func listsAreDurable(_ change: Int) { lastDurableChange = max(lastDurableChange, change) }
+
+  /// Whether there is a file to be removed.
+  var hasRemovable: Bool { files.contains(where: isRemovable) }
+
+  /// Takes the files that are to be removed, and returns them.
+  mutating func sweep() -> Set<MediaHash> {
+    let removed = Set(files.filter(isRemovable).keys)
     for hash in removed { files[hash] = nil }
     return removed
+  }
+
+  private func isRemovable(_ hash: MediaHash, _ file: File) -> Bool {
+    guard let unlisted = file.unlisted else { return false }
+    return unlisted <= lastDurableChange && pins[hash] == nil
   }
 }

@@ -30,8 +30,10 @@ final class DeviceConnection {
   /// The state that outlives connections, and with a state file the device.
   let memory: DeviceMemory
   private var changes = RegistrationChanges()
+  /// The largest frame that the cluster takes, in bytes.
+  private var frameBytes = FrameRules.frameBytes
   /// Unanswered requests for links of this session.
-  private var links: Set<String> = []
+  private var links: Set<Name> = []
   private var clock = ClusterClock()
   private var plan: ReconnectionPlan
   private var phase = Phase.idle
@@ -52,6 +54,12 @@ final class DeviceConnection {
   private let connect: () -> Void
   private var whenEnded: [() -> Void] = []
   private let welcomes = WelcomeWaiters()
+  /// The person's quiet hours as the cluster has told or accepted them last.
+  private var acceptedHours: QuietHours?
+  /// When it has accepted hours last, in the loop's milliseconds.
+  private var hoursAcceptedAt: UInt64?
+  /// Sends a response from a watch to its phone; nil if this is no watch.
+  var sendToPhone: ((ResponseFrame, StoredState.Listed) -> Void)?
 
   init(
     _ configuration: DeviceConfiguration, on loop: EventLoop, commit: (([StateChange]) -> Void)?, connect: @escaping () -> Void,
@@ -77,6 +85,17 @@ final class DeviceConnection {
   var url: String { configuration.urls[plan.address] }
 
   // MARK: The beginning and the end
+
+  /// Takes the state of the database.
+  func restore(_ state: StoredState) {
+    var state = state
+    // Another person's hours do not hold, and that person's changes are not sent as this one's.
+    if state.registration.person != hello.user { state.registration.forgetPerson() }
+    memory.restore(state)
+    let registration = memory.registration
+    if let request = registration.quietRequest { _ = changes.add(.quietHours(registration.quietHours), request: request) }
+    if let request = registration.signOutRequest { _ = changes.add(.unregister, request: request) }
+  }
 
   /// Connects, and keeps connected.
   func begin() {
@@ -110,11 +129,13 @@ final class DeviceConnection {
   }
 
   private func endIfDone() {
-    guard isStopping, case .idle = phase else { return }
+    // A device that has signed out still has its local notifications.
+    guard !whenEnded.isEmpty, case .idle = phase else { return }
     memory.writer.flush()
     guard memory.writer.isIdle else { return }
     for timer in [turnTimer, connectTimer, deadlineTimer, dueTimer] { timer?.close() }
     tell = nil
+    memory.writer.close()
     let waiting = whenEnded
     whenEnded = []
     for body in waiting { body() }
@@ -136,10 +157,19 @@ final class DeviceConnection {
   private func opened(_ connection: WebSocketConnection) {
     // A connection that was requested before the device stopped is not needed any more.
     guard case .connecting = phase else { return connection.abort() }
+    var hello = hello
+    if let credential = configuration.credential?() { hello.credential = credential }
+    do throws(DeviceError) {
+      try FrameRules.check(atMost: .max) { hello.write(to: &$0) }
+    } catch {
+      // The cluster would not take the device again. The program's next credential may be right.
+      connection.abort()
+      return retry(error.description)
+    }
+    self.hello = hello
     phase = .greeting(connection)
     unansweredHello = loop.milliseconds()
     changes.helloSent()
-    if let credential = configuration.credential?() { hello.credential = credential }
     json.reset()
     hello.write(to: &json)
     send(connection, masked: hello.credential != nil)
@@ -149,7 +179,6 @@ final class DeviceConnection {
   /// The owner could not connect.
   func failed(_ error: WebSocketClientError) {
     guard case .connecting = phase else { return }
-    phase = .waiting
     var atLeast = 0
     switch error {
     case .url:
@@ -160,8 +189,14 @@ final class DeviceConnection {
     case .refused(_, _, _, let seconds?): atLeast = min(max(seconds, 0), 3600) * 1000
     default: break
     }
+    retry(error.description, atLeast: atLeast)
+  }
+
+  /// Plans the next attempt, at least so many milliseconds later.
+  private func retry(_ reason: String, atLeast: Int = 0) {
+    phase = .waiting
     let wait = plan.failed(jitter: .random(in: 0...1), atLeast: atLeast)
-    tell?(.unreachable(error.description, reconnectAfter: wait))
+    tell?(.unreachable(reason, reconnectAfter: wait))
     connectTimer?.start(after: wait)
   }
 
@@ -190,6 +225,7 @@ final class DeviceConnection {
     acknowledgements = Acknowledgements()
     links = []
     memory.outbox.sessionEnded()
+    changes.sessionEnded()
     let isGone = code == CloseCode.unregistered.rawValue
     let wait = plan.ended(code: code, sessionMilliseconds: stood, jitter: .random(in: 0...1))
     if isStopping || wait == nil {
@@ -223,7 +259,7 @@ final class DeviceConnection {
     case .remove(let frame): remove(frame)
     case .accepted(let frame): settle(frame.subject) { .accepted(frame.subject) }
     case .refused(let frame): settle(frame.subject) { .refused(frame) }
-    case .linked(let frame): if links.remove(frame.request) != nil { tell?(.linked(frame)) }
+    case .linked(let frame): if links.remove(Name(frame.request)) != nil { tell?(.linked(frame)) }
     case .gap(let frame): tell?(.gap(frame))
     case .goaway(let frame):
       if let milliseconds = frame.reconnectAfterMs { plan.goaway(milliseconds) }
@@ -237,11 +273,13 @@ final class DeviceConnection {
     clock.set(welcome.now, askedAt: unansweredHello ?? loop.milliseconds(), answeredAt: loop.milliseconds())
     unansweredHello = nil
     memory.store.rememberSeconds = welcome.rememberSeconds
+    take(welcome.quiet)
+    frameBytes = max(welcome.limits.frameBytes, FrameRules.leastFrameBytes)
     phase = .open(connection, since: loop.milliseconds(), welcome)
     deadlineTimer?.start(after: 5_000)
     tell?(.connected(welcome, url: url))
     welcomes.finish(nil)
-    for request in changes.welcomed() { tell?(.accepted(.request(request))) }
+    for request in changes.welcomed() { tell?(.accepted(.request(request.text))) }
     sendChanges()
     sendResponses()
   }
@@ -272,8 +310,8 @@ final class DeviceConnection {
   }
 
   /// Reports a saved delivery. One from an earlier session is not acknowledged in this one.
-  private func tell(_ event: DeviceEvent, acknowledging acknowledgement: Acknowledgement, in session: Int) {
-    tell?(event)
+  private func tell(_ event: DeviceEvent?, acknowledging acknowledgement: Acknowledgement, in session: Int) {
+    if let event { tell?(event) }
     guard configuration.acknowledges, self.session == session else { return }
     acknowledgements.add(acknowledgement)
     scheduleTurn()
@@ -287,19 +325,46 @@ final class DeviceConnection {
       tell?(event())
       sendResponses()
     case .request(let id):
-      if links.remove(id) != nil { tell?(event()) }
-      guard let change = changes.settle(id) else { return }
+      if links.remove(Name(id)) != nil { tell?(event()) }
+      guard let change = changes.settle(Name(id)) else { return }
+      if case .quietHours(let hours) = change { settle(hours, Name(id), event()) }
+      if memory.registration.signOutRequest == Name(id) { memory.decide { $0.signOutRequest = nil } }
       tell?(event())
       if change == .unregister, case .accepted = event(), case .open(let connection, _, _) = phase {
         leave(connection, .normal, "")
         isStopping = true
         unregistered()
       }
+      sendChanges()
     }
   }
 
+  /// Takes the quiet hours of a welcome. What the person has set on this device since is newer.
+  private func take(_ hours: QuietHours?) {
+    // Another worker learns of an accepted change a moment later than this device.
+    if let hoursAcceptedAt, loop.milliseconds() < hoursAcceptedAt + Self.hoursSpread { return }
+    acceptedHours = hours
+    guard memory.registration.quietRequest == nil else { return }
+    memory.setQuietHours(hours, of: hello.user)
+    scheduleTurn()
+  }
+
+  /// How long after a change of the quiet hours a welcome may not have it, in milliseconds. Usually that is a second.
+  private static let hoursSpread: UInt64 = 10_000
+
+  /// Takes the cluster's answer to quiet hours. If it refuses them, those from before hold again.
+  private func settle(_ hours: QuietHours?, _ request: Name, _ answer: DeviceEvent) {
+    if case .accepted = answer { (acceptedHours, hoursAcceptedAt) = (hours, loop.milliseconds()) }
+    // The person may have set others since.
+    guard memory.registration.quietRequest == request else { return }
+    memory.setQuietHours(acceptedHours, of: hello.user)
+    scheduleTurn()
+  }
+
   private func unregistered() {
-    memory.decide { $0.isRegistered = false }
+    memory.decide { ($0.isRegistered, $0.signOutRequest) = (false, nil) }
+    // They belong to the person who has signed out.
+    memory.setQuietHours(nil, of: nil)
     scheduleTurn()
     tell?(.unregistered)
   }
@@ -343,7 +408,14 @@ final class DeviceConnection {
     send(connection)
   }
 
-  private func sendResponses() {
+  /// Sends the responses that are due, to the cluster or from a watch to its phone.
+  func sendResponses() {
+    if let sendToPhone {
+      for response in memory.outbox.next(now: loop.milliseconds()) {
+        if let notification = memory.unsettled[Name(response.response)] { sendToPhone(response, notification) }
+      }
+      return
+    }
     guard case .open(let connection, _, _) = phase else { return }
     for response in memory.outbox.next(now: loop.milliseconds()) {
       json.reset()
@@ -356,12 +428,7 @@ final class DeviceConnection {
     guard case .open(let connection, _, _) = phase else { return }
     for (request, change) in changes.next() {
       json.reset()
-      switch change {
-      case .settings(let authorization): SettingsFrame(request: request, authorization: authorization).write(to: &json)
-      case .locale(let locale, let timeZone): SettingsFrame(request: request, locale: locale, timeZone: timeZone).write(to: &json)
-      case .categories(let categories): CategoriesFrame(request: request, categories: categories).write(to: &json)
-      case .unregister: UnregisterFrame(request: request).write(to: &json)
-      }
+      change.write(request, to: &json)
       send(connection)
     }
   }
@@ -402,7 +469,8 @@ final class DeviceConnection {
 
   /// Brings the program to the foreground, because of an action of the person on a notification.
   private func activate(_ identifier: Name) {
-    guard memory.store.state != .foreground else { return }
+    // The screen may have been locked while the response was written to the disk.
+    guard memory.store.state == .background else { return }
     memory.store.state = .foreground
     tell?(.activated(identifier))
   }
@@ -428,6 +496,32 @@ final class DeviceConnection {
     scheduleTurn()
   }
 
+  /// The phone has stored a response of its watch.
+  func takenByPhone(_ response: String) { settle(.response(response)) { .accepted(.response(response)) } }
+
+  /// Takes a response of the watch, once; `body` is called when it is saved, or with the error.
+  func takeFromWatch(
+    _ response: ResponseFrame, to notification: DeliveredNotification, _ body: @escaping (DeviceError?) -> Void
+  ) throws(DeviceError) {
+    guard !memory.store.hasTaken(Name(response.response)) else { return whenDurable(body) }
+    try memory.writer.checkSpace()
+    try respond(response, to: notification) { _ in }
+    memory.note(Name(response.response), now: now)
+    whenDurable(body)
+  }
+
+  /// Shows a notification of the phone on its watch; `body` gets the event when it is saved.
+  func showForwarded(_ frame: NotifyFrame, _ showing: NotificationShowing, _ body: @escaping (DeviceEvent) -> Void) {
+    memory.takeForwarded(frame, showing, now: now, body)
+    scheduleTurn()
+  }
+
+  /// Takes the person's quiet hours from the phone, on its watch.
+  func takeFromPhone(_ hours: QuietHours?) {
+    memory.setQuietHours(hours, of: hello.user)
+    scheduleTurn()
+  }
+
   /// Ends what a content extension has of a response.
   func end(_ response: String, _ end: HeldEnd) {
     memory.end(response, end) { [weak self] response in
@@ -450,30 +544,54 @@ final class DeviceConnection {
     return memory.clear(identifiers)
   }
 
-  /// Queues a change of the registration.
-  func change(_ change: RegistrationChanges.Change, request: String) throws(DeviceError) {
-    guard changes.add(change, request: request) else {
-      throw DeviceError(.tooManyWaiting, "too many changes wait for the cluster's answer already: try again when it has come")
-    }
+  /// Makes a change of the registration, and tells the cluster; returns the id that its answer has. Throws if the cluster would refuse it.
+  func change(_ change: RegistrationChanges.Change, request: Name) throws(DeviceError) -> Name {
+    var changed = hello
+    change.apply(to: &changed)
+    try check(change, request, changed)
+    try memory.writer.checkSpace()
+    // A watch has no cluster, and one that has signed out tells it nothing more.
+    let request = isWatch || isStopping ? request : changes.add(change, request: request)
+    hello = changed
     switch change {
     case .settings(let authorization):
-      hello.authorization = authorization
       memory.decide { $0.authorization = authorization }
       memory.store.authorization = authorization
-    case .locale(let locale, let timeZone):
-      hello.locale = locale ?? hello.locale
-      hello.timeZone = timeZone ?? hello.timeZone
+    case .locale(_, let timeZone):
       if let timeZone { memory.store.zone = Name(timeZone) }
       // Times of day are due at other moments in another zone.
       takeTime()
     case .categories(let categories):
-      hello.categories = categories
       memory.decide { $0.categories = categories }
-    case .unregister: break
+    case .quietHours(let hours): memory.setQuietHours(hours, of: hello.user, request: request)
+    case .unregister: memory.decide { ($0.person, $0.signOutRequest) = (hello.user, request) }
     }
+    memory.publish(hello)
     sendChanges()
     scheduleTurn()
+    return request
   }
+
+  /// Checks what a change sends: its frame, and each later hello.
+  private func check(_ change: RegistrationChanges.Change, _ request: Name, _ changed: Hello) throws(DeviceError) {
+    if change == .unregister, isWatch { throw DeviceError(.configuration, "a watch is not registered: unregister its phone") }
+    if !change.isOfHello, isStopping { throw DeviceError(.notRunning, "the device has signed out, or is closed") }
+    try FrameRules.check(atMost: frameBytes) { change.write(request, to: &$0) }
+    // A hello that becomes smaller is no worse than before.
+    let grows = changed.bytes > hello.bytes
+    try FrameRules.check(atMost: grows ? frameBytes - roomForCredential : .max) { changed.write(to: &$0) }
+  }
+
+  /// How much larger the hello becomes with the largest credential that may follow the present one, in bytes.
+  ///
+  /// In frames of a small cluster it may take half.
+  private var roomForCredential: Int {
+    guard hello.credential != nil || configuration.credential != nil else { return 0 }
+    let present = hello.credential?.utf8.count ?? 0
+    return max(0, min(FrameLimits.credentialBytes + FrameRules.credentialOverhead, frameBytes / 2) - present)
+  }
+
+  private var isWatch: Bool { configuration.watchConnectivity?.side == .watch }
 
   /// Calls `body` when the changes so far are saved, or with the error.
   func whenDurable(_ body: @escaping (DeviceError?) -> Void) {
@@ -491,9 +609,12 @@ final class DeviceConnection {
       )
     }
     let environment = hello.environment
+    guard changes.stay() else { throw DeviceError(.notRunning, "the device is signing out: start another one") }
+    memory.decide { $0.signOutRequest = nil }
     memory.decide { ($0.isRegistered, $0.environment) = (true, environment) }
     whenDurable { [weak self] failure in
       guard failure == nil, let self else { return body(failure ?? DeviceError(.notRunning, "the device is closed")) }
+      guard !isStopping else { return body(DeviceError(.notRunning, "the device is closed")) }
       if case .open = phase { return body(nil) }
       welcomes.add(on: loop, body)
       begin()
@@ -509,7 +630,7 @@ final class DeviceConnection {
       throw DeviceError(.tooManyWaiting, "too many requests for links wait for the cluster's answer already: try again when it has come")
     }
     for frame in frames {
-      links.insert(frame.request)
+      links.insert(Name(frame.request))
       json.reset()
       frame.write(to: &json)
       send(connection)
@@ -519,9 +640,23 @@ final class DeviceConnection {
   private static let maximumLinks = 64
 
   /// A waiting notification's location was reached; false if none of this identifier waits.
-  func fire(_ identifier: Name) -> Bool {
+  func fire(_ identifier: Name) throws(DeviceError) -> Bool {
+    try memory.writer.checkSpace()
     scheduleTurn()
     return memory.fire(identifier, now: now, localTime: WallClock.milliseconds()) { [weak self] in self?.tell?($0) }
+  }
+
+  /// Stores that the program's service extension is given a notification; `body` is called when it is saved. False if that is not needed.
+  func beginExtending(_ notification: DeliveredNotification, _ body: @escaping () -> Void) -> Bool {
+    scheduleTurn()
+    return memory.beginExtending(notification, body)
+  }
+
+  /// Shows a notification after the program's service extension, as that has changed it; `body` is called when it is saved, or not needed.
+  func endExtending(_ notification: DeliveredNotification, changed: NotifyFrame?, _ body: @escaping () -> Void = {}) {
+    let isNeeded = memory.endExtending(notification, changed: changed, now: now) { [weak self] in self?.tell?($0) }
+    scheduleTurn()
+    if isNeeded { memory.writer.whenDurable { _ in body() } } else { body() }
   }
 
   /// The program's delegate has taken a response.
@@ -533,20 +668,10 @@ final class DeviceConnection {
   /// Adds a local request; `body` is called when it is saved, or with the error.
   func add(_ frame: NotifyFrame, _ body: @escaping (DeviceError?) -> Void) throws(DeviceError) {
     let now = WallClock.milliseconds()
-    do throws(Rejection) {
-      if var text = frame.trigger, case .timed(let trigger) = try Self.trigger(&text) { try memory.store.check(trigger, localTime: now) }
-    } catch {
-      throw DeviceError(.badRequest, "\(error.field): \(error.rule)")
-    }
+    try memory.store.check(frame, localTime: now)
+    try memory.writer.checkSpace()
     memory.add(frame, localTime: now, shown: { [weak self] in self?.tell?($0) }, body)
     scheduleTurn()
-  }
-
-  private static func trigger(_ text: inout String) throws(Rejection) -> Trigger {
-    let result = text.withUTF8 { bytes -> Result<Trigger, Rejection> in
-      do throws(Rejection) { return .success(try Trigger(UnsafeRawBufferPointer(bytes))) } catch { return .failure(error) }
-    }
-    return try result.get()
   }
 
   /// Removes requests that wait.
@@ -555,8 +680,45 @@ final class DeviceConnection {
     scheduleTurn()
   }
 
+  /// Does what another process has asked for; nil is nothing. The command leaves the database together with the effect.
+  ///
+  /// Throws if too much waits for the disk.
+  func carryOut(_ command: StoredCommand?, _ place: Int64) throws(DeviceError) {
+    var missed: DeviceEvent?
+    try memory.writer.checkSpace()
+    switch command {
+    case .add(let frame, let at):
+      // What is due at once is shown at this time.
+      let time = frame.trigger == nil ? WallClock.milliseconds() : at
+      do throws(DeviceError) {
+        try memory.store.check(frame, localTime: time)
+        memory.add(frame, localTime: time, shown: { [weak self] in self?.tell?($0) }, { _ in })
+      } catch {
+        // It was due some time in the zone in which the other process has checked it.
+        missed = .dropped(delivery: nil, id: frame.id, identifiers: [frame.identifier], .expired)
+      }
+    case .removePending(let showings): memory.removePending(memory.store.pending(showings))
+    case .removeDelivered(let showings): _ = memory.clear(memory.store.delivered(showings))
+    case .badge(let number): memory.setBadge(number) { _ in }
+    case .categories(let categories):
+      let request = Device.uniqueID()
+      do throws(DeviceError) {
+        _ = try change(.categories(categories), request: Name(request))
+      } catch {
+        // They do not fit into a frame of this cluster, which the other process cannot know. A retry cannot help.
+        guard !error.isRetriable else { throw error }
+        missed = .refused(RefusedFrame(.request(request), .badFrame, field: "categories", rule: error.description))
+      }
+    case nil: break
+    }
+    memory.writer.append([.carriedOut(place)])
+    if let missed { whenDurable { [weak self] failure in if failure == nil { self?.tell?(missed) } } }
+    scheduleTurn()
+  }
+
   /// Sets the number at the application's icon; `body` is called when it is saved, or with the error.
-  func setBadge(_ number: Int, _ body: @escaping (DeviceError?) -> Void) {
+  func setBadge(_ number: Int, _ body: @escaping (DeviceError?) -> Void) throws(DeviceError) {
+    try memory.writer.checkSpace()
     memory.setBadge(number, body)
     scheduleTurn()
   }

@@ -8,6 +8,8 @@ struct ResponseOutbox {
     var isStored = true
     /// When it was sent in this session, in the loop's milliseconds; nil if it was not.
     var sentAt: UInt64?
+
+    var id: Name { Name(response.response) }
   }
 
   private var entries: [Entry] = []
@@ -37,18 +39,19 @@ struct ResponseOutbox {
   }
 
   /// Notes that a response is stored, so that it may be sent.
-  mutating func stored(_ id: String) {
-    if let index = entries.firstIndex(where: { $0.response.response == id }) { entries[index].isStored = true }
+  mutating func stored(_ id: Name) {
+    if let index = entries.firstIndex(where: { $0.id == id }) { entries[index].isStored = true }
   }
 
   /// Restores a response without a limit, unless it exists already.
   mutating func restore(_ response: ResponseFrame) {
-    if !entries.contains(where: { $0.response.response == response.response }) { entries.append(Entry(response: response)) }
+    let entry = Entry(response: response)
+    if !entries.contains(where: { $0.id == entry.id }) { entries.append(entry) }
   }
 
   /// Takes the cluster's answer; returns the response, or nil for an unknown id.
-  mutating func settle(_ id: String) -> ResponseFrame? {
-    guard let index = entries.firstIndex(where: { $0.response.response == id }) else { return nil }
+  mutating func settle(_ id: Name) -> ResponseFrame? {
+    guard let index = entries.firstIndex(where: { $0.id == id }) else { return nil }
     return entries.remove(at: index).response
   }
 

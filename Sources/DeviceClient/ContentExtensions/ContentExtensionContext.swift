@@ -20,6 +20,12 @@ public final class ContentExtensionContext {
     set { change { $0.title = newValue } }
   }
 
+  /// The attachments of the panel's notification that are drawn above the lines.
+  public var pictures: [Name] {
+    get { state.panel.pictures }
+    set { change { $0.pictures = newValue } }
+  }
+
   /// The extension's own content, as lines of text.
   public var lines: [String] {
     get { state.panel.lines }

@@ -49,6 +49,7 @@ extension Device {
     openPanel = open
     perform(context.state.begin(), open)
     open.drawn = context.panel
+    measureImages(open)
     return context.panel
   }
 
@@ -172,8 +173,10 @@ extension Device {
     guard let open = openPanel else { return }
     switch event {
     case .shown(let notification), .updated(let notification):
+      let former = open.context.panel.notification
       perform(open.context.state.received(notification), open)
       panelChanged(open.context.number)
+      if openPanel === open, !open.context.panel.notification.isSame(former) { measureImages(open) }
     case .removed(_, let notifications): closePanel(of: notifications.map(\.identifier))
     default: break
     }

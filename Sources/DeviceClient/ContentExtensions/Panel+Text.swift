@@ -9,9 +9,10 @@ extension Panel: CustomStringConvertible {
     if showsDefaultContent {
       parts.append(
         [content.title, content.subtitle, content.body].filter { !$0.isEmpty }
-          + notification.attachments.map { "\($0.attachment.identifier) (\($0.attachment.media.type.name))" })
+          + notification.attachments.flatMap { picture($0.attachment) })
     }
-    parts.append(lines + (mediaButton.map { [$0.isPlaying ? "[pause]" : "[play]"] } ?? []))
+    let pictures = self.pictures.compactMap { name in notification.attachments.first { $0.attachment.identifier == name } }
+    parts.append(pictures.flatMap { picture($0.attachment) } + lines + (mediaButton.map { [$0.isPlaying ? "[pause]" : "[play]"] } ?? []))
     parts.append(controls.map { $0.drawn(isFocused: $0.identifier == firstResponder) })
     parts.append(actions.isEmpty ? [] : [actions.map { "<\($0.title)\($0.textInput == nil ? "" : " …")>" }.joined(separator: "  ")])
     let rows = parts.map { $0.flatMap { $0.split(separator: "\n", omittingEmptySubsequences: false) }.map(Self.plain) }
@@ -21,6 +22,20 @@ extension Panel: CustomStringConvertible {
       part.map { "│ \($0)\(String(repeating: " ", count: width - $0.count)) │" }.joined(separator: "\n")
     }
     return "┌\(rule)┐\n" + boxes.joined(separator: "\n├\(rule)┤\n") + "\n└\(rule)┘"
+  }
+
+  /// The place of an attachment: what it is, in a frame with the proportions of the image as far as there is room.
+  private func picture(_ attachment: NotificationAttachment) -> [String] {
+    let size = pixelSizes[attachment.identifier]
+    let texts =
+      [Self.plain(attachment.identifier.text), "\(attachment.media.type.name)"] + (size.map { ["\($0) pixels"] } ?? [])
+      + ["\(attachment.media.size) bytes"]
+    let width = max(texts.map(\.count).max() ?? 0, 28)
+    // A character is twice as high as it is wide.
+    let height = size.map { min(width * $0.height / (2 * $0.width), 12) } ?? 0
+    let rule = String(repeating: "─", count: width + 2)
+    let rows = texts + Array(repeating: "", count: max(height - texts.count, 0))
+    return ["╭\(rule)╮"] + rows.map { "│ \($0)\(String(repeating: " ", count: width - $0.count)) │" } + ["╰\(rule)╯"]
   }
 
   /// Text from outside with a space for each character that could control a terminal.

@@ -8,6 +8,10 @@ public struct Panel: Sendable, Equatable {
   public internal(set) var title: String
   /// Whether title, subtitle, body and attachments of the notification are drawn.
   public internal(set) var showsDefaultContent = true
+  /// The attachments that the extension draws above its lines.
+  public internal(set) var pictures: [Name] = []
+  /// The sizes of the notification's images, by attachment. They come with the event `panel` when they were read from the store.
+  public internal(set) var pixelSizes: [Name: PixelSize] = [:]
   /// The extension's own content.
   public internal(set) var lines: [String] = []
   /// The extension's own controls; none without the declaration of interaction.

@@ -1,4 +1,3 @@
-internal import JSON
 internal import Notifications
 
 /// What decides about an expanded notification: events in, actions out. A value without a clock.
@@ -71,7 +70,7 @@ struct PanelState {
     if notification.identifier == panel.identifier {
       // Its actions and its extension are another category's.
       guard content.categoryIdentifier == panel.notification.content.categoryIdentifier else { return close() }
-      panel.notification = notification
+      (panel.notification, panel.pixelSizes) = (notification, [:])
     } else {
       let thread = panel.notification.content.threadIdentifier
       guard thread != nil, thread == content.threadIdentifier else { return [] }
@@ -110,14 +109,14 @@ struct PanelState {
 
   /// The response is stored, or nil that it cannot be.
   mutating func stored(_ response: String, failed: Bool = false) -> [Action] {
-    guard case .storing(let frame) = phase, frame.response == response else { return [] }
+    guard case .storing(let frame) = phase, Name(frame.response) == Name(response) else { return [] }
     phase = failed ? .open : .answering(frame)
     return failed ? [] : [.ask(frame)]
   }
 
   /// The extension has answered.
   mutating func answered(_ response: String, _ option: ContentExtensionResponseOption) -> [Action] {
-    guard case .answering(let frame) = phase, frame.response == response else { return [] }
+    guard case .answering(let frame) = phase, Name(frame.response) == Name(response) else { return [] }
     switch option {
     case .doNotDismiss:
       phase = .open
@@ -129,7 +128,7 @@ struct PanelState {
 
   /// The extension has not answered in time.
   mutating func deadlinePassed(_ response: String) -> [Action] {
-    guard case .answering(let frame) = phase, frame.response == response else { return [] }
+    guard case .answering(let frame) = phase, Name(frame.response) == Name(response) else { return [] }
     return close()
   }
 
@@ -170,12 +169,17 @@ struct PanelState {
 
   // MARK: The extension's content
 
+  /// The sizes of a notification's images were read.
+  mutating func measured(_ notification: DeliveredNotification, _ sizes: [Name: PixelSize]) {
+    if isOpen, panel.notification.isSame(notification) { panel.pixelSizes = sizes }
+  }
+
   /// Changes what the extension draws, by what it has declared.
   mutating func change(_ body: (inout Panel) -> Void) {
     guard isOpen else { return }
     var changed = panel
     body(&changed)
-    panel.lines = changed.lines
+    (panel.pictures, panel.lines) = (changed.pictures, changed.lines)
     panel.preferredSize = changed.preferredSize.flatMap { $0.width.isFinite && $0.height.isFinite ? $0 : nil }
     panel.mediaButton = changed.mediaButton
     panel.actions = Array(changed.actions.filter { $0.isResponse }.prefix(NotificationCategory.maximumActions))
@@ -190,9 +194,8 @@ extension NotificationAction {
   /// Whether the protocol allows a response with this action.
   fileprivate var isResponse: Bool {
     guard identifier != Self.defaultIdentifier, identifier != Self.dismissIdentifier else { return false }
-    var json = JSONWriter()
-    ResponseFrame(response: "r", receipt: "r", identifier: "i", action: identifier).write(to: &json)
-    return json.withUnsafeBytes { (try? DeviceFrame($0)) != nil }
+    let response = ResponseFrame(response: "r", receipt: "r", identifier: "i", action: identifier)
+    return (try? FrameRules.check { response.write(to: &$0) }) != nil
   }
 }
 

@@ -4,8 +4,10 @@ public import Notifications
 public struct DeliveredNotification: Sendable, Equatable {
   /// The received frame; for a local one the frame that the cluster would have sent. Its delivery number is only valid in its session.
   public let frame: NotifyFrame
+  /// The frame as the program's service extension has changed it; nil if it has changed nothing.
+  private(set) var changed: NotifyFrame?
   /// The content after the device's service extensions.
-  public let content: NotificationContent
+  public private(set) var content: NotificationContent
   /// When it was taken or shown, in milliseconds since 1970: by the cluster's clock, for a local one by the device's.
   public private(set) var takenAt: Int64
   /// How it is shown; empty if it is not, or not yet.
@@ -22,12 +24,13 @@ public struct DeliveredNotification: Sendable, Equatable {
   init(_ stored: StoredState.Listed, _ extensions: ServiceExtensions) {
     self.init(stored.frame, takenAt: stored.takenAt, isLocal: stored.isLocal, extensions)
     presentation = stored.presentation
+    if let frame = stored.changed { self = changed(to: frame) }
   }
 
   /// The request's identifier.
   public var identifier: Name { frame.identifier }
   /// The attachments, in the order in which they are shown.
-  public var attachments: [LinkedAttachment] { frame.attachments }
+  public var attachments: [LinkedAttachment] { (changed ?? frame).attachments }
   /// The apns-id; a local one has an id of its own.
   public var id: String { frame.id }
   /// The request. Its trigger is `push` if the cluster sent it to be shown at once.
@@ -40,6 +43,13 @@ public struct DeliveredNotification: Sendable, Equatable {
   func shown(_ ways: PresentationOptions) -> DeliveredNotification {
     var copy = self
     copy.presentation = ways
+    return copy
+  }
+
+  /// The same, with what the program's service extension has made of its frame.
+  func changed(to frame: NotifyFrame) -> DeliveredNotification {
+    var copy = self
+    (copy.changed, copy.content) = (frame, NotificationContent(payload: frame.payload))
     return copy
   }
 

@@ -34,6 +34,8 @@ public struct NotificationRequest: Sendable, Equatable {
     guard content.hasAlert || content.sound != nil || (content.badge ?? 0) != 0 else {
       throw DeviceError(.badRequest, "content: a local request has a text, a sound, or a badge other than 0")
     }
+    try Self.checkBadge(content.badge ?? 0)
+    try trigger?.check()
     let payload = json.withUnsafeBytes { Array($0) }
     json.reset()
     json.openObject()
@@ -60,6 +62,15 @@ public struct NotificationRequest: Sendable, Equatable {
   }
 }
 
+extension NotificationRequest {
+  /// Checks a number for the application's icon by the rule of published requests.
+  static func checkBadge(_ count: Int) throws(DeviceError) {
+    guard (0...Int(Int32.max)).contains(count) else {
+      throw DeviceError(.badRequest, "badge: a badge is a number from 0 to \(Int32.max); 0 removes it")
+    }
+  }
+}
+
 /// A file of the program that a local notification comes with.
 public struct AttachmentSource: Sendable, Equatable {
   /// What the program knows it by, unique in its notification.
@@ -80,20 +91,36 @@ extension NotificationContent {
   ///
   /// - Parameter userInfo: the program's own members; a member `aps` of it is ignored.
   public init(
-    title: String = "", subtitle: String = "", body: String = "", badge: Int? = nil, sound: String? = nil, threadIdentifier: Name? = nil,
-    categoryIdentifier: Name? = nil, interruptionLevel: InterruptionLevel = .active, userInfo: [JSONValue.Member] = []
+    title: String = "", subtitle: String = "", body: String = "", badge: Int? = nil, sound: NotificationSound? = nil,
+    threadIdentifier: Name? = nil, categoryIdentifier: Name? = nil, targetContentIdentifier: Name? = nil,
+    interruptionLevel: InterruptionLevel = .active, relevanceScore: Double? = nil, filterCriteria: String? = nil,
+    launchImageName: String? = nil, userInfo: [JSONValue.Member] = []
   ) {
     func members(_ pairs: [(String, JSONValue?)]) -> JSONValue {
       .object(pairs.compactMap { pair in pair.1.map { .init(key: pair.0, value: $0) } })
     }
     func text(_ value: String) -> JSONValue? { value.isEmpty ? nil : .string(value) }
-    let alert = members([("title", text(title)), ("subtitle", text(subtitle)), ("body", text(body))])
+    let alert = members([
+      ("title", text(title)), ("subtitle", text(subtitle)), ("body", text(body)), ("launch-image", launchImageName.map { .string($0) }),
+    ])
     let aps = members([
       ("alert", alert.members?.isEmpty == false ? alert : nil), ("badge", badge.map { .integer(Int64($0)) }),
-      ("sound", sound.map { .string($0) }), ("thread-id", threadIdentifier.map { .string($0.text) }),
+      ("sound", sound?.json), ("thread-id", threadIdentifier.map { .string($0.text) }),
       ("category", categoryIdentifier.map { .string($0.text) }),
+      ("target-content-id", targetContentIdentifier.map { .string($0.text) }),
       ("interruption-level", interruptionLevel == .active ? nil : .string(interruptionLevel.rawValue)),
+      ("relevance-score", relevanceScore.map { JSONValue(floatLiteral: $0) }), ("filter-criteria", filterCriteria.map { .string($0) }),
     ])
     self.init(.object([.init(key: "aps", value: aps)] + userInfo.filter { $0.key != "aps" }))
+  }
+}
+
+extension NotificationSound {
+  /// The sound as the member `sound` of a payload.
+  fileprivate var json: JSONValue {
+    guard isCritical || volume != nil else { return .string(name) }
+    var object: JSONValue = ["name": .string(name), "critical": .integer(isCritical ? 1 : 0)]
+    if let volume { object.set("volume", JSONValue(floatLiteral: volume)) }
+    return object
   }
 }

@@ -1,3 +1,4 @@
+internal import Calendars
 public import Extensions
 internal import JSON
 public import Notifications
@@ -33,6 +34,10 @@ public struct NotificationStore {
     case silent(DeliveredNotification)
     /// It waits for the time or the place of its trigger.
     case held(DeliveredNotification)
+    /// It waits for the program's service extension, and is shown after it.
+    case extending(DeliveredNotification)
+    /// The program chooses how it is presented, and then `present` shows it.
+    case asking(DeliveredNotification)
     /// It is dropped.
     case dropped(DropReason)
   }
@@ -47,6 +52,11 @@ public struct NotificationStore {
 
   /// The person's permissions, which apply to later notifications.
   public var authorization: Authorization
+  /// The person's quiet hours; nil if there are none.
+  ///
+  /// The cluster has applied them to what it sends to be shown at once. The device applies them to the rest: local notifications, those with
+  /// a trigger, and on a watch those of its phone.
+  public var quietHours: QuietHours?
   /// What the program and the screen are doing.
   public var state = ApplicationState.foreground
   /// How long ids and revisions are kept, in seconds; each welcome sets it.
@@ -57,25 +67,30 @@ public struct NotificationStore {
   public var pending: [DeliveredNotification] { table.entries.map(\.notification) }
   /// The number at the application's icon.
   public private(set) var badge = 0
+  /// The notifications that wait for the program's service extension, or are with it, in the order in which they came.
+  private(set) var extending: [DeliveredNotification] = []
 
-  /// The program's choice of how a notification is shown; nil allows all ways.
-  var willPresent: ((DeliveredNotification) -> PresentationOptions)?
+  /// Whether the program chooses in the foreground how a notification is presented.
+  var asksDelegate = false
+  /// Whether the program has a service extension.
+  var hasServiceExtension = false
   /// The time zone of calendar triggers that name none.
   var zone: Name
   /// The ways of showing that the device's platform has.
   var platformWays = PresentationOptions.all
 
   private var table: PendingTable
+  private var calendar = QuietCalendar()
   /// What has changed since `takeChanges`, for the database.
   private var changes: [StateChange] = []
   /// How many ids and revisions were set since the database was told to forget old ones.
   private var unforgotten = 0
   private let limits: Limits
-  private let extensions: ServiceExtensions
+  let extensions: ServiceExtensions
   private(set) var ids: AgedTable<Void>
-  private(set) var revisions: AgedTable<String>
+  private(set) var revisions: AgedTable<Name>
   /// The revision of the newest removal of all notifications.
-  private(set) var floor: String?
+  private(set) var floor: Name?
 
   /// An empty store.
   ///
@@ -102,43 +117,45 @@ public struct NotificationStore {
   public mutating func take(_ frame: NotifyFrame, now: Int64) -> Outcome {
     forget(now)
     if ids[Name(frame.id)] != nil { return .dropped(.known) }
-    let newest = revisions[frame.identifier]
-    if let newest, frame.revision.isOlder(than: newest) { return .dropped(.stale) }
+    let (newest, revision) = (revisions[frame.identifier], Name(frame.revision))
+    if let newest, revision < newest { return .dropped(.stale) }
     // What waits for a place is pending, and no removal touches it.
-    if let floor, frame.trigger == nil, frame.revision.isOlder(than: floor) { return .dropped(.stale) }
+    if let floor, frame.trigger == nil, revision < floor { return .dropped(.stale) }
     if frame.isPast(now) {
       // An older revision must not be shown because the newest came too late.
-      note(frame.revision, of: frame.identifier, at: now)
+      note(revision, of: frame.identifier, at: now)
+      stopExtending { $0.identifier == frame.identifier }
       return .dropped(.expired)
     }
-    if newest == frame.revision { return .dropped(.stale) }
+    if newest == revision { return .dropped(.stale) }
     ids.set((), for: Name(frame.id), at: now)
     changes.append(.took(Name(frame.id), at: now))
-    note(frame.revision, of: frame.identifier, at: now)
+    note(revision, of: frame.identifier, at: now)
     let notification = DeliveredNotification(frame, takenAt: now, isLocal: false, extensions)
     if frame.trigger != nil {
       hold(notification)
       return .held(notification)
     }
     removePending([frame.identifier])
-    return place(notification)
+    return place(notification, at: now)
   }
 
   /// Removes notifications of the cluster that are not newer than the removal. Local ones stay.
   ///
   /// - Parameter isOfPending: whether those go that wait for a place; else the delivered ones.
-  public mutating func remove(_ identifiers: [Name], revision: String, isOfPending: Bool = false, now: Int64) -> Removal {
+  public mutating func remove(_ identifiers: [Name], revision: Name, isOfPending: Bool = false, now: Int64) -> Removal {
     forget(now)
     var removed: [DeliveredNotification] = []
     var isNew = identifiers.isEmpty
     var isKnown = false
     for identifier in identifiers {
-      if let newest = revisions[identifier], !newest.isOlder(than: revision) {
+      if let newest = revisions[identifier], revision <= newest {
         isKnown = isKnown || newest == revision
         continue
       }
       isNew = true
       note(revision, of: identifier, at: now)
+      if !isOfPending { stopExtending { $0.identifier == identifier } }
       if !isOfPending, notification(identifier)?.isLocal == false { removed += clear([identifier]) }
       if isOfPending, table[identifier]?.notification.isLocal == false { removePending([identifier]) }
     }
@@ -148,12 +165,13 @@ public struct NotificationStore {
   /// Removes all delivered notifications that are older than the removal; what waits for a place stays.
   ///
   /// Older ones that come later are dropped.
-  public mutating func removeAll(revision: String, now: Int64) -> Removal {
+  public mutating func removeAll(revision: Name, now: Int64) -> Removal {
     forget(now)
-    if let floor, !floor.isOlder(than: revision) { return .dropped(floor == revision ? .known : .stale) }
+    if let floor, revision <= floor { return .dropped(floor == revision ? .known : .stale) }
     floor = revision
     changes.append(.floor(revision))
-    return .removed(clear(delivered.filter { $0.frame.revision.isOlder(than: revision) }.map(\.identifier)))
+    stopExtending { Name($0.frame.revision) < revision }
+    return .removed(clear(delivered.filter { Name($0.frame.revision) < revision }.map(\.identifier)))
   }
 
   // MARK: Actions of the person and the application
@@ -181,7 +199,71 @@ public struct NotificationStore {
     guard let waiting = table[identifier]?.notification else { return nil }
     let isPast = waiting.frame.isPast(now)
     if isPast || !waiting.triggerRepeats { removePending([identifier]) }
-    return isPast ? .dropped(.expired) : place(waiting.taken(at: waiting.isLocal ? localTime : now))
+    let time = waiting.isLocal ? localTime : now
+    return isPast ? .dropped(.expired) : place(waiting.taken(at: time), at: time)
+  }
+
+  // MARK: The program's service extension
+
+  /// The program's service extension is given a notification; false if that is not needed any more.
+  mutating func beginExtending(_ notification: DeliveredNotification) -> Bool {
+    guard extending.contains(where: { $0.isSame(notification) }) else { return false }
+    changes.append(.extensionBegan(notification.identifier, true))
+    return true
+  }
+
+  /// The program's service extension has not finished a notification, and gets it again at the next start.
+  mutating func postponeExtending(_ notification: DeliveredNotification) {
+    guard extending.contains(where: { $0.isSame(notification) }) else { return }
+    changes.append(.extensionBegan(notification.identifier, false))
+  }
+
+  /// The program's service extension has ended, and has changed the frame or not; returns the result, or nil if a newer one has come.
+  mutating func endExtending(_ notification: DeliveredNotification, changed: NotifyFrame?, now: Int64) -> Outcome? {
+    guard extending.contains(where: { $0.isSame(notification) }) else { return nil }
+    stopExtending { $0.isSame(notification) }
+    guard !notification.frame.isPast(now) else { return .dropped(.expired) }
+    return place(changed.map { notification.changed(to: $0) } ?? notification, at: now, isExtended: true)
+  }
+
+  private mutating func stopExtending(_ condition: (DeliveredNotification) -> Bool) {
+    let stopped = extending.filter(condition).map(\.identifier)
+    guard !stopped.isEmpty else { return }
+    extending.removeAll(where: condition)
+    changes.append(.extended(stopped))
+  }
+
+  // MARK: Phone and watch
+
+  /// Takes a notification of the phone on its watch, with the phone's time. What was shown is known until it is forgotten like an id.
+  mutating func takeForwarded(_ frame: NotifyFrame, _ showing: NotificationShowing, now: Int64) -> Outcome {
+    forget(now)
+    guard !frame.isPast(now) else { return .dropped(.expired) }
+    let notification = DeliveredNotification(frame, takenAt: showing.takenAt, isLocal: false, extensions)
+    let outcome = place(notification, at: now, isExtended: true, isForwarded: true)
+    switch outcome {
+    case .shown, .updated: note(showing, now: now)
+    default: break
+    }
+    return outcome
+  }
+
+  /// Stores that the watch shows a notification of the phone.
+  mutating func note(_ showing: NotificationShowing, now: Int64) { note(Self.key(of: showing), now: now) }
+
+  /// Whether the watch has shown a notification of the phone, in this life or an earlier one.
+  func hasShown(_ showing: NotificationShowing) -> Bool { hasTaken(Self.key(of: showing)) }
+
+  private static func key(of showing: NotificationShowing) -> Name { Name("\(showing.id.text) \(showing.takenAt)") }
+
+  /// Whether an id was taken.
+  func hasTaken(_ id: Name) -> Bool { ids[id] != nil }
+
+  /// Stores an id.
+  mutating func note(_ id: Name, now: Int64) {
+    ids.set((), for: id, at: now)
+    changes.append(.took(id, at: now))
+    unforgotten += 1
   }
 
   // MARK: Local requests
@@ -191,26 +273,44 @@ public struct NotificationStore {
     let notification = DeliveredNotification(frame, takenAt: localTime, isLocal: true, extensions)
     guard frame.trigger != nil else {
       removePending([frame.identifier])
-      return place(notification)
+      return place(notification, at: localTime)
     }
     hold(notification)
     return .held(notification)
   }
 
-  /// Checks that a trigger is due some time.
-  mutating func check(_ trigger: TimedTrigger, localTime: Int64) throws(Rejection) {
-    try table.check(trigger, now: localTime, zone: zone)
+  /// The zone of calendar triggers that name none; nil for UTC, which takes the place of one that the time zone database does not have.
+  var ownZone: Name? {
+    mutating get {
+      let known = table.known(zone)
+      return known == DueTimes.defaultZone ? nil : known
+    }
+  }
+
+  /// Checks that the trigger of a local request is due some time.
+  mutating func check(_ frame: NotifyFrame, localTime: Int64) throws(DeviceError) {
+    guard let text = frame.trigger, case .timed(let timed) = try Trigger(text: text) else { return }
+    do throws(Rejection) {
+      try table.check(timed, now: localTime, zone: zone)
+    } catch {
+      throw DeviceError(.badRequest, "\(error.field): \(error.rule)")
+    }
   }
 
   /// The next time at which something is due, by the device's own clock; nil if nothing waits for a time.
   mutating func nextDue() -> Int64? { table.next(zone: zone) }
 
+  /// The next time at which a waiting request is due; nil if none waits, or if it waits for a place.
+  mutating func nextDue(of identifier: Name) -> Int64? { table.next(of: identifier, zone: zone) }
+
   /// Takes the device's own time; returns what becomes of the notifications that are due.
   mutating func takeTime(_ localTime: Int64) -> [(identifier: Name, Outcome)] {
     let due = table.take(now: localTime, zone: zone)
     changes += due.changed.map { .waiting($0.notification.identifier, anchor: $0.anchor, after: $0.after) }
-    if !due.ended.isEmpty { changes.append(.unlisted(due.ended, isPending: true)) }
-    return due.notifications.map { ($0.identifier, place($0.taken(at: localTime))) }
+    let gone = due.ended + due.missed
+    if !gone.isEmpty { changes.append(.unlisted(gone, isPending: true)) }
+    return due.notifications.map { ($0.identifier, place($0.taken(at: localTime), at: localTime)) }
+      + due.missed.map { ($0, .dropped(.expired)) }
   }
 
   /// Removes requests that wait; returns those that did.
@@ -244,6 +344,7 @@ public struct NotificationStore {
       _ = table.add(.init(notification: notification, anchor: listed.takenAt, after: listed.after))
     }
     (badge, floor) = (state.badge, state.floor)
+    extending = state.extending.map { DeliveredNotification($0.frame, takenAt: $0.takenAt, isLocal: false, extensions) }
   }
 
   // MARK: Parts
@@ -255,14 +356,40 @@ public struct NotificationStore {
     if !removed.isEmpty { changes.append(.unlisted(removed, isPending: true)) }
   }
 
-  /// Shows a notification in the ways that the cluster, the person, the screen, and in the foreground the program all allow.
-  private mutating func place(_ waiting: DeliveredNotification) -> Outcome {
+  /// Shows a notification in the ways that the cluster, the person and the screen all allow, unless the program is asked first.
+  ///
+  /// One of the cluster that would be shown as an alert waits for the program's service extension first.
+  ///
+  /// - Parameter time: the present time, for the quiet hours.
+  private mutating func place(
+    _ waiting: DeliveredNotification, at time: Int64, isExtended: Bool = false, isForwarded: Bool = false
+  ) -> Outcome {
+    stopExtending { $0.identifier == waiting.identifier }
     let (frame, content) = (waiting.frame, waiting.content)
-    var ways = PresentationOptions(of: content, countingAs: frame.interruptionLevel, under: authorization)
+    // The cluster knows a change of the hours by another device before this one does.
+    let wasJudged = !waiting.isLocal && frame.trigger == nil && !isForwarded
+    var ways = PresentationOptions(
+      of: content, countingAs: frame.interruptionLevel, under: authorization, isQuiet: !wasJudged && isQuiet(at: time))
     if let presentation = frame.presentation { ways = ways.limited(to: presentation) }
     ways = ways.limited(to: platformWays.intersection(state.ways))
-    if !ways.showsNothing, state.asksProgram, let willPresent { ways = ways.limited(to: willPresent(waiting.shown(ways))) }
+    if hasServiceExtension, !isExtended, !waiting.isLocal, !ways.isDisjoint(with: [.banner, .lockScreen, .list]),
+      extending.count < limits.delivered, extensions.request(of: frame, for: "") != nil
+    {
+      extending.append(waiting)
+      changes.append(.extending(waiting))
+      return .extending(waiting)
+    }
     let notification = waiting.shown(ways)
+    return asksDelegate && !ways.showsNothing && state.asksProgram ? .asking(notification) : present(notification)
+  }
+
+  /// Shows a notification in its ways, as far as the program allows them.
+  ///
+  /// The store does not ask the program itself: its delegate may read the device, and change it.
+  mutating func present(_ notification: DeliveredNotification, allowing allowed: PresentationOptions = .all) -> Outcome {
+    let ways = notification.presentation.limited(to: allowed)
+    let notification = notification.shown(ways)
+    let (frame, content) = (notification.frame, notification.content)
     guard !ways.showsNothing else {
       let isSilent = content.isBackground || content.isContentAvailable || frame.presentation?.showsNothing == true
       return isSilent ? .silent(notification) : .dropped(.filtered)
@@ -278,7 +405,13 @@ public struct NotificationStore {
     return former == nil ? .shown(notification) : .updated(notification)
   }
 
-  private mutating func note(_ revision: String, of identifier: Name, at time: Int64) {
+  /// Whether the person's quiet hours hold. Those of a zone that is unknown here never do.
+  private mutating func isQuiet(at time: Int64) -> Bool {
+    guard let quietHours else { return false }
+    return calendar.answer(for: quietHours, at: Timestamp.bounded(time))?.isQuiet ?? false
+  }
+
+  private mutating func note(_ revision: Name, of identifier: Name, at time: Int64) {
     revisions.set(revision, for: identifier, at: time)
     changes.append(.noted(identifier: identifier, revision: revision, at: time))
     unforgotten += 1
@@ -305,11 +438,11 @@ extension NotifyFrame {
 }
 
 extension DeliveredNotification {
+  /// Whether both are the same showing: an occurrence of a repeating trigger has the same id, and another time.
+  func isSame(_ other: DeliveredNotification) -> Bool {
+    identifier == other.identifier && Name(id) == Name(other.id) && takenAt == other.takenAt
+  }
+
   /// Whether its trigger fires repeatedly.
   var triggerRepeats: Bool { frame.trigger.flatMap { try? JSONValue(parsing: $0) }?["repeats"]?.boolValue ?? false }
-}
-
-extension String {
-  /// Whether a revision is older than another: byte by byte, as in the protocol.
-  func isOlder(than other: String) -> Bool { utf8.lexicographicallyPrecedes(other.utf8) }
 }

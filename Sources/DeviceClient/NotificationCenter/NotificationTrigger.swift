@@ -13,6 +13,27 @@ public enum NotificationTrigger: Sendable, Equatable {
   /// Where the device is: the members of a location trigger as JSON, which the program evaluates. It tells the device by `fire`.
   case location(String)
 
+  /// Whether it is due again and again.
+  public var repeats: Bool {
+    switch self {
+    case .push: false
+    case .timeInterval(_, let repeats), .calendar(_, _, let repeats): repeats
+    case .location(let text): (try? JSONValue(parsing: text))?["repeats"]?.boolValue ?? false
+    }
+  }
+
+  /// Returns the next due time of a request that is added at a moment, both in milliseconds since 1970.
+  ///
+  /// It is nil if the trigger is never due, and for one that no clock decides.
+  /// ``UserNotificationCenter/nextTriggerDate(of:)`` has that of a request that waits.
+  ///
+  /// - Parameter timeZone: the device's, for a calendar trigger that names none.
+  public func nextTriggerDate(after moment: Int64, timeZone: Name = "UTC") -> Int64? {
+    guard var text = json, case .timed(let trigger)? = try? text.withUTF8({ try Trigger(UnsafeRawBufferPointer($0)) }) else { return nil }
+    var times = DueTimes(capacity: 1)
+    return (try? times.next(of: trigger, requested: moment, after: moment, deviceZone: timeZone))?.due
+  }
+
   /// The trigger as the header `trigger` of a request has it; nil for none.
   public var json: String? {
     var json = JSONWriter()
@@ -44,6 +65,12 @@ public enum NotificationTrigger: Sendable, Equatable {
     return json.text
   }
 
+  /// Checks that the text of a location trigger is one.
+  func check() throws(DeviceError) {
+    guard case .location(let text) = self, try Trigger(text: text) != .location else { return }
+    throw DeviceError(.badRequest, "trigger.type: The text of a location trigger has the type location.")
+  }
+
   /// Reads a trigger as a frame has it; nil if it is none that this version knows.
   public init?(json text: String?) {
     guard let text else {
@@ -60,6 +87,20 @@ public enum NotificationTrigger: Sendable, Equatable {
       case .interval(let milliseconds): self = .timeInterval(Double(milliseconds) / 1000, repeats: timed.repeats)
       case .calendar(let units, let zone): self = .calendar(units, timeZone: zone, repeats: timed.repeats)
       }
+    }
+  }
+}
+
+extension Trigger {
+  /// Reads the text of a trigger. Throws an error with the member and its rule.
+  init(text: String) throws(DeviceError) {
+    var text = text
+    let result = text.withUTF8 { bytes -> Result<Trigger, Rejection> in
+      do throws(Rejection) { return .success(try Trigger(UnsafeRawBufferPointer(bytes))) } catch { return .failure(error) }
+    }
+    switch result {
+    case .success(let trigger): self = trigger
+    case .failure(let error): throw DeviceError(.badRequest, "\(error.field): \(error.rule)")
     }
   }
 }

@@ -6,7 +6,7 @@ internal import Notifications
 ///
 /// Times are the device's own, in milliseconds since 1970. At most ``limit`` wait, and at most ``locationLimit`` of them for a place: the last
 /// added stay. Of the occurrences of a repeating trigger that are due together only the latest is shown, and none that is late by more than
-/// ``late``. A one-off is shown however late it is.
+/// ``late``. A one-off is shown however late it is. It is dropped when another zone has passed its time, so that it is never due.
 struct PendingTable {
   /// A notification that waits.
   struct Entry: Sendable, Equatable {
@@ -33,6 +33,8 @@ struct PendingTable {
     var changed: [Entry] = []
     /// The entries that are over.
     var ended: [Name] = []
+    /// The one-offs that are never due, since the zone or the clock has passed their time.
+    var missed: [Name] = []
   }
 
   /// How many may wait.
@@ -95,6 +97,9 @@ struct PendingTable {
     return earliest
   }
 
+  /// The next due time of an entry; nil if none waits, or if it waits for a place.
+  mutating func next(of identifier: Name, zone: Name) -> Int64? { self[identifier].flatMap { next($0, after: $0.after, zone) } }
+
   /// Takes the time; returns what has become due.
   ///
   /// After the clock was set back occurrences are counted from the present time, so that none waits for the time that was undone.
@@ -106,10 +111,14 @@ struct PendingTable {
       guard let trigger = triggers[former.notification.identifier] else { continue }
       if now < former.after { (entries[index].anchor, entries[index].after) = (now, now) }
       let first = next(entries[index], after: entries[index].after, zone)
+      if first == nil, !trigger.repeats, isKnown(trigger, zone) {
+        due.missed.append(former.notification.identifier)
+        continue
+      }
       if let first, first <= now {
         var latest = trigger.repeats ? nil : first
         // Occurrences that are too late are passed over together.
-        var moment = max(entries[index].after, now - (trigger.late ?? Self.late) - 1)
+        var moment = max(entries[index].after, now - trigger.lateness(usual: Self.late) - 1)
         while trigger.repeats, let found = next(entries[index], after: moment, zone), found <= now { (latest, moment) = (found, found) }
         if let latest { shown.append((latest, index, former.notification)) }
         entries[index].after = latest ?? moment
@@ -117,7 +126,7 @@ struct PendingTable {
       let isOver = trigger.repeats ? next(entries[index], after: entries[index].after, zone) == nil : entries[index].after >= first ?? .max
       if isOver { due.ended.append(former.notification.identifier) } else if entries[index] != former { due.changed.append(entries[index]) }
     }
-    _ = remove(due.ended)
+    _ = remove(due.ended + due.missed)
     due.notifications = shown.sorted { ($0.at, $0.place) < ($1.at, $1.place) }.map(\.notification)
     return due
   }
@@ -127,5 +136,12 @@ struct PendingTable {
     return (try? times.next(of: trigger, requested: entry.anchor, after: moment, deviceZone: known(zone)))?.due
   }
 
-  private mutating func known(_ zone: Name) -> Name { times.isZone(zone) ? zone : DueTimes.defaultZone }
+  /// Whether the time zone database has the zone of a trigger. Another version of it may.
+  private mutating func isKnown(_ trigger: TimedTrigger, _ zone: Name) -> Bool {
+    guard case .calendar(_, let own) = trigger.rule else { return true }
+    return times.isZone(own ?? known(zone))
+  }
+
+  /// A zone, or the default one for a name that the time zone database does not have.
+  mutating func known(_ zone: Name) -> Name { times.isZone(zone) ? zone : DueTimes.defaultZone }
 }

@@ -13,15 +13,20 @@ extension PresentationOptions {
   /// The rules are those by which the cluster hands a notification over: see the article on the device protocol. An option that the
   /// authorization does not mention is allowed, except for the summary.
   ///
-  /// - Parameter countingAs: what its interruption level counts as, where that is not the content's.
-  public init(of content: NotificationContent, countingAs level: InterruptionLevel? = nil, under authorization: Authorization) {
+  /// - Parameters:
+  ///   - countingAs: what its interruption level counts as, where that is not the content's.
+  ///   - isQuiet: the person's quiet hours hold.
+  public init(
+    of content: NotificationContent, countingAs level: InterruptionLevel? = nil, under authorization: Authorization,
+    isQuiet hoursHold: Bool = false
+  ) {
     func allows(_ option: Authorization.Option) -> Bool { authorization.options[option] ?? true }
     self = []
     var level = level ?? content.interruptionLevel
     if level == .critical, !allows(.criticalAlert) { level = .active }
     if level == .timeSensitive, !allows(.timeSensitive) { level = .active }
     let breaksThrough = level == .timeSensitive || level == .critical
-    var isQuiet = !breaksThrough && authorization.options[.scheduledDelivery] == true
+    var isQuiet = !breaksThrough && (hoursHold || authorization.options[.scheduledDelivery] == true)
     switch authorization.status {
     case .denied, .notDetermined: return
     case .provisional: isQuiet = true

@@ -8,20 +8,26 @@ struct ServiceExtensions: Sendable {
   let chain: ExtensionChain?
   /// The device's.
   let locale: String?
-  private static let rules = ContentRules()
+  static let rules = ContentRules()
 
   /// A notification's content. It is as received if it is not mutable, or if its extensions fail.
   func content(of frame: NotifyFrame) -> NotificationContent {
-    guard let chain, frame.pushType == PushType.alert.name.description, Self.isMutable(frame.payload),
-      let payload = frame.payload.withUnsafeBytes({ try? JSONValue(parsing: $0) }),
-      let id = NotificationID(frame.id)
+    guard let chain, let request = request(of: frame, for: chain.application),
+      let payload = frame.payload.withUnsafeBytes({ try? JSONValue(parsing: $0) })
     else { return NotificationContent(payload: frame.payload) }
-    let request = ExtensionRequest(
-      id: id, identifier: frame.identifier, application: chain.application, expiration: frame.expiration, locale: locale,
-      traceparent: frame.traceparent)
     var run = ExtensionRun(MutableContent(payload: payload))
     run.pass(chain.immediate, of: request, Self.rules)
     return NotificationContent(run.content.payload)
+  }
+
+  /// What an extension gets with a notification; nil if no extension may change it: only an alert whose payload says that it is mutable.
+  func request(of frame: NotifyFrame, for application: Name) -> ExtensionRequest? {
+    guard frame.pushType == PushType.alert.name.description, Self.isMutable(frame.payload), let id = NotificationID(frame.id) else {
+      return nil
+    }
+    return ExtensionRequest(
+      id: id, identifier: frame.identifier, application: application, expiration: frame.expiration, locale: locale,
+      traceparent: frame.traceparent)
   }
 
   private static func isMutable(_ payload: [UInt8]) -> Bool {

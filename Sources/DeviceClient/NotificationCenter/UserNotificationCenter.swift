@@ -28,7 +28,10 @@ public struct UserNotificationCenter: Sendable {
   /// What the person lets notifications do.
   public func notificationSettings() async -> Authorization { await device.authorization ?? Authorization(status: .notDetermined) }
 
-  /// Registers the application's categories, which replace all former ones.
+  /// Whether content extensions draw notifications on this device: on all platforms but `tvOS`, which shows badges only.
+  public var supportsContentExtensions: Bool { get async { await device.supportsContentExtensions } }
+
+  /// Registers the application's categories, which replace all former ones. Throws the rule that one breaks, and changes nothing then.
   public func setNotificationCategories(_ categories: [NotificationCategory]) async throws(DeviceError) {
     try await device.setNotificationCategories(categories)
   }
@@ -41,8 +44,11 @@ public struct UserNotificationCenter: Sendable {
   /// Throws if the program has not requested authorization with the option `providesAppNotificationSettings`.
   public func openSettings(for identifier: Name? = nil) async throws(DeviceError) { try await device.openSettings(for: identifier) }
 
-  /// Sets the number at the application's icon; 0 removes it.
-  public func setBadgeCount(_ count: Int) async throws(DeviceError) { try await device.setBadge(count) }
+  /// Sets the number at the application's icon; 0 removes it. Throws if it is negative, or more than 31 bits.
+  public func setBadgeCount(_ count: Int) async throws(DeviceError) {
+    try NotificationRequest.checkBadge(count)
+    try await device.setBadge(count)
+  }
 
   // MARK: Requests
 
@@ -55,20 +61,38 @@ public struct UserNotificationCenter: Sendable {
   /// The requests that wait, in the order in which they were added.
   public func pendingNotificationRequests() async -> [NotificationRequest] { await device.pending.map(\.request) }
 
+  /// When a request that waits is due next, in milliseconds since 1970; nil if none waits, or if it waits for a place.
+  public func nextTriggerDate(of identifier: Name) async -> Int64? { await device.nextTriggerDate(of: identifier) }
+
   /// Removes requests that wait.
-  public func removePendingNotificationRequests(withIdentifiers identifiers: [Name]) async { await device.removePending(identifiers) }
+  public func removePendingNotificationRequests(withIdentifiers identifiers: [Name]) async {
+    await device.removePending(identifiers)
+    await device.settled()
+  }
 
   /// Removes all requests that wait.
-  public func removeAllPendingNotificationRequests() async { await device.removeAllPending() }
+  public func removeAllPendingNotificationRequests() async {
+    await device.removeAllPending()
+    await device.settled()
+  }
 
   // MARK: Delivered notifications
 
   /// The notifications in the list, the newest first.
   public func deliveredNotifications() async -> [DeliveredNotification] { await device.delivered }
 
+  /// The notifications in the list by their `threadIdentifier`. The group with the newest one comes first.
+  public func deliveredNotificationGroups() async -> [NotificationGroup] { NotificationGroup.groups(of: await device.delivered) }
+
   /// Removes notifications from the list, without a response. They do not come back.
-  public func removeDeliveredNotifications(withIdentifiers identifiers: [Name]) async { await device.remove(identifiers) }
+  public func removeDeliveredNotifications(withIdentifiers identifiers: [Name]) async {
+    await device.remove(identifiers)
+    await device.settled()
+  }
 
   /// Removes all notifications from the list.
-  public func removeAllDeliveredNotifications() async { await device.removeAll() }
+  public func removeAllDeliveredNotifications() async {
+    await device.removeAll()
+    await device.settled()
+  }
 }

@@ -19,6 +19,8 @@ actor DeviceDatabase {
   private let owner: Owner
   private let limits: StateLimits
   private var connection: SQLiteConnection?
+  /// SQLite's number of the file's content when commands were read last. It changes with each commit of another process.
+  private var dataVersion: Int64?
   /// Holds the lock that keeps a second device from the file.
   private var lock: Int32 = -1
 
@@ -30,6 +32,24 @@ actor DeviceDatabase {
 
   // MARK: Opening
 
+  /// The file's own path, without symbolic links. So its lock and its folder of attachments are the same by each of its names.
+  ///
+  /// A file that is missing is made. The path of one that cannot be made is returned as it is.
+  static func resolved(_ path: String) -> String {
+    func real() -> String? {
+      guard let found = realpath(path, nil) else { return nil }
+      defer { free(found) }
+      return String(cString: found)
+    }
+    if let path = real() { return path }
+    // Only a new file is closed here: closing another descriptor of one that is open would release SQLite's locks on it.
+    var file = Glibc.open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+    // A symbolic link whose file does not exist yet.
+    if file < 0, errno == EEXIST, real() == nil { file = Glibc.open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600) }
+    if file >= 0 { Glibc.close(file) }
+    return real() ?? path
+  }
+
   /// Opens the file, or makes it, and reads the state. A file that cannot be used is left as it is.
   func open() throws(DeviceError) -> StoredState {
     try takeLock()
@@ -38,20 +58,8 @@ actor DeviceDatabase {
     if connection.isReadOnly {
       throw DeviceError(.stateReadOnly, "the state file \(path) cannot be written: change the permissions of the file and its folder")
     }
-    let version = try connection.integer("PRAGMA user_version") ?? 0
-    let tables = try connection.integer("SELECT count(*) FROM sqlite_schema") ?? 0
-    let application = try connection.integer("PRAGMA application_id") ?? 0
-    let isNew = application == 0 && version == 0 && tables == 0
-    guard isNew || application == StateSchema.applicationID else {
-      throw DeviceError(.stateUnusable, "\(path) is the database of another program: name another file")
-    }
-    guard version <= StateSchema.version else {
-      throw DeviceError(
-        .stateNewer,
-        "the state file \(path) has tables of version \(version), and this program knows \(StateSchema.version): use a newer program, or name another file"
-      )
-    }
-    try prepare(connection)
+    let isNew = try StateFile.isNew(connection, path)
+    try StateFile.prepare(connection, limits)
     if isNew { try make(connection) }
     let soundness = try connection.text("PRAGMA quick_check(1)")
     guard soundness == "ok" else { throw DeviceError.damaged(path, soundness) }
@@ -67,9 +75,10 @@ actor DeviceDatabase {
     guard flock(lock, LOCK_EX | LOCK_NB) == 0 else {
       throw DeviceError(.stateInUse, "the state file \(path) is in use by another device process: end that one, or name another file")
     }
-    let file = Glibc.open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+    // A file that exists is not opened: the closing would release the locks that SQLite has on it in this process.
+    let file = Glibc.open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
     // SQLite reads a file that cannot be written, and says more about it.
-    guard file >= 0 || errno == EACCES else { throw cannotOpen() }
+    guard file >= 0 || errno == EEXIST || errno == EACCES else { throw cannotOpen() }
     if file >= 0 { Glibc.close(file) }
   }
 
@@ -82,79 +91,38 @@ actor DeviceDatabase {
       .stateReadOnly, "the state file \(path) cannot be written: \(reason). Change the permissions of the file and its folder")
   }
 
-  private func prepare(_ connection: SQLiteConnection) throws(DeviceError) {
-    _ = try connection.text("PRAGMA journal_mode = WAL")
-    // In WAL only FULL makes each commit durable.
-    try connection.run("PRAGMA synchronous = FULL")
-    try connection.run("PRAGMA journal_size_limit = \(4 << 20)")
-    let pageBytes = max(try connection.integer("PRAGMA page_size") ?? 4096, 512)
-    try connection.run("PRAGMA max_page_count = \(max(Int64(clamping: limits.bytes) / pageBytes, 1))")
-  }
-
   private func make(_ connection: SQLiteConnection) throws(DeviceError) {
     try connection.transaction { () throws(DeviceError) in
       for table in StateSchema.tables { try connection.run(table) }
-      try connection.run("INSERT INTO device VALUES (1, ?, ?, 0, NULL)", .text(owner.token), .text(owner.application.text))
+      try connection.run("INSERT INTO device VALUES (1, ?, ?, 0, NULL, NULL, NULL)", .text(owner.token), .text(owner.application.text))
       try connection.run("PRAGMA application_id = \(StateSchema.applicationID)")
       try connection.run("PRAGMA user_version = \(StateSchema.version)")
     }
   }
 
   private func read(_ connection: SQLiteConnection) throws(DeviceError) -> StoredState {
-    var state = StoredState()
-    var isOwned = false
-    try connection.rows("SELECT token, application, badge, floor FROM device") { row in
-      state.token = DeviceToken(row.text(0))
-      isOwned = (owner.adoptsToken || row.bytes(0) == Array(owner.token.utf8)) && row.bytes(1) == Array(owner.application.utf8)
-      state.badge = Int(row.integer(2))
-      state.floor = row.isNull(3) ? nil : row.text(3)
-    }
-    guard isOwned else {
+    let lists = try StateFile.lists(connection, path)
+    var state = lists.state
+    guard owner.adoptsToken || state.token == DeviceToken(owner.token), lists.application == owner.application else {
       throw DeviceError(.stateUnusable, "the state file \(path) belongs to another device or application: name another file")
     }
-    try connection.rows("SELECT id, at FROM ids ORDER BY place") {
-      state.ids.append(.init(id: Name($0.text(0)), at: $0.integer(1)))
-    }
-    try connection.rows("SELECT identifier, revision, at FROM revisions ORDER BY place") {
-      state.revisions.append(.init(identifier: Name($0.text(0)), revision: $0.text(1), at: $0.integer(2)))
-    }
-    var unreadable = 0
-    try connection.rows("SELECT registered, environment, settings, categories FROM registration") { row in
-      state.registration = StoredRegistration(
-        isRegistered: row.integer(0) != 0, environment: row.isNull(1) ? nil : row.text(1), settings: row.bytes(2),
-        categories: row.bytes(3))
-    }
-    try connection.rows("SELECT pending, local, at, presentation, frame, after FROM notifications ORDER BY place") { row in
-      guard var listed = listed(row, 1) else { return unreadable += 1 }
-      listed.after = row.integer(5)
-      if row.integer(0) == 0 { state.delivered.append(listed) } else { state.pending.append(listed) }
-    }
-    try connection.rows(
-      """
-      SELECT response, receipt, identifier, action, user_text, at, dynamic, unsent, untold, notification_local, notification_at,
-        notification_presentation, notification_frame, stage, locked, options
-      FROM responses ORDER BY place
-      """
-    ) { row in
-      guard let notification = listed(row, 9), let stage = StoredResponse.Stage(rawValue: row.integer(13)) else { return unreadable += 1 }
-      let frame = ResponseFrame(
-        response: row.text(0), receipt: row.text(1), identifier: Name(row.text(2)), action: Name(row.text(3)),
-        userText: row.isNull(4) ? nil : row.text(4), at: row.isNull(5) ? nil : row.integer(5), isDynamic: row.integer(6) != 0)
-      state.responses.append(
-        StoredResponse(
-          frame: frame, notification: notification, isUnsent: row.integer(7) != 0, isUntold: row.integer(8) != 0, stage: stage,
-          isLocked: row.integer(14) != 0, options: StoredResponse.options(row.text(15))))
-    }
-    guard unreadable == 0 else { throw DeviceError.damaged(path, "\(unreadable) notifications in it cannot be read") }
+    try StateFile.history(&state, connection, path)
     return state
   }
 
-  /// The notification in four columns: whether it is local, its time, how it is shown, and its frame.
-  private func listed(_ row: SQLiteRow, _ column: Int32) -> StoredState.Listed? {
-    guard let frame = StoredFrame.frame(row.bytes(column + 3)) else { return nil }
-    return StoredState.Listed(
-      frame: frame, takenAt: row.integer(column + 1),
-      presentation: PresentationOptions(rawValue: UInt8(truncatingIfNeeded: row.integer(column + 2))), isLocal: row.integer(column) != 0)
+  /// Reads the commands of other processes after a place, if another process has changed the file since the last call.
+  ///
+  /// - Parameter force: whether they are read in any case.
+  func newCommands(after place: Int64, force: Bool) -> Result<[(place: Int64, command: StoredCommand?)], DeviceError> {
+    Result { () throws(DeviceError) in
+      guard let connection else { return [] }
+      let version = try connection.integer("PRAGMA data_version")
+      guard force || version != dataVersion else { return [] }
+      let commands = try StateFile.commands(after: place, connection)
+      // After as many as are read at a time there may be more.
+      dataVersion = commands.count < StoredCommand.maximum ? version : nil
+      return commands
+    }
   }
 
   // MARK: Writing
@@ -173,16 +141,25 @@ actor DeviceDatabase {
       try connection.run("INSERT OR REPLACE INTO ids (id, at) VALUES (?, ?)", .text(id.text), .integer(at))
     case .noted(let identifier, let revision, let at):
       try connection.run(
-        "INSERT OR REPLACE INTO revisions (identifier, revision, at) VALUES (?, ?, ?)", .text(identifier.text), .text(revision),
+        "INSERT OR REPLACE INTO revisions (identifier, revision, at) VALUES (?, ?, ?)", .text(identifier.text), .text(revision.text),
         .integer(at))
     case .listed(let notification, let isPending):
       try connection.run(
         """
-        INSERT OR REPLACE INTO notifications (identifier, pending, local, at, after, presentation, frame) VALUES (?, ?, ?, ?, ?, ?, ?)
+        INSERT OR REPLACE INTO notifications (identifier, pending, local, at, after, presentation, frame, changed)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?)
         """,
         .text(notification.identifier.text), .flag(isPending), .flag(notification.isLocal), .integer(notification.takenAt),
         .integer(isPending ? notification.takenAt : 0), .integer(Int64(notification.presentation.rawValue)),
-        .bytes(StoredFrame.bytes(notification.frame)))
+        .bytes(StoredFrame.bytes(notification.frame)), .frame(notification.changed))
+    case .extending(let notification):
+      try connection.run(
+        "INSERT OR REPLACE INTO extending (identifier, at, begun, frame) VALUES (?, ?, 0, ?)", .text(notification.identifier.text),
+        .integer(notification.takenAt), .bytes(StoredFrame.bytes(notification.frame)))
+    case .extensionBegan(let identifier, let isBegun):
+      try connection.run("UPDATE extending SET begun = ? WHERE identifier = ?", .flag(isBegun), .text(identifier.text))
+    case .extended(let identifiers):
+      for identifier in identifiers { try connection.run("DELETE FROM extending WHERE identifier = ?", .text(identifier.text)) }
     case .waiting(let identifier, let anchor, let after):
       try connection.run(
         "UPDATE notifications SET at = ?, after = ? WHERE identifier = ? AND pending = 1", .integer(anchor), .integer(after),
@@ -192,26 +169,33 @@ actor DeviceDatabase {
         try connection.run(
           "DELETE FROM notifications WHERE identifier = ? AND pending = ?", .text(identifier.text), .flag(isPending))
       }
-    case .floor(let revision): try connection.run("UPDATE device SET floor = ?", .text(revision))
+    case .floor(let revision): try connection.run("UPDATE device SET floor = ?", .text(revision.text))
     case .registration(let registration):
       try connection.run(
-        "UPDATE registration SET registered = ?, environment = ?, settings = ?, categories = ?", .flag(registration.isRegistered),
+        "UPDATE registration SET registered = ?, environment = ?, settings = ?, categories = ?, person = ?, sign_out = ?",
+        .flag(registration.isRegistered),
         registration.environment.map { .text($0.rawValue) } ?? .null, registration.settings.map { .bytes($0) } ?? .null,
-        registration.categoriesFrame.map { .bytes($0) } ?? .null)
+        registration.categoriesFrame.map { .bytes($0) } ?? .null, registration.person.map { .text($0.text) } ?? .null,
+        registration.signOutRequest.map { .text($0.text) } ?? .null)
+    case .hello(let hello):
+      try connection.run(
+        "UPDATE device SET settings = ?, categories = ?", hello.settings.map { .bytes($0) } ?? .null,
+        hello.categoriesFrame.map { .bytes($0) } ?? .null)
+    case .carriedOut(let place): try connection.run("DELETE FROM commands WHERE place = ?", .integer(place))
     case .badge(let number): try connection.run("UPDATE device SET badge = ?", .integer(Int64(number)))
     case .response(let response):
       let (frame, notification) = (response.frame, response.notification)
       try connection.run(
         """
         INSERT OR IGNORE INTO responses (response, receipt, identifier, action, user_text, at, dynamic, unsent, untold,
-          notification_local, notification_at, notification_presentation, notification_frame, stage, locked, options)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+          notification_local, notification_at, notification_presentation, notification_frame, notification_changed, stage, locked, options)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         """,
         .text(frame.response), .text(frame.receipt), .text(frame.identifier.text), .text(frame.action.text),
         frame.userText.map { .text($0) } ?? .null, frame.at.map { .integer($0) } ?? .null, .flag(frame.isDynamic),
         .flag(response.isUnsent), .flag(response.isUntold), .flag(notification.isLocal), .integer(notification.takenAt),
         .integer(Int64(notification.presentation.rawValue)), .bytes(StoredFrame.bytes(notification.frame)),
-        .integer(response.stage.rawValue), .flag(response.isLocked), .text(response.optionsText))
+        .frame(notification.changed), .integer(response.stage.rawValue), .flag(response.isLocked), .text(response.optionsText))
     case .released: try connection.run("UPDATE responses SET locked = 0 WHERE locked = 1")
     case .withdrawn(let response): try connection.run("DELETE FROM responses WHERE response = ?", .text(response))
     case .forwarded(let response, let isUnanswered, let isLocked):
@@ -251,4 +235,9 @@ actor DeviceDatabase {
     }
     lock = -1
   }
+}
+
+extension SQLiteValue {
+  /// A frame, or NULL.
+  fileprivate static func frame(_ frame: NotifyFrame?) -> SQLiteValue { frame.map { .bytes(StoredFrame.bytes($0)) } ?? .null }
 }

@@ -7,13 +7,26 @@ final class DeviceMemory {
   let writer: StateWriter
   /// Passes a stored response to the program's delegate, which answers by `told`.
   var didReceive: ((StoredResponse) -> Void)?
-  /// Called when a change of the notifications in the list, or of those that wait, is saved.
+  /// Passes a stored notification to the program's service extension, which answers by `endExtending`.
+  var extend: ((DeliveredNotification) -> Void)?
+  /// Called when notifications do not wait for the program's service extension any more.
+  var extendingEnded: (() -> Void)?
+  /// Called when the notifications in the list, or those that wait, change. The change is not durable yet.
   var listsChanged: (() -> Void)?
+  /// Called when the person's quiet hours have changed.
+  var hoursChanged: (() -> Void)?
   private var untold: Set<Name> = []
   /// The stored responses that wait for the unlocking, the oldest first.
   private var locked: [StoredResponse] = []
+  /// The program's choice of how a notification is presented in the foreground; nil allows all ways.
+  var willPresent: ((DeliveredNotification) -> PresentationOptions)? { didSet { store.asksDelegate = willPresent != nil } }
   /// What the person and the program have decided for the device.
   private(set) var registration = StoredRegistration()
+  /// What the device has told the cluster of itself, as the database has it for other processes.
+  private var hello = StoredRegistration()
+  /// On a watch: the notifications of the responses that its phone has not stored, by the responses' ids.
+  private(set) var unsettled: [Name: StoredState.Listed] = [:]
+  private let isWatch: Bool
   /// The responses that a content extension has, by their ids.
   private var held: [Name: StoredResponse] = [:]
 
@@ -23,14 +36,19 @@ final class DeviceMemory {
       authorization: configuration.hello.authorization ?? Authorization(status: .authorized), limits: configuration.limits,
       extensions: configuration.extensions, locale: configuration.hello.locale,
       zone: configuration.hello.timeZone.map { Name($0) } ?? "UTC")
+    store.hasServiceExtension = configuration.serviceExtension != nil
     if let platform = configuration.hello.platform, PresentationOptions.areBadgesOnly(on: platform) { store.platformWays = .badge }
     writer = StateWriter(commit: commit)
+    isWatch = configuration.watchConnectivity?.side == .watch
+    // The program's channel may lose a message, and tells nobody.
+    if isWatch { outbox = ResponseOutbox(resendMilliseconds: 2_000) }
   }
 
   /// Takes the state of the database.
   func restore(_ state: StoredState) {
     store.restore(state)
-    registration = state.registration
+    (registration, hello) = (state.registration, state.hello)
+    store.quietHours = registration.quietHours
     for response in state.responses {
       switch (response.stage, response.isLocked) {
       // `end` is called for it.
@@ -55,7 +73,8 @@ final class DeviceMemory {
   }
 
   private func release(_ response: StoredResponse) {
-    if response.isUnsent { outbox.restore(response.frame) }
+    if isWatch, response.isUnsent { unsettled[Name(response.frame.response)] = response.notification }
+    if response.isUnsent { outbox.restore(response.sent) }
     if response.isUntold { pass(response) }
   }
 
@@ -75,8 +94,8 @@ final class DeviceMemory {
   private func save() {
     let changes = store.takeChanges()
     writer.append(changes)
-    guard let listsChanged, changes.contains(where: \.isOfLists) else { return }
-    writer.whenDurable { if $0 == nil { listsChanged() } }
+    if let extendingEnded, changes.contains(where: { if case .extended = $0 { true } else { false } }) { extendingEnded() }
+    if let listsChanged, changes.contains(where: \.isOfLists) { listsChanged() }
   }
 
   /// Stores a decision of the person or the program.
@@ -86,16 +105,40 @@ final class DeviceMemory {
     if registration != former { writer.append([.registration(registration)]) }
   }
 
+  /// Stores the person's quiet hours, which apply to later notifications.
+  ///
+  /// - Parameters:
+  ///   - person: the person whose they are.
+  ///   - request: the id of the request by which the cluster gets them; nil if it has told them.
+  func setQuietHours(_ hours: QuietHours?, of person: Name?, request: Name? = nil) {
+    let isNew = hours != registration.quietHours
+    decide { ($0.quietHours, $0.person, $0.quietRequest) = (hours, person, request) }
+    store.quietHours = hours
+    if isNew { hoursChanged?() }
+  }
+
+  /// Stores what the device tells the cluster of itself, for other processes.
+  func publish(_ hello: Hello) {
+    var present = StoredRegistration()
+    (present.authorization, present.categories, present.zone) = (hello.authorization, hello.categories, store.ownZone)
+    guard present != self.hello else { return }
+    self.hello = present
+    writer.append([.hello(present)])
+  }
+
   // MARK: Frames of the cluster
 
-  /// Takes a notification; `body` gets the event and the acknowledgement when it is saved.
-  func take(_ frame: NotifyFrame, now: Int64, _ body: @escaping (DeviceEvent, Acknowledgement) -> Void) {
-    let (event, acknowledgement): (DeviceEvent, Acknowledgement) =
-      switch store.take(frame, now: now) {
+  /// Takes a notification; `body` gets the acknowledgement when it is saved, with the event unless it waits for a service extension.
+  func take(_ frame: NotifyFrame, now: Int64, _ body: @escaping (DeviceEvent?, Acknowledgement) -> Void) {
+    let outcome = asked(store.take(frame, now: now))
+    let (event, acknowledgement): (DeviceEvent?, Acknowledgement) =
+      switch outcome {
       case .shown(let notification): (.shown(notification), .taken(frame.delivery))
       case .updated(let notification): (.updated(notification), .updated(frame.delivery))
       case .silent(let notification): (.silent(notification), .taken(frame.delivery))
       case .held(let notification): (.held(notification), .taken(frame.delivery))
+      case .asking: preconditionFailure("the program was asked")
+      case .extending: (nil, store.notification(frame.identifier) == nil ? .taken(frame.delivery) : .updated(frame.delivery))
       case .dropped(let reason):
         (
           .dropped(delivery: frame.delivery, id: frame.id, identifiers: [frame.identifier], reason), .dropped(frame.delivery, reason)
@@ -103,15 +146,19 @@ final class DeviceMemory {
       }
     save()
     // One that repeats another is told after it, too: that one may not be saved yet.
-    writer.whenDurable { if $0 == nil { body(event, acknowledgement) } }
+    writer.whenDurable { [weak self] failure in
+      guard failure == nil else { return }
+      body(event, acknowledgement)
+      if case .extending(let notification) = outcome { self?.extend?(notification) }
+    }
   }
 
   /// Removes identifiers, or all; `body` gets the event and the acknowledgement when it is saved.
   func remove(_ frame: RemoveFrame, now: Int64, _ body: @escaping (DeviceEvent, Acknowledgement) -> Void) {
     let removal =
       frame.removesAll
-      ? store.removeAll(revision: frame.revision, now: now)
-      : store.remove(frame.identifiers, revision: frame.revision, isOfPending: frame.isOfPending, now: now)
+      ? store.removeAll(revision: Name(frame.revision), now: now)
+      : store.remove(frame.identifiers, revision: Name(frame.revision), isOfPending: frame.isOfPending, now: now)
     let (event, acknowledgement): (DeviceEvent, Acknowledgement) =
       switch removal {
       case .removed(let notifications): (.removed(identifiers: frame.identifiers, notifications), .taken(frame.delivery))
@@ -124,7 +171,8 @@ final class DeviceMemory {
 
   /// Takes the cluster's answer to a response; false for an unknown one.
   func settle(_ id: String) -> Bool {
-    guard outbox.settle(id) != nil else { return false }
+    guard outbox.settle(Name(id)) != nil else { return false }
+    unsettled[Name(id)] = nil
     writer.append([.settled(id)])
     return true
   }
@@ -144,12 +192,14 @@ final class DeviceMemory {
   ) throws(DeviceError) {
     let response = try response(frame, notification, options, isLocked: isLocked)
     if isLocked { locked.append(response) } else if response.isUnsent { outbox.add(frame, isStored: false) }
+    if isWatch, response.isUnsent { unsettled[Name(frame.response)] = response.notification }
     if response.isUnsent || response.isUntold { writer.append([.response(response)]) }
-    _ = store.clear([frame.identifier])
+    // A newer one of its identifier, which the person of a watch has not seen, stays.
+    if store.notification(frame.identifier)?.isSame(notification) == true { _ = store.clear([frame.identifier]) }
     save()
     writer.whenDurable { [weak self] failure in
       if failure == nil, !isLocked {
-        self?.outbox.stored(frame.response)
+        self?.outbox.stored(Name(frame.response))
         if response.isUntold { self?.pass(response) }
       }
       body(failure)
@@ -172,11 +222,9 @@ final class DeviceMemory {
         .tooManyWaiting, "\(outbox.waiting.count) responses wait for the cluster's answer already: try again when it has come")
     }
     return StoredResponse(
-      frame: frame,
-      notification: .init(
-        frame: notification.frame, takenAt: notification.takenAt, presentation: notification.presentation,
-        isLocal: notification.isLocal), isUnsent: !notification.isLocal, isUntold: didReceive != nil, stage: stage,
-      isLocked: isLocked, options: options)
+      frame: frame, notification: .init(notification), isUnsent: !notification.isLocal,
+      // The phone's program gets what the person does on the watch with the phone's notifications.
+      isUntold: didReceive != nil && !(isWatch && !notification.isLocal), stage: stage, isLocked: isLocked, options: options)
   }
 
   private static let maximumUntold = 1_000
@@ -208,8 +256,8 @@ final class DeviceMemory {
     }
     // A newer one of its identifier, which came meanwhile, stays. An occurrence of a repeating trigger has the same id, and another time.
     let (identifier, former) = (response.frame.identifier, response.notification)
-    let listed = store.notification(identifier)
-    if end != .kept, listed?.id == former.frame.id, listed?.takenAt == former.takenAt { _ = store.clear([identifier]) }
+    let listed = store.notification(identifier).map { NotificationShowing($0) }
+    if end != .kept, listed == NotificationShowing(former) { _ = store.clear([identifier]) }
     save()
     guard isForwarded, !response.isLocked else { return }
     writer.whenDurable { [weak self, response] failure in
@@ -228,7 +276,7 @@ final class DeviceMemory {
   /// A waiting notification's location was reached; false if none of this identifier waits.
   func fire(_ identifier: Name, now: Int64, localTime: Int64, _ body: @escaping (DeviceEvent) -> Void) -> Bool {
     guard let outcome = store.fire(identifier, now: now, localTime: localTime) else { return false }
-    tell(outcome, identifier, body)
+    tell(asked(outcome), identifier, body)
     return true
   }
 
@@ -238,14 +286,14 @@ final class DeviceMemory {
   func add(
     _ frame: NotifyFrame, localTime: Int64, shown: @escaping (DeviceEvent) -> Void, _ body: @escaping (DeviceError?) -> Void
   ) {
-    let outcome = store.add(frame, localTime: localTime)
+    let outcome = asked(store.add(frame, localTime: localTime))
     if case .held = outcome { save() } else { tell(outcome, frame.identifier, shown) }
     writer.whenDurable(body)
   }
 
   /// Shows what is due at this time; `body` gets the events when they are saved.
   func takeTime(_ localTime: Int64, _ body: @escaping (DeviceEvent) -> Void) {
-    for (identifier, outcome) in store.takeTime(localTime) { tell(outcome, identifier, body) }
+    for (identifier, outcome) in store.takeTime(localTime) { tell(asked(outcome), identifier, body) }
     save()
   }
 
@@ -262,17 +310,74 @@ final class DeviceMemory {
     writer.whenDurable(body)
   }
 
+  // MARK: Phone and watch
+
+  /// Shows a notification of the phone on its watch; `body` gets the event when it is saved.
+  func takeForwarded(_ frame: NotifyFrame, _ showing: NotificationShowing, now: Int64, _ body: @escaping (DeviceEvent) -> Void) {
+    let first = store.takeForwarded(frame, showing, now: now)
+    let outcome = asked(first)
+    switch (first, outcome) {
+    case (.asking, .shown), (.asking, .updated): store.note(showing, now: now)
+    default: break
+    }
+    tell(outcome, frame.identifier, body)
+  }
+
+  /// Stores the id of a response of the watch, which is taken once.
+  func note(_ response: Name, now: Int64) {
+    store.note(response, now: now)
+    save()
+  }
+
+  // MARK: The program's service extension
+
+  /// Stores that the program's service extension is given a notification; `body` is called when it is saved. False if that is not needed.
+  func beginExtending(_ notification: DeliveredNotification, _ body: @escaping () -> Void) -> Bool {
+    guard store.beginExtending(notification) else { return false }
+    save()
+    writer.whenDurable { if $0 == nil { body() } }
+    return true
+  }
+
+  /// Stores that the program's service extension has not finished a notification at the device's end.
+  func postponeExtending(_ notification: DeliveredNotification) {
+    store.postponeExtending(notification)
+    save()
+  }
+
+  /// Shows a notification after the program's service extension; false if a newer one has come. `body` gets the event when it is saved.
+  @discardableResult
+  func endExtending(
+    _ notification: DeliveredNotification, changed: NotifyFrame?, now: Int64, _ body: @escaping (DeviceEvent) -> Void
+  ) -> Bool {
+    guard let outcome = store.endExtending(notification, changed: changed, now: now) else { return false }
+    tell(asked(outcome), notification.identifier, body)
+    return true
+  }
+
+  /// Asks the program how to present a notification, if the store says so, and returns what becomes of it.
+  private func asked(_ outcome: NotificationStore.Outcome) -> NotificationStore.Outcome {
+    guard case .asking(let notification) = outcome else { return outcome }
+    return store.present(notification, allowing: willPresent?(notification) ?? .all)
+  }
+
   /// Calls `body` with the event of an outcome when it is saved.
   private func tell(_ outcome: NotificationStore.Outcome, _ identifier: Name, _ body: @escaping (DeviceEvent) -> Void) {
-    let event: DeviceEvent =
+    let event: DeviceEvent? =
       switch outcome {
       case .shown(let notification): .shown(notification)
       case .updated(let notification): .updated(notification)
       case .silent(let notification): .silent(notification)
       case .held(let notification): .held(notification)
+      case .asking: preconditionFailure("the program was asked")
+      case .extending: nil
       case .dropped(let reason): .dropped(delivery: nil, id: nil, identifiers: [identifier], reason)
       }
     save()
-    writer.whenDurable { if $0 == nil { body(event) } }
+    writer.whenDurable { [weak self] failure in
+      guard failure == nil else { return }
+      if let event { body(event) }
+      if case .extending(let notification) = outcome { self?.extend?(notification) }
+    }
   }
 }

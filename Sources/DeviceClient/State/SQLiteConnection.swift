@@ -23,7 +23,9 @@ final class SQLiteConnection {
   /// - Parameter busyMilliseconds: how long a statement waits for the lock of another process.
   init(path: String, busyMilliseconds: Int32) throws(DeviceError) {
     var opened: OpaquePointer?
-    let code = sqlite3_open_v2(path, &opened, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nil)
+    // SQLite takes names that begin with a colon for databases in memory.
+    let name = path.utf8.first == UInt8(ascii: ":") ? "./" + path : path
+    let code = sqlite3_open_v2(name, &opened, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nil)
     guard code == SQLITE_OK, let opened else {
       sqlite3_close_v2(opened)
       throw DeviceError(path, sqlite: code, String(cString: sqlite3_errstr(code)))
@@ -65,7 +67,14 @@ final class SQLiteConnection {
   }
 
   /// Calls `body` with each row of a query.
-  func rows(_ sql: String, _ body: (SQLiteRow) -> Void) throws(DeviceError) { try each(sql, [], body) }
+  func rows(_ sql: String, _ values: SQLiteValue..., body: (SQLiteRow) -> Void) throws(DeviceError) { try each(sql, values, body) }
+
+  /// Executes `body`, which reads one state of the file.
+  func reading(_ body: () throws(DeviceError) -> Void) throws(DeviceError) {
+    try run("BEGIN")
+    defer { try? run("ROLLBACK") }
+    try body()
+  }
 
   /// Executes `body` in a transaction, which has the write lock from its start. An error undoes all of it.
   func transaction(_ body: () throws(DeviceError) -> Void) throws(DeviceError) {

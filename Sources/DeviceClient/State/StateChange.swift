@@ -5,19 +5,29 @@ enum StateChange: Sendable, Equatable {
   /// The device has taken an apns-id.
   case took(Name, at: Int64)
   /// The newest revision of an identifier.
-  case noted(identifier: Name, revision: String, at: Int64)
+  case noted(identifier: Name, revision: Name, at: Int64)
   /// A notification is the newest of its list, in place of an earlier one of its identifier.
   case listed(DeliveredNotification, isPending: Bool)
   /// The times of a notification that waits: see ``PendingTable``.
   case waiting(Name, anchor: Int64, after: Int64)
   /// Notifications have left a list.
   case unlisted([Name], isPending: Bool)
+  /// A notification waits for the program's service extension, in place of an earlier one of its identifier.
+  case extending(DeliveredNotification)
+  /// Whether the program's service extension has been given a notification.
+  case extensionBegan(Name, Bool)
+  /// Notifications do not wait for the program's service extension any more.
+  case extended([Name])
   /// The newest removal of all notifications, by its revision.
-  case floor(String)
+  case floor(Name)
   /// The number at the application's icon.
   case badge(Int)
   /// What the person and the program have decided for the device.
   case registration(StoredRegistration)
+  /// What the device tells the cluster of itself, for other processes: its settings and its categories.
+  case hello(StoredRegistration)
+  /// A command of another process is carried out.
+  case carriedOut(Int64)
   /// What the person did, for the cluster, the program, or both.
   case response(StoredResponse)
   /// The device was unlocked, so no response waits for that any more.
@@ -44,9 +54,12 @@ enum StateChange: Sendable, Equatable {
   /// About how many bytes it takes while it waits for the disk.
   var cost: Int {
     switch self {
-    case .listed(let notification, _): notification.frame.payload.count + 512
+    case .listed(let notification, _), .extending(let notification):
+      notification.frame.payload.count + (notification.changed?.payload.count ?? 0) + 512
     case .response(let response):
       (response.frame.userText?.utf8.count ?? 0) + response.frame.receipt.utf8.count + response.notification.frame.payload.count + 512
+    case .registration(let registration), .hello(let registration):
+      (registration.settings?.count ?? 0) + (registration.categoriesFrame?.count ?? 0) + 128
     default: 128
     }
   }
@@ -76,6 +89,13 @@ struct StoredResponse: Sendable, Equatable {
   /// The options of its action.
   var options: Set<NotificationAction.Option> = []
 
+  /// The frame for the cluster.
+  var sent: ResponseFrame {
+    var sent = frame
+    sent.isUnanswered = stage == .unanswered
+    return sent
+  }
+
   /// How the device carries out its action.
   func rule(in state: ApplicationState) -> ActionRule { ActionRule(frame.action, options, in: state) }
 
@@ -99,7 +119,7 @@ struct StoredState: Sendable, Equatable {
   /// The newest revision of an identifier.
   struct Newest: Sendable, Equatable {
     var identifier: Name
-    var revision: String
+    var revision: Name
     var at: Int64
   }
 
@@ -111,6 +131,16 @@ struct StoredState: Sendable, Equatable {
     var isLocal = false
     /// Where the search for its next occurrence begins, if it waits.
     var after: Int64 = 0
+    /// The frame as the program's service extension has changed it; nil if it has changed nothing.
+    var changed: NotifyFrame?
+  }
+
+  /// A notification that waits for the program's service extension.
+  struct Extending: Sendable, Equatable {
+    var frame: NotifyFrame
+    var takenAt: Int64
+    /// Whether the extension has been given it.
+    var isBegun = false
   }
 
   /// The ids that were taken, the oldest first.
@@ -121,14 +151,27 @@ struct StoredState: Sendable, Equatable {
   var delivered: [Listed] = []
   /// The notifications that wait, the oldest first.
   var pending: [Listed] = []
+  /// The notifications that wait for the program's service extension, the oldest first.
+  var extending: [Extending] = []
   /// The responses that the cluster or the program has not taken, the oldest first.
   var responses: [StoredResponse] = []
   /// The revision of the newest removal of all; nil: there was none.
-  var floor: String?
+  var floor: Name?
   /// The number at the application's icon.
   var badge = 0
   /// The token of the file's device.
   var token: DeviceToken?
   /// What the person and the program have decided for the device.
   var registration = StoredRegistration()
+  /// What the device has told the cluster of itself.
+  var hello = StoredRegistration()
+}
+
+extension StoredState.Listed {
+  /// A notification as the database has it.
+  init(_ notification: DeliveredNotification) {
+    self.init(
+      frame: notification.frame, takenAt: notification.takenAt, presentation: notification.presentation, isLocal: notification.isLocal,
+      changed: notification.changed)
+  }
 }

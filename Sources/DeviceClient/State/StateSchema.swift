@@ -12,7 +12,7 @@ enum StateSchema {
     """
     CREATE TABLE device (
       only INTEGER PRIMARY KEY CHECK (only = 1), token BLOB NOT NULL, application BLOB NOT NULL, badge INTEGER NOT NULL,
-      floor BLOB) STRICT
+      floor BLOB, settings BLOB, categories BLOB) STRICT
     """,
     "CREATE TABLE ids (place INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, at INTEGER NOT NULL) STRICT",
     """
@@ -22,20 +22,31 @@ enum StateSchema {
     """
     CREATE TABLE notifications (
       place INTEGER PRIMARY KEY, identifier BLOB NOT NULL, pending INTEGER NOT NULL, local INTEGER NOT NULL, at INTEGER NOT NULL,
-      after INTEGER NOT NULL, presentation INTEGER NOT NULL, frame BLOB NOT NULL, UNIQUE (identifier, pending)) STRICT
+      after INTEGER NOT NULL, presentation INTEGER NOT NULL, frame BLOB NOT NULL, changed BLOB, UNIQUE (identifier, pending)) STRICT
+    """,
+    // What waits for the program's service extension, and whether that has been given it.
+    """
+    CREATE TABLE extending (
+      place INTEGER PRIMARY KEY, identifier BLOB NOT NULL UNIQUE, at INTEGER NOT NULL, begun INTEGER NOT NULL, frame BLOB NOT NULL) STRICT
     """,
     """
     CREATE TABLE responses (
       place INTEGER PRIMARY KEY, response BLOB NOT NULL UNIQUE, receipt BLOB NOT NULL, identifier BLOB NOT NULL, action BLOB NOT NULL,
       user_text BLOB, at INTEGER, dynamic INTEGER NOT NULL, unsent INTEGER NOT NULL, untold INTEGER NOT NULL,
       notification_local INTEGER NOT NULL, notification_at INTEGER NOT NULL, notification_presentation INTEGER NOT NULL,
-      notification_frame BLOB NOT NULL, stage INTEGER NOT NULL, locked INTEGER NOT NULL, options BLOB NOT NULL) STRICT
+      notification_frame BLOB NOT NULL, notification_changed BLOB, stage INTEGER NOT NULL, locked INTEGER NOT NULL, options BLOB NOT NULL) STRICT
+    """,
+    // What other processes ask of the device. A place is never used again, so that each command is done once.
+    """
+    CREATE TABLE commands (
+      place INTEGER PRIMARY KEY AUTOINCREMENT, kind BLOB NOT NULL, at INTEGER NOT NULL, value BLOB NOT NULL) STRICT
     """,
     // What the person and the program have decided for the device.
     """
     CREATE TABLE registration (
-      only INTEGER PRIMARY KEY CHECK (only = 1), registered INTEGER NOT NULL, environment BLOB, settings BLOB, categories BLOB) STRICT
+      only INTEGER PRIMARY KEY CHECK (only = 1), registered INTEGER NOT NULL, environment BLOB, settings BLOB, categories BLOB,
+      person BLOB, sign_out BLOB) STRICT
     """,
-    "INSERT INTO registration VALUES (1, 0, NULL, NULL, NULL)",
+    "INSERT INTO registration VALUES (1, 0, NULL, NULL, NULL, NULL, NULL)",
   ]
 }

@@ -5,7 +5,7 @@ internal import EventLoop
 /// Changes that come during a write are written together after it. Without a database every change counts as durable at once: as durable as
 /// the device itself.
 final class StateWriter {
-  /// The most bytes that may wait for the disk. Beyond it the owner takes no more deliveries.
+  /// The most bytes that may wait for the disk. Beyond it the owner takes no more deliveries, and the program's calls throw.
   static let maximumPendingBytes = 8 << 20
 
   private let commit: (([StateChange]) -> Void)?
@@ -20,6 +20,14 @@ final class StateWriter {
 
   /// Whether too many bytes wait for the disk.
   var isFull: Bool { cost > Self.maximumPendingBytes }
+
+  /// Throws if too many bytes wait for the disk, so that the program's calls find an end.
+  func checkSpace() throws(DeviceError) {
+    guard isFull else { return }
+    throw DeviceError(
+      .tooManyWaiting, "\(cost) bytes wait for the disk already, and \(Self.maximumPendingBytes) may: wait for earlier calls, and try again"
+    )
+  }
 
   /// Whether nothing waits for the disk.
   var isIdle: Bool { underWay == nil && changes.isEmpty && waiting.isEmpty }
@@ -37,6 +45,9 @@ final class StateWriter {
     guard !isIdle else { return body(nil) }
     waiting.append(body)
   }
+
+  /// Ends the writing, when nothing waits. Nothing more becomes durable.
+  func close() { failure = failure ?? DeviceError(.notRunning, "the device is closed") }
 
   /// Begins to write the waiting changes, unless a write is running. Called once a turn.
   func flush() {

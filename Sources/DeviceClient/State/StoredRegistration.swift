@@ -3,7 +3,7 @@ internal import Notifications
 
 /// What the person and the program have decided for the device, beyond the end of the program. A value.
 ///
-/// In the database the authorization and the categories are frames of the protocol, and are read by the protocol's own rules.
+/// In the database the settings and the categories are frames of the protocol, and are read by the protocol's own rules.
 struct StoredRegistration: Sendable, Equatable {
   /// Whether the program has registered the device for remote notifications.
   var isRegistered = false
@@ -13,24 +13,51 @@ struct StoredRegistration: Sendable, Equatable {
   var authorization: Authorization?
   /// The categories that the program has registered while it ran.
   var categories: [NotificationCategory]?
+  /// The person's quiet hours, as the cluster has told them or the person has set them on this device; nil if there are none.
+  var quietHours: QuietHours?
+  /// The id of the request by which the cluster gets these hours; nil if it has them.
+  var quietRequest: Name?
+  /// The id of the request by which the person signs out; nil if the cluster has confirmed it, or there is none.
+  var signOutRequest: Name?
+  /// The person whose quiet hours and sign-out these are; nil for a device without one.
+  var person: Name?
+  /// The zone of calendar triggers that name none, for other processes; nil for UTC.
+  var zone: Name?
 
   /// Nothing is decided yet.
   init() {}
 
   /// The decisions of a row of the database. A frame that cannot be read counts as none.
-  init(isRegistered: Bool, environment: String?, settings: [UInt8], categories: [UInt8]) {
-    self.isRegistered = isRegistered
-    self.environment = environment.flatMap(DeviceEnvironment.init(rawValue:))
-    if case .settings(let frame)? = Self.frame(settings) { authorization = frame.authorization }
-    if case .categories(let frame)? = Self.frame(categories) { self.categories = frame.categories }
+  init(settings: [UInt8], categories: [UInt8]) {
+    if case .settings(let frame)? = Self.frame(settings) {
+      (authorization, quietHours, quietRequest) = (frame.authorization, frame.person?.quiet, frame.request.map { Name($0) })
+      zone = frame.timeZone.map { Name($0) }
+    }
+    self.categories = Self.categories(categories)
   }
 
-  /// The frame of the authorization.
+  /// Drops what belongs to the person.
+  mutating func forgetPerson() { (quietHours, quietRequest, signOutRequest) = (nil, nil, nil) }
+
+  /// The frame of the authorization, the zone and the quiet hours; nil without any.
   var settings: [UInt8]? {
-    authorization.map { authorization in Self.bytes { SettingsFrame(authorization: authorization).write(to: &$0) } }
+    let hasHours = quietHours != nil || quietRequest != nil
+    guard authorization != nil || zone != nil || hasHours else { return nil }
+    let frame = SettingsFrame(
+      request: quietRequest?.text, authorization: authorization, timeZone: zone?.text,
+      person: hasHours ? PersonSettings(quiet: quietHours) : nil)
+    return Self.bytes { frame.write(to: &$0) }
   }
   /// The frame of the categories.
-  var categoriesFrame: [UInt8]? { categories.map { categories in Self.bytes { CategoriesFrame(categories: categories).write(to: &$0) } } }
+  var categoriesFrame: [UInt8]? { categories.map(Self.bytes) }
+
+  /// The frame of categories.
+  static func bytes(_ categories: [NotificationCategory]) -> [UInt8] { bytes { CategoriesFrame(categories: categories).write(to: &$0) } }
+
+  /// The categories of a frame; nil if it is none.
+  static func categories(_ bytes: [UInt8]) -> [NotificationCategory]? {
+    if case .categories(let frame)? = frame(bytes) { frame.categories } else { nil }
+  }
 
   /// The hello with these decisions. The program's own categories of this start count more than those of an earlier one.
   func applied(to hello: Hello) -> Hello {

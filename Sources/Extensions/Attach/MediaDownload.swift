@@ -3,22 +3,15 @@ import HTTP
 import Notifications
 
 /// A download from a URL into the media store, a few pieces at a time, at the store's speed. Loop-confined.
-final class MediaDownload: HTTPBodyHandler {
-  /// Bytes that may wait for the store before the server has to wait.
-  private static let waitingBytes = 256 << 10
-
+final class MediaDownload {
   private let url: String
   private let timeoutMilliseconds: Int
-  private var call: HTTPClientCall?
-  private var waiting: [UInt8] = []
-  private var isPaused = false
+  private var body: HTTPPulledBody?
   private var beginning: [UInt8] = []
   private var received = 0
   private var largest = MediaType.largestBytes
   /// Why it is refused, found during the download.
   private var refusal: ExtensionFailure?
-  private var result: Result<HTTPClientResponse, HTTPClientError>?
-  private var continuation: CheckedContinuation<Void, Never>?
   private var isCanceled = false
 
   init(_ url: String, timeoutMilliseconds: Int) { (self.url, self.timeoutMilliseconds) = (url, timeoutMilliseconds) }
@@ -29,17 +22,17 @@ final class MediaDownload: HTTPBodyHandler {
   func run(_ client: HTTPClient, into store: MediaStore, until: () -> Int64) async -> RecentMedia.Outcome {
     var file: Int?
     do {
-      try begin(client)
-      while let piece = await next() {
+      let body = try begin(client)
+      while let piece = await body.next() {
         // Begun only with the first piece, since thousands may wait for their turn.
         if file == nil { file = try await store.begin() }
         if let file { try await store.append(piece, to: file) }
       }
-      try checkResult()
+      try check(body.result)
       guard let file, let media = try await store.finish(file, until: until()) else { throw Self.noType }
       return .success(media)
     } catch {
-      call?.cancel()
+      body?.cancel()
       if let file { await store.discard(file) }
       switch error {
       case let error as ExtensionFailure: return .failure(error)
@@ -54,55 +47,27 @@ final class MediaDownload: HTTPBodyHandler {
   /// Stops it; the file is not needed any more.
   func cancel() {
     isCanceled = true
-    waiting = []
-    call?.cancel()
+    body?.cancel()
   }
 
-  private func begin(_ client: HTTPClient) throws {
+  private func begin(_ client: HTTPClient) throws -> HTTPPulledBody {
     guard !isCanceled else { throw Self.canceled }
     var request = HTTPClientRequest(.get, url, headers: [("accept", "image/*, audio/*, video/*")])
     request.timeoutMilliseconds = timeoutMilliseconds
     request.connectMilliseconds = timeoutMilliseconds
     request.maximumBodyBytes = MediaType.largestBytes
     request.maximumRedirects = AttachSettings.redirects
-    call = try client.send(request, to: self) { [self] result in
-      self.result = result
-      wake()
-    }
+    let body = try HTTPPulledBody(of: request, from: client) { [self] in accepts($0, $1) }
+    self.body = body
+    return body
   }
 
-  /// The next piece; nil at the end.
-  private func next() async -> [UInt8]? {
-    while waiting.isEmpty, result == nil { await withCheckedContinuation { continuation = $0 } }
-    guard !waiting.isEmpty else { return nil }
-    let piece = waiting
-    waiting = []
-    if isPaused {
-      isPaused = false
-      call?.resumeBody()
-    }
-    return piece
-  }
-
-  private func wake() {
-    continuation?.resume()
-    continuation = nil
-  }
-
-  func httpBodyReceived(_ bytes: UnsafeRawBufferPointer, of response: HTTPClientResponse) -> HTTPBodyDemand {
+  /// Judges a piece; false if it shows that the file is refused.
+  private func accepts(_ bytes: UnsafeRawBufferPointer, _ response: HTTPClientResponse) -> Bool {
     guard response.status == .ok else {
       refusal = Self.status(response)
-      return .stop
+      return false
     }
-    guard take(bytes) else { return .stop }
-    wake()
-    guard waiting.count >= Self.waitingBytes else { return .more }
-    isPaused = true
-    return .pause
-  }
-
-  /// Takes a piece; false if it shows that the file is refused.
-  private func take(_ bytes: UnsafeRawBufferPointer) -> Bool {
     received += bytes.count
     if beginning.count < MediaType.tellingBytes {
       beginning += bytes.prefix(MediaType.tellingBytes - beginning.count)
@@ -120,11 +85,10 @@ final class MediaDownload: HTTPBodyHandler {
       }
       return false
     }
-    waiting += bytes
     return true
   }
 
-  private func checkResult() throws {
+  private func check(_ result: Result<HTTPClientResponse, HTTPClientError>?) throws {
     if isCanceled { throw Self.canceled }
     if let refusal { throw refusal }
     guard let response = try result?.get() else { throw Self.canceled }

@@ -214,7 +214,10 @@ final class ChildProgram: ChildRunOwner {
     guard case .running(let run) = phase else { return }
     self.phase = .closed(run)
     run.finish()
-    await withCheckedContinuation { whenClosed = $0 }
+    await withCheckedContinuation { continuation in
+      // Checked here, since other tasks may run between a check and an await.
+      if case .closed(nil) = self.phase { continuation.resume() } else { whenClosed = continuation }
+    }
   }
 
   // MARK: What it says

@@ -104,7 +104,7 @@ final class DeviceRegistration {
     case .present(let entries, let standing):
       if isLost(standing, open) { return await restore(open.registration, of: generation) }
       if entries > 0 { open.resync() }
-    case .elsewhere: sessions.elsewhere(session, open)
+    case .elsewhere: sessions.foundElsewhere(session)
     case .unregistered(let standing):
       if isLost(standing, open) { return await restore(open.registration, of: generation) }
       // The device's own unregistration may have come this far. Its task ends the session.

@@ -74,7 +74,7 @@ final class Responses {
               facts.details = .response(
                 UnsafeRawBufferPointer(response), action: UnsafeRawBufferPointer(action),
                 userText: frame.userText == nil ? nil : UnsafeRawBufferPointer(text), at: frame.at,
-                isDynamic: frame.isDynamic)
+                isDynamic: frame.isDynamic, isUnanswered: frame.isUnanswered)
               return events.emit(facts, key: facts.device, for: .response(slot))
             }
           }

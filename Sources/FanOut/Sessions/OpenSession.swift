@@ -26,8 +26,6 @@ final class OpenSession {
   let registeredAt: Int64
   /// When its credential expires and the session ends, in seconds since 1970.
   let expiration: Int64
-  /// How often the connection to Redis had broken when the session began.
-  let epoch: UInt32
   /// Frames that were refused.
   private var errors: UInt8 = 0
   private static let maximumErrors = 100
@@ -52,7 +50,6 @@ final class OpenSession {
     gap = standing.gap.map { .unacknowledged($0) } ?? .none
     registeredAt = standing.registration.offset
     self.expiration = expiration
-    epoch = session.sessions.epoch
     flow = SessionFlow(first: RandomBytes.number() >> 20, window: session.sessions.settings.window)
   }
 

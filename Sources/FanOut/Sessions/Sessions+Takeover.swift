@@ -11,12 +11,11 @@ extension Sessions {
     events.takeOver(former, token: token)
   }
 
-  /// Closes a session whose device has another one, as Redis says.
+  /// Closes a session in whose place Redis has another session of the device.
   ///
-  /// After a break of the connection the other session may be one that Redis should have forgotten. Then the device reconnects.
-  func elsewhere(_ session: Session, _ open: OpenSession) {
-    session.close(epoch == open.epoch ? .takenOver : .serviceUnavailable)
-  }
+  /// The other session may be an older one: a Redis that has lost the presences gets that of whichever session resyncs first. So the device
+  /// reconnects, and only a takeover sends it away.
+  func foundElsewhere(_ session: Session) { session.close(.serviceUnavailable) }
 }
 
 extension Session {

@@ -127,9 +127,6 @@ final class Sessions {
   /// Whether Redis takes calls.
   var isRedisUp: Bool { shards.isUp }
 
-  /// How often the connection to Redis has broken.
-  var epoch: UInt32 { UInt32(truncatingIfNeeded: shards.epoch) }
-
   /// Makes a text frame of the JSON that `write` writes.
   func frame(_ write: (inout JSONWriter) -> Void) -> WebSocketFrame {
     frames.reset()

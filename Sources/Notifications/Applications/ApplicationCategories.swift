@@ -1,16 +1,16 @@
 internal import JSON
 
-/// The categories that were published for an application: the value of a record of `notifications.categories`, whose key is the application.
+/// The published categories of an application: the value of a record of `notifications.categories`.
 ///
-/// As JSON `{"categories": [...]}`. A record without a value: none are published.
+/// The key of the record is the application. As JSON: `{"categories": [...]}`. A record without a value means that none are published.
 public struct ApplicationCategories: Sendable, Equatable {
   /// The largest value that is read, in bytes.
   public static var valueBytes: Int { 512 << 10 }
 
-  /// The categories, whose identifiers differ.
+  /// The categories. Their identifiers differ.
   public var categories: [NotificationCategory]
 
-  /// Categories of an application.
+  /// Creates the categories of an application.
   public init(_ categories: [NotificationCategory]) { self.categories = categories }
 
   /// Reads the value of a record.
@@ -23,7 +23,7 @@ public struct ApplicationCategories: Sendable, Equatable {
     self.categories = categories
   }
 
-  /// The value of the record; `nil` where there are none.
+  /// The value of the record; `nil` without categories.
   public var value: [UInt8]? {
     guard !categories.isEmpty else { return nil }
     var json = JSONWriter(capacity: 4_096)

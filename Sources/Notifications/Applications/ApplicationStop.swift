@@ -1,30 +1,30 @@
 /// One emergency stop of an application.
 public struct ApplicationStop: Sendable, Hashable {
-  /// What the events of its requests give as their reason.
+  /// The reason in the events of requests that the stop ended.
   public static var eventReason: StaticString { "ApplicationStopped" }
-  /// The longest text of a person that is taken, in bytes.
+  /// The longest text of a person, in bytes.
   public static var textBytes: Int { 200 }
 
-  /// From when on, in milliseconds since 1970.
+  /// The beginning, in milliseconds since 1970.
   public var from: Int64
   /// When the application was started again, in milliseconds since 1970; nil while it is stopped.
   public var to: Int64?
-  /// Who stopped it.
+  /// The person who stopped it.
   public var by: String
-  /// Why, as the person wrote it.
+  /// The person's reason.
   public var reason: String?
-  /// Who started it again.
+  /// The person who started it again.
   public var endedBy: String?
 
-  /// A stop of its parts.
+  /// Creates a stop from its parts.
   public init(from: Int64, to: Int64? = nil, by: String, reason: String? = nil, endedBy: String? = nil) {
     (self.from, self.to, self.by, self.reason, self.endedBy) = (from, to, by, reason, endedBy)
   }
 
-  /// Whether a text may stand in a stop.
+  /// Whether a stop may contain a text.
   public static func isText(_ text: String) -> Bool { ObjectReader.isPlain(text, longest: textBytes) }
 
-  /// As much of a text as may stand in a stop.
+  /// Returns as much of a text as a stop may contain.
   public static func cut(_ text: String) -> String {
     var bytes = 0
     let scalars = text.unicodeScalars.prefix {
@@ -34,12 +34,12 @@ public struct ApplicationStop: Sendable, Hashable {
     return String(scalars)
   }
 
-  /// Whether it goes on.
+  /// Whether the application is still stopped.
   public var isOpen: Bool { to == nil }
 
-  /// Whether a record of this time was published while it lasted.
+  /// Whether a record of this time was published during the stop.
   public func contains(_ time: Int64) -> Bool { from <= time && isBeforeEnd(time) }
 
-  /// Whether a record of this time was published before its end.
+  /// Whether a record of this time was published before the stop's end.
   public func isBeforeEnd(_ time: Int64) -> Bool { to.map { time < $0 } ?? true }
 }

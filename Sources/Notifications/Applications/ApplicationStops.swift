@@ -1,77 +1,86 @@
 internal import JSON
 
-/// The stops of one application and what it was granted, as a record of `notifications.applications` has them: a value.
+/// A value: the stops, grants and rate limits of an application, as in `notifications.applications`.
 ///
-/// Each record has the grants, and all the stops that count, so that the newest of each application is enough (the topic is compacted). The time of the
-/// newest change is that of the record itself, which the broker's clock gives like those of the requests; so the value has no time for it,
-/// and the next record has it:
+/// Each record has all grants, and all stops and limits that count, so the newest one of an application is enough: the topic is compacted.
+/// The time of the newest change is the record's own timestamp. The broker's clock sets it, as for the requests. So the value lacks this
+/// time, and the next record has it:
 ///
 /// | state | the last of `stops` |
 /// |---|---|
-/// | `stopped` | without `to`; where it has no `from` it began with the record |
-/// | `started` | where it has no `to` it ended with the record |
+/// | `stopped` | without `to`; without `from` it began with the record |
+/// | `started` | without `to` it ended with the record |
+///
+/// The last of `limits` without `from` begins ``LimitPeriod/delayMilliseconds`` after the record.
 public struct ApplicationStops: Sendable, Equatable {
-  /// Stops that a record has at most; of more the oldest are forgotten.
+  /// The maximum number of stops in a record. The oldest ones are dropped.
   public static var maximumStops: Int { 32 }
   /// The largest value that is read, in bytes.
   public static var valueBytes: Int { 64 << 10 }
 
-  /// Oldest first; none begins before the end of the one before.
+  /// The stops, oldest first. None begins before the previous one's end.
   public private(set) var stops: [ApplicationStop]
   /// The interruption levels that the application was granted.
   public private(set) var granted: GrantedLevels = []
+  /// The rate limits, present and past.
+  public private(set) var limits = LimitHistory()
 
-  /// An application that was never stopped, and was granted nothing.
+  /// Creates the state of an application that was never stopped or limited, and has no grants.
   public init() { stops = [] }
 
-  /// Whether there is nothing to remember of the application.
-  public var isEmpty: Bool { stops.isEmpty && granted.isEmpty }
+  /// Whether the application has neither stops nor grants nor limits.
+  public var isEmpty: Bool { stops.isEmpty && granted.isEmpty && limits.isEmpty }
 
   /// Whether an application may have this name: that of an `apns-topic`.
   public static func isApplication(_ name: UnsafeRawBufferPointer) -> Bool { ApplicationTopic.isValid(name) }
 
-  /// What an application's name must be, as a sentence.
+  /// The rule for an application's name, as a sentence.
   public static var nameRule: String {
     "An application is a bundle id: 1 to \(RequestLimits.topicBytes) letters, digits, full stops, hyphens and underscores."
   }
 
-  // MARK: What is asked
+  // MARK: Questions
 
-  /// The stop that goes on; nil where the application is not stopped.
+  /// The present stop; nil if the application is not stopped.
   public var open: ApplicationStop? { stops.last.flatMap { $0.isOpen ? $0 : nil } }
 
-  /// The stop during which a request was published: it is not shown.
+  /// Returns the stop during which a request was published. The request is not shown.
   ///
   /// - Parameter time: milliseconds since 1970.
   public func during(_ time: Int64) -> ApplicationStop? {
-    // Nearly always the last one, if any.
+    // Nearly always this is the last stop, if there is any.
     stops.last { $0.from <= time }.flatMap { $0.contains(time) ? $0 : nil }
   }
 
-  /// The stop that ends what was published at this time, and still waits for its device: the first one that ended, or will end, after that.
+  /// Returns the stop that ends a request of this time which waits for its device.
+  ///
+  /// It is the first stop that ended later, or has not ended.
   public func ending(_ time: Int64) -> ApplicationStop? { stops.first { $0.isBeforeEnd(time) } }
 
   // MARK: Changes
 
-  /// What is written to change it.
+  /// A change of an application's state.
   public enum Change: Sendable, Equatable {
     /// The application is stopped.
     case stop(by: String, reason: String?)
     /// The application is started again.
     case start(by: String)
-    /// The application is granted these levels, beside those that it has.
+    /// The application gets these levels in addition.
     case allow(GrantedLevels)
-    /// These levels are taken from the application.
+    /// The application loses these levels.
     case disallow(GrantedLevels)
+    /// The application gets this limit in place of the present one; nil for none.
+    case limit(RateLimit?, by: String)
   }
 
-  /// The value of the record that makes a change.
+  /// Returns the value of the record that makes a change.
   ///
-  /// - Parameter oldest: stops that ended before this time are forgotten.
-  /// - Returns: nil where it changes nothing.
+  /// - Parameter oldest: drops the stops that ended before this time.
+  /// - Returns: nil if the change has no effect.
   public func value(_ change: Change, forgettingBefore oldest: Int64) -> [UInt8]? {
     var kept = stops.filter { $0.to.map { $0 >= oldest } ?? true }
     var granted = granted
+    var (limits, beginsPeriod) = (limits.forgetting(before: oldest), false)
     var (isStopped, beginsStop) = (open != nil, false)
     switch change {
     case .stop(let by, let reason):
@@ -84,8 +93,11 @@ public struct ApplicationStops: Sendable, Equatable {
       isStopped = false
     case .allow(let levels): granted.formUnion(levels)
     case .disallow(let levels): granted.subtract(levels)
+    case .limit(let limit, let by):
+      guard let changed = self.limits.changed(to: limit, by: by, forgettingBefore: oldest) else { return nil }
+      (limits, beginsPeriod) = (changed, true)
     }
-    guard granted != self.granted || isStopped != (open != nil) else { return nil }
+    guard granted != self.granted || isStopped != (open != nil) || beginsPeriod else { return nil }
     kept = kept.suffix(Self.maximumStops)
     var json = JSONWriter(capacity: 512)
     json.openObject()
@@ -95,6 +107,10 @@ public struct ApplicationStops: Sendable, Equatable {
       json.openArray()
       for name in granted.names { json.string(name) }
       json.closeArray()
+    }
+    if !limits.isEmpty {
+      json.key("limits")
+      limits.write(beginsPeriod: beginsPeriod, to: &json)
     }
     json.key("stops")
     json.openArray()
@@ -110,10 +126,11 @@ public struct ApplicationStops: Sendable, Equatable {
 
   /// Reads the value of a record.
   ///
-  /// - Parameter timestamp: of the record: the time of the newest change.
+  /// - Parameter timestamp: the record's timestamp, which is the time of the newest change.
   public init(_ value: UnsafeRawBufferPointer, timestamp: Int64) throws(FieldError) {
     guard value.count <= Self.valueBytes else { throw FieldError(field: "", rule: "A value takes at most \(Self.valueBytes) bytes.") }
-    let object = try ObjectReader(parsing: value).object
+    let reader = try ObjectReader(parsing: value)
+    let object = reader.object
     let isStopped: Bool
     switch object["state"]?.stringValue {
     case "stopped": isStopped = true
@@ -129,6 +146,7 @@ public struct ApplicationStops: Sendable, Equatable {
       }
       granted = GrantedLevels(names: names.compactMap { $0 })
     }
+    limits = try LimitHistory(reader, recordedAt: Timestamp.bounded(timestamp))
     if isStopped, elements.isEmpty { throw FieldError(field: "stops", rule: "A stopped application has a stop.") }
     stops = []
     for (index, element) in elements.enumerated() {
@@ -155,8 +173,8 @@ extension ApplicationStop {
   /// Reads one of a value's stops.
   ///
   /// - Parameters:
-  ///   - previous: the end of the one before.
-  ///   - timestamp: of the record. A broker's clock may have gone back: then the time is that before which it cannot be.
+  ///   - previous: the end of the previous stop.
+  ///   - timestamp: the record's timestamp. If a broker's clock went back, the previous end counts instead.
   fileprivate init(
     _ value: JSONValue, at path: String, after previous: Int64, isLast: Bool, isStopped: Bool, recordedAt timestamp: Int64
   ) throws(FieldError) {
@@ -166,7 +184,7 @@ extension ApplicationStop {
       guard let given = member.integerValue, given >= least, given <= Timestamp.latest else {
         throw reader.error(name, "A time is in milliseconds since 1970, and not before the one that it follows.")
       }
-      // Nothing began or ended later than the record that tells of it, by more than two brokers' clocks differ.
+      // No stop begins or ends later than its record, except by the difference of two brokers' clocks.
       return min(given, max(timestamp + Self.clockDifference, least))
     }
     func text(_ name: String) throws(FieldError) -> String? { try reader.text(name, longest: Self.textBytes) }
@@ -186,6 +204,6 @@ extension ApplicationStop {
     self.init(from: from, to: to, by: by, reason: try text("reason"), endedBy: try text("endedBy"))
   }
 
-  /// How much two brokers' clocks may differ, in milliseconds.
-  private static var clockDifference: Int64 { 60_000 }
+  /// The maximum difference of two brokers' clocks, in milliseconds.
+  static var clockDifference: Int64 { 60_000 }
 }

@@ -1,9 +1,11 @@
-/// The interruption levels that an application was granted: without the grant its notifications of that level count as active.
+/// The interruption levels that an application was granted.
+///
+/// Without the grant, notifications of that level count as active.
 public struct GrantedLevels: OptionSet, Sendable, Hashable {
   /// The bits.
   public let rawValue: UInt8
 
-  /// Levels of these bits.
+  /// Creates levels from their bits.
   public init(rawValue: UInt8) { self.rawValue = rawValue }
 
   /// Notifications that break through everything, with their sound.
@@ -13,12 +15,12 @@ public struct GrantedLevels: OptionSet, Sendable, Hashable {
 
   private static let all: [(level: GrantedLevels, name: String)] = [(.critical, "critical"), (.timeSensitive, "timeSensitive")]
 
-  /// The levels of these names; others are passed over, as a later version may know them.
+  /// Reads the levels of these names. Other names are ignored, since a later version may know them.
   public init(names: [String]) {
     self = []
     for (level, name) in Self.all where names.contains(name) { insert(level) }
   }
 
-  /// The names that records and `--json` have, in a fixed order.
+  /// The names in records and in `--json`, in a fixed order.
   public var names: [String] { Self.all.filter { contains($0.level) }.map(\.name) }
 }

@@ -2,25 +2,27 @@ public import JSON
 
 /// How a device shows an attachment: the options of `UNNotificationAttachment`.
 public struct AttachmentOptions: Sendable, Equatable {
-  /// The part of an image that its thumbnail shows, each from 0 to 1 of the image's size.
+  /// The part of an image in its thumbnail.
+  ///
+  /// Each number is a share of the image's size, from 0 to 1.
   public struct Clipping: Sendable, Equatable {
     /// The left edge, the upper edge, and the size.
     public var x, y, width, height: Double
 
-    /// A part of an image.
+    /// Creates a part of an image.
     public init(x: Double, y: Double, width: Double, height: Double) { (self.x, self.y, self.width, self.height) = (x, y, width, height) }
   }
 
-  /// The file's type as its publisher names it; what a device goes by is ``Media/type``.
+  /// The file's type as its publisher names it. Devices use ``Media/type``.
   public var typeHint: String?
-  /// Whether there is no thumbnail.
+  /// Whether the thumbnail is hidden.
   public var isThumbnailHidden = false
-  /// The part that the thumbnail shows; all of it where there is none.
+  /// The part of the image in the thumbnail; nil for all of it.
   public var thumbnailClipping: Clipping?
-  /// The moment of a video, in seconds, or the frame of an animated image, that is the thumbnail.
+  /// The thumbnail's time in a video, in seconds, or frame of an animated image.
   public var thumbnailTime: Double?
 
-  /// No options.
+  /// Creates default options.
   public init() {}
 
   /// The longest ``typeHint``, in bytes.
@@ -28,10 +30,11 @@ public struct AttachmentOptions: Sendable, Equatable {
   /// The latest ``thumbnailTime``: a day.
   public static var longestTime: Double { 86_400 }
 
-  /// Reads the members `typeHint`, `thumbnailHidden`, `thumbnailClipping` and `thumbnailTime`; others are passed over. No options where there
-  /// is no value.
+  /// Reads the members `typeHint`, `thumbnailHidden`, `thumbnailClipping` and `thumbnailTime`.
   ///
-  /// - Parameter path: where the object stands, for errors.
+  /// Other members are ignored. Without a value the options are the default.
+  ///
+  /// - Parameter path: the path of the object, for errors.
   public init(_ value: JSONValue?, path: String) throws(FieldError) {
     guard let value else { return }
     let reader = try ObjectReader(value, path: path)
@@ -58,7 +61,7 @@ public struct AttachmentOptions: Sendable, Equatable {
     }
   }
 
-  /// As a JSON object; only what is said.
+  /// The JSON object, with the options that are set.
   public var object: JSONValue {
     var members: [JSONValue.Member] = []
     func add(_ key: String, _ value: JSONValue) { members.append(JSONValue.Member(key: key, value: value)) }

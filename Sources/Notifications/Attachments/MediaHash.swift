@@ -1,13 +1,13 @@
-/// What a file is known by: the SHA-256 of its content (FIPS 180-4).
+/// The name of a file: the SHA-256 of its content (FIPS 180-4).
 public struct MediaHash: Sendable, Hashable, CustomStringConvertible {
-  /// Bytes of a hash.
+  /// The number of bytes of a hash.
   public static var byteCount: Int { 32 }
-  /// Characters of its text.
+  /// The number of characters of its text.
   public static var textCount: Int { 2 * byteCount }
 
   private let words: (UInt64, UInt64, UInt64, UInt64)
 
-  /// The hash of 32 bytes; nil for another number of them.
+  /// Creates a hash from 32 bytes; nil for another number of bytes.
   public init?(bytes: UnsafeRawBufferPointer) {
     var reader = ByteReader(bytes)
     guard bytes.count == Self.byteCount, let first = reader.integer(UInt64.self), let second = reader.integer(UInt64.self),
@@ -16,7 +16,7 @@ public struct MediaHash: Sendable, Hashable, CustomStringConvertible {
     words = (first, second, third, fourth)
   }
 
-  /// Reads 64 hexadecimal digits in lower case.
+  /// Reads 64 hexadecimal digits in lower case; nil for other texts.
   public init?(_ text: some StringProtocol) {
     var text = String(text)
     let words = text.withUTF8 { text -> (UInt64, UInt64, UInt64, UInt64)? in
@@ -31,7 +31,7 @@ public struct MediaHash: Sendable, Hashable, CustomStringConvertible {
     self.words = words
   }
 
-  /// Its first byte: files are kept apart by it.
+  /// The first byte. The media store divides its files by it.
   public var part: Int { Int(words.0 >> 56) }
 
   /// Appends its 32 bytes.
@@ -53,9 +53,9 @@ public struct MediaHash: Sendable, Hashable, CustomStringConvertible {
     }
   }
 
-  /// Whether they are the same.
+  /// Whether both are equal.
   public static func == (one: MediaHash, other: MediaHash) -> Bool { one.words == other.words }
 
-  /// A hash needs no better one.
+  /// Hashes the first bytes, which are random enough.
   public func hash(into hasher: inout Hasher) { hasher.combine(words.0) }
 }

@@ -1,5 +1,6 @@
-/// What may be attached to a notification: the types of the UserNotifications framework (Apple, "UNNotificationAttachment"). The raw value
-/// stands in stored records: never renumber.
+/// A type of attachment, as in the UserNotifications framework (Apple, "UNNotificationAttachment").
+///
+/// The raw value is part of stored records: never renumber.
 public enum MediaType: UInt8, Sendable, CaseIterable {
   /// An image in JPEG.
   case jpeg = 1
@@ -22,7 +23,7 @@ public enum MediaType: UInt8, Sendable, CaseIterable {
   /// Video in AVI.
   case avi = 10
 
-  /// Its media type (RFC 6838).
+  /// The media type (RFC 6838).
   public var name: StaticString {
     switch self {
     case .jpeg: "image/jpeg"
@@ -38,7 +39,7 @@ public enum MediaType: UInt8, Sendable, CaseIterable {
     }
   }
 
-  /// The type of this name.
+  /// Finds the type of a name.
   public init?(name: String) {
     guard let type = Self.allCases.first(where: { $0.name.description == name }) else { return nil }
     self = type

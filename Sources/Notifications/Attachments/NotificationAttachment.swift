@@ -2,32 +2,32 @@ public import JSON
 
 /// A file in the cluster's media store.
 public struct Media: Sendable, Hashable {
-  /// Its content's hash.
+  /// The hash of the content.
   public var hash: MediaHash
-  /// What it is, by its content.
+  /// The type, by the content.
   public var type: MediaType
-  /// Its bytes.
+  /// The size in bytes.
   public var size: Int
 
-  /// A file.
+  /// Creates a file from its parts.
   public init(hash: MediaHash, type: MediaType, size: Int) { (self.hash, self.type, self.size) = (hash, type, size) }
 }
 
-/// A file that a notification comes with: an image, a piece of music, a video (`UNNotificationAttachment`).
+/// A file that comes with a notification: an image, audio or a video (`UNNotificationAttachment`).
 public struct NotificationAttachment: Sendable, Equatable {
   /// The maximum number of attachments of a notification.
   public static var maximum: Int { 10 }
   /// The longest identifier, in bytes.
   public static var identifierBytes: Int { 64 }
 
-  /// What the application knows it by, unique in its notification.
+  /// The application's identifier of the attachment, unique in the notification.
   public var identifier: Name
   /// The file.
   public var media: Media
-  /// How it is shown.
+  /// The options of its display.
   public var options: AttachmentOptions
 
-  /// An attachment.
+  /// Creates an attachment from its parts.
   public init(identifier: Name, media: Media, options: AttachmentOptions = AttachmentOptions()) {
     (self.identifier, self.media, self.options) = (identifier, media, options)
   }
@@ -37,7 +37,7 @@ public struct NotificationAttachment: Sendable, Equatable {
 
   /// Reads the members `identifier`, `hash`, `type`, `size` and `options`.
   ///
-  /// - Parameter path: where the object stands, for errors.
+  /// - Parameter path: the path of the object, for errors.
   public init(_ value: JSONValue, path: String) throws(FieldError) {
     let reader = try ObjectReader(value, path: path)
     identifier = try reader.requiredName("identifier", longest: Self.identifierBytes)
@@ -54,7 +54,7 @@ public struct NotificationAttachment: Sendable, Equatable {
     options = try AttachmentOptions(reader["options"], path: reader.path + "options")
   }
 
-  /// As a JSON object.
+  /// The JSON object.
   public var object: JSONValue {
     var object: JSONValue = [
       "identifier": .string(identifier.text), "hash": .string(media.hash.description), "type": .string(media.type.name.description),
@@ -65,10 +65,12 @@ public struct NotificationAttachment: Sendable, Equatable {
   }
 }
 
-/// The attachments of a notification, as an entry has them: how many (1 byte); of each the identifier behind its length (1), the hash
-/// (32), the type (1), the size (8), and the options as JSON behind their length (2).
+/// The attachments as an entry contains them: their number (1 byte), then each one.
+///
+/// Each has the length (1) and bytes of the identifier, the hash (32), the type (1) and the size (8). Then come the length (2) and bytes of
+/// the options as JSON.
 extension NotificationAttachment {
-  /// Appends a list of at most ``maximum``; an empty one is no bytes.
+  /// Appends a list of at most ``maximum``. An empty list has no bytes.
   public static func append(_ attachments: [NotificationAttachment], to buffer: inout ByteBuffer) {
     precondition(attachments.count <= maximum, "there are at most \(maximum) attachments")
     guard !attachments.isEmpty else { return }
@@ -86,7 +88,7 @@ extension NotificationAttachment {
     }
   }
 
-  /// The attachments in an entry's field; nil where no worker has written it.
+  /// Reads the attachments of an entry; nil if the bytes are malformed.
   public static func list(_ field: UnsafeRawBufferPointer) -> [NotificationAttachment]? {
     if field.isEmpty { return [] }
     var reader = ByteReader(field)

@@ -1,57 +1,57 @@
 public import JSON
 
-/// The content of a notification, read from its payload: what `UNNotificationContent` has on a phone.
+/// The content of a notification, read from its payload: like `UNNotificationContent` on a phone.
 ///
-/// ``PayloadFacts`` checks a payload without reading it into values. This type reads a payload that was checked, for those who show it.
+/// ``PayloadFacts`` checks a payload without reading its values. This type reads the values of a checked payload for display.
 public struct NotificationContent: Sendable, Equatable {
   /// The title; empty when there is none.
-  public var title = ""
+  public private(set) var title = ""
   /// The subtitle; empty if there is none.
-  public var subtitle = ""
+  public private(set) var subtitle = ""
   /// The text; empty if there is none.
-  public var body = ""
-  /// The key and the arguments of the title; `nil` without a key.
-  public var localizedTitle: LocalizedText?
-  /// The key and the arguments of the subtitle; `nil` without a key.
-  public var localizedSubtitle: LocalizedText?
-  /// The key and the arguments of the text; `nil` without a key.
-  public var localizedBody: LocalizedText?
-  /// The image or storyboard that the application shows while it starts; `nil` for its usual one.
-  public var launchImageName: String?
-  /// The number at the application's icon; 0 clears it, `nil` leaves it.
-  public var badge: Int?
+  public private(set) var body = ""
+  /// The key and arguments of the title; `nil` without a key.
+  public private(set) var localizedTitle: LocalizedText?
+  /// The key and arguments of the subtitle; `nil` without a key.
+  public private(set) var localizedSubtitle: LocalizedText?
+  /// The key and arguments of the text; `nil` without a key.
+  public private(set) var localizedBody: LocalizedText?
+  /// The image or storyboard at the application's start; `nil` for its usual one.
+  public private(set) var launchImageName: String?
+  /// The number on the application's icon; 0 clears it, `nil` leaves it.
+  public private(set) var badge: Int?
   /// The sound; `nil` without one.
-  public var sound: NotificationSound?
-  /// The name of its group.
-  public var threadIdentifier: Name?
-  /// The category with its actions.
-  public var categoryIdentifier: Name?
-  /// Which window of the application opens.
-  public var targetContentIdentifier: Name?
-  /// What a Focus compares with its filter.
-  public var filterCriteria: String?
-  /// How much it may interrupt.
-  public var interruptionLevel = InterruptionLevel.active
-  /// Its place in a summary: from 0 to 1, in a Live Activity any number.
-  public var relevanceScore: Double?
+  public private(set) var sound: NotificationSound?
+  /// The name of the notification's group.
+  public private(set) var threadIdentifier: Name?
+  /// The identifier of the category with its actions.
+  public private(set) var categoryIdentifier: Name?
+  /// The window of the application that opens.
+  public private(set) var targetContentIdentifier: Name?
+  /// The text that a Focus compares with its filter.
+  public private(set) var filterCriteria: String?
+  /// How far the notification may interrupt.
+  public private(set) var interruptionLevel = InterruptionLevel.active
+  /// The rank in a summary: from 0 to 1, in a Live Activity any number.
+  public private(set) var relevanceScore: Double?
   /// Whether it wakes the application.
-  public var isContentAvailable = false
+  public private(set) var isContentAvailable = false
   /// Whether a service extension may change it.
-  public var isMutable = false
-  /// The whole payload, the application's own members included.
-  public var payload: JSONValue
+  public private(set) var isMutable = false
+  /// The complete payload with the application's own members.
+  public private(set) var payload: JSONValue
 
-  /// Whether it has a text to read.
+  /// Whether there is text to read.
   public var hasAlert: Bool { !title.isEmpty || !subtitle.isEmpty || !body.isEmpty }
   /// Whether it only wakes the application.
   public var isBackground: Bool { !hasAlert && badge == nil && sound == nil }
 
-  /// A member of the application's own: all members of the payload except `aps`.
+  /// A member of the payload that belongs to the application: all but `aps`.
   public subscript(userInfo key: String) -> JSONValue? { key == "aps" ? nil : payload[key] }
 
   /// Reads a payload. A value of an unexpected type counts as absent.
   ///
-  /// A localisation key without a text is shown itself, as in an application without the translation.
+  /// A localisation key without a text is shown as text, as in an application that lacks the translation.
   public init(_ payload: JSONValue) {
     self.payload = payload
     guard let aps = payload["aps"] else { return }
@@ -73,13 +73,13 @@ public struct NotificationContent: Sendable, Equatable {
     interruptionLevel = sound?.isCritical == true ? .critical : level ?? .active
   }
 
-  /// Reads a payload's bytes; invalid JSON has no content.
+  /// Reads a payload's bytes. Invalid JSON gives empty content.
   public init(payload: [UInt8]) {
     self.init(payload.withUnsafeBytes { try? JSONValue(parsing: $0) } ?? .null)
   }
 
   private mutating func read(alert: JSONValue) {
-    // In a Live Activity a text may be an object with its key.
+    // In a Live Activity a text may be an object with a key.
     func localized(_ name: String, _ key: String, _ arguments: String) -> LocalizedText? {
       LocalizedText(key: alert[name]?["loc-key"], arguments: alert[name]?["loc-args"])
         ?? LocalizedText(key: alert[key], arguments: alert[arguments])
@@ -94,14 +94,14 @@ public struct NotificationContent: Sendable, Equatable {
   }
 }
 
-/// A text that the application has in its own language: a key and what to fill in.
+/// A text in the application's own languages: a key and its arguments.
 public struct LocalizedText: Sendable, Equatable {
   /// The key of the text.
   public let key: String
-  /// The arguments that the text's placeholders take.
+  /// The arguments for the placeholders of the text.
   public let arguments: [String]
 
-  /// A text from its parts.
+  /// Creates a text from its parts.
   public init(key: String, arguments: [String] = []) { (self.key, self.arguments) = (key, arguments) }
 
   fileprivate init?(key: JSONValue?, arguments: JSONValue?) {

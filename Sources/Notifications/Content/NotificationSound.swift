@@ -1,23 +1,28 @@
 internal import JSON
 
-/// The sound of a notification, as `sound` of the payload names it.
-public struct NotificationSound: Sendable, Equatable {
-  /// The name of the system's own sound.
+/// The sound of a notification, from the member `sound` of the payload.
+public struct NotificationSound: Sendable, Equatable, ExpressibleByStringLiteral {
+  /// The name of the system's default sound.
   public static let defaultName = "default"
 
-  /// The file's name; ``defaultName`` for the system's own.
+  /// The name of the file; ``defaultName`` for the system's sound.
   public let name: String
-  /// Whether it plays on a muted device too.
+  /// Whether it plays even on a muted device.
   public let isCritical: Bool
-  /// How loud a critical sound is, from 0 to 1; `nil` leaves it to the device.
+  /// The volume of a critical sound, from 0 to 1; `nil` for the device's choice.
   public let volume: Double?
 
-  /// A sound from its parts; the system's own by default.
+  /// Creates a sound; without arguments the system's.
   public init(name: String = defaultName, isCritical: Bool = false, volume: Double? = nil) {
     (self.name, self.isCritical, self.volume) = (name, isCritical, volume)
   }
 
-  /// Reads the value of `sound`: a name, or an object with `name`, `critical` and `volume`; `nil` for anything else.
+  /// Creates the sound of a name.
+  public init(stringLiteral name: String) { self.init(name: name) }
+
+  /// Reads the value of `sound`: a name or an object; `nil` for anything else.
+  ///
+  /// The object has `name`, `critical` and `volume`.
   init?(_ value: JSONValue) {
     switch value {
     case .string(let name): self.init(name: name)

@@ -1,28 +1,30 @@
-/// The headers that a record has in `notifications.dead-letters` beside its own, which stay as they were.
+/// The headers that a dead letter has beside those of its record.
 public enum DeadLetterHeader: String, Sendable, CaseIterable {
-  /// Why it is here: an APNs reason, `Poison` for a record that its workers did not survive or could not process, or `Unreadable` for records
-  /// that could not be read, of which the letter has nothing but the place.
+  /// The reason: a word of APNs, `Poison` or `Unreadable`.
+  ///
+  /// `Poison` marks a record that workers did not survive or could not process. `Unreadable` marks records that could not be read. Such a
+  /// letter has only their position.
   case reason = "carillon-dead-letter-reason"
-  /// The header or the member that is wrong, for a record that breaks a rule.
+  /// The wrong header or member, if the record breaks a rule.
   case field = "carillon-dead-letter-field"
-  /// The rule that it breaks, as a sentence.
+  /// The broken rule, as a sentence.
   case rule = "carillon-dead-letter-rule"
-  /// What went wrong, for a record that could not be processed.
+  /// The error, if the record could not be processed.
   case error = "carillon-dead-letter-error"
-  /// How often it was tried.
+  /// The number of tries.
   case tries = "carillon-dead-letter-tries"
-  /// The topic that it was read from.
+  /// The topic of the record.
   case topic = "carillon-dead-letter-topic"
-  /// The partition that it was read from.
+  /// The partition of the record.
   case partition = "carillon-dead-letter-partition"
-  /// Its offset there.
+  /// The offset of the record.
   case offset = "carillon-dead-letter-offset"
-  /// Its timestamp there, in milliseconds since 1970; not for records that could not be read.
+  /// The timestamp of the record, in milliseconds since 1970; absent for unreadable records.
   case timestamp = "carillon-dead-letter-timestamp"
-  /// The last offset of several records that could not be read.
+  /// The last offset of several unreadable records.
   case last = "carillon-dead-letter-last"
 
-  /// The name, with a terminating zero behind its characters, as librdkafka takes it.
+  /// The header's name, zero-terminated for librdkafka.
   public var name: StaticString {
     switch self {
     case .reason: "carillon-dead-letter-reason"
@@ -39,54 +41,56 @@ public enum DeadLetterHeader: String, Sendable, CaseIterable {
   }
 }
 
-/// Why a record lies in `notifications.dead-letters`, and where it came from.
+/// Why a record became a dead letter, and where it came from.
 public struct DeadLetter: Sendable, Equatable {
   /// The reason of records that could not be processed.
   public static var poison: String { "Poison" }
 
-  /// The reason of records that could not be read where they lie: not decompressed, or with a wrong checksum.
+  /// The reason of unreadable records: with a wrong checksum, or not decompressed.
   public static var unreadable: String { "Unreadable" }
 
-  /// The error of a record over which its workers' processes ended.
+  /// The error of a record whose workers' processes ended.
   public static var workersEnded: String { "the processes of its workers ended while they worked on it" }
 
-  /// What the error of a record says at its end that had no room in the dead letters: its value, or more of it, is missing there.
+  /// The end of the error of a record too large for the dead letters.
+  ///
+  /// The letter lacks the record's value, or more of it.
   public static var liesElsewhere: String { "the record does not fit into the dead letters as a whole: read it where it lies" }
 
-  /// Whether all of the record is in the letter; else only its source has it.
+  /// Whether the letter has all of the record. Else only its source has it.
   public var isComplete: Bool { last == nil && error?.hasSuffix(Self.liesElsewhere) != true }
 
-  /// Whether it is there since no worker has survived it.
+  /// Whether the record is a dead letter because no worker survived it.
   public var tellsOfEndedWorkers: Bool { reason == Self.poison && error?.hasPrefix(Self.workersEnded) == true }
 
-  /// An APNs reason, or `Poison`.
+  /// A word of APNs, `Poison` or `Unreadable`.
   public var reason: String
-  /// The header or the member that is wrong.
+  /// The wrong header or member.
   public var field: String?
-  /// The rule that it breaks.
+  /// The broken rule.
   public var rule: String?
-  /// What went wrong.
+  /// The error.
   public var error: String?
-  /// How often it was tried.
+  /// The number of tries.
   public var tries: Int
-  /// Where it was read from.
+  /// The position of the record.
   public var source: SourceCoordinates
-  /// The last offset of records that could not be read, the first of which the source has; nil for any other letter.
+  /// The last offset of unreadable records, whose first is in `source`; else nil.
   public var last: Int64?
 
-  /// The letter of a record that breaks a rule.
+  /// Creates the letter of a record that breaks a rule.
   public init(_ rejection: Rejection, tries: Int = 1, source: SourceCoordinates) {
     (reason, field, rule) = (rejection.reason.rawValue, rejection.field.description, rejection.rule)
     (self.tries, self.source) = (tries, source)
   }
 
-  /// The letter of a record that could not be processed.
+  /// Creates the letter of a record that could not be processed.
   public init(poison error: String, tries: Int, source: SourceCoordinates) {
     reason = Self.poison
     (self.error, self.tries, self.source) = (error, tries, source)
   }
 
-  /// The letter of records that could not be read.
+  /// Creates the letter of unreadable records.
   public init(unreadable error: String, _ offsets: Range<Int64>, of topic: String, partition: Int32) {
     reason = Self.unreadable
     (self.error, tries) = (error, 1)
@@ -94,7 +98,7 @@ public struct DeadLetter: Sendable, Equatable {
     last = offsets.upperBound - 1
   }
 
-  /// Reads the letter out of a record's headers; `nil` when the reason or the source is missing.
+  /// Reads a letter from a record's headers; `nil` without a reason or a source.
   public init?(headers: [(name: String, value: String)]) {
     func value(_ header: DeadLetterHeader) -> String? { headers.last { $0.name == header.rawValue }?.value }
     guard let reason = value(.reason), let topic = value(.topic), let partition = value(.partition).flatMap({ Int32($0) }),
@@ -108,7 +112,7 @@ public struct DeadLetter: Sendable, Equatable {
     last = value(.last).flatMap { Int64($0) }
   }
 
-  /// Calls `body` with each header to add to the record; the values are valid during the call.
+  /// Calls `body` with each header to add to the record. The values are valid during the call.
   public func forEachHeader(_ body: (DeadLetterHeader, UnsafeRawBufferPointer) throws -> Void) rethrows {
     for (header, value) in [
       (.reason, reason), (.field, field), (.rule, rule), (.error, error), (.tries, String(tries)), (.topic, source.topic),
@@ -120,7 +124,7 @@ public struct DeadLetter: Sendable, Equatable {
     }
   }
 
-  /// Calls `body` with each header to add to a record that breaks a rule; names and values as ``forEachHeader(_:)`` gives them.
+  /// Calls `body` with each header to add to a rejected record, as ``forEachHeader(_:)`` does.
   public static func forEachHeader(
     _ rejection: Rejection, tries: Int, topic: String, position: SourcePosition,
     _ body: (StaticString, UnsafeRawBufferPointer) throws -> Void

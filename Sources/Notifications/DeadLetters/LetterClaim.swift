@@ -1,47 +1,49 @@
-/// The headers of a record in `notifications.dead-letters` that says who works on the letters there. It has no value.
+/// The headers of a record that claims the dead letters for one run.
+///
+/// It lies in `notifications.dead-letters` and has no value.
 public enum LetterClaimHeader: String, Sendable, CaseIterable {
-  /// What the run says: `begins`, `goes-on` or `ends`.
+  /// The kind of the claim: `begins`, `goes-on` or `ends`.
   case claim = "carillon-dead-letter-claim"
-  /// The run: a name of its own for each.
+  /// The run's unique name.
   case run = "carillon-dead-letter-run"
-  /// The offset of the newest claim that a run found when it began; absent where it found none.
+  /// The offset of the newest claim before the run began; absent if there was none.
   case after = "carillon-dead-letter-after"
-  /// Who runs it.
+  /// The person who runs it.
   case by = "carillon-dead-letter-by"
-  /// When, by RFC 3339.
+  /// The time, by RFC 3339.
   case at = "carillon-dead-letter-at"
 }
 
-/// Who works on the dead letters: a record of its own in partition 0 of `notifications.dead-letters`.
+/// A claim of the dead letters: a record in partition 0 of `notifications.dead-letters`.
 ///
-/// One run at a time redrives or discards letters. The order of the partition decides between runs that begin at once: see ``LetterClaims``.
+/// One run at a time redrives or discards letters. If several begin at once, the order in the partition decides: see ``LetterClaims``.
 public struct LetterClaim: Sendable, Equatable {
-  /// What a run says.
+  /// What a run claims.
   public enum Kind: Sendable, Equatable {
-    /// It begins, after the claim at this offset; nil where it found none.
+    /// The run begins, after the claim at this offset; nil if it found none.
     case begins(after: Int64?)
-    /// It is still at work.
+    /// The run goes on.
     case goesOn
-    /// It has ended.
+    /// The run has ended.
     case ends
   }
 
-  /// The partition that all claims lie in.
+  /// The partition of all claims.
   public static var partition: Int32 { 0 }
 
-  /// What the run says.
+  /// What the run claims.
   public var kind: Kind
-  /// The run.
+  /// The run's name.
   public var run: String
-  /// Who runs it: `user@host`.
+  /// The person who runs it: `user@host`.
   public var by: String
-  /// When, in milliseconds since 1970.
+  /// The time, in milliseconds since 1970.
   public var at: Int64
 
-  /// A claim of its parts.
+  /// Creates a claim from its parts.
   public init(_ kind: Kind, run: String, by: String, at: Int64) { (self.kind, self.run, self.by, self.at) = (kind, run, by, at) }
 
-  /// Reads a claim out of a record's headers; `nil` for a letter, and for all other records.
+  /// Reads a claim from a record's headers; `nil` for a letter and all other records.
   public init?(headers: [(name: String, value: String)]) {
     func value(_ header: LetterClaimHeader) -> String? { headers.last { $0.name == header.rawValue }?.value }
     guard !headers.contains(where: { $0.name == DeadLetterHeader.reason.rawValue }), let run = value(.run) else { return nil }
@@ -54,7 +56,7 @@ public struct LetterClaim: Sendable, Equatable {
     (self.run, by, at) = (run, value(.by) ?? "", value(.at).flatMap { Timestamp.parse($0) } ?? 0)
   }
 
-  /// The headers of its record.
+  /// The headers of the claim's record.
   public var headers: [(name: String, value: String)] {
     var (word, after): (String, Int64?) = ("", nil)
     switch kind {
@@ -69,17 +71,17 @@ public struct LetterClaim: Sendable, Equatable {
   }
 }
 
-/// Which run the letters belong to: a value that takes the claims in the order of their partition.
+/// Decides which run has the dead letters: a value that takes the claims in order.
 ///
-/// A run that begins names the newest claim that it has seen. It counts only if no other has counted since, so of several that begin at once
-/// the first in the partition gets the letters. It asks no clock: a run that is silent is found out by those who wait for it.
+/// A run that begins names the newest claim that it has seen. Its claim counts only if no other has counted since. So if several begin at
+/// once, the first in the partition gets the letters. There is no clock: the runs that wait detect a silent run.
 public struct LetterClaims: Sendable {
-  /// The run that has the letters; nil where none has.
+  /// The latest claim of the run that has the letters; nil if none has.
   public private(set) var holder: LetterClaim?
-  /// The offset of the newest claim that counts; nil before the first.
+  /// The offset of the newest claim that counts; nil if there is none.
   public private(set) var newest: Int64?
 
-  /// No claim yet.
+  /// Creates the state before the first claim.
   public init() {}
 
   /// Takes the claim at an offset.
@@ -89,7 +91,7 @@ public struct LetterClaims: Sendable {
   public mutating func take(_ claim: LetterClaim, at offset: Int64) -> Bool {
     switch claim.kind {
     case .begins(let after):
-      // Of what lies before the part that is read nothing is known.
+      // Claims before the part that is read are unknown, so the first one counts.
       guard newest == nil || after == newest else { return false }
       holder = claim
     case .goesOn:

@@ -1,56 +1,60 @@
-/// The headers of a record in `notifications.dead-letters` that says what was done with a letter there. It has no value.
+/// The headers of a record that states what was done with a letter.
+///
+/// It lies in `notifications.dead-letters` and has no value.
 public enum LetterStateHeader: String, Sendable, CaseIterable {
-  /// What was done: `redriven` or `discarded`.
+  /// The action: `redriven` or `discarded`.
   case state = "carillon-dead-letter-state"
-  /// The letter, by partition and offset in `notifications.dead-letters`: `3:1742`. The partition is the record's own.
+  /// The letter's partition and offset in `notifications.dead-letters`, such as `3:1742`.
+  ///
+  /// The partition is that of this record, too.
   case letter = "carillon-dead-letter-letter"
-  /// Who did it.
+  /// The person who did it.
   case by = "carillon-dead-letter-by"
-  /// When, by RFC 3339.
+  /// The time, by RFC 3339.
   case at = "carillon-dead-letter-at"
-  /// The record that was redriven, by partition and offset in `notifications.requests`, where Kafka has said where it lies.
+  /// The redriven record's partition and offset in `notifications.requests`, if Kafka has reported it.
   case request = "carillon-dead-letter-request"
-  /// The apns-id of the request, given or derived, where it is known.
+  /// The apns-id of the request, given or derived, if it is known.
   case id = "carillon-dead-letter-apns-id"
-  /// What the person wrote about it.
+  /// The person's note.
   case note = "carillon-dead-letter-note"
 
-  /// What the names of all headers begin with that a letter or its state has beside the record's own.
+  /// The prefix of all headers that a letter or its state adds.
   public static var prefix: String { "carillon-dead-letter-" }
 }
 
-/// What was done with a dead letter: a record of its own in `notifications.dead-letters`, in the partition of the letter and behind it.
+/// The state of a dead letter: a record behind the letter in its partition.
 ///
-/// It is told from a letter by having no reason, which every letter has: what a producer writes into the headers of a request that
-/// becomes a letter makes no state of it. A letter has all the states that were ever written of it.
+/// A state has no reason, and every letter has one. So a producer cannot make a letter look like a state by its request's headers. A letter
+/// has all the states that were ever written of it.
 public struct LetterState: Sendable, Equatable {
-  /// What can be done with a letter.
+  /// What a person did with a letter.
   public enum Kind: String, Sendable, CaseIterable {
-    /// It was written to the requests again.
+    /// The request was published again.
     case redriven
-    /// Nothing is to be done with it any more.
+    /// Nothing more is to be done with the letter.
     case discarded
   }
 
-  /// The longest text of a person that is written, in bytes.
+  /// The longest text of a person, in bytes.
   public static var textBytes: Int { 1_024 }
 
-  /// What was done.
+  /// What the person did.
   public var kind: Kind
   /// The letter.
   public var letter: RecordPlace
-  /// Who did it: `user@host`.
+  /// The person who did it: `user@host`.
   public var by: String
-  /// When, in milliseconds since 1970.
+  /// The time, in milliseconds since 1970.
   public var at: Int64
-  /// Where the redriven record lies in the requests, as far as Kafka has told.
+  /// The position of the redriven record in the requests, if Kafka has reported it.
   public var request: RecordPlace?
-  /// The apns-id of the request, where it is known: of one that became another the new one.
+  /// The apns-id of the request, or its new one; nil if it is unknown.
   public var id: NotificationID?
-  /// What the person wrote about it.
+  /// The person's note.
   public var note: String?
 
-  /// A state of its parts.
+  /// Creates a state from its parts.
   public init(
     _ kind: Kind, of letter: RecordPlace, by: String, at: Int64, request: RecordPlace? = nil, id: NotificationID? = nil,
     note: String? = nil
@@ -59,7 +63,7 @@ public struct LetterState: Sendable, Equatable {
     (self.request, self.id, self.note) = (request, id, note)
   }
 
-  /// Reads the state out of a record's headers; `nil` for a letter, and for what does not say which letter it is about.
+  /// Reads a state from a record's headers; `nil` unless it names a letter.
   public init?(headers: [(name: String, value: String)]) {
     func value(_ header: LetterStateHeader) -> String? { headers.last { $0.name == header.rawValue }?.value }
     guard !headers.contains(where: { $0.name == DeadLetterHeader.reason.rawValue }), let kind = value(.state).flatMap(Kind.init),
@@ -70,7 +74,7 @@ public struct LetterState: Sendable, Equatable {
       request: value(.request).flatMap(RecordPlace.init), id: value(.id).flatMap { NotificationID($0) }, note: value(.note))
   }
 
-  /// The headers of its record; texts that are too long are cut.
+  /// The headers of the state's record. Texts that are too long are cut.
   public var headers: [(name: String, value: String)] {
     let fields: [(LetterStateHeader, String?)] = [
       (.state, kind.rawValue), (.letter, letter.description), (.by, Self.cut(by)), (.at, Timestamp.text(at)),

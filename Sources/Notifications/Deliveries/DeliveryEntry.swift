@@ -1,100 +1,104 @@
 internal import JSON
 
-/// What a mailbox and a delivery record hold for one device: a notification to show, or an identifier to remove.
+/// The entry of a mailbox or delivery record: a notification to show, or to remove.
 ///
-/// The fields are borrowed; `append(to:)` copies them into the caller's buffer in one form for both places:
+/// The fields are borrowed. `append(to:)` copies them into the caller's buffer. Both places use the same form:
 ///
 /// | bytes | field |
 /// |---|---|
-/// | 16 | apns-id: first, the Redis script takes it from there |
-/// | 1 | version in the upper half (4), kind in the lower; 4 is added to the kind where opening it removes it from the person's other devices, 8 where the time of publication follows |
-/// | 1 | what the payload asks for, and whether the request comes again |
+/// | 16 | apns-id: first, because the Redis script reads it there |
+/// | 1 | version in the upper half (4), kind in the lower; the kind has 4 added if opening the notification removes it from the person's other devices, and 8 if the time of publication follows |
+/// | 1 | what the payload asks of the device, and whether the request was published again |
 /// | 1, 1 | priority, push type |
 /// | 8 | expiration, in seconds since 1970; 0 is one attempt |
 /// | 4, 8, 8 | partition, offset and timestamp of the source |
-/// | 8 | hash of the user it is for; 0 when it is for the device |
+/// | 8 | hash of the user it is for; 0 if it is for the device |
 /// | 4 | checksum of the payload |
-/// | 4 | checksum of the head: of all that stands before the payload, but for these four bytes |
-/// | 1 + n | identifier; empty when the apns-id is, and for a removal of all notifications |
+/// | 4 | checksum of the head: of all bytes before the payload except these four |
+/// | 1 + n | identifier; empty if it is the apns-id, and for a removal of all notifications |
 /// | 1 + n | application |
-/// | 1 + n | source topic; empty when it is the configured one |
+/// | 1 + n | source topic; empty if it is the configured one |
 /// | 1 + n | traceparent, 0 or 55 |
 /// | 2 + n | category |
-/// | 2 + n | trigger, as JSON; of a removal of what waits for a place `{}` |
-/// | 1 + n | service extensions that it has passed: ``ExtensionStates`` |
+/// | 2 + n | trigger, as JSON; `{}` in a removal of location requests |
+/// | 1 + n | service extensions that processed it: ``ExtensionStates`` |
 /// | 2 + n | attachments: ``NotificationAttachment/list(_:)`` |
-/// | 0 or 8 | when it was published again, where it was: a time other than that of the source |
+/// | 0 or 8 | time of publication, if it is not that of the source |
 /// | rest | payload |
 ///
-/// The checksums tell bytes that were changed where they were kept: of an entry whose head is intact it can at least be told what became of
-/// it. A checksum is the lower half of the `StableHash`; where the bytes have a gap, the hash of the first part is the seed of the second.
+/// The checksums detect bytes that were changed in storage. If the head is intact, the entry's outcome can still be emitted. A checksum is
+/// the lower half of the `StableHash`. If the bytes have a gap, the hash of the first part is the seed of the second.
 public struct DeliveryEntry {
-  /// What the device is to do. The raw value is the form's: never renumber.
+  /// What the device does. The raw value is part of the form: never renumber.
   public enum Kind: UInt8, Sendable {
     /// Show the notification, or wake the application.
     case notify = 1
-    /// Take the delivered notification of the identifier away; without an identifier all of the application's that are older.
+    /// Remove the delivered notification with the identifier; without one all older notifications of the application.
     case remove = 2
   }
 
-  /// The version that is written.
+  /// The version that this program writes.
   static let version: UInt8 = 4
-  /// The bytes before the first field of variable length.
+  /// The number of bytes before the first field of variable length.
   static let fixedBytes = 64
-  /// What is added to the kind where opening it removes it from the person's other devices.
+  /// Is added to the kind of a notification that is removed elsewhere when opened.
   static let whenOpenedBit: UInt8 = 4
-  /// What is added to the kind where the time of publication is not that of the source.
+  /// Is added to the kind if the time of publication is not the source's.
   static let publishedBit: UInt8 = 8
-  /// The trigger of a removal of what waits for a place.
+  /// The trigger in a removal of location requests.
   private static var anyTrigger: UnsafeRawBufferPointer {
     let text: StaticString = "{}"
     return UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount)
   }
-  /// Where the source stands.
+  /// The offset of the source.
   private static let sourceOffset = 28
-  /// Where the head's checksum stands.
+  /// The offset of the head's checksum.
   static let headChecksumOffset = 60
 
   /// The apns-id.
   public var id: NotificationID
-  /// What the device is to do.
+  /// What the device does.
   public var kind: Kind
-  /// What the payload asks for.
+  /// What the payload asks of the device.
   public var flags: PayloadFlags
-  /// 10, 5 or 1.
+  /// The priority: 10, 5 or 1.
   public var priority: UInt8
-  /// What kind of notification.
+  /// The kind of notification.
   public var pushType: PushType
-  /// Until when it may be shown, in seconds since 1970; 0 is one attempt.
+  /// The last time to show it, in seconds since 1970; 0 is one attempt.
   public var expiration: Int64
-  /// Where the request came from first.
+  /// The first position of the request.
   public var source: SourcePosition
-  /// When it was published, in milliseconds since 1970: later than its source's time where it comes again as new work.
+  /// The time of publication, in milliseconds since 1970.
+  ///
+  /// It is later than the source's time if the request was published again as new work.
   public var published: Int64
-  /// The stable hash of the user that the request is for; 0 when it is for the device.
+  /// The stable hash of the person it is for; 0 if it is for the device, whose ever that is.
   public var userHash: UInt64
-  /// Whether opening it on one device removes it from the person's others.
+  /// Whether opening the notification on one device removes it from the person's others.
   public var removesWhenOpened: Bool
-  /// The identifier; none when the apns-id is.
+  /// The identifier; empty if it is the apns-id.
   public var identifier: UnsafeRawBufferPointer
   /// The application's bundle id.
   public var application: UnsafeRawBufferPointer
-  /// The topic the request came from first; none when it is the configured one.
+  /// The first topic of the request; empty if it is the configured one.
   public var sourceTopic: UnsafeRawBufferPointer
-  /// The trace context; none when there is none.
+  /// The trace context; empty if there is none.
   public var traceparent: UnsafeRawBufferPointer
-  /// The category as a JSON string, quotes included; none when there is none.
+  /// The category as a JSON string with its quotes; empty if there is none.
   public var categorySource: UnsafeRawBufferPointer
-  /// The trigger, as JSON; none when it is due now. A removal that has one takes what waits for a place.
+  /// The trigger, as JSON; empty if the notification is due now.
+  ///
+  /// A removal with a trigger removes location requests.
   public var trigger: UnsafeRawBufferPointer
-  /// The service extensions that it has passed, as ``ExtensionStates``; none where it has passed none.
+  /// The service extensions that processed it, as ``ExtensionStates``; empty if there are none.
   public var extensions: UnsafeRawBufferPointer
-  /// The attachments, as ``NotificationAttachment/append(_:to:)`` writes them; none where it has none.
+  /// The attachments, as ``NotificationAttachment/append(_:to:)`` writes them; empty if there are none.
   public var attachments: UnsafeRawBufferPointer
-  /// The payload; none for a remove.
+  /// The payload; empty for a removal.
   public var payload: UnsafeRawBufferPointer
 
-  /// The entry of a notification, which it borrows.
+  /// Creates the entry of a notification, which it borrows.
   public init(_ request: RequestView) {
     id = request.envelope.id
     kind = request.operation == .remove ? .remove : .notify
@@ -105,7 +109,7 @@ public struct DeliveryEntry {
     expiration = request.expiration
     source = request.envelope.source
     published = request.envelope.published
-    userHash = request.target.userHash
+    userHash = request.userHash
     removesWhenOpened = request.removesWhenOpened
     identifier = request.envelope.collapseID
     application = request.application
@@ -118,14 +122,14 @@ public struct DeliveryEntry {
     payload = request.payload
   }
 
-  /// The entry of a notification whose service extensions have left another payload.
+  /// Creates the entry of a notification whose service extensions changed the payload.
   ///
   /// - Parameters:
-  ///   - entry: the entry of the notification as it was published.
-  ///   - payload: what they have left.
-  ///   - facts: of that payload.
-  ///   - extensions: what became of it at each, as ``ExtensionStates``.
-  ///   - attachments: what they have attached, as ``NotificationAttachment/append(_:to:)`` writes it.
+  ///   - entry: the entry of the published notification.
+  ///   - payload: the payload after the extensions.
+  ///   - facts: the facts of that payload.
+  ///   - extensions: the result of each extension, as ``ExtensionStates``.
+  ///   - attachments: the attachments of the extensions, as ``NotificationAttachment/append(_:to:)`` writes them.
   public init(
     _ entry: DeliveryEntryView, payload: UnsafeRawBufferPointer, _ facts: PayloadFacts, extensions: UnsafeRawBufferPointer,
     attachments: UnsafeRawBufferPointer = UnsafeRawBufferPointer(start: nil, count: 0)
@@ -151,18 +155,18 @@ public struct DeliveryEntry {
     self.payload = payload
   }
 
-  /// The entry of a removal of one identifier, one of those the request names.
+  /// Creates the entry of a removal of one identifier that the request names.
   ///
   /// - Parameters:
-  ///   - identifier: empty where the request removes all.
-  ///   - id: the request's id, or one derived from it for a request that names several identifiers.
+  ///   - identifier: empty if the request removes all.
+  ///   - id: the request's id, or one derived from it if the request names several identifiers.
   public init(removing identifier: UnsafeRawBufferPointer, by request: RequestView, id: NotificationID) {
     self.init(request)
     self.id = id
     self.identifier = identifier
   }
 
-  /// Appends the entry; on an error nothing.
+  /// Appends the entry; nothing if it throws.
   public func append(to buffer: inout ByteBuffer) throws(RecordCodingError) {
     let start = buffer.count
     id.append(to: &buffer)
@@ -197,7 +201,7 @@ public struct DeliveryEntry {
     buffer.append(payload)
   }
 
-  /// The revision that the source of an encoded entry has; nil where the bytes are none.
+  /// Returns the source's revision of an encoded entry; nil if the bytes are malformed.
   static func sourceRevision(in bytes: UnsafeRawBufferPointer) -> Revision? {
     var reader = ByteReader(bytes.dropping(sourceOffset))
     guard let partition = reader.integer(UInt32.self), let offset = reader.integer(UInt64.self),
@@ -206,7 +210,7 @@ public struct DeliveryEntry {
     return Revision(timestamp: timestamp, partition: partition, offset: offset)
   }
 
-  /// - Parameter head: all that stands before the payload.
+  /// - Parameter head: all bytes before the payload.
   static func checksum(head: UnsafeRawBufferPointer) -> UInt32 {
     let first = StableHash.hash(UnsafeRawBufferPointer(rebasing: head.prefix(headChecksumOffset)))
     return UInt32(truncatingIfNeeded: StableHash.hash(head.dropping(fixedBytes), seed: first))

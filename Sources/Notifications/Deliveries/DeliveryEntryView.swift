@@ -1,46 +1,48 @@
-/// Reads the form of ``DeliveryEntry`` out of borrowed bytes, which it must not outlive.
+/// Reads the form of ``DeliveryEntry`` from borrowed bytes, which it must not outlive.
 public struct DeliveryEntryView {
   /// The apns-id.
   public let id: NotificationID
-  /// What the device is to do.
+  /// What the device does.
   public let kind: DeliveryEntry.Kind
-  /// What the payload asks for.
+  /// What the payload asks of the device.
   public let flags: PayloadFlags
-  /// 10, 5 or 1.
+  /// The priority: 10, 5 or 1.
   public let priority: UInt8
-  /// What kind of notification.
+  /// The kind of notification.
   public let pushType: PushType
-  /// Until when it may be shown, in seconds since 1970; 0 is one attempt.
+  /// The last time to show it, in seconds since 1970; 0 is one attempt.
   public let expiration: Int64
-  /// Where the request came from first.
+  /// The first position of the request.
   public let source: SourcePosition
-  /// When it was published, in milliseconds since 1970: later than its source's time where it came again as new work.
+  /// The time of publication, in milliseconds since 1970.
+  ///
+  /// It is later than the source's time if the request was published again as new work.
   public let published: Int64
-  /// The stable hash of the user that the request is for; 0 when it is for the device.
+  /// The stable hash of the request's user; 0 if it is for the device.
   public let userHash: UInt64
-  /// Whether opening it on one device removes it from the person's others.
+  /// Whether opening the notification on one device removes it from the person's others.
   public let removesWhenOpened: Bool
-  /// The collapse id; none when the request has none, then its identifier is the id's text.
+  /// The collapse id; empty if there is none. The identifier is then the id's text.
   public let collapseID: UnsafeRawBufferPointer
   /// The application's bundle id.
   public let application: UnsafeRawBufferPointer
-  /// The topic the request came from first; none when it is the configured one.
+  /// The first topic of the request; empty if it is the configured one.
   public let sourceTopic: UnsafeRawBufferPointer
-  /// The trace context; none when there is none.
+  /// The trace context; empty if there is none.
   public let traceparent: UnsafeRawBufferPointer
-  /// The category, escapes resolved; none when there is none.
+  /// The category, without escapes; empty if there is none.
   public let category: UnsafeRawBufferPointer
-  /// The trigger, as JSON; none when it is due now.
+  /// The trigger, as JSON; empty if the notification is due now.
   public let trigger: UnsafeRawBufferPointer
-  /// The service extensions that it has passed, as ``ExtensionStates``.
+  /// The service extensions that processed it, as ``ExtensionStates``.
   public let extensions: UnsafeRawBufferPointer
   /// The attachments: ``NotificationAttachment/list(_:)``.
   public let attachments: UnsafeRawBufferPointer
-  /// The payload; none for a remove.
+  /// The payload; empty for a removal.
   public let payload: UnsafeRawBufferPointer
   private let payloadChecksum: UInt32
 
-  /// Reads an entry that was kept in Redis or in Kafka; `nil` also when its head is not as it was written.
+  /// Reads an entry from Redis or Kafka; `nil` if malformed or with a changed head.
   public init?(kept bytes: UnsafeRawBufferPointer) {
     guard let view = DeliveryEntryView(bytes) else { return nil }
     let head = UnsafeRawBufferPointer(rebasing: bytes.dropLast(view.payload.count))
@@ -52,14 +54,15 @@ public struct DeliveryEntryView {
   /// Whether it removes all notifications of its application.
   public var removesAll: Bool { kind == .remove && collapseID.isEmpty }
 
-  /// Whether it removes what waits for a place, and nothing that was delivered.
+  /// Whether it removes location requests, and no delivered notifications.
   public var removesPending: Bool { kind == .remove && !trigger.isEmpty }
 
-  /// Whether the payload is as it was written, which only an entry with its payload can tell.
+  /// Whether the payload is unchanged. The entry must have its payload.
   public var isPayloadIntact: Bool { DeliveryEntry.checksum(payload: payload) == payloadChecksum }
 
-  /// Reads an entry of the program's own making, whose checksums it does not look at; `nil` when the bytes are none, or of a version that
-  /// is not known.
+  /// Reads an entry of this program; `nil` if malformed or of an unknown version.
+  ///
+  /// It does not check the checksums.
   public init?(_ bytes: UnsafeRawBufferPointer) {
     var reader = ByteReader(bytes)
     guard bytes.count >= DeliveryEntry.fixedBytes, let idBytes = reader.bytes(NotificationID.byteCount),
@@ -89,7 +92,7 @@ public struct DeliveryEntryView {
     (self.attachments, payload) = (attachments, reader.rest)
   }
 
-  /// The request's identifier, valid during the call: the collapse id, or the id's text.
+  /// Passes the collapse id, or else the id's text, to `body`. It is valid during the call.
   public func withIdentifier<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
     collapseID.isEmpty ? try id.withText(body) : try body(collapseID)
   }

@@ -1,16 +1,18 @@
-/// The value of a record of `notifications.deliveries`, whose key is the device's token, two digits to a byte.
+/// The value of a record of `notifications.deliveries`.
+///
+/// The key of the record is the device's token, two digits to a byte.
 ///
 /// | bytes | field |
 /// |---|---|
-/// | 1 | kind; 128 is added where a revision follows |
-/// | 8 | generation of the session it is for |
-/// | 0 or 20 | revision of the entry, where it is not that of the entry's source |
+/// | 1 | kind; 128 is added if a revision follows |
+/// | 8 | generation of the session |
+/// | 0 or 20 | revision of the entry, if it is not that of the entry's source |
 /// | rest | entry, for `notify` and `remove` |
 public struct DeliveryRecord {
-  /// What is added to the kind where a revision follows.
+  /// Is added to the kind if a revision follows.
   private static let revisionBit: UInt8 = 128
 
-  /// What the lane is to do. The raw value is the form's: never renumber.
+  /// What the lane does. The raw value is part of the form: never renumber.
   public enum Kind: UInt8, Sendable {
     /// Send the entry's notification.
     case notify = 1
@@ -20,18 +22,20 @@ public struct DeliveryRecord {
     case takeover = 3
   }
 
-  /// What the lane is to do.
+  /// What the lane does.
   public let kind: Kind
   /// The session's generation, as in presence.
   public let generation: UInt64
-  /// The entry's revision, as it stands in the mailbox; zeros where there is no entry.
+  /// The entry's revision in the mailbox; zeros without an entry.
   public let revision: Revision
-  /// How many bytes stand before the entry.
+  /// The number of bytes before the entry.
   public let headCount: Int
-  /// The entry; none for what has none, and none where its bytes are not as they were written: the mailbox has it, too.
+  /// The entry; nil if there is none, or if its bytes were changed.
+  ///
+  /// The mailbox has the entry, too.
   public let entry: DeliveryEntryView?
 
-  /// Reads a record, which it must not outlive; `nil` when the bytes are none.
+  /// Reads a record, which it must not outlive; `nil` if it is malformed.
   public init?(_ bytes: UnsafeRawBufferPointer) {
     var reader = ByteReader(bytes)
     guard let form = reader.byte(), let kind = Kind(rawValue: form & ~Self.revisionBit), let generation = reader.integer(UInt64.self)
@@ -52,7 +56,7 @@ public struct DeliveryRecord {
     self.revision = revision ?? entry.map { Revision($0.source) } ?? Revision(timestamp: 0, partition: 0, offset: 0)
   }
 
-  /// Appends the record of an entry; on an error nothing.
+  /// Appends the record of an entry; nothing if it throws.
   public static func append(_ entry: DeliveryEntry, revision: Revision, generation: UInt64, to buffer: inout ByteBuffer)
     throws(RecordCodingError)
   {
@@ -66,7 +70,7 @@ public struct DeliveryRecord {
     }
   }
 
-  /// Appends the record of an entry that is encoded already, as the mailbox holds it.
+  /// Appends the record of an encoded entry, as the mailbox has it.
   public static func append(
     encoded entry: UnsafeRawBufferPointer, kind: DeliveryEntry.Kind, revision: Revision, generation: UInt64, to buffer: inout ByteBuffer
   ) {
@@ -74,14 +78,14 @@ public struct DeliveryRecord {
     buffer.append(entry)
   }
 
-  /// Appends the record that ends the session of a generation, since the device is connected elsewhere.
+  /// Appends the record that ends a session, because its device is connected elsewhere.
   public static func appendTakeover(of generation: UInt64, to buffer: inout ByteBuffer) {
     appendHead(.takeover, generation, to: &buffer)
   }
 
   /// - Parameters:
-  ///   - revision: of the entry; nil where there is none.
-  ///   - source: the revision that the entry's source has.
+  ///   - revision: the entry's revision; nil without an entry.
+  ///   - source: the revision of the entry's source.
   private static func appendHead(
     _ kind: Kind, _ generation: UInt64, _ revision: Revision? = nil, of source: Revision? = nil, to buffer: inout ByteBuffer
   ) {

@@ -1,15 +1,15 @@
-/// A field does not fit into the record it is written to.
+/// A field does not fit into its record.
 ///
-/// What `RequestView` accepts always fits; what an extension made of it may not.
+/// Fields that `RequestView` accepts always fit. Those of an extension may not.
 public struct RecordCodingError: Error, Equatable, Sendable, CustomStringConvertible {
   /// The field.
   public let field: String
-  /// The maximum number of bytes that it may take.
+  /// The maximum number of bytes of the field.
   public let limit: Int
 
   /// Always false: the same field is as long the next time.
   public var isRetriable: Bool { false }
 
-  /// What does not fit.
+  /// The field and its limit.
   public var description: String { "the field \(field) takes more than \(limit) bytes; shorten it" }
 }

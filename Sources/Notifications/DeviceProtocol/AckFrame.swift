@@ -1,20 +1,20 @@
 public import JSON
 
-/// Why a device has dropped a notification.
+/// Why a device dropped a notification.
 public enum DropReason: String, Sendable, CaseIterable {
-  /// It has taken the id before.
+  /// The device has had the id before.
   case known
-  /// It has a newer revision of the identifier.
+  /// The device has a newer revision of the identifier.
   case stale
-  /// It came too late.
+  /// The notification had expired.
   case expired
-  /// The device, or its program, shows nothing of it.
+  /// The device or its program does not show it.
   case filtered
 }
 
 /// The frame `ack`, borrowed from its bytes: what a device has stored, shown or dropped.
 ///
-/// Its numbers were checked when it was read; reading them again makes no array.
+/// The frame was checked when it was read. Reading its numbers again allocates no array.
 public struct AckFrame {
   private let scanner: JSONScanner
   private let deliveries: JSONSpan?
@@ -34,13 +34,13 @@ public struct AckFrame {
     }
   }
 
-  /// Calls `body` with the number of each delivery that was stored or shown; those of `updated` stand here too.
+  /// Calls `body` with the number of each stored or shown delivery, updated ones included.
   public func forEachDelivery(_ body: (UInt64) -> Void) { try? walkNumbers(deliveries, "deliveries", body) }
 
-  /// Calls `body` with the number of each delivery that took the place of a notification on the screen.
+  /// Calls `body` with the number of each delivery that replaced a notification on screen.
   public func forEachUpdated(_ body: (UInt64) -> Void) { try? walkNumbers(updated, "updated", body) }
 
-  /// Whether a delivery took the place of a notification on the screen.
+  /// Whether a delivery replaced a notification on screen.
   public func isUpdated(_ delivery: UInt64) -> Bool {
     guard updated != nil else { return false }
     var isFound = false
@@ -48,7 +48,7 @@ public struct AckFrame {
     return isFound
   }
 
-  /// Calls `body` with the number of each delivery that was dropped, and why.
+  /// Calls `body` with the number of each dropped delivery, and the reason.
   public func forEachDropped(_ body: (UInt64, DropReason) -> Void) { try? walkDropped(body) }
 
   private func walkNumbers(_ span: JSONSpan?, _ field: String, _ body: (UInt64) -> Void) throws {
@@ -96,7 +96,7 @@ public struct AckFrame {
     DeviceFrameError(frame: DeviceFrameType.ack.rawValue, field: field, rule: rule)
   }
 
-  /// Appends the frame that a device sends.
+  /// Appends the frame as a device sends it.
   public static func write(
     deliveries: [UInt64], updated: [UInt64] = [], dropped: [(delivery: UInt64, reason: DropReason)] = [], to json: inout JSONWriter
   ) {

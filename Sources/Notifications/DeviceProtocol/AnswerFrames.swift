@@ -1,26 +1,26 @@
-/// The frame `accepted`: a response or a request was taken, durably.
+/// The frame `accepted`: a response or a request was accepted, durably.
 public struct AcceptedFrame: Sendable, Equatable {
-  /// What was taken.
+  /// What was accepted.
   public var subject: FrameSubject
 
-  /// An answer.
+  /// Creates the answer to a response or a request.
   public init(_ subject: FrameSubject) { self.subject = subject }
 
   init(_ reader: ObjectReader) throws(FieldError) { subject = try FrameSubject(reader) }
 }
 
-/// The frame `refused`: a response or a request was not taken, and is not to be sent again.
+/// The frame `refused`: a response or a request was refused. The device does not repeat it.
 public struct RefusedFrame: Sendable, Equatable {
   /// What was refused.
   public var subject: FrameSubject
-  /// Why: a word of ``RefusalReason``.
+  /// The reason, a word of ``RefusalReason``.
   public var reason: String
-  /// The member that is wrong, as a path; empty for the whole frame.
+  /// The path of the wrong member; empty for the whole frame.
   public var field: String
-  /// The rule as a sentence; empty when the reason says all.
+  /// The rule as a sentence; empty if the reason is enough.
   public var rule: String
 
-  /// A refusal.
+  /// Creates a refusal.
   public init(_ subject: FrameSubject, _ reason: RefusalReason, field: String, rule: String = "") {
     (self.subject, self.reason, self.field, self.rule) = (subject, reason.rawValue, field, rule)
   }
@@ -43,16 +43,16 @@ extension FrameSubject {
   }
 }
 
-/// The frame `gap`: what cannot be delivered any more.
+/// The frame `gap`: what can no longer be delivered.
 public struct GapFrame: Sendable, Equatable {
   /// The channel; `nil` for the device's mailbox.
   public var channel: Name?
-  /// The first that is missing: a revision for the mailbox, a cursor for a channel.
+  /// The first that is missing: the mailbox's revision, or the channel's cursor.
   public var from: String
   /// The last that is missing.
   public var to: String
 
-  /// A gap.
+  /// Creates a gap.
   public init(channel: Name? = nil, from: String, to: String) {
     (self.channel, self.from, self.to) = (channel, from, to)
   }

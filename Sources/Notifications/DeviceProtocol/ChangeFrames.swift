@@ -1,19 +1,21 @@
 public import JSON
 
-/// The frame `settings`: the person has changed what notifications may do or the quiet hours, or the device's locale or time zone is another.
+/// The frame `settings`: settings of the person or of the device changed.
+///
+/// The person changed the authorization or the quiet hours, or the device has another locale or time zone.
 public struct SettingsFrame: Sendable, Equatable {
-  /// The device's own id for the request; with it the frame is answered.
+  /// The device's own id for the request; without one the frame has no answer.
   public var request: String?
-  /// What the person lets notifications do; `nil` when it stays.
+  /// What the person lets notifications do; `nil` if unchanged.
   public var authorization: Authorization?
-  /// The locale; `nil` when it stays.
+  /// The locale; `nil` if unchanged.
   public var locale: String?
-  /// The time zone; `nil` when it stays.
+  /// The time zone; `nil` if unchanged.
   public var timeZone: String?
-  /// What the person sets for all of their devices; `nil` when it stays.
+  /// The person's settings for all of their devices; `nil` if unchanged.
   public var person: PersonSettings?
 
-  /// A change of settings.
+  /// Creates a change of settings.
   public init(
     request: String? = nil, authorization: Authorization? = nil, locale: String? = nil, timeZone: String? = nil,
     person: PersonSettings? = nil
@@ -31,7 +33,7 @@ public struct SettingsFrame: Sendable, Equatable {
     locale = try reader.text("locale", longest: Registration.wordBytes)
     timeZone = try reader.text("timeZone", longest: Registration.wordBytes)
     person = try reader["quiet"].map { value throws(FieldError) in
-      // An object without members: there are no quiet hours any more.
+      // An object without members removes the quiet hours.
       PersonSettings(quiet: value.members?.isEmpty == true ? nil : try QuietHours(value, path: "quiet"))
     }
     guard changesRegistration || person != nil else {
@@ -63,14 +65,14 @@ public struct SettingsFrame: Sendable, Equatable {
   }
 }
 
-/// The frame `categories`: the application has registered its categories again.
+/// The frame `categories`: the application registered its categories again.
 public struct CategoriesFrame: Sendable, Equatable {
-  /// The device's own id for the request; with it the frame is answered.
+  /// The device's own id for the request; without one the frame has no answer.
   public var request: String?
-  /// All the categories there are now.
+  /// All present categories.
   public var categories: [NotificationCategory]
 
-  /// A change of categories.
+  /// Creates a change of categories.
   public init(request: String? = nil, categories: [NotificationCategory]) {
     (self.request, self.categories) = (request, categories)
   }
@@ -96,10 +98,10 @@ public struct CategoriesFrame: Sendable, Equatable {
 
 /// The frame `unregister`: the person signed out, or the application was removed.
 public struct UnregisterFrame: Sendable, Equatable {
-  /// The device's own id for the request; with it the frame is answered.
+  /// The device's own id for the request; without one the frame has no answer.
   public var request: String?
 
-  /// A request to forget the device.
+  /// Creates a request to unregister the device.
   public init(request: String? = nil) { self.request = request }
 
   init(_ reader: ObjectReader) throws(FieldError) { request = try reader.text("request", longest: FrameLimits.idBytes) }

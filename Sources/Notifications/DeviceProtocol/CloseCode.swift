@@ -23,49 +23,53 @@
 /// | 4018 | credentialExpired | when `goaway` said, with another credential |
 /// | 4019 | wrongEnvironment | not by itself: its cluster is another one |
 ///
-/// A device whose hello has had no `welcome` may be taken over by it: that hello can be worked on later than the next one, be it that the
-/// device gave up, that the connection was cut, or that it was closed with a code after which the device reconnects, such as `draining`. It
-/// reconnects once for each such hello, as after `registrationLost`.
+/// A device that got no `welcome` may be taken over by its own hello. The cluster may process that hello after the device's next one. The
+/// device may have given up, the connection may have broken, or a code such as `draining` may have closed it. The device reconnects once
+/// for each such hello, as after `registrationLost`.
 public enum CloseCode: UInt16, Sendable, CaseIterable {
-  /// A frame that is no JSON object of the protocol, or not the one expected.
+  /// The frame is not a JSON object of the protocol, or not the expected one.
   case protocolError = 4000
-  /// No hello within its deadline.
+  /// No hello came within its deadline.
   case helloTimeout = 4001
-  /// A hello with a missing or wrong member.
+  /// A member of the hello is missing or wrong.
   case badHello = 4002
-  /// No credential, or one that does not hold for this device, application and user; the close frame's text says which.
+  /// There is no credential, or it is not for this device, application and user.
+  ///
+  /// The close frame's text says which.
   case unauthorized = 4003
   /// The same device token has connected elsewhere.
   case takenOver = 4004
-  /// It does not read what it is sent.
+  /// The device does not read what the cluster sends.
   case slowConsumer = 4005
-  /// It does not answer pings.
+  /// The device does not answer pings.
   case pingTimeout = 4006
-  /// The worker is going down in order.
+  /// The worker drains.
   case draining = 4007
   /// The device belongs to another user now.
   case userChanged = 4008
-  /// What the session needs is not there.
+  /// A service that the session needs is not available.
   case serviceUnavailable = 4009
-  /// A frame above the limit of `welcome`.
+  /// A frame is larger than the limit in `welcome`.
   case messageTooLarge = 4010
-  /// Too many frames were refused.
+  /// Too many frames of the device were refused.
   case tooManyErrors = 4011
-  /// More frames in a time than are taken, or before the hello in all: pings, pongs and fragments count.
+  /// Too many frames came in a period, or before the hello.
+  ///
+  /// Pings, pongs and fragments count.
   case tooManyFrames = 4012
   /// The device has unregistered.
   case unregistered = 4013
-  /// The cluster has to be told again who the device is.
+  /// The cluster has lost the registration and needs it again.
   case registrationLost = 4014
-  /// More responses than may wait for their answers.
+  /// Too many responses wait for their answers.
   case tooManyResponses = 4015
-  /// It reads, but does not acknowledge what it is sent.
+  /// The device reads, but does not acknowledge deliveries.
   case acknowledgementTimeout = 4016
-  /// A frame that is not text.
+  /// A frame is not text.
   case unsupportedFrame = 4017
-  /// The credential that the session began with has expired.
+  /// The credential of the session has expired.
   case credentialExpired = 4018
-  /// The device belongs to the other environment than the cluster.
+  /// The device belongs to the other environment.
   case wrongEnvironment = 4019
 
   /// The name in the table.
@@ -94,7 +98,9 @@ public enum CloseCode: UInt16, Sendable, CaseIterable {
     }
   }
 
-  /// The text of the close frame: what happened, and what to do; at most 123 bytes.
+  /// The text of the close frame: what happened, and what to do.
+  ///
+  /// It has at most 123 bytes.
   public var reason: String {
     switch self {
     case .protocolError: "a frame is no JSON object of carillon.v1; correct the device's software"
@@ -133,44 +139,52 @@ public enum CloseCode: UInt16, Sendable, CaseIterable {
     }
   }
 
-  /// Whether and when a device reconnects after a close code of any kind: for those that are none of the table's after up to 2 minutes.
+  /// Returns whether and when a device reconnects after any close code.
+  ///
+  /// A code that is not in the table counts as a back-off of up to 2 minutes.
   public static func reconnection(after code: UInt16) -> Reconnection {
     CloseCode(rawValue: code)?.reconnection ?? .backOff(from: 0, to: 120_000)
   }
 }
 
-/// Whether and when a device connects again.
+/// Whether and when a device reconnects.
 public enum Reconnection: Sendable, Equatable {
-  /// Not before something has changed on its side.
+  /// The device reconnects only after a change on its side.
   case never
-  /// After `reconnectAfterMs` of the `goaway` before the close, an hour at most; without one as `backOff(from: 0, to: 120_000)`.
+  /// After `reconnectAfterMs` of the `goaway`, at most an hour.
+  ///
+  /// Without a `goaway` it is `backOff(from: 0, to: 120_000)`.
   case asTold
-  /// After a time that grows with each attempt that fails, in milliseconds.
+  /// After a time that grows with each failed attempt, in milliseconds.
   case backOff(from: Int, to: Int)
 
-  /// The longest time that a device stays away because a `goaway` says so, in milliseconds; from a longer one it takes a time by lot.
+  /// The longest wait that a `goaway` may ask for, in milliseconds.
+  ///
+  /// For a longer one the device waits a random time.
   public static var longestTold: Int { 3_600_000 }
 
-  /// The milliseconds to wait after a `goaway`: within half a second behind the time that it said, as after any other end.
+  /// Returns the milliseconds to wait after a `goaway`.
+  ///
+  /// It is the time in the `goaway` and up to half a second more.
   ///
   /// - Parameters:
   ///   - told: `reconnectAfterMs`.
   ///   - jitter: a random number from 0 to 1.
   public static func wait(told: Int, jitter: Double) -> Int {
     let share = min(max(jitter, 0), 1)
-    // Those who were all told the same absurd time must not reconnect together.
+    // Devices that all got the same absurd time must not reconnect together.
     guard told <= longestTold else { return longestTold / 2 + Int(share * Double(longestTold / 2)) }
     return max(told, 0) + Int(share * Double(firstWindow))
   }
 
-  /// The first attempt lies within so many milliseconds of its earliest time.
+  /// The window of the first attempt, in milliseconds.
   private static var firstWindow: Int { 500 }
 
-  /// The milliseconds to wait before an attempt; `nil` when there is to be none.
+  /// Returns the milliseconds to wait before an attempt; `nil` if the device does not reconnect.
   ///
   /// - Parameters:
   ///   - attempt: 0 for the first attempt after the close.
-  ///   - told: `reconnectAfterMs`, if a `goaway` came.
+  ///   - told: `reconnectAfterMs` of the `goaway`; nil if none came.
   ///   - jitter: a random number from 0 to 1, so that a fleet does not reconnect at once.
   public func wait(attempt: Int, told: Int?, jitter: Double) -> Int? {
     switch self {
@@ -179,7 +193,7 @@ public enum Reconnection: Sendable, Equatable {
       if attempt == 0, let told { return Self.wait(told: told, jitter: jitter) }
       return Reconnection.backOff(from: 0, to: 120_000).wait(attempt: attempt, told: nil, jitter: jitter)
     case .backOff(let first, let longest):
-      // The window doubles from a second on.
+      // The window doubles, from one second on.
       let window = attempt == 0 ? Self.firstWindow : min(1_000 << min(attempt, 20), longest)
       let wait = Double(first) + min(max(jitter, 0), 1) * Double(window)
       return min(Int(wait), max(longest, first))

@@ -2,26 +2,26 @@ internal import JSON
 
 /// A frame that a device has sent.
 public enum DeviceFrame {
-  /// Who it is.
+  /// The device says who it is.
   case hello(Hello)
-  /// What it has stored, shown or dropped; borrowed from the frame's bytes.
+  /// The deliveries that the device stored, showed or dropped; borrowed from the frame's bytes.
   case ack(AckFrame)
-  /// What the person did.
+  /// The person's response.
   case response(ResponseFrame)
-  /// The person's settings.
+  /// The changed settings.
   case settings(SettingsFrame)
   /// The application's categories.
   case categories(CategoriesFrame)
-  /// It is leaving.
+  /// The device leaves.
   case unregister(UnregisterFrame)
-  /// It asks for a new link to an attachment.
+  /// The device asks for a new link to an attachment.
   case link(LinkFrame)
-  /// A type that this version does not know: passed over.
+  /// A type that this version does not know. It is ignored.
   case unknown
 
   /// Reads a text frame. An `ack` allocates nothing and borrows the bytes; the others copy.
   ///
-  /// An error whose `subject` is not `nil` is answered with `refused`; one without is a matter for the close code.
+  /// An error with a `subject` is answered by `refused`. An error without one closes the connection.
   public init(_ text: UnsafeRawBufferPointer) throws(DeviceFrameError) {
     var scanner = JSONScanner(text)
     var head = Head()
@@ -58,7 +58,7 @@ public enum DeviceFrame {
     }
   }
 
-  /// Where the members stand that decide how to go on, found in one walk that checks the whole text.
+  /// The members that identify a frame, found in one pass that checks the text.
   private struct Head {
     var type: JSONSpan?
     var deliveries: JSONSpan?
@@ -88,7 +88,7 @@ public enum DeviceFrame {
       try scanner.finish()
     }
 
-    /// What a refusal names: an id that can be told back.
+    /// Returns what a refusal names; nil if the frame has no valid id.
     func subject(_ scanner: JSONScanner, _ type: DeviceFrameType) -> FrameSubject? {
       let span = type == .response ? response : request
       guard type != .hello, let span, let id = scanner.text(span), ObjectReader.isPlain(id, longest: FrameLimits.idBytes) else {

@@ -1,23 +1,23 @@
-/// What a frame is about, so that an answer can name it.
+/// The response or request of a frame, which an answer names.
 public enum FrameSubject: Sendable, Hashable {
-  /// A response, by the device's own id for it.
+  /// A response, with the device's own id.
   case response(String)
-  /// A request for an answer, by the device's own id for it.
+  /// A request that wants an answer, with the device's own id.
   case request(String)
 }
 
-/// A frame does not keep the protocol.
+/// A frame breaks the protocol.
 public struct DeviceFrameError: Error, Sendable, Equatable, CustomStringConvertible {
-  /// The frame's type; empty when it could not be made out.
+  /// The frame's type; empty if it is unknown.
   public let frame: String
-  /// The member, as a path; empty for the whole frame.
+  /// The path of the member; empty for the whole frame.
   public let field: String
-  /// The rule as a sentence that says what to do.
+  /// The rule, as a sentence that says what to do.
   public let rule: String
-  /// What a refusal is to name, as far as the frame has said it.
+  /// What a refusal names; nil if the frame has no valid id.
   public let subject: FrameSubject?
 
-  /// An error of a frame.
+  /// Creates the error of a frame.
   public init(frame: String, field: String, rule: String, subject: FrameSubject? = nil) {
     (self.frame, self.field, self.rule, self.subject) = (frame, field, rule, subject)
   }
@@ -26,12 +26,12 @@ public struct DeviceFrameError: Error, Sendable, Equatable, CustomStringConverti
     self.init(frame: frame, field: error.field, rule: error.rule, subject: subject)
   }
 
-  /// What the connection is closed with, unless the error is answered by a refusal.
+  /// The close code, unless a refusal answers the error.
   public var closeCode: CloseCode { frame == DeviceFrameType.hello.rawValue ? .badHello : .protocolError }
 
   /// Always false: the same frame is as wrong the next time.
   public var isRetriable: Bool { false }
 
-  /// Frame, member, rule.
+  /// The frame, the member and the rule.
   public var description: String { [frame, field, rule].filter { !$0.isEmpty }.joined(separator: ": ") }
 }

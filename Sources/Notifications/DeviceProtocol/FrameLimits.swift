@@ -1,4 +1,4 @@
-/// How large the members of frames may be.
+/// The maximum sizes of the members of frames.
 public enum FrameLimits {
   /// The longest id of a response or a request, in bytes.
   public static var idBytes: Int { 128 }
@@ -8,6 +8,6 @@ public enum FrameLimits {
   public static var credentialBytes: Int { 8_192 }
   /// The maximum number of channels in a hello's cursors.
   public static var cursors: Int { 1_000 }
-  /// The largest delivery number: one that every JSON reader holds exactly.
+  /// The largest delivery number. Every JSON reader represents it exactly.
   public static var largestDelivery: UInt64 { (1 << 53) - 1 }
 }

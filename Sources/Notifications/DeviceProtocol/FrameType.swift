@@ -1,39 +1,39 @@
-/// The frames that a device sends, by the word of their member `type`.
+/// The frames that a device sends. The raw value is the member `type`.
 public enum DeviceFrameType: String, Sendable, CaseIterable {
-  /// Who it is: the first frame, within its deadline.
+  /// Says who the device is. It is the first frame, and has a deadline.
   case hello
-  /// What it has stored, shown or dropped.
+  /// Names the deliveries that the device stored, showed or dropped.
   case ack
-  /// What the person did with a notification.
+  /// Tells what the person did with a notification.
   case response
-  /// What the person lets notifications do.
+  /// Changes settings of the person or of the device.
   case settings
-  /// The application's categories.
+  /// Changes the application's categories.
   case categories
   /// The person signed out, or the application was removed.
   case unregister
-  /// A new link to an attachment.
+  /// Asks for a new link to an attachment.
   case link
 }
 
-/// The frames that the cluster sends, by the word of their member `type`.
+/// The frames that the cluster sends. The raw value is the member `type`.
 public enum ServerFrameType: String, Sendable, CaseIterable {
-  /// The answer to hello.
+  /// The answer to `hello`.
   case welcome
   /// A notification.
   case notify
-  /// Identifiers to take away.
+  /// Notifications to remove.
   case remove
-  /// A response or a request was taken, durably.
+  /// The cluster accepted a response or a request, durably.
   case accepted
-  /// A response or a request was not taken, and is not to be sent again.
+  /// The cluster refused a response or a request. The device does not repeat it.
   case refused
   /// A link to an attachment.
   case linked
-  /// What cannot be delivered any more.
+  /// What can no longer be delivered.
   case gap
-  /// The connection stands: for devices that cannot see pings.
+  /// A sign of life, for devices that cannot see pings.
   case heartbeat
-  /// The connection ends soon.
+  /// The connection will end soon.
   case goaway
 }

@@ -6,9 +6,9 @@ public struct Hello: Sendable, Equatable {
   public var device: DeviceToken
   /// The application's bundle id.
   public var application: Name
-  /// What proves that it may; required outside development. Never to be logged.
+  /// The proof that the device may connect; required outside development. Never log it.
   public var credential: String?
-  /// Who is signed in.
+  /// The user who is signed in.
   public var user: Name?
   /// The platform.
   public var platform: String?
@@ -18,16 +18,16 @@ public struct Hello: Sendable, Equatable {
   public var locale: String?
   /// The time zone.
   public var timeZone: String?
-  /// What the person lets notifications do; `nil` when it does not say.
+  /// What the person lets notifications do; `nil` if the hello does not say.
   public var authorization: Authorization?
-  /// The application's categories; `nil` when it does not say.
+  /// The application's categories; `nil` if the hello does not say.
   public var categories: [NotificationCategory]?
-  /// How far it has come in each channel.
+  /// The position that the device has reached in each channel.
   public var cursors: [Name: String]
-  /// Whether it asks for `heartbeat` frames, since it cannot see pings.
+  /// Whether the device asks for `heartbeat` frames, since it cannot see pings.
   public var heartbeat: Bool
 
-  /// A hello.
+  /// Creates a hello.
   public init(
     device: DeviceToken, application: Name, credential: String? = nil, user: Name? = nil, platform: String? = nil,
     environment: DeviceEnvironment? = nil, locale: String? = nil, timeZone: String? = nil, authorization: Authorization? = nil,
@@ -66,9 +66,9 @@ public struct Hello: Sendable, Equatable {
       categories: facts.categories, cursors: cursors, heartbeat: heartbeat ?? false)
   }
 
-  /// The registration that it makes.
+  /// Returns the registration that the hello makes.
   ///
-  /// - Parameter since: from when on the device belongs to this user, in milliseconds since 1970.
+  /// - Parameter since: when the device began to belong to this user, in milliseconds since 1970.
   public func registration(since: Int64) -> Registration {
     Registration(
       device: device, application: application, user: user, since: since, platform: platform, environment: environment, locale: locale,

@@ -1,33 +1,33 @@
 public import JSON
 
-/// Where a device finds a file of the media store, for a while.
+/// A link to a file of the media store, valid for a limited time.
 public struct MediaLink: Sendable, Equatable {
   /// The URL, signed for one device.
   public var url: String
-  /// Until when it is good, in seconds since 1970 by the cluster's clock.
+  /// The time at which the link expires, in seconds since 1970 by the cluster's clock.
   public var expires: Int64
 
-  /// A link.
+  /// Creates a link.
   public init(url: String, expires: Int64) { (self.url, self.expires) = (url, expires) }
 
   /// The longest URL, in bytes.
   static var urlBytes: Int { 2_048 }
 
-  /// Of the members `url` and `expires`; nil where there is no `url`.
+  /// Reads the members `url` and `expires`; nil without a `url`.
   init?(_ reader: ObjectReader) throws(FieldError) {
     guard let url = try reader.text("url", longest: Self.urlBytes) else { return nil }
     self.init(url: url, expires: try reader.requiredInteger("expires"))
   }
 }
 
-/// An attachment as a device is given it: with a link, where the cluster serves its media.
+/// An attachment as a device gets it: with a link, if the cluster serves media.
 public struct LinkedAttachment: Sendable, Equatable {
   /// The attachment.
   public var attachment: NotificationAttachment
-  /// Where it is; nil where the cluster serves no media.
+  /// The link; nil if the cluster serves no media.
   public var link: MediaLink?
 
-  /// An attachment with its link.
+  /// Creates an attachment with its link.
   public init(_ attachment: NotificationAttachment, link: MediaLink?) { (self.attachment, self.link) = (attachment, link) }
 
   init(_ value: JSONValue, path: String) throws(FieldError) {
@@ -35,7 +35,7 @@ public struct LinkedAttachment: Sendable, Equatable {
     link = try MediaLink(try ObjectReader(value, path: path))
   }
 
-  /// As a JSON object: the attachment's members, `url` and `expires`.
+  /// The JSON object with the attachment's members, `url` and `expires`.
   public var object: JSONValue {
     var object = attachment.object
     if let link {
@@ -53,7 +53,7 @@ public struct LinkFrame: Sendable, Equatable {
   /// The device's own id for the request.
   public var request: String
 
-  /// A request for a link.
+  /// Creates a request for a link.
   public init(hash: MediaHash, request: String) { (self.hash, self.request) = (hash, request) }
 
   init(_ reader: ObjectReader) throws(FieldError) {
@@ -81,7 +81,7 @@ public struct LinkedFrame: Sendable, Equatable {
   /// The link.
   public var link: MediaLink
 
-  /// An answer.
+  /// Creates the answer.
   public init(request: String, link: MediaLink) { (self.request, self.link) = (request, link) }
 
   init(_ reader: ObjectReader) throws(FieldError) {

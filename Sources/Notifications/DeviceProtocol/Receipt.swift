@@ -1,54 +1,56 @@
-/// What the cluster has to know again when a device responds to a notification, given to the device with it.
+/// A receipt: what the cluster needs when a device responds to a notification.
 ///
-/// The caller signs the bytes and makes them text; this is only their form:
+/// The device gets it with the notification. The caller signs the bytes and makes them text. This is their form:
 ///
 /// | bytes | field |
 /// |---|---|
-/// | 1 | version: 3, and 4 where opening the notification removes it from the person's other devices; of 2 the last field is missing |
+/// | 1 | version: 3; 4 if opening the notification removes it from the person's other devices; 2 lacks the last field |
 /// | 16 | apns-id |
 /// | 4, 8, 8 | partition, offset and timestamp of the source |
 /// | 20 | revision |
-/// | 8 | hash of the user it was for; 0 when for the device |
+/// | 8 | hash of the user it was for; 0 if it was for the device |
 /// | 8 | hash of the device token it was delivered to |
-/// | 1 + n | collapse id; empty when the identifier is the apns-id |
+/// | 1 + n | collapse id; empty if the identifier is the apns-id |
 /// | 1 + n | application |
-/// | 1 + n | source topic; empty when it is the configured one |
+/// | 1 + n | source topic; empty if it is the configured one |
 /// | 1 + n | traceparent, 0 or 55 |
-/// | 2 + n | category; empty when it is longer than any that a device can register |
-/// | rest | the category as it was when the notification was delivered: ``DeliveredCategory`` |
+/// | 2 + n | category; empty if it is longer than a device can register |
+/// | rest | the category at the time of delivery: ``DeliveredCategory`` |
 public struct ReceiptView {
   static let version: UInt8 = 3
-  /// The version of receipts of notifications whose opening removes them from the person's other devices.
+  /// The version of a receipt whose notification is removed from other devices when opened.
   private static let whenOpenedVersion: UInt8 = 4
-  /// The version of receipts that do not have the category as it was.
+  /// The version of receipts without the category at the time of delivery.
   private static let formerVersion: UInt8 = 2
 
   /// The apns-id.
   public let id: NotificationID
-  /// Where the request came from first.
+  /// The first position of the request.
   public let source: SourcePosition
   /// The revision that was delivered.
   public let revision: Revision
-  /// The stable hash of the user that the request was for; 0 when it was for the device.
+  /// The stable hash of the request's user; 0 if it was for the device.
   public let userHash: UInt64
-  /// Whether opening it on one device removes it from the person's others.
+  /// Whether opening the notification on one device removes it from the person's others.
   public let removesWhenOpened: Bool
-  /// The stable hash of the device token that it was delivered to; see ``DeviceToken/hash(_:seed:)``.
+  /// The stable hash of the device's token; see ``DeviceToken/hash(_:seed:)``.
   public let deviceHash: UInt64
-  /// The collapse id; none when the request has none, then its identifier is the id's text.
+  /// The collapse id; empty if there is none. The identifier is then the id's text.
   public let collapseID: UnsafeRawBufferPointer
   /// The application's bundle id.
   public let application: UnsafeRawBufferPointer
-  /// The topic that the request came from first; none when it is the configured one.
+  /// The first topic of the request; empty if it is the configured one.
   public let sourceTopic: UnsafeRawBufferPointer
-  /// The trace context of the request; none when it has none.
+  /// The trace context of the request; empty if it has none.
   public let traceparent: UnsafeRawBufferPointer
-  /// The category; none when the notification has none.
+  /// The category; empty if the notification has none.
   public let category: UnsafeRawBufferPointer
-  /// The category as it was when the notification was delivered; `nil` in a receipt of an earlier version.
+  /// The category at the time of delivery; `nil` in a receipt of an earlier version.
   public let delivered: DeliveredCategory?
 
-  /// Reads a receipt whose signature was checked, and which it must not outlive; `nil` when the bytes are none.
+  /// Reads a receipt whose signature was checked; `nil` if it is malformed.
+  ///
+  /// The view must not outlive the bytes.
   public init?(_ bytes: UnsafeRawBufferPointer) {
     var reader = ByteReader(bytes)
     guard let version = reader.byte(), (Self.formerVersion...Self.whenOpenedVersion).contains(version),
@@ -69,14 +71,16 @@ public struct ReceiptView {
     (self.traceparent, self.category) = (traceparent, category)
   }
 
-  /// The identifier, valid during the call: the collapse id, or the id's text.
+  /// Passes the collapse id, or else the id's text, to `body`.
+  ///
+  /// It is valid during the call.
   public func withIdentifier<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
     collapseID.isEmpty ? try id.withText(body) : try body(collapseID)
   }
 
   /// Appends the receipt of an entry that is delivered to a device.
   ///
-  /// - Parameter known: what the entry's category is now; `nil` where it has none, or nobody has said what it is.
+  /// - Parameter known: the present form of the entry's category; `nil` if it has none, or an unknown one.
   public static func append(
     of entry: DeliveryEntryView, revision: Revision, deviceHash: UInt64, category known: NotificationCategory? = nil,
     to buffer: inout ByteBuffer
@@ -89,12 +93,12 @@ public struct ReceiptView {
     revision.append(to: &buffer)
     buffer.append(entry.userHash)
     buffer.append(deviceHash)
-    // The entry's own fields have lengths of the same width, so they fit.
+    // The entry's fields have lengths of the same width, so they fit.
     appendShort(entry.collapseID, to: &buffer)
     appendShort(entry.application, to: &buffer)
     appendShort(entry.sourceTopic, to: &buffer)
     appendShort(entry.traceparent, to: &buffer)
-    // Of a longer one the answer is the same as of none, and with it the receipt would be longer than a frame's may be.
+    // A longer category cannot be registered, so it counts as none. With it the receipt would exceed the limit of frames.
     let category = entry.category.count <= NotificationCategory.identifierBytes ? entry.category : .none
     buffer.append(UInt16(category.count))
     buffer.append(category)

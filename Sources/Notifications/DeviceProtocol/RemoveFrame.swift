@@ -1,16 +1,16 @@
 internal import JSON
 
-/// The frame `remove`: delivered notifications to take away, or notifications that wait for a place.
+/// The frame `remove`: delivered notifications or location requests to remove.
 public struct RemoveFrame: Sendable, Equatable {
-  /// Its number in this session, for the acknowledgement.
+  /// The delivery's number in this session, for the acknowledgement.
   public var delivery: UInt64
-  /// The identifiers; none for a removal of all.
+  /// The identifiers; empty for a removal of all.
   public var identifiers: [Name]
-  /// Whether all delivered notifications go that are older.
+  /// Whether it removes all older delivered notifications.
   public var removesAll: Bool
-  /// Whether those go that wait for a place, and no delivered ones.
+  /// Whether it removes location requests, and no delivered notifications.
   public var isOfPending: Bool
-  /// What is not newer than this goes.
+  /// The newest revision that it removes.
   public var revision: String
 
   init(_ reader: ObjectReader) throws(FieldError) {

@@ -6,24 +6,24 @@ public enum ServerFrame: Sendable, Equatable {
   case welcome(WelcomeFrame)
   /// A notification.
   case notify(NotifyFrame)
-  /// Identifiers to take away.
+  /// Notifications to remove.
   case remove(RemoveFrame)
-  /// A response or a request was taken.
+  /// The cluster accepted a response or a request.
   case accepted(AcceptedFrame)
-  /// A response or a request was not taken.
+  /// The cluster refused a response or a request.
   case refused(RefusedFrame)
   /// A link to an attachment.
   case linked(LinkedFrame)
-  /// What cannot be delivered any more.
+  /// What can no longer be delivered.
   case gap(GapFrame)
-  /// The connection stands.
+  /// A sign of life.
   case heartbeat
-  /// The connection ends soon.
+  /// The connection will end soon.
   case goaway(GoawayFrame)
-  /// A type that this version does not know: passed over.
+  /// A type that this version does not know. It is ignored.
   case unknown
 
-  /// Reads a text frame; everything is copied.
+  /// Reads a text frame. All members are copied.
   public init(_ text: UnsafeRawBufferPointer) throws(DeviceFrameError) {
     var frame = ""
     do throws(FieldError) {
@@ -51,7 +51,7 @@ public enum ServerFrame: Sendable, Equatable {
     }
   }
 
-  /// The bytes of a member's value as they stand in a text that was checked; the tree would not keep them.
+  /// Returns the bytes of a member's value in a checked text. A tree would not keep them.
   private static func source(_ name: String, in text: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
     var scanner = JSONScanner(text)
     guard (try? scanner.openObject()) != nil else { return nil }

@@ -1,64 +1,13 @@
 public import JSON
 
-/// Writes the frames that the cluster sends, each whole into a writer that was reset.
+/// Writes the frames of the cluster. Each goes into a writer that was reset.
 public enum ServerFrames {
   // MARK: Deliveries
 
-  /// Appends `notify` for an entry; payload and trigger are taken over byte for byte, and without attachments nothing is allocated.
+  /// Appends `remove` for an entry. It allocates nothing.
   ///
-  /// - Parameters:
-  ///   - entry: the entry of a notification, whose JSON was checked when its request was.
-  ///   - delivery: the number in this session, at most ``FrameLimits/largestDelivery``.
-  ///   - presentation: how the device may present it.
-  ///   - level: what its interruption level counts as, where that is not the payload's.
-  ///   - category: the notification's category as JSON, where it was published and the device has none of its own; none else.
-  ///   - receipt: the signed receipt as text.
-  ///   - link: where the device finds a file; nil where the cluster serves no media.
-  public static func notify(
-    _ entry: DeliveryEntryView, revision: Revision, delivery: UInt64, presentation: PresentationOptions,
-    countingAs level: InterruptionLevel? = nil, category: [UInt8]? = nil, receipt: UnsafeRawBufferPointer, to json: inout JSONWriter,
-    link: (MediaHash) -> MediaLink? = { _ in nil }
-  ) {
-    begin("notify", &json)
-    json.key("delivery")
-    json.integer(delivery)
-    json.key("id")
-    entry.id.withText { json.string(utf8: $0) }
-    json.key("identifier")
-    entry.withIdentifier { json.string(utf8: $0) }
-    json.key("revision")
-    revision.withText { json.string(utf8: $0) }
-    json.member("expiration", entry.expiration)
-    json.member("priority", Int(entry.priority))
-    json.member("pushType", word: entry.pushType.name)
-    json.key("presentation")
-    presentation.write(to: &json)
-    if let level { json.member("interruptionLevel", word: level.word) }
-    if let category { category.withUnsafeBytes { json.member("category", raw: $0) } }
-    if !entry.trigger.isEmpty { json.member("trigger", raw: entry.trigger) }
-    if !entry.traceparent.isEmpty {
-      json.key("traceparent")
-      json.string(utf8: entry.traceparent)
-    }
-    if !entry.attachments.isEmpty, let attachments = NotificationAttachment.list(entry.attachments) {
-      json.key("attachments")
-      JSONValue.array(attachments.map { LinkedAttachment($0, link: link($0.media.hash)).object }).write(to: &json)
-    }
-    json.key("payload")
-    if entry.payload.isEmpty {
-      json.openObject()
-      json.closeObject()
-    } else {
-      json.raw(entry.payload)
-    }
-    json.key("receipt")
-    json.string(utf8: receipt)
-    json.closeObject()
-  }
-
-  /// Appends `remove` for an entry; nothing is allocated.
-  ///
-  /// A removal of all names no identifier. An identifier that is a UUID in upper case is a collapse id as it stands, or an apns-id, which devices know in lower case.
+  /// A removal of all names no identifier. Devices know apns-ids in lower case. So an identifier that is a UUID in upper case goes out in
+  /// both forms: as a collapse id and as an apns-id.
   public static func remove(_ entry: DeliveryEntryView, revision: Revision, delivery: UInt64, to json: inout JSONWriter) {
     begin("remove", &json)
     json.key("delivery")
@@ -84,9 +33,9 @@ public enum ServerFrames {
   /// Appends `welcome`.
   ///
   /// - Parameters:
-  ///   - session: the session's generation; the frame says it in hexadecimal.
+  ///   - session: the session's generation, which the frame has in hexadecimal.
   ///   - now: the cluster's clock, in milliseconds since 1970.
-  ///   - quiet: the person's quiet hours, if there are any.
+  ///   - quiet: the person's quiet hours; nil if there are none.
   ///   - frameBytes: the largest frame that a device may send.
   ///   - userTextBytes: the longest text of a response.
   public static func welcome(
@@ -113,7 +62,7 @@ public enum ServerFrames {
     json.closeObject()
   }
 
-  /// Appends `heartbeat`: the connection stands.
+  /// Appends `heartbeat`, a sign of life.
   public static func heartbeat(to json: inout JSONWriter) {
     begin("heartbeat", &json)
     json.closeObject()
@@ -122,7 +71,7 @@ public enum ServerFrames {
   /// Appends `goaway`.
   ///
   /// - Parameters:
-  ///   - reconnectAfterMilliseconds: a longer time than ``Reconnection/longestTold`` is shortened to it.
+  ///   - reconnectAfterMilliseconds: a longer time is reduced to ``Reconnection/longestTold``.
   ///   - reason: a name of the close codes' table.
   public static func goaway(reconnectAfterMilliseconds: Int, reason: String, to json: inout JSONWriter) {
     begin("goaway", &json)
@@ -131,7 +80,7 @@ public enum ServerFrames {
     json.closeObject()
   }
 
-  /// Appends `gap` for the device's mailbox: what lay there between two revisions was evicted.
+  /// Appends `gap` for the mailbox. The entries between two revisions were evicted.
   public static func mailboxGap(from: Revision, to last: Revision, to json: inout JSONWriter) {
     begin("gap", &json)
     json.member("mailbox", true)
@@ -170,8 +119,8 @@ public enum ServerFrames {
   /// Appends `refused`.
   ///
   /// - Parameters:
-  ///   - field: the member that is wrong, as a path; empty for the whole frame.
-  ///   - rule: the rule as a sentence; empty when the reason says all.
+  ///   - field: the path of the wrong member; empty for the whole frame.
+  ///   - rule: the rule as a sentence; empty if the reason is enough.
   public static func refused(
     _ subject: FrameSubject, reason: RefusalReason, field: String, rule: String = "", to json: inout JSONWriter
   ) {
@@ -192,14 +141,14 @@ public enum ServerFrames {
     json.closeObject()
   }
 
-  /// Appends the refusal of a frame that was wrong, and says whether there is one: the frame must have said what it is about.
+  /// Appends the refusal of a wrong frame. Returns false if the frame names no subject.
   public static func refused(_ error: DeviceFrameError, to json: inout JSONWriter) -> Bool {
     guard let subject = error.subject else { return false }
     refused(subject, reason: .badFrame, field: error.field, rule: error.rule, to: &json)
     return true
   }
 
-  private static func begin(_ type: StaticString, _ json: inout JSONWriter) {
+  static func begin(_ type: StaticString, _ json: inout JSONWriter) {
     json.openObject()
     json.member("type", word: type)
   }

@@ -1,6 +1,6 @@
-/// The frame `welcome`: the answer to hello.
+/// The frame `welcome`: the answer to `hello`.
 public struct WelcomeFrame: Sendable, Equatable {
-  /// What a device must not exceed.
+  /// The limits that a device must keep.
   public struct Limits: Sendable, Equatable {
     /// The largest frame, in bytes.
     public var frameBytes: Int
@@ -11,7 +11,7 @@ public struct WelcomeFrame: Sendable, Equatable {
     /// The maximum number of actions of a category.
     public var actions: Int
 
-    /// Limits; all but the largest frame are the protocol's.
+    /// Creates limits. All but the largest frame are fixed by the protocol.
     public init(
       frameBytes: Int, userTextBytes: Int = Registration.userTextBytes, categories: Int = NotificationCategory.maximum,
       actions: Int = NotificationCategory.maximumActions
@@ -20,22 +20,22 @@ public struct WelcomeFrame: Sendable, Equatable {
     }
   }
 
-  /// The session's name, for people who look for it.
+  /// The session's name, for people who search for it.
   public var session: String
   /// The cluster's clock, in milliseconds since 1970.
   public var now: Int64
-  /// How often the cluster pings, in seconds.
+  /// The interval of the cluster's pings, in seconds.
   public var pingSeconds: Int
-  /// How many deliveries may be unacknowledged.
+  /// The maximum number of unacknowledged deliveries.
   public var window: Int
-  /// For how long the device remembers ids and revisions, in seconds.
+  /// How long the device remembers ids and revisions, in seconds.
   public var rememberSeconds: Int64
-  /// The person's quiet hours, if there are any.
+  /// The person's quiet hours; nil if there are none.
   public var quiet: QuietHours?
-  /// What the device must not exceed.
+  /// The limits that a device must keep.
   public var limits: Limits
 
-  /// A welcome.
+  /// Creates a welcome.
   public init(
     session: String, now: Int64, pingSeconds: Int, window: Int, rememberSeconds: Int64, quiet: QuietHours? = nil, limits: Limits
   ) {
@@ -50,7 +50,7 @@ public struct WelcomeFrame: Sendable, Equatable {
     pingSeconds = Int(try reader.requiredInteger("pingSeconds"))
     window = Int(try reader.requiredInteger("window"))
     rememberSeconds = try reader.requiredInteger("rememberSeconds")
-    // Hours of a form that this version does not know are no reason not to be welcomed.
+    // An unknown form of quiet hours must not stop the welcome.
     quiet = reader["quiet"].flatMap { try? QuietHours($0, path: "quiet") }
     let given = try reader["limits"].map { value throws(FieldError) in try ObjectReader(value, path: "limits") }
     limits = Limits(
@@ -61,20 +61,20 @@ public struct WelcomeFrame: Sendable, Equatable {
   }
 }
 
-/// The frame `goaway`: the connection ends soon.
+/// The frame `goaway`: the connection will end soon.
 public struct GoawayFrame: Sendable, Equatable {
-  /// When to reconnect, in milliseconds from now; `nil` when it does not say, or says something else than a whole number from 0 on.
+  /// When to reconnect, in milliseconds from now; `nil` if absent or invalid.
   public var reconnectAfterMs: Int?
-  /// Why: a name of the close codes' table.
+  /// The reason: a name in the table of close codes.
   public var reason: String
 
-  /// A goaway.
+  /// Creates a goaway.
   public init(reconnectAfterMs: Int?, reason: String) {
     (self.reconnectAfterMs, self.reason) = (reconnectAfterMs, reason)
   }
 
   init(_ reader: ObjectReader) throws(FieldError) {
-    // The connection ends whatever stands here, so a time that is none is passed over.
+    // The connection ends in any case, so an invalid time is ignored.
     reconnectAfterMs = (try? reader.integer("reconnectAfterMs")).map { Int($0) }
     reason = try reader.text("reason", longest: FrameLimits.idBytes) ?? ""
   }

@@ -4,7 +4,7 @@ public import JSON
 ///
 /// As JSON `{"status": "authorized", "alert": true, "sound": false, "previews": "always"}`.
 public struct Authorization: Sendable, Equatable {
-  /// Whether the person was asked, and what the answer was.
+  /// Whether the person was asked, and the answer.
   public enum Status: String, Sendable, CaseIterable {
     /// Not asked yet.
     case notDetermined
@@ -12,13 +12,13 @@ public struct Authorization: Sendable, Equatable {
     case denied
     /// Notifications are wanted.
     case authorized
-    /// Delivered quietly, to the list only, until the person decides.
+    /// Wanted quietly, in the list only, until the person decides.
     case provisional
     /// Wanted for a limited time.
     case ephemeral
   }
 
-  /// A thing that the person allows or not.
+  /// A single permission of the person.
   public enum Option: String, Sendable, CaseIterable {
     /// Show alerts.
     case alert
@@ -28,11 +28,11 @@ public struct Authorization: Sendable, Equatable {
     case badge
     /// Show in a car.
     case carPlay
-    /// Sound though the device is muted.
+    /// Play the sound even on a muted device.
     case criticalAlert
-    /// The application has settings of its own.
+    /// The application has notification settings of its own.
     case providesAppNotificationSettings
-    /// Deliver quietly without having asked.
+    /// Deliver quietly without asking first.
     case provisional
     /// Read aloud.
     case announcement
@@ -42,7 +42,7 @@ public struct Authorization: Sendable, Equatable {
     case lockScreen
     /// Keep in the list.
     case notificationCenter
-    /// Gather in a summary that the device shows at times of the person's choice.
+    /// Collect in a summary, shown at times that the person chose.
     case scheduledDelivery
 
     fileprivate var bit: UInt16 {
@@ -63,15 +63,15 @@ public struct Authorization: Sendable, Equatable {
     }
   }
 
-  /// The options that a device has told, each allowed or not; in four bytes, since each session has them.
+  /// The options that a device has reported, in four bytes, since each session has them.
   public struct Options: Sendable, Equatable, ExpressibleByDictionaryLiteral {
     private var told: UInt16 = 0
     private var allowed: UInt16 = 0
 
-    /// Options of a literal, in which each stands once.
+    /// Creates options from a literal without repetitions.
     public init(dictionaryLiteral elements: (Option, Bool)...) { for (option, isAllowed) in elements { self[option] = isAllowed } }
 
-    /// Whether an option is allowed; nil where the device has not told it.
+    /// Whether an option is allowed; nil if the device has not reported it.
     public subscript(option: Option) -> Bool? {
       get { told & option.bit == 0 ? nil : allowed & option.bit != 0 }
       set {
@@ -81,24 +81,24 @@ public struct Authorization: Sendable, Equatable {
     }
   }
 
-  /// When the content is shown.
+  /// When the device shows the content.
   public enum Previews: String, Sendable, CaseIterable {
-    /// Also while the device is locked.
+    /// Even while the device is locked.
     case always
-    /// Only when it is unlocked.
+    /// Only while the device is unlocked.
     case whenAuthenticated
-    /// Not without being opened.
+    /// Only when the notification is opened.
     case never
   }
 
-  /// Whether the person was asked, and what the answer was.
+  /// Whether the person was asked, and the answer.
   public var status: Status
-  /// What is allowed and what is not; what is not said is not here.
+  /// The reported options, each allowed or not.
   public var options: Options
-  /// When the content is shown, if it was said.
+  /// When the device shows the content; nil if it has not reported that.
   public var previews: Previews?
 
-  /// An authorization.
+  /// Creates an authorization.
   public init(status: Status, options: Options = [:], previews: Previews? = nil) {
     (self.status, self.options, self.previews) = (status, options, previews)
   }

@@ -1,24 +1,26 @@
-/// A category as it was when a notification of it was delivered, as far as responses are checked by it: a part of the receipt.
+/// The category at the time of delivery, as far as responses are checked by it.
+///
+/// The receipt contains it.
 ///
 /// | bytes | field |
 /// |---|---|
-/// | 1 | 1: the category was known; 2: dismissals are told |
+/// | 1 | 1: the category was known; 2: dismissals are reported |
 /// | 1 | number of actions |
-/// | 4 each | the upper 31 bits of the identifier's stable hash, and 1 where the action takes text |
+/// | 4 each | the upper 31 bits of the identifier's stable hash, and 1 if the action takes text |
 ///
-/// A device names its own actions, so a hash of 31 bits is enough: whoever finds another name with the same hash has fooled only themselves.
+/// A hash of 31 bits is enough: a device that uses another name with the same hash deceives only itself.
 public struct DeliveredCategory: Equatable, Sendable {
   private enum Bit {
     static let (known, dismissal) = (1 as UInt8, 2 as UInt8)
   }
 
-  /// Whether the device or the application had said what the category is.
+  /// Whether the device or the application had defined the category.
   public let isKnown: Bool
-  /// Whether an explicit dismissal is told.
+  /// Whether an explicit dismissal is reported.
   public let tellsDismissal: Bool
   private let actions: [UInt32]
 
-  /// A category as it stands; `nil` for one that nobody has said anything of.
+  /// Creates the present form of a category; `nil` for an unknown category.
   public init(_ category: NotificationCategory?) {
     isKnown = category != nil
     tellsDismissal = category?.options.contains(.customDismissAction) ?? false
@@ -47,7 +49,7 @@ public struct DeliveredCategory: Equatable, Sendable {
 
   private static func code(_ identifier: Name) -> UInt32 { UInt32(truncatingIfNeeded: StableHash.hash(identifier) >> 32) & ~1 }
 
-  /// Whether an action takes text; `nil` where the category has no such action.
+  /// Whether an action takes text; `nil` if the category has no such action.
   func takesText(_ identifier: Name) -> Bool? {
     let code = Self.code(identifier)
     return actions.first { $0 & ~1 == code }.map { $0 & 1 == 1 }

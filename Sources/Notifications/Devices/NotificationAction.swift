@@ -1,12 +1,12 @@
 public import JSON
 
-/// Something that the person can do with a notification, other than open or dismiss it.
+/// An action on a notification, other than opening or dismissing it.
 public struct NotificationAction: Sendable, Equatable {
-  /// How the device carries it out.
+  /// How the device performs the action.
   public enum Option: String, Sendable, CaseIterable {
     /// Held until the device is unlocked.
     case authenticationRequired
-    /// Shown as something that destroys.
+    /// Shown as destructive.
     case destructive
     /// Brings the application to the front.
     case foreground
@@ -16,30 +16,30 @@ public struct NotificationAction: Sendable, Equatable {
   public struct TextInput: Sendable, Equatable {
     /// The title of the button beside the field.
     public var buttonTitle: String?
-    /// What the empty field shows.
+    /// The text in the empty field.
     public var placeholder: String?
 
-    /// A text field.
+    /// Creates a text field.
     public init(buttonTitle: String? = nil, placeholder: String? = nil) {
       (self.buttonTitle, self.placeholder) = (buttonTitle, placeholder)
     }
   }
 
-  /// Apple's identifier of opening the notification.
+  /// Apple's identifier for opening the notification.
   public static var defaultIdentifier: Name { "com.apple.UNNotificationDefaultActionIdentifier" }
-  /// Apple's identifier of dismissing the notification explicitly.
+  /// Apple's identifier for dismissing the notification explicitly.
   public static var dismissIdentifier: Name { "com.apple.UNNotificationDismissActionIdentifier" }
 
-  /// What a response names it by.
+  /// The identifier in responses.
   public var identifier: Name
-  /// What the person reads.
+  /// The title that the person reads.
   public var title: String
-  /// How the device carries it out.
+  /// How the device performs the action.
   public var options: Set<Option>
-  /// The text field, if it takes text.
+  /// The text field; nil if the action takes no text.
   public var textInput: TextInput?
 
-  /// An action.
+  /// Creates an action.
   public init(identifier: Name, title: String, options: Set<Option> = [], textInput: TextInput? = nil) {
     (self.identifier, self.title, self.options, self.textInput) = (identifier, title, options, textInput)
   }

@@ -2,19 +2,19 @@ public import JSON
 
 /// A kind of notification for which the application has actions.
 public struct NotificationCategory: Sendable, Equatable {
-  /// What holds for the whole category.
+  /// An option of the whole category.
   public enum Option: String, Sendable, CaseIterable {
-    /// An explicit dismissal is told.
+    /// An explicit dismissal is reported.
     case customDismissAction
     /// It may be shown in a car.
     case allowInCarPlay
-    /// The title is shown though previews are hidden.
+    /// The title is shown while previews are hidden.
     case hiddenPreviewsShowTitle
-    /// The subtitle is shown though previews are hidden.
+    /// The subtitle is shown while previews are hidden.
     case hiddenPreviewsShowSubtitle
   }
 
-  /// The maximum number of categories that one application registers.
+  /// The maximum number of categories of one application.
   public static var maximum: Int { 100 }
   /// The maximum number of actions of a category.
   public static var maximumActions: Int { 10 }
@@ -23,18 +23,20 @@ public struct NotificationCategory: Sendable, Equatable {
   /// The longest title, placeholder or button title, in bytes.
   public static var titleBytes: Int { 256 }
 
-  /// What `aps.category` names it by.
+  /// The identifier in `aps.category`.
   public var identifier: Name
-  /// What holds for the whole category.
+  /// The options of the whole category.
   public var options: Set<Option>
-  /// The actions, in the order in which they are shown.
+  /// The actions, in the order of display.
   public var actions: [NotificationAction]
-  /// What assistants may do with it.
+  /// The first two actions, for where space is short.
+  public var shortActions: ArraySlice<NotificationAction> { actions.prefix(2) }
+  /// The intents with which assistants may use it.
   public var intentIdentifiers: [Name]
-  /// What is shown in place of a hidden preview.
+  /// The text in place of a hidden preview.
   public var hiddenPreviewsBodyPlaceholder: String?
 
-  /// A category.
+  /// Creates a category.
   public init(
     identifier: Name, options: Set<Option> = [], actions: [NotificationAction] = [], intentIdentifiers: [Name] = [],
     hiddenPreviewsBodyPlaceholder: String? = nil
@@ -63,7 +65,7 @@ public struct NotificationCategory: Sendable, Equatable {
     hiddenPreviewsBodyPlaceholder = try reader.text("hiddenPreviewsBodyPlaceholder", longest: Self.titleBytes)
   }
 
-  /// The categories of an array, whose identifiers differ.
+  /// Reads an array of categories with different identifiers.
   static func list(_ reader: ObjectReader, _ key: String) throws(FieldError) -> [NotificationCategory]? {
     guard let elements = try reader.elements(key, atMost: maximum) else { return nil }
     var categories: [NotificationCategory] = []

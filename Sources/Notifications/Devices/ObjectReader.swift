@@ -1,12 +1,12 @@
 internal import JSON
 
-/// Takes the members of a JSON object by their rules. A member that is `null` counts as absent.
+/// Reads the members of a JSON object by their rules. A `null` member counts as absent.
 struct ObjectReader {
   let object: JSONValue
-  /// The object's own path, with a full stop behind it unless it is the whole text.
+  /// The object's path and a full stop; empty for the whole text.
   let path: String
 
-  /// The object of a whole text.
+  /// Reads a complete text as an object.
   init(parsing text: UnsafeRawBufferPointer) throws(FieldError) {
     do throws(JSONError) {
       object = try JSONValue(parsing: text)
@@ -29,7 +29,9 @@ struct ObjectReader {
 
   func error(_ key: String, _ rule: String) -> FieldError { FieldError(field: path + key, rule: rule) }
 
-  /// Text of 1 to `longest` bytes without control characters; or, where `isFree`, any text up to that length.
+  /// Reads a text of 1 to `longest` bytes without control characters.
+  ///
+  /// With `isFree` it reads any text up to that length.
   func text(_ key: String, longest: Int, isFree: Bool = false) throws(FieldError) -> String? {
     guard let value = self[key] else { return nil }
     guard let text = value.stringValue, isFree ? text.utf8.count <= longest : Self.isPlain(text, longest: longest) else {
@@ -58,7 +60,7 @@ struct ObjectReader {
     return number
   }
 
-  /// An array's elements with their paths.
+  /// Returns an array's elements with their paths.
   func elements(_ key: String, atMost maximum: Int) throws(FieldError) -> [(value: JSONValue, path: String)]? {
     guard let value = self[key] else { return nil }
     guard let elements = value.elements, elements.count <= maximum else {
@@ -67,7 +69,7 @@ struct ObjectReader {
     return elements.enumerated().map { ($0.element, "\(path)\(key)[\($0.offset)]") }
   }
 
-  /// The known words of an array of words; others are passed over.
+  /// Returns the known words of an array. Other words are ignored.
   func words(_ key: String, atMost maximum: Int = 32) throws(FieldError) -> [String] {
     var words: [String] = []
     for (value, path) in try elements(key, atMost: maximum) ?? [] {

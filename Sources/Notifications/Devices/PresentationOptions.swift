@@ -1,31 +1,31 @@
 public import JSON
 
-/// How a device may present a notification: the words of `presentation` in the frame `notify`.
+/// How a device may present a notification: the words of `presentation` in `notify`.
 ///
-/// None of them: the notification is stored, or wakes its application, and is not shown.
+/// Without any option the device stores the notification or wakes its application, and shows nothing.
 public struct PresentationOptions: OptionSet, Sendable, Hashable {
   /// The bits.
   public let rawValue: UInt8
 
-  /// Options of these bits.
+  /// Creates options from their bits.
   public init(rawValue: UInt8) { self.rawValue = rawValue }
 
-  /// On top of the screen that the person looks at.
+  /// On top of the present screen.
   public static let banner = PresentationOptions(rawValue: 1)
   /// On the locked screen.
   public static let lockScreen = PresentationOptions(rawValue: 2)
   /// In the list of delivered notifications.
   public static let list = PresentationOptions(rawValue: 4)
-  /// With its sound, and a vibration.
+  /// With its sound and a vibration.
   public static let sound = PresentationOptions(rawValue: 8)
-  /// The number at the application's icon.
+  /// The number on the application's icon.
   public static let badge = PresentationOptions(rawValue: 16)
   /// Without lighting the screen: the person asked for quiet, or has not decided yet.
   public static let quietly = PresentationOptions(rawValue: 32)
 
-  /// Whether a platform shows nothing but badges.
+  /// Whether a platform shows only badges.
   public static func areBadgesOnly(on platform: String) -> Bool {
-    // The length tells of most platforms that they are another one.
+    // The length excludes most other platforms.
     platform.utf8.count == 4 && platform.lowercased() == "tvos"
   }
 
@@ -33,7 +33,7 @@ public struct PresentationOptions: OptionSet, Sendable, Hashable {
     (.banner, "banner"), (.lockScreen, "lockScreen"), (.list, "list"), (.sound, "sound"), (.badge, "badge"), (.quietly, "quietly"),
   ]
 
-  /// The options of these words; others are passed over.
+  /// Reads the options of these words. Other words are ignored.
   init(words: [String]) {
     self = []
     for (option, word) in Self.words where words.contains(word.description) { insert(option) }

@@ -8,9 +8,9 @@ public enum DeviceEnvironment: String, Sendable, CaseIterable {
   case production
 }
 
-/// What a device has said about itself: the value of a record of `notifications.devices`, whose key is the device token.
+/// The registration of a device: the value of a record of `notifications.devices`.
 ///
-/// A record without a value says that the device is gone.
+/// The key of the record is the device token. A record without a value means that the device is unregistered.
 public struct Registration: Sendable, Equatable {
   /// The longest platform, locale or time zone, in bytes.
   public static var wordBytes: Int { 64 }
@@ -19,9 +19,9 @@ public struct Registration: Sendable, Equatable {
   public var device: DeviceToken
   /// The application's bundle id.
   public var application: Name
-  /// Whose device it is; `nil` when nobody is signed in.
+  /// The user who is signed in; `nil` if nobody is.
   public var user: Name?
-  /// From when on it belongs to this user, in milliseconds since 1970.
+  /// When the device began to belong to this user, in milliseconds since 1970.
   public var since: Int64
   /// The platform: `iOS`, `macOS`, `android`, …
   public var platform: String?
@@ -36,7 +36,7 @@ public struct Registration: Sendable, Equatable {
   /// The application's categories.
   public var categories: [NotificationCategory]
 
-  /// A registration.
+  /// Creates a registration.
   public init(
     device: DeviceToken, application: Name, user: Name? = nil, since: Int64, platform: String? = nil,
     environment: DeviceEnvironment? = nil, locale: String? = nil, timeZone: String? = nil, authorization: Authorization? = nil,
@@ -47,7 +47,24 @@ public struct Registration: Sendable, Equatable {
     (self.authorization, self.categories) = (authorization, categories)
   }
 
-  /// The category of this identifier that the device has registered.
+  /// The targets whose requests are for the device and for others: its person.
+  public var memberships: [Name] { [user.map { Name("user:\($0)") }].compactMap(\.self) }
+
+  /// Reads the application and the memberships of a record, and checks nothing else. A registry has very many.
+  public static func memberships(json: UnsafeRawBufferPointer) throws(JSONError) -> (application: Name, targets: [Name])? {
+    var (application, targets): (Name?, [Name]) = (nil, [])
+    var scanner = JSONScanner(json)
+    try scanner.openObject()
+    while let key = try scanner.nextKey() {
+      let value = try scanner.skip()
+      if scanner.matches(key, "application") { application = scanner.text(value).map { Name($0) } }
+      if scanner.matches(key, "user"), let user = scanner.text(value) { targets.append("user:\(user)") }
+    }
+    try scanner.finish()
+    return application.map { ($0, targets) }
+  }
+
+  /// Returns the category that the device registered with this identifier.
   public func category(_ identifier: UnsafeRawBufferPointer) -> NotificationCategory? {
     guard !identifier.isEmpty, !categories.isEmpty else { return nil }
     return categories.first { $0.identifier.equals(identifier) }
@@ -66,7 +83,7 @@ public struct Registration: Sendable, Equatable {
       categories: facts.categories ?? [])
   }
 
-  /// Appends the value of a record: the same registration always gives the same bytes.
+  /// Appends the value of a record. Equal registrations give equal bytes.
   public func write(to json: inout JSONWriter) {
     json.openObject()
     writeFacts(to: &json)
@@ -92,7 +109,7 @@ public struct Registration: Sendable, Equatable {
     }
   }
 
-  /// A hash of everything but `since`: two registrations that say the same have the same.
+  /// A hash of all members but `since`. Equal members give equal hashes.
   public var digest: UInt64 {
     var json = JSONWriter(capacity: 1024)
     json.openObject()
@@ -102,7 +119,7 @@ public struct Registration: Sendable, Equatable {
   }
 }
 
-/// The members that a registration and a hello have in common, by the same rules.
+/// The members that a registration and a hello have in common.
 struct DeviceFacts {
   let device: DeviceToken
   let application: Name

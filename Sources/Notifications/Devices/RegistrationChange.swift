@@ -1,11 +1,11 @@
-/// What a device changes of its registration during a session.
+/// A change of a device's registration during a session.
 public enum RegistrationChange: Sendable, Equatable {
-  /// The person's settings, the locale or the time zone.
+  /// A change of the person's settings, the locale or the time zone.
   case settings(SettingsFrame)
-  /// The application's categories.
+  /// A change of the application's categories.
   case categories(CategoriesFrame)
 
-  /// The device's own id for the request; `nil` when it wants no answer.
+  /// The device's own id for the request; `nil` if it wants no answer.
   public var request: String? {
     switch self {
     case .settings(let frame): frame.request
@@ -21,7 +21,7 @@ public enum RegistrationChange: Sendable, Equatable {
     }
   }
 
-  /// What the person sets for all of their devices; `nil` when that stays.
+  /// The person's settings for all of their devices; `nil` if unchanged.
   public var person: PersonSettings? { if case .settings(let frame) = self { frame.person } else { nil } }
 
   /// Makes the change.

@@ -1,20 +1,20 @@
-/// Why the cluster does not take what a device has sent; the device does not send it again.
+/// Why the cluster refuses what a device has sent. The device does not repeat it.
 ///
 /// The raw value is the `reason` of the frame `refused`.
 public enum RefusalReason: String, Sendable, CaseIterable {
-  /// A member is missing or wrong; `field` says which.
+  /// A member is missing or wrong. `field` names it.
   case badFrame = "BadFrame"
-  /// The receipt is none of this cluster's, or of another notification.
+  /// The receipt is not of this cluster, or is of another notification.
   case badReceipt = "BadReceipt"
   /// The receipt belongs to another device or another user.
   case notForThisDevice = "NotForThisDevice"
-  /// Nobody had registered or published the notification's category when it was delivered.
+  /// The category was neither registered nor published at the time of delivery.
   case unknownCategory = "UnknownCategory"
-  /// The category had no such action when the notification was delivered.
+  /// The category had no such action at the time of delivery.
   case unknownAction = "UnknownAction"
   /// The action takes no text.
   case unexpectedUserText = "UnexpectedUserText"
-  /// The action takes text, and there is none.
+  /// The action takes text, and the response has none.
   case missingUserText = "MissingUserText"
   /// The text is longer than the limit.
   case userTextTooLong = "UserTextTooLong"
@@ -22,13 +22,13 @@ public enum RefusalReason: String, Sendable, CaseIterable {
   case unknownMedia = "UnknownMedia"
 }
 
-/// What the cluster makes of a response whose receipt it has checked.
+/// The verdict on a response whose receipt was checked.
 public enum ResponseVerdict: Sendable, Equatable {
-  /// It is told as an event: `response` or `dismissed`.
+  /// The cluster emits an event: `response` or `dismissed`.
   case event(Outcome)
-  /// It is accepted, and nothing is told: the category does not ask for dismissals.
+  /// The cluster accepts it without an event: the category does not ask for dismissals.
   case silent
-  /// It is refused.
+  /// The cluster refuses it.
   case refused(RefusalReason, field: String)
 }
 
@@ -39,22 +39,21 @@ extension Registration {
   /// Judges a response by the categories that the device has registered now.
   ///
   /// - Parameters:
-  ///   - category: the notification's category; empty or `nil` when it has none.
+  ///   - category: the notification's category; empty or `nil` if it has none.
   ///   - action: Apple's default or dismiss identifier, or an action's own.
-  ///   - userText: the text that was typed, for an action that takes text.
+  ///   - userText: the text that the person typed, for an action that takes text.
   public func judge(category: Name?, action: Name, userText: String?) -> ResponseVerdict {
     DeliveredCategory(categories.first { $0.identifier == category }).judge(action: action, userText: userText)
   }
 }
 
 extension DeliveredCategory {
-  /// Judges a response to the notification that was delivered with it.
+  /// Judges a response by the category at the time of delivery.
   ///
   /// - Parameters:
   ///   - action: Apple's default or dismiss identifier, or an action's own.
-  ///   - userText: the text that was typed, for an action that takes text.
-  ///   - isDynamic: a content extension declared the action when the notification was shown, as the device says: then the category need not
-  ///     have it.
+  ///   - userText: the text that the person typed, for an action that takes text.
+  ///   - isDynamic: whether a content extension declared the action, as the device says. The category need not have such an action.
   public func judge(action: Name, userText: String?, isDynamic: Bool = false) -> ResponseVerdict {
     if let userText, userText.utf8.count > Registration.userTextBytes { return .refused(.userTextTooLong, field: "userText") }
     switch action {

@@ -1,18 +1,18 @@
 internal import JSON
 
-/// An event as tools read it: copied out of a record of `notifications.events`.
+/// An event as tools read it, copied from a record of `notifications.events`.
 public struct Event: Sendable, Equatable {
-  /// The CloudEvents id: the same whenever the same happening is told.
+  /// The CloudEvents id. Repeated events of the same happening have the same id.
   public var eventID: String
-  /// What happened; `nil` when this version does not know the type.
+  /// The outcome; `nil` if this version does not know the type.
   public var type: Outcome?
   /// The CloudEvents type as written.
   public var typeName: String
-  /// The cluster that tells, `ce_source`.
+  /// The cluster that emitted the event, `ce_source`.
   public var cluster: String
-  /// The apns-id, or for an event about a device its token.
+  /// The apns-id; for an event about a device its token.
   public var subject: String?
-  /// When it was told, in milliseconds since 1970.
+  /// The time of the event, in milliseconds since 1970.
   public var time: Int64?
   /// The trace context.
   public var traceparent: String?
@@ -29,39 +29,45 @@ public struct Event: Sendable, Equatable {
   public var application: Name?
   /// The user.
   public var user: Name?
-  /// Where the request came from first.
+  /// The first position of the request.
   public var source: SourceCoordinates?
-  /// The revision: where the event names none, that of its source.
+  /// The revision; that of the source if the event names none.
   public var revision: Revision?
-  /// The worker that tells.
+  /// The worker that emitted the event.
   public var worker: Name?
 
-  /// For how many devices an addressed request is.
+  /// The number of recipients of an addressed request.
   public var devices: Int?
-  /// Why it was rejected, filtered and so on.
+  /// The reason of a rejection, of a filter and so on.
   public var reason: String?
-  /// How many occurrences of a schedule were skipped together.
+  /// The number of occurrences of a schedule that were skipped together.
   public var skipped: Int?
-  /// Why the application was stopped, as a person wrote it.
+  /// The reason of an application's stop, as a person wrote it.
   public var detail: String?
-  /// The header or the member that is wrong.
+  /// The wrong header or member.
   public var field: String?
-  /// The rule that it breaks.
+  /// The broken rule.
   public var rule: String?
-  /// The notification that takes the place of a collapsed one.
+  /// When requests beyond a rate limit are accepted again, in milliseconds since 1970.
+  public var retryAfter: Int64?
+  /// The notification that replaced a collapsed one.
   public var by: NotificationID?
   /// The device's own id of a response.
   public var response: String?
   /// Apple's default or dismiss identifier, or the action's own.
   public var action: Name?
-  /// The text that was typed.
+  /// The text that the person typed.
   public var userText: String?
-  /// When the person did it, in milliseconds since 1970.
+  /// The time of the person's action, in milliseconds since 1970.
   public var at: Int64?
-  /// The whole value, as JSON.
+  /// Whether only the device says that there was such an action.
+  public var isDynamic: Bool
+  /// Whether a content extension had the response and has not answered.
+  public var isUnanswered: Bool
+  /// The complete value, as JSON.
   public var json: String
 
-  /// Reads a record; throws where it is no event at all. Members that are missing or of another type are left out.
+  /// Reads a record; throws if it is not an event. Missing or invalid members are nil.
   public init(headers: [(name: String, value: String)], value: UnsafeRawBufferPointer) throws(FieldError) {
     func header(_ header: EventHeader) -> String? { headers.last { $0.name == header.rawValue }?.value }
     guard header(.specversion)?.hasPrefix("1.") == true, let eventID = header(.id), let typeName = header(.type),
@@ -89,10 +95,11 @@ public struct Event: Sendable, Equatable {
     skipped = object["skipped"]?.integerValue.map { Int(Int32(clamping: max(0, $0))) }
     devices = object["devices"]?.integerValue.map { Int(Int32(clamping: max(0, $0))) }
     (reason, field, rule) = (text("reason"), text("field"), text("rule"))
-    detail = text("detail")
+    (detail, retryAfter) = (text("detail"), text("retryAfter").flatMap { Timestamp.parse($0) })
     by = object["by"]?["apnsId"]?.stringValue.flatMap { NotificationID($0) }
     (response, action, userText) = (text("response"), name("action"), text("userText"))
     at = text("at").flatMap { Timestamp.parse($0) }
+    (isDynamic, isUnanswered) = (object["dynamic"]?.boolValue == true, object["unanswered"]?.boolValue == true)
   }
 
   private static func coordinates(_ value: JSONValue) -> SourceCoordinates? {

@@ -1,12 +1,12 @@
-/// What happened, borrowed from the record, the session or the mailbox entry that it happened to.
+/// The facts of an event, borrowed from a record, a session or a mailbox entry.
 ///
-/// Fields that are not known stay empty, and the event does not have them.
+/// The event has no members for empty fields.
 public struct EventFacts {
-  /// What happened: one that has an event.
+  /// The outcome, which has an event.
   public var type: Outcome
   /// The request's id; `nil` for an event about a device.
   public var id: NotificationID?
-  /// The request's identifier; none when it is the id's text.
+  /// The request's identifier; empty if it is the id's text.
   public var identifier: UnsafeRawBufferPointer = .none
   /// The device token.
   public var device: UnsafeRawBufferPointer = .none
@@ -16,25 +16,27 @@ public struct EventFacts {
   public var application: UnsafeRawBufferPointer = .none
   /// The user.
   public var user: UnsafeRawBufferPointer = .none
-  /// Where the request came from first.
+  /// The first position of the request.
   public var source: SourcePosition?
-  /// The topic it came from first; none when it is the configured one.
+  /// The first topic of the request; empty if it is the configured one.
   public var sourceTopic: UnsafeRawBufferPointer = .none
-  /// The revision, as it stands in the mailbox.
+  /// The revision in the mailbox.
   public var revision: Revision?
   /// The trace context.
   public var traceparent: UnsafeRawBufferPointer = .none
-  /// The service extensions that the notification has passed, as ``ExtensionStates``.
+  /// The service extensions that processed the notification, as ``ExtensionStates``.
   public var extensions: UnsafeRawBufferPointer = .none
-  /// What only this type has.
+  /// The members that only this type has.
   public var details = EventDetails.none
-  /// What tells two happenings of the same type, request, device and source apart; a response's id does so by itself.
+  /// Distinguishes two events of the same type, request, device and source.
+  ///
+  /// A response has its id for that.
   public var discriminator: UnsafeRawBufferPointer = .none
 
-  /// An event without anything known.
+  /// Creates an event without further facts.
   public init(_ type: Outcome) { self.type = type }
 
-  /// An event of a request, no device being known yet.
+  /// Creates an event of a request whose device is not known yet.
   public init(_ type: Outcome, of request: RequestEnvelope) {
     self.type = type
     id = request.id
@@ -46,14 +48,14 @@ public struct EventFacts {
     traceparent = request.traceparent
   }
 
-  /// An event of a request, whose application is known.
+  /// Creates an event of a request whose application is known.
   public init(_ type: Outcome, of request: RequestView) {
     self.init(type, of: request.envelope)
     application = request.application
     if let user = request.target.user { self.user = user }
   }
 
-  /// An event of what a mailbox or a delivery record holds, on its device.
+  /// Creates an event of a mailbox entry or delivery record, at its device.
   public init(_ type: Outcome, of entry: DeliveryEntryView, device: UnsafeRawBufferPointer, revision: Revision?) {
     self.type = type
     id = entry.id
@@ -67,7 +69,7 @@ public struct EventFacts {
     extensions = entry.extensions
   }
 
-  /// An event of what a receipt names.
+  /// Creates an event of the notification that a receipt names.
   public init(_ type: Outcome, of receipt: ReceiptView, device: UnsafeRawBufferPointer) {
     self.type = type
     id = receipt.id
@@ -81,26 +83,31 @@ public struct EventFacts {
   }
 }
 
-/// What an event has beyond the members that all have.
+/// The members of an event that not all events have.
 public enum EventDetails {
-  /// Nothing more.
+  /// No further members.
   case none
-  /// `devices`: for how many devices the request is.
+  /// `devices`: the number of recipients.
   case addressed(devices: Int)
-  /// `reason`, `field`, `rule`, and `offset` where it is known.
+  /// `reason`, `field`, `rule`, and `offset` if it is known.
   case rejected(Rejection)
-  /// `by.apnsId`: the notification that takes its place, or that removes it.
+  /// The same, and `retryAfter`: when requests are accepted again, in milliseconds since 1970.
+  case limited(Rejection, retryAfter: Int64)
+  /// `by.apnsId`: the request that replaces or removes the notification.
   case by(NotificationID)
-  /// `reason`: a word or a sentence of the program's own.
+  /// `reason`: a word or a sentence of the program.
   case reason(StaticString)
-  /// `skipped`: how many occurrences are told together that came too late.
+  /// `skipped`: the number of occurrences that were too late and skipped together.
   case skipped(Int)
-  /// `reason`: that the application is stopped, and `detail`: why, as a person wrote it; none where nothing was written.
+  /// `reason`: the application is stopped; `detail`: the person's reason, or nothing.
   case stopped(UnsafeRawBufferPointer)
-  /// `response`, `action`, `userText`, `at`, `dynamic`: what the person did, when by the device's clock, in milliseconds, told as no later
-  /// than the event itself, and whether only the device says that there was such an action.
+  /// `response`, `action`, `userText`, `at`, `dynamic`, `unanswered`: the person's response.
+  ///
+  /// `at` is in milliseconds by the device's clock, but not later than the event. `dynamic` tells that only the device vouches for the
+  /// action, and `unanswered` that a content extension had the response and has not answered.
   case response(
-    UnsafeRawBufferPointer, action: UnsafeRawBufferPointer, userText: UnsafeRawBufferPointer?, at: Int64?, isDynamic: Bool = false)
-  /// `registration`: the record of the device, as JSON.
+    UnsafeRawBufferPointer, action: UnsafeRawBufferPointer, userText: UnsafeRawBufferPointer?, at: Int64?, isDynamic: Bool = false,
+    isUnanswered: Bool = false)
+  /// `registration`: the device's record, as JSON.
   case registration(UnsafeRawBufferPointer)
 }

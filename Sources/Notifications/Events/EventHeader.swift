@@ -2,7 +2,7 @@
 public enum EventHeader: String, Sendable, CaseIterable {
   /// `1.0`
   case specversion = "ce_specversion"
-  /// 32 hexadecimal digits, the same whenever the same happening is told.
+  /// 32 hexadecimal digits. Repeated events of the same happening have the same id.
   case id = "ce_id"
   /// `carillon.<type>.v1`
   case type = "ce_type"
@@ -10,14 +10,14 @@ public enum EventHeader: String, Sendable, CaseIterable {
   case source = "ce_source"
   /// The apns-id; for an event about a device its token.
   case subject = "ce_subject"
-  /// When it was told, RFC 3339 in UTC with milliseconds.
+  /// The time of the event, by RFC 3339 in UTC with milliseconds.
   case time = "ce_time"
-  /// W3C trace context, where the request has one.
+  /// The W3C trace context, if the request has one.
   case traceparent = "traceparent"
   /// `application/json`
   case contentType = "content-type"
 
-  /// The name, with a terminating zero behind its characters, as librdkafka takes it.
+  /// The header's name, zero-terminated for librdkafka.
   public var name: StaticString {
     switch self {
     case .specversion: "ce_specversion"

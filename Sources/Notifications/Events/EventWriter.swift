@@ -1,31 +1,31 @@
 internal import JSON
 
-/// Makes event records out of facts, one at a time, in buffers that it uses again.
+/// Writes event records from their facts, one at a time, in buffers that it reuses.
 ///
-/// A lane keeps one. After `write` the headers and the value are those of the event until the next `write`.
+/// Each lane has one. `write` sets the headers and the value, which stay until the next `write`.
 public struct EventWriter: ~Copyable {
-  /// The maximum that is quoted of a text that a producer wrote wrongly, in bytes.
+  /// The maximum number of bytes that an event quotes from a producer's wrong text.
   public static var longestText: Int { 640 }
 
   private let source: String
   private let requestsTopic: String
   private var json = JSONWriter(capacity: 1024)
   private var hashed = ByteBuffer(capacity: 1024)
-  /// The header values of the event, one behind the other: id, time, subject, traceparent.
+  /// The values of the event's headers, concatenated: id, time, subject, traceparent.
   private var texts = ByteBuffer(capacity: 256)
   private var subjectCount = 0
   private var type: StaticString = ""
-  /// The time of the latest event and its text, which the events of a turn share.
+  /// The time of the latest event and its text. The events of a turn share them.
   private var time: (milliseconds: Int64, text: [UInt8]) = (.min, [])
-  // What is the same in each value: where a request of the configured topic comes from, and who tells.
+  // Constant parts of each value: the topic of a request in the configured topic, and the worker.
   private let topicMember: [UInt8]
   private let workerMember: [UInt8]
 
-  /// A writer for one worker.
+  /// Creates a writer for one worker.
   ///
   /// - Parameters:
   ///   - source: the cluster, as a URI reference: `/carillon/<cluster>`.
-  ///   - worker: the worker that tells, as people know it.
+  ///   - worker: the worker that emits the events, by its name for people.
   ///   - requestsTopic: the configured requests topic, which facts do not repeat.
   public init(source: String, worker: Name, requestsTopic: String) {
     (self.source, self.requestsTopic) = (source, requestsTopic)
@@ -38,7 +38,7 @@ public struct EventWriter: ~Copyable {
     return json.withUnsafeBytes { Array($0) }
   }
 
-  /// Writes an event that is told at a time in milliseconds since 1970.
+  /// Writes an event at a time in milliseconds since 1970.
   public mutating func write(_ event: EventFacts, at milliseconds: Int64) {
     guard let type = event.type.cloudEventsType else { preconditionFailure("no event tells \(event.type)") }
     self.type = type
@@ -53,12 +53,12 @@ public struct EventWriter: ~Copyable {
     writeValue(event, at: milliseconds)
   }
 
-  /// The value: one JSON object.
+  /// Passes the value, a JSON object, to `body`.
   public borrowing func withValue<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
     try json.withUnsafeBytes(body)
   }
 
-  /// Calls `body` with each header; the values are valid during the call.
+  /// Calls `body` with each header. The values are valid during the call.
   public borrowing func forEachHeader(_ body: (EventHeader, UnsafeRawBufferPointer) throws -> Void) rethrows {
     try body(.specversion, ("1.0" as StaticString).bytes)
     try body(.type, type.bytes)
@@ -75,8 +75,10 @@ public struct EventWriter: ~Copyable {
     }
   }
 
-  /// A hash over what makes the happening this one: type, request, device, source and the discriminator, each with its length; and one of
-  /// what it happened to, so that only happenings to the same could ever be taken for each other.
+  /// Appends the id: a hash of the event's identity, and a hash of its subject.
+  ///
+  /// The identity is type, request, device, source and discriminator, each with its length. So only events of the same subject could ever
+  /// collide.
   private mutating func appendID(_ event: EventFacts) {
     hashed.reset()
     Self.append(type.bytes, to: &hashed)
@@ -92,7 +94,7 @@ public struct EventWriter: ~Copyable {
       hashed.append(UInt32(clamping: position.partition))
       hashed.append(UInt64(clamping: position.offset))
     }
-    if event.discriminator.isEmpty, case .response(let response, _, _, _, _) = event.details {
+    if event.discriminator.isEmpty, case .response(let response, _, _, _, _, _) = event.details {
       Self.append(response, to: &hashed)
     } else {
       Self.append(event.discriminator, to: &hashed)
@@ -110,13 +112,14 @@ public struct EventWriter: ~Copyable {
     buffer.append(field)
   }
 
-  /// Nothing stands here that stands in a header: the apns-id is the subject, the identifier is the apns-id where none is given, and the
-  /// revision is the source's.
+  /// Writes the value, without the facts that a header implies.
+  ///
+  /// The apns-id is the subject. Without an identifier it is the apns-id, and without a revision it is the source's.
   private mutating func writeValue(_ event: EventFacts, at milliseconds: Int64) {
     json.reset()
     json.openObject()
     member("identifier", event.identifier)
-    // The subject of an event without a request is its device.
+    // The device is the subject of an event without a request.
     if event.id != nil { member("device", event.device) }
     if event.device.isEmpty { member("target", event.target) }
     member("application", event.application)
@@ -130,7 +133,7 @@ public struct EventWriter: ~Copyable {
       json.member("timestamp", position.timestamp)
       json.closeObject()
     }
-    // As a rule it is that of the source.
+    // Usually it is that of the source.
     if let revision = event.revision, revision != event.source.map({ Revision($0) }) {
       json.key("revision")
       revision.withText { json.string(utf8: $0) }
@@ -157,11 +160,11 @@ public struct EventWriter: ~Copyable {
     switch details {
     case .none: break
     case .addressed(let devices): json.member("devices", devices)
-    case .rejected(let rejection):
-      json.member("reason", rejection.reason.rawValue)
-      json.member("field", word: rejection.field)
-      json.member("rule", rejection.rule)
-      if let offset = rejection.offset { json.member("offset", offset) }
+    case .rejected(let rejection): write(rejection)
+    case .limited(let rejection, let retryAfter):
+      write(rejection)
+      json.key("retryAfter")
+      Timestamp.withText(retryAfter) { json.string(utf8: $0) }
     case .by(let id):
       json.key("by")
       json.openObject()
@@ -173,22 +176,30 @@ public struct EventWriter: ~Copyable {
     case .stopped(let detail):
       json.member("reason", word: ApplicationStop.eventReason)
       member("detail", detail)
-    case .response(let response, let action, let userText, let at, let isDynamic):
+    case .response(let response, let action, let userText, let at, let isDynamic, let isUnanswered):
       member("response", response)
       member("action", action)
       if isDynamic { json.member("dynamic", true) }
+      if isUnanswered { json.member("unanswered", true) }
       if let userText {
         json.key("userText")
         json.string(utf8: userText)
       }
       if let at {
         json.key("at")
-        // Nobody has done anything later than it is told, whatever the device's clock says.
+        // An action cannot be later than its event, whatever the device's clock says.
         Timestamp.withText(min(at, milliseconds)) { json.string(utf8: $0) }
       }
     case .registration(let registration):
       if !registration.isEmpty { json.member("registration", raw: registration) }
     }
+  }
+
+  private mutating func write(_ rejection: Rejection) {
+    json.member("reason", rejection.reason.rawValue)
+    json.member("field", word: rejection.field)
+    json.member("rule", rejection.rule)
+    if let offset = rejection.offset { json.member("offset", offset) }
   }
 
   private mutating func member(_ name: StaticString, _ value: UnsafeRawBufferPointer) {

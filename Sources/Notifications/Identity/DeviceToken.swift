@@ -1,6 +1,7 @@
-/// The name of one installation of one application on one device: 64 to 512 hexadecimal digits, an even number, in lower case.
+/// The token of one installation of one application on one device.
 ///
-/// Nobody assumes more of a token than that. The text form is kept, since that is what keys and frames hold.
+/// It consists of 64 to 512 hexadecimal digits, an even number, in lower case. Nothing else is known of a token. It is kept as text,
+/// because keys and frames contain the text.
 public struct DeviceToken: Hashable, Sendable, CustomStringConvertible {
   /// The minimum number of digits.
   public static var shortest: Int { 64 }
@@ -10,14 +11,14 @@ public struct DeviceToken: Hashable, Sendable, CustomStringConvertible {
   /// The digits in lower case.
   public let text: String
 
-  /// A token from digits of either case; `nil` when they are no token.
+  /// Creates a token from digits of either case; `nil` if they are not a token.
   public init?(_ text: String) {
     var text = text
     guard let token = text.withUTF8({ DeviceToken(UnsafeRawBufferPointer($0)) }) else { return nil }
     self = token
   }
 
-  /// A token from digits of either case; `nil` when they are no token.
+  /// Creates a token from digits of either case; `nil` if they are not a token.
   public init?(_ bytes: UnsafeRawBufferPointer) {
     guard Self.isValid(bytes) else { return nil }
     text = String(unsafeUninitializedCapacity: bytes.count) {
@@ -26,7 +27,7 @@ public struct DeviceToken: Hashable, Sendable, CustomStringConvertible {
     }
   }
 
-  /// A token from the bytes that ``append(packed:to:)`` writes; `nil` when they are no token.
+  /// Creates a token from the bytes of ``append(packed:to:)``; `nil` if they are not a token.
   public init?(packed bytes: UnsafeRawBufferPointer) {
     guard bytes.count * 2 >= Self.shortest, bytes.count * 2 <= Self.longest else { return nil }
     text = Hexadecimal.text(bytes)
@@ -47,7 +48,7 @@ public struct DeviceToken: Hashable, Sendable, CustomStringConvertible {
     return bytes.allSatisfy { Hexadecimal.value($0) != nil }
   }
 
-  /// Whether a valid token is in lower case already, so that its bytes may be used as they are.
+  /// Whether a valid token is in lower case.
   public static func isNormal(_ bytes: UnsafeRawBufferPointer) -> Bool {
     bytes.allSatisfy { $0 >= UInt8(ascii: "a") || $0 <= UInt8(ascii: "9") }
   }
@@ -57,7 +58,7 @@ public struct DeviceToken: Hashable, Sendable, CustomStringConvertible {
     buffer.append(count: bytes.count) { normalise(bytes, into: $0) }
   }
 
-  /// The stable hash of a valid token, the same for both cases.
+  /// Returns the stable hash of a valid token, the same for both cases.
   public static func hash(_ bytes: UnsafeRawBufferPointer, seed: UInt64 = 0) -> UInt64 {
     if isNormal(bytes) { return StableHash.hash(bytes, seed: seed) }
     return withUnsafeTemporaryAllocation(byteCount: max(bytes.count, 1), alignment: 8) { copy in
@@ -66,13 +67,13 @@ public struct DeviceToken: Hashable, Sendable, CustomStringConvertible {
     }
   }
 
-  /// The stable hash of the token.
+  /// Returns the stable hash of the token.
   public func hash64(seed: UInt64 = 0) -> UInt64 { StableHash.hash(text, seed: seed) }
 
   /// The digits.
   public var description: String { text }
 
-  /// The bit that tells the cases apart is set in digits anyway.
+  /// Sets the bit of lower case, which digits have anyway.
   private static func normalise(_ bytes: UnsafeRawBufferPointer, into output: UnsafeMutableRawBufferPointer) {
     for index in 0..<min(bytes.count, output.count) { output[index] = bytes[index] | 0x20 }
   }

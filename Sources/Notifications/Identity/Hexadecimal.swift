@@ -1,6 +1,6 @@
-/// Bytes and numbers as hexadecimal digits (RFC 4648, section 8), always written in lower case.
+/// Bytes and numbers as hexadecimal digits (RFC 4648, section 8), written in lower case.
 public enum Hexadecimal {
-  /// The value of one digit of either case.
+  /// Returns the value of a digit of either case; nil for another byte.
   @inline(__always)
   static func value(_ digit: UInt8) -> UInt8? {
     switch digit {
@@ -11,11 +11,11 @@ public enum Hexadecimal {
     }
   }
 
-  /// The value of a valid digit of either case. Letters have the bit of 64 and end in 1 to 6.
+  /// Returns the value of a valid digit of either case. Letters have the bit of 64 and end in 1 to 6.
   @inline(__always)
   static func validValue(_ digit: UInt8) -> UInt8 { digit & 0xF &+ (digit >> 6) &* 9 }
 
-  /// The value of one digit, upper case refused.
+  /// Returns the value of a digit; nil for another byte, or for upper case.
   @inline(__always)
   static func lowerCaseValue(_ digit: UInt8) -> UInt8? {
     digit >= UInt8(ascii: "A") && digit <= UInt8(ascii: "F") ? nil : value(digit)
@@ -36,7 +36,7 @@ public enum Hexadecimal {
     }
   }
 
-  /// Reads as many lower-case digits as the type can represent.
+  /// Reads as many lower-case digits as the type has.
   static func read<Value: FixedWidthInteger & UnsignedInteger>(_ type: Value.Type, from input: UnsafeRawBufferPointer, at offset: Int)
     -> Value?
   {
@@ -50,10 +50,10 @@ public enum Hexadecimal {
     return value
   }
 
-  /// Two digits for each byte.
+  /// Returns two digits for each byte.
   public static func text(_ bytes: [UInt8]) -> String { bytes.withUnsafeBytes { text($0) } }
 
-  /// Two digits for each byte.
+  /// Returns two digits for each byte.
   static func text(_ bytes: UnsafeRawBufferPointer) -> String {
     String(unsafeUninitializedCapacity: 2 * bytes.count) { output in
       for (index, byte) in bytes.enumerated() {

@@ -1,33 +1,33 @@
 public import JSON
 
-/// A text from outside that names something, compared by its bytes.
+/// A name from outside, compared by its bytes.
 ///
-/// Users, applications, collapse ids, identifiers, categories, actions, channels and workers are names. Kafka and Redis compare the bytes
-/// of their UTF-8, and so must everything else: `String` takes texts that Unicode calls equivalent for one, such as the Kelvin sign and
-/// the letter K. A name is never compared with a `String`, so that the compiler finds the place where somebody tries.
+/// Users, applications, collapse ids, identifiers, categories, actions, channels and workers have names. Kafka and Redis compare the UTF-8
+/// bytes, and so must all other code. `String` treats texts as equal that Unicode calls equivalent, such as the Kelvin sign and the letter
+/// K. A name cannot be compared with a `String`, so the compiler finds each such attempt.
 public struct Name: Sendable, CustomStringConvertible {
   /// The text, for a person or for the wire.
   public let text: String
 
-  /// A name of this text.
+  /// Creates a name from a text.
   public init(_ text: String) { self.text = text }
 
-  /// A name of these bytes, which are UTF-8: of others each broken sequence becomes U+FFFD.
+  /// Creates a name from UTF-8. Each invalid sequence becomes U+FFFD.
   public init(_ bytes: UnsafeRawBufferPointer) { text = bytes.text }
 
   /// The bytes.
   public var utf8: String.UTF8View { text.utf8 }
 
-  /// Lends the bytes, without a copy of a text that does not fit into the name itself.
+  /// Passes the bytes to `body`. A text that is stored outside the name is not copied.
   public func withBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
     var text = text
     return try text.withUTF8 { try body(UnsafeRawBufferPointer($0)) }
   }
 
-  /// Whether the first bytes are those of the program's own word.
+  /// Whether the name begins with a word of the program.
   public func starts(with word: StaticString) -> Bool { withBytes { $0.starts(with: word) } }
 
-  /// Whether these are the name's bytes.
+  /// Whether the name has these bytes.
   public func equals(_ bytes: UnsafeRawBufferPointer) -> Bool { utf8.count == bytes.count && withBytes { $0.equals(bytes) } }
 
   /// The text.
@@ -38,18 +38,18 @@ extension Name: Hashable, Comparable {
   /// Whether both have the same bytes.
   public static func == (left: Name, right: Name) -> Bool { right.withBytes(left.equals) }
 
-  /// Hashes the bytes, and a byte that no UTF-8 has: so two names in a row do not run together.
+  /// Hashes the bytes, then a byte that UTF-8 never has. So two names in a row do not run together.
   public func hash(into hasher: inout Hasher) {
     withBytes { hasher.combine(bytes: $0) }
     hasher.combine(0xFF as UInt8)
   }
 
-  /// Byte by byte; a name comes before a longer one that begins with it.
+  /// Compares byte by byte. A name comes before longer names that begin with it.
   public static func < (left: Name, right: Name) -> Bool { left.utf8.lexicographicallyPrecedes(right.utf8) }
 }
 
 extension Name: ExpressibleByStringInterpolation {
-  /// A name of this text.
+  /// Creates a name from a text.
   public init(stringLiteral value: String) { self.init(value) }
 }
 
@@ -66,7 +66,7 @@ extension JSONValue {
 }
 
 extension ObjectReader {
-  /// A name of 1 to `longest` bytes without control characters.
+  /// Reads a name of 1 to `longest` bytes without control characters.
   func name(_ key: String, longest: Int) throws(FieldError) -> Name? { try text(key, longest: longest).map { Name($0) } }
 
   func requiredName(_ key: String, longest: Int) throws(FieldError) -> Name { Name(try requiredText(key, longest: longest)) }

@@ -1,27 +1,27 @@
 extension Revision {
-  /// Judges a published position against this revision, which a device keeps for the same identifier.
+  /// Judges a published position against the revision that a device keeps for the identifier.
   ///
-  /// This is the one rule of newness. The first row that applies decides:
+  /// This is the rule of newness. The first row that applies decides:
   ///
   /// | the position | is | what is kept then |
   /// |---|---|---|
   /// | has the kept revision's place, of the same request | that request again | the kept revision |
-  /// | has the kept revision's place, of another request, and comes again | stale | |
+  /// | has the kept revision's place, of another request, and has an origin | stale | |
   /// | has the kept revision's place, of another request | newer | its own revision, but at least a millisecond after the kept one |
   /// | is of the same partition, with a lower offset | stale | |
   /// | is of the same partition, with a higher offset | newer | its own revision, with the kept timestamp where that is later |
   /// | is of another partition or incarnation, and less by timestamp and partition | stale | |
   /// | none of these | newer | its own revision |
   ///
-  /// Among published positions the rule is no order: three of two partitions can be newer than each other in a circle. So it matters which of
-  /// them came first. What is kept only grows, and kept revisions have one order: `<`.
+  /// Among published positions the rule is not an order: three of two partitions can be newer than each other in a circle. So it matters
+  /// which of them came first. What is kept only grows, and kept revisions have one order: `<`.
   ///
-  /// The judge applies the rule in Lua: `newness.lua` says what is stale, and `judge.lua` raises. `NewnessTests` holds both to this function.
-  /// Lua's numbers are exact up to 2^53, and no timestamp or offset comes near.
+  /// The judge applies the rule in Lua: `newness.lua` finds stale positions, and `judge.lua` raises the revision. `NewnessTests` compares
+  /// both with this function. Lua's numbers are exact up to 2^53, far above each timestamp and offset.
   ///
   /// - Parameters:
-  ///   - published: the revision that the request's position gives it, or that of its origin.
-  ///   - isSameRequest: whether a request at the kept revision's place has its apns-id too.
+  ///   - published: the revision of the request's position, or of its origin's.
+  ///   - isSameRequest: whether a request at the kept position also has its apns-id.
   ///   - comesAgain: whether the request has an origin.
   /// - Returns: the revision to keep; nil for a stale position.
   public func judging(_ published: Revision, isSameRequest: Bool = true, comesAgain: Bool = false) -> Revision? {
@@ -34,4 +34,7 @@ extension Revision {
     if published.offset < offset { return nil }
     return Revision(timestamp: max(timestamp, published.timestamp), partition: partition, offset: published.offset)
   }
+
+  /// Whether a published position is stale beside another one.
+  public func isOlder(than other: Revision) -> Bool { other.judging(self) == nil }
 }

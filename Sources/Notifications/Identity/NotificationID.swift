@@ -1,8 +1,8 @@
-/// The `apns-id` of a request: a UUID, the key by which a request is the same request again.
+/// The `apns-id` of a request: a UUID, which identifies a repeated request.
 public struct NotificationID: Hashable, Sendable, Comparable, CustomStringConvertible {
-  /// How many bytes its binary form takes.
+  /// The number of bytes of the binary form.
   public static var byteCount: Int { 16 }
-  /// How many characters its text takes.
+  /// The number of characters of the text.
   public static var textCount: Int { 36 }
 
   /// The first eight bytes.
@@ -10,13 +10,13 @@ public struct NotificationID: Hashable, Sendable, Comparable, CustomStringConver
   /// The last eight bytes.
   public let low: UInt64
 
-  /// An id of its two halves.
+  /// Creates an id from its two halves.
   public init(high: UInt64, low: UInt64) {
     self.high = high
     self.low = low
   }
 
-  /// An id from its text: 8-4-4-4-12 hexadecimal digits of either case; `nil` for anything else.
+  /// Reads an id of 8-4-4-4-12 hexadecimal digits in either case; `nil` for other texts.
   public init?(text: UnsafeRawBufferPointer) {
     guard text.count == Self.textCount else { return nil }
     var halves: (UInt64, UInt64) = (0, 0)
@@ -31,14 +31,14 @@ public struct NotificationID: Hashable, Sendable, Comparable, CustomStringConver
     (high, low) = halves
   }
 
-  /// An id from its text, in either case; `nil` for anything else.
+  /// Reads an id in either case; `nil` for other texts.
   public init?(_ text: String) {
     var text = text
     guard let id = text.withUTF8({ NotificationID(text: UnsafeRawBufferPointer($0)) }) else { return nil }
     self = id
   }
 
-  /// Lends an identifier as an apns-id would be written: a UUID in lower case, any other text as it is.
+  /// Passes an identifier to `body`: a UUID in lower case, any other text unchanged.
   public static func withCanonical<Result>(_ identifier: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer) throws -> Result) rethrows
     -> Result
   {
@@ -46,16 +46,16 @@ public struct NotificationID: Hashable, Sendable, Comparable, CustomStringConver
     return try id.withText(body)
   }
 
-  /// An id from exactly sixteen bytes.
+  /// Creates an id from sixteen bytes; `nil` for another number of bytes.
   public init?(bytes: UnsafeRawBufferPointer) {
     var reader = ByteReader(bytes)
     guard bytes.count == Self.byteCount, let high = reader.integer(UInt64.self), let low = reader.integer(UInt64.self) else { return nil }
     self.init(high: high, low: low)
   }
 
-  /// The id of a request that came without one, the same whenever its record is read again.
+  /// Derives the id of a request without one from the position of its record.
   ///
-  /// A UUID of version 8 (RFC 9562) made by hashing where the record lies.
+  /// It is the same whenever the record is read. It is a UUID of version 8 (RFC 9562).
   public static func derived(topic: UnsafeRawBufferPointer, source: SourcePosition) -> NotificationID {
     hashed(length: topic.count + 20) { output in
       output.copyMemory(from: topic)
@@ -65,7 +65,7 @@ public struct NotificationID: Hashable, Sendable, Comparable, CustomStringConver
     }
   }
 
-  /// A further id that belongs to this one, for example for one of several identifiers or for one occurrence of a trigger.
+  /// Derives a further id from this one, such as for an occurrence of a trigger.
   public func derived(_ discriminator: UnsafeRawBufferPointer) -> NotificationID {
     Self.hashed(length: Self.byteCount + discriminator.count) { output in
       write(bytes: output)
@@ -84,7 +84,7 @@ public struct NotificationID: Hashable, Sendable, Comparable, CustomStringConver
     }
   }
 
-  /// The eight bytes that stand for the id in a device's window of recent ids.
+  /// The eight bytes that represent the id in a device's window of recent ids.
   public var hash64: UInt64 { withBytes { StableHash.hash($0) } }
 
   /// Appends the sixteen bytes.
@@ -98,7 +98,7 @@ public struct NotificationID: Hashable, Sendable, Comparable, CustomStringConver
     buffer.append(count: Self.textCount) { write(text: $0) }
   }
 
-  /// The sixteen bytes, valid during the call.
+  /// Passes the sixteen bytes to `body`. They are valid during the call.
   public func withBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
     try withUnsafeTemporaryAllocation(byteCount: Self.byteCount, alignment: 8) { output in
       write(bytes: output)
@@ -106,7 +106,7 @@ public struct NotificationID: Hashable, Sendable, Comparable, CustomStringConver
     }
   }
 
-  /// The 36 characters, valid during the call.
+  /// Passes the 36 characters to `body`. They are valid during the call.
   public func withText<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
     try withUnsafeTemporaryAllocation(byteCount: Self.textCount, alignment: 8) { output in
       write(text: output)
@@ -117,7 +117,7 @@ public struct NotificationID: Hashable, Sendable, Comparable, CustomStringConver
   /// The text, in lower case.
   public var description: String { withText { $0.text } }
 
-  /// By their bytes.
+  /// Compares the bytes.
   public static func < (left: NotificationID, right: NotificationID) -> Bool {
     (left.high, left.low) < (right.high, right.low)
   }

@@ -1,17 +1,17 @@
-/// Where a record lies within a topic that goes without saying: `PARTITION:OFFSET`, as people type a dead letter.
+/// The position of a record in a known topic: `PARTITION:OFFSET`, as people type it.
 public struct RecordPlace: Sendable, Hashable, Comparable, CustomStringConvertible {
   /// The partition.
   public let partition: Int32
   /// The offset within the partition.
   public let offset: Int64
 
-  /// A place of its parts.
+  /// Creates a position from its parts.
   public init(partition: Int32, offset: Int64) {
     self.partition = partition
     self.offset = offset
   }
 
-  /// A place from its text: two decimal numbers with a colon between them; `nil` for anything else.
+  /// Reads two decimal numbers with a colon between them; `nil` for other texts.
   public init?(_ text: String) {
     let parts = text.split(separator: ":", omittingEmptySubsequences: false)
     guard parts.count == 2, parts.allSatisfy({ $0.utf8.allSatisfy { (0x30...0x39).contains($0) } }), let partition = Int32(parts[0]),
@@ -23,7 +23,7 @@ public struct RecordPlace: Sendable, Hashable, Comparable, CustomStringConvertib
   /// The text.
   public var description: String { "\(partition):\(offset)" }
 
-  /// By partition, then by offset.
+  /// Compares the partitions, then the offsets.
   public static func < (left: RecordPlace, right: RecordPlace) -> Bool {
     (left.partition, left.offset) < (right.partition, right.offset)
   }

@@ -1,4 +1,4 @@
-/// Where a request's record lies within its topic, and since when.
+/// The position of a request's record in its topic, with its timestamp.
 public struct SourcePosition: Hashable, Sendable {
   /// The partition.
   public var partition: Int32
@@ -7,7 +7,9 @@ public struct SourcePosition: Hashable, Sendable {
   /// The record's time, in milliseconds since 1970.
   public var timestamp: Int64
 
-  /// A position; what Kafka gives as -1 (unknown) counts as 0, and a time after the year 9999 as the end of that year.
+  /// Creates a position. -1 means unknown to Kafka and counts as 0.
+  ///
+  /// A time after the year 9999 counts as the end of that year.
   public init(partition: Int32, offset: Int64, timestamp: Int64) {
     self.partition = max(partition, 0)
     self.offset = max(offset, 0)
@@ -15,67 +17,69 @@ public struct SourcePosition: Hashable, Sendable {
   }
 }
 
-/// Where a request's record lies, its topic included.
+/// The position of a request's record, with its topic.
 public struct SourceCoordinates: Hashable, Sendable {
   /// The topic.
   public var topic: String
-  /// Partition, offset and time.
+  /// The partition, the offset and the timestamp.
   public var position: SourcePosition
 
-  /// Coordinates of one record.
+  /// Creates the coordinates of a record.
   public init(topic: String, position: SourcePosition) {
     self.topic = topic
     self.position = position
   }
 
-  /// Coordinates of one record.
+  /// Creates the coordinates of a record.
   public init(topic: String, partition: Int32, offset: Int64, timestamp: Int64) {
     self.init(topic: topic, position: SourcePosition(partition: partition, offset: offset, timestamp: timestamp))
   }
 }
 
-/// A request's place in time: timestamp, partition and offset of its source record.
+/// The place of a request in time: timestamp, partition and offset of its source record.
 ///
-/// Revisions that devices keep have one order, `<`: that of their bytes, and of their text. What a device keeps of a request that was
-/// published somewhere, ``judging(_:isSameRequest:comesAgain:)`` decides.
+/// Revisions that devices keep have one order, `<`: that of their bytes, and of their text. ``judging(_:isSameRequest:comesAgain:)``
+/// decides which revision a device keeps for a published request.
 public struct Revision: Hashable, Sendable, Comparable, CustomStringConvertible {
-  /// How many bytes its binary form takes: 8, 4 and 8, the most significant first.
+  /// The number of bytes of the binary form: 8, 4 and 8, most significant first.
   public static var byteCount: Int { 20 }
-  /// How many lower-case hexadecimal digits its text takes.
+  /// The number of lower-case hexadecimal digits of the text.
   public static var textCount: Int { 40 }
 
   /// Milliseconds since 1970.
   public let timestamp: UInt64
-  /// The partition, and above its 16 bits how often the topic was made again.
+  /// The partition in the lower 16 bits, and the incarnation of the topic above.
   public let partition: UInt32
   /// The offset.
   public let offset: UInt64
 
-  /// A revision of its parts.
+  /// Creates a revision from its parts.
   public init(timestamp: UInt64, partition: UInt32, offset: UInt64) {
     self.timestamp = timestamp
     self.partition = partition
     self.offset = offset
   }
 
-  /// The same of a topic that was made again so often: its offsets begin again, so those of another incarnation are compared by time only.
+  /// Returns the revision in an incarnation of the topic.
+  ///
+  /// Offsets begin again in each incarnation, so revisions of two incarnations are compared by time only.
   public func inIncarnation(_ incarnation: UInt32) -> Revision {
     Revision(timestamp: timestamp, partition: incarnation << 16 | partition & 0xFFFF, offset: offset)
   }
 
-  /// How often the topic had been made again.
+  /// The incarnation of the topic.
   public var incarnation: UInt32 { partition >> 16 }
 
-  /// The partition of the source record, whatever the incarnation.
+  /// The partition of the source record, without the incarnation.
   public var sourcePartition: UInt32 { partition & 0xFFFF }
 
-  /// The revision of the request at a position.
+  /// Creates the revision of the request at a position.
   public init(_ source: SourcePosition) {
     self.init(
       timestamp: UInt64(clamping: source.timestamp), partition: UInt32(clamping: source.partition), offset: UInt64(clamping: source.offset))
   }
 
-  /// A revision from exactly twenty bytes.
+  /// Creates a revision from twenty bytes; nil for another number of bytes.
   public init?(bytes: UnsafeRawBufferPointer) {
     var reader = ByteReader(bytes)
     guard bytes.count == Self.byteCount, let timestamp = reader.integer(UInt64.self), let partition = reader.integer(UInt32.self),
@@ -84,7 +88,7 @@ public struct Revision: Hashable, Sendable, Comparable, CustomStringConvertible 
     self.init(timestamp: timestamp, partition: partition, offset: offset)
   }
 
-  /// A revision from exactly forty lower-case hexadecimal digits.
+  /// Reads a revision of forty lower-case hexadecimal digits; nil for other texts.
   public init?(text: UnsafeRawBufferPointer) {
     guard text.count == Self.textCount, let timestamp = Hexadecimal.read(UInt64.self, from: text, at: 0),
       let partition = Hexadecimal.read(UInt32.self, from: text, at: 16), let offset = Hexadecimal.read(UInt64.self, from: text, at: 24)
@@ -92,7 +96,7 @@ public struct Revision: Hashable, Sendable, Comparable, CustomStringConvertible 
     self.init(timestamp: timestamp, partition: partition, offset: offset)
   }
 
-  /// A revision from its text.
+  /// Reads a revision from its text.
   public init?(_ text: String) {
     var text = text
     guard let revision = text.withUTF8({ Revision(text: UnsafeRawBufferPointer($0)) }) else { return nil }
@@ -106,7 +110,7 @@ public struct Revision: Hashable, Sendable, Comparable, CustomStringConvertible 
     buffer.append(offset)
   }
 
-  /// The twenty bytes, valid during the call.
+  /// Passes the twenty bytes to `body`. They are valid during the call.
   public func withBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
     try withUnsafeTemporaryAllocation(byteCount: Self.byteCount, alignment: 8) { output in
       output.storeBytes(of: timestamp.bigEndian, toByteOffset: 0, as: UInt64.self)
@@ -116,7 +120,7 @@ public struct Revision: Hashable, Sendable, Comparable, CustomStringConvertible 
     }
   }
 
-  /// The forty digits, valid during the call.
+  /// Passes the forty digits to `body`. They are valid during the call.
   public func withText<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
     try withUnsafeTemporaryAllocation(byteCount: Self.textCount, alignment: 8) { output in
       Hexadecimal.write(timestamp, to: output, at: 0)
@@ -129,7 +133,7 @@ public struct Revision: Hashable, Sendable, Comparable, CustomStringConvertible 
   /// The forty digits.
   public var description: String { withText { $0.text } }
 
-  /// Whether the left one is less, byte by byte: older, where both are kept revisions.
+  /// Compares byte by byte. Of two kept revisions the lesser one is older.
   public static func < (left: Revision, right: Revision) -> Bool {
     (left.timestamp, left.partition, left.offset) < (right.timestamp, right.partition, right.offset)
   }

@@ -1,6 +1,7 @@
-/// The hash that names buckets, recent ids and users, the same on every machine and in every version.
+/// The hash of buckets, recent ids and users.
 ///
-/// XXH64 by its specification (github.com/Cyan4973/xxHash, doc/xxhash_spec.md). Not for secrets: it resists no attacker.
+/// It is the same on each machine and in each version: XXH64 (github.com/Cyan4973/xxHash, doc/xxhash_spec.md). It does not resist
+/// attackers, so never use it for secrets.
 public enum StableHash {
   private static let prime1: UInt64 = 0x9E37_79B1_85EB_CA87
   private static let prime2: UInt64 = 0xC2B2_AE3D_27D4_EB4F
@@ -8,7 +9,7 @@ public enum StableHash {
   private static let prime4: UInt64 = 0x85EB_CA77_C2B2_AE63
   private static let prime5: UInt64 = 0x27D4_EB2F_1656_67C5
 
-  /// The hash of the bytes under a seed.
+  /// Returns the hash of the bytes under a seed.
   public static func hash(_ bytes: UnsafeRawBufferPointer, seed: UInt64 = 0) -> UInt64 {
     var offset = 0
     var result: UInt64
@@ -48,19 +49,19 @@ public enum StableHash {
     return result ^ (result &>> 32)
   }
 
-  /// The hash of a text's UTF-8 under a seed.
+  /// Returns the hash of a text's UTF-8 under a seed.
   public static func hash(_ text: String, seed: UInt64 = 0) -> UInt64 {
     var text = text
     return text.withUTF8 { hash(UnsafeRawBufferPointer($0), seed: seed) }
   }
 
-  /// The hash of a name's bytes.
+  /// Returns the hash of a name's bytes.
   public static func hash(_ name: Name) -> UInt64 { name.withBytes { hash($0) } }
 
-  /// The hash that stands for a user in mailboxes and receipts; never 0, which there means nobody.
+  /// Returns a user's hash in mailboxes and receipts; never 0, which means no user.
   public static func user(_ user: UnsafeRawBufferPointer) -> UInt64 { max(hash(user), 1) }
 
-  /// The hash that stands for a user in mailboxes and receipts; never 0, which there means nobody.
+  /// Returns a user's hash in mailboxes and receipts; never 0, which means no user.
   public static func user(_ user: Name) -> UInt64 { user.withBytes { self.user($0) } }
 
   @inline(__always)

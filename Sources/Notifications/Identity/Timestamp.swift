@@ -1,16 +1,19 @@
-/// Times as text by RFC 3339, in UTC with milliseconds: `2026-11-21T10:19:43.007Z`.
+/// Times as text by RFC 3339, in UTC with milliseconds, such as `2026-11-21T10:19:43.007Z`.
 public enum Timestamp {
-  /// How many characters a time takes.
+  /// The number of characters of a time.
   public static var textCount: Int { 24 }
 
-  /// The latest time that has a text: the end of the year 9999.
+  /// The latest time that has a text form: the end of the year 9999.
   public static var latest: Int64 { 253_402_300_799_999 }
 
-  /// A time in milliseconds since 1970, moved to the nearer end of 1970 to 9999 when it lies outside: sums and differences of such times
-  /// have room in 64 bits.
+  /// Returns a time in milliseconds since 1970, limited to the years 1970 to 9999.
+  ///
+  /// Sums and differences of such times fit into 64 bits.
   public static func bounded(_ milliseconds: Int64) -> Int64 { min(max(milliseconds, 0), latest) }
 
-  /// The text of a time in milliseconds since 1970, valid during the call; times outside 1970 to 9999 are moved to that range's ends.
+  /// Passes the text of a time to `body`, valid during the call.
+  ///
+  /// The time is in milliseconds since 1970, and limited to the years 1970 to 9999.
   public static func withText<Result>(_ milliseconds: Int64, _ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
     let time = bounded(milliseconds)
     let (year, month, day) = date(daysSince1970: time / 86_400_000)
@@ -35,10 +38,12 @@ public enum Timestamp {
     }
   }
 
-  /// The text of a time in milliseconds since 1970.
+  /// Returns the text of a time in milliseconds since 1970.
   public static func text(_ milliseconds: Int64) -> String { withText(milliseconds) { $0.text } }
 
-  /// The milliseconds since 1970 of any time by RFC 3339; `nil` when the text is none. Digits below a millisecond are cut off.
+  /// Reads a time by RFC 3339 as milliseconds since 1970; `nil` if it is invalid.
+  ///
+  /// Digits below a millisecond are cut off.
   public static func parse(_ text: UnsafeRawBufferPointer) -> Int64? {
     var reader = DigitReader(rest: text)
     guard let year = reader.number(4), reader.skip("-"), let month = reader.number(2), reader.skip("-"), let day = reader.number(2),
@@ -69,7 +74,7 @@ public enum Timestamp {
     return (minutes * 60 + second) * 1000 + fraction
   }
 
-  /// The milliseconds since 1970 of any time by RFC 3339.
+  /// Reads a time by RFC 3339 as milliseconds since 1970; `nil` if it is invalid.
   public static func parse(_ text: String) -> Int64? {
     var text = text
     return text.withUTF8 { parse(UnsafeRawBufferPointer($0)) }
@@ -83,7 +88,7 @@ public enum Timestamp {
     }
   }
 
-  /// Days since 1970 in the Gregorian calendar, by counting from a 1 March so that the leap day comes last.
+  /// Returns the days since 1970. Years count from 1 March, so that the leap day is last.
   private static func days(_ year: Int64, _ month: Int64, _ day: Int64) -> Int64 {
     let marchYear = month > 2 ? year : year - 1
     let dayOfYear = (153 * ((month + 9) % 12) + 2) / 5 + day - 1
@@ -91,7 +96,7 @@ public enum Timestamp {
   }
 
   private static func date(daysSince1970: Int64) -> (year: Int64, month: Int64, day: Int64) {
-    // An estimate from the mean length of a year is at most one year off.
+    // An estimate by the mean length of a year is at most one year off.
     var year = 1970 + daysSince1970 * 400 / 146_097
     if days(year, 1, 1) > daysSince1970 { year -= 1 } else if days(year + 1, 1, 1) <= daysSince1970 { year += 1 }
     var month: Int64 = 12

@@ -1,29 +1,29 @@
-/// The layout of a record of `notifications.journal`: how the transform workers judged many requests of one partition.
+/// The layout of a record of `notifications.journal`: the judgements of many requests of a partition.
 ///
-/// A record lies in the partition with the same number as the requests that it tells of, and has no key. Its headers:
+/// A record lies in the partition with the number of the requests' partition, and has no key. Its headers:
 ///
 /// | header | value |
 /// |---|---|
 /// | `layout` | `1` |
 /// | `worker` | the worker that judged |
-/// | `incarnation` | how often the requests topic had been deleted and made again, as decimal digits |
+/// | `incarnation` | how often the requests topic was made again, in decimal digits |
 ///
-/// Its value begins with when it was begun (milliseconds since 1970), the first entry's offset and the first entry's timestamp, and then has
-/// entries until its end. Numbers are varints (LEB128), `±` marks zigzag ones; offsets and timestamps of entries are the difference to the
-/// entry before. An entry is one of:
+/// Its value begins with the time of its first entry (milliseconds since 1970), and that entry's offset and timestamp. Then its entries
+/// follow. Numbers are varints (LEB128), and `±` marks zigzag ones. The offset and timestamp of an entry are differences to the previous
+/// entry. An entry is one of:
 ///
 /// | entry | bytes |
 /// |---|---|
-/// | a run of requests at consecutive offsets that were kept, with nothing more to say | `0F`, ± offset, how many (one byte), then ± timestamp of each |
+/// | a run of requests at consecutive offsets that were all kept | `0F`, ± offset, count (one byte), then ± timestamp of each |
 /// | any other request | verdict and flags (one byte), ± offset, ± timestamp, then the parts that the flags name |
-/// | a page of a person's devices | `80`, or `81` for the last page; ± offset, ± timestamp, how many devices; per device the token's bytes behind their count, verdict and flags, the parts; with the last page, how many devices there are in all and the XOR of their hashes (8) |
-/// | the service extensions that a request has passed, before its verdict | `82`, ± offset, ± timestamp, how many (one byte), per extension its state (one byte), its name behind its length (one byte), how long it took in milliseconds |
-/// | consecutive offsets whose records nobody could read: the dead letters have a letter without them | `83`, ± the first offset, ± when they were passed over, in place of a timestamp, how many offsets |
+/// | a page of a person's devices | `80`, or `81` for the last page; ± offset, ± timestamp, number of devices; per device the length and bytes of the token, verdict and flags, the parts; in the last page the total number of devices and the XOR of their hashes (8) |
+/// | the service extensions that a request passed, before its verdict | `82`, ± offset, ± timestamp, count (one byte), per extension its state (one byte), the length (one byte) and bytes of its name, its duration in milliseconds |
+/// | consecutive unreadable offsets, which have one dead letter without their records | `83`, ± first offset, ± time at which they were skipped, number of offsets |
 ///
 /// | flag | part |
 /// |---|---|
-/// | `10` | revision, where the request does not imply it: ± difference of its timestamp to the entry's, partition (with the incarnation above its 16 bits), offset |
-/// | `20` | what was superseded, or what supersedes: a revision in the same form, and its apns-id (16) |
+/// | `10` | revision, unless the request implies it: ± difference of its timestamp to the entry's, partition (with the incarnation above its 16 bits), offset |
+/// | `20` | the superseded or the newer request: a revision in the same form, and its apns-id (16) |
 ///
 /// Verdicts are the bytes of ``Outcome/journalByte``.
 public enum JournalLayout {

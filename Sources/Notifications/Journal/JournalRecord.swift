@@ -1,20 +1,22 @@
-/// A record of `notifications.journal`, read: see ``JournalLayout``.
+/// A record of `notifications.journal` as it is read: see ``JournalLayout``.
 public struct JournalRecord: Sendable, Hashable {
   /// The worker that judged.
   public var worker: Name
-  /// How often the requests topic had been deleted and made again.
+  /// How often the requests topic was made again.
   public var incarnation: UInt32
-  /// When the record was begun, in milliseconds since 1970.
+  /// The time of the record's first entry, in milliseconds since 1970.
   public var judgedAt: Int64
 
-  /// A record of its headers and its time.
+  /// Creates a record from its headers and its time.
   public init(worker: Name, incarnation: UInt32, judgedAt: Int64) {
     (self.worker, self.incarnation, self.judgedAt) = (worker, incarnation, judgedAt)
   }
 
-  /// Reads a record's headers and the beginning of its value; the entries are read by ``forEachEntry(in:partition:_:)``.
+  /// Reads a record's headers and the beginning of its value.
   ///
-  /// - Throws: an error that names the header or the field, for anything that no worker has written.
+  /// ``forEachEntry(in:partition:_:)`` reads the entries.
+  ///
+  /// - Throws: an error that names the wrong header or field.
   public init(headers: [(name: String, value: String)], value: UnsafeRawBufferPointer) throws(FieldError) {
     func header(_ name: StaticString) -> String? { headers.last { $0.name == name.description }?.value }
     guard header(JournalLayout.Header.layout) == JournalLayout.version else {
@@ -31,12 +33,12 @@ public struct JournalRecord: Sendable, Hashable {
     (self.worker, self.incarnation, self.judgedAt) = (Name(worker), UInt32(incarnation), Int64(clamping: judgedAt))
   }
 
-  /// Calls `body` with each entry, in the order in which they were written.
+  /// Calls `body` with each entry, in the order of the record.
   ///
   /// - Parameters:
   ///   - value: the record's value.
-  ///   - partition: the partition that the record lies in.
-  /// - Throws: an error where the bytes end too early or say what no worker writes; the entries before that were handed out.
+  ///   - partition: the partition of the record.
+  /// - Throws: an error if the bytes end too early or are malformed. `body` has got the entries before that.
   public func forEachEntry(in value: UnsafeRawBufferPointer, partition: Int32, _ body: (JournalEntry) -> Void) throws(FieldError) {
     var reader = ByteReader(value)
     guard reader.varint() != nil, let offset = reader.varint(), let timestamp = reader.zigzag() else { throw Self.broken("base") }
@@ -48,12 +50,12 @@ public struct JournalRecord: Sendable, Hashable {
     }
   }
 
-  /// Splits the value of a record into the values of two records that say the same together, each with about half of the entries.
+  /// Splits a record's value into two, each with about half of the entries.
   ///
   /// - Parameters:
-  ///   - value: the record's value, as a writer has made it.
-  ///   - partition: the partition that the record lies in.
-  /// - Returns: nil where there is only one entry, with no more than one device.
+  ///   - value: the record's value, as a writer made it.
+  ///   - partition: the partition of the record.
+  /// - Returns: nil if there is only one entry, with at most one device.
   public static func split(_ value: UnsafeRawBufferPointer, partition: Int32, incarnation: UInt32) -> (first: [UInt8], second: [UInt8])? {
     var reader = ByteReader(value)
     guard let judgedAt = reader.varint().map({ Int64(clamping: $0) }) else { return nil }
@@ -81,14 +83,14 @@ public struct JournalRecord: Sendable, Hashable {
   }
 }
 
-/// Reads entry after entry, each from where the one before ended.
+/// Reads the entries one after the other.
 private struct EntryReader {
   var reader: ByteReader
   let partition: UInt32
   var offset: Int64
   var timestamp: Int64
 
-  /// Reads one entry, or the entries of a run; false where the bytes are no entry.
+  /// Reads one entry, or the entries of a run; false if the bytes are malformed.
   mutating func next(_ body: (JournalEntry) -> Void) -> Bool {
     switch reader.byte() {
     case JournalLayout.run: readRun(body)

@@ -1,40 +1,40 @@
 /// Writes the value of one journal record, entry by entry: see ``JournalLayout``.
 ///
-/// A lane keeps one for each partition of `requests` that it owns. Nothing is allocated once it has grown to its work.
+/// A lane has one for each partition of `requests` that it owns. It allocates nothing once it has grown to its work.
 public struct JournalWriter: ~Copyable {
   private var bytes = ByteBuffer(capacity: 4096)
-  /// The partition as revisions have it: with the incarnation above its 16 bits.
+  /// The partition as in revisions: with the incarnation above its 16 bits.
   private let partition: UInt32
   private var lastOffset: Int64 = 0
   private var lastTimestamp: Int64 = 0
-  /// Where the count of the run at the end stands; -1 when no run is at the end.
+  /// The position of the last run's count; -1 if the end is not a run.
   private var runCountAt = -1
   private var runCount: UInt8 = 0
 
-  /// A writer for the requests of a partition.
+  /// Creates a writer for the requests of a partition.
   ///
-  /// - Parameter incarnation: how often the topic had been deleted and made again.
+  /// - Parameter incarnation: how often the topic was made again.
   public init(partition: Int32, incarnation: UInt32) {
     self.partition = incarnation << 16 | UInt32(clamping: partition) & 0xFFFF
   }
 
-  /// The bytes so far; 0 before the first entry.
+  /// The number of bytes; 0 before the first entry.
   public var count: Int { bytes.count }
 
-  /// The value, valid during the call.
+  /// Passes the value to `body`. It is valid during the call.
   public borrowing func withValue<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
     try bytes.withUnsafeBytes(body)
   }
 
-  /// Forgets the entries: the next one begins a new record.
+  /// Removes the entries. The next entry begins a new record.
   public mutating func reset() {
     bytes.reset()
     runCountAt = -1
   }
 
-  /// Notes the verdict on a request that is for one device, or for none that was looked for.
+  /// Notes the verdict on a request for one device, or without a look-up of devices.
   ///
-  /// - Parameter now: when it was judged, in milliseconds since 1970.
+  /// - Parameter now: the time of the judgement, in milliseconds since 1970.
   public mutating func append(offset: Int64, timestamp: Int64, _ judgement: JournalJudgement, now: Int64) {
     begin(offset, timestamp, now)
     if judgement.verdict == .queued, judgement.other == nil, judgement.revision == implied(offset, timestamp) {
@@ -48,9 +48,9 @@ public struct JournalWriter: ~Copyable {
   /// Notes verdicts on a request at some of a person's devices.
   ///
   /// - Parameters:
-  ///   - count: how many devices `device` is asked for.
-  ///   - device: answers the token's text and the judgement of each device, by its number.
-  ///   - closing: the sum of all pages, with the last one.
+  ///   - count: the number of devices.
+  ///   - device: returns the token's text and the judgement of a device, by its number.
+  ///   - closing: the sum of all pages; only with the last page.
   public mutating func append(
     offset: Int64, timestamp: Int64, count: Int, closing: JournalEntry.Closing?, now: Int64,
     _ device: (_ number: Int, _ then: (UnsafeRawBufferPointer, JournalJudgement) -> Void) -> Void
@@ -72,11 +72,11 @@ public struct JournalWriter: ~Copyable {
     }
   }
 
-  /// Notes the service extensions that a request has passed.
+  /// Notes the service extensions that a request passed.
   ///
   /// - Parameters:
-  ///   - passed: the bytes of ``JournalEntry/PassedExtension``, one behind the other.
-  ///   - count: how many there are.
+  ///   - passed: the bytes of each ``JournalEntry/PassedExtension``.
+  ///   - count: the number of extensions.
   public mutating func append(offset: Int64, timestamp: Int64, extensions passed: UnsafeRawBufferPointer, count: Int, now: Int64) {
     begin(offset, timestamp, now)
     bytes.append(JournalLayout.extensions)
@@ -85,7 +85,7 @@ public struct JournalWriter: ~Copyable {
     bytes.append(passed)
   }
 
-  /// Notes an entry that was read.
+  /// Appends an entry that was read.
   public mutating func append(_ entry: JournalEntry, now: Int64) {
     switch entry.content {
     case .request(let judgement): append(offset: entry.offset, timestamp: entry.timestamp, judgement, now: now)
@@ -106,7 +106,7 @@ public struct JournalWriter: ~Copyable {
     }
   }
 
-  /// Notes that the records of so many offsets, from this one on, could not be read.
+  /// Notes that a number of records from this offset on are unreadable.
   public mutating func append(offset: Int64, timestamp: Int64, unreadable count: Int, now: Int64) {
     begin(offset, timestamp, now)
     bytes.append(JournalLayout.unreadable)
@@ -168,7 +168,7 @@ public struct JournalWriter: ~Copyable {
     bytes.append(varint: revision.offset)
   }
 
-  /// Two digits to a byte: a token has an even number of them.
+  /// Appends a token, two digits to a byte: their number is even.
   private mutating func appendToken(_ token: UnsafeRawBufferPointer) {
     bytes.append(varint: UInt64(token.count / 2))
     DeviceToken.append(packed: token, to: &bytes)

@@ -10,7 +10,7 @@ extension ByteBuffer {
     append(UInt8(truncatingIfNeeded: rest))
   }
 
-  /// Numbers near zero take few bytes, whatever their sign.
+  /// Appends a signed number. Numbers near zero take few bytes.
   mutating func append(zigzag value: Int64) {
     append(varint: UInt64(bitPattern: value &<< 1) ^ UInt64(bitPattern: value >> 63))
   }

@@ -1,16 +1,16 @@
 internal import JSON
 
-/// What a person has set for all of their devices: the value of a record of `notifications.people`, whose key is the user.
+/// A person's settings for all of their devices: the value of a record of `notifications.people`.
 ///
-/// A record without a value says that the person has set nothing.
+/// The key of the record is the user. A record without a value means that the person has set nothing.
 public struct PersonSettings: Sendable, Equatable {
   /// The largest value that is read, in bytes.
   public static var valueBytes: Int { 4_096 }
 
-  /// When notifications come quietly; `nil` where the person has set no such hours.
+  /// The quiet hours; `nil` if the person has set none.
   public var quiet: QuietHours?
 
-  /// Settings of a person.
+  /// Creates the settings of a person.
   public init(quiet: QuietHours?) { self.quiet = quiet }
 
   /// Reads the value of a record.
@@ -19,7 +19,7 @@ public struct PersonSettings: Sendable, Equatable {
     quiet = try ObjectReader(parsing: json)["quiet"].map { value throws(FieldError) in try QuietHours(value, path: "quiet") }
   }
 
-  /// The value of the record: `nil` where nothing is set.
+  /// The value of the record; `nil` if nothing is set.
   public var value: [UInt8]? {
     guard let quiet else { return nil }
     var json = JSONWriter(capacity: 256)

@@ -1,33 +1,35 @@
 public import JSON
 
-/// The hours in which notifications go to a person's list without a banner and a sound, by the clock on the wall of a zone.
+/// The hours in which a person's notifications have no banner and no sound.
 ///
-/// As JSON `{"from": "22:00", "to": "07:00", "days": [1, 7], "timeZone": "Europe/Rome"}`. Where `to` is not after `from` they end on the next
-/// day, so equal times are 24 hours. `days` are those on which they begin, from 1 for Sunday to 7; without it they begin each day.
+/// The wall clock of a zone decides.
+///
+/// As JSON `{"from": "22:00", "to": "07:00", "days": [1, 7], "timeZone": "Europe/Rome"}`. If `to` is not after `from`, they end on the next
+/// day, so equal times mean 24 hours. `days` has the days on which they begin, from 1 for Sunday to 7. Without `days` they begin each day.
 public struct QuietHours: Sendable, Hashable {
-  /// Minutes of a day.
+  /// The number of minutes in a day.
   public static var minutesOfDay: Int { 24 * 60 }
 
-  /// When they begin, in minutes since midnight.
+  /// The beginning, in minutes since midnight.
   public var from: Int
-  /// When they end, in minutes since midnight.
+  /// The end, in minutes since midnight.
   public var to: Int
   /// The weekdays on which they begin, bit 0 for Sunday.
   public var days: UInt8
-  /// The zone by its IANA name.
+  /// The zone's IANA name.
   public var timeZone: String
 
-  /// Each day of the week.
+  /// All days of the week.
   public static var everyDay: UInt8 { 0x7F }
 
-  /// Quiet hours; both times in minutes since midnight, below ``minutesOfDay``.
+  /// Creates quiet hours. Both times are minutes since midnight, below ``minutesOfDay``.
   public init(from: Int, to: Int, days: UInt8 = everyDay, timeZone: String) {
     precondition(
       (0..<Self.minutesOfDay).contains(from) && (0..<Self.minutesOfDay).contains(to) && days <= Self.everyDay, "a day has 1,440 minutes")
     (self.from, self.to, self.days, self.timeZone) = (from, to, days, timeZone)
   }
 
-  /// Whether the clock on the wall lies in them.
+  /// Whether they contain a reading of the wall clock.
   ///
   /// - Parameters:
   ///   - weekday: 0 for Sunday.
@@ -35,7 +37,7 @@ public struct QuietHours: Sendable, Hashable {
   public func contain(weekday: Int, minute: Int) -> Bool {
     let length = to > from ? to - from : to - from + Self.minutesOfDay
     func begin(on weekday: Int) -> Bool { days & 1 << UInt8(weekday % 7) != 0 }
-    // Those of today, and those that began yesterday.
+    // The quiet hours that began today, or yesterday.
     return begin(on: weekday) && (from..<from + length).contains(minute)
       || begin(on: weekday + 6) && (from..<from + length).contains(minute + Self.minutesOfDay)
   }

@@ -5,10 +5,10 @@ enum APSKey: UInt8, CaseIterable {
   case alert, badge, sound, threadID, category, targetContentID, filterCriteria, contentAvailable, mutableContent, interruptionLevel
   case relevanceScore, staleDate, timestamp, dismissalDate, event, contentState, attributesType, attributes
 
-  /// Its place in a set of members.
+  /// The member's bit in a set of members.
   var bit: UInt32 { 1 << UInt32(rawValue) }
 
-  /// How a rejection names it.
+  /// The member's name in a rejection.
   var field: StaticString {
     switch self {
     case .alert: "aps.alert"
@@ -32,7 +32,7 @@ enum APSKey: UInt8, CaseIterable {
     }
   }
 
-  /// The known member that a key names.
+  /// Finds the member of a key; nil if it is unknown.
   static func known(_ key: JSONSpan, _ scanner: JSONScanner) -> APSKey? {
     guard let name = scanner.unescapedBytes(key) else {
       guard let name = scanner.text(key) else { return nil }
@@ -42,13 +42,13 @@ enum APSKey: UInt8, CaseIterable {
     return name.equals(candidate.field.bytes.dropping(4)) ? candidate : nil
   }
 
-  /// Whether a key names a member of Apple's that the cluster has no rule for: it is no misspelt one.
+  /// Whether Apple knows the member but the cluster has no rule for it. It is not misspelt.
   static func hasNoRule(_ key: JSONSpan, _ scanner: JSONScanner) -> Bool {
     scanner.matches(key, "content-changed") || scanner.matches(key, "input-push-token") || scanner.matches(key, "input-push-channel")
       || scanner.matches(key, "url-args")
   }
 
-  /// The only member that the name can be, by its first letter and its length.
+  /// Finds the only possible member for a name, by its first letter and length.
   @inline(__always)
   private static func candidate(_ name: UnsafeRawBufferPointer) -> APSKey? {
     guard let first = name.first else { return nil }
@@ -69,21 +69,21 @@ enum APSKey: UInt8, CaseIterable {
   }
 }
 
-/// The members of `aps.alert` that Apple has.
+/// A member of `aps.alert` that Apple documents.
 struct AlertMember {
   enum Shape {
     /// A string that gives the notification a title, a subtitle or a body.
     case text
     case string
     case strings
-    /// Any value, however often: the cluster has no rule for it.
+    /// Any value, any number of times: the cluster has no rule for it.
     case free
   }
 
   let name: StaticString
   let field: StaticString
   let shape: Shape
-  /// In a Live Activity the text may be an object, with a key and arguments.
+  /// Whether the text may be an object in a Live Activity, with key and arguments.
   var mayBeLocalized = false
 
   static let all: [AlertMember] = [
@@ -105,11 +105,11 @@ struct AlertMember {
   ]
 }
 
-/// The members of `aps.sound` where that is an object.
+/// The members of `aps.sound` when it is an object.
 enum SoundMember: UInt8, CaseIterable {
   case critical, name, volume
 
-  /// How a rejection names it.
+  /// The member's name in a rejection.
   var field: StaticString {
     switch self {
     case .critical: "aps.sound.critical"
@@ -118,7 +118,7 @@ enum SoundMember: UInt8, CaseIterable {
     }
   }
 
-  /// The word of the payload.
+  /// The member's word in the payload.
   var word: StaticString {
     switch self {
     case .critical: "critical"

@@ -1,6 +1,6 @@
-/// The rules of `apns-topic`: the application's bundle id, and a suffix that some push types need.
+/// The rules of `apns-topic`: the application's bundle id, with a suffix for some push types.
 enum ApplicationTopic {
-  /// Letters, digits, full stop, hyphen, underscore.
+  /// Whether a byte is a letter, digit, full stop, hyphen or underscore.
   static func isNameByte(_ byte: UInt8) -> Bool {
     switch byte {
     case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
@@ -14,7 +14,9 @@ enum ApplicationTopic {
     !topic.isEmpty && topic.count <= RequestLimits.topicBytes && topic.allSatisfy(isNameByte)
   }
 
-  /// The bundle id within a topic: what is left without the push type's suffix; `nil` when that is missing, or stands alone.
+  /// Returns the bundle id of a topic, without the push type's suffix.
+  ///
+  /// It returns `nil` if the topic lacks the suffix, or is nothing but the suffix.
   static func application(of topic: UnsafeRawBufferPointer, for type: PushType) -> UnsafeRawBufferPointer? {
     let suffix = type.topicSuffix
     guard suffix.utf8CodeUnitCount > 0 else { return topic }

@@ -1,16 +1,16 @@
-/// What a calendar trigger asks of a wall time: a value for some of the units of the Gregorian calendar.
+/// The wall times that a calendar trigger matches: values for some units of the calendar.
 ///
-/// The units and what they count from are those of Apple's `DateComponents`: weekday 1 is Sunday, and a week begins on Sunday.
+/// The calendar is Gregorian. The units count as in Apple's `DateComponents`: weekday 1 is Sunday, and a week begins on Sunday.
 public struct CalendarUnits: Sendable, Hashable {
   /// A unit of the calendar, named as in `dateComponents`.
   public enum Unit: Int, Sendable, CaseIterable {
     case year, quarter, month, weekOfYear, weekOfMonth, weekdayOrdinal, weekday, day, hour, minute, second
 
-    /// The member of `dateComponents`.
+    /// The name of the unit in `dateComponents`.
     public var name: StaticString { Self.table[rawValue].name }
-    /// The path that a rejection names.
+    /// The path of the unit in a rejection.
     var field: StaticString { Self.table[rawValue].field }
-    /// The values that some wall time has.
+    /// The possible values of the unit.
     public var range: ClosedRange<Int64> { Self.table[rawValue].range }
 
     private static let table: [(name: StaticString, field: StaticString, range: ClosedRange<Int64>)] = [
@@ -28,13 +28,13 @@ public struct CalendarUnits: Sendable, Hashable {
     ]
   }
 
-  /// One lane for each unit; -1 where any value will do.
+  /// One lane for each unit; -1 if it matches any value.
   private var values = SIMD16<Int16>(repeating: -1)
 
-  /// Units without a value: any wall time has them.
+  /// Creates units without values, which match any wall time.
   public init() {}
 
-  /// The value of a unit; nil where any will do. A value outside the unit's range is not taken.
+  /// The value of a unit; nil if it matches any. A value outside the unit's range is ignored.
   public subscript(_ unit: Unit) -> Int? {
     get { values[unit.rawValue] < 0 ? nil : Int(values[unit.rawValue]) }
     set { values[unit.rawValue] = newValue.flatMap { unit.range.contains(Int64($0)) ? Int16($0) : nil } ?? -1 }

@@ -1,4 +1,4 @@
-/// The rules of the single headers.
+/// The rules of each header.
 enum HeaderRules {
   static func topic(_ header: UnsafeRawBufferPointer?) throws(Rejection) -> UnsafeRawBufferPointer {
     guard let header else {
@@ -38,14 +38,14 @@ enum HeaderRules {
     return type
   }
 
-  /// A background push needs priority 5, which is also what it has when none is given.
+  /// Checks the priority of a background push: 5, or absent.
   static func checkBackground(_ priority: UInt8?) throws(Rejection) {
     guard priority == nil || priority == 5 else {
       throw Rejection(.badPriority, field: "apns-priority", rule: "A background push has priority 5.")
     }
   }
 
-  /// - Parameter published: when the lifetime begins, in milliseconds.
+  /// - Parameter published: the start of the lifetime, in milliseconds.
   static func expiration(_ header: UnsafeRawBufferPointer?, published: Int64, _ limits: RequestLimits) throws(Rejection) -> Int64 {
     let latest = published / 1000 + limits.longestLifetime
     guard let header else { return latest }
@@ -85,7 +85,7 @@ enum HeaderRules {
     throw Rejection(.badRequestParams, field: "operation", rule: "An operation is notify, cancel or remove.")
   }
 
-  /// Whether opening the notification on one device removes it from the person's others.
+  /// Reads whether opening the notification on one device removes it from the person's others.
   static func removesWhenOpened(_ header: UnsafeRawBufferPointer?, _ operation: RequestView.Operation, _ target: Target) throws(Rejection)
     -> Bool
   {
@@ -99,12 +99,9 @@ enum HeaderRules {
     return true
   }
 
-  /// When a request is due.
+  /// Reads when a request is due.
   static func timing(_ headers: RequestHeaders, _ operation: RequestView.Operation) throws(Rejection) -> RequestView.Timing {
-    if let firing = headers.firing {
-      try checkFiring(firing, headers, operation)
-      return .firing(firing)
-    }
+    if let firing = headers.firing { return .firing(try checked(firing, headers, operation)) }
     guard let trigger = headers.trigger else { return .now }
     guard operation == .notify else {
       throw Rejection(.badRequestParams, field: "trigger", rule: "Only a notification has a trigger.")
@@ -112,14 +109,21 @@ enum HeaderRules {
     switch try Trigger(trigger) {
     case .push: return .now
     case .location: return .place(trigger)
-    case .timed: return .time(trigger)
+    case .timed(let timed):
+      // Only a new request is rejected for it: earlier releases have scheduled such triggers.
+      if let late = timed.late, late < TimedTrigger.minimumLateSeconds * 1000 {
+        throw Rejection(
+          .badRequestParams, field: "trigger.late",
+          rule: "Each occurrence fires some milliseconds late, so late is at least \(TimedTrigger.minimumLateSeconds) s.")
+      }
+      return .time(trigger)
     }
   }
 
-  /// A firing is a notification of its own, with the identifier of its schedule and the apns-id of its occurrence.
-  private static func checkFiring(
+  /// Reads and checks a firing: a notification with its schedule's identifier and its occurrence's apns-id.
+  private static func checked(
     _ header: UnsafeRawBufferPointer, _ headers: RequestHeaders, _ operation: RequestView.Operation
-  ) throws(Rejection) {
+  ) throws(Rejection) -> FiringHeader {
     let firing = try FiringHeader(header)
     guard operation == .notify, headers.trigger == nil, headers.collapseID != nil,
       headers.id.flatMap(NotificationID.init(text:)) == firing.occurrence
@@ -128,5 +132,6 @@ enum HeaderRules {
         .badRequestParams, field: "carillon-firing",
         rule: "A firing is a notification without a trigger, with a collapse id, and with the apns-id of its occurrence.")
     }
+    return firing
   }
 }

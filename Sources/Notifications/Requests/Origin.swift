@@ -1,19 +1,19 @@
 public import JSON
 
-/// The `carillon-origin` of a record that comes again, borrowed from its header.
+/// The header `carillon-origin` of a record that was published again, borrowed from it.
 ///
-/// Every producer can write one, and nobody signs it. So it counts only for a record that the cluster itself may have written: see
+/// Any producer can write one, and it has no signature. So it counts only for a record that the cluster itself may have written: see
 /// ``counting(for:)``.
 public struct Origin {
-  /// Why a record comes again.
+  /// Why a record was published again.
   public enum Purpose: UInt8, Sendable {
-    /// What was applied then is a repeat.
+    /// To repeat what was applied before.
     case replay
-    /// It is new work: a dead letter that was mended, or a request that one of its devices has no outcome of.
+    /// As new work: a mended dead letter, or a request that a device missed.
     case redrive
   }
 
-  /// The longest name that Kafka gives a topic, in bytes.
+  /// The longest topic name that Kafka accepts, in bytes.
   public static var topicBytes: Int { 249 }
 
   /// The name of the first cluster, as it stands between the quotes.
@@ -22,24 +22,27 @@ public struct Origin {
   public let topic: UnsafeRawBufferPointer
   /// The first partition, offset and timestamp, which give the revision.
   public let position: SourcePosition
-  /// Why it comes.
+  /// Why the record was published again.
   public let purpose: Purpose
-  /// Of new work: somebody has found that one of its devices has no outcome of it, and no entry in its mailbox.
+  /// Whether a device was found to have neither outcome nor mailbox entry of it.
+  ///
+  /// Only a redrive can have this.
   public let isUnfinished: Bool
 
-  /// Reads `{"cluster", "topic", "partition", "offset", "timestamp", "why": "replay" | "redrive"}`, and perhaps
-  /// `"unfinished": true`; `nil` when a member is missing or wrong.
+  /// Reads the JSON of a header; `nil` if a member is missing or wrong.
+  ///
+  /// It is `{"cluster", "topic", "partition", "offset", "timestamp", "why": "replay" | "redrive"}`, perhaps with `"unfinished": true`.
   public init?(_ header: UnsafeRawBufferPointer) {
     guard header.count <= 2_048, let origin = try? Self.read(header) else { return nil }
     self = origin
   }
 
-  /// How much later than its record's time an origin's may be, in milliseconds: brokers' clocks differ.
+  /// How much later than its record an origin may be, in milliseconds: clocks differ.
   public static var clockTolerance: Int64 { 300_000 }
 
-  /// Reads the origin of a record, which counts only for that record; `nil` where the record has none.
+  /// Reads the origin of a record; `nil` if the record has none.
   ///
-  /// - Throws: the rule that an origin breaks that does not count.
+  /// - Throws: the rule that an origin breaks if it does not count for this record.
   static func counting(for record: RequestRecord) throws(Rejection) -> Origin? {
     guard let header = record.headers.origin else { return nil }
     guard let origin = Origin(header) else {
@@ -55,7 +58,9 @@ public struct Origin {
     return origin
   }
 
-  /// The rule that a first place breaks for a record of the same topic that lies at `position`; `nil` where it counts.
+  /// Returns the rule that an origin breaks; `nil` if it counts for `position`.
+  ///
+  /// Both positions are of the same topic.
   public static func brokenRule(of first: SourcePosition, for position: SourcePosition) -> String? {
     if first.partition != position.partition { return "An origin names the partition that its record lies in." }
     if first.offset >= position.offset { return "An origin names an offset below its record's." }
@@ -66,11 +71,11 @@ public struct Origin {
 
   private static func rejection(_ rule: String) -> Rejection { Rejection(.badRequestParams, field: "carillon-origin", rule: rule) }
 
-  /// Writes an origin as a record's header has it.
+  /// Writes an origin as the value of the header.
   ///
   /// - Parameters:
   ///   - cluster: the name of the first cluster: letters, digits, full stops, hyphens and underscores.
-  ///   - source: where the record was first.
+  ///   - source: the first position of the record.
   ///   - isUnfinished: see ``isUnfinished``.
   public static func write(
     cluster: String, _ source: SourceCoordinates, why purpose: Purpose, isUnfinished: Bool = false, to writer: inout JSONWriter
@@ -134,7 +139,7 @@ public struct Origin {
       isUnfinished: isUnfinished && purpose == .redrive)
   }
 
-  /// A name that Kafka takes for a topic.
+  /// Whether Kafka accepts a topic name.
   private static func isTopicName(_ name: UnsafeRawBufferPointer) -> Bool {
     !name.isEmpty && name.count <= topicBytes && name.allSatisfy(ApplicationTopic.isNameByte)
   }

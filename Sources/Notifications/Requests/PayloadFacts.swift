@@ -1,28 +1,30 @@
 internal import JSON
 
-/// What a payload asks of the device, in one byte of stored records.
+/// What a payload asks of the device, as one byte of stored records.
 public struct PayloadFlags: OptionSet, Sendable, Hashable {
   /// The bits.
   public let rawValue: UInt8
 
-  /// Flags of these bits.
+  /// Creates flags from their bits.
   public init(rawValue: UInt8) { self.rawValue = rawValue }
 
-  /// There is an alert with a title, a subtitle or a body, so that a service extension may work on it.
+  /// An alert with title, subtitle or body, which a service extension may change.
   public static let alert = PayloadFlags(rawValue: 1)
-  /// `content-available`: the application is woken, whether something is shown or not.
+  /// `content-available`: wakes the application, even if nothing is shown.
   public static let contentAvailable = PayloadFlags(rawValue: 2)
   /// `mutable-content`.
   public static let mutableContent = PayloadFlags(rawValue: 4)
-  /// There is a badge.
+  /// The payload has a badge.
   public static let badge = PayloadFlags(rawValue: 8)
-  /// There is a sound.
+  /// The payload has a sound.
   public static let sound = PayloadFlags(rawValue: 16)
 
-  /// Nothing of the payload's: the request comes again, so that its time does not say how long it takes.
+  /// Set by the cluster: the request was published again.
+  ///
+  /// Its time does not measure a latency.
   public static let comesAgain = PayloadFlags(rawValue: 128)
 
-  /// How much it may interrupt: that of `interruption-level`, and critical where the sound is.
+  /// How far the notification may interrupt: its `interruption-level`, or critical with a critical sound.
   public var level: InterruptionLevel {
     get {
       switch rawValue & Self.levelBits {
@@ -46,29 +48,28 @@ public struct PayloadFlags: OptionSet, Sendable, Hashable {
 
   private static let (passiveBit, timeSensitiveBit, levelBits) = (32 as UInt8, 64 as UInt8, 96 as UInt8)
 
-  /// Whether a service extension may change the notification: it asks for that, and has a text.
+  /// Whether a service extension may change it: it asks for that and has text.
   public var isMutable: Bool { isSuperset(of: [.mutableContent, .alert]) }
 }
 
-/// What the cluster needs to know of a payload, found in the one pass that checks it.
+/// The facts that the cluster needs of a payload. One pass checks the payload and finds them.
 public struct PayloadFacts {
-  /// What it asks for.
+  /// What the payload asks of the device.
   public let flags: PayloadFlags
-  /// `aps.category` as it stands in the payload, quotes included; none when there is none.
+  /// `aps.category` as in the payload, with its quotes; empty if there is none.
   public let categorySource: UnsafeRawBufferPointer
   /// Whether it only wakes the application: `content-available` without an alert, a sound or a badge.
   public let isSilent: Bool
-  /// The first member of `aps`, or of its alert, that no rule knows.
+  /// The first unknown member of `aps`, its alert or its sound.
   public let unknown: UnknownField?
 
-  /// Checks a payload: one JSON object with an `aps` object, whose known members have the types and ranges of the rule book.
+  /// Checks a payload: one JSON object with an `aps` object, whose known members are valid.
   ///
-  /// Members that are null count as absent, for serializers write them. Unknown members are kept, and the first of them is noted. A known
-  /// member must not stand twice, since readers differ in which one counts.
+  /// Null members count as absent, because serializers write them. Unknown members stay, and the first of them is noted. A known member
+  /// must not occur twice, since readers differ in which one counts.
   ///
-  /// - Parameter type: the push type of the header, which changes the rules: an `mdm` push needs no `aps` where it has a member `mdm`, and a
-  ///   push for PushKit none at all; in a Live Activity the title and the body of the alert may be objects, and the relevance score is any
-  ///   number.
+  /// - Parameter type: the push type of the header. An `mdm` push needs no `aps` if it has a member `mdm`, and a push for PushKit never
+  ///   needs one. In a Live Activity the alert's title and body may be objects, and the relevance score may be any number.
   public init(checking payload: UnsafeRawBufferPointer, of type: PushType? = nil) throws(Rejection) {
     var reader = PayloadReader(payload, type)
     do {
@@ -84,7 +85,7 @@ public struct PayloadFacts {
     (flags, isSilent, categorySource, unknown) = (reader.flags, reader.isSilent, reader.categorySource, reader.unknown)
   }
 
-  /// What was found in a payload that was checked before.
+  /// Creates the facts of a payload that was checked before.
   public init(flags: PayloadFlags, categorySource: UnsafeRawBufferPointer) {
     self.flags = flags
     self.categorySource = categorySource
@@ -93,7 +94,7 @@ public struct PayloadFacts {
   }
 }
 
-/// Walks a payload once.
+/// Reads a payload once.
 private struct PayloadReader {
   private let type: PushType?
   private var scanner: JSONScanner
@@ -242,7 +243,7 @@ private struct PayloadReader {
     if member.shape == .text, value.count > 2 { flags.insert(.alert) }
   }
 
-  /// Reads the title or the body of a Live Activity's alert: an object with the text's key, and its arguments.
+  /// Reads a text of a Live Activity's alert: an object with a key and arguments.
   private mutating func readLocalizedText(_ field: StaticString) throws {
     let rule = "A text of a Live Activity's alert is a string, or an object with the string loc-key, and loc-args where it has arguments."
     var hasKey = false
@@ -313,7 +314,7 @@ private struct PayloadReader {
     return value
   }
 
-  /// Whether a flag is set: 1 says yes, 0 is as good as no flag.
+  /// Reads a flag: 1 sets it, and 0 counts as absent.
   private mutating func takeFlag(_ key: APSKey) throws -> Bool {
     let value = try scanner.skip()
     switch scanner.integer(value) {

@@ -1,4 +1,4 @@
-/// What kind of notification a request is, as in `apns-push-type`.
+/// The kind of a notification, as in `apns-push-type`.
 ///
 /// The raw value is its byte in stored records: never renumber.
 public enum PushType: UInt8, Sendable, CaseIterable {
@@ -25,7 +25,7 @@ public enum PushType: UInt8, Sendable, CaseIterable {
   /// Reloads widgets.
   case widgets = 11
 
-  /// The word of the header.
+  /// The word in the header.
   public var name: StaticString {
     switch self {
     case .alert: "alert"
@@ -42,7 +42,7 @@ public enum PushType: UInt8, Sendable, CaseIterable {
     }
   }
 
-  /// What `apns-topic` has to end in behind the application's bundle id; empty when nothing.
+  /// The suffix of `apns-topic` after the bundle id; empty if there is none.
   public var topicSuffix: StaticString {
     switch self {
     case .alert, .background, .mdm: ""
@@ -57,7 +57,7 @@ public enum PushType: UInt8, Sendable, CaseIterable {
     }
   }
 
-  /// Whether the payload may lack `aps`: PushKit hands all of it to the application.
+  /// Whether the payload may lack `aps`: PushKit passes the payload to the application.
   var needsNoAPS: Bool {
     switch self {
     case .voip, .complication, .fileprovider: true
@@ -65,9 +65,9 @@ public enum PushType: UInt8, Sendable, CaseIterable {
     }
   }
 
-  /// The push type that a word names.
+  /// Reads a push type from its word.
   public init?(name: UnsafeRawBufferPointer) {
-    // Nearly all requests are of the first two.
+    // Nearly all requests have one of the first two types.
     if name.equals("alert") {
       self = .alert
     } else if name.equals("background") {

@@ -1,32 +1,32 @@
 internal import JSON
 
-/// Why a request is not carried out, in the words of Apple's push service.
+/// Why a request is rejected, in the words of Apple's push service.
 ///
-/// The raw values are those that APNs answers with; `FeatureNotEnabled` also says that this version does not have it yet.
+/// APNs answers with these values. `FeatureNotEnabled` also covers features that this version does not have yet.
 public enum RejectionReason: String, Sendable, CaseIterable {
-  /// `apns-collapse-id` is empty, too long, or no plain text.
+  /// `apns-collapse-id` is empty, too long, or not plain text.
   case badCollapseID = "BadCollapseId"
   /// The target names no device, or its scheme is unknown.
   case badDeviceToken = "BadDeviceToken"
-  /// `apns-expiration` is no time.
+  /// `apns-expiration` is not a time.
   case badExpirationDate = "BadExpirationDate"
-  /// `apns-id` is no UUID.
+  /// `apns-id` is not a UUID.
   case badMessageID = "BadMessageId"
-  /// `apns-priority` is none of 10, 5 and 1, or does not go with the push type.
+  /// `apns-priority` is not 10, 5 or 1, or does not fit the push type.
   case badPriority = "BadPriority"
-  /// `apns-topic` is no application, or the suffix of its push type is missing.
+  /// `apns-topic` is not an application, or lacks the suffix of its push type.
   case badTopic = "BadTopic"
   /// The device belongs to another application.
   case deviceTokenNotForTopic = "DeviceTokenNotForTopic"
-  /// A header of the contract stands twice; a `traceparent` may.
+  /// A header of the contract occurs twice. Only `traceparent` may.
   case duplicateHeaders = "DuplicateHeaders"
   /// `apns-push-type` is unknown.
   case invalidPushType = "InvalidPushType"
-  /// Neither a target nor a record key.
+  /// The request has neither a target nor a record key.
   case missingDeviceToken = "MissingDeviceToken"
-  /// No `apns-topic`.
+  /// The request has no `apns-topic`.
   case missingTopic = "MissingTopic"
-  /// There is no payload.
+  /// The request has no payload.
   case payloadEmpty = "PayloadEmpty"
   /// The application is not served here.
   case topicDisallowed = "TopicDisallowed"
@@ -36,38 +36,38 @@ public enum RejectionReason: String, Sendable, CaseIterable {
   case expiredToken = "ExpiredToken"
   /// The device is not registered.
   case unregistered = "Unregistered"
-  /// The target's rate limit is reached.
+  /// The request is beyond a rate limit of its application, or the cluster has the maximum number of pending requests.
   case tooManyRequests = "TooManyRequests"
-  /// The request needs what this version or this cluster does not have.
+  /// The request needs a feature that this version or this cluster does not have.
   case featureNotEnabled = "FeatureNotEnabled"
-  /// A header that is none of Apple's has a wrong value.
+  /// A header that is not Apple's has a wrong value.
   case badRequestParams = "BadRequestParams"
-  /// The payload is no JSON object with an `aps` object of the known shape.
+  /// The payload is not a JSON object with a valid `aps` object.
   case badRequestPayload = "BadRequestPayload"
-  /// A broadcast without a channel.
+  /// A broadcast has no channel.
   case missingChannelID = "MissingChannelId"
-  /// The channel's name is no name.
+  /// The name of the channel is not valid.
   case badChannelID = "BadChannelId"
   /// The channel does not exist.
   case channelNotRegistered = "ChannelNotRegistered"
-  /// The cluster failed at it; it may be published again.
+  /// The cluster failed. The request may be published again.
   case internalServerError = "InternalServerError"
 }
 
-/// Why a request is not carried out: the reason, which part of it, and the rule that it breaks.
+/// The rejection of a request: the reason, the field, and the rule that it breaks.
 ///
-/// It may be kept and logged: of the record it holds at most the plain name of an unknown field, the rest is the program's own words.
+/// It may be kept and logged. From the record it contains at most the plain name of an unknown field.
 public struct Rejection: Error, Sendable, CustomStringConvertible {
-  /// The reason in Apple's words.
+  /// The reason, as a word of APNs.
   public let reason: RejectionReason
-  /// The header, or the member of the payload (`aps.badge`).
+  /// The header, or the member of the payload, such as `aps.badge`.
   public let field: StaticString
-  /// The rule as a sentence that says what to do.
+  /// The rule, as a sentence that tells the sender what to do.
   public let rule: String
-  /// For a payload or a header of JSON the offset of the fault in it, in bytes; `nil` for the rest.
+  /// The byte offset of the fault in a JSON payload or header; else `nil`.
   public let offset: Int?
 
-  /// A rejection of one field.
+  /// Creates a rejection of one field.
   public init(_ reason: RejectionReason, field: StaticString, rule: String, offset: Int? = nil) {
     self.reason = reason
     self.field = field
@@ -75,20 +75,22 @@ public struct Rejection: Error, Sendable, CustomStringConvertible {
     self.offset = offset
   }
 
-  /// A rejection of a field that cannot be read as JSON: nesting too deep is no fault of the syntax, and has a rule of its own.
+  /// Creates a rejection of a field that is not valid JSON. Nesting that is too deep has a rule of its own.
   init(_ reason: RejectionReason, field: StaticString, _ error: any Error, rule: String, tooDeep: String) {
     let error = error as? JSONError
     self.init(reason, field: field, rule: error?.reason == .tooDeep ? tooDeep : rule, offset: error?.offset)
   }
 
-  /// Adds a sentence that names an unknown field: it may be what the sender meant to satisfy the rule with.
+  /// Adds a sentence that names an unknown field: the sender may have misspelt it.
   public func naming(_ unknown: UnknownField?) -> Rejection {
     unknown.map { Rejection(reason, field: field, rule: "\(rule) \($0.sentence)", offset: offset) } ?? self
   }
 
-  /// Whether the same record might pass later: no, but for a target whose rate limit is reached or a failure of the cluster.
+  /// Whether the same record might pass later.
+  ///
+  /// It might if the cluster had too many pending requests, or failed.
   public var isRetriable: Bool { reason == .tooManyRequests || reason == .internalServerError }
 
-  /// Reason, field, rule.
+  /// The reason, the field and the rule.
   public var description: String { "\(reason.rawValue): \(field): \(rule)" + (offset.map { " (byte \($0))" } ?? "") }
 }

@@ -2,17 +2,17 @@ internal import JSON
 
 /// The body of a `remove` or a `cancel`: `{"identifiers": ["…"]}`, or `{"all": true}`.
 ///
-/// With `"scope": "pending"` a `remove` is about what waits for a place at the devices.
+/// With `"scope": "pending"` a `remove` removes location requests from the devices.
 struct RemoveBody {
-  /// How many identifiers it names.
+  /// The number of identifiers.
   let count: Int
-  /// The array as it stands in the body; none when the body names no identifiers.
+  /// The array of identifiers in the body; empty if there is none.
   let source: UnsafeRawBufferPointer
-  /// Whether it is about all.
+  /// Whether it applies to all.
   let removesAll: Bool
-  /// The revision that it takes nothing newer than; nil where that is its own.
+  /// The newest revision that it removes; nil if that is its own.
   let bound: Revision?
-  /// Whether it removes what waits for a place, and nothing that was delivered.
+  /// Whether it removes location requests, and no delivered notifications.
   let isOfPending: Bool
 
   static let rule: String =
@@ -89,7 +89,9 @@ struct RemoveBody {
     Rejection(.badRequestPayload, field: "identifiers", rule: rule, offset: offset)
   }
 
-  /// Calls `body` with each identifier of an array that was checked, its escapes resolved; the bytes are valid during the call.
+  /// Calls `body` with each identifier of a checked array, without escapes.
+  ///
+  /// The bytes are valid during the call.
   static func forEach(in source: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer) throws -> Void) rethrows {
     guard !source.isEmpty else { return }
     var scanner = JSONScanner(source)

@@ -1,34 +1,34 @@
 internal import Glibc
 
-/// The headers of a request record that mean something.
+/// The known headers of a request record.
 public enum RequestHeader: UInt8, Sendable, CaseIterable {
-  /// `target`: whom it is for.
+  /// `target`: the device or the person.
   case target
   /// `apns-id`: the idempotency key.
   case id
   /// `apns-topic`: the application.
   case topic
-  /// `apns-collapse-id`: the request identifier.
+  /// `apns-collapse-id`: the identifier.
   case collapseID
-  /// `apns-expiration`: until when, in epoch seconds.
+  /// `apns-expiration`: the last time to show it, in seconds since 1970.
   case expiration
   /// `apns-priority`: 10, 5 or 1.
   case priority
-  /// `apns-push-type`: what kind of notification.
+  /// `apns-push-type`: the kind of notification.
   case pushType
-  /// `apns-channel-id`: a broadcast's channel.
+  /// `apns-channel-id`: the channel of a broadcast.
   case channelID
   /// `trigger`: when or where it is due, as JSON.
   case trigger
   /// `operation`: notify, cancel or remove.
   case operation
-  /// `traceparent`: W3C trace context.
+  /// `traceparent`: the W3C trace context.
   case traceparent
-  /// `carillon-origin`: where a record that comes again came from first.
+  /// `carillon-origin`: the first position of a record that was published again.
   case origin
-  /// `carillon-firing`: the occurrence of a schedule that is due.
+  /// `carillon-firing`: the occurrence of a schedule that fires.
   case firing
-  /// `when-opened`: what opening it on one device does at the person's others.
+  /// `when-opened`: what opening it on one device does at the person's other devices.
   case whenOpened
 
   /// The header's name in the record.
@@ -51,13 +51,13 @@ public enum RequestHeader: UInt8, Sendable, CaseIterable {
     }
   }
 
-  /// Finds the header of a name. As in HTTP the case of ASCII letters does not matter.
+  /// Finds the header of a name. As in HTTP, the case of ASCII letters does not matter.
   @inline(__always)
   public static func named(_ name: UnsafeRawBufferPointer) -> RequestHeader? {
     let candidate: RequestHeader
     switch name.count {
     case 6: candidate = .target
-    // A letter of either case; the names are compared as a whole below.
+    // Sets the bit of lower case. The complete names are compared below.
     case 7: candidate = name[0] | 0x20 == UInt8(ascii: "a") ? .id : .trigger
     case 9: candidate = .operation
     case 10: candidate = .topic
@@ -66,7 +66,7 @@ public enum RequestHeader: UInt8, Sendable, CaseIterable {
     case 14: candidate = .pushType
     case 15:
       let (first, sixth) = (name[0] | 0x20, name[5] | 0x20)
-      // Of `carillon-origin` and `carillon-firing` the tenth letter tells.
+      // The tenth letter distinguishes `carillon-origin` from `carillon-firing`.
       let isFiring = name[9] | 0x20 == UInt8(ascii: "f")
       candidate = first == UInt8(ascii: "c") ? isFiring ? .firing : .origin : sixth == UInt8(ascii: "e") ? .expiration : .channelID
     case 16: candidate = .collapseID
@@ -75,7 +75,7 @@ public enum RequestHeader: UInt8, Sendable, CaseIterable {
     return name.equals(candidate.name) || name.equalsIgnoringCase(candidate.name) ? candidate : nil
   }
 
-  /// Finds the header of a name that ends with a zero.
+  /// Finds the header of a zero-terminated name.
   public static func named(_ name: UnsafePointer<CChar>) -> RequestHeader? {
     named(UnsafeRawBufferPointer(start: name, count: strlen(name)))
   }
@@ -86,8 +86,8 @@ public enum RequestHeader: UInt8, Sendable, CaseIterable {
 
 /// The known headers of one request record, borrowed from it.
 ///
-/// The pointers are valid as long as the record is held. A header whose value is null counts as absent; an empty value is a value,
-/// and has to keep its header's rule. Other headers are passed over, and may stand there any number of times.
+/// The pointers are valid as long as the record is held. A header with a null value counts as absent. An empty value counts, and must keep
+/// the header's rule. Unknown headers are ignored, and may occur several times.
 public struct RequestHeaders {
   /// `target`.
   public var target: UnsafeRawBufferPointer?
@@ -109,7 +109,7 @@ public struct RequestHeaders {
   public var trigger: UnsafeRawBufferPointer?
   /// `operation`.
   public var operation: UnsafeRawBufferPointer?
-  /// `traceparent`; absent where it stands more than once.
+  /// `traceparent`; absent if it occurs more than once.
   public private(set) var traceparent: UnsafeRawBufferPointer?
   /// `carillon-origin`.
   public var origin: UnsafeRawBufferPointer?
@@ -117,21 +117,21 @@ public struct RequestHeaders {
   public var firing: UnsafeRawBufferPointer?
   /// `when-opened`.
   public var whenOpened: UnsafeRawBufferPointer?
-  /// The first header that stood there twice. A `traceparent` is never one.
+  /// The first header that occurs twice, except for `traceparent`.
   public private(set) var duplicate: RequestHeader?
-  /// The first header that begins with `apns-` and that no rule knows.
+  /// The first unknown header whose name begins with `apns-`.
   public private(set) var unknown: UnknownField?
   private var hasSeveralTraces = false
 
-  /// No headers.
+  /// Creates an empty set of headers.
   public init() {}
 
-  /// Takes one header of the record; of one that stands twice the first value stays, and `duplicate` names it.
+  /// Takes one header of the record. The first value of a repeated header stays, and `duplicate` names it.
   public mutating func take(name: UnsafePointer<CChar>, value: UnsafeRawBufferPointer) {
     take(name: UnsafeRawBufferPointer(start: name, count: strlen(name)), value: value)
   }
 
-  /// Takes one header of the record, its name without a terminating zero.
+  /// Takes one header of the record. Its name has no terminating zero.
   public mutating func take(name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) {
     guard value.baseAddress != nil else { return }
     guard let header = RequestHeader.named(name) else {
@@ -151,7 +151,7 @@ public struct RequestHeaders {
     case .trigger: isRepeated = Self.set(&trigger, value)
     case .operation: isRepeated = Self.set(&operation, value)
     case .traceparent:
-      // Agents on the way add their own. W3C Trace Context then says to go on without one; the request is none the worse.
+      // Agents on the way add their own. W3C Trace Context then says to continue without one, so the request is still valid.
       hasSeveralTraces = hasSeveralTraces || traceparent != nil
       traceparent = hasSeveralTraces ? nil : value
       return

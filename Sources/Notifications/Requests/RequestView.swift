@@ -1,19 +1,21 @@
-/// A record of the requests topic, borrowed: its bytes are valid as long as its holder keeps the record.
+/// A record of `requests`, borrowed. Its bytes are valid as long as the holder keeps the record.
 public struct RequestRecord {
-  /// The record key; none when it is null.
+  /// The record key; empty when it is null.
   public var key: UnsafeRawBufferPointer
-  /// The payload; none when it is null.
+  /// The payload; empty when it is null.
   public var value: UnsafeRawBufferPointer
   /// The headers.
   public var headers: RequestHeaders
-  /// The topic it was read from.
+  /// The topic that the record is in.
   public var topic: UnsafeRawBufferPointer
-  /// Its partition, offset and timestamp.
+  /// The record's partition, offset and timestamp.
   public var position: SourcePosition
-  /// The name of the cluster that reads it; none where a tool does not know it: then an origin may name any cluster.
+  /// The name of the cluster that reads the record.
+  ///
+  /// It is empty in a tool that does not know it. An origin may then name any cluster.
   public var cluster: UnsafeRawBufferPointer
 
-  /// A record of its parts.
+  /// Creates a record from its parts.
   public init(
     key: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer, headers: RequestHeaders, topic: UnsafeRawBufferPointer,
     position: SourcePosition, cluster: UnsafeRawBufferPointer = UnsafeRawBufferPointer(start: nil, count: 0)
@@ -27,28 +29,32 @@ public struct RequestRecord {
   }
 }
 
-/// What is known of every request, a rejected one included: enough to say in an event which one it was.
+/// The facts that name any request in events, even a rejected one.
 public struct RequestEnvelope {
-  /// The `apns-id`, or the one derived from where the record lies when there is none, or none that is valid.
+  /// The `apns-id`. Without a valid one it is derived from the position of the record.
   public let id: NotificationID
   /// Whether the id was derived.
   public let isDerivedID: Bool
-  /// `apns-collapse-id`; none when there is none, then the id's text is the request's identifier.
+  /// The `apns-collapse-id`; empty if there is none. The identifier is then the id's text.
   public let collapseID: UnsafeRawBufferPointer
-  /// The `target` header, else the record key: what events of a request without a device are keyed by.
+  /// The `target` header, else the record key. It is the key of events without a device.
   public let target: UnsafeRawBufferPointer
-  /// `apns-topic` where it is one, for the application of a request that breaks a rule; see ``application``.
+  /// The `apns-topic` as given, for the application of a rejected request; see ``application``.
   private let topic: UnsafeRawBufferPointer
   private let pushType: UnsafeRawBufferPointer?
-  /// Where the request came from first: the record's own position, or its origin's.
+  /// The first position of the request: its record's own, or its origin's.
   public let source: SourcePosition
-  /// The origin of a record that comes again; none where it has one that does not count.
+  /// The origin of a record that was published again; nil unless it counts.
   public let origin: Origin?
-  /// When it was published, as the stops of its application count, in milliseconds since 1970: the time of the record itself, for one that
-  /// comes again as new work was published again. A replay repeats what was, so it has the time of its first record.
+  /// The publication time for the stops of its application, in milliseconds since 1970.
+  ///
+  /// A replay repeats the past, so it has the time of its first record. Any other record has its own time, even if it was published again
+  /// as new work.
   public let published: Int64
-  /// The trace context; none when there is none.
+  /// The trace context; empty if there is none.
   public let traceparent: UnsafeRawBufferPointer
+  /// The header `carillon-firing` as given; empty if there is none.
+  public let firing: UnsafeRawBufferPointer
 
   /// Reads a record's headers, which may break any rule.
   public init(_ record: RequestRecord) {
@@ -63,35 +69,38 @@ public struct RequestEnvelope {
     collapseID = record.headers.collapseID ?? .none
     target = record.headers.target ?? record.key
     traceparent = TraceParent.carried(record.headers.traceparent)
+    firing = record.headers.firing ?? .none
   }
 
   /// The request's revision.
   public var revision: Revision { Revision(source) }
 
-  /// The application, as far as the headers of a request that breaks a rule tell it; none when `apns-topic` is no topic.
+  /// The application, as far as the headers of a rejected request tell it.
+  ///
+  /// It is empty if `apns-topic` is not a topic.
   public var application: UnsafeRawBufferPointer {
     guard ApplicationTopic.isValid(topic) else { return .none }
     return ApplicationTopic.application(of: topic, for: pushType.flatMap { PushType(name: $0) } ?? .alert) ?? topic
   }
 }
 
-/// What becomes of a request record when it is read.
+/// The result of reading a request record.
 public enum RequestReading {
-  /// It keeps every rule.
+  /// The request keeps every rule.
   case accepted(RequestView)
-  /// It breaks a rule, the first one in the order of checking.
+  /// The request breaks a rule: the first in the order of the checks.
   case rejected(Rejection, RequestEnvelope)
 }
 
-/// A request that keeps every rule, borrowed from its record; made without an allocation.
+/// A request that keeps every rule, borrowed from its record. Creating it allocates nothing, but for an occurrence.
 public struct RequestView {
-  /// What a request wants done.
+  /// What a request does.
   public enum Operation: UInt8, Sendable {
     /// Show a notification, or wake the application.
     case notify = 1
-    /// Take delivered notifications away, by identifier or all of them.
+    /// Remove delivered notifications, by identifier or all of them.
     case remove = 2
-    /// Do not show what waits for its time, by identifier.
+    /// Cancel pending requests, by identifier or all of them.
     case cancel = 3
   }
 
@@ -99,52 +108,64 @@ public struct RequestView {
   public enum Timing {
     /// Now.
     case now
-    /// Where the device is: a trigger that the device evaluates, as JSON.
+    /// At a location: a trigger that the device evaluates, as JSON.
     case place(UnsafeRawBufferPointer)
     /// At a time: a ``TimedTrigger``, as JSON.
     case time(UnsafeRawBufferPointer)
-    /// Now, since a schedule is due: a ``FiringHeader``, as JSON.
-    case firing(UnsafeRawBufferPointer)
+    /// Now, as an occurrence of a schedule.
+    case firing(FiringHeader)
 
-    /// Whether nothing is shown before its time.
+    /// Whether the request is due at a time.
     public var isLater: Bool { if case .time = self { true } else { false } }
+
+    /// Whether the request is due at a time, or is an occurrence of such a request.
+    public var isOfSchedule: Bool {
+      switch self {
+      case .time, .firing: true
+      case .now, .place: false
+      }
+    }
   }
 
-  /// Id, source, trace context.
+  /// The id, the source and the trace context.
   public let envelope: RequestEnvelope
-  /// What it wants done.
+  /// What the request does.
   public let operation: Operation
-  /// Whom it is for.
+  /// The device or the person.
   public let target: Target
-  /// `apns-topic` as given.
+  /// The `apns-topic` as given.
   public let topic: UnsafeRawBufferPointer
   /// The application's bundle id: the topic without the suffix of its push type.
   public let application: UnsafeRawBufferPointer
-  /// Until when it may be shown, in seconds since 1970, cut to the longest lifetime; 0 is one attempt.
+  /// The last time to show it, in seconds since 1970; 0 is one attempt.
+  ///
+  /// It is limited by the longest lifetime.
   public let expiration: Int64
-  /// 10, 5 or 1.
+  /// The priority: 10, 5 or 1.
   public let priority: UInt8
-  /// What kind of notification; inferred when the header is absent.
+  /// The kind of notification, inferred if the header is absent.
   public let pushType: PushType
   /// When or where it is due.
   public let timing: Timing
-  /// The payload as published; none for a remove or a cancel.
+  /// The payload as published; empty for a remove or a cancel.
   public let payload: UnsafeRawBufferPointer
-  /// What the payload asks for.
+  /// What the payload asks of the device.
   public let facts: PayloadFacts
-  /// The first header that begins with `apns-` and that no rule knows.
+  /// The first unknown header whose name begins with `apns-`.
   public let unknownHeader: UnknownField?
   /// Whether it removes all delivered notifications of its application, or cancels all pending ones.
   public let removesAll: Bool
-  /// Whether it removes what waits for a place at the devices, and nothing that was delivered.
+  /// Whether it removes location requests from the devices, and no delivered notifications.
   public let removesPending: Bool
   /// Whether opening it on one device removes it from the person's others.
   public let removesWhenOpened: Bool
   private let bound: Revision?
   private let removed: UnsafeRawBufferPointer
 
-  /// Reads a record and checks it by every rule, in this order: a header standing twice, id, topic, collapse id, priority, push type
-  /// (with the topic's suffix and the priority that it needs), expiration, target, operation, trigger, when-opened, origin, empty payload, size, content.
+  /// Reads a record and checks every rule.
+  ///
+  /// The order of the checks is: duplicate header, id, topic, collapse id, priority, push type with its topic suffix and priority. Then
+  /// expiration, target, operation, trigger, when-opened, origin, empty payload, size, content.
   public static func read(_ record: RequestRecord, limits: RequestLimits) -> RequestReading {
     let envelope = RequestEnvelope(record)
     do throws(Rejection) {
@@ -170,7 +191,7 @@ public struct RequestView {
       throw Rejection(.badTopic, field: "apns-topic", rule: "The topic of this push type is the bundle id and the push type's suffix.")
     }
     if givenType == .background { try HeaderRules.checkBackground(givenPriority) }
-    // An origin prolongs no lifetime: its time may be up to five minutes after the record's.
+    // An origin's time may be up to five minutes after the record's. It must not prolong the lifetime.
     let published = min(envelope.source.timestamp, record.position.timestamp)
     expiration = try HeaderRules.expiration(headers.expiration, published: published, limits)
     if headers.channelID != nil {
@@ -211,13 +232,31 @@ public struct RequestView {
     unknownHeader = headers.unknown
   }
 
-  /// The trigger that the device evaluates, as JSON; none for what is not due at a place.
+  /// The stable hash of the person it is for; 0 if it is for the device, whose ever that is.
+  ///
+  /// An occurrence of a device's schedule is for the person who had the device at the request.
+  public var userHash: UInt64 {
+    if case .firing(let firing) = timing, target.user == nil { return firing.owner }
+    return target.userHash
+  }
+
+  /// The apns-id under which a device remembers the request, to recognize a duplicate.
+  ///
+  /// The occurrence of a one-off trigger is remembered under the apns-id that its producer gave. So a device shows one notification of that
+  /// apns-id, whether a record with the trigger or one without it comes first. The occurrences of a repeating trigger have apns-ids of their
+  /// own.
+  public var rememberedID: NotificationID {
+    if case .firing(let firing) = timing, !firing.repeats { return firing.schedule.id }
+    return envelope.id
+  }
+
+  /// The trigger that the device evaluates, as JSON; empty without a location trigger.
   public var placeTrigger: UnsafeRawBufferPointer { if case .place(let trigger) = timing { trigger } else { .none } }
 
-  /// Whether it concerns what waits for a place at the devices, which no removal of all touches.
+  /// Whether it concerns location requests at the devices, which no removal of all removes.
   public var isOfPending: Bool { !placeTrigger.isEmpty || removesPending }
 
-  /// Whether it is shown now, and its producer has chosen its identifier: then it takes the place of what is pending under that.
+  /// Whether it replaces a pending request: shown now, with an identifier of its producer.
   public var namesIdentifier: Bool {
     switch timing {
     case .now, .place: operation == .notify && !(envelope.isDerivedID && envelope.collapseID.isEmpty)
@@ -225,26 +264,38 @@ public struct RequestView {
     }
   }
 
-  /// The identifier of a request that has exactly one, as all that are read have.
+  /// The identifier of a request. Every request that was read has exactly one.
   public var identifier: Name {
     var identifier: Name = ""
     forEachIdentifier { identifier = Name($0) }
     return identifier
   }
 
-  /// The revision that a removal takes nothing newer than, where that is an older one than its own; its own is given as it is in the topic.
+  /// Returns the bound of a removal, if it is older than the removal itself.
   ///
-  /// Anybody who may publish may give one, and it makes a removal take less. So it counts only if it is older by the rule of newness, and not
-  /// far in the future.
+  /// A removal removes nothing newer than its bound. Any producer may set a bound, and it only narrows the removal. So it counts only if it
+  /// is older by the rule of newness, and not far in the future. `own` is the removal's revision in the topic.
   public func bound(below own: Revision) -> Revision? {
     guard let bound, bound.judging(own) != nil, bound.offset != own.offset || bound.partition != own.partition else { return nil }
     let latest = own.timestamp.addingReportingOverflow(UInt64(Origin.clockTolerance))
     return latest.overflow || bound.timestamp <= latest.partialValue ? bound : nil
   }
 
-  /// Calls `body` with each identifier that the request is about, valid during the call: exactly one.
+  /// Calls `body` with each header that the request's occurrences take over, and its value, valid during the call.
   ///
-  /// The identifier of a notification without a collapse id, and of a removal of all, is its id's text.
+  /// The other headers of an occurrence follow from its schedule: target, id, collapse id, expiration and firing.
+  public func forEachHeaderOfOccurrences(_ body: (RequestHeader, UnsafeRawBufferPointer) -> Void) {
+    func pass(_ header: RequestHeader, _ value: String) { Name(value).withBytes { body(header, $0) } }
+    body(.topic, topic)
+    pass(.priority, "\(priority)")
+    pass(.pushType, "\(pushType.name)")
+    if removesWhenOpened { pass(.whenOpened, "remove") }
+    if !envelope.traceparent.isEmpty { body(.traceparent, envelope.traceparent) }
+  }
+
+  /// Calls `body` with the identifier of the request, valid during the call.
+  ///
+  /// Each request has exactly one. Without a collapse id, a notification or a removal of all has its id's text.
   public func forEachIdentifier(_ body: (UnsafeRawBufferPointer) throws -> Void) rethrows {
     if !envelope.collapseID.isEmpty {
       try body(envelope.collapseID)

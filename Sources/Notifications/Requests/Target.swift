@@ -1,14 +1,14 @@
-/// Whom a request is for, borrowed from its record.
+/// The target of a request, borrowed from its record.
 public enum Target {
-  /// One device: its token's digits as they were written, of either case; see ``DeviceToken/append(_:to:)``.
+  /// One device: the digits of its token as written, in either case; see ``DeviceToken/append(_:to:)``.
   case device(UnsafeRawBufferPointer)
   /// All devices of a person: the user's id.
   case user(UnsafeRawBufferPointer)
 
-  /// The forms of a target, for a rule's sentence.
+  /// The forms of a target, for the sentence of a rule.
   static let forms = "device:<token> or user:<id>"
 
-  /// Reads a target; nil where it breaks a rule.
+  /// Reads a target; nil if it breaks a rule.
   public init?(_ text: UnsafeRawBufferPointer) {
     guard let target = try? Self.read(text, field: "target") else { return nil }
     self = target
@@ -37,14 +37,22 @@ public enum Target {
       .badDeviceToken, field: field, rule: "A target is \(forms); this one has neither of these schemes.")
   }
 
-  /// The token, where the target is one device.
+  /// The token, if the target is a device.
   public var device: UnsafeRawBufferPointer? { if case .device(let token) = self { token } else { nil } }
 
-  /// The user's id, where the target is a person.
+  /// The user's id, if the target is a person.
   public var user: UnsafeRawBufferPointer? { if case .user(let user) = self { user } else { nil } }
 
   /// The stable hash of the user, or 0 for a device.
   public var userHash: UInt64 { user.map { StableHash.user($0) } ?? 0 }
+
+  /// The stable hash of the target, the same however it is written.
+  public var hash: UInt64 {
+    switch self {
+    case .device(let token): DeviceToken.hash(token)
+    case .user(let user): StableHash.hash(user, seed: 1)
+    }
+  }
 
   /// The target as text, with the token in lower case.
   public var name: Name {

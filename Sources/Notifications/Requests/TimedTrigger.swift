@@ -6,35 +6,44 @@ internal import JSON
 ///     {"type": "calendar", "dateComponents": {"hour": 9, "minute": 0, "timeZone": "Europe/Rome"}, "repeats": true,
 ///       "notBefore": 1700000000, "late": 60}
 ///
-/// A member that it does not know is refused, for without it the notification would be due at another time than was meant.
+/// An unknown member is rejected: ignoring it would make the notification due at another time than meant.
 public struct TimedTrigger: Sendable, Hashable {
-  /// What the due times are counted by.
+  /// How the due times are computed.
   public enum Rule: Sendable, Hashable {
-    /// The milliseconds from the request to the due time, and between due times.
+    /// The milliseconds from the request to the first due time, and between due times.
     case interval(Int64)
-    /// Each wall time that has these units, in a zone; without one, in the device's.
+    /// Each wall time with these units, in a zone; without one, in the device's zone.
     case calendar(CalendarUnits, zone: Name?)
   }
 
   /// The longest interval, in seconds: ten years.
   public static var maximumSeconds: Int64 { 3_652 * 86_400 }
-  /// The shortest interval of a trigger that repeats, in seconds.
+  /// The shortest interval of a repeating trigger, in seconds.
   public static var minimumRepeatSeconds: Int64 { 60 }
+  /// The smallest bound of lateness, in seconds: each firing is some milliseconds late.
+  public static var minimumLateSeconds: Int64 { 1 }
   /// The largest bound of lateness, in seconds: the longest lifetime that a cluster can have.
   public static var maximumLateSeconds: Int64 { 30 * 86_400 }
   /// The longest name of a time zone, in bytes.
   public static var zoneBytes: Int { 64 }
 
-  /// What the due times are counted by.
+  /// How the due times are computed.
   public let rule: Rule
-  /// Whether it is due again and again.
+  /// Whether the trigger repeats.
   public let repeats: Bool
-  /// The time before which a repeating one is not due, in milliseconds since 1970.
+  /// The first possible due time of a repeating trigger, in milliseconds since 1970.
   public let notBefore: Int64?
-  /// How late an occurrence of a repeating one may fire, in milliseconds; nil: as the cluster's setting says.
+  /// How late an occurrence may fire, in milliseconds; nil for the cluster's setting.
+  ///
+  /// Only a repeating trigger has it.
   public let late: Int64?
 
-  /// A trigger of its parts, which the caller has checked.
+  /// Returns how late an occurrence may fire, in milliseconds.
+  ///
+  /// - Parameter usual: the bound of a trigger that sets none, in milliseconds.
+  public func lateness(usual: Int64) -> Int64 { max(late ?? usual, Self.minimumLateSeconds * 1000) }
+
+  /// Creates a trigger from its parts, which the caller has checked.
   public init(_ rule: Rule, repeats: Bool = false, notBefore: Int64? = nil, late: Int64? = nil) {
     (self.rule, self.repeats, self.notBefore, self.late) = (rule, repeats, notBefore, late)
   }
@@ -43,7 +52,7 @@ public struct TimedTrigger: Sendable, Hashable {
 // MARK: Reading
 
 extension TimedTrigger {
-  /// Reads a trigger of the type `timeInterval`, a text that is known to be an object.
+  /// Reads a trigger of the type `timeInterval` from a JSON object.
   init(interval scanner: JSONScanner) throws {
     let members = try Members(scanner)
     try members.refuse(members.dateComponents, "trigger.dateComponents", "Only a calendar trigger has dateComponents.")
@@ -54,11 +63,11 @@ extension TimedTrigger {
     guard !members.isRepeating || seconds >= Double(Self.minimumRepeatSeconds) else {
       throw Self.wrong("trigger.timeInterval", "A trigger that repeats has an interval of at least \(Self.minimumRepeatSeconds) seconds.")
     }
-    // Rounded up, so that the shortest one is not 0.
+    // Rounded up, so that the shortest interval is not 0.
     self.init(.interval(Int64((seconds * 1000).rounded(.up))), members)
   }
 
-  /// Reads a trigger of the type `calendar`, a text that is known to be an object.
+  /// Reads a trigger of the type `calendar` from a JSON object.
   init(calendar scanner: JSONScanner) throws {
     let members = try Members(scanner)
     try members.refuse(members.timeInterval, "trigger.timeInterval", "Only a time interval trigger has a timeInterval.")
@@ -105,7 +114,7 @@ extension TimedTrigger {
     return "The dateComponents of a trigger are one or more of \(names), and a timeZone."
   }
 
-  /// Whether a text can be the name of a zone; whether there is one of this name only a calendar knows.
+  /// Whether a text has the form of a zone's name. Only a calendar knows whether the zone exists.
   private static func isZone(_ text: String) -> Bool {
     (1...zoneBytes).contains(text.utf8.count)
       && text.utf8.allSatisfy { byte in
@@ -175,7 +184,7 @@ extension TimedTrigger {
         "How late an occurrence may fire is in whole seconds, at most \(TimedTrigger.maximumLateSeconds); only a repeating trigger has it.")
     }
 
-    /// Refuses a member that belongs to the other type.
+    /// Rejects a member of the other type.
     func refuse(_ span: JSONSpan?, _ field: StaticString, _ rule: String) throws(Rejection) {
       if span != nil { throw TimedTrigger.wrong(field, rule) }
     }

@@ -1,11 +1,12 @@
 /// The `traceparent` header of W3C Trace Context.
 public enum TraceParent {
-  /// How many characters of it are carried on.
+  /// The number of characters that are passed on.
   public static var textCount: Int { 55 }
 
-  /// The part that is carried on, or nothing when it is malformed: then the recommendation says to go on as if it were absent.
+  /// Returns the part that is passed on; empty if the header is malformed.
   ///
-  /// `vv-(32 hex)-(16 hex)-(2 hex)` in lower case, ids not all zero, version not `ff`; what a version above `00` adds is left out.
+  /// W3C Trace Context says to treat a malformed header as absent. The form is `vv-(32 hex)-(16 hex)-(2 hex)` in lower case. The ids are
+  /// not all zero, and the version is not `ff`. The additions of a version above `00` are dropped.
   public static func carried(_ header: UnsafeRawBufferPointer?) -> UnsafeRawBufferPointer {
     guard let header, header.count >= textCount else { return .none }
     let isFirstVersion = header.starts(with: "00")
@@ -16,7 +17,7 @@ public enum TraceParent {
     for index in 0..<textCount {
       if index == 2 || index == 35 || index == 52 {
         guard header[index] == UInt8(ascii: "-") else { return .none }
-        // The version and the flags may be zero, the two ids between the hyphens not.
+        // The version and the flags may be zero, but not the two ids between the hyphens.
         guard index == 2 || !isZero else { return .none }
         isZero = true
         continue
@@ -27,7 +28,9 @@ public enum TraceParent {
     return UnsafeRawBufferPointer(rebasing: header[0..<textCount])
   }
 
-  /// The ids of the trace and of its sender's span, in hexadecimal digits, of what is carried on; nil of nothing.
+  /// Returns the ids of the trace and of its sender's span, as hexadecimal digits.
+  ///
+  /// It returns nil if nothing is passed on.
   public static func identifiers(_ carried: UnsafeRawBufferPointer) -> (trace: String, span: String)? {
     guard carried.count == textCount else { return nil }
     return (String(decoding: carried[3..<35], as: UTF8.self), String(decoding: carried[36..<52], as: UTF8.self))

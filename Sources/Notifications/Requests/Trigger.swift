@@ -10,7 +10,7 @@ internal import JSON
 public enum Trigger: Sendable, Hashable {
   /// Now.
   case push
-  /// Where the device is; the device evaluates it.
+  /// At a location, which the device evaluates.
   case location
   /// At a time.
   case timed(TimedTrigger)
@@ -37,10 +37,13 @@ public enum Trigger: Sendable, Hashable {
     var type: JSONSpan?
     var repeats: JSONSpan?
     var place: (span: JSONSpan, isBeacon: Bool)?
+    var count = 0
     try scanner.openObject()
     while let key = try scanner.nextKey() {
       let value = try scanner.skip()
+      count += 1
       if scanner.matches(key, "type") {
+        if type != nil { throw wrong("trigger.type", "A trigger has one type.") }
         type = value
       } else if scanner.matches(key, "repeats") {
         repeats = value
@@ -52,7 +55,11 @@ public enum Trigger: Sendable, Hashable {
     }
     try scanner.finish()
     if let type {
-      if scanner.matches(type, "push") { return .push }
+      if scanner.matches(type, "push") {
+        // A time that was meant must not be ignored.
+        guard count == 1 else { throw wrong("trigger", "A trigger of the type push has no other member.") }
+        return .push
+      }
       if scanner.matches(type, "timeInterval") { return .timed(try TimedTrigger(interval: start)) }
       if scanner.matches(type, "calendar") { return .timed(try TimedTrigger(calendar: start)) }
       if scanner.matches(type, "location") {
@@ -97,7 +104,7 @@ public enum Trigger: Sendable, Hashable {
         }
       }
     }
-    // Entry is notified unless it is said otherwise.
+    // Entry is notified unless notifyOnEntry is false.
     guard isNotified || !isSilenced else {
       throw wrong("trigger.region", "A location trigger notifies on entry, on exit, or on both.")
     }

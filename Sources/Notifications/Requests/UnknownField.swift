@@ -1,13 +1,13 @@
 internal import Glibc
 internal import JSON
 
-/// A header or a member of the payload that no rule knows, borrowed from the record.
+/// An unknown header or member of the payload, borrowed from the record.
 ///
-/// It has no effect. Often its name is a misspelt one, and then what the sender wanted does not happen.
+/// It has no effect. Often its name is misspelt, and then the request does not do what its sender wanted.
 public struct UnknownField {
-  /// Where a field stands.
+  /// The place of a field.
   public enum Place: Sendable {
-    /// Among the headers; its name begins with `apns-`.
+    /// In the headers, with a name that begins with `apns-`.
     case header
     /// In `aps`.
     case aps
@@ -17,21 +17,21 @@ public struct UnknownField {
     case sound
   }
 
-  /// Where it stands.
+  /// The place of the field.
   public let place: Place
-  /// Its name; of a member of the payload the characters between the quotes.
+  /// The name; for a member of the payload the characters between the quotes.
   private let name: UnsafeRawBufferPointer
 
-  /// The longest name that is given in full, in bytes.
+  /// The longest name that is shown in full, in bytes.
   private static var longestName: Int { 64 }
 
-  /// The field of a header's name; nil where the header is known, or is none of Apple's.
+  /// Creates the field of a header; nil unless it is an unknown `apns-` header.
   public init?(header name: UnsafeRawBufferPointer) {
     guard name.startsIgnoringCase(with: "apns-"), RequestHeader.named(name) == nil else { return nil }
     (place, self.name) = (.header, name)
   }
 
-  /// The field of a header's name that ends with a zero.
+  /// Creates the field of a header with a zero-terminated name.
   public init?(header name: UnsafePointer<CChar>) {
     self.init(header: UnsafeRawBufferPointer(start: name, count: strlen(name)))
   }
@@ -41,7 +41,9 @@ public struct UnknownField {
     (self.place, name) = (place, UnsafeRawBufferPointer(rebasing: source[1..<max(1, source.count - 1)]))
   }
 
-  /// The path to it, such as `apns-topci` or `aps.alertt`, of a long name the beginning. It is text of the record: escape it to print it.
+  /// The path of the field, such as `apns-topci` or `aps.alertt`. A long name is cut.
+  ///
+  /// The text comes from the record: escape it before printing.
   public var path: String {
     let text = name.count > Self.longestName ? UnsafeRawBufferPointer(rebasing: name[..<Self.longestName]).text + "…" : name.text
     return prefix + text
@@ -56,7 +58,9 @@ public struct UnknownField {
     }
   }
 
-  /// The sentence that names it in a rejection. Names of other characters than a topic's are left out, since it is logged.
+  /// The sentence that names the field in a rejection.
+  ///
+  /// It is logged, so a name appears only if it has a topic's characters.
   var sentence: String {
     let kind = place == .header ? "header" : "member"
     guard (1...Self.longestName).contains(name.count), name.allSatisfy(ApplicationTopic.isNameByte) else {
@@ -65,7 +69,7 @@ public struct UnknownField {
     return "The \(kind) \(path) is unknown."
   }
 
-  /// The paths of the fields that are known at a place.
+  /// Returns the paths of the known fields in a place.
   public static func known(at place: Place) -> [String] {
     switch place {
     case .header: RequestHeader.allCases.map(\.name.description).filter { $0.hasPrefix("apns-") }

@@ -3,14 +3,14 @@
 /// | bytes | field |
 /// |---|---|
 /// | 1 | version, 1 |
-/// | 1 | phase: 0 pending, else why it has ended |
+/// | 1 | phase: 0 pending, else the ending |
 /// | 4 | serial |
 /// | 20, 16 | the newest request: revision, apns-id |
 /// | 4 | checksum: the lower half of the `StableHash` of all other bytes |
 /// | 1 + n × | recent requests: hash of the apns-id 8, of the source 4, what it superseded 1 (0 nothing, 1 what was due at a time, 2 what waits for a place), and but for 0 that one's revision and apns-id 36 |
 /// | 1 + 40 n | recent firings: revision 20, due 8, name 8, fate 4: 0 fired, 2³² - 1 expired, else how many were skipped |
 ///
-/// and for a pending one:
+/// and for a pending schedule:
 ///
 /// | bytes | field |
 /// |---|---|
@@ -21,7 +21,7 @@
 /// | rest | payload |
 extension ScheduleRecord {
   private static let version: UInt8 = 1
-  /// So many first bytes, the checksum among them, tell a record from every other one of its schedule.
+  /// The number of first bytes, with the checksum, that identify a state of a schedule.
   public static var headBytes: Int { checksumOffset + checksumBytes }
 
   private static let checksumOffset = 42
@@ -42,7 +42,7 @@ extension ScheduleRecord {
       buffer.append(request.superseded == nil ? 0 : request.isFromDevices ? 2 : 1 as UInt8)
       request.superseded?.append(to: &buffer)
     }
-    try Self.append(count: firings.count, upTo: Self.maximumRemembered, "firings", to: &buffer)
+    try Self.append(count: firings.count, upTo: Pending.maximumZones, "firings", to: &buffer)
     for firing in firings {
       firing.revision.append(to: &buffer)
       buffer.append(UInt64(bitPattern: firing.due))
@@ -95,13 +95,13 @@ extension ScheduleRecord {
 
   // MARK: Reading
 
-  /// Reads the value of a record; nil for what is none, was damaged, or has another version.
+  /// Reads the value of a record; nil if it is damaged or has another version.
   public init?(_ bytes: UnsafeRawBufferPointer) {
     var reader = ByteReader(bytes)
     guard reader.byte() == Self.version, let phase = reader.byte(), let serial = reader.integer(UInt32.self),
       let newest = JournalReference(&reader), let checksum = reader.integer(UInt32.self), checksum == Self.checksum(bytes),
       let recent = Self.list(&reader, upTo: Self.maximumRemembered, Recent.init),
-      let firings = Self.list(&reader, upTo: Self.maximumRemembered, Firing.init)
+      let firings = Self.list(&reader, upTo: Pending.maximumZones, Firing.init)
     else { return nil }
     let read: Phase
     if phase == 0 {
@@ -211,10 +211,10 @@ extension ScheduleRecord.Pending.Header {
 }
 
 extension ByteReader {
-  /// A time in milliseconds since 1970, in the range of times that have a text.
+  /// Reads a time in milliseconds since 1970, within the range that has a text form.
   fileprivate mutating func time() -> Int64? { integer(Int64.self).flatMap { (0...Timestamp.latest).contains($0) ? $0 : nil } }
 
-  /// A name behind the byte that gives its length; nil where it is not UTF-8.
+  /// Reads a name after its length byte; nil if it is not UTF-8.
   fileprivate mutating func name() -> Name? {
     shortField().flatMap { String(validating: $0, as: UTF8.self) }.map { Name($0) }
   }

@@ -1,105 +1,112 @@
-/// How a schedule stands: what `notifications.schedule` and Redis keep under its key.
+/// The state of a schedule, as the topic `notifications.schedule` and Redis keep it.
 ///
-/// The topic is compacted. Of two records the one with the newer ``newest`` request counts, then the one with the higher ``serial``. An end
-/// is a value too, so that an older request that comes later starts nothing anew.
+/// The topic is compacted. Of two records the one with the newer ``newest`` request counts, then the one with the higher ``serial``. An
+/// ended schedule keeps a record, so that an older request that is read later schedules nothing.
 public struct ScheduleRecord: Sendable, Hashable {
-  /// Whether the schedule goes on.
+  /// Whether the schedule is pending or has ended.
   public enum Phase: Sendable, Hashable {
     /// Occurrences are still due.
     case pending(Pending)
-    /// No occurrence is due any more.
+    /// No more occurrences are due.
     case ended(Ending)
   }
 
-  /// Why a schedule has ended. The raw value is the layout's: never renumber.
+  /// Why a schedule has ended. The raw value is part of the layout: never renumber.
   public enum Ending: UInt8, Sendable, CaseIterable {
-    /// All its occurrences have fired, or were skipped.
+    /// All its occurrences have fired or were skipped.
     case fired = 1
-    /// A newer request with the same identifier took its place.
+    /// A newer request with the same identifier replaced it.
     case replaced = 2
     /// A request canceled it.
     case canceled = 3
-    /// Its last occurrence came after its lifetime.
+    /// Its last occurrence fired after its lifetime.
     case expired = 4
     /// The target had too many schedules, and this was the oldest.
     case evicted = 5
-    /// The device belongs to another person than at the time of the request.
+    /// The device now belongs to another person than at the request.
     case filtered = 6
-    /// In the zones of its devices it is not due any more.
+    /// It is not due in any zone of its devices.
     case never = 7
-    /// The newest request waits for a place, which its devices evaluate: they have it, or will get it.
+    /// The newest request has a location trigger. Its devices have it or will get it.
     case placed = 8
-    /// A request canceled it before any had scheduled it. Only Redis keeps that.
+    /// A cancel or an expired request came before any request scheduled it. Only Redis keeps this.
     case unscheduled = 9
-    /// The target had too many schedules, and this was the oldest. Its end is not told yet.
+    /// The target had too many schedules, and this was the oldest. The event is not emitted yet.
     case evicting = 10
   }
 
-  /// A request that was applied lately.
+  /// A request that was applied recently.
   public struct Recent: Sendable, Hashable {
-    /// The hash of its apns-id.
+    /// The hash of the request's apns-id.
     public var id: UInt64
-    /// A hash of where its record lies: of another record with the same id it is a duplicate.
+    /// A hash of the record's position. Another record with the same id is a duplicate.
     public var source: UInt32
-    /// What was pending that it superseded.
+    /// The pending request that it superseded.
     public var superseded: JournalReference?
-    /// Whether that waited for a place: the devices have it, or will get it.
+    /// Whether the superseded request has a location trigger.
+    ///
+    /// Its devices have it or will get it.
     public var isFromDevices: Bool
 
-    /// A request of its parts.
+    /// Creates a recent request from its parts.
     public init(id: UInt64, source: UInt32, superseded: JournalReference?, isFromDevices: Bool = false) {
       (self.id, self.source, self.superseded, self.isFromDevices) = (id, source, superseded, isFromDevices)
     }
 
-    /// The request of an id and a revision.
+    /// Creates a recent request from its revision and apns-id.
     public init(_ request: JournalReference, superseded: JournalReference?, isFromDevices: Bool = false) {
       let source = UInt32(truncatingIfNeeded: request.revision.withBytes { StableHash.hash($0) })
       self.init(id: request.id.hash64, source: source, superseded: superseded, isFromDevices: isFromDevices)
     }
   }
 
-  /// A firing that was applied lately: when its record is read again, the same becomes of it.
+  /// A firing that was applied recently. If its record is read again, it gets the same fate.
   public struct Firing: Sendable, Hashable {
-    /// What became of it.
+    /// The result of a firing.
     public enum Fate: Sendable, Hashable {
-      /// The occurrence went to the devices.
+      /// The occurrence passed to the devices.
       case fired
-      /// The occurrence came after its lifetime.
+      /// The occurrence fired after its lifetime.
       case expired
-      /// It came too late for so many occurrences, at least 1.
+      /// The firing was too late for a number of occurrences, at least 1.
       case skipped(Int)
     }
 
-    /// The revision of its record.
+    /// The revision of the firing's record.
     public var revision: Revision
     /// When the occurrence was due, in milliseconds since 1970.
     public var due: Int64
-    /// What names the occurrence.
+    /// The name of the occurrence.
     public var name: Int64
-    /// What became of it.
+    /// The result of the firing.
     public var fate: Fate
 
-    /// A firing of its parts.
+    /// Creates a firing from its parts.
     public init(revision: Revision, due: Int64, name: Int64, _ fate: Fate = .fired) {
       (self.revision, self.due, self.name, self.fate) = (revision, due, name, fate)
     }
   }
 
-  /// How many requests, and how many firings, are remembered: the newest.
+  /// The maximum number of requests that a record remembers.
   public static var maximumRemembered: Int { 8 }
 
-  /// The newest request that was applied: while the schedule is pending, the one that scheduled it.
+  /// Returns how many firings a record remembers that has due times in so many zones.
+  ///
+  /// All of them may be due at one instant. After a crash all of these firings are read again.
+  public static func maximumFirings(zones: Int) -> Int { max(maximumRemembered, zones) }
+
+  /// The newest request that was applied. The one that scheduled it, if the schedule is pending.
   public var newest: JournalReference
-  /// How often the record has changed: what changes it says from which state.
+  /// The number of changes. A writer names the state that it replaces by it.
   public var serial: UInt32
-  /// Whether the schedule goes on.
+  /// Whether the schedule is pending or has ended.
   public var phase: Phase
-  /// The requests that were applied last, oldest first; at most ``maximumRemembered``.
+  /// The recent requests, oldest first; at most ``maximumRemembered``.
   public var recent: [Recent]
-  /// The firings that were applied last, oldest first; at most ``maximumRemembered``.
+  /// The recent firings, oldest first; at most ``maximumFirings(zones:)``.
   public var firings: [Firing]
 
-  /// A record of its parts.
+  /// Creates a record from its parts.
   public init(
     newest: JournalReference, serial: UInt32 = 1, _ phase: Phase, recent: [Recent] = [],
     firings: [Firing] = []
@@ -107,40 +114,42 @@ public struct ScheduleRecord: Sendable, Hashable {
     (self.newest, self.serial, self.phase, self.recent, self.firings) = (newest, serial, phase, recent, firings)
   }
 
-  /// Whether it counts, and not another one of the same schedule. Of two that are equal in this the one that lies behind the other counts.
+  /// Whether this record of the schedule counts, rather than another one.
+  ///
+  /// Of two equally new records the one at the later offset counts.
   public func isNewer(than other: ScheduleRecord) -> Bool {
     if newest.revision == other.newest.revision { return serial > other.serial }
     return other.newest.revision.isOlder(than: newest.revision)
   }
 
-  /// The request that waits for a place; nil where the newest one does not.
+  /// The newest request if it has a location trigger; else nil.
   public var placed: JournalReference? { phase == .ended(.placed) ? newest : nil }
 
-  /// Whether the topic has it: it has nothing of what nobody has scheduled.
+  /// Whether the topic has the record. It has none of a schedule that no request has scheduled.
   public var isPublished: Bool { phase != .ended(.unscheduled) }
 
-  /// What is pending; nil for a schedule that has ended.
+  /// The content of a pending schedule; nil if the schedule has ended.
   public var pending: Pending? { if case .pending(let pending) = phase { pending } else { nil } }
 }
 
 extension ScheduleRecord {
-  /// A schedule that goes on: what fires, and when.
+  /// The content of a pending schedule: what fires, and when.
   public struct Pending: Sendable, Hashable {
-    /// When its next occurrence is due in one time zone.
+    /// The next due time in one time zone.
     public struct DueTime: Sendable, Hashable {
-      /// The zone; empty where the due time depends on none.
+      /// The zone; empty if the due time does not depend on one.
       public var zone: Name
-      /// When, in milliseconds since 1970.
+      /// The due time, in milliseconds since 1970.
       public var due: Int64
-      /// What names the occurrence.
+      /// The name of the occurrence.
       public var name: Int64
-      /// The occurrence before; 0: there was none. Its own name: it has passed in this zone, and none follows.
+      /// The name of the previous occurrence; 0 if there was none. It equals `name` when no more is due in this zone.
       public var previous: Int64
 
-      /// Whether its occurrence has passed, while others of the schedule are still due: in this zone nothing is due any more.
+      /// Whether no more is due in this zone, while other zones still have due times.
       public var isOver: Bool { previous == name }
 
-      /// A due time of its parts.
+      /// Creates a due time from its parts.
       public init(zone: Name, due: Int64, name: Int64, previous: Int64 = 0) {
         (self.zone, self.due, self.name, self.previous) = (zone, due, name, previous)
       }
@@ -148,25 +157,27 @@ extension ScheduleRecord {
 
     /// A header of the request as it was published.
     public struct Header: Sendable, Hashable {
-      /// Its name.
+      /// The header's name.
       public var name: Name
-      /// Its value.
+      /// The header's value.
       public var value: [UInt8]
 
-      /// A header of its parts.
+      /// Creates a header from its parts.
       public init(name: Name, value: [UInt8]) { (self.name, self.value) = (name, value) }
     }
 
-    /// The most zones that one schedule has due times in.
+    /// The maximum number of zones with due times in one schedule.
     public static var maximumZones: Int { 255 }
 
-    /// The time that an interval is counted from: of the request's record, in milliseconds since 1970.
+    /// The time of the request's record, in milliseconds since 1970. An interval begins then.
     public var requested: Int64
-    /// For how many seconds after each due time the occurrence may be shown; 0: one attempt.
+    /// How many seconds after its due time an occurrence may be shown.
+    ///
+    /// 0 is one attempt.
     public var lifetime: Int64
-    /// The hash of the person whom the device belonged to; 0: nobody, or the target is a person.
+    /// The hash of the device's owner; 0 for a person's schedule, or without an owner.
     public var owner: UInt64
-    /// The next due time in each zone; at least one is not over.
+    /// The next due time in each zone. At least one is not over.
     public var dueTimes: [DueTime]
     /// The trigger, as JSON.
     public var trigger: [UInt8]
@@ -175,7 +186,7 @@ extension ScheduleRecord {
     /// The payload as it was published.
     public var payload: [UInt8]
 
-    /// What is pending, of its parts.
+    /// Creates the content from its parts.
     public init(
       requested: Int64, lifetime: Int64, owner: UInt64 = 0, dueTimes: [DueTime], trigger: [UInt8], headers: [Header], payload: [UInt8]
     ) {
@@ -183,18 +194,13 @@ extension ScheduleRecord {
       (self.trigger, self.headers, self.payload) = (trigger, headers, payload)
     }
 
-    /// The trigger; nil where its text is none that is due at a time.
+    /// The parsed trigger; nil if it is not due at a time.
     public var timedTrigger: TimedTrigger? {
       guard case .timed(let trigger)? = trigger.withUnsafeBytes({ try? Trigger($0) }) else { return nil }
       return trigger
     }
 
-    /// The earliest of the due times that are not over.
+    /// The earliest due time that is not over.
     public var earliest: DueTime? { dueTimes.lazy.filter { !$0.isOver }.min { ($0.due, $0.zone) < ($1.due, $1.zone) } }
   }
-}
-
-extension Revision {
-  /// Whether another request has the say: in one partition the one with the higher offset, else the one with the higher revision.
-  public func isOlder(than other: Revision) -> Bool { partition == other.partition ? offset < other.offset : self < other }
 }

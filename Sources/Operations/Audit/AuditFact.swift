@@ -1,22 +1,22 @@
 import Notifications
 
-/// One statement of a record in a fixed form. It is the element of spill files and the input of the judges.
+/// A statement of a record in a fixed form.
 ///
-/// Texts are replaced by their hashes. The record's place is kept, so the texts can be read again. One process writes and reads the bytes,
-/// so they are those of memory.
+/// It is the element of spill files and the input of the judges. Hashes replace texts. The position of the record is kept, so that the
+/// texts can be read again. The bytes are those of memory, because one process writes and reads them.
 struct AuditFact: Sendable, Hashable {
   enum Kind: Sendable, Hashable {
     /// The record of a request.
     case request
     /// A dead letter: the request could not be processed.
     case deadLetter
-    /// What the journal says: it was judged, and neither kept nor replayed.
+    /// The journal's verdict: neither kept nor replayed.
     case judged
-    // The journal has some of a person's devices, and says how many there are.
+    // The journal has some of a person's devices; a closing has their total number.
     case page, closing
-    /// An event or the journal says what became of the request or the device.
+    /// An event or the journal states the outcome of the request or the device.
     case told(Outcome)
-    /// A request that a device's mailbox kept, and of which no ending is known. It is judged with all facts of its device.
+    /// A request that a mailbox kept, without a known ending. It is judged with all facts of its device.
     case open
     /// A request for the device was rejected, because the device was registered for another application.
     case refused
@@ -32,30 +32,38 @@ struct AuditFact: Sendable, Hashable {
     static let isRemoval = Flags(rawValue: 4)
     /// The record was redriven.
     static let isRedrive = Flags(rawValue: 8)
-    /// The device dropped the delivery, because it had taken it before.
+    /// The device dropped the delivery, because it had it already.
     static let isKnown = Flags(rawValue: 16)
     /// The rejection says that the device is registered for another application.
     static let isForOtherApplication = Flags(rawValue: 32)
-    /// The rejection is of a record that could not be processed, whatever was done with it before.
+    /// The rejection is of a record that could not be processed.
+    ///
+    /// Some devices may have got it before.
     static let isOfPoison = isKnown
-    /// The journal says that the request is in its device's mailbox.
+    /// The journal states that the request is in its device's mailbox.
     static let isKept = isKnown
-    /// The event names the successor of the notification.
+    /// The event names the request that replaced or removed the notification.
     static let namesSuccessor = Flags(rawValue: 64)
-    /// The request removes all notifications: in its own fact, and in those that the judge of devices gets of where it was kept.
+    /// The request removes all notifications.
+    ///
+    /// The request's own fact has this flag. So do the facts of its mailbox entries, for the judge of devices.
     static let removesAll = namesSuccessor
-    /// The request has a trigger that the device evaluates, so that no removal of all ends it: in the same facts.
+    /// The request has a location trigger, so no removal of all ends it. The same facts have this flag.
     static let waitsForPlace = isForOtherApplication
     /// The request's first record is in the audited topic.
     static let isOfTopic = Flags(rawValue: 128)
-    /// The request fires an occurrence of a schedule. Where it does not fit how the schedule stands, it reaches nobody.
+    /// The request fires an occurrence. If it does not fit its schedule, it reaches nobody.
     static let isFiring = Flags(rawValue: 256)
-    /// An occurrence or a cancel came too late, within its lifetime perhaps: it says nothing of what the device has.
+    /// An occurrence or a cancel was too late. The event says nothing about the device.
     static let isSkipped = Flags(rawValue: 512)
-    /// The request waits for its time: its trigger is due at a time.
+    /// The request has a trigger that is due at a time.
     static let isLater = Flags(rawValue: 1024)
-    /// The removal takes nothing newer than another revision. It is kept at the place of that one.
+    /// The removal has a bound: an older revision than its own. It is kept at the bound's position.
     static let isBounded = Flags(rawValue: 2048)
+    /// The request is beyond a rate limit, as the audit counts. The rejection says so.
+    static let isBeyondLimit = Flags(rawValue: 4096)
+    /// The audit does not know all requests of the window, or not the limit.
+    static let isLimitUnknown = Flags(rawValue: 8192)
   }
 
   /// The apns-id; meaningless for a statement about a device.
@@ -64,20 +72,27 @@ struct AuditFact: Sendable, Hashable {
   var sourceOffset: Int64 = -1
   /// The hash of the device's token; 0 for none.
   var device: UInt64 = 0
-  /// The hash of the identifier; 0 for none. For a request that ended a schedule, by the journal: the offset of the one that had scheduled.
+  /// The hash of the identifier; 0 for none.
+  ///
+  /// For a request that ended a schedule, by the journal: the offset of the request that scheduled.
   var identifier: UInt64 = 0
-  /// The revision's timestamp in milliseconds since 1970: the source's, or later. Partition and offset are the source's. For a page, its
-  /// index among the entries of its journal record.
+  /// The revision's timestamp in milliseconds since 1970: the source's, or a later one.
+  ///
+  /// Its partition and offset are the source's. For a page: its index among the entries of its journal record.
   var revision: UInt64 = 0
   /// The time of the statement or of the publication: milliseconds since 1970.
   var time: Int64 = 0
-  /// The event's id, which is the same for a repeated event. For a page and a closing, the XOR of the devices' hashes. For a request, one
-  /// more than the offset of its journal record; 0 if there is none. For a request that ended a schedule, by the journal: the hash of the
-  /// apns-id of the one that had scheduled; its time is the revision then.
+  /// The event's id, which a repeated event shares.
+  ///
+  /// For a page and a closing: the XOR of the devices' hashes. For a request: one more than the offset of its journal record; 0 if there is
+  /// none. For a request that ended a schedule, by the journal: the hash of the apns-id of the request that scheduled. `revision` is then
+  /// the time of that request.
   var statement: UInt64 = 0
-  /// The meaning depends on the kind. For a request: its end in milliseconds since 1970, or the number of its devices. For a response: the
-  /// hash of its id. For a journal entry: the offset of the request's record. For an answer of a device: when the entry was kept, 0 if
-  /// unknown. For an expiration: when the broker wrote its event, by the broker's clock, 0 if unknown.
+  /// A number whose meaning depends on the kind.
+  ///
+  /// For a request: its end in milliseconds since 1970, or the number of its devices. For a response: the hash of its id. For a journal
+  /// entry: the offset of the request's record. For an answer of a device: the time at which the entry was kept; 0 if unknown. For an
+  /// expiration: the broker's time of its event; 0 if unknown.
   var number: Int64 = 0
   /// The record's offset.
   var offset: Int64 = -1
@@ -85,7 +100,7 @@ struct AuditFact: Sendable, Hashable {
   var partition: Int32 = -1
   /// The source's partition.
   var sourcePartition: Int32 = -1
-  /// The hash of the worker's name. For a request: how long after its publication it was judged, in milliseconds.
+  /// The hash of the worker's name. For a request: the milliseconds from publication to judgement.
   var worker: UInt32 = 0
   /// The incarnation of the requests topic at the source, if known.
   var incarnation: UInt16 = 0
@@ -96,22 +111,22 @@ struct AuditFact: Sendable, Hashable {
 
   init(_ kind: Kind) { self.kind = kind }
 
-  /// The schedule that the request ended, by the journal: it canceled it, or took its place.
+  /// The schedule that the request canceled or replaced, by the journal.
   var superseded: ScheduleFact.Schedule? {
     guard outcome == .carriedOut || outcome == .scheduled, statement != 0 else { return nil }
     return ScheduleFact.Schedule(id: statement, timestamp: revision, offset: identifier)
   }
 
-  /// What became of the request or the device, where an event or the journal says so.
+  /// The outcome that an event or the journal states; nil for other facts.
   var outcome: Outcome? { if case .told(let outcome) = kind { outcome } else { nil } }
 
   var isShow: Bool { outcome == .delivered || outcome == .updated }
-  /// Whether the device has acknowledged it.
+  /// Whether the device has acknowledged the notification.
   var isTaken: Bool { outcome?.isTaken == true }
-  /// Whether the device shows it from then on.
+  /// Whether the device shows the notification since then.
   var isNewShow: Bool { isShow && !flags.contains(.isKnown) }
 
-  /// The revision as a whole: as it was kept, unless the request was stale.
+  /// The complete revision: as it was kept, unless the request was stale.
   var order: Revision {
     Revision(timestamp: revision, partition: log, offset: UInt64(clamping: sourceOffset))
   }
@@ -121,7 +136,7 @@ struct AuditFact: Sendable, Hashable {
 }
 
 extension AuditFact {
-  /// Takes the journal's statement on a request.
+  /// Adds the journal's entry to the fact of its request.
   mutating func journal(_ entry: AuditFact) {
     statement = UInt64(clamping: entry.offset) + 1
     incarnation = entry.incarnation
@@ -131,7 +146,7 @@ extension AuditFact {
     revision = entry.revision
   }
 
-  /// The journal's statement in a request's fact, as a fact of its own.
+  /// The journal's entry in a request's fact, as a separate fact.
   var entry: AuditFact {
     var entry = AuditFact(flags.contains(.isKept) ? .told(.queued) : .judged)
     entry.time = time.addingReportingOverflow(Int64(worker)).partialValue
@@ -142,7 +157,7 @@ extension AuditFact {
     return entry.told(of: self)
   }
 
-  /// An entry of the journal, completed by its request.
+  /// Returns an entry of the journal with the facts of its request.
   func told(of request: AuditFact) -> AuditFact {
     var fact = self
     fact.id = request.id
@@ -177,7 +192,7 @@ extension AuditFact.Kind {
     }
   }
 
-  /// The order of facts that nothing else puts in order.
+  /// The order of facts that are equal otherwise.
   var rank: Int {
     switch self {
     case .request: 0
@@ -192,24 +207,24 @@ extension AuditFact.Kind {
   }
 }
 
-/// What an audit needs an outcome for.
+/// The purposes for which an audit reads an outcome.
 struct AuditUse: OptionSet {
   let rawValue: UInt8
-  /// It is judged with all that is told of its request.
+  /// It is judged with all facts of its request.
   static let byRequest = AuditUse(rawValue: 1)
-  /// It is judged with all that is told of its device.
+  /// It is judged with all facts of its device.
   static let byDevice = AuditUse(rawValue: 2)
-  /// The device keeps its revision, so what is not newer collapses.
+  /// The device keeps its revision, so requests that are not newer collapse.
   static let keepsRevision = AuditUse(rawValue: 4)
-  /// Another record with the same apns-id is a duplicate because of it.
+  /// It makes another record with the same apns-id a duplicate.
   static let makesDuplicates = AuditUse(rawValue: 8)
 }
 
 extension Outcome {
-  /// Whether only the journal tells it, and of a whole request: nothing is told of a device then.
+  /// Whether only the journal has it, for a complete request without devices.
   var isOfWholeRequest: Bool { self == .replayed || self == .scheduled || self == .carriedOut }
 
-  /// What the audit needs it for; nothing: it is not read.
+  /// The purposes for which an audit reads it; none if it does not.
   var auditUse: AuditUse {
     switch self {
     case .delivered, .updated, .expired: [.byRequest, .byDevice, .keepsRevision, .makesDuplicates]

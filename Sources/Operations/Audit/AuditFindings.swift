@@ -4,13 +4,13 @@ public import Notifications
 public struct AuditFindings: Sendable, Equatable {
   /// Records of the requests topic.
   public var records = 0
-  /// Requests older than the remaining events or journal, so nothing can be said of them.
+  /// The number of requests that are older than the remaining events or journal.
   public var untold = 0
   /// Requests; several records of one request count once.
   public var requests = 0
   /// Records of the journal.
   public var journal = 0
-  /// Entries of the journal that came so far from their requests that these were read once more.
+  /// Entries of the journal that were read far from their requests. Those were read again.
   public var late = 0
   /// Records of the events topic.
   public var events = 0
@@ -38,10 +38,10 @@ public struct AuditFindings: Sendable, Equatable {
   public private(set) var counts: [Violation.Kind: Int] = [:]
   /// The first violations.
   public private(set) var violations: [Violation] = []
-  /// The most violations that are kept.
+  /// The maximum number of violations that are kept.
   public let limit: Int
 
-  /// Makes findings without any count.
+  /// Creates empty findings.
   public init(limit: Int = 20) { self.limit = limit }
 
   /// The number of violations.

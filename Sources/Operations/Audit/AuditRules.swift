@@ -8,36 +8,38 @@ public struct AuditRules: Sendable {
   public var grace: Int64
   /// The largest difference of two clocks of the cluster.
   public var clockSlack: Int64
-  /// How long an acknowledgement may take, and a session to find what it has missed.
+  /// The maximum delay of an acknowledgement, and of a session that finds missed deliveries.
   ///
   /// It is the time of a takeover.
   public var takeover: Int64
   /// Whether a request in its device's mailbox is a violation.
   public var forbidsPending: Bool
-  /// Whether the requests were read from the topic's beginning, so that no earlier one has the same apns-id.
+  /// Whether the requests were read from the topic's beginning. No earlier one can have the same apns-id.
   public var beginsAtBeginning: Bool
   /// The audited requests, by partition.
   public var requests: [Int32: Requests]
   /// The present incarnation of the requests topic, by partition. The journal of a former one does not count.
   public var incarnations: [Int32: UInt16] = [:]
-  /// Offsets that workers could not read, by partition. The dead letters name them, and their requests have no outcome.
+  /// Offsets that workers could not read, by partition. Dead letters name them, and their requests have no outcome.
   public var unreadable: [Int32: [Range<Int64>]] = [:]
 
   /// Requests of one partition.
   public struct Requests: Sendable, Hashable {
     /// Their offsets.
     public var offsets: Range<Int64>
-    /// The time of the earliest. After a new incarnation offsets begin again, and older statements are of the former topic.
+    /// The time of the earliest request.
+    ///
+    /// After a new incarnation the offsets begin again, and older statements are about the former topic.
     public var since: Int64
 
-    /// Makes the requests at these offsets.
+    /// Creates the requests at these offsets.
     public init(_ offsets: Range<Int64>, since: Int64) {
       self.offsets = offsets
       self.since = since
     }
   }
 
-  /// Makes rules with the defaults of the command line.
+  /// Creates rules with the defaults of the command line.
   public init(
     now: Int64, grace: Int64 = 30_000, clockSlack: Int64 = 5_000, takeover: Int64 = 180_000, forbidsPending: Bool = false,
     beginsAtBeginning: Bool = false, requests: [Int32: Requests] = [:]
@@ -57,7 +59,7 @@ public struct AuditRules: Sendable {
     return requests.offsets.contains(fact.sourceOffset) && Int64(clamping: fact.revision) >= requests.since
   }
 
-  /// Whether a journal's statement counts: it is of the present incarnation of the topic.
+  /// Whether a statement of the journal counts: it is of the topic's present incarnation.
   func isPresent(_ fact: AuditFact) -> Bool { fact.incarnation >= incarnations[fact.partition] ?? 0 }
 
   /// Whether workers could not read the record.
@@ -65,9 +67,9 @@ public struct AuditRules: Sendable {
     unreadable[record.partition]?.contains { $0.contains(record.offset) } ?? false
   }
 
-  /// Whether a consequence of this time may still be outstanding.
+  /// Whether consequences of an event at this time may still be missing.
   func isYoung(_ time: Int64) -> Bool { time > now - grace }
 
-  /// How much later one event must be written than another to have happened later.
+  /// How much later an event must be written than another to have certainly happened later.
   var certainlyLater: Int64 { takeover + clockSlack }
 }

@@ -12,11 +12,13 @@ final class AuditRun {
   private let settings: AuditSettings
   private let rules: RequestRules
   private var auditRules: AuditRules
-  /// The audited requests, by partition: from the first in the range to the first after it.
+  /// The audited requests, by partition.
+  ///
+  /// They begin with the first request in the range, and end before the first one after it.
   private var audited: [Int32: AuditRules.Requests] = [:]
-  /// The first records of events and journal partitions whose beginning was deleted.
+  /// The oldest records of events and journal partitions whose beginning was deleted.
   private var oldest: [(partition: TopicPartition, offset: Int64)] = []
-  /// Events and journal of older requests may have been deleted.
+  /// The time since which no event and no journal record was deleted.
   private var toldSince = Int64.min
   private let requests: [TopicStretch]
   private let journal: [TopicStretch]
@@ -30,16 +32,23 @@ final class AuditRun {
   private var byRequest: Spill<AuditFact>
   private var byDevice: Spill<AuditFact>
   private var schedules: ScheduleFacts
+  private var limits = AuditedLimits()
+  private let applications: [TopicStretch]
   /// The first error while records were taken.
   private var failure: SpillError?
 
-  /// Notes where all topics end. The requests come first, so that every later statement on them is read.
+  /// Reads the ends of all topics. The requests come first, so that all later statements about them are read.
   init(_ rules: RequestRules, _ settings: AuditSettings, _ admin: Admin) async throws(KafkaError) {
     self.rules = rules
     self.settings = settings
     let now = WallClock.milliseconds()
     let range = settings.published
-    requests = try await admin.stretches(of: rules.topics.requests, range)
+    // The requests before the range are counted for the rate limits.
+    let counted = TimeRange(from: range.from.map { $0 - AuditedLimits.historyMilliseconds }, to: range.to)
+    requests = try await admin.stretches(of: rules.topics.requests, counted)
+    let logs = try await admin.ends(of: requests.map(\.partition))
+    for stretch in requests { limits.begin(stretch, of: logs[stretch.partition] ?? stretch.offsets, from: counted.from) }
+    applications = try await Self.applications(rules.topics.applications, admin)
     // The consequences of a request may come long after it.
     let after = TimeRange(from: range.from.map { $0 - settings.clockSlack })
     journal = try await admin.stretches(of: rules.topics.journal, after)
@@ -65,13 +74,25 @@ final class AuditRun {
     }
   }
 
-  /// The most journal entries that wait for their requests in memory, in all and for each partition; some 120 bytes each.
+  /// The records of the applications; none if the cluster has no such topic.
+  private static func applications(_ topic: String, _ admin: Admin) async throws(KafkaError) -> [TopicStretch] {
+    do throws(KafkaError) {
+      return try await admin.stretches(of: topic).filter { $0.partition.partition == 0 }
+    } catch {
+      if error.code == .unknownTopicOrPartition { return [] }
+      throw error
+    }
+  }
+
+  /// The maximum numbers of waiting journal entries, in all and for each partition.
+  ///
+  /// An entry takes about 120 bytes.
   private static let (notesInMemory, longestReach, shortestReach) = (1 << 18, 1 << 16, 1 << 12)
 
   /// Finds the time since when no event and no journal record was deleted.
   private func findOldest(_ stretches: [TopicStretch], _ now: Int64, _ admin: Admin) async throws(KafkaError) {
     let kept = try await admin.ends(of: stretches.map(\.partition))
-    // For an empty partition only the retention says how old its last record may have been.
+    // The last record of an empty partition may be as old as the retention.
     if kept.values.contains(where: { $0.isEmpty && $0.lowerBound > 0 }), let topic = stretches.first?.partition.topic,
       let retention = try? await admin.settings(ofTopic: topic)["retention.ms"].flatMap({ Int64($0) }), retention >= 0
     {
@@ -92,14 +113,18 @@ final class AuditRun {
     try await reader.read(at: oldest, "the oldest records") { [self] record in
       toldSince = max(toldSince, Timestamp.bounded(record.timestamp) + settings.clockSlack)
     }
+    try await reader.read(applications, "the applications", isCompacted: true) { [self] in limits.take(application: $0) }
+    let isLimited = limits.isActive
     try await reader.read(requests + journal, "requests and the journal", in: self) { [self] record in
       if isOfJournal(record) {
         findings.journal += 1
         partitions[record.partition]?.takeJournal(record)
       } else {
+        let counted = isLimited ? rules.withRecord(record) { limits.count($0) } : []
         let isAudited = isAudited(record)
         if isAudited { findings.records += 1 }
-        let fact = isAudited ? facts.request(record) : nil
+        var fact = isAudited ? facts.request(record) : nil
+        fact?.flags.formUnion(counted)
         if let fact, !fact.flags.isDisjoint(with: [.isLater, .isFiring]), let schedule = facts.schedule(record) { put(schedule) }
         partitions[record.partition]?.take(fact, at: record.offset)
       }
@@ -137,7 +162,7 @@ final class AuditRun {
     try await readLate(reader, facts)
   }
 
-  /// Reads requests once more that had passed, or had not arrived, when their journal entries came.
+  /// Reads the requests again that were not near when their journal entries came.
   private func readLate(_ reader: TopicReader, _ facts: FactReader) async throws {
     guard late.count > 0 else { return }
     findings.late = late.count
@@ -152,7 +177,7 @@ final class AuditRun {
     if let failure { throw failure }
   }
 
-  /// Whether a request is in the audited range. Kafka finds the range by time; the embedded broker does not.
+  /// Whether a request is in the audited range. Kafka searches the range by time, but the embedded broker does not.
   private func isAudited(_ record: RecordView) -> Bool {
     let range = settings.published
     let isAfter = range.to.map { record.timestamp >= $0 } ?? false
@@ -183,7 +208,7 @@ final class AuditRun {
     }
   }
 
-  /// Stores a fact. Statements on a device alone wait for the judge of devices.
+  /// Stores a fact. A statement about a device goes to the judge of devices.
   private func put(_ fact: AuditFact) {
     guard failure == nil else { return }
     do throws(SpillError) {
@@ -216,7 +241,7 @@ final class AuditRun {
   ///
   /// - Parameters:
   ///   - onLost: called with the first record of each request without an outcome.
-  ///   - onWaiting: called for each request that is in a mailbox, once for each device.
+  ///   - onWaiting: called for each request in a mailbox, once for each device.
   func judge(
     _ onProgress: (ReadingProgress) -> Void, onLost: ((AuditFact) -> Void)? = nil, onWaiting: ((AuditFact) -> Void)? = nil
   ) throws(SpillError) {
@@ -280,10 +305,10 @@ final class AuditRun {
     let rules = rules
     let entries = places.filter { $0.partition.topic == topics.journal }
     try await reader.read(at: places.filter { $0.partition.topic != topics.journal }, "violations") { collected.take($0, rules) }
-    // The request may not be among these records, but they name its place.
+    // The request may be missing in these records, but they name its position.
     let sources = try await admin.places(of: collected.timeline.unreadSources(in: topics.requests), in: topics.requests)
     try await reader.read(at: sources, "violations") { collected.take($0, rules) }
-    // The journal identifies requests by their place.
+    // The journal identifies requests by their position.
     try await reader.read(at: entries, "violations") { collected.take($0, rules) }
     return collected.timeline.explanation(now: auditRules.now)
   }

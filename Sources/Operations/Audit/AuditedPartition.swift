@@ -1,10 +1,11 @@
 import Kafka
 import Notifications
+import Worker
 
 /// A partition of requests and its journal, read side by side. Loop-confined.
 ///
-/// A fetch brings a few hundred requests, or journal entries of fifty thousand. So journal records wait undecoded, in about two bytes for a
-/// request, until the requests come near.
+/// A fetch brings a few hundred requests, or a journal of fifty thousand entries. So journal records wait undecoded until the requests come
+/// near, at about two bytes for each request.
 final class AuditedPartition {
   private struct Unread {
     let journal: JournalRecord
@@ -29,7 +30,7 @@ final class AuditedPartition {
   /// Unreadable records of the journal.
   private(set) var unreadable = 0
 
-  /// The bytes of waiting journal at which its reading stops, and at which it continues.
+  /// The bytes of waiting journal at which its reading stops and continues.
   private static let (high, low) = (256 << 10, 64 << 10)
 
   /// - Parameters:

@@ -1,9 +1,10 @@
 public import EventLoop
 public import Kafka
+public import Worker
 
-/// The question of an audit.
+/// The settings of an audit.
 public struct AuditSettings: Sendable {
-  /// The time of publication. Without a first moment it begins with the oldest request; without a last one it ends now.
+  /// The range of publication times. It begins with the oldest request and ends now by default.
   public var published = TimeRange()
   /// See ``AuditRules/grace``.
   public var grace: Int64 = 30_000
@@ -13,12 +14,12 @@ public struct AuditSettings: Sendable {
   public var takeover: Int64 = 180_000
   /// See ``AuditRules/forbidsPending``.
   public var forbidsPending = false
-  /// The most violations with a timeline.
+  /// The maximum number of violations with a timeline.
   public var limit = 20
   /// The folder for facts that do not fit into memory.
   public var spillFolder = "/tmp"
 
-  /// The defaults of the command line.
+  /// Creates the defaults of the command line.
   public init() {}
 }
 
@@ -28,16 +29,18 @@ public struct AuditReport: Sendable {
   public var findings: AuditFindings
   /// The timeline of each violation.
   public var timelines: [Explanation]
-  /// Bytes that were spilled to disk.
+  /// The number of bytes that were spilled to disk.
   public var spilled: Int64
-  /// Records of requests, the journal and events that the embedded broker has dropped; 0 on any other cluster.
+  /// The records of requests, journal and events that the embedded broker has dropped.
+  ///
+  /// It is 0 on any other cluster.
   public var forgotten: Int64
 }
 
-/// Reads requests and all statements on them, and judges them: an actor on a loop.
+/// Audits a cluster: reads requests and all statements about them, and judges them. An actor on a loop.
 ///
-/// Facts have a fixed size. They are spread by apns-id, and again by device, over parts that each fit into memory. So memory does not grow
-/// with the range, unless one person or device has too many facts.
+/// Facts have a fixed size. They are distributed by apns-id, and again by device, to parts that each fit into memory. So memory does not
+/// grow with the range, unless one request or device has too many facts.
 public actor Auditor {
   /// The actor's loop.
   public nonisolated let loop: EventLoop
@@ -48,7 +51,7 @@ public actor Auditor {
   private let settings: AuditSettings
   private let onProgress: @Sendable (ReadingProgress) -> Void
 
-  /// Makes an auditor of a cluster.
+  /// Creates an auditor of a cluster.
   ///
   /// - Parameter onProgress: called once a second while topics are read, and between judged parts.
   public init(
@@ -62,7 +65,7 @@ public actor Auditor {
     self.onProgress = onProgress
   }
 
-  /// Reads and judges, then reads the records of the violations again.
+  /// Reads the topics and judges the facts. Then reads the records of the violations again.
   public func audit() async throws -> AuditReport {
     try await Admin.with(kafka) { try await audit($0) }
   }

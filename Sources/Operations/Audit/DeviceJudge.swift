@@ -3,17 +3,17 @@ import Notifications
 
 /// Judges each device by all its facts: order, derived endings, registrations, responses. A value.
 ///
-/// A missing ending is derived. If a newer revision of the identifier entered the mailbox, it is collapsed. If a newer removal of all did, it
-/// is canceled. Otherwise it is expired after its end, and pending before.
+/// A missing ending is derived. If a newer revision of the identifier entered the mailbox, the request collapsed. If a newer removal of all
+/// did, it was canceled. Otherwise it is expired after its end, and pending before.
 ///
-/// It is *overlooked*, which is a loss, if the device acknowledged later requests at two moments while it waited, and they lie further
-/// apart than a takeover takes. Mailboxes are read from the oldest entry on, and every session reads its mailbox at its start and from time
-/// to time. So it would have been among the first at the second moment.
+/// A request is *overlooked*, which is a loss, if the device acknowledged later requests at two moments while it waited. The moments lie
+/// further apart than a takeover takes. Sessions read mailboxes from the oldest entry on, at their start and from time to time. So the
+/// request would have been among the first at the second moment.
 ///
-/// It is *overwritten*, which is a loss too, if another request entered the mailbox later at the same revision.
+/// A request is *overwritten*, which is a loss too, if another request entered the mailbox later at the same revision.
 struct DeviceJudge {
   let rules: AuditRules
-  /// Called for each request that must still be in its device's mailbox, including overlooked ones.
+  /// Called for each request that must still be in its mailbox, overlooked ones included.
   var onWaiting: ((AuditFact) -> Void)?
 
   init(rules: AuditRules, onWaiting: ((AuditFact) -> Void)? = nil) { (self.rules, self.onWaiting) = (rules, onWaiting) }
@@ -30,7 +30,7 @@ struct DeviceJudge {
     }
   }
 
-  /// By device and identifier, then by time.
+  /// Compares device and identifier, then time.
   private static func precedes(_ a: AuditFact, _ b: AuditFact) -> Bool {
     if a.device != b.device { return a.device < b.device }
     if a.identifier != b.identifier { return a.identifier < b.identifier }
@@ -92,7 +92,9 @@ struct DeviceJudge {
     if shows > 1 { judgeShows(facts.filter(\.isNewShow), &findings) }
   }
 
-  /// The revisions that the device kept for an identifier: of each partition the newest one, and the one of the highest offset.
+  /// The revisions that the device kept for an identifier.
+  ///
+  /// For each partition these are the newest one, and the one with the highest offset.
   private struct Newest {
     private var newest: [UInt32: Revision] = [:]
     private var highest: [UInt32: Revision] = [:]
@@ -103,20 +105,24 @@ struct DeviceJudge {
       if highest[fact.log].map({ $0.offset < kept.offset }) ?? true { highest[fact.log] = kept }
     }
 
-    /// Whether a newer revision was kept than the fact's, which was kept too.
+    /// Whether a newer revision was kept than that of a fact which was also kept.
     func isNewer(than fact: AuditFact) -> Bool { newest.values.contains { $0 > fact.order } }
 
-    /// Whether these removals of all are newer than the fact, which they bar.
+    /// Whether one of these removals of all is newer than the fact and ends it.
     func bars(_ fact: AuditFact) -> Bool { !fact.flags.contains(.waitsForPlace) && isNewer(than: fact) }
 
-    /// Whether a request may have collapsed: its revision was kept and is older, or its published position is stale.
+    /// Whether a request may have collapsed.
+    ///
+    /// Its revision was kept and is older, or its published position is stale.
     func supersedes(_ fact: AuditFact) -> Bool {
       let own = highest[fact.log].map { [$0] } ?? []
       return isNewer(than: fact) || (own + newest.values).contains { $0.judging(fact.order) == nil }
     }
   }
 
-  /// An acknowledgement may be late by a takeover. If it is later than that, the notification was shown later too.
+  /// Checks the order of shows.
+  ///
+  /// An acknowledgement may be delayed by a takeover. If it is later than that, the notification was also shown later.
   private func judgeShows(_ shows: [AuditFact], _ findings: inout AuditFindings) {
     var newest: AuditFact?
     var next = 0
@@ -158,7 +164,7 @@ struct DeviceJudge {
     }
   }
 
-  /// The entries whose place several requests name. All but one of them have a foreign origin.
+  /// The mailbox entries whose position several requests have. All but one have a foreign origin.
   private struct Contests {
     private struct Place: Hashable {
       let log: UInt32
@@ -168,7 +174,7 @@ struct DeviceJudge {
     }
 
     private var entries: [Place: [AuditFact]] = [:]
-    /// The requests whose events say that they lost their place.
+    /// The requests with an event that they collapsed.
     private var collapsed: [Place: Set<NotificationID>] = [:]
 
     init(_ facts: ArraySlice<AuditFact>) {
@@ -187,7 +193,9 @@ struct DeviceJudge {
       for fact in facts where fact.isEntry && places.contains(Place(fact)) { entries[Place(fact), default: []].append(fact) }
     }
 
-    /// Another request that entered the mailbox at the same revision, not before this one, and that did not collapse.
+    /// Returns another request that entered the mailbox at the same revision and did not collapse.
+    ///
+    /// It entered at the same time or later.
     func overwriter(of open: AuditFact) -> AuditFact? {
       let place = Place(open)
       return entries[place]?.first { other in
@@ -195,21 +203,21 @@ struct DeviceJudge {
       }
     }
 
-    /// Whether another request entered the mailbox from the same place.
+    /// Whether another request entered the mailbox from the same position.
     func hasOther(than fact: AuditFact) -> Bool { entries[Place(fact)]?.contains { $0.id != fact.id } ?? false }
   }
 
-  /// The device's acknowledgements, in the order of time.
+  /// The device's acknowledgements, in order of time.
   private struct Taken {
     private let facts: [AuditFact]
-    /// How many are tried to find a later revision, which nearly always succeeds.
+    /// The number of tries to find a later revision. It nearly always suffices.
     private static let steps = 64
 
     init(_ facts: ArraySlice<AuditFact>) {
       self.facts = facts.filter(\.isTaken).sorted { $0.time < $1.time }
     }
 
-    /// The first and the last acknowledgement of a later revision while this one waited.
+    /// Returns the first and last acknowledgement of a later revision while this request waited.
     func later(than open: AuditFact, until end: Int64) -> (AuditFact, AuditFact)? {
       let order = open.order
       let begin = facts.place { $0.time < open.time }
@@ -223,7 +231,9 @@ struct DeviceJudge {
 
   // MARK: Registrations
 
-  /// Checks "unregistered": a device with deliveries before and after it was registered, unless it registered again in between.
+  /// Checks `unregistered`.
+  ///
+  /// A device with deliveries before and after was registered, unless it registered again in between.
   private func judgeRegistrations(_ facts: ArraySlice<AuditFact>, _ findings: inout AuditFindings) {
     let changes = Moments(facts.compactMap { $0.outcome == .registered || $0.outcome == .unregisteredDevice ? $0.time : nil })
     let kept = Moments(
@@ -259,7 +269,7 @@ struct DeviceJudge {
 
   // MARK: Responses
 
-  /// A response has one event, which may be repeated.
+  /// Checks that a response has only one event, which may be repeated.
   private func judgeResponses(_ facts: ArraySlice<AuditFact>, _ findings: inout AuditFindings) {
     let responses = facts.filter { $0.outcome?.isByPerson == true && $0.number != 0 }
       .sorted { ($0.number, $0.time, $0.offset) < ($1.number, $1.time, $1.offset) }
@@ -278,15 +288,15 @@ struct DeviceJudge {
 }
 
 extension AuditFact {
-  /// Whether it was in the mailbox.
+  /// Whether the request was in the mailbox.
   fileprivate var isEntry: Bool { outcome == .queued || kind == .open || isTaken }
 
-  /// When it entered the mailbox, if known.
+  /// The time at which it entered the mailbox, if known.
   fileprivate var entered: Int64 { isTaken && number != 0 ? number : time }
 }
 
 extension Array {
-  /// The index of the first element for which `isBefore` is false. All elements before it must pass.
+  /// Returns the index of the first element for which `isBefore` is false. Earlier ones must pass.
   fileprivate func place(_ isBefore: (Element) -> Bool) -> Int {
     var (low, high) = (0, count)
     while low < high {

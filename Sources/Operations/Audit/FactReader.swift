@@ -24,7 +24,7 @@ struct FactReader {
     return fact
   }
 
-  /// Reads a record of the dead letters; nil if its headers do not name its source.
+  /// Reads a record of the dead letters; nil if it does not name its source.
   func deadLetter(_ record: RecordView) -> AuditFact? {
     guard let letter = DeadLetter(headers: record.texts) else { return nil }
     var fact = rules.withRecord(record, from: letter.source) { request($0, AuditFact(.deadLetter)) }
@@ -62,9 +62,10 @@ struct FactReader {
 
   // MARK: Schedules
 
-  /// Reads what a record of the requests topic states on a schedule; nil if it neither schedules nor fires.
+  /// Reads a record of `requests` as a schedule's fact; nil if it is none.
   ///
-  /// A firing that is published again does nothing, so only its first record counts.
+  /// A record that neither schedules nor fires has no such fact. A firing that is published again has no effect, so only its first record
+  /// counts.
   func schedule(_ record: RecordView) -> ScheduleFact? {
     rules.withReading(of: record) { reading in
       guard case .accepted(let view) = reading else { return nil }
@@ -76,8 +77,8 @@ struct FactReader {
         let schedule = ScheduleFact.Schedule(JournalReference(revision: view.envelope.revision, id: view.envelope.id))
         return ScheduleFact(
           schedule: schedule, statement: .request(.init(trigger, requested: time)), partition: record.partition, offset: record.offset)
-      case .firing(let text):
-        guard view.envelope.origin == nil, let header = try? FiringHeader(text) else { return nil }
+      case .firing(let header):
+        guard view.envelope.origin == nil else { return nil }
         let due = header.dueTime
         let firing = ScheduleFact.Firing(
           id: view.envelope.id, at: time, due: due.due, name: due.name, previous: due.previous,
@@ -162,6 +163,8 @@ struct FactReader {
         fact.flags.insert(.namesSuccessor)
       } else if scanner.matches(key, "skipped") {
         fact.flags.insert(.isSkipped)
+      } else if scanner.matches(key, "retryAfter") {
+        fact.flags.insert(.isBeyondLimit)
       } else if scanner.matches(key, "reason") {
         if scanner.matches(span, "nothing is pending that could be canceled") { fact.flags.insert(.isSkipped) }
         if scanner.matches(span, "known") { fact.flags.insert(.isKnown) }
@@ -190,7 +193,7 @@ struct FactReader {
     }
   }
 
-  /// The hash of an identifier. A removal may write an apns-id in either case.
+  /// Returns the hash of an identifier. A removal may write an apns-id in either case.
   private func hash(identifier: UnsafeRawBufferPointer) -> UInt64 {
     NotificationID.withCanonical(identifier) { max(1, StableHash.hash($0)) }
   }

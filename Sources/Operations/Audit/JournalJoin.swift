@@ -2,12 +2,12 @@ import Notifications
 
 /// Joins the requests of one partition with their journal entries, both read side by side. A value.
 ///
-/// A request and its entry become one fact. The one that comes first waits for the other in a ring. A request that leaves the ring goes on
-/// alone, and an entry whose request has left is *late*. Each request is emitted once, each entry at most once.
+/// A request and its entry become one fact. The first one waits for the other in a ring. A request that leaves the ring is emitted alone.
+/// An entry whose request has left is *late*. Each request is emitted once, and each entry at most once.
 struct JournalJoin {
   /// A result.
   enum Outcome {
-    /// A request with its journal entry or without; also the entry's statements on a person's devices.
+    /// A request with or without its journal entry, or an entry's devices.
     case fact(AuditFact)
     /// An entry too far before or after its request, or a repeated one.
     case late(JournalNote)
@@ -15,9 +15,11 @@ struct JournalJoin {
 
   private var requests: OffsetRing<AuditFact>
   private var notes: OffsetRing<JournalNote>
-  /// The lead of the requests at which they continue, and at which they wait. The journal waits at the lower one.
+  /// The leads of the requests. Below the low one they continue, and at the high one they wait.
+  ///
+  /// The journal waits at the low one.
   private let marks: (low: Int64, high: Int64)
-  /// The offset after the last request, and after the greatest offset of an entry.
+  /// The offsets after the last request, and after the highest one of an entry.
   private var nextRequest: Int64
   private var nextNote: Int64
   /// The earliest time of a request so far.
@@ -28,7 +30,7 @@ struct JournalJoin {
 
   /// - Parameters:
   ///   - start: the first offset of the requests to read.
-  ///   - reach: slots of the rings, a power of two; 100 bytes each.
+  ///   - reach: the number of slots of the rings, a power of two; 100 bytes each.
   init(from start: Int64, reach: Int) {
     requests = OffsetRing(maximum: max(1, reach / 2))
     notes = OffsetRing(maximum: reach)

@@ -4,7 +4,9 @@ import Notifications
 struct JournalNote: Sendable {
   /// The timestamp of the record.
   var timestamp: Int64
-  /// Its kind is `judged`, `page`, or `told` of `queued` or of what is told of a whole request; its source is the record that it tells of.
+  /// The entry as a fact, with the position of its request as the source.
+  ///
+  /// Its kind is `judged`, `page`, or `told` with `queued` or an outcome of a complete request.
   var fact: AuditFact
   /// Further facts of a page: each device that keeps the request, and the closing.
   var more: [AuditFact] = []
@@ -14,11 +16,11 @@ extension JournalNote {
   /// Reads an entry of a journal record at this offset.
   ///
   /// - Parameter worker: the hash of the worker's name.
-  /// - Returns: nil if the entry is not a verdict, but says that the request has passed extensions.
+  /// - Returns: nil if the entry is not a verdict.
   init?(_ entry: JournalEntry, of journal: JournalRecord, worker: UInt32, _ partition: Int32, _ offset: Int64) {
     timestamp = Timestamp.bounded(entry.timestamp)
     fact = AuditFact(.judged)
-    // The time is that of the journal record's first entry, so it may lie before a later entry's request.
+    // The journal record has the time of its first entry, which may be before a later entry's request.
     (fact.partition, fact.offset, fact.time) = (partition, offset, max(timestamp, Timestamp.bounded(journal.judgedAt)))
     (fact.sourcePartition, fact.sourceOffset) = (partition, entry.offset)
     fact.worker = worker

@@ -1,38 +1,40 @@
-/// The journal's pages on a person's devices: whether some are complete, and since when. A value.
+/// The journal's pages of a person's devices: whether they are complete, and since when. A value.
 ///
-/// A crash between two pages leaves pages without a closing. The request is judged again then, and the later pages count. Pages may come
-/// after their closing, since a refused journal record is sent again after others.
+/// A crash between two pages leaves pages without a closing. The request is then judged again, and the later pages count. Pages may come
+/// after their closing, because a refused journal record is sent again behind others.
 struct JournalPages {
-  /// Whether some pages are complete.
+  /// Whether there is a complete set of pages.
   private(set) var isComplete = false
-  /// The offset of the first journal record of the last complete pages.
+  /// The offset of the first journal record of the last complete set.
   private var start: Int64 = .min
 
-  /// Finds the last complete pages among the facts of a request.
+  /// Finds the last complete set of pages in the facts of a request.
   init(_ facts: ArraySlice<AuditFact>) {
-    // A single page with all devices.
+    // A single page can have all devices.
     if let last = facts.filter({ $0.kind == .judged }).max(by: { $0.offset < $1.offset }) { (isComplete, start) = (true, last.offset) }
     guard facts.contains(where: { $0.kind == .closing }) else { return }
     let pages = facts.filter { $0.kind == .page }.sorted(by: Self.precedes)
     for closing in facts where closing.kind == .closing {
       let ofWorker = pages.filter { $0.worker == closing.worker }
       let before = ofWorker.filter { Self.precedes($0, closing) }
-      // Pages after the closing have the same time or an earlier one.
+      // Pages after the closing have its time or an earlier one.
       let first = Self.first(of: before, for: closing) ?? Self.first(of: ofWorker.filter { $0.time <= closing.time }, for: closing)
       if let first { (isComplete, start) = (true, max(start, first)) }
     }
   }
 
-  /// Whether a device is missing on later complete pages, because it is not the person's any more.
+  /// Whether a device is missing on the later complete pages, because it left the person.
   func supersedes(_ fact: AuditFact) -> Bool { isComplete && fact.offset < start }
 
-  /// Compares by the order of writing.
+  /// Compares in the order of writing.
   private static func precedes(_ a: AuditFact, _ b: AuditFact) -> Bool {
     if a.offset != b.offset { return a.offset < b.offset }
     return a.revision != b.revision ? a.revision < b.revision : a.kind == .page && b.kind == .closing
   }
 
-  /// The beginning of the last pages that have the closing's number of devices and its checksum.
+  /// Finds the first of the last pages that match the closing.
+  ///
+  /// Their number of devices and their checksum match.
   private static func first(of pages: [AuditFact], for closing: AuditFact) -> Int64? {
     var (count, checksum): (Int64, UInt64) = (0, 0)
     var first = closing.offset

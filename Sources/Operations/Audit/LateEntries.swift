@@ -1,9 +1,10 @@
 import Kafka
 import Notifications
+import Worker
 
-/// Journal entries that met no request, because a lane had rewound or a record had waited for hours.
+/// Journal entries without their request: a lane rewound, or a record waited for hours.
 ///
-/// They are spilled by the places of their requests. At the end those requests are read once more and joined with them.
+/// They are spilled by the positions of their requests. At the end those requests are read once more and joined with them.
 struct LateEntries: ~Copyable {
   /// A fact, and the timestamp of its record of `requests`.
   struct Placed: Sendable, Hashable {
@@ -13,10 +14,10 @@ struct LateEntries: ~Copyable {
     fileprivate var offset: Int64 { fact.kind == .request ? fact.offset : fact.sourceOffset }
   }
 
-  /// The wanted records among consecutive ones.
+  /// The wanted records among a block of consecutive ones.
   fileprivate struct Block {
     var wanted: [UInt64] = Array(repeating: 0, count: Self.length / 64)
-    /// The newest wanted record.
+    /// The timestamp of the newest wanted record.
     var newest = Int64.min
     static let length = 1024
   }
@@ -57,8 +58,9 @@ struct LateEntries: ~Copyable {
     return blocks[partition]?[number]?.wants(Int(place)) == true
   }
 
-  /// The requests to read once more, in rounds with one stretch of each partition. Entries on records that are older than all audited ones
-  /// of their partition are of a former topic.
+  /// Returns the requests to read once more, in rounds with one stretch of each partition.
+  ///
+  /// An entry of a former topic is older than all audited records of its partition, and is ignored.
   func rounds(of topic: String, _ audited: [Int32: AuditRules.Requests]) -> [[TopicStretch]] {
     var rounds: [[TopicStretch]] = []
     for (partition, blocks) in blocks {
@@ -81,12 +83,12 @@ struct LateEntries: ~Copyable {
     return rounds
   }
 
-  /// Reading so many records in between costs less than another round.
+  /// The distance at which one longer stretch is cheaper than another round.
   private static let nearby: Int64 = 50_000
 
   // MARK: Joining
 
-  /// Calls `body` with the entries' facts, each with the request at its place. Entries without a request do not count.
+  /// Calls `body` with each entry's facts and its request. Entries without a request do not count.
   mutating func join(_ body: (AuditFact) -> Void) throws(SpillError) {
     for part in 0..<spill.parts {
       var facts = try spill.take(part)
@@ -104,7 +106,7 @@ struct LateEntries: ~Copyable {
     }
   }
 
-  /// By place, the request before its entries.
+  /// Compares the positions. A request comes before its entries.
   private static func precedes(_ a: Placed, _ b: Placed) -> Bool {
     let (partitionA, partitionB) = (a.partition, b.partition)
     if partitionA != partitionB { return partitionA < partitionB }

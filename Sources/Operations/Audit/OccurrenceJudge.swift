@@ -3,10 +3,11 @@ import Notifications
 
 /// Judges each schedule by its request, its firings and its end. A value.
 ///
-/// Only firings that took effect count. Everybody may write a firing, and the cluster writes one again that may be lost. The first that fits
-/// the schedule takes effect, and its record says which occurrence came before. So the occurrences of a schedule are a chain in each zone.
+/// Only firings that took effect count. Any producer may write a firing, and the cluster repeats a firing that may be lost. The first one
+/// that fits the schedule takes effect, and its record names the previous occurrence. So the occurrences of a schedule form a chain in each
+/// zone.
 ///
-/// What it cannot know it does not judge: without the request's record neither end nor chain, without a calendar no wall time.
+/// It does not judge what it cannot know: without the request's record neither end nor chain, and without a calendar no wall time.
 struct OccurrenceJudge {
   let rules: AuditRules
 
@@ -22,41 +23,41 @@ struct OccurrenceJudge {
     }
   }
 
-  /// By schedule, then by place.
+  /// Compares the schedules, then the positions.
   private static func precedes(_ a: ScheduleFact, _ b: ScheduleFact) -> Bool {
     let (x, y) = (a.schedule, b.schedule)
     if x != y { return (x.id, x.timestamp, x.offset) < (y.id, y.timestamp, y.offset) }
     return (a.partition, a.offset) < (b.partition, b.offset)
   }
 
-  /// A record that fired.
+  /// A record of a firing.
   private struct Fired {
     let firing: ScheduleFact.Firing
     let place: Violation.Place
 
-    /// Whether the cluster may have written it: everything in that partition was applied in one order.
+    /// Whether the cluster may have written it: it lies in the partition of its schedule.
     var isAtHome: Bool { place.partition == firing.home }
-    /// Whether its occurrence depends on the zones of its devices, which may come, go, and come again.
+    /// Whether its occurrence depends on its devices' zones, which may leave and return.
     var isOfZone: Bool { firing.zone != 0 }
-    /// Whether a worker says that it took effect.
+    /// Whether a worker states that it took effect.
     var tookEffect: Bool { firing.fate != .unknown }
   }
 
-  /// An occurrence in one zone.
+  /// An occurrence in a zone.
   private struct Occurrence: Hashable {
     let zone: UInt64
     let name: Int64
   }
 
-  /// All that is stated on one schedule.
+  /// All facts of one schedule.
   private struct History {
     var triggers: [ScheduleFact.Trigger] = []
     var requests: [Violation.Place] = []
     var fired: [Fired] = []
     var occurrences: [Occurrence: [Fired]] = [:]
-    /// The first request in each partition that ended it.
+    /// The offset of the first request in each partition that ended it.
     var superseded: [Int32: Int64] = [:]
-    /// The first event that tells its end.
+    /// The first event of its end.
     var ended: (at: Int64, place: Violation.Place)?
 
     init(_ facts: ArraySlice<ScheduleFact>) {
@@ -96,10 +97,10 @@ struct OccurrenceJudge {
 
   // MARK: The due time
 
-  /// Checks that it fired at its due time or later, and that the trigger has no later one for it.
+  /// Checks that a firing was not early: by its due time, and by the trigger.
   ///
-  /// The worker judges by the time of the record, so no clock needs a tolerance. A request that came again counts from the record that was
-  /// applied, which may be any of them.
+  /// The worker judges by the time of the record, so no clock needs a tolerance. If the request was published again, any of its records may
+  /// be the one that was applied.
   private func judgeDueTime(_ fired: Fired, _ history: History, _ findings: inout AuditFindings) {
     let firing = fired.firing
     if firing.at < firing.due {
@@ -113,7 +114,9 @@ struct OccurrenceJudge {
 
   // MARK: The end
 
-  /// Checks that nothing had ended the schedule: no request before it in its partition, no event well before the time of its record.
+  /// Checks that the schedule had not ended before the firing.
+  ///
+  /// It looks for an earlier request in the partition, and for an event well before the time of the record.
   private func judgeEnd(_ fired: Fired, _ history: History, _ findings: inout AuditFindings) {
     let place = fired.place
     if fired.isAtHome, let offset = history.superseded[place.partition], offset < place.offset {
@@ -127,10 +130,10 @@ struct OccurrenceJudge {
 
   // MARK: The chain
 
-  /// Checks that the occurrence before it fired, or was skipped.
+  /// Checks that the previous occurrence fired or was skipped.
   private func judgeChain(_ fired: Fired, _ history: History, _ findings: inout AuditFindings) {
     let firing = fired.firing
-    // The journal of the one before may be written later than this one's.
+    // The journal of the previous occurrence may be written later.
     guard fired.isAtHome, !rules.isYoung(firing.at), rules.unreadable[fired.place.partition]?.isEmpty ?? true else { return }
     let trigger = history.triggers.count == 1 ? history.triggers.first : nil
     guard firing.previous != 0 else {
@@ -142,7 +145,7 @@ struct OccurrenceJudge {
     guard let before = history.occurrences[Occurrence(zone: firing.zone, name: firing.previous)] else {
       return add(.occurrenceMissing, fired, history, "the occurrence before it, \(firing.previous), has not fired", &findings)
     }
-    // The names of an interval are numbers. How many were skipped together, the events say.
+    // The names of an interval are numbers. Only events tell how many were skipped together.
     guard let trigger, trigger.interval != nil, before.allSatisfy({ $0.firing.fate == .fired }),
       firing.name.subtractingReportingOverflow(firing.previous).partialValue > 1
     else { return }
@@ -152,9 +155,10 @@ struct OccurrenceJudge {
 
   // MARK: Twice
 
-  /// Checks that one occurrence took effect once.
+  /// Checks that an occurrence took effect only once.
   ///
-  /// A zone that has left and come again begins a new chain, so an occurrence without one before it may come again there: its devices know it.
+  /// A zone that left and returned begins a new chain. An occurrence without a previous one may fire again there, because its devices know
+  /// it.
   private func judgeRepeats(_ occurrence: [Fired], _ history: History, _ findings: inout AuditFindings) {
     var first: Fired?
     for fired in occurrence where fired.tookEffect && fired.isAtHome && !(fired.isOfZone && fired.firing.previous == 0) {

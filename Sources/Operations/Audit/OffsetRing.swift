@@ -1,13 +1,13 @@
 /// Elements by offset within a bounded stretch. A value.
 ///
-/// It grows to its maximum of slots. From then on a new element takes the slot of the one that is a whole ring away.
+/// It grows to its maximum number of slots. After that a new element takes the slot of the element that is a full ring away.
 struct OffsetRing<Element> {
   private var slots: [(offset: Int64, element: Element)?]
   private let maximum: Int
   /// The number of elements.
   private(set) var count = 0
 
-  /// - Parameter maximum: the most slots, a power of two.
+  /// - Parameter maximum: the maximum number of slots, a power of two.
   init(maximum: Int) {
     precondition(maximum > 0 && maximum & (maximum - 1) == 0, "a ring's length is a power of two")
     self.maximum = maximum
@@ -19,7 +19,7 @@ struct OffsetRing<Element> {
   /// Whether the offset has an element.
   func contains(_ offset: Int64) -> Bool { slots[slot(offset)]?.offset == offset }
 
-  /// Stores an element at a free offset. Answers the element that must leave, which may be this one.
+  /// Stores an element at a free offset. Returns the element that must leave, perhaps this one.
   mutating func put(_ element: Element, at offset: Int64) -> (offset: Int64, element: Element)? {
     while let other = slots[slot(offset)], slots.count < maximum {
       precondition(other.offset != offset, "an offset has one element")

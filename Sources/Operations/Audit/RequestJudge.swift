@@ -1,22 +1,24 @@
 import EventLoop
 import Notifications
 
-/// Judges each request by all facts of its apns-id, and hands the rest to the judge of devices. A value.
+/// A value that judges each request by all facts of its apns-id.
 ///
-/// A *request* is an apns-id and the place of its first record. A record that is published again (a replay) is the same request. It has one
-/// outcome on each device. Some statements may come together:
+/// It passes the rest to the judge of devices.
+///
+/// A *request* is an apns-id and the position of its first record. A record that is published again (a replay) is the same request. The
+/// request has one outcome on each device. Some statements may occur together:
 ///
 /// - A device's acknowledgement overrides every ending. A delivery may race with its replacement, expiration, eviction or withdrawal.
-/// - Endings that mean "not shown" agree with each other and with a mailbox that kept the entry. So does `duplicate`: after a loss of Redis
-///   the other record may have been judged first.
+/// - Endings that mean "not shown" agree with each other, and with a mailbox that kept the entry. So does `duplicate`: after a loss of
+///   Redis the other record may have been judged first.
 /// - `rejected` agrees with nothing else, with three exceptions. The record was edited and redriven. It could not be processed completely.
 ///   Or the rejection was of a device whose registration has changed since; then the judge of devices decides. A rejection that names its
-///   device is an ending there: the notification was damaged while it waited.
-/// - The journal has a verdict for each record, and for a person's devices complete pages. If a record came again, all statements count,
-///   except those on a device that is missing on the last complete pages.
+///   device is an ending there: the notification was damaged in the mailbox.
+/// - The journal has a verdict for each record, and complete pages for a person's devices. If a record was published again, all statements
+///   count, except those about a device that is missing on the last complete pages.
 struct RequestJudge {
   let rules: AuditRules
-  /// Called with the first record of each request without any outcome.
+  /// Called with the first record of each request without an outcome.
   var onLost: ((AuditFact) -> Void)?
   /// Called with each request that fires an occurrence, unless it took no effect.
   var onFiring: ((AuditFact, ScheduleFact.Fate) -> Void)?
@@ -41,7 +43,7 @@ struct RequestJudge {
     }
   }
 
-  /// Makes separate facts of the journal's statements, and drops those of a former incarnation of the topic.
+  /// Makes separate facts of the journal's entries, and drops those of a former incarnation.
   private func unfold(_ facts: inout [AuditFact]) {
     var hasFormer = false
     for index in facts.indices {
@@ -55,7 +57,9 @@ struct RequestJudge {
     if hasFormer { facts.removeAll { $0.kind.isOfJournal && !rules.isPresent($0) } }
   }
 
-  /// Attributes to a removal what is told of it at the place of its bound, where it was kept.
+  /// Attributes the statements at a bound's position to the removal with that bound.
+  ///
+  /// The mailbox keeps the removal there.
   private func attribute(_ facts: inout ArraySlice<AuditFact>) {
     guard let record = facts.first(where: { $0.kind == .request && $0.flags.contains(.isBounded) }),
       facts.allSatisfy({ $0.kind != .request || $0.sourceOffset == record.sourceOffset && $0.sourcePartition == record.sourcePartition })
@@ -64,7 +68,7 @@ struct RequestJudge {
     facts.sort(by: Self.precedes)
   }
 
-  /// By request, the records before the events, then by device and time.
+  /// Compares request, records before events, device, time.
   private static func precedes(_ a: AuditFact, _ b: AuditFact) -> Bool {
     if a.id != b.id { return a.id < b.id }
     if a.sourceOffset != b.sourceOffset { return a.sourceOffset < b.sourceOffset }
@@ -75,7 +79,7 @@ struct RequestJudge {
     return (a.partition, a.offset, a.kind.rank) < (b.partition, b.offset, b.kind.rank)
   }
 
-  /// All facts of one id.
+  /// Judges all facts of one id.
   private func judge(_ facts: ArraySlice<AuditFact>, _ findings: inout AuditFindings, _ handOn: (AuditFact) -> Void) {
     var start = facts.startIndex
     var shows = 0
@@ -102,7 +106,7 @@ struct RequestJudge {
     while events < facts.endIndex, facts[events].kind == .request { events += 1 }
     let records = facts[..<events]
     guard let first = records.first else {
-      // It was published before or after the range, or never.
+      // The request was published outside the range, or never.
       for fact in facts where fact.device != 0 && fact.kind.isJudgedByDevice { handOn(fact) }
       if let event = facts.first(where: { rules.isAudited($0) && $0.kind != .deadLetter }) {
         findings.add(.unknownRequest, Violation(.unknownRequest, event.id, "no such record at \(event.sourceText)", facts))
@@ -136,19 +140,43 @@ struct RequestJudge {
     }
     if request.isFiring, let onFiring, let fate = fate(of: request, facts[events...]) { onFiring(first, fate) }
     if let onEnd { findEnds(first, facts[events...], onEnd) }
+    judgeLimit(request, records, facts[events...], &findings)
     if judgeRest(request, devices: devices, &findings) { judgeJournal(request, records, facts[events...], &findings) }
+  }
+
+  // MARK: Limits
+
+  /// Checks the statements about a request against the rate limits.
+  ///
+  /// A record that was redriven is counted like a new one, so one of the records may be within the limit and the other beyond it.
+  private func judgeLimit(
+    _ request: Request, _ records: ArraySlice<AuditFact>, _ statements: ArraySlice<AuditFact>, _ findings: inout AuditFindings
+  ) {
+    let isTold = statements.contains { $0.outcome == .rejected && $0.flags.contains(.isBeyondLimit) }
+    guard isTold || records.contains(where: { $0.flags.contains(.isBeyondLimit) }) else { return }
+    // A replay is not counted.
+    let counted = records.filter {
+      $0.flags.contains(.isRedrive) || $0.offset == $0.sourceOffset && $0.partition == $0.sourcePartition
+    }
+    guard request.hasFirst, !counted.contains(where: { $0.flags.contains(.isLimitUnknown) }) else { return }
+    if isTold {
+      guard !counted.contains(where: { $0.flags.contains(.isBeyondLimit) }) else { return }
+      findings.add(.rejectedWithinLimit, Violation(.rejectedWithinLimit, request.id, "", request.facts))
+    } else if counted.allSatisfy({ $0.flags.contains(.isBeyondLimit) }), !request.isDead, statements.contains(where: \.tellsOfPassage) {
+      findings.add(.passedBeyondLimit, Violation(.passedBeyondLimit, request.id, "", request.facts))
+    }
   }
 
   // MARK: Schedules
 
-  /// What became of a firing at its schedule; nil if it did not fit, so that it reached nobody.
+  /// Returns the effect of a firing; nil if it did not fit its schedule.
   private func fate(of request: Request, _ statements: ArraySlice<AuditFact>) -> ScheduleFact.Fate? {
     guard !request.isDead, request.rejection == nil, !statements.isEmpty else { return .unknown }
     guard statements.contains(where: { $0.outcome != .replayed }) else { return nil }
     return statements.contains { $0.outcome == .expired && $0.flags.contains(.isSkipped) } ? .skipped : .fired
   }
 
-  /// Finds the events of the end of what the request scheduled, and what it ended itself.
+  /// Finds the end of the request's own schedule, and the schedules that the request ended.
   private func findEnds(_ request: AuditFact, _ statements: ArraySlice<AuditFact>, _ onEnd: (ScheduleFact) -> Void) {
     for fact in statements {
       if let superseded = fact.superseded {
@@ -160,7 +188,7 @@ struct RequestJudge {
     }
   }
 
-  /// Each record with outcomes must have a journal entry. Its offset must not be committed before.
+  /// Checks that each record with outcomes has a journal entry. Otherwise its offset was committed too early.
   private func judgeJournal(
     _ request: Request, _ records: ArraySlice<AuditFact>, _ events: ArraySlice<AuditFact>, _ findings: inout AuditFindings
   ) {
@@ -176,7 +204,7 @@ struct RequestJudge {
     }
   }
 
-  /// Judges a request on devices without any statement; false if its end is unknown.
+  /// Judges a request at devices without a statement; false if its outcome there is unknown.
   private func judgeRest(_ request: Request, devices: Int, _ findings: inout AuditFindings) -> Bool {
     // The number of devices without an outcome.
     var missing = 1
@@ -204,7 +232,7 @@ struct RequestJudge {
       findings.count(settled, missing)
       return true
     } else if request.isApplied, !request.hasFirst || request.isFiring, !request.isRedriven {
-      // Its outcomes came before the audited range, or it did not fit its schedule.
+      // Its outcomes are older than the audited range, or it did not fit its schedule.
       findings.count(.replayed)
       return true
     } else if request.isYoung {
@@ -220,38 +248,40 @@ struct RequestJudge {
     return false
   }
 
-  /// A request, and the statements on it without a device.
+  /// A request, and the statements about it without a device.
   private struct Request {
     let id: NotificationID
-    /// All facts of its id.
+    /// All facts of the request, and all of its id.
     let facts: ArraySlice<AuditFact>
     let all: ArraySlice<AuditFact>
     let device: UInt64
     let isForUser: Bool
     let isBroken: Bool
     let isRemoval: Bool
-    /// What a removal of all has to do with it.
+    /// Whether the request removes all, or has a location trigger.
+    ///
+    /// No removal of all ends a location request.
     let reach: AuditFact.Flags
     let isYoung: Bool
     var isRedriven = false
     var end: Int64
-    /// The greatest number of devices that an event names.
+    /// The highest number of recipients in an event.
     var addressed: Int64?
     var rejection: AuditFact?
-    /// The last time at which an event said that it has no recipient.
+    /// The last time of an event that it has no recipient.
     var unregistered: Int64?
     var isDead = false
     /// Whether it was filtered before its devices were looked up.
     var isFiltered = false
     /// Whether one of its records was published again after it was applied.
     var isApplied = false
-    /// What became of it, where that is told of no device: that it waits for its time, say.
+    /// The outcome that names no device, such as `scheduled`.
     var settled: Outcome?
-    /// Whether it fires an occurrence.
+    /// Whether it is a firing.
     let isFiring: Bool
     /// Whether its first record is audited.
     var hasFirst = false
-    /// The journal's pages on a person's devices.
+    /// The journal's pages of a person's devices.
     var journal = JournalPages([])
 
     init(_ record: AuditFact, _ facts: ArraySlice<AuditFact>, of all: ArraySlice<AuditFact>, isYoung: Bool) {
@@ -276,10 +306,10 @@ struct RequestJudge {
       case .unregistered: unregistered = max(unregistered ?? .min, fact.time)
       case .filtered: isFiltered = true
       case .replayed: isApplied = true
-      // Without a device these tell of a request for a person: that it was scheduled, or what became of it then.
+      // Without a device these are about a person's request: that it was scheduled, and its outcome at the schedule.
       case .scheduled, .carriedOut, .collapsed, .expired, .evicted, .duplicate, .canceled:
         settled = Outcome.weightiest(of: [settled, fact.outcome].compactMap(\.self)) ?? fact.outcome
-      // Of these each names its device, or the journal alone has them.
+      // Each of these names its device, or only the journal has it.
       case nil, .delivered, .updated, .removed, .wrongApplication, .deadLettered, .wrongUser, .unreadable, .queued, .response, .dismissed,
         .registered, .settingsChanged, .unregisteredDevice:
         break
@@ -287,7 +317,7 @@ struct RequestJudge {
     }
   }
 
-  /// The number of repeated events.
+  /// Returns the number of repeated events.
   private func repeats(_ run: ArraySlice<AuditFact>) -> Int {
     guard run.count > 1 else { return 0 }
     let events = run.lazy.filter { $0.kind != .deadLetter && !$0.kind.isOfJournal }
@@ -325,18 +355,18 @@ struct RequestJudge {
     if let outcome {
       findings.count(outcome)
     } else if lastKept != nil, endedAsAnother(run, request) {
-      // Redis had lost that it is a duplicate, and knows it again.
+      // Redis had lost the other request of the id when it kept this one, and knows it again.
       findings.count(.duplicate)
     } else if let lastKept, let unregistered = request.unregistered, lastKept.time <= unregistered {
-      // Redis had lost it, and when it was judged again the person had no device any more.
+      // Redis had lost the entry. When the request was judged again, the person had no device.
       findings.count(.unregistered)
     } else if var open = kept {
-      // Its ending, if any, follows from the other facts of the device.
+      // The other facts of the device decide its ending.
       open.kind = .open
       open.number = request.end
       kept = open
     }
-    // What ends at its schedule says nothing of the device.
+    // A request that ended at its schedule never reached the device.
     if request.settled != .scheduled {
       handOnAll(run, kept: keepings == 1 || kept?.kind == .open ? kept : nil) { fact in
         var fact = fact
@@ -348,7 +378,7 @@ struct RequestJudge {
     if outcome == .duplicate { judgeDuplicate(run, request, &findings) }
   }
 
-  /// Hands on the facts for the judge of devices. If the device has the notification, that fact also says when it was kept.
+  /// Passes on the facts for the judge of devices. The fact of an acknowledgement gets the time of keeping.
   private func handOnAll(_ run: ArraySlice<AuditFact>, kept: AuditFact?, _ handOn: (AuditFact) -> Void) {
     var left = kept
     for fact in run where fact.kind.isJudgedByDevice && !(fact.outcome == .expired && fact.flags.contains(.isSkipped)) {
@@ -363,14 +393,14 @@ struct RequestJudge {
     if let left { handOn(left) }
   }
 
-  /// Checks the statements on a request against its end.
+  /// Checks the statements about a request against its end.
   private func judgeEnd(_ run: ArraySlice<AuditFact>, _ request: Request, _ findings: inout AuditFindings) {
     guard !request.isBroken, !request.isRemoval else { return }
     let wasShown = run.contains(where: \.isShow)
     for fact in run {
       let late = fact.time.subtractingReportingOverflow(request.end).partialValue
       if fact.isNewShow, request.end < fact.time, late > rules.clockSlack {
-        // The time is that of the acknowledgement, which may have taken a while.
+        // The time is that of the acknowledgement, which may have been delayed.
         if late > rules.certainlyLater {
           findings.add(
             .shownLate,
@@ -384,10 +414,10 @@ struct RequestJudge {
     }
   }
 
-  /// Checks that no request expires before its end by any clock. The clocks are the worker's, that of the broker that wrote the event, and
-  /// this machine's.
+  /// Checks that no request expires before its end, by any clock.
   ///
-  /// A worker with a fast clock declares requests expired too early, and the time in its events hides that.
+  /// The clocks are the worker's, that of the event's broker, and this machine's. A worker with a fast clock expires requests too early,
+  /// and the time in its events hides that.
   private func judgeExpiration(_ fact: AuditFact, _ request: Request, _ findings: inout AuditFindings) {
     let times = [
       (fact.time, "by the worker's clock"), (fact.number > 0 ? fact.number : .max, "by the broker's clock"),
@@ -405,7 +435,7 @@ struct RequestJudge {
     others(run, request).contains { $0.outcome?.auditUse.contains(.makesDuplicates) == true }
   }
 
-  /// The facts of the device on other records of the same id.
+  /// Returns the facts of the device about other records of the same id.
   private func others(_ run: ArraySlice<AuditFact>, _ request: Request) -> some Sequence<AuditFact> {
     request.all.lazy.filter { other in
       guard let one = run.first else { return false }
@@ -415,9 +445,10 @@ struct RequestJudge {
 
   /// Checks that a duplicate has another record of its id.
   private func judgeDuplicate(_ run: ArraySlice<AuditFact>, _ request: Request, _ findings: inout AuditFindings) {
-    guard rules.beginsAtBeginning, !request.isYoung, let duplicate = run.first else { return }
+    // The other record of an occurrence has the apns-id of the request that scheduled it.
+    guard rules.beginsAtBeginning, !request.isYoung, !request.isFiring, let duplicate = run.first else { return }
     let hasOther = others(run, request).contains { $0.outcome.map { $0 != .duplicate && $0 != .replayed } ?? false }
-    // The first one waits for its time, and has no outcome at the device.
+    // The first record is scheduled, and has no outcome at the device.
     if !hasOther, request.settled != .scheduled {
       findings.add(.duplicateOfNothing, Violation(.duplicateOfNothing, duplicate.id, "", request.all))
     }
@@ -425,7 +456,9 @@ struct RequestJudge {
 
   // MARK: An id on a device
 
-  /// A device shows an id once. A second event of the same worker is a repeat, one of another worker is a second show.
+  /// Checks that a device shows an id once.
+  ///
+  /// A second event of the same worker is a repeat. One of another worker is a second show.
   private func judgeShows(_ shows: [AuditFact], _ findings: inout AuditFindings) {
     let shows = shows.sorted { ($0.device, $0.time, $0.offset) < ($1.device, $1.time, $1.offset) }
     var start = 0
@@ -442,6 +475,15 @@ struct RequestJudge {
 }
 
 extension AuditFact {
+  /// Whether a request was read and judged, whatever became of it.
+  fileprivate var tellsOfPassage: Bool {
+    switch kind {
+    case .page, .closing: true
+    case .told(let outcome): outcome != .replayed && !(outcome == .rejected && flags.contains(.isOfPoison))
+    case .request, .deadLetter, .judged, .open, .refused: false
+    }
+  }
+
   fileprivate var sourceText: String { "partition \(sourcePartition), offset \(sourceOffset)" }
   fileprivate var recordText: String { "partition \(partition), offset \(offset)" }
 }

@@ -1,8 +1,12 @@
 import Notifications
 
-/// One statement on a schedule in a fixed form. It is the element of spill files and the input of the judge of occurrences.
+/// A statement about a schedule in a fixed form.
+///
+/// It is the element of spill files and the input of the judge of occurrences.
 struct ScheduleFact: Sendable, Hashable {
-  /// The request that scheduled: the hash of its apns-id, and the time and offset of its first record.
+  /// The request that scheduled.
+  ///
+  /// It has the hash of its apns-id, and the time and offset of its first record.
   struct Schedule: Sendable, Hashable {
     let id: UInt64
     let timestamp: UInt64
@@ -11,7 +15,7 @@ struct ScheduleFact: Sendable, Hashable {
 
   /// The trigger of the request, in milliseconds.
   struct Trigger: Sendable, Hashable {
-    /// The time of the record, from which an interval counts.
+    /// The time of the record, at which an interval begins.
     var requested: Int64
     /// The interval; nil for a calendar trigger.
     var interval: Int64?
@@ -19,11 +23,11 @@ struct ScheduleFact: Sendable, Hashable {
     var repeats: Bool
   }
 
-  /// What became of a firing at its schedule.
+  /// The effect of a firing on its schedule.
   enum Fate: Sendable, Hashable {
-    /// It took effect: the occurrence went to its devices, was filtered, or had expired.
+    /// It took effect: the occurrence passed to its devices, was filtered, or had expired.
     case fired
-    /// It took effect: this occurrence, and perhaps others after it, came too late and were skipped.
+    /// It took effect: this occurrence and perhaps later ones were too late and were skipped.
     case skipped
     /// No worker has judged it yet, or none could.
     case unknown
@@ -35,44 +39,44 @@ struct ScheduleFact: Sendable, Hashable {
     var id: NotificationID
     /// The time of the record in milliseconds since 1970.
     var at: Int64
-    /// When the occurrence was due, in milliseconds since 1970.
+    /// The due time of the occurrence, in milliseconds since 1970.
     var due: Int64
-    /// The occurrence's name, and that of the one before; 0: there was none.
+    /// The names of the occurrence and the previous one; 0 for none.
     var name: Int64
     var previous: Int64
-    /// The hash of the zone; 0 if the due time depends on none.
+    /// The hash of the zone; 0 if the due time does not depend on one.
     var zone: UInt64
     /// The partition of the request that scheduled. The cluster writes firings only there.
     var home: Int32
     var fate = Fate.unknown
   }
 
-  /// What is stated.
+  /// The content of a statement.
   enum Statement: Sendable, Hashable {
     /// A record of the request that scheduled.
     case request(Trigger)
     /// A record that fires an occurrence.
     case firing(Firing)
-    /// A record whose request ended the schedule, by the journal.
+    /// A record whose request ended the schedule, according to the journal.
     case superseded
-    /// An event says at this time that the schedule has ended: replaced, canceled or evicted.
+    /// An event of this time states that the schedule was replaced, canceled or evicted.
     case ended(at: Int64)
   }
 
   var schedule: Schedule
   var statement: Statement
-  /// The place of the record of `requests`; for an event, its own.
+  /// The position of the record of `requests`; for an event, its own.
   var partition: Int32
   var offset: Int64
 }
 
 extension ScheduleFact.Schedule {
-  /// The schedule that a revision and an apns-id name.
+  /// Creates the schedule that a revision and an apns-id name.
   init(_ reference: JournalReference) {
     self.init(id: reference.id.hash64, timestamp: reference.revision.timestamp, offset: reference.revision.offset)
   }
 
-  /// The schedule of a request.
+  /// Creates the schedule of a request.
   init(_ request: AuditFact) {
     self.init(id: request.id.hash64, timestamp: request.revision, offset: UInt64(clamping: request.sourceOffset))
   }
@@ -84,7 +88,7 @@ extension ScheduleFact.Trigger {
     if case .interval(let interval) = trigger.rule { self.interval = interval }
   }
 
-  /// The earliest time at which an occurrence may be due, as far as this is known without a calendar.
+  /// Returns the earliest possible due time of an occurrence, without a calendar.
   func earliest(_ name: Int64) -> Int64 {
     let (passed, overflow) = (interval ?? 0).multipliedReportingOverflow(by: name)
     let due = requested.addingReportingOverflow(overflow ? 0 : passed)

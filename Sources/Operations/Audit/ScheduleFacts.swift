@@ -1,14 +1,14 @@
 import Notifications
 
-/// The statements on schedules, until they are judged.
+/// The facts of schedules, until they are judged.
 ///
-/// A firing waits in the part of its apns-id, since the judge of requests finds there whether it took effect. All else lies in the part of its
-/// schedule.
+/// A firing waits in the part of its apns-id, because the judge of requests finds there whether it took effect. All other facts are in the
+/// part of their schedule.
 struct ScheduleFacts: ~Copyable {
   private var firings: Spill<ScheduleFact>
   private var bySchedule: Spill<ScheduleFact>
 
-  /// - Parameter parts: the number of parts of the facts on requests.
+  /// - Parameter parts: the number of parts of the facts of requests.
   init(parts: Int, in folder: String) {
     firings = Spill(parts: parts, in: folder)
     bySchedule = Spill(parts: parts, in: folder)
@@ -16,7 +16,7 @@ struct ScheduleFacts: ~Copyable {
 
   /// The number of parts.
   var parts: Int { bySchedule.parts }
-  /// Bytes on disk.
+  /// The bytes on disk.
   var bytesOnDisk: Int64 { firings.bytesOnDisk + bySchedule.bytesOnDisk }
 
   /// Adds a fact.
@@ -30,9 +30,9 @@ struct ScheduleFacts: ~Copyable {
 
   private mutating func put(_ fact: ScheduleFact) throws(SpillError) { try bySchedule.add(fact, hash: fact.schedule.id) }
 
-  /// Adds the firings of a part to their schedules. Those that took no effect are dropped.
+  /// Moves the firings of a part to their schedules. Drops the firings without effect.
   ///
-  /// - Parameter fates: what became of the firings, by their records.
+  /// - Parameter fates: the fates of the firings, by their records.
   mutating func settle(part: Int, _ fates: [Violation.Place: ScheduleFact.Fate]) throws(SpillError) {
     for var fact in try firings.take(part) {
       guard case .firing(var firing) = fact.statement,

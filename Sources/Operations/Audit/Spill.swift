@@ -4,7 +4,7 @@ import Glibc
 public struct SpillError: Error, CustomStringConvertible {
   /// The system's error number.
   public let code: Int32
-  /// What went wrong and what to do.
+  /// What failed, and what to do.
   public let description: String
 
   init(_ what: String, _ folder: String) {
@@ -13,10 +13,10 @@ public struct SpillError: Error, CustomStringConvertible {
   }
 }
 
-/// Facts in parts by a hash. Facts that do not fit into their part's memory go to one file.
+/// Facts in parts by a hash. Facts beyond a part's memory go to one file.
 ///
-/// The file has no name from its first moment on, so nothing is left behind however the process ends. Each part is taken out alone. The
-/// bytes of a fact are those of memory, so it must consist of numbers.
+/// The file never has a name, so the process leaves nothing behind. Each part is read alone. The file contains the facts as they are in
+/// memory, so a fact must consist of numbers.
 struct Spill<Fact>: ~Copyable {
   private struct Extent {
     let offset: Int64
@@ -32,19 +32,19 @@ struct Spill<Fact>: ~Copyable {
   private var descriptor: Int32 = -1
   private var size: Int64 = 0
 
-  /// The most bytes in memory.
+  /// The maximum number of bytes in memory.
   private static var memory: Int { 16 << 20 }
-  /// The intended bytes of one part, which is taken out at once.
+  /// The intended size of one part, in bytes. A part is read at once.
   private static var part: Int { 8 << 20 }
 
-  /// Makes parts for about this many facts.
+  /// Creates parts for about this many facts.
   init(expecting count: Int64, in folder: String) {
     var parts = 16
     while parts < 1024, Int64(parts) * Int64(Self.part) < count * Int64(MemoryLayout<Fact>.stride) { parts *= 2 }
     self.init(parts: parts, in: folder)
   }
 
-  /// Makes so many parts. A hash has the same part in each spill of as many parts.
+  /// Creates this many parts. Spills with the same number put a hash into the same part.
   init(parts: Int, in folder: String) {
     self.folder = folder
     self.parts = parts
@@ -55,7 +55,7 @@ struct Spill<Fact>: ~Copyable {
 
   deinit { if descriptor >= 0 { close(descriptor) } }
 
-  /// The bytes of the file.
+  /// The size of the file, in bytes.
   var bytesOnDisk: Int64 { size }
 
   /// Adds a fact to the part of a hash.
@@ -91,7 +91,7 @@ struct Spill<Fact>: ~Copyable {
     _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
   }
 
-  /// Takes a part out, which is empty afterwards.
+  /// Takes the facts of a part, and leaves it empty.
   mutating func take(_ part: Int) throws(SpillError) -> [Fact] {
     let stored = extents[part]
     var rest: [Fact] = []

@@ -6,34 +6,40 @@ public struct Violation: Sendable, Hashable {
   public enum Kind: String, Sendable, CaseIterable {
     /// A request, or a device of its recipients, has no outcome.
     case lost
-    /// It has an outcome but no journal entry: its offset was committed too early.
+    /// The request has an outcome but no journal entry: its offset was committed too early.
     case unjournaled
-    /// The device acknowledged later requests for longer than a takeover takes, and never this one.
+    /// The device acknowledged later requests for longer than a takeover takes, but never this one.
     case overlooked
-    /// Another request with a foreign origin replaced it in the mailbox, so it never reaches its device.
+    /// Another request with a foreign origin replaced it in the mailbox.
+    ///
+    /// The device never gets it.
     case overwritten
-    /// It is in its device's mailbox, which the caller forbids.
+    /// The request is in its device's mailbox, which the caller forbids.
     case pending
-    /// Outcomes that exclude each other.
+    /// The outcomes exclude each other.
     case contradiction
-    /// An event of a device that the request does not name.
+    /// The event is of a device that the request does not name.
     case wrongDevice
-    /// An event about a request that is not in the topic.
+    /// The event is about a request that is not in the topic.
     case unknownRequest
-    /// The same apns-id twice on the screen of one device.
+    /// One device showed the same apns-id twice.
     case shownTwice
-    /// It was acknowledged so long after its end that it was shown after it.
+    /// The device acknowledged it so long after its end that it was shown late.
     case shownLate
-    /// It was declared expired before its end.
+    /// The notification was declared expired before its end.
     case expiredEarly
     /// A revision was shown after a newer one of the same identifier.
     case stale
-    /// It was declared collapsed, but there is nothing newer.
+    /// The request was declared collapsed, but there is nothing newer.
     case collapsedByNothing
-    /// It was declared a duplicate, but there is no other record.
+    /// The request was declared a duplicate, but there is no other record.
     case duplicateOfNothing
-    /// It was declared unregistered, but the device was registered before and afterwards.
+    /// The device was declared unregistered, but was registered before and afterwards.
     case wronglyUnregistered
+    /// The request was rejected as beyond a rate limit, and was within it.
+    case rejectedWithinLimit
+    /// The request was beyond a rate limit of its application, and was not rejected for that.
+    case passedBeyondLimit
     /// The same response of the person has two events.
     case responseTwice
     /// An occurrence of a schedule fired before it was due.
@@ -42,7 +48,7 @@ public struct Violation: Sendable, Hashable {
     case firedTwice
     /// An occurrence fired after its schedule had been replaced, canceled or evicted.
     case firedAfterEnd
-    /// An occurrence fired, and the one before it neither fired nor was skipped.
+    /// An occurrence fired, but the previous one neither fired nor was skipped.
     case occurrenceMissing
 
     /// The kind as a sentence.
@@ -63,6 +69,8 @@ public struct Violation: Sendable, Hashable {
       case .collapsedByNothing: "it was declared collapsed, and there is nothing newer"
       case .duplicateOfNothing: "it was declared a duplicate, and there is no other"
       case .wronglyUnregistered: "its device was declared unregistered, and is registered"
+      case .rejectedWithinLimit: "it was rejected as beyond a rate limit, and was within it"
+      case .passedBeyondLimit: "it was beyond a rate limit, and was not rejected for that"
       case .responseTwice: "the same response arrived twice"
       case .firedEarly: "the occurrence fired before it was due"
       case .firedTwice: "the occurrence fired twice"
@@ -94,7 +102,7 @@ public struct Violation: Sendable, Hashable {
     public var offset: Int64
   }
 
-  /// Its kind.
+  /// The kind.
   public var kind: Kind
   /// The request.
   public var id: NotificationID
@@ -103,7 +111,7 @@ public struct Violation: Sendable, Hashable {
   /// The records that prove it.
   public var places: [Place]
 
-  /// The most records of one violation.
+  /// The maximum number of records of one violation.
   static let maximumPlaces = 64
 
   init(_ kind: Kind, _ id: NotificationID, _ detail: String = "", _ facts: some Sequence<AuditFact>) {
@@ -132,7 +140,7 @@ extension AuditFact {
     switch kind {
     case .request: .requests
     case .deadLetter: .deadLetters
-    // What is open is known by the journal.
+    // The journal has the entry of an open request.
     case .judged, .page, .closing, .open: .journal
     case .told(let outcome): outcome.event == nil ? .journal : .events
     case .refused: .events

@@ -1,7 +1,7 @@
 public import EventLoop
 public import Kafka
 public import Notifications
-import Worker
+public import Worker
 
 /// A letter in a list.
 public struct LetterSummary: Sendable {

@@ -1,6 +1,7 @@
 public import EventLoop
 public import Kafka
 public import Notifications
+public import Worker
 
 /// Redrives and discards dead letters: an actor on a loop.
 ///

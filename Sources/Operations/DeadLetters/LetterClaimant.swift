@@ -1,6 +1,7 @@
 import EventLoop
 import Kafka
 import Notifications
+import Worker
 
 /// Another run has claimed the letters, because this one was silent for too long.
 public struct LetterClaimLost: Error, Sendable, CustomStringConvertible {

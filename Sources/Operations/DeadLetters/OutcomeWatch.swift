@@ -218,7 +218,7 @@ extension Explanation {
     case .underWay(let open, _, _):
       let waiting = devices.filter { !$0.isFinal }
       // Expected events of a person's other devices have not come yet.
-      let isForPerson = requests.contains { $0.target.starts(with: "user:") }
+      let isForPerson = requests.contains { $0.target.token == nil }
       guard open == waiting.count, !isForPerson || steps.contains(where: { $0.outcome == .addressed }) else { return .unjudged }
       let connected = Set(steps.filter { $0.name == TimelineStep.routed }.compactMap { $0.device.map { Name($0) } })
       let unanswered = waiting.count { connected.contains(Name($0.device)) }

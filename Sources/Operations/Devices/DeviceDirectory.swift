@@ -26,7 +26,7 @@ public struct DeviceListing: Sendable {
   public var device: RegisteredDevices.Device
   /// Where it is connected.
   public var connection: Connection
-  /// The entries that a mailbox keeps, by the workers' reports; nil if none reports it, or if they differ.
+  /// The entries that its mailbox keeps, by the workers' reports; nil if none reports it, or if they differ.
   public var bound: Int?
 
   /// Entries beyond the limit, which are evicted soon; nil if unknown.
@@ -56,7 +56,7 @@ public actor DeviceDirectory {
   public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   private let store: StoreConfiguration
   private let laneMilliseconds: Int64
-  private let boundKey: String
+  private let boundKeys: BoundKeys
 
   /// How long Redis may take for its first answer, in milliseconds.
   private static let redisMilliseconds = 10_000
@@ -65,13 +65,16 @@ public actor DeviceDirectory {
   /// How often the progress of a scan is reported, in milliseconds.
   private static let progressMilliseconds: Int64 = 1_000
 
+  /// The settings in the workers' reports for the entries that a mailbox keeps.
+  public typealias BoundKeys = (away: String, connected: String)
+
   /// Makes a directory of a Redis.
   ///
   /// - Parameters:
   ///   - laneMilliseconds: how long a silent fan-out lane counts as alive.
-  ///   - boundKey: the setting in the workers' reports for the entries that a mailbox keeps.
-  public init(on loop: EventLoop, _ store: StoreConfiguration, laneMilliseconds: Int, boundKey: String) {
-    (self.loop, self.store, self.boundKey) = (loop, store, boundKey)
+  ///   - boundKeys: those of a device that is away, and of a connected one.
+  public init(on loop: EventLoop, _ store: StoreConfiguration, laneMilliseconds: Int, boundKeys: BoundKeys) {
+    (self.loop, self.store, self.boundKeys) = (loop, store, boundKeys)
     self.laneMilliseconds = Int64(laneMilliseconds)
   }
 
@@ -90,7 +93,7 @@ public actor DeviceDirectory {
     let identity = try await ClusterIdentity.standing(in: shards)
     if let buckets = identity?.buckets, buckets != store.buckets { throw OtherBuckets(found: buckets) }
     let devices = RegisteredDevices(shards)
-    let reading = Reading(devices, try await Surroundings(shards, laneMilliseconds, boundKey), limit: limit, onDevice)
+    let reading = Reading(devices, try await Surroundings(shards, laneMilliseconds, boundKeys), limit: limit, onDevice)
     let asked: Name
     switch question {
     case .device(let token):
@@ -138,14 +141,18 @@ public actor DeviceDirectory {
   /// The lanes, and the entries that a mailbox keeps.
   private struct Surroundings {
     var lanes: [Int32: [Name]] = [:]
-    var bound: Int?
+    var bounds: (away: Int?, connected: Int?)
 
-    init(_ shards: Shards, _ laneMilliseconds: Int64, _ boundKey: String) async throws(StoreError) {
+    init(_ shards: Shards, _ laneMilliseconds: Int64, _ boundKeys: BoundKeys) async throws(StoreError) {
       for lane in try await Lanes(shards).list() where lane.silentMilliseconds < laneMilliseconds {
         lanes[lane.partition, default: []].append(lane.name)
       }
-      let bounds = Set(try await Workers(shards).list().filter { !$0.isSilent }.compactMap { $0.report?.settings[boundKey] })
-      if bounds.count == 1 { bound = bounds.first.flatMap { Int($0) } }
+      let reports = try await Workers(shards).list().filter { !$0.isSilent }.compactMap(\.report)
+      func agreed(_ key: String) -> Int? {
+        let values = Set(reports.compactMap { $0.settings[key] })
+        return values.count == 1 ? values.first.flatMap { Int($0) } : nil
+      }
+      bounds = (agreed(boundKeys.away), agreed(boundKeys.connected))
     }
   }
 
@@ -191,7 +198,8 @@ public actor DeviceDirectory {
         return true
       }
       end.count += 1
-      onDevice(DeviceListing(device: device, connection: connection(of: device), bound: surroundings.bound))
+      let bound = device.presence == nil ? surroundings.bounds.away : surroundings.bounds.connected
+      onDevice(DeviceListing(device: device, connection: connection(of: device), bound: bound))
       return true
     }
 

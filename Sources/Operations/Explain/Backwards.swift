@@ -1,4 +1,5 @@
 import Kafka
+import Worker
 
 /// Cuts stretches of partitions into rounds that go back in time. Each round is larger than the one before.
 ///

@@ -1,6 +1,7 @@
 public import EventLoop
 public import Kafka
 public import Notifications
+public import Worker
 
 /// The requests to explain.
 public enum RequestQuestion: Sendable {

@@ -74,8 +74,8 @@ extension PublishedRequest {
         case .now, .place: break
         case .time:
           schedule = ScheduleKey(application: Name(view.application), target: view.target.name, identifier: view.identifier)
-        case .firing(let text):
-          firing = (try? FiringHeader(text)).map { FiredOccurrence(schedule: $0.schedule.id, due: $0.dueTime.due, zone: $0.dueTime.zone) }
+        case .firing(let header):
+          firing = FiredOccurrence(schedule: header.schedule.id, due: header.dueTime.due, zone: header.dueTime.zone)
         }
         return PublishedRequest(
           id: view.envelope.id, source: source, target: Name(view.envelope.target), application: Name(view.application),

@@ -1,4 +1,3 @@
-import JSON
 public import Notifications
 
 /// An application that a request's target has registered devices for.
@@ -14,8 +13,8 @@ struct RegisteredApplications {
   private let targets: Set<Name>
   /// The application of each device of the targets, by the device's token.
   private var devices: [Name: [Name: Name]] = [:]
-  /// The owner of each device, by its token; only of the targets.
-  private var owners: [Name: Name] = [:]
+  /// The targets beside the device itself that it belongs to, by its token.
+  private var memberships: [Name: [Name]] = [:]
 
   /// Makes it without devices.
   ///
@@ -24,14 +23,14 @@ struct RegisteredApplications {
 
   /// Takes a device's record, the newest last. Without a registration the device is unregistered.
   mutating func take(_ token: Name, registration: UnsafeRawBufferPointer?) {
-    if let owner = owners.removeValue(forKey: token) { devices[owner]?[token] = nil }
+    for target in memberships.removeValue(forKey: token) ?? [] { devices[target]?[token] = nil }
     let device: Name = "device:\(token)"
     devices[device]?[token] = nil
-    guard let registration, let (application, user) = try? Self.read(registration) else { return }
+    guard let registration, let (application, known) = try? Registration.memberships(json: registration) else { return }
     if targets.contains(device) { devices[device, default: [:]][token] = application }
-    guard let user, targets.contains(user) else { return }
-    devices[user, default: [:]][token] = application
-    owners[token] = user
+    let wanted = known.filter(targets.contains)
+    for target in wanted { devices[target, default: [:]][token] = application }
+    if !wanted.isEmpty { memberships[token] = wanted }
   }
 
   /// The applications of a target, by their names.
@@ -39,19 +38,5 @@ struct RegisteredApplications {
     var counts: [Name: Int] = [:]
     for application in (devices[target] ?? [:]).values { counts[application, default: 0] += 1 }
     return counts.sorted { $0.key < $1.key }.map { RegisteredApplication(application: $0.key, devices: $0.value) }
-  }
-
-  /// The application of a registration, and its person as a target.
-  private static func read(_ registration: UnsafeRawBufferPointer) throws(JSONError) -> (Name, Name?)? {
-    var (application, user): (Name?, Name?) = (nil, nil)
-    var scanner = JSONScanner(registration)
-    try scanner.openObject()
-    while let key = try scanner.nextKey() {
-      let value = try scanner.skip()
-      if scanner.matches(key, "application") { application = scanner.text(value).map { Name($0) } }
-      if scanner.matches(key, "user") { user = scanner.text(value).map { "user:\($0)" } }
-    }
-    try scanner.finish()
-    return application.map { ($0, user) }
   }
 }

@@ -329,9 +329,12 @@ extension Event {
     add("detail", detail)
     add("field", field)
     add("rule", rule)
+    add("retryAfter", retryAfter.map(Timestamp.text))
     add("response", response)
     add("action", action?.text)
     add("userText", userText)
+    add("dynamic", isDynamic ? "true" : nil)
+    add("unanswered", isUnanswered ? "true" : nil)
     add("at", at.map(Timestamp.text))
     return details
   }

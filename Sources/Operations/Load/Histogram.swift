@@ -101,6 +101,62 @@ public struct Histogram: Sendable, Hashable {
     greatest = max(greatest, other.greatest)
   }
 
+  // MARK: Text
+
+  /// The largest count that a text may have, so that sums of many histograms cannot overflow.
+  private static let maximumCount: Int64 = 1 << 50
+
+  /// All counts as text: the least and the greatest value, then for each filled counter the distance from the former one, and its count.
+  public var text: String {
+    guard !isEmpty else { return "" }
+    var (text, last) = ("\(least) \(greatest)", 0)
+    for (index, number) in counters.enumerated() where number > 0 {
+      text += " \(index - last) \(number)"
+      last = index
+    }
+    return text
+  }
+
+  /// Reads such a text; nil if it is not one of this layout.
+  public init?(text: String, _ layout: HistogramLayout) {
+    self.init(layout)
+    guard !text.isEmpty else { return }
+    guard let numbers = Self.numbers(of: text), numbers.count >= 4, numbers.count.isMultiple(of: 2) else { return nil }
+    (least, greatest) = (numbers[0], numbers[1])
+    guard least >= 0, least <= greatest, greatest <= layout.highest else { return nil }
+    let last = layout.index(of: greatest)
+    counters = Array(repeating: 0, count: last + 1)
+    var index = 0
+    for place in stride(from: 2, to: numbers.count, by: 2) {
+      let (distance, number) = (numbers[place], numbers[place + 1])
+      guard distance >= (place == 2 ? 0 : 1), distance <= Int64(last - index), (1...Self.maximumCount).contains(number) else { return nil }
+      index += Int(distance)
+      if place == 2, index != layout.index(of: least) { return nil }
+      counters[index] = number
+      count += number
+      guard count <= Self.maximumCount else { return nil }
+    }
+    guard index == last else { return nil }
+  }
+
+  /// Reads numbers that are separated by one space each; nil if the text is anything else.
+  private static func numbers(of text: String) -> [Int64]? {
+    var numbers: [Int64] = []
+    var (number, digits): (Int64, Int) = (0, 0)
+    for byte in text.utf8 {
+      switch byte {
+      // So many digits cannot overflow.
+      case UInt8(ascii: "0")...UInt8(ascii: "9") where digits < 18:
+        (number, digits) = (number * 10 + Int64(byte - UInt8(ascii: "0")), digits + 1)
+      case UInt8(ascii: " ") where digits > 0:
+        numbers.append(number)
+        (number, digits) = (0, 0)
+      default: return nil
+      }
+    }
+    return digits > 0 ? numbers + [number] : nil
+  }
+
   // MARK: Reading
 
   /// The least value, with the layout's precision; 0 if it is empty.

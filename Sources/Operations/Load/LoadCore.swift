@@ -14,9 +14,9 @@ final class LoadCore {
   private(set) var ledger: LoadLedger
   private var measures: LoadMeasures
   private var schedule: LoadSchedule
-  /// When the schedule began: the steady clock's nanoseconds, and milliseconds since 1970.
-  private var start: (steady: Int64, wall: Int64) = (0, 0)
-  private var processorSeconds = 0.0
+  private var start = LoadStart(steady: 0, wall: 0)
+  /// What the servers have taken so far.
+  var servers: LoadServers
   private var stormTimer: Timer?
   private(set) var failure: KafkaError?
   var isStopped = false
@@ -32,6 +32,7 @@ final class LoadCore {
     ledger = LoadLedger(plan)
     measures = LoadMeasures(durationMilliseconds: plan.requests.durationMilliseconds)
     schedule = LoadSchedule(plan.requests)
+    servers = LoadServers(startedAt: 0, measures)
     fleet = LoadFleet(on: loop, plan, names, place, owner: self)
   }
 
@@ -39,7 +40,9 @@ final class LoadCore {
   var now: Int64 { SteadyClock.nanoseconds() - start.steady }
 
   /// Begins a schedule with its own requests, on the devices that there are.
-  func begin(_ requests: LoadPlan.Requests, _ names: LoadNames, batchBytes: Int) throws(KafkaError) {
+  ///
+  /// - Parameter time: when it begins; nil for now.
+  func begin(_ requests: LoadPlan.Requests, _ names: LoadNames, batchBytes: Int, at time: LoadStart?) throws(KafkaError) {
     plan.requests = requests
     self.names = names
     fleet?.names = names
@@ -50,13 +53,12 @@ final class LoadCore {
     for device in fleet?.devices ?? [] where device.isOpen { ledger.connected(device.number, at: 0) }
     let publisher = try LoadPublisher(on: loop, plan, names, place, batchBytes: batchBytes, owner: self)
     self.publisher = publisher
-    start = (SteadyClock.nanoseconds(), WallClock.milliseconds())
-    processorSeconds = Self.processorSeconds()
-    publisher.begin(steady: start.steady, wall: start.wall)
+    start = time ?? LoadStart()
+    publisher.begin(start)
     fleet?.churns = plan.devices.churn > 0
     guard plan.devices.storm > 0 else { return }
     stormTimer = Timer(on: loop) { [unowned self] in fleet?.storm() }
-    stormTimer?.start(after: requests.durationMilliseconds / 2)
+    stormTimer?.start(after: max(0, requests.durationMilliseconds / 2 - Int(now / 1_000_000)))
   }
 
   /// Whether nothing more can become of the requests.
@@ -83,19 +85,33 @@ final class LoadCore {
     fleet = nil
   }
 
+  /// The length of an interval of the measures, in milliseconds.
+  var intervalMilliseconds: Int { Int(measures.intervalLength / 1_000_000) }
+
   var result: LoadResult {
     let counts = fleet?.counts ?? LoadFleet.Counts()
     return LoadResult(
-      plan: plan, startedAt: start.wall, elapsed: now, offered: schedule.count(dueBy: now), kept: publisher?.kept ?? 0,
+      plan: plan, startedAt: start.wall, elapsed: max(0, now), offered: schedule.count(dueBy: now), kept: publisher?.kept ?? 0,
       duplicates: publisher?.duplicates ?? 0, totals: ledger.totals, measures: measures, connected: counts.connected,
       connections: counts.connections, responses: counts.responses, acceptedResponses: counts.acceptedResponses,
-      processorSeconds: Self.processorSeconds() - processorSeconds, isStopped: isStopped)
+      servers: servers, isStopped: isStopped)
   }
+
+  /// Nanoseconds after the start at a time of the cluster's clock, in milliseconds since 1970.
+  private func nanoseconds(ofClusterClock milliseconds: Int64) -> Int64 {
+    let elapsed = milliseconds - (fleet?.clockOffset ?? 0) - start.wall
+    // It is from outside, and becomes nanoseconds.
+    return min(max(elapsed, 0), Self.longestRun) * 1_000_000
+  }
+
+  /// A time that no run takes, in milliseconds.
+  private static let longestRun: Int64 = 1_000 * 86_400 * 1_000
 
   /// When a request is due at its devices.
   private func dueAtDevices(_ number: Int) -> Int64 { schedule.due(number) + plan.ahead(number) }
 
-  private static func processorSeconds() -> Double {
+  /// The processor time of this process since its start, in seconds.
+  static func processorSeconds() -> Double {
     var usage = rusage()
     guard getrusage(RUSAGE_SELF.rawValue, &usage) == 0 else { return 0 }
     func seconds(_ time: timeval) -> Double { Double(time.tv_sec) + Double(time.tv_usec) / 1e6 }
@@ -133,11 +149,16 @@ extension LoadCore: LoadPublisherOwner {
 }
 
 extension LoadCore: LoadEventsOwner {
-  func eventTold(_ outcome: Outcome, of id: NotificationID, device: Int?, identifier: () -> NotificationID?) {
+  func eventTold(
+    _ outcome: Outcome, of id: NotificationID, device: Int?, at written: Int64?, identifier: () -> NotificationID?
+  ) {
     guard let number = names.request(of: id, identifier: identifier) else { return }
     let time = now
     let telling = ledger.told(outcome, of: number, at: device, time: time)
-    if telling.isFirst { measures.record(.told, due: dueAtDevices(number), at: time) }
+    if telling.isFirst {
+      measures.record(.told, due: dueAtDevices(number), at: time)
+      if let written { measures.record(.acknowledged, due: dueAtDevices(number), at: nanoseconds(ofClusterClock: written)) }
+    }
     if let violation = telling.violation { onViolation(violation, names) }
   }
 }

@@ -10,8 +10,10 @@ protocol LoadEventsOwner: AnyObject {
   ///
   /// - Parameters:
   ///   - device: nil for an event about all devices of its target.
+  ///   - written: when a worker wrote the event, in milliseconds since 1970 by its clock.
   ///   - identifier: reads the request's identifier, where it is another apns-id.
-  func eventTold(_ outcome: Outcome, of id: NotificationID, device: Int?, identifier: () -> NotificationID?)
+  func eventTold(
+    _ outcome: Outcome, of id: NotificationID, device: Int?, at written: Int64?, identifier: () -> NotificationID?)
 }
 
 /// Follows the topic `events` from now on, for the requests of one run. Loop-confined.
@@ -45,19 +47,20 @@ final class LoadEvents: ConsumerHandler {
   func consumerReceived(_ batch: RecordBatch) { for index in batch.indices { take(batch[index]) } }
 
   private func take(_ record: RecordView) {
-    var (outcome, id): (Outcome?, NotificationID?)
+    var (outcome, id, time): (Outcome?, NotificationID?, Int64?)
     record.forEachHeader { name, value in
       guard let value else { return }
       switch String(cString: name) {
       case EventHeader.type.rawValue: outcome = Outcome(cloudEventsType: String(decoding: value, as: UTF8.self))
       case EventHeader.subject.rawValue: id = NotificationID(text: value)
+      case EventHeader.time.rawValue: time = Timestamp.parse(value)
       default: break
       }
     }
     guard let outcome, !outcome.isAboutDevice, let id else { return }
     let device = record.key.flatMap { names.device(ofToken: $0) }
     // Only the events of this run's devices are worth a look into their values.
-    owner?.eventTold(outcome, of: id, device: device) { device == nil ? nil : record.value.flatMap(Self.identifier) }
+    owner?.eventTold(outcome, of: id, device: device, at: time) { device == nil ? nil : record.value.flatMap(Self.identifier) }
   }
 
   private static func identifier(_ value: UnsafeRawBufferPointer) -> NotificationID? {

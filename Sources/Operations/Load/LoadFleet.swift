@@ -29,6 +29,8 @@ final class LoadFleet {
     var responses = 0
     var acceptedResponses = 0
     var unregistered = 0
+    /// Devices that the cluster does not want back, such as those that another process has taken over.
+    var refused = 0
   }
 
   private let loop: EventLoop
@@ -59,7 +61,7 @@ final class LoadFleet {
   private var churnDebt = 0.0
   private var churned: UInt64 = 0
   /// The greatest difference of the cluster's clock to this one. A welcome is never older than it was sent, so the greatest is the best.
-  private var clockOffset: Int64?
+  private(set) var clockOffset: Int64?
   /// How long this process has stood still, in milliseconds, and until when that excuses late arrivals.
   private var stall: (milliseconds: Int64, until: UInt64) = (0, 0)
   private(set) var isLeaving = false
@@ -199,7 +201,10 @@ final class LoadFleet {
       counts.connected -= 1
       owner?.deviceDisconnected(device.number)
     }
-    if let refusal { failure = (refusal, true) }
+    if let refusal {
+      failure = (refusal, true)
+      counts.refused += 1
+    }
     if case .gone = device.phase, refusal == nil { counts.unregistered += 1 }
   }
 

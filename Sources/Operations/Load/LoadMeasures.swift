@@ -6,16 +6,21 @@ public struct LoadMeasures: Sendable {
     case published
     /// A device has received the notification.
     case arrived
+    /// The cluster has the device's acknowledgement, by the time of the event that says so.
+    case acknowledged
     /// The topic `events` says that the device has it.
     case told
   }
 
   /// A part of the run. Counts are of what happened in it, latencies are of requests that were due in it.
-  public struct Interval: Sendable {
+  public struct Interval: Sendable, Hashable {
     /// Events of each stage in this time, in the order of ``Stage``.
     public var counts = [Int](repeating: 0, count: Stage.allCases.count)
     /// The latencies until arrival, in microseconds.
     public var arrival = Histogram(LoadMeasures.coarse)
+
+    /// The events of a stage in this time.
+    public subscript(stage: Stage) -> Int { counts[LoadMeasures.place(of: stage)] }
   }
 
   /// A stretch of the schedule whose requests took long to arrive: a worker stood still, or the load was too high.
@@ -40,13 +45,13 @@ public struct LoadMeasures: Sendable {
   private static let maximumDelays = 50
 
   /// The latencies of each stage in microseconds, in the order of ``Stage``.
-  public private(set) var stages = Stage.allCases.map { _ in Histogram(LoadMeasures.fine) }
+  public internal(set) var stages = Stage.allCases.map { _ in Histogram(LoadMeasures.fine) }
   /// The parts of the run, in order.
-  public private(set) var intervals: [Interval]
+  public internal(set) var intervals: [Interval]
   /// The length of an interval, in nanoseconds.
   public let intervalLength: Int64
   /// The delays, in the order of their due times.
-  public private(set) var delays: [Delay] = []
+  public internal(set) var delays: [Delay] = []
   private let end: Int64
 
   /// Makes empty measures of a run with this duration.
@@ -69,7 +74,8 @@ public struct LoadMeasures: Sendable {
     switch stage {
     case .published: 0
     case .arrived: 1
-    case .told: 2
+    case .acknowledged: 2
+    case .told: 3
     }
   }
 
@@ -81,7 +87,7 @@ public struct LoadMeasures: Sendable {
     if let interval = interval(of: time) { intervals[interval].counts[place] += 1 }
     guard stage == .arrived else { return }
     if let interval = interval(of: due) { intervals[interval].arrival.record(microseconds) }
-    if time - due >= Self.long { noteDelay(due: due, time - due) }
+    if time - due >= Self.long { note(Delay(due: due...due, longest: time - due, count: 1)) }
   }
 
   private func interval(of time: Int64) -> Int? {
@@ -89,8 +95,9 @@ public struct LoadMeasures: Sendable {
     return intervals.indices.contains(interval) ? interval : nil
   }
 
-  private mutating func noteDelay(due: Int64, _ latency: Int64) {
-    var delay = Delay(due: due...due, longest: latency, count: 1)
+  /// Notes a delay, as a part of those that are close.
+  mutating func note(_ delay: Delay) {
+    var delay = delay
     // A request that was due between two delays makes them one.
     delays.removeAll { other in
       guard other.due.lowerBound - Self.long <= delay.due.upperBound, delay.due.lowerBound <= other.due.upperBound + Self.long else {

@@ -9,12 +9,17 @@ public struct LoadNames: Sendable, Hashable {
   public let run: String
   private let tokenPrefix: UInt64
   private let series: UInt64
+  private let (firstDevice, firstUser): (Int, Int)
 
-  /// Names a run.
+  /// Names a run, or a share of it.
   ///
-  /// - Parameter series: the first half of the requests' ids. Two runs never share it, and neither do the steps of one.
-  public init(run: String, series: UInt64) {
+  /// - Parameters:
+  ///   - series: the first half of the requests' ids. Two runs never share it, and neither do the steps and the shares of one.
+  ///   - firstDevice: the number of the share's first device among all of the run.
+  ///   - firstUser: the number of its first person.
+  public init(run: String, series: UInt64, firstDevice: Int = 0, firstUser: Int = 0) {
     (self.run, self.series) = (run, series)
+    (self.firstDevice, self.firstUser) = (firstDevice, firstUser)
     tokenPrefix = StableHash.hash(run)
   }
 
@@ -22,20 +27,20 @@ public struct LoadNames: Sendable, Hashable {
   public var application: Name { "\(Self.applicationPrefix)\(run)" }
 
   /// A person.
-  public func user(_ number: Int) -> Name { "load-\(run)-\(number)" }
+  public func user(_ number: Int) -> Name { "load-\(run)-\(firstUser + number)" }
 
   /// The token of a device.
   public func token(_ device: Int) -> DeviceToken {
-    let text = Self.hexadecimal(tokenPrefix) + String(repeating: "0", count: 32) + Self.hexadecimal(UInt64(device))
+    let text = Self.hexadecimal(tokenPrefix) + String(repeating: "0", count: 32) + Self.hexadecimal(UInt64(firstDevice + device))
     guard let token = DeviceToken(text) else { preconditionFailure("64 hexadecimal digits are a token") }
     return token
   }
 
-  /// The number of the device with a token; nil for a device of anyone else.
+  /// The number of the device with a token; nil for a device of anyone else. That of a later share may be beyond the devices of this one.
   public func device(ofToken token: UnsafeRawBufferPointer) -> Int? {
     guard token.count == 64, let prefix = Self.number(token[..<16]), prefix == tokenPrefix, let device = Self.number(token[48...])
     else { return nil }
-    return Int(exactly: device)
+    return Int(exactly: device).flatMap { $0 >= firstDevice ? $0 - firstDevice : nil }
   }
 
   /// The target of a request.

@@ -22,7 +22,7 @@ public enum LoadPage {
       </style></head><body>
       <h1>Load run \(report.run)</h1>
       <p>\(Timestamp.text(result.startedAt)), \(seconds(result.elapsed)) s, \(result.plan.devices.count) devices, \
-      \(result.plan.requests.rate) requests a second. This process took \(LoadPlot.short(result.processorSeconds)) s of processor time.</p>
+      \(result.plan.requests.rate) requests a second.</p>
       \(verdict(report))
       \(summary(result))
       <h2>Throughput</h2>
@@ -30,8 +30,13 @@ public enum LoadPage {
       <h2>Latency until the device has it, by the time when the request was due</h2>
       \(latency(result.measures).svg)
       <h2>Stages, each from the time when the request was due</h2>
-      \(stages(result.measures).svg)
-      \(table(result.measures))
+      \(stages(result).svg)
+      \(table(result.stageRows))
+      <h2>Processor time</h2>
+      \(processors(result).svg)
+      \(table(result.processorRows))
+      \(silent(result.silentServers))
+      \(processes(result.shares))
       \(delays(result.measures))
       \(steps(report.steps))
       </body></html>
@@ -44,7 +49,7 @@ public enum LoadPage {
   private static func verdict(_ report: LoadReport) -> String {
     let lines = report.complaints
     guard !lines.isEmpty else { return "<p>No promise was broken, and the schedule was kept.</p>" }
-    return "<ul>" + lines.map { "<li class=\"bad\">\($0)</li>" }.joined() + "</ul>"
+    return "<ul>" + lines.map { "<li class=\"bad\">\(escaped($0))</li>" }.joined() + "</ul>"
   }
 
   private static func row(_ cells: [String], _ cell: String = "td") -> String {
@@ -73,8 +78,8 @@ public enum LoadPage {
     func line(_ name: String, _ count: (Int) -> Int) -> LoadPlot.Line {
       LoadPlot.Line(name: name, points: measures.intervals.indices.map { (Double($0) * length, Double(count($0)) / length) })
     }
-    let stages = LoadMeasures.Stage.allCases.enumerated().map { place, stage in
-      line(stage.rawValue) { measures.intervals[$0].counts[place] }
+    let stages = [LoadMeasures.Stage.published, .arrived, .told].map { stage in
+      line(stage.rawValue) { measures.intervals[$0][stage] }
     }
     return LoadPlot(
       title: "Throughput", xLabel: "seconds after the start", yLabel: "in a second",
@@ -95,9 +100,17 @@ public enum LoadPage {
       })
   }
 
-  private static func stages(_ measures: LoadMeasures) -> LoadPlot {
+  private static func stages(_ result: LoadResult) -> LoadPlot {
+    let measures = result.measures
     // Each nine has the same room.
     func place(_ percentile: Double) -> Double { -log10(max(1 - percentile / 100, 1e-6)) }
+    let ofWorkers = LoadServers.Stage.allCases.compactMap { stage in
+      result.servers.ages[stage].map { ages in
+        LoadPlot.Line(
+          name: "\(stage.rawValue) (at most)",
+          points: ages.points.filter { $0.percentile < 100 }.map { (place($0.percentile), max(0.001, Double($0.bound) / 1000)) })
+      }
+    }
     return LoadPlot(
       title: "Latency by percentile", xLabel: "percentile", yLabel: "milliseconds", isLogarithmic: true,
       xMarks: [(0, "0 %"), (1, "90 %"), (2, "99 %"), (3, "99.9 %"), (4, "99.99 %"), (5, "99.999 %")],
@@ -107,17 +120,59 @@ public enum LoadPage {
           points: measures[stage].points(perHalf: 5).filter { $0.percentile < 100 }.map {
             (place($0.percentile), max(0.001, Double($0.value) / 1000))
           })
+      } + ofWorkers)
+  }
+
+  private static func table(_ stages: [LoadStageRow]) -> String {
+    let heading = row(["milliseconds", "count"] + LoadReport.percentiles.map(\.name), "th")
+    let rows = stages.map { stage in
+      let values = stage.values.map { value in
+        value.map { (stage.isOfWorkers ? "≤ " : "") + LoadPlot.short(Double($0) / 1000) } ?? "-"
+      }
+      return row([stage.name, "\(stage.count)"] + values)
+    }
+    let note = stages.contains(where: \.isOfWorkers) ? "<p>\(LoadReport.noteOnWorkers)</p>" : ""
+    return "<table>\n" + heading + rows.joined() + "</table>\n" + note
+  }
+
+  private static func processors(_ result: LoadResult) -> LoadPlot {
+    let length = Double(result.measures.intervalLength) / 1e9
+    return LoadPlot(
+      title: "Processor time", xLabel: "seconds after the start", yLabel: "cores",
+      lines: result.servers.names.map { name in
+        let intervals = result.servers.groups[name]?.intervals ?? []
+        return LoadPlot.Line(name: name, points: intervals.enumerated().map { (Double($0) * length, $1 / length) })
       })
   }
 
-  private static func table(_ measures: LoadMeasures) -> String {
-    let heading = row(["milliseconds", "count"] + LoadReport.percentiles.map(\.name), "th")
-    let rows = LoadMeasures.Stage.allCases.map { stage in
-      let histogram = measures[stage]
-      let values = LoadReport.percentiles.map { LoadPlot.short(Double(histogram.value(atPercentile: $0.value)) / 1000) }
-      return row([stage.rawValue, "\(histogram.count)"] + values)
+  private static func table(_ processors: [LoadProcessorRow]) -> String {
+    let rows = processors.map { processor in
+      row([
+        processor.name, "\(processor.processes)", LoadPlot.short(processor.seconds), LoadPlot.short(processor.cores),
+        processor.perRequest.map(LoadPlot.short) ?? "-",
+      ])
     }
-    return "<table>\n" + heading + rows.joined() + "</table>"
+    return "<table>\n" + row(["processor time", "processes", "seconds", "cores", "ms a request"], "th") + rows.joined() + "</table>"
+  }
+
+  private static func silent(_ servers: [String]) -> String {
+    guard !servers.isEmpty else { return "" }
+    // These are words of the cluster and of the network.
+    return "<ul>" + servers.map { "<li>\(escaped($0))</li>" }.joined() + "</ul>"
+  }
+
+  private static func escaped(_ text: String) -> String { text.replacing("&", with: "&amp;").replacing("<", with: "&lt;") }
+
+  private static func processes(_ shares: [LoadShareRow]) -> String {
+    guard !shares.isEmpty else { return "" }
+    let rows = shares.map { share in
+      row([
+        escaped(share.text), "\(share.devices)", "\(share.offered)", "\(share.published)", percent(share.reach), percent(share.schedule),
+        share.gap.map(escaped) ?? "complete",
+      ])
+    }
+    return "<h2>The processes of this run</h2>\n<table>\n"
+      + row(["process", "devices", "offered", "published", "reach", "schedule", "numbers"], "th") + rows.joined() + "</table>"
   }
 
   private static func delays(_ measures: LoadMeasures) -> String {
@@ -138,6 +193,10 @@ public enum LoadPage {
 }
 
 extension LoadReport {
+  /// The meaning of the stages that the workers measure.
+  public static let noteOnWorkers =
+    "transformed and sent are the workers' own numbers: by their clocks, from the time of the request's record, of all requests of the cluster, and up to the bounds of their histograms."
+
   /// What is wrong, each in one sentence; empty if nothing is.
   public var complaints: [String] {
     let totals = result.totals
@@ -145,6 +204,11 @@ extension LoadReport {
     if result.isStopped { lines.append("the run was ended early") }
     if result.schedule < LoadResult.leastSchedule {
       lines.append("only \(LoadPage.percent(result.schedule)) of the schedule was kept, so the latencies are those of a smaller load")
+    }
+    for share in result.shares {
+      guard let gap = share.gap else { continue }
+      let name = share.name.map { " (\($0.text))" } ?? ""
+      lines.append("process \(share.number) of \(result.shares.count)\(name): \(gap), so all that it did not tell counts as not arrived")
     }
     if totals.failed > 0 { lines.append("Kafka did not take \(ReadableText.count(totals.failed, "request"))") }
     for kind in LoadViolation.Kind.allCases {

@@ -195,7 +195,8 @@ struct LoadLot {
     state = Self.mixed(Self.mixed(seed &+ purpose &* 0x9E37_79B9_7F4A_7C15) ^ number)
   }
 
-  private static func mixed(_ number: UInt64) -> UInt64 {
+  /// Scatters the bits of a number. 0 stays 0.
+  static func mixed(_ number: UInt64) -> UInt64 {
     var mixed = number
     mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
     mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB

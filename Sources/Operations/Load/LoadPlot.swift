@@ -17,10 +17,12 @@ struct LoadPlot {
   var xMarks: [(x: Double, text: String)]?
   var lines: [Line]
 
-  private static let (width, height, left, right, top, bottom) = (860.0, 300.0, 70.0, 20.0, 36.0, 48.0)
+  private static let (width, left, right, bottom, plotHeight) = (860.0, 70.0, 20.0, 48.0, 216.0)
+  private static let (legendColumns, legendLeft, legendRow) = (4, 100.0, 18.0)
   private static let strokes = [
     "stroke=\"#000\" stroke-width=\"1.6\"", "stroke=\"#06c\" stroke-width=\"1.6\" stroke-dasharray=\"7 3\"",
     "stroke=\"#b30\" stroke-width=\"1.8\" stroke-dasharray=\"2 3\"", "stroke=\"#777\" stroke-width=\"1.4\" stroke-dasharray=\"10 3 2 3\"",
+    "stroke=\"#070\" stroke-width=\"3\" stroke-dasharray=\"1 5\"", "stroke=\"#808\" stroke-width=\"2.6\" stroke-dasharray=\"12 5\"",
   ]
 
   /// The plot as an `svg` element.
@@ -33,8 +35,10 @@ struct LoadPlot {
     func x(_ value: Double) -> Double {
       Self.left + (lastX > firstX ? (value - firstX) / (lastX - firstX) : 0) * (Self.width - Self.left - Self.right)
     }
-    func y(_ value: Double) -> Double { Self.height - Self.bottom - axis.place(of: value) * (Self.height - Self.top - Self.bottom) }
-    var text = "<svg viewBox=\"0 0 \(Self.short(Self.width)) \(Self.short(Self.height))\" role=\"img\" aria-label=\"\(title)\">\n"
+    let top = Self.legendRow * Double((lines.count - 1) / Self.legendColumns + 1) + 18
+    let height = top + Self.plotHeight + Self.bottom
+    func y(_ value: Double) -> Double { height - Self.bottom - axis.place(of: value) * Self.plotHeight }
+    var text = "<svg viewBox=\"0 0 \(Self.short(Self.width)) \(Self.short(height))\" role=\"img\" aria-label=\"\(title)\">\n"
     for mark in axis.marks {
       text +=
         "<line x1=\"\(Self.short(Self.left))\" x2=\"\(Self.short(Self.width - Self.right))\" y1=\"\(Self.short(y(mark)))\" y2=\"\(Self.short(y(mark)))\" class=\"grid\"/>"
@@ -43,16 +47,19 @@ struct LoadPlot {
     for mark in xMarks ?? Axis(highest: lastX, lowest: 0, isLogarithmic: false).marks.map({ ($0, Self.short($0)) })
     where mark.x >= firstX && mark.x <= lastX {
       text +=
-        "<text x=\"\(Self.short(x(mark.x)))\" y=\"\(Self.short(Self.height - Self.bottom + 18))\" text-anchor=\"middle\">\(mark.text)</text>\n"
+        "<text x=\"\(Self.short(x(mark.x)))\" y=\"\(Self.short(height - Self.bottom + 18))\" text-anchor=\"middle\">\(mark.text)</text>\n"
     }
-    text += "<text x=\"\(Self.short(Self.width / 2))\" y=\"\(Self.short(Self.height - 8))\" text-anchor=\"middle\">\(xLabel)</text>"
-    text += "<text x=\"\(Self.short(Self.left))\" y=\"14\">\(yLabel)</text>\n"
+    text += "<text x=\"\(Self.short(Self.width / 2))\" y=\"\(Self.short(height - 8))\" text-anchor=\"middle\">\(xLabel)</text>"
+    text += "<text x=\"0\" y=\"14\">\(yLabel)</text>\n"
     for (index, line) in lines.enumerated() {
       let stroke = Self.strokes[index % Self.strokes.count]
       text += "<path d=\"\(path(line, x, y))\" fill=\"none\" \(stroke)/>\n"
-      let legend = Self.left + 150 + Double(index) * 150
-      text += "<line x1=\"\(Self.short(legend))\" x2=\"\(Self.short(legend + 36))\" y1=\"10\" y2=\"10\" \(stroke)/>"
-      text += "<text x=\"\(Self.short(legend + 42))\" y=\"14\">\(line.name)</text>\n"
+      let column = (Self.width - Self.legendLeft) / Double(Self.legendColumns)
+      let (x, y) = (
+        Self.legendLeft + Double(index % Self.legendColumns) * column, 10 + Self.legendRow * Double(index / Self.legendColumns)
+      )
+      text += "<line x1=\"\(Self.short(x))\" x2=\"\(Self.short(x + 36))\" y1=\"\(Self.short(y))\" y2=\"\(Self.short(y))\" \(stroke)/>"
+      text += "<text x=\"\(Self.short(x + 42))\" y=\"\(Self.short(y + 4))\">\(line.name)</text>\n"
     }
     return text + "</svg>"
   }

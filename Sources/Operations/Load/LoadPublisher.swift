@@ -26,8 +26,7 @@ final class LoadPublisher: ProducerHandler {
   private let headers = RecordHeaders()
   private var payload = JSONWriter(capacity: 4096)
   private var timer: Timer?
-  /// When the schedule begins: the steady clock's nanoseconds, and milliseconds since 1970.
-  private var start: (steady: Int64, wall: Int64) = (0, 0)
+  private var start = LoadStart(steady: 0, wall: 0)
   private(set) var next = 0
   /// Requests that were given to Kafka's client within ``keptNanoseconds`` of their due time.
   private(set) var kept = 0
@@ -67,8 +66,8 @@ final class LoadPublisher: ProducerHandler {
   }
 
   /// Begins the schedule.
-  func begin(steady: Int64, wall: Int64) {
-    start = (steady, wall)
+  func begin(_ start: LoadStart) {
+    self.start = start
     timer = Timer(on: loop) { [unowned self] in publishDue() }
     timer?.start(after: 0, repeating: Self.tickMilliseconds)
   }

@@ -61,6 +61,8 @@ public struct LoadReport: Sendable {
       "events": .object(
         totals.outcomes.sorted { $0.key.rawValue < $1.key.rawValue }.map { .init(key: $0.key.name, value: .integer(Int64($0.value))) }),
       "stages": .object(LoadMeasures.Stage.allCases.map { .init(key: $0.rawValue, value: Self.stage(measures[$0])) }),
+      "workerStages": .object(
+        result.stageRows.filter(\.isOfWorkers).map { .init(key: $0.name, value: Self.workerStage($0)) }),
       "delays": .array(
         measures.delays.map {
           [
@@ -71,6 +73,9 @@ public struct LoadReport: Sendable {
       "intervals": intervals,
       "connections": .integer(Int64(result.connections)), "responses": .integer(Int64(result.responses)),
       "acceptedResponses": .integer(Int64(result.acceptedResponses)), "processorSeconds": Self.number(result.processorSeconds),
+      "processors": .object(result.processorRows.map { .init(key: $0.name, value: Self.processor($0)) }),
+      "processorMsPerRequest": result.processorMilliseconds.map(Self.number) ?? .null,
+      "silentServers": .array(result.silentServers.map { .string($0) }),
       "steps": .array(
         steps.map {
           [
@@ -78,7 +83,16 @@ public struct LoadReport: Sendable {
             "kept": .bool($0.isKept),
           ]
         }),
+      "processes": .array(result.shares.map(Self.process)),
       "broken": .array(broken.map { .string($0) }),
+    ]
+  }
+
+  private static func process(_ row: LoadShareRow) -> JSONValue {
+    [
+      "process": .integer(Int64(row.number)), "name": row.name.map { .string($0.text) } ?? .null, "devices": .integer(Int64(row.devices)),
+      "offered": .integer(Int64(row.offered)), "published": .integer(Int64(row.published)), "reach": number(row.reach),
+      "schedule": number(row.schedule), "gap": row.gap.map { .string($0) } ?? .null,
     ]
   }
 
@@ -107,6 +121,20 @@ public struct LoadReport: Sendable {
         ])
   }
 
+  /// The percentiles are upper bounds, since the workers count in buckets.
+  private static func workerStage(_ row: LoadStageRow) -> JSONValue {
+    .object(
+      [.init(key: "count", value: .integer(row.count))]
+        + zip(percentiles, row.values).map { .init(key: "\($0.name)AtMost", value: $1.map(milliseconds) ?? .null) })
+  }
+
+  private static func processor(_ row: LoadProcessorRow) -> JSONValue {
+    [
+      "processes": .integer(Int64(row.processes)), "seconds": number(row.seconds), "cores": number(row.cores),
+      "msPerRequest": row.perRequest.map(number) ?? .null,
+    ]
+  }
+
   private var intervals: JSONValue {
     let (length, schedule) = (Double(result.measures.intervalLength) / 1e9, LoadSchedule(result.plan.requests))
     return .array(
@@ -122,6 +150,10 @@ public struct LoadReport: Sendable {
           let value = interval.arrival.value(atPercentile: percentile)
           members.append(.init(key: name, value: interval.arrival.isEmpty ? .null : Self.milliseconds(value)))
         }
+        let cores = result.servers.names.map { name in
+          JSONValue.Member(key: name, value: Self.number((result.servers.groups[name]?.intervals[index] ?? 0) / length))
+        }
+        members.append(.init(key: "cores", value: .object(cores)))
         return .object(members)
       })
   }

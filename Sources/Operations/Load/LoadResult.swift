@@ -24,16 +24,30 @@ public struct LoadResult: Sendable {
   public var responses: Int
   /// Responses that the cluster has accepted.
   public var acceptedResponses: Int
-  /// The processor time of this process since the start, in seconds.
-  public var processorSeconds: Double
+  /// What this process, the workers and Redis have taken since the start.
+  public var servers: LoadServers
   /// Whether somebody has ended the run early.
   public var isStopped: Bool
+  /// The processes of the run, if it has several.
+  public var shares: [LoadShareRow] = []
 
   /// The share of the schedule that was kept; 1 if nothing was due.
-  public var schedule: Double { offered == 0 ? 1 : Double(kept) / Double(offered) }
+  public var schedule: Double { Self.share(kept, of: offered) }
 
   /// The share of what should have arrived that has arrived; 1 if nothing is decided.
-  public var reach: Double { totals.expected == 0 ? 1 : Double(totals.reached) / Double(totals.expected) }
+  public var reach: Double { Self.share(totals.reached, of: totals.expected) }
+
+  /// A part of a whole; 1 if there is nothing.
+  static func share(_ part: Int, of whole: Int) -> Double { whole == 0 ? 1 : Double(part) / Double(whole) }
+
+  /// The processor time of this process since the start, in seconds.
+  public var processorSeconds: Double { servers.groups[LoadServers.ownGroup]?.seconds ?? 0 }
+
+  /// The processor time of all servers that were seen for a published request, without this process, in milliseconds; nil if none was seen.
+  public var processorMilliseconds: Double? {
+    guard totals.published > 0, servers.groups.keys.contains(where: { $0 != LoadServers.ownGroup }) else { return nil }
+    return servers.seconds / Double(totals.published) * 1000
+  }
 
   /// The number of all violations.
   public var violations: Int { totals.violations.values.reduce(0, +) }
@@ -44,5 +58,6 @@ public struct LoadResult: Sendable {
   /// Whether the run says something on the cluster and no promise was broken.
   public var isGood: Bool {
     schedule >= Self.leastSchedule && violations == 0 && totals.unfinished == 0 && totals.failed == 0 && !isStopped
+      && shares.allSatisfy { $0.gap == nil }
   }
 }

@@ -11,7 +11,8 @@ public actor LoadRun {
   public nonisolated let loop: EventLoop
   /// The loop is its executor.
   public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
-  private let plan: LoadPlan
+  private let share: LoadShare
+  private var plan: LoadPlan { share.plan }
   private let run: String
   private let place: LoadPlace
   private let onViolation: @Sendable (LoadViolation, LoadNames) -> Void
@@ -27,10 +28,10 @@ public actor LoadRun {
   ///
   /// - Parameter onViolation: gets each violation at once, on the loop.
   public init(
-    on loop: EventLoop, _ plan: LoadPlan, run: String, _ place: LoadPlace,
+    on loop: EventLoop, _ share: LoadShare, run: String, _ place: LoadPlace,
     onViolation: @escaping @Sendable (LoadViolation, LoadNames) -> Void
   ) {
-    (self.loop, self.plan, self.run, self.place, self.onViolation) = (loop, plan, run, place, onViolation)
+    (self.loop, self.share, self.run, self.place, self.onViolation) = (loop, share, run, place, onViolation)
   }
 
   /// Ends `connect` or `publish` soon.
@@ -49,7 +50,7 @@ public actor LoadRun {
   /// - Throws: ``LoadRefusal/noDevices(_:connected:of:)`` if a device is refused, or if none connects for a minute.
   public func connect() async throws {
     let onViolation = onViolation
-    let core = LoadCore(on: loop, plan, LoadNames(run: run, series: .random(in: 1...UInt64.max)), place) { [weak self] device, url in
+    let core = LoadCore(on: loop, plan, share.names(run: run, series: .random(in: 1...UInt64.max)), place) { [weak self] device, url in
       guard let self else { return }
       Task(executorPreference: loop) { await self.connect(device, to: url) }
     } onViolation: {
@@ -84,7 +85,9 @@ public actor LoadRun {
     guard let fleet = core?.fleet else { return 0 }
     fleet.unregister()
     var last = (gone: 0, at: SteadyClock.milliseconds())
-    while fleet.counts.unregistered < plan.devices.count, SteadyClock.milliseconds() - last.at < Self.progressMilliseconds {
+    while fleet.counts.unregistered + fleet.counts.refused < plan.devices.count,
+      SteadyClock.milliseconds() - last.at < Self.progressMilliseconds
+    {
       await loop.sleep(milliseconds: Self.lookMilliseconds)
       if fleet.counts.unregistered > last.gone { last = (fleet.counts.unregistered, SteadyClock.milliseconds()) }
     }
@@ -101,24 +104,40 @@ public actor LoadRun {
 
   /// Publishes the requests, follows them until each is decided, and answers with all numbers.
   ///
-  /// - Parameter requests: other requests than the plan's, for a step of several.
-  public func publish(_ requests: LoadPlan.Requests? = nil) async throws -> LoadResult {
+  /// - Parameters:
+  ///   - requests: other requests than the plan's, for a step of several.
+  ///   - whenReady: called when all is ready for the first request. Answers when the schedule begins, in milliseconds since 1970. Without it
+  ///     the schedule begins at once.
+  public func publish(
+    _ requests: LoadPlan.Requests? = nil, whenReady: (@Sendable () async throws -> Int64)? = nil
+  ) async throws -> LoadResult {
     guard let core else { preconditionFailure("the devices are connected before requests are published") }
     let requests = requests ?? plan.requests
     let topic = place.topics.requests
     let batches = try await Admin.with(place.kafka) { try await $0.writeLimits(of: [topic]) }
-    let names = LoadNames(run: run, series: .random(in: 1...UInt64.max))
+    let names = share.names(run: run, series: .random(in: 1...UInt64.max))
     let events = LoadEvents(on: loop, names, place, owner: core)
+    let watch = LoadWatch(place.servers, LoadMeasures(durationMilliseconds: requests.durationMilliseconds))
     do {
       try await events.begin()
-      try core.begin(requests, names, batchBytes: batches.batchBytes(of: topic))
+      let start: LoadStart? = if let whenReady { LoadStart(at: try await whenReady()) } else { nil }
+      await watch.begin(startingAt: start?.steady)
+      try core.begin(requests, names, batchBytes: batches.batchBytes(of: topic), at: start)
     } catch {
       await events.close()
+      await watch.close()
       throw error
     }
     core.isStopped = isStopped
+    let watching = Task { await follow(watch, core) }
     await follow(core, requests)
-    let result = await end(core)
+    core.finish()
+    var result = core.result
+    watching.cancel()
+    await watching.value
+    result.servers = await watch.look()
+    await watch.close()
+    await core.closePublisher()
     await events.close()
     if let failure = core.failure, result.totals.published == 0 { throw failure }
     return result
@@ -137,10 +156,11 @@ public actor LoadRun {
     }
   }
 
-  private func end(_ core: LoadCore) async -> LoadResult {
-    core.finish()
-    let result = core.result
-    await core.closePublisher()
-    return result
+  /// Takes the servers' numbers once an interval, until it is cancelled.
+  private func follow(_ watch: LoadWatch, _ core: LoadCore) async {
+    while !Task.isCancelled {
+      await loop.sleep(milliseconds: core.intervalMilliseconds)
+      if !Task.isCancelled { core.servers = await watch.look() }
+    }
   }
 }

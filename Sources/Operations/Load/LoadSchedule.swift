@@ -1,3 +1,5 @@
+import EventLoop
+
 /// When each request of a plan is due. The times follow from the plan alone, never from what was completed (an open loop).
 ///
 /// So a cluster that stalls gets the same load as one that does not, and the stall delays every request that was due in it.
@@ -37,5 +39,24 @@ public struct LoadSchedule: Sendable, Hashable {
     while count > 0, due(count - 1) > nanoseconds { count -= 1 }
     while count < total, due(count) <= nanoseconds { count += 1 }
     return count
+  }
+}
+
+/// When a schedule begins, by both clocks of this process.
+struct LoadStart: Sendable, Hashable {
+  /// The steady clock's nanoseconds.
+  var steady: Int64
+  /// Milliseconds since 1970.
+  var wall: Int64
+
+  init(steady: Int64, wall: Int64) { (self.steady, self.wall) = (steady, wall) }
+
+  /// Now.
+  init() { (steady, wall) = (SteadyClock.nanoseconds(), WallClock.milliseconds()) }
+
+  /// A moment that is near, in milliseconds since 1970.
+  init(at wall: Int64) {
+    let now = LoadStart()
+    (steady, self.wall) = (now.steady + (wall - now.wall) * 1_000_000, wall)
   }
 }

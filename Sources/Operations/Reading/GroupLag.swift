@@ -1,6 +1,7 @@
 import EventLoop
 public import Kafka
 import Notifications
+import Worker
 
 /// How far a group is behind the end of a partition.
 public struct PartitionLag: Sendable, Hashable {

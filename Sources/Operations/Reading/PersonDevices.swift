@@ -1,6 +1,7 @@
 import JSON
 public import Kafka
 public import Notifications
+public import Worker
 
 /// The devices that are registered for a person, by the topic `devices`.
 public struct PersonDevices: Sendable {

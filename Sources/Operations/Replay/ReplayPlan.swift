@@ -172,8 +172,9 @@ extension ReplayCounts {
   public var json: JSONValue {
     [
       "read": .integer(read), "written": .integer(written), "bytes": .integer(bytes), "passedOver": .integer(passedOver),
-      "ofReplays": .integer(ofReplays), "fromElsewhere": .integer(fromElsewhere), "tooLarge": .integer(tooLarge),
-      "applied": .integer(applied), "expired": .integer(expired), "rejected": .integer(rejected), "unknown": .integer(unknown),
+      "ofReplays": .integer(ofReplays), "ofSchedules": .integer(ofSchedules), "fromElsewhere": .integer(fromElsewhere),
+      "tooLarge": .integer(tooLarge), "applied": .integer(applied), "expired": .integer(expired), "rejected": .integer(rejected),
+      "unknown": .integer(unknown),
     ]
   }
 
@@ -187,6 +188,7 @@ extension ReplayCounts {
     // Files of earlier versions lack these.
     (applied, expired, rejected) = (count("applied") ?? 0, count("expired") ?? 0, count("rejected") ?? 0)
     unknown = count("unknown") ?? written
+    ofSchedules = count("ofSchedules") ?? 0
   }
 }
 

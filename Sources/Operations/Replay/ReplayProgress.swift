@@ -97,6 +97,8 @@ enum ReplayFate: Sendable {
   case passedOver
   /// Another replay has written it.
   case ofReplay
+  /// It has scheduled something or fires an occurrence, and the replay makes new requests.
+  case ofSchedule
   /// The workers would reject its origin.
   case fromElsewhere
   /// With the headers of a replay it is larger than Kafka's limit.
@@ -115,6 +117,8 @@ public struct ReplayCounts: Sendable, Hashable {
   public var passedOver: Int64 = 0
   /// Records of other replays.
   public var ofReplays: Int64 = 0
+  /// Requests that are due at a time and their occurrences, which do not become new requests.
+  public var ofSchedules: Int64 = 0
   /// Records whose origin the workers would reject. It is invalid, or more than five minutes ahead.
   public var fromElsewhere: Int64 = 0
 
@@ -137,7 +141,7 @@ public struct ReplayCounts: Sendable, Hashable {
   public init() {}
 
   /// All records that were read.
-  public var read: Int64 { written + passedOver + ofReplays + fromElsewhere + tooLarge }
+  public var read: Int64 { written + passedOver + ofReplays + ofSchedules + fromElsewhere + tooLarge }
 
   mutating func add(_ fate: ReplayFate) {
     switch fate {
@@ -153,6 +157,7 @@ public struct ReplayCounts: Sendable, Hashable {
       }
     case .passedOver: passedOver += 1
     case .ofReplay: ofReplays += 1
+    case .ofSchedule: ofSchedules += 1
     case .fromElsewhere: fromElsewhere += 1
     case .tooLarge: tooLarge += 1
     }
@@ -164,6 +169,7 @@ public struct ReplayCounts: Sendable, Hashable {
     sum.bytes += other.bytes
     sum.passedOver += other.passedOver
     sum.ofReplays += other.ofReplays
+    sum.ofSchedules += other.ofSchedules
     sum.fromElsewhere += other.fromElsewhere
     sum.tooLarge += other.tooLarge
     sum.applied += other.applied

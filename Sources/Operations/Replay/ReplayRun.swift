@@ -2,6 +2,7 @@ import EventLoop
 import Glibc
 public import Kafka
 import Notifications
+import Worker
 
 /// The limits of a replay.
 public struct ReplaySettings: Sendable {
@@ -116,6 +117,7 @@ final class ReplayRun: ReadingPace {
     }
     let bytes = (record.key?.count ?? 0) + (record.value?.count ?? 0)
     if plan.isNew {
+      if isOfSchedule(record) { return (.ofSchedule, nil) }
       let new = StoredRecord(record, asNewIn: plan.run)
       return (.written(bytes: bytes, forecast.effect(ofNew: new, partition: record.partition, now: WallClock.milliseconds())), .new(new))
     }
@@ -124,6 +126,18 @@ final class ReplayRun: ReadingPace {
     let effect =
       plan.isForecast ? forecast.effect(of: record, from: source, now: WallClock.milliseconds()) : .possible
     return (.written(bytes: bytes, effect), .same(source))
+  }
+
+  /// Whether a record has scheduled something, or fires an occurrence.
+  ///
+  /// As a new request, the one would be scheduled twice. The other would be rejected, since its apns-id is that of the occurrence.
+  private func isOfSchedule(_ record: RecordView) -> Bool {
+    rules.withReading(of: record) { reading in
+      switch reading {
+      case .accepted(let view): view.timing.isOfSchedule
+      case .rejected: record.header(.firing) != nil
+      }
+    }
   }
 
   private func write(_ record: RecordView, _ again: Again) {

@@ -1,4 +1,5 @@
 public import Kafka
+import Worker
 
 /// The records that the user wants to replay.
 public struct ReplaySelection: Sendable {

@@ -2,7 +2,7 @@ public import EventLoop
 public import Kafka
 import Notifications
 public import Store
-import Worker
+public import Worker
 
 /// The events of a replay.
 public enum ReplayNews: Sendable {

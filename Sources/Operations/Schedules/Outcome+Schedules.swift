@@ -1,7 +1,7 @@
 import Notifications
 
 extension Outcome {
-  /// How a schedule has ended whose request has an event of this type; nil for what ends no schedule.
+  /// The ending of a schedule with this event; nil if it ends none.
   var endingOfSchedule: ScheduleRecord.Ending? {
     switch self {
     case .collapsed: .replaced
@@ -14,7 +14,7 @@ extension Outcome {
     }
   }
 
-  /// Whether a request ends with it as a whole, if it is told of no device.
+  /// Whether a request ends completely with it, if it names no device.
   var endsWholeRequest: Bool {
     switch self {
     case .collapsed, .canceled, .evicted, .expired, .duplicate, .carriedOut: true

@@ -3,19 +3,19 @@ public import Kafka
 public import Notifications
 public import Worker
 
-/// What waits for its time, as the topic `schedule` has it: an actor on a loop.
+/// Reads the pending schedules from the topic `schedule`: an actor on a loop.
 public actor PendingSchedules {
-  /// A schedule that goes on.
+  /// A pending schedule.
   public struct Entry: Sendable {
-    /// What names it.
+    /// The name of the schedule.
     public var key: ScheduleKey
-    /// How it stands.
+    /// The state of the schedule.
     public var record: ScheduleRecord
-    /// What is pending.
+    /// The content of the schedule.
     public var pending: ScheduleRecord.Pending
   }
 
-  /// The loop that it lives on.
+  /// The actor's loop.
   public nonisolated let loop: EventLoop
   /// The loop is its executor.
   public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
@@ -28,11 +28,11 @@ public actor PendingSchedules {
     var newest: [ScheduleKey: ScheduleRecord] = [:]
   }
 
-  /// The schedules of a cluster.
+  /// Creates a reader of a cluster's schedules.
   ///
   /// - Parameters:
-  ///   - onProgress: told while much is read.
-  ///   - onUnreadable: told where a record lies that says nothing of a schedule.
+  ///   - onProgress: called while many records are read.
+  ///   - onUnreadable: called with the position of each record that is not a schedule.
   public init(
     on loop: EventLoop, _ kafka: KafkaConfiguration, _ topics: Topics, onProgress: @escaping @Sendable (ReadingProgress) -> Void,
     onUnreadable: @escaping @Sendable (SourceCoordinates) -> Void
@@ -41,18 +41,18 @@ public actor PendingSchedules {
     (self.onProgress, self.onUnreadable) = (onProgress, onUnreadable)
   }
 
-  /// Reads those that go on, the ones that are due first at the beginning.
+  /// Reads the pending schedules, in the order of their due times.
   ///
   /// - Parameters:
-  ///   - target: only those for this target; nil for all.
-  ///   - application: only those of this application; nil for all.
+  ///   - target: reads only the schedules of this target; nil for all.
+  ///   - application: reads only the schedules of this application; nil for all.
   public func read(target: Name?, application: Name?) async throws -> [Entry] {
     let (found, topic, onUnreadable) = (Found(), topic, onUnreadable)
     let reader = TopicReader(on: loop, kafka)
     reader.onProgress = onProgress
     let stretches = try await Admin.with(kafka) { try await $0.stretches(of: topic) }
     try await reader.read(stretches, "the schedules", isCompacted: true) { record in
-      // A tombstone: its end was remembered for long enough.
+      // A tombstone: the schedule ended and was forgotten.
       if record.value == nil || EndTombstone.matches(record) { return }
       guard let key = record.key.flatMap({ ScheduleKey($0) }), let state = record.value.flatMap({ ScheduleRecord($0) }) else {
         let position = SourcePosition(partition: record.partition, offset: record.offset, timestamp: record.timestamp)
@@ -67,7 +67,7 @@ public actor PendingSchedules {
 }
 
 extension PendingSchedules.Entry {
-  /// When its next occurrence is due, in milliseconds since 1970.
+  /// The due time of the next occurrence, in milliseconds since 1970.
   public var due: Int64 { pending.earliest?.due ?? .max }
 }
 

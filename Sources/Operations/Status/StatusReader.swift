@@ -23,7 +23,7 @@ public actor StatusReader {
   /// Questions of an earlier look that take longer. The next look waits for them instead of asking again.
   private var lagLook: Task<Known<LagReport>, Never>?
   private var settingsLook: Task<Known<TopicSettings>, Never>?
-  private var stoppedLook: Task<Known<[ApplicationLedger.Entry]>, Never>?
+  private var applicationsLook: Task<Known<[ApplicationLedger.Entry]>, Never>?
 
   /// The settings of the topics, by topic.
   private struct TopicSettings {
@@ -70,7 +70,7 @@ public actor StatusReader {
     // Both end by themselves, soon after the deadline of their look.
     _ = await lagLook?.value
     _ = await settingsLook?.value
-    _ = await stoppedLook?.value
+    _ = await applicationsLook?.value
     shards?.close()
     shards = nil
     await lag.close()
@@ -91,9 +91,9 @@ public actor StatusReader {
     }
     async let lag = lag(by: end, moment)
     async let settings = settings(of: cluster, by: end, moment)
-    async let stopped = stopped(in: cluster, by: end)
+    async let applications = restrictedApplications(in: cluster, by: end)
     var state = KafkaState(cluster: cluster, lag: await lag)
-    state.stopped = await stopped
+    state.applications = await applications
     switch await settings {
     case .found(let found): (state.differences, state.minimumInSync) = (found.differences, found.minimumInSync)
     case .unknown(let reason): state.settingsUnknown = reason
@@ -120,21 +120,23 @@ public actor StatusReader {
     }
   }
 
-  /// Reads the stopped applications.
-  private func stopped(in cluster: ClusterDescription, by end: ContinuousClock.Instant) async -> Known<[ApplicationLedger.Entry]> {
+  /// Reads which applications are stopped or have a rate limit.
+  private func restrictedApplications(in cluster: ClusterDescription, by end: ContinuousClock.Instant) async -> Known<
+    [ApplicationLedger.Entry]
+  > {
     guard cluster.topics[topics.applications] != nil else { return .found([]) }
-    let look = stoppedLook ?? Task { await stopped() }
-    stoppedLook = look
+    let look = applicationsLook ?? Task { await restrictedApplications() }
+    applicationsLook = look
     let found = await look.value(by: end)
-    if found != nil { stoppedLook = nil }
+    if found != nil { applicationsLook = nil }
     return found ?? Self.tooSlow()
   }
 
-  private func stopped() async -> Known<[ApplicationLedger.Entry]> {
+  private func restrictedApplications() async -> Known<[ApplicationLedger.Entry]> {
     let ledger = ApplicationLedger(
       on: loop, kafka, topics, silenceMilliseconds: Self.lookMilliseconds, onProgress: { _ in }, onRefused: { _, _ in })
     do {
-      return .found(try await ledger.read().filter { $0.stops.open != nil })
+      return .found(try await ledger.read().filter { $0.stops.open != nil || $0.stops.limits.last != nil })
     } catch {
       return .unknown("\(error)")
     }

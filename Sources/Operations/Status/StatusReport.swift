@@ -91,11 +91,17 @@ public struct StatusReport: Sendable {
     if let journal { problems.append(.lag(journal)) }
     if let reason = kafka.settingsUnknown { notes.append(.settingsUnknown(reason)) }
     if kafka.cluster.isEmbedded { notes.append(.producersTime(topics.requests)) }
-    switch kafka.stopped {
-    case .found(let stopped):
-      notes += stopped.prefix(Self.maximumStopped).compactMap { entry in entry.stops.open.map { .stopped(entry.application, $0) } }
-      if stopped.count > Self.maximumStopped { notes.append(.moreStopped(stopped.count - Self.maximumStopped)) }
-    case .unknown(let reason): notes.append(.stoppedUnknown(reason))
+    switch kafka.applications {
+    case .found(let found):
+      let stopped = found.compactMap { entry in entry.stops.open.map { StatusNote.stopped(entry.application, $0) } }
+      notes += stopped.prefix(Self.maximumApplications)
+      if stopped.count > Self.maximumApplications { notes.append(.moreStopped(stopped.count - Self.maximumApplications)) }
+      let limited = found.compactMap { entry in
+        entry.stops.limits.last.map { StatusNote.limited(entry.application, $0) }
+      }
+      notes += limited.prefix(Self.maximumApplications)
+      if limited.count > Self.maximumApplications { notes.append(.moreLimited(limited.count - Self.maximumApplications)) }
+    case .unknown(let reason): notes.append(.applicationsUnknown(reason))
     }
     switch kafka.lag {
     case .found(let lag):
@@ -111,8 +117,8 @@ public struct StatusReport: Sendable {
     }
   }
 
-  /// The most stopped applications that are named.
-  private static let maximumStopped = 20
+  /// The most stopped applications that are named, and the most limited ones.
+  private static let maximumApplications = 20
 
   // MARK: Redis
 
@@ -304,8 +310,12 @@ public enum StatusNote: Sendable, Hashable {
   case stopped(Name, ApplicationStop)
   /// This many more are stopped.
   case moreStopped(Int)
-  /// The stopped applications are unknown.
-  case stoppedUnknown(String)
+  /// An application has a rate limit, which may begin in some seconds.
+  case limited(Name, RateLimit)
+  /// This many more have one.
+  case moreLimited(Int)
+  /// Which applications are stopped or limited is unknown.
+  case applicationsUnknown(String)
   /// The broker keeps the producers' times in a topic's records.
   case producersTime(String)
   /// The settings of the topics are unknown.

@@ -39,8 +39,8 @@ public struct KafkaState: Sendable {
   public var minimumInSync: [String: Int] = [:]
   /// Why the settings are unknown; nil if they are known, and on an embedded broker, which has none.
   public var settingsUnknown: String?
-  /// The stopped applications, or why they are unknown.
-  public var stopped: Known<[ApplicationLedger.Entry]> = .found([])
+  /// The applications that are stopped or have a rate limit, or why they are unknown.
+  public var applications: Known<[ApplicationLedger.Entry]> = .found([])
   /// The group's lag.
   public var lag: Known<LagReport>
 

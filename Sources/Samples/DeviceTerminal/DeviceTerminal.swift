@@ -15,8 +15,11 @@ public enum DeviceTerminal {
     quit                   ends, as the end of the input does
     """
 
-  /// Prints a line at once, also into a pipe.
-  public static func print(_ text: String) {
+  /// Prints a line at once, also into a pipe. What the cluster has sent must not control the terminal, and begins no line.
+  public static func print(_ text: String) { printLines(Panel.plain(text)) }
+
+  /// Prints lines whose text is plain.
+  private static func printLines(_ text: String) {
     var text = text + "\n"
     text.withUTF8 { _ = write(STDOUT_FILENO, $0.baseAddress, $0.count) }
   }
@@ -27,7 +30,7 @@ public enum DeviceTerminal {
     case .connected: print("-- connected")
     case .shown(let notification), .updated(let notification):
       print("[\(notification.identifier)] \(notification.content.title): \(notification.content.body)")
-    case .panel(let panel): print(panel.description)
+    case .panel(let panel): printLines(panel.description)
     case .panelClosed: print("-- the panel is closed")
     case .refused(let frame): print("-- refused: \(frame.reason)")
     case .failed(let error): print("!! \(error)")
@@ -39,7 +42,7 @@ public enum DeviceTerminal {
   ///
   /// - Parameter more: does what a line of the sample's own says; false if it is none.
   public static func run(_ device: Device, more: (_ line: String) async throws -> Bool = { _ in false }) async {
-    print(help)
+    printLines(help)
     while let line = readLine(), line != "quit" {
       do {
         if try await !more(line) { try await perform(line.split(separator: " ", maxSplits: 3).map(String.init), device) }
@@ -54,12 +57,12 @@ public enum DeviceTerminal {
     switch (words.first, names.count) {
     case (nil, _): break
     case ("list", 0): for notification in await device.delivered { show(.shown(notification)) }
-    case ("expand", 1): print(try await device.expand(names[0]).description)
+    case ("expand", 1): printLines(try await device.expand(names[0]).description)
     case ("act", 2...): try await device.respond(to: names[0], action: names[1], userText: words.count > 3 ? words[3] : nil)
     case ("tap", 1...): try await device.tap(names[0], text: words.count > 2 ? words[2...].joined(separator: " ") : nil)
     case ("open", 1): try await device.open(names[0])
     case ("dismiss", 1): try await device.dismiss(names[0])
-    default: print(help)
+    default: printLines(help)
     }
   }
 }

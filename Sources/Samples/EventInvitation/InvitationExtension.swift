@@ -16,11 +16,10 @@ final class InvitationExtension: ContentExtension {
   func didReceive(_ notification: DeliveredNotification, in context: ContentExtensionContext) {
     let content = notification.content
     context.title = content.title
-    context.lines =
-      notification.attachments.map { "[photo: \($0.attachment.identifier), \($0.attachment.media.type.name)]" }
-      + [
-        content.body, "When: \(content[userInfo: "date"]?.stringValue ?? "?")", "Where: \(content[userInfo: "place"]?.stringValue ?? "?")",
-      ]
+    context.pictures = notification.attachments.map(\.attachment.identifier)
+    context.lines = [
+      content.body, "When: \(content[userInfo: "date"]?.stringValue ?? "?")", "Where: \(content[userInfo: "place"]?.stringValue ?? "?")",
+    ]
   }
 
   func didReceive(

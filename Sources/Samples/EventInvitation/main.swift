@@ -4,7 +4,7 @@ import EventLoop
 import Glibc
 import Notifications
 
-/// A device that shows invitations: `EventInvitation URL TOKEN USER`. Type at it what `DeviceTerminal.help` says.
+/// A device that shows invitations: `EventInvitation URL TOKEN USER STATE-FILE`. Type at it what `DeviceTerminal.help` says.
 final class Calendar: UserNotificationCenterDelegate {
   func userNotificationCenter(_ center: UserNotificationCenter, didReceive response: NotificationResponse) async {
     DeviceTerminal.print("-- the application has the action \(response.actionIdentifier) of \(response.notification.identifier)")
@@ -20,13 +20,14 @@ let invitation = NotificationCategory(
   ])
 
 let arguments = CommandLine.arguments
-guard arguments.count == 4, let token = DeviceToken(arguments[2]) else {
-  DeviceTerminal.print("EventInvitation ws://HOST:PORT/v1/device TOKEN USER")
+guard arguments.count == 5, let token = DeviceToken(arguments[2]) else {
+  DeviceTerminal.print("EventInvitation ws://HOST:PORT/v1/device TOKEN USER STATE-FILE")
   exit(2)
 }
 var configuration = DeviceConfiguration(
   url: arguments[1],
   hello: Hello(device: token, application: "com.example.events", user: Name(arguments[3]), categories: [invitation]))
+configuration.stateFile = arguments[4]
 configuration.delegate = Calendar()
 configuration.contentExtensions = [InvitationExtension.declaration]
 let device = Device(configuration, on: EventLoop(name: "device")) { DeviceTerminal.show($0) }

@@ -58,8 +58,11 @@ extension Owner {
   /// The reason, for the event, why an entry is not for this owner's device.
   public func reasonAgainst(_ entry: DeliveryEntryView) -> StaticString {
     takes(user: 0, application: entry.application)
-      ? "the device belongs to another person now" : "the device is registered for another application now"
+      ? Self.otherPerson : "the device is registered for another application now"
   }
+
+  /// The reason, for the event, why an entry for a former person of a device is filtered.
+  public static let otherPerson: StaticString = "the device belongs to another person now"
 }
 
 /// The record of `devices` that was applied to a device last. The field `r` of its hash.

@@ -55,7 +55,7 @@ public final class Recipients {
     calls.command.append(shards.keys.guardKey(bucket))
     if isReplacing {
       calls.command.beginKey("h", bucket)
-      calls.command.extend("user:")
+      calls.command.extend(set.kind.scheme)
       calls.command.extend(arena[set.name])
       calls.command.endArgument()
     }
@@ -88,12 +88,11 @@ public final class Recipients {
     calls.send(over: shards.shard(of: bucket)) { _ in }
   }
 
-  /// Adds a device to its person's set, which lies in another bucket than the device and may miss it.
+  /// Adds a device to its sets, which lie in other buckets than the device and may miss it.
   public func add(_ token: String, _ registration: Registration) async throws(StoreError) {
-    guard let user = registration.user else { return }
-    let keys = shards.keys
-    try await shards.shard(of: user.withBytes(keys.bucket)).answer(
-      "ZADD", .text(keys.recipients(user: user, application: registration.application)), 0, .text(token))
+    for set in shards.keys.sets(of: registration) {
+      try await set.withBytes(shards.shard(ofKey:)).answer("ZADD", .text(set.text), 0, .text(token))
+    }
   }
 
   /// Adds a device to a set, by the set's key.

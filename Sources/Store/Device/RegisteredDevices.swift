@@ -39,7 +39,7 @@ public final class RegisteredDevices {
     guard let fields = answer.array, fields.count == 6 else { throw StoreError(.faulty, "what Redis has of the device cannot be read") }
     return Device(
       token: token, owner: fields[0].bytes.flatMap { Owner(field: $0) },
-      membership: fields[1].text.flatMap { shards.keys.membership(of: $0) },
+      membership: fields[1].text?.split(separator: "\n").compactMap { shards.keys.membership(of: String($0)) }.first,
       registration: fields[2].bytes.flatMap { RegistrationStamp($0) }, locale: fields[3].text,
       presence: fields[4].bytes.flatMap { Presence($0) }, gap: fields[5].bytes.flatMap { MailboxGap($0) },
       mailbox: try await population.mailbox(token))

@@ -43,18 +43,16 @@ public final class Registrations {
 
   /// The result of applying a record.
   public enum Outcome: Sendable {
-    /// It was applied, to the device and to the sets of both persons. `former` is the owner before.
+    /// It was applied, to the device, to its sets and to its former ones. `former` is the owner before.
     case applied(former: Owner?)
     /// A later record was applied before.
     case superseded
   }
 
-  /// Applies a record. To the device's hash, then to the sets of its person and of its former person.
+  /// Applies a record. To the device's hash, then to the sets that it belongs to now, and to those that it belonged to.
   public func apply(_ record: Record, _ then: @escaping (Result<Outcome, StoreError>) -> Void) {
     let (keys, token) = (shards.keys, record.token)
-    let set = record.registration.flatMap { registration in
-      registration.user.map { keys.recipients(user: $0, application: registration.application) }
-    }
+    let sets = record.registration.map(keys.sets(of:)) ?? []
     calls.command.begin(Self.script, keys: 3)
     calls.command.append(keys.device(token))
     calls.command.append(keys.mailbox(token))
@@ -62,7 +60,7 @@ public final class Registrations {
     calls.command.append(record.registration.map { Owner($0).bytes } ?? [])
     calls.command.append(record.stamp.bytes)
     calls.command.append(rememberedMilliseconds)
-    calls.command.append(set ?? "")
+    calls.command.append(sets.map(\.text).joined(separator: "\n"))
     calls.command.append(record.registration?.locale ?? "")
     calls.command.append(record.registration?.timeZone ?? "")
     calls.send(over: shards.shard(ofDevice: token)) { [self] answer in
@@ -71,7 +69,10 @@ public final class Registrations {
       case .success(let reply):
         guard reply[0]?.integer == 1 else { return then(.success(.superseded)) }
         let outcome = Outcome.applied(former: reply[1]?.bytes.flatMap { Owner($0) })
-        move(token, from: reply[2]?.text ?? "", to: set ?? "") { error in then(error.map { .failure($0) } ?? .success(outcome)) }
+        let former = (reply[2]?.text ?? "").split(separator: "\n").map { Name(String($0)) }
+        // A value that is no set's key was not written by Carillon.
+        let left = former.filter { keys.isSet($0) && !sets.contains($0) }
+        move(token, to: sets[...], from: left[...]) { error in then(error.map { .failure($0) } ?? .success(outcome)) }
       }
     }
   }
@@ -81,16 +82,20 @@ public final class Registrations {
     try await withCheckedContinuation { continuation in apply(record) { continuation.resume(returning: $0) } }.get()
   }
 
-  /// Adds a device to one person's set and removes it from another's; either may be missing.
-  private func move(_ token: String, from former: String, to set: String, _ then: @escaping (StoreError?) -> Void) {
-    let leave = { [recipients] in
-      // A value that is not the key of a person's set was not written by Carillon.
-      guard former.utf8.starts(with: "u{".utf8), former != set else { return then(nil) }
-      recipients.remove(token, from: former) { then($0?.code == .faulty ? nil : $0) }
-    }
-    if set.isEmpty { return leave() }
-    recipients.add(token, to: set) { error in
-      if let error { then(error) } else { leave() }
+  /// Adds a device to sets, and then removes it from others.
+  private func move(
+    _ token: String, to sets: ArraySlice<Name>, from left: ArraySlice<Name>, _ then: @escaping (StoreError?) -> Void
+  ) {
+    if let set = sets.first {
+      recipients.add(token, to: set.text) { [self] error in
+        if let error { then(error) } else { move(token, to: sets.dropFirst(), from: left, then) }
+      }
+    } else if let set = left.first {
+      recipients.remove(token, from: set.text) { [self] error in
+        if let error, error.code != .faulty { then(error) } else { move(token, to: [], from: left.dropFirst(), then) }
+      }
+    } else {
+      then(nil)
     }
   }
 }

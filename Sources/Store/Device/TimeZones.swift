@@ -44,15 +44,14 @@ public final class TimeZones {
   ///
   /// One is empty where a device has told none. There is none where no device is registered.
   public func read(of key: ScheduleKey, _ then: @escaping (Result<[Name], StoreError>) -> Void) {
-    key.target.withBytes { target in
-      switch Target(target) {
-      case .device(let token): read(token) { then($0.map(\.zones)) }
-      case .user(let user):
-        let arena = Arena(capacity: 256)
-        let set = RecipientSet(user: arena.keep(user), application: key.application.withBytes { arena.keep($0) })
-        page(of: set, in: arena, after: [], [], then)
-      case nil: then(.success([]))
-      }
+    let arena = Arena(capacity: 256)
+    let receiver = key.target.withBytes { target in
+      key.application.withBytes { application in Target(target).map { Receiver($0, application: application, in: arena) } }
+    }
+    switch receiver {
+    case .device(let token): arena.bytes.withUnsafeBytes { read($0[token]) { then($0.map(\.zones)) } }
+    case .set(let set): page(of: set, in: arena, after: [], [], then)
+    case nil: then(.success([]))
     }
   }
 

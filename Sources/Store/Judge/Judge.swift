@@ -19,14 +19,14 @@ public final class Judge {
     /// How long an unread mailbox and a revision are kept. The longest lifetime of a notification.
     public var lifetimeMilliseconds: Int64
     /// Entries of a mailbox. The script checks the size only for one of 17 new ids, so a mailbox may have 16 more.
-    public var mailbox: Int
+    public var mailbox: MailboxBounds
     /// Recent apns-ids of a device.
     public var ids: Int
     /// Newest revisions of a device, one for each collapse id.
     public var revisions: Int
 
     /// Limits of their parts.
-    public init(lifetimeMilliseconds: Int64, mailbox: Int, ids: Int, revisions: Int) {
+    public init(lifetimeMilliseconds: Int64, mailbox: MailboxBounds, ids: Int, revisions: Int) {
       (self.lifetimeMilliseconds, self.mailbox, self.ids, self.revisions) = (lifetimeMilliseconds, mailbox, ids, revisions)
     }
   }
@@ -130,7 +130,8 @@ public final class Judge {
     for bucket in buckets { command.append(shards.keys.guardKey(bucket)) }
     command.append(now)
     command.append(limits.lifetimeMilliseconds)
-    command.append(limits.mailbox)
+    command.append(limits.mailbox.away)
+    command.append(limits.mailbox.connected)
     command.append(limits.ids)
     command.append(limits.revisions)
     command.beginArgument()
@@ -155,7 +156,7 @@ extension RedisCommand {
   /// Appends the head of a request, as the piece `head` describes it, to an open argument.
   mutating func extend(headOf entry: RequestEntry, in arena: UnsafeRawBufferPointer) {
     withUnsafeTemporaryAllocation(byteCount: 75, alignment: 8) { bytes in
-      bytes.storeBytes(of: entry.id.bigEndian, as: UInt64.self)
+      bytes.storeBytes(of: entry.rememberedID.bigEndian, as: UInt64.self)
       bytes.storeBytes(of: entry.source.bigEndian, toByteOffset: 8, as: UInt32.self)
       bytes[12] = (entry.comesAgain?.rawValue ?? 0) | (entry.removesAll ? 4 : 0) | (entry.waitsForPlace ? 8 : 0)
       if entry.isBounded { bytes[12] |= 16 }

@@ -31,14 +31,16 @@ public struct RequestEntry {
   public var collapseID: ArenaSpan
   /// The stable hash of the application.
   public var application: UInt64
-  /// The stable hash of the person; 0 for a `device:` request.
+  /// The stable hash of the person it is for; 0 if it is for the device, whose ever that is.
   public var user: UInt64
   /// The time of publication, in milliseconds since 1970.
   public var time: Int64
   /// The apns-id of the notification that a removal names, if it names one so.
   public var withdraws: NotificationID?
-  /// The hash of the apns-id, for the window of recent ids.
+  /// The hash of the apns-id.
   public var id: UInt64
+  /// The hash of the apns-id that the window of recent ids remembers: see ``RequestView/rememberedID``.
+  public var rememberedID: UInt64
   /// The hash of the record's place, for the window of recent ids.
   public var source: UInt32
   /// The expiration, in seconds since 1970.
@@ -69,7 +71,7 @@ public struct RequestEntry {
   /// An entry of its parts.
   public init(
     span: ArenaSpan, kind: DeliveryEntry.Kind, collapseID: ArenaSpan, application: UInt64, user: UInt64, time: Int64,
-    withdraws: NotificationID?, id: UInt64, source: UInt32, end: Int64, revision: Revision
+    withdraws: NotificationID?, id: UInt64, rememberedID: UInt64? = nil, source: UInt32, end: Int64, revision: Revision
   ) {
     self.span = span
     self.kind = kind
@@ -79,6 +81,7 @@ public struct RequestEntry {
     self.time = time
     self.withdraws = withdraws
     self.id = id
+    self.rememberedID = rememberedID ?? id
     self.source = source
     self.end = end
     self.revision = revision

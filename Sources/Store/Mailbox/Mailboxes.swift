@@ -93,12 +93,13 @@ public final class Mailboxes {
   ///
   /// - Parameter revisions: oldest first.
   public func evict(
-    _ revisions: [Revision], of token: String, maximum: Int, _ then: @escaping (Result<MailboxEntries, StoreError>) -> Void
+    _ revisions: [Revision], of token: String, bounds: MailboxBounds, _ then: @escaping (Result<MailboxEntries, StoreError>) -> Void
   ) {
     calls.command.begin(Self.evictScript, keys: 2)
     calls.command.append(shards.keys.device(token))
     calls.command.append(shards.keys.mailbox(token))
-    calls.command.append(maximum)
+    calls.command.append(bounds.away)
+    calls.command.append(bounds.connected)
     for revision in revisions { revision.withBytes { calls.command.append($0) } }
     calls.send(over: shards.shard(ofDevice: token)) { then($0.map { MailboxEntries($0) }) }
   }

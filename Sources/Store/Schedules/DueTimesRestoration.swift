@@ -2,10 +2,10 @@ import Notifications
 import Redis
 
 extension Schedules {
-  /// Writes the due times and the follow-ups of a partition of requests in a bucket again, from the schedules that Redis has there.
+  /// Writes the due times and follow-ups of a partition in a bucket again.
   ///
-  /// It looks at every key of the server, which takes a while. It may end at any moment: until it has ended well, `due` says that due times
-  /// are missing.
+  /// It takes them from the schedules in Redis. It scans all keys of the server, which takes a while. It may stop at any moment: until it
+  /// completes, `due` answers that due times are missing.
   ///
   /// - Parameter now: milliseconds since 1970.
   public func restoreDueTimes(in bucket: Int, of partition: UInt32, now: Int64, _ then: @escaping (StoreError?) -> Void) {
@@ -13,19 +13,19 @@ extension Schedules {
   }
 }
 
-/// One restoration of due times: page by page of the server's keys, and schedule by schedule. Loop-confined.
+/// One restoration: pages of keys, then the schedules of each key. Loop-confined.
 private final class DueTimesRestoration {
   private let schedules: Schedules
   private let (bucket, partition): (Int, UInt32)
   private let now: Int64
   private let then: (StoreError?) -> Void
-  /// Where the next page begins; `0` behind the last one.
+  /// The cursor of the next page; `0` after the last one.
   private var cursor = "0"
-  /// The keys of the page whose schedules are not looked at yet.
+  /// The keys of the page that are not read yet.
   private var hashes: [String] = []
-  /// The schedules of one key that are not looked at yet.
+  /// The schedules of one key that are not restored yet.
   private var keys: [ScheduleKey] = []
-  /// How many keys the server looks at for one page.
+  /// The number of keys that the server scans for one page.
   private static let page = 1_000
 
   init(_ schedules: Schedules, _ bucket: Int, _ partition: UInt32, _ now: Int64, _ then: @escaping (StoreError?) -> Void) {
@@ -55,11 +55,11 @@ private final class DueTimesRestoration {
     if let key = keys.popLast() { return restore(key) }
     if let hash = hashes.popLast() { return list(hash) }
     if cursor != "0" { return scan(from: cursor) }
-    // The empty name stands for what is missing.
+    // The empty name marks the due times as missing. Now they are complete.
     schedules.remove(unreadable: [[]], in: bucket, of: partition, then)
   }
 
-  /// Lists the schedules of one target for one application. The name of the application has no slash.
+  /// Lists the schedules of one target and application. The application's name contains no slash.
   private func list(_ hash: String) {
     let names = hash.dropFirst(prefix.count).split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false).map { Name(String($0)) }
     guard names.count == 2 else { return goOn() }
@@ -79,7 +79,7 @@ private final class DueTimesRestoration {
     }
   }
 
-  /// Writes the state of a schedule in its own place, and its due time or its follow-up with it.
+  /// Writes an unchanged state again, and with it the due time or the follow-up.
   private func restore(_ key: ScheduleKey) {
     schedules.read(key) { [self] found in
       switch found {
@@ -88,7 +88,7 @@ private final class DueTimesRestoration {
         guard let record = state.record, record.newest.revision.sourcePartition == partition else { return goOn() }
         schedules.write(record, of: key, replacing: state, now: now) { [self] written in
           switch written {
-          // Who has changed it meanwhile has written its due time.
+          // The worker that changed the schedule meanwhile has written its due time.
           case .success(.written), .success(.changed): goOn()
           case .success(.full): then(StoreError(.overloaded, "the partition has as many due times as it may have"))
           case .failure(let error): then(error)

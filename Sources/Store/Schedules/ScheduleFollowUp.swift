@@ -1,42 +1,43 @@
 public import Notifications
 import Redis
 
-/// What remains to be done about a schedule that has ended: to tell that it was evicted, and at last to forget it.
+/// The follow-up of an ended schedule: emitting its eviction, and in the end forgetting it.
 ///
-/// Redis has a list of these. A schedule leaves it only when Kafka has what follows from its state, so a worker may end at any moment.
+/// Redis lists the follow-ups. A schedule leaves the list only when Kafka has the records that follow from its state. So a worker may die
+/// at any moment.
 extension Schedules {
-  /// How a schedule stands that is to be followed up.
+  /// A schedule that has a follow-up.
   public struct FollowUp: Sendable, Equatable {
-    /// Its state. It may go on again, or be gone.
+    /// The state. The schedule may be pending again, or missing.
     public var state: State
-    /// Since when it has ended, in milliseconds since 1970; nil where that is not known.
+    /// When the schedule ended, in milliseconds since 1970; nil if that is not known.
     public var since: Int64?
-    /// Whether its target has more ended schedules than are remembered, and this is the oldest.
+    /// Whether the target has too many ended schedules, and this is the oldest.
     public var isOldestOfTooMany: Bool
   }
 
-  /// What becomes of a follow-up when Kafka has what follows.
+  /// What Redis does with a follow-up when Kafka has its records.
   public enum Conclusion: Sendable, Equatable {
-    /// Redis forgets the schedule.
+    /// Forget the schedule.
     case forget
-    /// Nothing is left to do.
+    /// Remove the follow-up.
     case done
-    /// The schedule is followed up again at a time in milliseconds since 1970.
+    /// Follow up the schedule again at a time in milliseconds since 1970.
     case again(at: Int64)
   }
 
-  /// What came of a conclusion.
+  /// The answer to a conclusion.
   public enum Concluded: Sendable, Equatable {
-    /// It is noted. Whether another schedule of the target is to be forgotten now.
+    /// Redis has noted it. `isNextDue` tells whether another schedule of the target is to be forgotten now.
     case noted(isNextDue: Bool)
-    /// The schedule has changed meanwhile, and nothing was noted.
+    /// The schedule has changed meanwhile, and Redis noted nothing.
     case changed(FollowUp)
   }
 
   static let followUpScript = RedisScript(file: PackageResources.schedule_follow_up_lua)
   static let cancelScript = RedisScript(file: PackageResources.schedule_cancel_lua)
 
-  /// Reads how a schedule stands that a partition of requests has among its follow-ups.
+  /// Reads the state of a schedule that is among the follow-ups of a partition.
   public func followUp(
     _ key: ScheduleKey, of partition: UInt32, now: Int64, _ then: @escaping (Result<FollowUp, StoreError>) -> Void
   ) {
@@ -50,7 +51,7 @@ extension Schedules {
     }
   }
 
-  /// Concludes a follow-up, where the schedule still has this state.
+  /// Concludes a follow-up if the schedule still has this state.
   public func conclude(
     _ conclusion: Conclusion, _ key: ScheduleKey, in state: State, of partition: UInt32, now: Int64,
     _ then: @escaping (Result<Concluded, StoreError>) -> Void
@@ -97,11 +98,12 @@ extension Schedules {
   }
 }
 
-/// The cancel of all that is pending of a target for an application.
+/// The cancel of all pending schedules of a target for an application.
 extension Schedules {
-  /// Notes a request that cancels all, and lists the schedules of the target: those that are pending, and those that have ended lately.
+  /// Notes a request that cancels all, and lists the target's schedules.
   ///
-  /// From then on no older request schedules anything, and no older schedule fires.
+  /// The list has the pending schedules, and those that ended lately. From then on no older request schedules anything, and no older
+  /// schedule fires.
   ///
   /// - Parameter scope: any schedule of the target for the application.
   public func cancelAll(
@@ -125,7 +127,7 @@ extension Schedules {
     }
   }
 
-  /// Reads a floor; nil where there is none, or where it cannot be read.
+  /// Reads a floor; nil if there is none, or if it cannot be read.
   static func floor(_ bytes: UnsafeRawBufferPointer) -> JournalReference? {
     guard bytes.count == Revision.byteCount + NotificationID.byteCount,
       let revision = Revision(bytes: UnsafeRawBufferPointer(rebasing: bytes[..<Revision.byteCount])),

@@ -1,43 +1,43 @@
 public import Notifications
 import Redis
 
-/// How the schedules stand, and when they are due. Loop-confined.
+/// The schedules in Redis: their states and their due times. Loop-confined.
 ///
-/// Whoever changes a schedule reads its state, decides, and writes the new state in its place. Where another state stands by then nothing is
-/// written, and the caller decides again.
+/// A caller reads the state of a schedule, decides, and replaces that state. If another state stands by then, Redis writes nothing and the
+/// caller decides again.
 public final class Schedules {
-  /// What is kept at most.
+  /// The maximum numbers of schedules that Redis keeps.
   public struct Limits: Sendable {
-    /// How many schedules of one application and target may be pending.
+    /// The maximum number of pending schedules of one application and target.
     public var pendingOfTarget: Int
-    /// How many ended ones of them are remembered.
+    /// The maximum number of ended schedules of one application and target.
     public var endedOfTarget: Int
-    /// How many due times one partition may have in one bucket.
+    /// The maximum number of due times of one partition in one bucket.
     public var dueTimesOfPartition: Int
-    /// How long an ended schedule is remembered, in milliseconds.
+    /// How long Redis keeps an ended schedule, in milliseconds.
     public var lifetimeMilliseconds: Int64
 
-    /// Limits of their parts.
+    /// Creates limits from their parts.
     public init(pendingOfTarget: Int = 64, endedOfTarget: Int = 64, dueTimesOfPartition: Int, lifetimeMilliseconds: Int64) {
       (self.pendingOfTarget, self.endedOfTarget) = (pendingOfTarget, endedOfTarget)
       (self.dueTimesOfPartition, self.lifetimeMilliseconds) = (dueTimesOfPartition, lifetimeMilliseconds)
     }
   }
 
-  /// A schedule's state as it was read: what a write expects to find.
+  /// The state of a schedule that was read. A write expects to find it.
   public struct State: Sendable, Equatable {
-    /// The record; nil where there is none, or where it cannot be read.
+    /// The record; nil if there is none, or if it cannot be read.
     public let record: ScheduleRecord?
-    /// Whether there is something that cannot be read. It is written over.
+    /// Whether Redis has a state that cannot be read. The next write replaces it.
     public var isUnreadable: Bool { record == nil && !head.isEmpty }
-    /// Whether Redis has nothing of the schedule.
+    /// Whether Redis has no state of the schedule.
     public var isMissing: Bool { head.isEmpty }
-    /// The newest request that has canceled all that was pending of the target for the application.
+    /// The newest request that canceled all schedules of the target for the application.
     public var floor: JournalReference? { floorBytes.withUnsafeBytes { Schedules.floor($0) } }
     let head: [UInt8]
     fileprivate let floorBytes: [UInt8]
 
-    /// The state of a schedule that Redis does not have.
+    /// The state of a missing schedule.
     public static let none = State([], floor: [])
 
     init(_ bytes: some Collection<UInt8>, floor: some Collection<UInt8>) {
@@ -46,69 +46,72 @@ public final class Schedules {
       (head, floorBytes) = (Array(bytes.prefix(ScheduleRecord.headBytes)), Array(floor))
     }
 
-    /// The partition whose due times have it; nil where none has.
+    /// The partition whose due times contain the schedule; nil if none does.
     fileprivate var partition: UInt32? { record?.newest.revision.sourcePartition }
   }
 
-  /// How a write ended.
+  /// The result of a write.
   public enum Written: Sendable, Equatable {
-    /// The state stands. Where the target has too many pending schedules, the oldest follows, which has to end. `isDue` says that an ended
-    /// one is to be followed up now.
+    /// The state stands. `oldest` is the schedule to evict, if the target has too many pending ones. `isDue` tells that the follow-up of an
+    /// ended schedule is due now.
     case written(oldest: Schedule?, isDue: Bool = false)
-    /// Another state or floor stands, and nothing was written.
+    /// Another state or floor stands, and Redis wrote nothing.
     case changed(State)
-    /// The partition has too many due times in the bucket, and nothing was written.
+    /// The partition has too many due times in the bucket, and Redis wrote nothing.
     case full
   }
 
   /// A schedule and its state.
   public struct Schedule: Sendable, Equatable {
-    /// What names it.
+    /// The name of the schedule.
     public var key: ScheduleKey
-    /// How it stands.
+    /// The state of the schedule.
     public var state: State
 
-    /// A schedule of its parts.
+    /// Creates a schedule from its parts.
     public init(key: ScheduleKey, state: State) { (self.key, self.state) = (key, state) }
   }
 
-  /// Schedules that are due.
+  /// The due schedules and follow-ups of a place.
   public struct Due: Sendable, Equatable {
-    /// Their names and due times in milliseconds, earliest first.
+    /// The due schedules with their due times in milliseconds, earliest first.
     public var schedules: [(key: ScheduleKey, due: Int64)] = []
-    /// Names of due times that are no names of schedules: somebody else has put them there.
+    /// Members of the due times that do not name a schedule. Another program wrote them.
     public var unreadable: [[UInt8]] = []
-    /// Whether due times are missing, since something else lay under their key: `restoreDueTimes` writes them again.
+    /// Whether due times are missing, because the key held other data. `restoreDueTimes` writes them again.
     public var areMissing = false
-    /// Ended schedules that are to be followed up.
+    /// Whether the due times may be those of another version of the time zone database. `note(zoneData:)` ends this.
+    public var areOutdated = false
+    /// Ended schedules whose follow-up is due.
     public var followUps: [ScheduleKey] = []
-    /// The same as `unreadable` among these.
+    /// Members of the follow-ups that do not name a schedule.
     public var unreadableFollowUps: [[UInt8]] = []
-    /// When the next one is due, or is to be followed up, that is not among these; nil where there is none.
+    /// The time of the next schedule or follow-up; nil if there is none.
     public var next: Int64?
 
-    /// Whether both say the same.
+    /// Compares all members.
     public static func == (left: Due, right: Due) -> Bool {
       left.schedules.elementsEqual(right.schedules) { $0 == $1 } && left.unreadable == right.unreadable
-        && left.areMissing == right.areMissing && left.followUps == right.followUps && left.next == right.next
+        && left.areMissing == right.areMissing && left.areOutdated == right.areOutdated && left.followUps == right.followUps
+        && left.unreadableFollowUps == right.unreadableFollowUps && left.next == right.next
     }
   }
 
   let shards: Shards
-  /// What is kept at most.
+  /// The maximum numbers of schedules that Redis keeps.
   public let limits: Limits
   let calls = Calls()
 
-  /// Of these servers.
+  /// Creates the calls to these servers.
   public init(_ shards: Shards, _ limits: Limits) { (self.shards, self.limits) = (shards, limits) }
 
-  /// The bucket of a schedule: that of its target.
+  /// Returns the bucket of a schedule, which is that of its target.
   public func bucket(of key: ScheduleKey) -> Int { shards.keys.bucket(ofTarget: key.target) }
 
-  /// The key in Redis of the states of a schedule's target, for messages.
+  /// Returns the Redis key of the target's schedules, for messages.
   public func name(of key: ScheduleKey) -> String { shards.keys.schedules(.all, of: key) }
 
-  /// The key in Redis of the due times of a partition in a bucket, for messages.
+  /// Returns the Redis key of a partition's due times in a bucket, for messages.
   public func nameOfDueTimes(_ bucket: Int, _ partition: UInt32) -> String { shards.keys.dueTimes(bucket, partition: partition) }
 
   // MARK: One schedule
@@ -116,7 +119,7 @@ public final class Schedules {
   static let readScript = RedisScript(file: PackageResources.schedule_read_lua)
   static let writeScript = RedisScript(file: PackageResources.schedule_write_lua)
 
-  /// Reads how a schedule stands.
+  /// Reads the state of a schedule.
   public func read(_ key: ScheduleKey, _ then: @escaping (Result<State, StoreError>) -> Void) {
     let bucket = bucket(of: key)
     calls.command.begin(Self.readScript, keys: 2)
@@ -132,8 +135,9 @@ public final class Schedules {
 
   static let settleScript = RedisScript(file: PackageResources.schedule_settle_lua)
 
-  /// Notes that Kafka has this state, and all that was told of it. Forgets that the target has something pending, where that is over and all
-  /// ends are settled.
+  /// Notes that Kafka has this state and the events about its end.
+  ///
+  /// Redis forgets that the target has pending schedules when none is pending and all ends are settled.
   public func settle(_ record: ScheduleRecord, of key: ScheduleKey, _ then: @escaping (Result<Void, StoreError>) -> Void) {
     var buffer = ByteBuffer()
     do throws(RecordCodingError) { try record.append(to: &buffer) } catch { return then(.failure(StoreError(.faulty, "\(error)"))) }
@@ -150,15 +154,15 @@ public final class Schedules {
     }
   }
 
-  /// Removes from what is due a schedule of which nothing is pending, or whose state nobody can read.
+  /// Removes the due time of a schedule that is not pending or not readable.
   public func removeDueTime(of key: ScheduleKey, _ partition: UInt32) {
     remove(unreadable: [key.bytes], in: bucket(of: key), of: partition) { _ in }
   }
 
-  /// Writes a schedule's new state in the place of the one that was read.
+  /// Replaces the state of a schedule that was read by a new one.
   ///
   /// - Parameters:
-  ///   - isSettled: whether Kafka has all that follows from the state.
+  ///   - isSettled: whether Kafka has all records that follow from the state.
   ///   - now: milliseconds since 1970.
   public func write(
     _ record: ScheduleRecord, of key: ScheduleKey, replacing former: State, isSettled: Bool = false, now: Int64,
@@ -211,7 +215,7 @@ public final class Schedules {
 
   static let pendingScript = RedisScript(file: PackageResources.schedule_pending_lua)
 
-  /// Reads the pending schedules of a target for an application; for most targets there are none.
+  /// Reads the pending schedules of a target for an application. Most targets have none.
   public func pending(application: Name, target: Name, _ then: @escaping (Result<[Schedule], StoreError>) -> Void) {
     guard let any = ScheduleKey(application: application, target: target, identifier: "-") else { return then(.success([])) }
     let bucket = bucket(of: any)
@@ -233,24 +237,29 @@ public final class Schedules {
     }
   }
 
-  // MARK: What is due
+  // MARK: Due schedules
 
   static let dueScript = RedisScript(file: PackageResources.schedule_due_lua)
 
-  /// Reads which schedules of a partition of requests are due in a bucket, the earliest first.
+  /// Reads the due schedules of a partition in a bucket, earliest first.
   ///
   /// - Parameters:
   ///   - moment: milliseconds since 1970.
-  ///   - count: how many at most.
+  ///   - count: the maximum number of schedules, and of follow-ups.
+  ///   - version: the caller's version of the time zone database.
   public func due(
-    in bucket: Int, of partition: UInt32, until moment: Int64, count: Int, _ then: @escaping (Result<Due, StoreError>) -> Void
+    in bucket: Int, of partition: UInt32, until moment: Int64, count: Int, zoneData version: String,
+    _ then: @escaping (Result<Due, StoreError>) -> Void
   ) {
-    calls.command.begin(Self.dueScript, keys: 3)
+    calls.command.begin(Self.dueScript, keys: 4)
     calls.command.append(shards.keys.dueTimes(bucket, partition: partition))
     calls.command.append(shards.keys.followUps(bucket, partition: partition))
+    calls.command.append(shards.keys.zoneData(bucket))
     calls.command.append(shards.keys.guardKey(bucket))
     calls.command.append(moment)
     calls.command.append(count)
+    calls.command.append("\(partition)")
+    calls.command.append(version)
     calls.send(over: shards.shard(of: bucket)) { [shards] answer in
       if case .success(let reply) = answer, let mended = reply[4] {
         for number in 0..<mended.count { if let key = mended[number]?.text { shards.onMended?(key) } }
@@ -259,7 +268,7 @@ public final class Schedules {
     }
   }
 
-  /// Removes names of due times or follow-ups that are no names of schedules, which would otherwise stay the first ones that are due.
+  /// Removes unreadable members of the due times or follow-ups. They would otherwise stay first in the list.
   public func remove(
     unreadable names: [[UInt8]], amongFollowUps: Bool = false, in bucket: Int, of partition: UInt32,
     _ then: @escaping (StoreError?) -> Void
@@ -286,7 +295,7 @@ extension Schedules.Due {
     for place in stride(from: 0, to: found.count, by: 2) {
       guard let name = found[place]?.bytes else { continue }
       if let key = ScheduleKey(name) {
-        // A score that no program of ours has written: the schedule itself says when it is due.
+        // Another program may have written a score that is no whole number. The schedule's own state says when it is due.
         due.schedules.append((key, milliseconds(found[place + 1]) ?? 0))
       } else if name.isEmpty {
         due.areMissing = true
@@ -299,11 +308,12 @@ extension Schedules.Due {
       if let key = ScheduleKey(name) { due.followUps.append(key) } else { due.unreadableFollowUps.append(Array(name)) }
     }
     let times = [next.isEmpty ? nil : milliseconds(reply[1]) ?? .max, nextFollowUp.isEmpty ? nil : milliseconds(reply[3]) ?? .max]
+    due.areOutdated = reply[5]?.integer == 1
     due.next = times.compactMap { $0 }.min()
     return .success(due)
   }
 
-  /// A score that a program of ours has written is a whole number.
+  /// Reads a score. The workers write whole numbers only.
   private static func milliseconds(_ score: RedisReplyView?) -> Int64? {
     score?.bytes.flatMap { Int64(String(decoding: $0, as: UTF8.self)) }
   }

@@ -8,8 +8,8 @@
 -- length of the window of ids tells, and with each new generation of ids.
 --
 -- KEYS: per request the device's hash and its mailbox; at last the markers of each bucket in which they lie.
--- ARGV: now in seconds; milliseconds to keep a mailbox that nobody reads; the maximum of entries; ids remembered; collapse revisions
---       remembered; the heads of all requests, one behind the other; then per request
+-- ARGV: now in seconds; milliseconds to keep a mailbox that nobody reads; the maximum of entries of a device that is away; of a connected
+--       one; ids remembered; collapse revisions remembered; the heads of all requests, one behind the other; then per request
 --       entry     as the mailbox keeps it; begins with the apns-id, and ends there where the request has expired
 -- Answers {-2} where Redis has lost one of the buckets. Else a string, then for each mailbox that has too much the number of the request
 -- that has found it, and revision, entry, revision, entry and so on, oldest first. Where a removal of all has found what it cancels, its
@@ -26,11 +26,12 @@ local SLACK, AGE = 16, 600
 local EXPIRED, PRESENT, NOTIFY, OWNER = 16, 12, 1, 24
 local call, find, sub, byte, char, unpacked, packed =
   redis.call, string.find, string.sub, string.byte, string.char, struct.unpack, struct.pack
-local now, keep, maximum, remembered, revisions = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
+local now, keep, maximum, remembered, revisions = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[5]), tonumber(ARGV[6])
+local connectedMaximum = tonumber(ARGV[4])
 local KEYS, ARGV = KEYS, ARGV
 -- How long the window of ids grows. It goes from `remembered` to `remembered + SLACK` ids again and again: one of these lengths is chosen.
 local LONGEST, CHOSEN, PERIOD = 6 + 12 * (remembered + SLACK), 6 + 12 * (remembered + SLACK / 2), 12 * SLACK
-local COUNT, heads, position = #ARGV - 6, ARGV[6], 1
+local COUNT, heads, position = #ARGV - 7, ARGV[7], 1
 if call('EXISTS', unpack(KEYS, 2 * COUNT + 1)) < #KEYS - 2 * COUNT then return {-2} end
 -- include: earlier
 -- include: fields
@@ -74,11 +75,11 @@ end
 -- Looks whether a mailbox has more than its maximum, and answers its oldest entries once in a call: the eviction begins with the first
 -- answer.
 local overflowed = {}
-local function findOverflow(mailbox, number)
-  if overflowed[mailbox] or call('HLEN', mailbox) <= maximum then return end
+local function findOverflow(mailbox, number, most)
+  if overflowed[mailbox] or call('HLEN', mailbox) <= most then return end
   overflowed[mailbox] = true
   answer[#answer + 1] = number
-  answer[#answer + 1] = overflow(mailbox, maximum)
+  answer[#answer + 1] = overflow(mailbox, most)
 end
 
 -- What only removals need, and requests that are older than one. It is made when it is needed, since each function that a script makes
@@ -296,7 +297,7 @@ local function judge(number, device, mailbox, entry)
   if isChosen or left or isRecent then call('PEXPIRE', mailbox, keep + AGE * 1000) end
   -- An expired request may be the chosen one, and a redelivered one leaves the window as long as it is. Without a look at these, too, a mailbox
   -- would have no bound.
-  if isChosen or isRecent then findOverflow(mailbox, number) end
+  if isChosen or isRecent then findOverflow(mailbox, number, presence and connectedMaximum or maximum) end
   if isExpired then return add(number, NEW, false, raised, superseded) end
   if left then call('HSET', device, 'p', '-') end
   return add(number, NEW, presence, raised, superseded)
@@ -307,7 +308,7 @@ local function judgeRest()
   while i < COUNT do
     local number = i + 1
     i = number
-    judge(number, KEYS[2 * number - 1], KEYS[2 * number], ARGV[6 + number])
+    judge(number, KEYS[2 * number - 1], KEYS[2 * number], ARGV[7 + number])
   end
 end
 while i < COUNT do

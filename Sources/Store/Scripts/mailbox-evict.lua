@@ -1,13 +1,15 @@
 -- Deletes entries that a full mailbox evicts, and notes for the device which revisions it has missed.
 --
 -- KEYS: the device's hash; its mailbox.
--- ARGV: the maximum of entries; then the revisions, oldest first.
+-- ARGV: the maximum of entries of a device that is away; of a connected one; then the revisions, oldest first.
 -- Answers what to evict next: revision, entry, revision, entry and so on, oldest first.
 -- include: earlier
 -- include: fields
 -- include: overflow
-local maximum = tonumber(table.remove(ARGV, 1))
+local PRESENT = 12
+local maximum, connectedMaximum = tonumber(table.remove(ARGV, 1)), tonumber(table.remove(ARGV, 1))
 if redis.call('HDEL', KEYS[2], unpack(ARGV)) == 0 then return {} end
-local gap = redis.call('HGET', KEYS[1], 'g')
+local state = redis.call('HMGET', KEYS[1], 'g', 'p')
+local gap, presence = state[1], state[2]
 redis.call('HSET', KEYS[1], 'g', (gap and #gap == 40 and string.sub(gap, 1, 20) or ARGV[1]) .. ARGV[#ARGV])
-return overflow(KEYS[2], maximum)
+return overflow(KEYS[2], presence and #presence == PRESENT and connectedMaximum or maximum)

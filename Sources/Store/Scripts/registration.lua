@@ -5,9 +5,9 @@
 --
 -- KEYS: the device's hash; its mailbox; the markers of its bucket.
 -- ARGV: owner 24, or nothing for an unregistration; registration 20 (see `Keys`); milliseconds that an unregistered device is remembered;
---       the key of the person's set that it belongs to, or nothing; its locale, or nothing;
+--       the keys of the sets that it belongs to, with line feeds between them, or nothing; its locale, or nothing;
 --       its time zone, or nothing.
--- Answers {1, former owner, former set}, {0} if a later record was applied, or {-2} if Redis has lost the bucket.
+-- Answers {1, former owner, former sets}, {0} if a later record was applied, or {-2} if Redis has lost the bucket.
 if redis.call('EXISTS', KEYS[3]) == 0 then return {-2} end
 local OWNER, STAMP, LARGEST = 24, 20, 2 ^ 53
 local state = redis.pcall('HMGET', KEYS[1], 'u', 'r', 'a', 'f')

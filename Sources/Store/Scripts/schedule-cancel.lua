@@ -1,8 +1,8 @@
--- Notes that a request cancels all that is pending of a target, and lists the target's schedules.
+-- Notes a request that cancels all pending schedules of a target, and lists the target's schedules.
 --
--- KEYS: the target's schedules; which of them are pending; what must be there where the bucket is used.
--- ARGV: the floor: the request's revision 20, its apns-id 16; how long it is kept where nothing is pending, in milliseconds.
--- Answers {identifiers}, or {-2} where Redis has lost the bucket.
+-- KEYS: the target's schedules; the pending ones; the bucket's guard.
+-- ARGV: the floor: the request's revision 20, its apns-id 16; how long Redis keeps it when nothing is pending, in milliseconds.
+-- Answers {identifiers}, or {-2} if Redis has lost the bucket.
 -- include: earlier
 local call = redis.call
 if call('EXISTS', KEYS[3]) == 0 then return {-2} end

@@ -1,12 +1,12 @@
--- Reads the state of a schedule that is to be followed up after its end, or notes that Kafka has what follows from this state.
+-- Reads the state of a schedule that has a follow-up. Or notes that Kafka has the records that follow from this state.
 --
--- KEYS: the target's schedules; which of them have ended; the follow-ups of the partition; what must be there where the bucket is used.
--- ARGV: the identifier; its name among the follow-ups; how many ended ones are remembered; now; and where Kafka has what follows: the first
---       HEAD bytes of the state, or nothing where there was none; `forget` where it is forgotten now; when it is followed up again, or
---       nothing. All times are in milliseconds.
--- Answers {1, isDue} where that is noted, and isDue is 1 if the next one is to be forgotten; else {0, state, since, isOldest, floor}: the
--- state, since when it has ended, and the floor, each empty where there is none, and 1 where it is the oldest of too many. {-2} where Redis
--- has lost the bucket.
+-- KEYS: the target's schedules; the ended ones; the follow-ups of the partition; the bucket's guard.
+-- ARGV: the identifier; the schedule's name among the follow-ups; the maximum number of ended schedules; now; then, if Kafka has the
+--       records: the first HEAD bytes of the state, or nothing if there was none; `forget` to forget the schedule; the time of the next
+--       follow-up, or nothing. All times are in milliseconds.
+-- Answers {1, isDue} if it noted that, with isDue 1 if another schedule is to be forgotten now; else {0, state, since, isOldest, floor}:
+-- the state, when it ended, and the floor, each empty if there is none; isOldest is 1 for the oldest of too many. {-2} if Redis has lost
+-- the bucket.
 local HEAD = 46
 local call = redis.call
 local schedules, ended, followUps, identifier, name, maximum = KEYS[1], KEYS[2], KEYS[3], ARGV[1], ARGV[2], tonumber(ARGV[3])

@@ -14,9 +14,9 @@ enum CheckSteps {
       CheckStep("TYPE", hash), CheckStep("PEXPIRE", hash, "60000"), CheckStep("PERSIST", hash), CheckStep("ZADD", set, "0", "a"),
       CheckStep("ZCARD", set), CheckStep("ZSCORE", set, "a"), CheckStep("ZRANGE", set, "0", "-1"), CheckStep("ZREVRANGE", set, "0", "-1"),
       CheckStep("ZRANGEBYLEX", set, "-", "+"), CheckStep("ZRANGEBYSCORE", set, "-inf", "+inf"),
-      CheckStep("ZREMRANGEBYSCORE", set, "1", "2"), CheckStep("ZREM", set, "a"), CheckStep("SET", text, "x", "PX", "60000"),
-      CheckStep("GET", text), CheckStep("PTTL", text), CheckStep("SADD", .text(keys.withSchedules), "a"),
-      CheckStep("SREM", .text(keys.withSchedules), "a"),
+      CheckStep("ZREMRANGEBYSCORE", set, "1", "2"), CheckStep("ZSCAN", set, "0"), CheckStep("ZREM", set, "a"),
+      CheckStep("SET", text, "x", "PX", "60000"),
+      CheckStep("GET", text), CheckStep("PTTL", text),
     ]
   }
 
@@ -41,7 +41,7 @@ enum CheckSteps {
         isRight: beginsWithOne),
       CheckStep("enter", Presences.enterScript, keys: device, [presence, digest], isRight: beginsWithOne),
       CheckStep(
-        "judge", Judge.script, keys: device, [now, keep, 10, 4, 4, .bytes(Array(repeating: 1, count: 32))],
+        "judge", Judge.script, keys: device, [now, keep, 10, 10, 4, 4, .bytes(Array(repeating: 1, count: 32))],
         request: request,
         // New, and the presence follows.
         isRight: { $0[0]?.bytes?.first == 9 }),
@@ -51,7 +51,7 @@ enum CheckSteps {
       CheckStep("mailbox depth", Population.mailboxScript, keys: [keys.mailbox], [], isRight: beginsWithOne),
       CheckStep("refresh", Presences.refreshScript, keys: device, [presence], isRight: beginsWithOne),
       CheckStep(
-        "evict", Mailboxes.evictScript, keys: [keys.device, keys.mailbox], [0, .bytes(revision.withBytes { Array($0) })],
+        "evict", Mailboxes.evictScript, keys: [keys.device, keys.mailbox], [0, 0, .bytes(revision.withBytes { Array($0) })],
         isRight: { $0.kind == .array && $0.count == 0 }),
       CheckStep(
         "cancel", Mailboxes.cancelScript, keys: [keys.device, keys.mailbox], [.bytes(revision.withBytes { Array($0) })],
@@ -80,7 +80,8 @@ enum CheckSteps {
       CheckStep(
         "schedule pending", Schedules.pendingScript, keys: keys.schedules.prefix(2) + [keys.markers], [], isRight: { $0.count == 3 }),
       CheckStep(
-        "schedule due", Schedules.dueScript, keys: [keys.dueTimes, keys.followUps, keys.markers], [1, 10], isRight: { $0[0]?.count == 2 }),
+        "schedule due", Schedules.dueScript, keys: [keys.dueTimes, keys.followUps, keys.zoneData, keys.markers],
+        [1, 10, "0", "2026a"], isRight: { $0[0]?.count == 2 }),
       CheckStep(
         "schedule follow-up", Schedules.followUpScript, keys: [keys.schedules[0], keys.schedules[2], keys.followUps, keys.markers],
         [name, name, 10, 1], isRight: { $0[1]?.bytes?.count == 5 }),

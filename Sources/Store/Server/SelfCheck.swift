@@ -122,6 +122,7 @@ struct CheckKeys {
   var schedules: [String] { ["s\(tag)", "n\(tag)", "e\(tag)"] }
   var dueTimes: String { "t\(tag)" }
   var followUps: String { "o\(tag)" }
+  var zoneData: String { "y\(tag)" }
   var withSchedules: String { "h\(tag)" }
   var tries: String { "tries\(tag)" }
   var cluster: String { "cluster\(tag)" }
@@ -136,7 +137,8 @@ struct CheckKeys {
   /// All keys of the check.
   var all: [String] {
     [
-      device, mailbox, recipients, result, markers, dueTimes, followUps, withSchedules, tries, cluster, lanes, workers, reports, hash, set,
+      device, mailbox, recipients, result, markers, dueTimes, followUps, zoneData, withSchedules, tries, cluster, lanes, workers, reports,
+      hash, set,
       text,
     ]
       + schedules

@@ -1,6 +1,7 @@
 import Kafka
 import Notifications
 import Store
+import Worker
 
 /// A batch of records, and the bytes made from them, until the last of the records is finished.
 final class RetainedBatch {
@@ -50,6 +51,8 @@ struct BegunRecord {
   var incarnation: UInt32 = 0
   /// A process has crashed with the record, so its service extensions are not called.
   private(set) var skipsExtensions = false
+  /// Why the request is beyond a rate limit of its application; nil if it is not.
+  var excess: RateExcess?
 
   init(index: Int, ticket: RecordTicket, isRegistration: Bool, incarnation: UInt32 = 0) {
     (self.index, self.ticket, self.isRegistration, self.incarnation) = (index, ticket, isRegistration, incarnation)
@@ -94,6 +97,7 @@ struct InFlightRecord {
   private final class Rare {
     var recipients: RecipientPaging.Progress?
     var called: CalledExtensions?
+    var excess: RateExcess?
   }
 
   init(batch: RetainedBatch, _ begun: BegunRecord, arrived: UInt64) {
@@ -104,6 +108,7 @@ struct InFlightRecord {
     incarnation = begun.incarnation
     skipsExtensions = begun.skipsExtensions
     self.arrived = arrived
+    if let excess = begun.excess { makeRare().excess = excess }
   }
 
   /// The record as Kafka gave it.
@@ -111,6 +116,9 @@ struct InFlightRecord {
 
   /// The record as the journal names it.
   var source: JournalSource { JournalSource(record, incarnation: incarnation) }
+
+  /// Why the request is beyond a rate limit of its application; nil if it is not. Retries do not change it.
+  var excess: RateExcess? { rare?.excess }
 
   /// The results of the slow service extensions, which outlive a retry.
   var called: CalledExtensions? { rare?.called }

@@ -53,7 +53,8 @@ struct MissingLetter {
 /// the whole record is started again; its verdicts and events are the same. After some permanent errors it is dead-lettered.
 ///
 /// A stage may answer later. A record that is parked there delays the later records of its target, before they are judged and not before
-/// their own stages. It delays no other target. As long as no record is parked, this costs one comparison with zero.
+/// their own stages. It delays no other target. As long as no record is parked, this costs one comparison with zero. A record that is
+/// started again takes its place before those that were begun after it.
 ///
 /// The ledger calls nobody but `onNote`. It notes which records have ended or failed, and its owner takes these notes.
 ///
@@ -84,8 +85,14 @@ final class Ledger<Record> {
     /// Permanent errors.
     var faults: Int32 = 0
     var letter = LetterProgress()
-    /// The hash of the target of a record that is parked.
+    /// The hash of the target of a record that is parked or aimed.
     var target: UInt64 = 0
+    /// How many records were begun before this one.
+    var order: UInt64 = 0
+    /// Whether the firings of the target wait until the record has ended.
+    var precedesFirings = false
+    /// Its neighbors in the chain of those that do, or -1.
+    var neighbors: (earlier: Slot, later: Slot) = (-1, -1)
   }
 
   /// Whether Kafka has a record's letter and its event. Neither is written twice for one fault.
@@ -107,6 +114,10 @@ final class Ledger<Record> {
   private let tries: Int
   private var rows: [Row] = []
   private var free: [Slot] = []
+  /// How many records were begun.
+  private var begun: UInt64 = 0
+  /// The chains of records that precede firings, by the last bits of their targets' hashes: the latest record of each, or -1.
+  private var chains = [Slot](repeating: -1, count: 4096)
   /// Parked records by their targets, in the order in which they were begun.
   private var targets: [UInt64: [Slot]] = [:]
   /// How many records are parked.
@@ -136,7 +147,8 @@ final class Ledger<Record> {
   func begin(_ record: Record, poison: (faults: Int, reason: String)? = nil) -> Slot {
     let slot = free.popLast() ?? Slot(rows.count)
     if slot == rows.count { rows.append(Row()) }
-    rows[Int(slot)] = Row(record: record, generation: rows[Int(slot)].generation, pending: 1)
+    rows[Int(slot)] = Row(record: record, generation: rows[Int(slot)].generation, pending: 1, order: begun)
+    begun += 1
     if let poison {
       (rows[Int(slot)].isDeadLetter, rows[Int(slot)].faults) = (true, Int32(poison.faults))
       reasons[slot] = poison.reason
@@ -164,6 +176,7 @@ final class Ledger<Record> {
   /// Empties a slot, and returns its record.
   func remove(_ slot: Slot) -> Record {
     guard let record = rows[Int(slot)].record.take() else { preconditionFailure("a free slot has no record to remove") }
+    if rows[Int(slot)].precedesFirings { unchain(slot) }
     rows[Int(slot)] = Row(generation: rows[Int(slot)].generation &+ 1)
     free.append(slot)
     if !reasons.isEmpty { reasons[slot] = nil }
@@ -272,14 +285,48 @@ final class Ledger<Record> {
   /// - Returns: whether it is judged now; else `stageAnswered` says when.
   func pass(_ slot: Slot, target: @autoclosure () -> UInt64, at stage: Int?) -> Bool {
     if stage == nil, parked == 0 { return true }
-    let target = target()
-    if stage == nil, targets[target] == nil { return true }
+    let (target, order) = (target(), rows[Int(slot)].order)
+    // One that is started again need not wait for a later record.
+    if stage == nil, targets[target].map({ rows[Int($0[0])].order > order }) ?? true { return true }
     rows[Int(slot)].target = target
     rows[Int(slot)].state = stage.map { .staged($0) } ?? .gated
     rows[Int(slot)].pending += 1
     parked += 1
-    targets[target, default: []].append(slot)
+    let place = targets[target]?.lastIndex { rows[Int($0)].order < order }
+    targets[target, default: []].insert(slot, at: place.map { $0 + 1 } ?? 0)
     return false
+  }
+
+  /// Says which target a record concerns, before its stages.
+  ///
+  /// - Parameter precedesFirings: whether the later firings of the target wait until the record has ended.
+  func aim(_ slot: Slot, at target: UInt64, precedesFirings: Bool) {
+    rows[Int(slot)].target = target
+    guard precedesFirings, !rows[Int(slot)].precedesFirings else { return }
+    let (chain, latest) = (chain(of: target), chains[chain(of: target)])
+    rows[Int(slot)].precedesFirings = true
+    rows[Int(slot)].neighbors = (latest, -1)
+    if latest >= 0 { rows[Int(latest)].neighbors.later = slot }
+    chains[chain] = slot
+  }
+
+  private func chain(of target: UInt64) -> Int { Int(target % UInt64(chains.count)) }
+
+  private func unchain(_ slot: Slot) {
+    let (earlier, later) = rows[Int(slot)].neighbors
+    if earlier >= 0 { rows[Int(earlier)].neighbors.later = later }
+    if later >= 0 { rows[Int(later)].neighbors.earlier = earlier } else { chains[chain(of: rows[Int(slot)].target)] = earlier }
+  }
+
+  /// The record that a firing waits for: one of its target that was begun before it and has not ended. It may have failed meanwhile.
+  func predecessor(of slot: Slot) -> Slot? {
+    let (target, order) = (rows[Int(slot)].target, rows[Int(slot)].order)
+    var place = chains[chain(of: target)]
+    while place >= 0 {
+      if rows[Int(place)].target == target, rows[Int(place)].order < order { return place }
+      place = rows[Int(place)].neighbors.earlier
+    }
+    return nil
   }
 
   /// The handle by which a stage keeps a record that it answers later.

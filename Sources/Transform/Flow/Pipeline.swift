@@ -82,10 +82,11 @@ final class Pipeline {
       self.schedules = nil
     }
     stages = StageSequence(
-      [ApplicationStage(on: loop, applications, isRebuilding: checkpoints == nil), registry] + (self.schedules.map { [$0.stage] } ?? []) + [
-        CallStage(on: loop, extensions, rules, checkpoints == nil ? nil : Results(shards, on: loop), persons, locales),
-        ExtensionStage(extensions, rules, locales, ExtendedEntryWriter(metrics, logger)),
-      ], inFlight)
+      [ApplicationStage(on: loop, applications, isRebuilding: checkpoints == nil), registry]
+        + (self.schedules.map { [$0.firingWait, $0.stage] } ?? []) + [
+          CallStage(on: loop, extensions, rules, checkpoints == nil ? nil : Results(shards, on: loop), persons, locales),
+          ExtensionStage(extensions, rules, locales, ExtendedEntryWriter(metrics, logger)),
+        ], inFlight)
     judge = JudgeStage(Judge(shards, settings.judgeLimits), inFlight, errors, outcomes, rejections, metrics, journaled)
     recipients = RecipientStage(
       persons, locales, TimeZones(shards, persons), inFlight, errors, judge, reader, outcomes, journal: journal, journaled: journaled,
@@ -95,7 +96,7 @@ final class Pipeline {
       errors,
       logger)
     evictions = EvictionStage(
-      Mailboxes(shards), maximum: settings.mailboxBound, errors, outcomes, metrics: metrics, logger: logger)
+      Mailboxes(shards), settings.mailboxBounds, errors, outcomes, metrics: metrics, logger: logger)
     retry = Timer(on: loop)
     retry.handler = { [unowned self] in retryFired() }
     inFlight.onNote = { [notes] in notes.note() }
@@ -124,8 +125,8 @@ final class Pipeline {
   /// Whether no record is in flight.
   var isIdle: Bool { inFlight.count == 0 }
 
-  /// Whether all records in flight wait for registrations.
-  var onlyWaitsForRegistry: Bool { inFlight.count == registry.count }
+  /// Whether all records in flight wait for registrations, or for a record that does.
+  var onlyWaitsForRegistry: Bool { inFlight.count == registry.count + (schedules?.firingWait.count ?? 0) }
 
   /// Takes records of a batch for which the tracker has given tickets.
   ///
@@ -154,6 +155,7 @@ final class Pipeline {
       registrations.take(slot)
       return .done
     }
+    if let excess = inFlight[slot].excess { return rejections.limit(slot, excess) }
     return reader.read(inFlight[slot].record) { reading in
       switch reading {
       case .accepted(let view): take(view, slot)
@@ -184,7 +186,7 @@ final class Pipeline {
     content.schedule = schedules?.job(of: view, inFlight[slot], replaces: replaces)
     content.entry.mayReplace = schedules != nil && content.schedule == nil && view.namesIdentifier
     if inFlight[slot].skipsExtensions, content.mutability == .mutable { content.mutability = .suspected }
-    guard let content = stages.take(slot, content, target: StableHash.hash(view.envelope.target)) else { return .done }
+    guard let content = stages.take(slot, content, target: content.targetHash) else { return .done }
     return address(slot, content)
   }
 
@@ -194,7 +196,10 @@ final class Pipeline {
       let step = schedules.outcomes.finish(slot, content, job)
       if case .ended(let conclusion) = step { return conclusion }
     }
-    if let stop = content.stop { return rejections.filter(slot, content, by: stop) }
+    if let stop = content.stop {
+      // It takes the place of what is pending under its identifier all the same. No device is looked up for it, which would tell.
+      return content.entry.mayReplace ? asksSchedules(slot) : rejections.filter(slot, content, by: stop)
+    }
     recipients.take(slot, content)
     return .done
   }
@@ -282,7 +287,7 @@ final class Pipeline {
     if verdict.isPoison { logPoison(slot) }
     if inFlight.attempts(slot) > 0 { pace.succeeded() }
     let record = inFlight.remove(slot)
-    schedules?.outcomes.ended(slot, isDone: true)
+    schedules?.ended(slot, isDone: true)
     let now = loop.milliseconds()
     metrics.latency.observe(Double(now - record.arrived) / 1000)
     if !record.isRegistration { metrics.transformed(at: loop.wallMilliseconds(), published: record.record.timestamp) }
@@ -310,7 +315,7 @@ final class Pipeline {
     let (revoked, released) = stages.takeRevoked { owner?.isCurrent(inFlight[$0].ticket) == false }
     for slot in revoked {
       let record = inFlight.remove(slot)
-      schedules?.outcomes.ended(slot, isDone: false)
+      schedules?.ended(slot, isDone: false)
       metrics.count(.revoked, isRegistration: record.isRegistration)
       notes.finished(record.ticket)
     }

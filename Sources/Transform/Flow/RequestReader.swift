@@ -48,11 +48,7 @@ struct RequestReader {
   /// Writes a request's content for the stages. Nil when its delivery entry does not fit, which the rules prevent.
   func content(_ view: RequestView, in arena: Arena, incarnation: UInt32) -> RequestContent? {
     guard let entry = entry(view, in: arena, incarnation: incarnation) else { return nil }
-    let receiver: Receiver =
-      switch view.target {
-      case .device(let token): .device(arena.keep { DeviceToken.append(token, to: &$0) })
-      case .user(let user): .set(RecipientSet(user: arena.keep(user), application: arena.keep(view.application)))
-      }
+    let receiver = Receiver(view.target, application: view.application, in: arena)
     let isMutable = view.operation == .notify && view.pushType == .alert && view.facts.flags.isMutable && !view.timing.isLater
     return RequestContent(arena: arena, entry: entry, receiver: receiver, mutability: isMutable ? .mutable : .fixed)
   }
@@ -76,8 +72,9 @@ struct RequestReader {
     let own = view.envelope.revision.inIncarnation(incarnation)
     var request = RequestEntry(
       span: written.span, kind: entry.kind, collapseID: written.identifier, application: StableHash.hash(view.application),
-      user: view.target.userHash, time: view.envelope.source.timestamp, withdraws: withdraws, id: entry.id.hash64,
-      source: sourceHash(view.envelope), end: expiration.end(expiration: entry.expiration, published: entry.source.timestamp),
+      user: entry.userHash, time: view.envelope.source.timestamp, withdraws: withdraws, id: entry.id.hash64,
+      rememberedID: view.rememberedID.hash64, source: sourceHash(view.envelope),
+      end: expiration.end(expiration: entry.expiration, published: entry.source.timestamp),
       revision: own)
     if let bound = view.bound(below: own) { (request.revision, request.isBounded) = (bound, true) }
     (request.removesAll, request.waitsForPlace) = (view.removesAll, view.isOfPending)

@@ -13,6 +13,7 @@ final class Intake {
   private let crashes: CrashLoopDetector
   private let pipeline: Pipeline
   private let journal: Journal
+  private let rates: RateLimits
   private let logger: Logger
   private var consumer: Consumer?
   private var committer: OffsetCommitter?
@@ -35,6 +36,8 @@ final class Intake {
     var isRegistry = false
     /// The journal has no partition of this number, so the partition stays paused.
     var isUnjournaled = false
+    /// The requests of the last window are not counted yet, so the partition stays paused.
+    var isUncounted = false
     var incarnation: UInt32 = 0
     /// The partition was revoked: no further record of it is begun.
     var isLeaving = false
@@ -42,7 +45,7 @@ final class Intake {
 
   init(
     _ settings: TransformSettings, state: LaneState, checkpoints: Checkpoints, crashes: CrashLoopDetector, pipeline: Pipeline,
-    journal: Journal, unreadable: UnreadableStretches, notes: EndNotes, logger: Logger
+    journal: Journal, rates: RateLimits, unreadable: UnreadableStretches, notes: EndNotes, logger: Logger
   ) {
     self.settings = settings
     self.state = state
@@ -50,6 +53,7 @@ final class Intake {
     self.crashes = crashes
     self.pipeline = pipeline
     self.journal = journal
+    self.rates = rates
     self.unreadable = unreadable
     self.notes = notes
     self.logger = logger
@@ -93,16 +97,19 @@ final class Intake {
 
   /// Partitions are assigned. Those that have to wait are paused.
   ///
-  /// - Parameter unjournaled: the indexes of partitions for which the journal has none.
-  func assigned(_ assigned: [AssignedPartition], unjournaled: Set<Int>) {
+  /// - Parameters:
+  ///   - unjournaled: the indexes of partitions for which the journal has none.
+  ///   - uncounted: the indexes of partitions whose requests of the last window must be counted first.
+  func assigned(_ assigned: [AssignedPartition], unjournaled: Set<Int>, uncounted: Set<Int>) {
     for partition in assigned {
       while partitions.count <= partition.index { partitions.append(Partition()) }
       partitions[partition.index].isLeaving = false
       partitions[partition.index].isRegistry = partition.topicPartition.topic == settings.topics.devices
       partitions[partition.index].isUnjournaled = unjournaled.contains(partition.index)
+      partitions[partition.index].isUncounted = uncounted.contains(partition.index)
     }
     // No record of the partition was given yet, so a later assignment reads it from the same offset.
-    consumer?.pause(unjournaled)
+    consumer?.pause(unjournaled.union(uncounted))
     if state.phase.isRegistryBehind { pauseRequests() }
   }
 
@@ -110,7 +117,15 @@ final class Intake {
   func pauseRequests() { consumer?.pause(owned { !partitions[$0].isRegistry }) }
 
   /// Takes requests again.
-  func resumeRequests() { consumer?.resume(owned { !partitions[$0].isUnjournaled }) }
+  func resumeRequests() { consumer?.resume(owned(mayFlow)) }
+
+  private func mayFlow(_ index: Int) -> Bool { !partitions[index].isUnjournaled && !partitions[index].isUncounted }
+
+  /// The requests of the last windows of these partitions are counted.
+  func counted(_ indexes: Set<Int>) {
+    for index in indexes where index < partitions.count { partitions[index].isUncounted = false }
+    if !state.phase.isRegistryBehind { consumer?.resume(owned { indexes.contains($0) && mayFlow($0) }) }
+  }
 
   private func owned(_ isWanted: (_ index: Int) -> Bool) -> [Int] { consumer?.assignment.map(\.index).filter(isWanted) ?? [] }
 
@@ -234,13 +249,16 @@ final class Intake {
     var begun: [BegunRecord] = []
     begun.reserveCapacity(range.count)
     var next = range.lowerBound
+    let isLimited = rates.isActive
     scan: while next < range.upperBound {
       let record = batch[next]
       if !partitions[record.partitionIndex].isLeaving, !checkpoints.table.hasUnconfirmed || isWork(record, committer) {
         switch committer.begin(record) {
         case .begun(let ticket):
           let partition = partitions[record.partitionIndex]
-          begun.append(BegunRecord(index: next, ticket: ticket, isRegistration: partition.isRegistry, incarnation: partition.incarnation))
+          var each = BegunRecord(index: next, ticket: ticket, isRegistration: partition.isRegistry, incarnation: partition.incarnation)
+          if isLimited, !partition.isRegistry { each.excess = rates.count(record) }
+          begun.append(each)
         case .ignored: break
         case .full: break scan
         }

@@ -119,11 +119,9 @@ final class Outcomes {
   private static let (busyRecords, busyBytes) = (LaneProducers.maximumRecords / 2, 64 << 20)
 
   /// Emits what happened to a request at a device.
-  ///
-  /// - Parameter by: the notification that takes its place.
-  func emit(_ type: Outcome, _ subject: Subject, revision: Revision, by: NotificationID?) -> Produced {
+  func emit(_ type: Outcome, _ subject: Subject, revision: Revision, _ details: EventDetails) -> Produced {
     var facts = EventFacts(type, of: subject.entry, device: subject.token, revision: revision)
-    if let by { facts.details = .by(by) }
+    facts.details = details
     return produce(facts, key: subject.token, .record(subject.record))
   }
 
@@ -226,6 +224,18 @@ final class Outcomes {
     return event + put(source, DeadLetter(rejection, tries: tries, source: SourceCoordinates(source)), missing, slot)
   }
 
+  /// Emits that a request is beyond a rate limit of its application.
+  func limited(_ source: RecordView, _ excess: RateExcess, _ envelope: RequestEnvelope, slot: Slot) -> Produced {
+    var facts = EventFacts(.rejected, of: envelope)
+    facts.details = .limited(Rejection(excess), retryAfter: excess.retryAfter)
+    guard envelope.origin?.purpose == .redrive else { return produce(facts, key: envelope.target, .record(slot)) }
+    // The record was published again after a rejection, of which this one is no repeat.
+    return withUnsafeBytes(of: source.offset.littleEndian) { offset in
+      facts.discriminator = offset
+      return produce(facts, key: envelope.target, .record(slot))
+    }
+  }
+
   /// Emits that a record cannot be processed, and dead-letters the record as it was.
   func deadLetter(
     _ source: RecordView, _ envelope: RequestEnvelope?, error: String, tries: Int, missing: MissingLetter, slot: Slot
@@ -317,6 +327,19 @@ extension Ledger {
   func emitted(_ slot: Slot, _ produced: Outcomes.Produced) -> Conclusion {
     expect(produced.count, of: slot)
     return produced.isComplete ? .done : .failed
+  }
+}
+
+extension Rejection {
+  /// The rejection of a request beyond a rate limit.
+  fileprivate init(_ excess: RateExcess) {
+    let window = excess.window % 1_000 == 0 ? "\(excess.window / 1_000) s" : "\(excess.window) ms"
+    let number = "\(excess.limit) \(excess.limit == 1 ? "request" : "requests")"
+    switch excess.scope {
+    case .target:
+      self.init(.tooManyRequests, field: "target", rule: "The application may send \(number) to one target in \(window).")
+    case .application: self.init(.tooManyRequests, field: "apns-topic", rule: "The application may send \(number) in \(window).")
+    }
   }
 }
 

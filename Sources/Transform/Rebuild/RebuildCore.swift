@@ -16,6 +16,7 @@ final class RebuildCore: ConsumerHandler {
   private let markers: Markers
   private let rebuild: Rebuild
   private let admin: Admin
+  private let ranges: RebuildRanges
   private let producer: Producer
   private let pipeline: Pipeline
   private let notes: EndNotes
@@ -28,6 +29,9 @@ final class RebuildCore: ConsumerHandler {
   private var ahead = JournalAhead()
   private var held = HeldRequests()
   private let verdicts = JournaledVerdicts()
+  private let rates: RateLimits
+  /// Counts the requests of each partition, for those that the journal does not tell of.
+  private var counters: [Int32: RateCounter] = [:]
   private let endings: Endings
   private let schedules: RebuiltSchedules
   private var step = TimeStep(milliseconds: RebuildCore.stepMilliseconds)
@@ -81,10 +85,12 @@ final class RebuildCore: ConsumerHandler {
       TimeZones(shards, Recipients(shards)), now: WallClock.milliseconds)
     rebuild = Rebuild(shards, name: "\(settings.worker)/\(RandomBytes.number())", lockMilliseconds: Self.lockMilliseconds)
     admin = try Admin(settings.kafka, timeoutMilliseconds: 30_000)
+    ranges = RebuildRanges(admin, settings.topics, lifetimeMilliseconds: settings.longestLifetime * 1000)
     producer = try Producer(on: loop, settings.kafka, handler: SilentProducerHandler())
     let metrics = TransformMetrics(MetricRegistry())
     let outcomes = try Outcomes(on: loop, settings, events: producer, deliveries: producer, metrics: metrics.clients, isSilent: true)
     applications = ApplicationsReader(on: loop, settings.kafka, settings.topics, logger: logger, health: nil)
+    rates = RateLimits(applications, settings, nil)
     notes = EndNotes(on: loop)
     pipeline = Pipeline(
       on: loop, settings, state: LaneState(LanePhase(.running)), shards: shards, checkpoints: nil, applications: applications,
@@ -116,15 +122,15 @@ final class RebuildCore: ConsumerHandler {
     try await findIncarnations()
     // Requests of stopped applications came to no mailbox.
     try await applications.start(admin, withinMilliseconds: settings.startMilliseconds)
-    try await read(phase: .deadLetters, positions(of: try await partitions(settings.topics.deadLetters)))
-    let registered = try await registryPositions()
+    try await read(phase: .deadLetters, ranges.recent(of: settings.topics.deadLetters))
+    let registered = try await ranges.whole(of: settings.topics.devices)
     registryEnds = Dictionary(registered.map { ($0.0, $0.1.upperBound) }) { first, _ in first }
     silenceTimer.start(after: 1_000, repeating: 1_000)
     try await read(phase: .registrations, registered)
     silenceTimer.stop()
-    try await read(phase: .schedules, schedulePositions())
-    let positions = try await requestPositions(committed)
-    try await read(phase: .requests, positions, ahead: try await journalPositions())
+    try await read(phase: .schedules, ranges.whole(of: settings.topics.schedule))
+    let positions = try await ranges.requestsAndEvents(committed: committed)
+    try await read(phase: .requests, positions, ahead: isDryRun ? [] : ranges.recent(of: settings.topics.journal))
     report.phase = .markers
     onProgress?(report)
     if !isDryRun {
@@ -164,7 +170,7 @@ final class RebuildCore: ConsumerHandler {
     guard let buckets = await markers.read([]) else { throw StoreError(.unavailable, "Redis does not answer") }
     guard buckets.contains(where: { $0 == nil }) else { throw RebuildRefusal.nothingToDo }
     let noted = try await admin.committedWithNotes(
-      group: settings.group, of: try await partitions(settings.topics.requests) + partitions(settings.topics.devices))
+      group: settings.group, of: try await ranges.partitions(of: settings.topics.requests) + ranges.partitions(of: settings.topics.devices))
     incarnationOf = noted.mapValues { Marker.incarnation(note: $0.note) }
     let committed = noted.mapValues(\.offset)
     let registered = try await admin.registryEnds(settings.topics)
@@ -178,23 +184,11 @@ final class RebuildCore: ConsumerHandler {
     return committed
   }
 
-  private func partitions(_ topic: String) async throws -> [TopicPartition] {
-    try await admin.describe(topic: topic).partitions.map { TopicPartition(topic, $0.id) }
-  }
-
-  private func registryPositions() async throws -> [(TopicPartition, Range<Int64>)] {
-    try await admin.ends(of: try await partitions(settings.topics.devices)).map { ($0.key, $0.value) }
-  }
-
-  private func schedulePositions() async throws -> [(TopicPartition, Range<Int64>)] {
-    try await admin.ends(of: try await partitions(settings.topics.schedule)).map { ($0.key, $0.value) }
-  }
-
   /// Finds the incarnations of partitions without a note of the group, from the end of the journal.
   private func findIncarnations() async throws {
-    let unknown = try await partitions(settings.topics.requests).filter { incarnationOf[$0] == nil }
+    let unknown = try await ranges.partitions(of: settings.topics.requests).filter { incarnationOf[$0] == nil }
     guard !unknown.isEmpty else { return }
-    let journal = try await admin.ends(of: try await partitions(settings.topics.journal)).map { name, range in
+    let journal = try await ranges.whole(of: settings.topics.journal).map { name, range in
       (name, max(range.lowerBound, range.upperBound - TopicIncarnations.recordsRead)..<range.upperBound)
     }
     try await read(phase: .incarnations, journal)
@@ -209,35 +203,6 @@ final class RebuildCore: ConsumerHandler {
     for name in known {
       let there = lastTimestamps.removeValue(forKey: name)?.timestamp
       incarnationOf[name] = incarnations.incarnation(of: name.partition, there: there, offsets: ends[name] ?? 0..<0)
-    }
-  }
-
-  /// The ranges of requests up to the committed offsets, and of events up to now, both for the longest lifetime.
-  private func requestPositions(_ committed: [TopicPartition: Int64]) async throws -> [(TopicPartition, Range<Int64>)] {
-    let names = try await partitions(settings.topics.requests) + partitions(settings.topics.events)
-    return try await positions(of: names).map { name, range in
-      // A log that has lost its end may end below the committed offset.
-      let upper = name.topic == settings.topics.requests ? min(committed[name] ?? 0, range.upperBound) : range.upperBound
-      return (name, min(range.lowerBound, upper)..<upper)
-    }
-  }
-
-  /// The ranges of the journal for the longest lifetime.
-  private func journalPositions() async throws -> [(TopicPartition, Range<Int64>)] {
-    isDryRun ? [] : try await positions(of: try await partitions(settings.topics.journal))
-  }
-
-  /// The ranges of partitions for the longest lifetime.
-  private func positions(of names: [TopicPartition]) async throws -> [(TopicPartition, Range<Int64>)] {
-    let ends = try await admin.ends(of: names)
-    let isEmbedded = try await admin.describeCluster().isEmbedded
-    let start = WallClock.milliseconds() - settings.longestLifetime * 1000
-    // The embedded broker cannot tell offsets by time.
-    let starts = isEmbedded ? [:] : try await admin.offsets(of: names, at: start)
-    return names.map { name in
-      let range = ends[name] ?? 0..<0
-      let lower = max(range.lowerBound, starts[name] ?? range.lowerBound)
-      return (name, min(lower, range.upperBound)..<range.upperBound)
     }
   }
 
@@ -496,7 +461,8 @@ final class RebuildCore: ConsumerHandler {
     report.records += 1
     report.requests += 1
     lastTimestamps[name] = (record.offset, record.timestamp)
-    guard case .told(let telling) = answer else { return begin(record, at: index, name) }
+    let excess = rates.isActive ? rates.count(record, in: &counters[record.partition, default: RateCounter()]) : nil
+    guard case .told(let telling) = answer else { return excess == nil ? begin(record, at: index, name) : nil }
     guard !telling.isKeptNowhere, let begun = begin(record, at: index, name) else { return nil }
     verdicts.begin(begun.ticket, telling)
     return begun

@@ -1,14 +1,14 @@
-/// Where and when the next schedules of a lane's partitions are due: a value.
+/// A value: when schedules are due, and which places to ask Redis about.
 ///
-/// A lane asks Redis about a bucket only when it knows nothing of it, or when a schedule there is due. While nothing is due it asks nothing.
+/// The lane asks Redis about a place when it does not know the next due time there, or when that time has come. Otherwise it asks nothing.
 struct DueTable {
-  /// The due times of one partition of the requests in one bucket.
+  /// One partition of the requests in one bucket.
   struct Place: Hashable {
     var partition: Int32
     var bucket: Int
   }
 
-  /// One question to Redis. An answer to a former question about the place counts for nothing.
+  /// One question to Redis. The table ignores an answer to an earlier question about the place.
   struct Question: Hashable {
     var place: Place
     var number: UInt64
@@ -16,24 +16,24 @@ struct DueTable {
 
   /// What the lane does now.
   enum Step: Equatable {
-    /// Asks Redis what is due there. Each place stays asked until the question is answered or fails.
+    /// Ask Redis what is due in these places. A place counts as asked until its question is answered or fails.
     case ask([Question])
-    /// Waits until a time in milliseconds since 1970, or until something else happens.
+    /// Wait until a time in milliseconds since 1970, or until the table changes.
     case wait(until: Int64)
-    /// Waits for an answer, or for a schedule.
+    /// Wait until the table changes: by an answer, or by a schedule that is written.
     case idle
   }
 
   private enum State: Equatable {
-    /// What is due there is not known.
+    /// The lane does not know what is due in the place.
     case unknown
-    /// Redis was asked. A schedule that was written meanwhile may not be in the answer.
+    /// The lane has asked Redis. The answer may lack a schedule that was written after the question.
     case asked(UInt64, writtenMeanwhile: Int64?)
-    /// When the next one is due; nil: there is none.
+    /// The next due time in the place; nil if nothing is scheduled there.
     case known(Int64?)
   }
 
-  /// How many places are asked about at once.
+  /// The maximum number of unanswered questions.
   static let maximumAsked = 64
 
   private let buckets: Int
@@ -41,26 +41,26 @@ struct DueTable {
   private var unknown: [Place] = []
   private var asked = 0
   private var questions: UInt64 = 0
-  /// Each due time that was told, the earliest first; one that is no longer that of its place counts for nothing.
+  /// All due times that the table has learned, earliest first. An element counts only while it equals the due time of its place.
   private var queue = DueQueue()
 
   init(buckets: Int) { self.buckets = buckets }
 
-  /// The lane has these partitions now. It knows nothing of the schedules in those that it did not have.
+  /// Sets the partitions that the lane owns. The due times in new partitions are unknown.
   mutating func keep(_ partitions: Set<Int32>) {
     let had = Set(states.keys.map(\.partition))
     for partition in had.subtracting(partitions) { remove(partition) }
     for partition in partitions.subtracting(had) { add(partition) }
   }
 
-  /// The lane got a partition. It knows nothing of the schedules there.
+  /// Adds a partition. Its due times are unknown.
   mutating func add(_ partition: Int32) {
     for bucket in 0..<buckets where states[Place(partition: partition, bucket: bucket)] == nil {
       forget(Place(partition: partition, bucket: bucket))
     }
   }
 
-  /// The lane lost a partition.
+  /// Removes a partition that the lane lost.
   mutating func remove(_ partition: Int32) {
     for bucket in 0..<buckets {
       if case .asked = states.removeValue(forKey: Place(partition: partition, bucket: bucket)) { asked -= 1 }
@@ -68,7 +68,7 @@ struct DueTable {
     unknown.removeAll { $0.partition == partition }
   }
 
-  /// Redis may have lost something: nothing is known any more.
+  /// Marks all places as unknown, because Redis may have lost schedules.
   mutating func forgetAll() {
     (unknown, asked, queue) = ([], 0, DueQueue())
     for place in states.keys { forget(place) }
@@ -79,7 +79,7 @@ struct DueTable {
     unknown.append(place)
   }
 
-  /// A schedule was written whose earliest due time is this.
+  /// Notes the earliest due time of a schedule that was written.
   mutating func written(_ due: Int64, at place: Place) {
     switch states[place] {
     case .known(let known):
@@ -89,16 +89,16 @@ struct DueTable {
     }
   }
 
-  /// Redis has answered a question.
+  /// Takes the answer to a question.
   ///
-  /// - Parameter next: when the next one is due that was not in the answer, or is still to be fired; nil: there is none.
+  /// - Parameter next: the first time at which the place needs another look; nil if there is none.
   mutating func answered(_ next: Int64?, to question: Question) {
     guard case .asked(question.number, let written) = states[question.place] else { return }
     asked -= 1
     know([next, written].compactMap { $0 }.min(), at: question.place)
   }
 
-  /// Redis has not answered a question.
+  /// Notes that a question failed. The place is unknown again.
   mutating func failed(_ question: Question) {
     guard case .asked(question.number, _) = states[question.place] else { return }
     asked -= 1
@@ -108,7 +108,7 @@ struct DueTable {
   private mutating func know(_ due: Int64?, at place: Place) {
     states[place] = .known(due)
     guard let due else { return }
-    // Due times that have been overtaken lie there until their time comes.
+    // Outdated elements stay in the queue until their time comes. Many of them make the table build the queue again.
     if queue.count > 2 * states.count + 64 {
       queue = DueQueue()
       for (place, state) in states { if case .known(let due?) = state { queue.insert(due, place) } }
@@ -117,7 +117,7 @@ struct DueTable {
     }
   }
 
-  /// What the lane does at a time.
+  /// Returns what the lane does at a time.
   mutating func step(at now: Int64) -> Step {
     var asking: [Question] = []
     while let (due, place) = queue.first, due <= now, asked < Self.maximumAsked {
@@ -142,7 +142,7 @@ struct DueTable {
   }
 }
 
-/// Due times with their places, of which the earliest is at hand: a binary heap.
+/// A binary heap of due times with their places. The earliest is the first.
 private struct DueQueue {
   private var elements: [(due: Int64, place: DueTable.Place)] = []
 

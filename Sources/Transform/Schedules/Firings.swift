@@ -5,60 +5,74 @@ import Notifications
 import Store
 import Worker
 
-/// Produces the firings of the schedules that are due in the partitions of a lane, and finds the ended ones that are to be followed up.
-/// Loop-confined.
+/// Produces the firings of due schedules, and begins the follow-ups of ended schedules. Loop-confined.
 ///
-/// A firing only asks: whoever judges it looks whether the schedule stands as the firing says. So one too many does no harm, and one that is
-/// lost is produced again.
+/// It does so in the lane's partitions of `requests`.
+///
+/// A firing only asks. The judge accepts it only if it fits the state of the schedule, so an extra firing is harmless. A lost firing is
+/// produced again.
 final class Firings {
   private let loop: EventLoop
   private let schedules: Schedules
   private let writer: ScheduleWriter
   private let followUps: ScheduleFollowUps
+  private let zoneData: ZoneDataUpdate
   private let metrics: TransformMetrics
   private let logger: Logger
   private var table: DueTable
-  private var damaged = DamagedSchedules()
-  /// Places whose due times are being restored.
-  private var restoring: Set<DueTable.Place> = []
+  /// What keeps schedules from firing.
+  let damage: ScheduleDamage
   private let timer: Timer
-  /// Whether Redis is known to have all that was scheduled, replaced and canceled. Before that nothing fires.
+  /// Whether firings are held back: Redis may lack schedules, replacements or cancels.
   private(set) var isHeld = true
-  /// Whether Redis has not answered, and is not asked for a moment.
+  /// Whether Redis failed to answer, and the lane pauses its questions for a moment.
   private var isResting = false
   /// Schedules whose firings are not judged yet.
   private var underWay: [ScheduleKey: UnderWay] = [:]
-  /// The schedules whose firings have reports to come.
+  private var ignored = IgnoredFirings()
+  /// The firings that Kafka has not reported yet.
   private var reports: [UInt32: (key: ScheduleKey, place: DueTable.Place)] = [:]
   private var last: UInt32 = 0
   private var isLooking = false
+  /// The size of the next answer, of places whose first page had only schedules that cannot fire now.
+  private var pages: [DueTable.Place: Int] = [:]
 
   /// The firings of one schedule that are not judged yet.
   private struct UnderWay {
     let partition: Int32
-    /// When it was found to be due, in milliseconds of the loop.
+    /// When the schedule was found to be due, in milliseconds of the loop's clock.
     let since: UInt64
-    /// How many were written.
+    /// The number of firings that were written and not judged.
     var firings = 0
+    /// The number of those that Kafka has not reported. The others are in the log, and the lane will read them.
+    var unreported = 0
   }
 
-  /// Called where Redis has lost a bucket, or takes no writes.
-  var onError: (StoreError) -> Void = { _ in }
-  /// Called with what keeps schedules from firing, each time that it changes; nil where nothing does.
-  var onDamage: (String?) -> Void = { _ in }
-  private var toldDamage: String?
+  /// Called with each error of Redis, such as a lost bucket or a refused write.
+  var onError: (StoreError) -> Void = { _ in } {
+    didSet { (zoneData.onError, damage.onError) = (onError, onError) }
+  }
+  /// Whether a request is being applied to a schedule.
+  var isChanging: (ScheduleKey) -> Bool = { _ in false }
 
-  /// - Parameter buckets: how many the cluster has.
+  /// - Parameter buckets: the number of buckets in the cluster.
   init(
-    on loop: EventLoop, _ schedules: Schedules, _ writer: ScheduleWriter, _ followUps: ScheduleFollowUps, buckets: Int,
-    _ metrics: TransformMetrics, _ logger: Logger
+    on loop: EventLoop, _ schedules: Schedules, _ writer: ScheduleWriter, _ followUps: ScheduleFollowUps, _ zoneData: ZoneDataUpdate,
+    buckets: Int, _ metrics: TransformMetrics, _ logger: Logger
   ) {
-    (self.loop, self.schedules, self.writer, self.followUps) = (loop, schedules, writer, followUps)
+    (self.loop, self.schedules, self.writer, self.followUps, self.zoneData) = (loop, schedules, writer, followUps, zoneData)
     (self.metrics, self.logger) = (metrics, logger)
     table = DueTable(buckets: buckets)
+    damage = ScheduleDamage(on: loop, schedules, logger)
     timer = Timer(on: loop)
+    damage.onRestored = { [unowned self] in looksAgain(at: $0) }
+    zoneData.number = { [unowned self] in
+      last &+= 1
+      return last
+    }
     timer.handler = { [unowned self] in
       isResting = false
+      if isFull { forgetLost() }
       look()
     }
   }
@@ -67,48 +81,66 @@ final class Firings {
 
   // MARK: The partitions
 
-  /// The partitions of requests that the lane has now.
+  /// Sets the partitions of `requests` that the lane owns.
   func owns(_ partitions: Set<Int32>) {
     table.keep(partitions)
     underWay = underWay.filter { partitions.contains($0.value.partition) }
-    damaged.keep(partitions)
-    tellDamage()
+    ignored.keep(partitions)
+    damage.keep(partitions)
+    zoneData.keep(partitions)
+    pages = pages.filter { partitions.contains($0.key.partition) }
     look()
   }
 
-  /// Redis may have lost something.
+  /// Stops all firings, because Redis may have lost something.
   func hold() {
     isHeld = true
     table.forgetAll()
-    underWay = [:]
+    zoneData.keep([])
+    (underWay, ignored) = ([:], IgnoredFirings())
   }
 
-  /// Redis has all that was scheduled, replaced and canceled.
+  /// Starts firing: Redis has all schedules, replacements and cancels.
   func goOn() {
     isHeld = false
     look()
   }
 
-  // MARK: What is due
+  // MARK: Due schedules
 
-  /// A request or a firing was applied to a schedule.
+  /// Notes a schedule's due time after a request or a firing was applied.
   func applied(_ applied: ScheduleApplier.Applied, to key: ScheduleKey, isFiring: Bool) {
     if isFiring, let firings = underWay[key]?.firings {
       underWay[key]?.firings = firings - 1
       if firings <= 1 { underWay[key] = nil }
     }
-    guard let record = applied.standing else { return }
-    if let followUp = applied.followUp { table.written(followUp, at: place(of: key, record)) }
-    if let due = record.pending?.earliest?.due {
-      var next = due
-      // A firing whose time had not come by the broker's clock, or that was another's, is produced again; but not at once.
-      if case .ignored = applied.verdict { next = max(due, loop.wallMilliseconds() + Int64(Self.againMilliseconds)) }
-      table.written(next, at: place(of: key, record))
-    }
+    guard let record = applied.standing else { return ignored.took(key) }
+    let place = place(of: key, record)
+    if let followUp = applied.followUp { table.written(followUp, at: place) }
+    let due = record.pending?.earliest?.due
+    if let due { table.written(max(due, pause(after: applied.verdict, of: key, due, at: place)), at: place) } else { ignored.took(key) }
     look()
   }
 
-  /// Something is to be done now in a place.
+  /// Returns the time until which a schedule does not fire after a verdict; 0 for no pause.
+  ///
+  /// The judge ignores a firing that is early by the broker's clock, or that another program wrote. It is produced again after a pause.
+  private func pause(after verdict: ScheduleJudge.Verdict, of key: ScheduleKey, _ due: Int64, at place: DueTable.Place) -> Int64 {
+    let now = loop.wallMilliseconds()
+    guard case .ignored = verdict, due <= now else {
+      ignored.took(key)
+      return 0
+    }
+    let (until, isSlower) = ignored.ignored(key, at: place, now: now)
+    if isSlower {
+      logger.warning(
+        "the firings of a schedule have no effect, so they are repeated at a slower pace",
+        ["key": schedules.name(of: key), "identifier": "\(key.identifier)", "partition": place.partition])
+    }
+    return until
+  }
+
+  /// Looks for due schedules in a place now.
   func looksAgain(at place: DueTable.Place) {
     table.written(loop.wallMilliseconds(), at: place)
     look()
@@ -122,8 +154,9 @@ final class Firings {
     guard !isLooking else { return }
     isLooking = true
     defer { isLooking = false }
-    // A question that cannot be sent fails within this loop.
+    // A question that cannot be sent fails inside this loop, and `isResting` ends the loop.
     while !isHeld, !isResting {
+      if isFull { return timer.start(noLaterThan: Self.fullMilliseconds) }
       switch table.step(at: loop.wallMilliseconds()) {
       case .ask(let questions): for question in questions { ask(question) }
       case .wait(let until):
@@ -133,15 +166,32 @@ final class Firings {
     }
   }
 
+  /// Whether no more schedules are read before some firings are judged.
+  private var isFull: Bool { underWay.count >= Self.maximumUnderWay }
+
+  /// Forgets the firings that count as lost. Their schedules are found again.
+  private func forgetLost() {
+    underWay = underWay.filter { !isLost($0.value) }
+  }
+
+  /// Whether the firings of a schedule count as lost.
+  ///
+  /// A firing that Kafka has is judged when the lane reads it, which takes as long as the lane is behind.
+  private func isLost(_ known: UnderWay) -> Bool {
+    let patience = known.firings > 0 && known.unreported == 0 ? Self.writtenMilliseconds : Self.lostMilliseconds
+    return known.since + UInt64(patience) <= loop.milliseconds()
+  }
+
   private func ask(_ question: DueTable.Question) {
     let now = loop.wallMilliseconds()
     let place = question.place
-    schedules.due(in: place.bucket, of: UInt32(place.partition), until: now, count: Self.page) { [self] answer in
+    schedules.due(in: place.bucket, of: UInt32(place.partition), until: now, count: pages[place] ?? Self.page, zoneData: zoneData.version) {
+      [self] answer in
       switch answer {
       case .failure(let error) where error.code == .faulty:
-        // Only this place is concerned. The others go on.
+        // The error concerns only this place. The other places continue.
         onError(error)
-        found(.dueTimes, at: place, error)
+        damage.found(.dueTimes, at: place, error)
         table.answered(now + Int64(Self.damagedMilliseconds), to: question)
         look()
       case .failure(let error):
@@ -155,29 +205,38 @@ final class Firings {
   }
 
   private func came(_ due: Schedules.Due, to question: DueTable.Question, _ now: Int64) {
-    let outdated = loop.milliseconds() - min(loop.milliseconds(), UInt64(Self.lostMilliseconds))
     var hasFired = false
-    remove(due.unreadable, at: question.place)
-    remove(due.unreadableFollowUps, amongFollowUps: true, at: question.place)
+    damage.remove(due.unreadable, at: question.place)
+    damage.remove(due.unreadableFollowUps, amongFollowUps: true, at: question.place)
     for key in due.followUps { followUps.begin(key, at: question.place) }
-    if due.areMissing { restore(question.place) } else { mended(.dueTimes, at: question.place) }
-    damaged.keep(Set(due.schedules.map(\.key) + due.followUps), at: question.place)
-    tellDamage()
+    if due.areMissing { damage.restore(question.place) } else { damage.mended(.dueTimes, at: question.place) }
+    if due.areOutdated { zoneData.begin(question.place) }
+    damage.keep(Set(due.schedules.map(\.key) + due.followUps), at: question.place)
+    ignored.keep(Set(due.schedules.map(\.key)), at: question.place)
+    var nextIgnored = Int64.max
     for (key, _) in due.schedules {
-      // One that is under way for long is lost.
-      if let known = underWay[key], known.since > outdated { continue }
+      if let until = ignored.pause(of: key), until > now {
+        nextIgnored = min(nextIgnored, until)
+        continue
+      }
+      if let known = underWay[key], !isLost(known) { continue }
       hasFired = true
       underWay[key] = UnderWay(partition: question.place.partition, since: loop.milliseconds())
       schedules.read(key) { [self] state in fire(key, state, question.place) }
     }
-    // What was due is looked at again: its firings may be lost, or come to nothing.
+    // The lane looks at due schedules once more later: their firings may be lost or ignored.
     var next = due.next ?? .max
-    if !due.schedules.isEmpty || !due.followUps.isEmpty { next = min(next, now + Int64(Self.lostMilliseconds)) }
-    if due.areMissing { next = min(next, now + Int64(Self.damagedMilliseconds)) }
-    if due.schedules.count + due.unreadable.count >= Self.page {
+    if !due.schedules.isEmpty || !due.followUps.isEmpty { next = min(next, nextIgnored, now + Int64(Self.lostMilliseconds)) }
+    if due.areMissing || due.areOutdated { next = min(next, now + Int64(Self.damagedMilliseconds)) }
+    let page = pages[question.place] ?? Self.page
+    if due.schedules.count + due.unreadable.count >= page {
+      // Schedules that cannot fire now must not hide the later ones.
+      if !hasFired { pages[question.place] = min(2 * page, Self.maximumUnderWay) }
       next = now + Int64(hasFired ? 1 : Self.againMilliseconds)
     } else if due.followUps.count + due.unreadableFollowUps.count >= Self.page {
       next = min(next, now + Int64(Self.againMilliseconds))
+    } else {
+      pages[question.place] = nil
     }
     table.answered(next == .max ? nil : next, to: question)
     look()
@@ -187,21 +246,22 @@ final class Firings {
     let now = loop.wallMilliseconds()
     switch state {
     case .failure(let error) where error.code == .faulty:
-      // It stays under way, so that it is looked at again when it counts as lost.
+      // The schedule stays in `underWay`. The lane reads it again when its firing counts as lost.
       onError(error)
-      found(.schedule(key), at: place, error)
+      damage.found(.schedule(key), at: place, error)
     case .failure(let error):
       onError(error)
       again(key, place)
+    case .success(let state) where state.isUnreadable:
+      // As above. The due time stays, so that the lane finds the schedule again.
+      let reason = "the state of the schedule '\(key.identifier)' cannot be read; a cancel, or a request with a trigger, replaces it"
+      damage.found(.schedule(key), at: place, StoreError(.faulty, reason).about(schedules.name(of: key)))
     case .success(let state):
-      mended(.schedule(key), at: place)
+      damage.mended(.schedule(key), at: place)
       guard let record = state.record, let pending = record.pending else {
+        // A request that is being applied may write a due time before this removal reaches Redis.
+        guard !isChanging(key) else { return again(key, place) }
         underWay[key] = nil
-        if state.isUnreadable {
-          logger.error(
-            "the state of a schedule cannot be read, so it does not fire: a newer request with its identifier writes it again",
-            ["key": schedules.name(of: key), "identifier": "\(key.identifier)"])
-        }
         return schedules.removeDueTime(of: key, UInt32(place.partition))
       }
       for time in pending.dueTimes where time.due <= now && !time.isOver && !isHeld {
@@ -209,9 +269,10 @@ final class Firings {
         guard writer.fire(time, of: key, record, pending, now: now, .firing(last)) else { return again(key, place) }
         reports[last] = (key, place)
         underWay[key]?.firings += 1
+        underWay[key]?.unreported += 1
         metrics.firings.increment()
       }
-      // It has changed since it was found to be due, or its due time in Redis is not its own.
+      // No due time of the schedule has come: it changed meanwhile, or Redis has a wrong due time. This write corrects Redis.
       if underWay[key]?.firings == 0 {
         underWay[key] = nil
         schedules.write(record, of: key, replacing: state, now: now) { _ in }
@@ -219,61 +280,11 @@ final class Firings {
     }
   }
 
-  // MARK: What is damaged
-
-  /// Redis has something else in the place of what is due.
-  func found(_ subject: DamagedSchedules.Subject, at place: DueTable.Place, _ error: StoreError) {
-    if damaged.found(subject, at: place, error.message) {
-      logger.warning(
-        "schedules do not fire or are not forgotten, since Redis has something else in their place",
-        ["partition": place.partition, "reason": error.message])
-    }
-    tellDamage()
-  }
-
-  private func mended(_ subject: DamagedSchedules.Subject, at place: DueTable.Place) {
-    guard damaged.mended(subject, at: place) else { return }
-    logger.info("schedules fire again", ["partition": place.partition])
-    tellDamage()
-  }
-
-  private func tellDamage() {
-    let reason = damaged.reason
-    guard reason != toldDamage else { return }
-    toldDamage = reason
-    onDamage(reason)
-  }
-
-  private func remove(_ unreadable: [[UInt8]], amongFollowUps: Bool = false, at place: DueTable.Place) {
-    guard !unreadable.isEmpty else { return }
-    logger.warning(
-      "names that are none of schedules are removed from the due times",
-      ["key": schedules.nameOfDueTimes(place.bucket, UInt32(place.partition)), "names": unreadable.count])
-    schedules.remove(
-      unreadable: unreadable, amongFollowUps: amongFollowUps, in: place.bucket, of: UInt32(place.partition)
-    ) { _ in }
-  }
-
-  /// Has the due times of a place written again from the schedules. Those that are there fire meanwhile.
-  private func restore(_ place: DueTable.Place) {
-    guard restoring.insert(place).inserted else { return }
-    let key = schedules.nameOfDueTimes(place.bucket, UInt32(place.partition))
-    found(.dueTimes, at: place, StoreError(.faulty, "\(key) is restored from the schedules, since it held something else"))
-    schedules.restoreDueTimes(in: place.bucket, of: UInt32(place.partition), now: loop.wallMilliseconds()) { [self] error in
-      restoring.remove(place)
-      if let error {
-        onError(error)
-        let reason = "\(key) held something else, and cannot be restored from the schedules: \(error)"
-        logger.warning("due times cannot be restored", ["partition": place.partition, "reason": reason])
-        return found(.dueTimes, at: place, StoreError(error.code, reason))
-      }
-      looksAgain(at: place)
-    }
-  }
-
-  /// Kafka has a firing, or has not.
+  /// Takes Kafka's report of a firing. A firing that failed is produced again.
   func reported(_ number: UInt32, failed: Bool) {
-    if let (key, place) = reports.removeValue(forKey: number), failed { again(key, place) }
+    if zoneData.reported(number, failed: failed) { return }
+    guard let (key, place) = reports.removeValue(forKey: number) else { return }
+    if failed { again(key, place) } else { underWay[key]?.unreported -= 1 }
   }
 
   private func again(_ key: ScheduleKey, _ place: DueTable.Place) {
@@ -282,14 +293,20 @@ final class Firings {
     look()
   }
 
-  /// How many schedules are asked for at once.
+  /// Above this number of schedules whose firings are not judged, no place is asked. Answers that are under way may bring some more.
+  private static let maximumUnderWay = 10_000
+  /// How soon lost firings are looked for then.
+  private static let fullMilliseconds = 1_000
+  /// The maximum number of schedules in one answer, at first.
   private static let page = 256
-  /// When something is tried again.
-  private static let againMilliseconds = 200
-  /// A firing that was not judged for so long is produced again.
+  /// The pause before a retry.
+  private static let againMilliseconds = Int(IgnoredFirings.shortest)
+  /// A firing that Kafka has not reported after this time is produced again.
   private static let lostMilliseconds = 30_000
-  /// When a place is looked at again whose due times cannot be read.
+  /// A firing that Kafka has, and that is not judged after this time, is produced again.
+  private static let writtenMilliseconds = 600_000
+  /// The pause before the lane reads damaged due times again.
   private static let damagedMilliseconds = 5_000
-  /// The clock may be set meanwhile.
+  /// The longest wait of the timer, since the wall clock may be set meanwhile.
   private static let longestWait: Int64 = 10_000
 }

@@ -5,17 +5,20 @@ import Notifications
 import Store
 import Worker
 
-/// The parts of a lane that have to do with schedules. Loop-confined.
+/// Builds the parts of a lane that handle schedules, and wires them. Loop-confined.
 final class LaneSchedules {
-  /// Asks the schedules.
+  /// Delays firings until earlier requests have ended.
+  let firingWait: FiringWait<InFlightRecord>
+  /// Applies requests and firings to the schedules.
   let stage: ScheduleStage
-  /// Tells and writes what they answer.
+  /// Emits the outcomes, and writes the schedules to Kafka.
   let outcomes: ScheduleOutcomes
-  /// Follows up what has ended.
+  private let refused: RefusedFirings
+  /// Follows up ended schedules.
   let followUps: ScheduleFollowUps
-  /// Fires what is due.
+  /// Fires due schedules.
   let firings: Firings
-  /// Has schedules adapted to the zones that devices register.
+  /// Requests the adaptation of schedules to the zones of registered devices.
   let zoneChanges: ZoneChanges
 
   init(
@@ -27,30 +30,41 @@ final class LaneSchedules {
       shards,
       Schedules.Limits(
         dueTimesOfPartition: settings.scheduledInBucket, lifetimeMilliseconds: settings.longestLifetime * 1000))
-    let judge = ScheduleJudge(late: settings.lateMilliseconds)
+    let judge = ScheduleJudge(late: settings.lateMilliseconds, oneAttempt: settings.oneAttemptSeconds * 1000)
     let applier = ScheduleApplier(schedules, judge, wallClock: loop.wallMilliseconds)
-    stage = ScheduleStage(applier, TimeZones(shards, persons))
+    firingWait = FiringWait(inFlight)
+    stage = ScheduleStage(on: loop, applier, TimeZones(shards, persons))
     followUps = ScheduleFollowUps(schedules, judge, outcomes, writer, errors, wallClock: loop.wallMilliseconds)
-    firings = Firings(on: loop, schedules, writer, followUps, buckets: shards.buckets, metrics, logger)
+    let zoneData = ZoneDataUpdate(on: loop, schedules, writer, version: DueTimes.dataVersion, logger)
+    firings = Firings(on: loop, schedules, writer, followUps, zoneData, buckets: shards.buckets, metrics, logger)
     zoneChanges = ZoneChanges(schedules, writer, inFlight, errors, wallClock: loop.wallMilliseconds)
     let evictions = ScheduleEvictions(applier, schedules, followUps, errors)
     self.outcomes = ScheduleOutcomes(inFlight, outcomes, rejections, reader, writer, schedules, errors, firings, evictions)
+    refused = RefusedFirings(inFlight, applier, self.outcomes, errors)
+    rejections.onRefusal = { [unowned refused] in refused.take($0, $1) }
     firings.onError = { errors.tell($0) }
+    firings.isChanging = { [unowned stage] in stage.isChanging($0) }
     followUps.onDue = { [unowned firings] in firings.looksAgain(at: $0) }
-    followUps.onDamage = { [unowned firings] in firings.found(.schedule($0), at: $1, $2) }
+    followUps.onDamage = { [unowned firings] in firings.damage.found(.schedule($0), at: $1, $2) }
   }
 
-  /// What a request asks of the schedules; nil where that is nothing.
+  /// Reads what a request asks of the schedules; nil if it asks nothing.
   ///
-  /// Whether something is pending for a target is found out on the way, where its devices are looked up or judged.
+  /// The lane learns whether a target has pending schedules when it reads the recipients or calls the judge.
   ///
-  /// - Parameter replaces: whether something is pending for the request's target.
+  /// - Parameter replaces: whether a schedule is pending for the request's target.
   func job(of view: RequestView, _ record: InFlightRecord, replaces: Bool) -> ScheduleJob? {
     ScheduleJob(
       view, published: record.record.timestamp, incarnation: record.incarnation,
       replaces: replaces && view.namesIdentifier)
   }
 
-  /// Closes what it holds.
+  /// Notes that a request has ended or was dropped. Its slot is free.
+  func ended(_ slot: Slot, isDone: Bool) {
+    outcomes.ended(slot, isDone: isDone)
+    firingWait.ended(slot)
+  }
+
+  /// Closes the timer of the firings.
   func close() { firings.close() }
 }

@@ -4,47 +4,47 @@ import Store
 
 /// Applies requests and firings to the schedules in Redis. Loop-confined.
 ///
-/// It reads how a schedule stands, has the judge decide, and writes the new state in the place of the old one. Where another worker has
-/// written meanwhile, it decides again on what stands now.
+/// It reads the state of a schedule, asks the judge, and replaces the state that it read. If another worker wrote meanwhile, it decides
+/// again on the newer state.
 final class ScheduleApplier {
-  /// What became of a request or a firing.
+  /// The result of a request or a firing.
   struct Applied {
     var verdict: ScheduleJudge.Verdict
-    /// The pending request that it superseded.
+    /// The pending request that was superseded.
     var superseded: JournalReference?
-    /// The request for a place that the devices have to drop.
+    /// The location request that the devices have to drop.
     var withdrawn: JournalReference?
-    /// How the schedule stands now.
+    /// The state of the schedule now; nil if there is none.
     var standing: ScheduleRecord?
-    /// Whether that has to be in the topic before the record is committed: it was changed now, or by a worker that may have ended before it
-    /// wrote that.
+    /// Whether Kafka must have the state before the record is committed. It was written now, or by a worker that may have died before it
+    /// wrote to Kafka.
     var isToBeWritten = false
-    /// What has to end since its target has too many schedules.
+    /// The schedule to evict, because its target has too many.
     var overflow: Overflow?
-    /// When the schedule, or another ended one of its target, is followed up.
+    /// When a follow-up is due, of this or another ended schedule of the target.
     var followUp: Int64?
   }
 
-  /// The oldest schedule of a target that has too many. Each record that schedules something for the target finds it again.
+  /// The oldest schedule of a target that has too many. The next request that schedules something for the target finds it again.
   struct Overflow {
     var schedule: Schedules.Schedule
-    /// How it ends in Redis, until that is told.
+    /// Its end in Redis, until the eviction is emitted.
     var end: ScheduleRecord
   }
 
-  /// How often it decides again before it gives up: as often as others write in between.
+  /// The number of decisions for one record, after which it fails. Each further decision follows a write by another worker.
   static let maximumTries = 32
 
   private let schedules: Schedules
   private var judge: ScheduleJudge
-  /// The time in milliseconds since 1970.
+  /// Returns the time in milliseconds since 1970.
   private let wallClock: () -> Int64
 
   init(_ schedules: Schedules, _ judge: ScheduleJudge, wallClock: @escaping () -> Int64) {
     (self.schedules, self.judge, self.wallClock) = (schedules, judge, wallClock)
   }
 
-  /// Reads the time zones of the devices that a schedule is for; none where there is no device.
+  /// Reads the time zones of a schedule's devices; none if there is no device.
   typealias ZonesReader = (@escaping (Result<[Name], StoreError>) -> Void) -> Void
 
   /// Applies a request.
@@ -64,7 +64,7 @@ final class ScheduleApplier {
 
   /// Applies a firing.
   ///
-  /// - Parameter zones: reads those of the devices; nil where the due times do not depend on them.
+  /// - Parameter zones: reads the zones of the devices; nil if the due times do not depend on them.
   func apply(
     _ firing: ScheduleJudge.Firing, to key: ScheduleKey, zones: ZonesReader? = nil,
     _ then: @escaping (Result<Applied, StoreError>) -> Void
@@ -72,12 +72,12 @@ final class ScheduleApplier {
     begin(key, zones: zones, then) { [unowned self] in judge.judge(firing, $0.record, zones: $1, floor: $0.floor) }
   }
 
-  /// Adapts what is pending to the zones of its devices.
+  /// Adapts a pending schedule to the zones of its devices.
   func adapt(_ key: ScheduleKey, zones: @escaping ZonesReader, _ then: @escaping (Result<Applied, StoreError>) -> Void) {
     begin(key, zones: zones, then) { _, _ in .init(.ignored) }
   }
 
-  /// One record's way through reading, deciding and writing.
+  /// One record that is being read, decided and written.
   private struct Passage {
     let key: ScheduleKey
     let zones: ZonesReader?
@@ -118,7 +118,7 @@ final class ScheduleApplier {
     var applied = Applied(
       verdict: decision.verdict, superseded: decision.superseded, withdrawn: decision.withdrawn, standing: standing,
       isToBeWritten: (decision.record != nil || decision.isAgain) && standing?.isPublished != false)
-    // What was scheduled before is written once more: the answer tells whether its target has too many.
+    // An unchanged schedule is written once more: the answer tells whether its target has too many.
     guard let record = decision.record ?? (decision.verdict.isScheduled ? state.record : nil) else {
       return ended(passage, applied)
     }
@@ -139,7 +139,7 @@ final class ScheduleApplier {
     }
   }
 
-  /// When a schedule that was written, or another ended one of its target, is followed up.
+  /// Returns when the target's next follow-up is due after a write.
   private func followUp(of record: ScheduleRecord, isDue: Bool, at now: Int64) -> Int64? {
     if isDue { return now }
     return record.pending == nil ? now + schedules.limits.lifetimeMilliseconds : nil
@@ -147,17 +147,17 @@ final class ScheduleApplier {
 
   // MARK: Zones
 
-  /// Ends a passage when the zones that it has decided with are still those of the devices.
+  /// Compares the zones of the devices once more, and adapts the schedule if they differ.
   ///
-  /// A registration changes the zone first, and then asks for the schedules that stand. So a schedule that is written before that is found,
-  /// and one that is written after that finds the new zone here.
+  /// A registration changes the zone first, and then looks for pending schedules. It finds a schedule that was written before. A schedule
+  /// that is written later finds the new zone here.
   private func ended(_ passage: Passage, _ applied: Applied) {
     guard let zones = passage.zones, let standing = applied.standing, standing.pending != nil else {
       return passage.then(.success(applied))
     }
     schedules.read(passage.key) { [self] answer in
       guard case .success(let state) = answer else { return passage.then(answer.map { _ in applied }) }
-      // A newer request has looked at the zones itself, and a cancel of all ends the schedule.
+      // The worker of a newer request has compared the zones itself. A schedule below the floor ends soon.
       guard let record = state.record, record.newest == standing.newest,
         !(state.floor.map { record.newest.revision.isOlder(than: $0.revision) } ?? false)
       else { return passage.then(.success(applied)) }
@@ -192,15 +192,15 @@ final class ScheduleApplier {
     oldest.state.record.flatMap { judge.end($0, .evicting) }.map { Overflow(schedule: oldest, end: $0) }
   }
 
-  /// What became of an eviction.
+  /// The result of an eviction.
   enum Evicted {
-    /// The schedule has ended. The next one follows where the target still has too many.
+    /// The schedule has ended. `next` is the next one to evict, if the target still has too many.
     case ended(next: Overflow?)
-    /// The schedule has changed meanwhile, and stays as it is now. Where the target still has too many, its next request finds the oldest.
+    /// The schedule changed meanwhile and stays. If the target still has too many, its next request finds the oldest.
     case stays
   }
 
-  /// Ends a schedule in Redis, where it stands as it was read.
+  /// Ends a schedule in Redis if its state is still the one that was read.
   func evict(_ overflow: Overflow, _ then: @escaping (Result<Evicted, StoreError>) -> Void) {
     schedules.write(overflow.end, of: overflow.schedule.key, replacing: overflow.schedule.state, now: wallClock()) { [self] answer in
       then(
@@ -215,11 +215,11 @@ final class ScheduleApplier {
 
   // MARK: All of a target
 
-  /// Cancels all that is pending of a target for an application.
+  /// Cancels all pending schedules of a target for an application.
   ///
-  /// It looks at the ended schedules, too: where the request's record is read again, they tell what it has ended.
+  /// It also looks at ended schedules. When the request's record is read again, they tell which of them it canceled.
   ///
-  /// - Parameter then: gets what it has canceled; a duplicate of an earlier cancel has canceled nothing.
+  /// - Parameter then: gets the schedules that it canceled; none for a duplicate of an earlier cancel.
   func cancelAll(
     _ request: JournalReference, in scope: ScheduleKey,
     _ then: @escaping (Result<[(key: ScheduleKey, applied: Applied)], StoreError>) -> Void
@@ -258,6 +258,6 @@ final class ScheduleApplier {
 }
 
 extension ScheduleJudge.Verdict {
-  /// Whether a request is scheduled.
+  /// Whether the request is scheduled.
   fileprivate var isScheduled: Bool { if case .scheduled = self { true } else { false } }
 }

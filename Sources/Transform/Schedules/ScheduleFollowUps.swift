@@ -3,41 +3,41 @@ import Notifications
 import Store
 import Worker
 
-/// Follows up schedules that have ended: tells of those that were evicted, and has Kafka forget those that Redis forgets. Loop-confined.
+/// Follows up ended schedules: emits `evicted`, and removes forgotten schedules from Kafka and Redis. Loop-confined.
 ///
-/// Redis keeps a follow-up until Kafka has what follows from the schedule's state. So it may be begun twice, and forgotten at any moment.
+/// Redis keeps a follow-up until Kafka has its records. So a worker may begin it twice, or drop it at any moment.
 ///
-/// A tombstone may land in the topic behind a newer state, which a request has made meanwhile. Then Redis has that state when the tombstone
-/// is reported, and it is written once more, before the follow-up is done.
+/// A tombstone may land in the topic behind a newer state, which a request wrote meanwhile. Redis then has that state when Kafka reports
+/// the tombstone. The follow-up writes the state once more before it ends.
 final class ScheduleFollowUps {
   private struct FollowUp {
     let key: ScheduleKey
     let place: DueTable.Place
-    /// The state that the records follow from, and what becomes of the follow-up when Kafka has them.
+    /// The state that the follow-up read, and its conclusion when Kafka has the records.
     var state: Schedules.State
     var conclusion = Schedules.Conclusion.done
-    /// Whether a tombstone was written: what the schedule is afterwards has to lie behind it.
+    /// Whether a tombstone was written. A newer state must lie behind it in the topic.
     var isForgotten = false
-    /// The end of an eviction, which Redis gets when Kafka has it.
+    /// The final end of an eviction. Redis gets it after Kafka.
     var end: ScheduleRecord?
-    /// Records that are not in Kafka yet.
+    /// The number of records that Kafka has not reported.
     var pending = 0
     var hasFailed = false
   }
 
-  /// What follows from a state.
+  /// The next step, by the state of the schedule.
   enum Step: Equatable {
-    /// Kafka forgets the schedule, and then Redis.
+    /// Write a tombstone to Kafka, then remove the schedule from Redis.
     case forget
-    /// Redis forgets the schedule, of which Kafka has nothing.
+    /// Remove the schedule from Redis only: it was never published to Kafka.
     case forgetUnpublished
-    /// Kafka gets the state once more: a tombstone may lie behind it.
+    /// Write the state to Kafka once more: a tombstone may lie behind it.
     case write(ScheduleRecord)
-    /// The eviction is told.
+    /// Emit `evicted`, and write the final end.
     case tell(ScheduleRecord)
-    /// The schedule is remembered until then.
+    /// Keep the schedule until this time.
     case wait(until: Int64)
-    /// Nothing can be done about a state that cannot be read.
+    /// Leave a state that cannot be read.
     case leave
   }
 
@@ -50,9 +50,9 @@ final class ScheduleFollowUps {
   private var followUps: [UInt32: FollowUp] = [:]
   private var keys: Set<ScheduleKey> = []
   private var last: UInt32 = 0
-  /// How many are under way at most. Others are found again.
+  /// The maximum number of follow-ups at a time. The lane finds the others again.
   private static let maximum = 256
-  /// Called with a place in which another schedule is to be followed up now.
+  /// Called with a place in which another follow-up is due now.
   var onDue: (DueTable.Place) -> Void = { _ in }
   /// Called with a schedule whose state in Redis cannot be read.
   var onDamage: (ScheduleKey, DueTable.Place, StoreError) -> Void = { _, _, _ in }
@@ -65,7 +65,7 @@ final class ScheduleFollowUps {
     (self.errors, self.wallClock) = (errors, wallClock)
   }
 
-  /// Follows up a schedule, unless that is under way.
+  /// Follows up a schedule, unless its follow-up has begun.
   func begin(_ key: ScheduleKey, at place: DueTable.Place) {
     guard followUps.count < Self.maximum, keys.insert(key).inserted else { return }
     last &+= 1
@@ -79,7 +79,7 @@ final class ScheduleFollowUps {
     }
   }
 
-  /// What follows from how a schedule stands: a decision without a clock of its own.
+  /// Decides the next step of a follow-up by the schedule's state and the time.
   static func step(_ found: Schedules.FollowUp, _ judge: ScheduleJudge, lifetime: Int64, now: Int64) -> Step {
     guard let record = found.state.record else { return found.state.isUnreadable ? .leave : .forget }
     switch record.phase {
@@ -117,14 +117,14 @@ final class ScheduleFollowUps {
     }
   }
 
-  /// So many records were to be written, and so many have reports to come.
+  /// Notes how many records the follow-up needs, and how many of them the producer took.
   private func expect(_ wanted: Int, _ number: UInt32, _ count: Int) {
     followUps[number]?.pending = count
     followUps[number]?.hasFailed = count < wanted
     if count == 0 { end(number) }
   }
 
-  /// Kafka has a record of a follow-up, or has not.
+  /// Takes Kafka's report of one record of a follow-up.
   func reported(_ number: UInt32, failed: Bool) {
     guard var followUp = followUps[number] else { return }
     followUp.pending -= 1

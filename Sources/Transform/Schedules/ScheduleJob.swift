@@ -2,77 +2,98 @@ import Calendars
 import Notifications
 import Store
 
-/// What a request asks of the schedules, and what became of that. Most requests have none.
+/// What a request asks of the schedules, and their answer. Most requests have no job.
 final class ScheduleJob {
-  /// What it asks.
+  /// What the request asks.
   enum Purpose {
-    /// To be shown at a time. The due times and the owner are not known yet.
+    /// Show the notification at a time. The due times and the owner are not known yet.
     case timed(ScheduleRecord.Pending, TimedTrigger)
-    /// To be shown at a time, though its lifetime was over when it was published.
+    /// End the pending request. The lifetime of a request with a time was over at its publication, so nothing of it is shown.
     case expired
-    /// That what is pending is not shown.
+    /// Cancel the pending request.
     case cancel
-    /// That nothing is shown of all that is pending of its target.
+    /// Cancel all pending requests of the target.
     case cancelAll
-    /// To be shown now, in place of what is pending.
+    /// Show the notification now, in place of the pending request.
     case now
-    /// To be shown at a place, in place of what is pending.
+    /// Show the notification at a location, in place of the pending request.
     case place
-    /// To show an occurrence that is due.
-    case firing(ScheduleJudge.Firing, owner: UInt64)
+    /// Show an occurrence that is due.
+    case firing(ScheduleJudge.Firing)
   }
 
-  /// How a schedule has answered.
+  /// The answer of the schedules.
   enum Answer {
-    /// It has not been asked, or need not be.
+    /// No schedule was asked.
     case none
-    /// This became of the request.
+    /// The request or firing was applied to its schedule.
     case applied(ScheduleApplier.Applied)
-    /// The request has canceled these of all that was pending.
+    /// The request canceled these schedules.
     case canceled([(key: ScheduleKey, applied: ScheduleApplier.Applied)])
-    /// This became of a firing, whose device belongs to another person than at the time of the request.
-    case appliedForAnother(ScheduleApplier.Applied)
   }
 
-  /// The schedule that it asks. One that cancels all has a name of its own among those of its target.
-  let key: ScheduleKey
-  /// The request.
+  /// The schedule that the job asks. A cancel of all has a key of its own among those of its target.
+  private(set) var key: ScheduleKey
+  /// The schedule that a cancel asked first, under its identifier as given. Nothing was pending there.
+  private(set) var former: (key: ScheduleKey, applied: ScheduleApplier.Applied)?
+  /// The revision and apns-id of the request.
   let reference: JournalReference
-  /// What it asks.
+  /// What the request asks.
   let purpose: Purpose
-  /// What became of it.
+  /// The answer of the schedules.
   var answer = Answer.none
 
   init(_ key: ScheduleKey, _ reference: JournalReference, _ purpose: Purpose) {
     (self.key, self.reference, self.purpose) = (key, reference, purpose)
   }
 
-  /// The revision of the request, or of the one whose occurrence fires.
-  var request: Revision { if case .firing(let firing, _) = purpose { firing.schedule } else { reference.revision } }
+  /// The revision of the request; for a firing, of the request that scheduled it.
+  var request: Revision { if case .firing(let firing) = purpose { firing.schedule } else { reference.revision } }
 
-  /// Whether the schedule has answered, and nothing of it is pending any more.
-  var hasEnded: Bool {
-    switch answer {
-    case .none: false
-    case .applied(let applied), .appliedForAnother(let applied): applied.standing?.pending == nil
-    case .canceled: true
+  /// Whether it cancels all schedules of its target and application.
+  var cancelsAll: Bool { if case .cancelAll = purpose { true } else { false } }
+  /// Whether the job is a firing.
+  var isFiring: Bool { if case .firing = purpose { true } else { false } }
+
+  /// Whether the schedule of a firing has had its last occurrence.
+  ///
+  /// A schedule that was canceled, replaced or evicted has not. Its former occurrences may be read again after that.
+  var hadLastOccurrence: Bool {
+    guard case .firing(let firing) = purpose else { return false }
+    guard case .applied(let applied) = answer, let standing = applied.standing, case .ended(let ending) = standing.phase else {
+      return false
     }
+    switch ending {
+    case .fired, .expired, .never: break
+    case .replaced, .canceled, .evicted, .filtered, .placed, .unscheduled, .evicting: return false
+    }
+    // A cancel that came too late leaves the ending as it is. A newer schedule that replaced this one may have had its last occurrence, too.
+    return !standing.recent.contains { $0.superseded?.revision == firing.schedule }
   }
 
-  /// Whether the schedule is to be asked.
-  var isOpen: Bool {
-    if case .expired = purpose { return false }
-    if case .none = answer { return true }
-    return false
+  /// Takes the first answer to a cancel. Returns whether the job now asks another schedule.
+  ///
+  /// A schedule without a collapse id is named by its apns-id in lower case. The identifier of a cancel may have that id in upper case.
+  func asksUnderID(after applied: ScheduleApplier.Applied) -> Bool {
+    guard case .cancel = purpose, case .tooLate = applied.verdict, former == nil,
+      let id = key.identifier.withBytes({ NotificationID(text: $0) }),
+      let other = ScheduleKey(application: key.application, target: key.target, identifier: Name(id.description)), other != key
+    else { return false }
+    former = (key, applied)
+    key = other
+    return true
   }
+
+  /// Whether the schedule is still to be asked.
+  var isOpen: Bool { if case .none = answer { true } else { false } }
 }
 
 extension ScheduleJob {
-  /// Reads what a request asks; nil where it asks nothing, and has a name of its own.
+  /// Reads what a request asks of the schedules; nil if it asks nothing.
   ///
   /// - Parameters:
-  ///   - published: the time of its record, in milliseconds since 1970, which an interval is counted from.
-  ///   - replaces: whether the request is to be shown now, and something may be pending under its identifier.
+  ///   - published: the time of the request's record, in milliseconds since 1970. An interval begins then.
+  ///   - replaces: whether a schedule may be pending under the identifier of a request that is shown now.
   convenience init?(_ view: RequestView, published: Int64, incarnation: UInt32, replaces: Bool) {
     let purpose: Purpose
     let revision = view.envelope.revision.inIncarnation(incarnation)
@@ -82,10 +103,7 @@ extension ScheduleJob {
       let lifetime = view.expiration == 0 ? 0 : view.expiration - published / 1000
       purpose = view.expiration > 0 && lifetime <= 0 ? .expired : .timed(Self.pending(view, trigger, lifetime, published), timed)
     case .firing(let header):
-      guard let header = try? FiringHeader(header) else { return nil }
-      let firing = ScheduleJudge.Firing(
-        revision: revision, at: published, schedule: header.schedule.revision, header.dueTime)
-      purpose = .firing(firing, owner: header.owner)
+      purpose = .firing(.init(header, revision, at: published))
     case .place: purpose = .place
     case .now:
       if view.operation == .cancel {
@@ -102,20 +120,36 @@ extension ScheduleJob {
     self.init(key, JournalReference(revision: revision, id: view.envelope.id), purpose)
   }
 
+  /// Reads which occurrence a rejected or dead-lettered record fires; nil if it is no firing.
+  convenience init?(refused envelope: RequestEnvelope, published: Int64, incarnation: UInt32) {
+    guard !envelope.firing.isEmpty, let header = try? FiringHeader(envelope.firing), let target = Target(envelope.target),
+      let key = ScheduleKey(
+        application: Name(envelope.application), target: target.name, identifier: Name(envelope.collapseID))
+    else { return nil }
+    let revision = envelope.revision.inIncarnation(incarnation)
+    self.init(key, JournalReference(revision: revision, id: envelope.id), .firing(.init(header, revision, at: published)))
+  }
+
   private static func pending(_ view: RequestView, _ trigger: UnsafeRawBufferPointer, _ lifetime: Int64, _ published: Int64)
     -> ScheduleRecord.Pending
   {
     var headers: [ScheduleRecord.Pending.Header] = []
-    func keep(_ header: RequestHeader, _ value: some Collection<UInt8>) {
-      if !value.isEmpty { headers.append(.init(name: Name("\(header.name)"), value: Array(value))) }
+    view.forEachHeaderOfOccurrences { header, value in
+      headers.append(.init(name: Name("\(header.name)"), value: Array(value)))
     }
-    keep(.topic, view.topic)
-    keep(.priority, "\(view.priority)".utf8)
-    keep(.pushType, "\(view.pushType.name)".utf8)
-    if view.removesWhenOpened { keep(.whenOpened, "remove".utf8) }
-    keep(.traceparent, view.envelope.traceparent)
     return ScheduleRecord.Pending(
       requested: Timestamp.bounded(published), lifetime: lifetime, dueTimes: [], trigger: Array(trigger), headers: headers,
       payload: Array(view.payload))
+  }
+}
+
+extension ScheduleJudge.Firing {
+  /// A firing of its header.
+  ///
+  /// - Parameters:
+  ///   - revision: the revision of its record.
+  ///   - time: the time of its record, in milliseconds since 1970.
+  fileprivate init(_ header: FiringHeader, _ revision: Revision, at time: Int64) {
+    self.init(revision: revision, at: time, schedule: header.schedule.revision, header.dueTime)
   }
 }

@@ -4,16 +4,16 @@ import Notifications
 import Store
 import Worker
 
-/// Emits what became of requests at their schedules, and writes how the schedules stand. Loop-confined.
+/// Emits the outcomes of requests at their schedules, and writes the schedules to Kafka. Loop-confined.
 final class ScheduleOutcomes {
   /// A state of a schedule that was given to Kafka.
   private struct Written {
     let key: ScheduleKey
     let record: ScheduleRecord
-    /// The request that the record in flight is of, or that its firing is of.
+    /// The revision of the request; for a firing, of the request that scheduled it.
     let request: Revision
 
-    /// Whether no newer request has changed the schedule: such a one may still have to tell what it has ended.
+    /// Whether no newer request has changed the schedule. A newer request may still have to emit events.
     var isOwn: Bool { record.newest.revision == request }
   }
 
@@ -26,7 +26,7 @@ final class ScheduleOutcomes {
   private let errors: StoreErrors
   private let firings: Firings
   private let evictions: ScheduleEvictions
-  /// States whose reports are to come, and those that Kafka has.
+  /// The states that Kafka has not reported, and those that it has.
   private var written: [UInt32: (slot: Slot, state: Written, forgets: Bool)] = [:]
   private var durable: [Slot: [Written]] = [:]
   private var last: UInt32 = 0
@@ -39,20 +39,19 @@ final class ScheduleOutcomes {
     (self.schedules, self.errors, self.firings, self.evictions) = (schedules, errors, firings, evictions)
   }
 
-  /// How a request goes on.
+  /// What becomes of the request next.
   enum Step {
-    /// To its devices.
+    /// The request passes to its devices.
     case passed
-    /// It has ended, or has failed.
+    /// The request has ended or failed.
     case ended(Conclusion)
   }
 
-  /// Tells and writes what became of a request at its schedule.
+  /// Emits the outcome of a request, and writes its schedules to Kafka.
   func finish(_ slot: Slot, _ content: RequestContent, _ job: ScheduleJob) -> Step {
     switch job.answer {
-    case .none: .ended(end(slot, content, .expired))
-    case .applied(let applied): finish(slot, content, job, applied, isForAnother: false)
-    case .appliedForAnother(let applied): finish(slot, content, job, applied, isForAnother: true)
+    case .none: .ended(.poisoned("its schedule was not asked"))
+    case .applied(let applied): finish(slot, content, job, applied)
     case .canceled(let canceled): .ended(finish(slot, content, job, canceled))
     }
   }
@@ -70,7 +69,7 @@ final class ScheduleOutcomes {
 
   private static let nothingIsPending: StaticString = "nothing is pending that could be canceled"
 
-  /// Writes how a schedule stands, and tells of what was superseded and withdrawn. Returns the conclusion where that has failed.
+  /// Writes the state, and emits what the request superseded or withdrew. Returns the conclusion if that fails.
   private func tell(_ applied: ScheduleApplier.Applied, of key: ScheduleKey, by job: ScheduleJob, _ slot: Slot) -> Conclusion? {
     if applied.isToBeWritten, let record = applied.standing {
       guard write(Written(key: key, record: record, request: job.request), slot) else { return .failed }
@@ -86,30 +85,36 @@ final class ScheduleOutcomes {
     return told
   }
 
-  private func finish(
-    _ slot: Slot, _ content: RequestContent, _ job: ScheduleJob, _ applied: ScheduleApplier.Applied, isForAnother: Bool
-  ) -> Step {
-    let isFiring = if case .firing = job.purpose { true } else { false }
-    firings.applied(applied, to: job.key, isFiring: isFiring)
+  private func finish(_ slot: Slot, _ content: RequestContent, _ job: ScheduleJob, _ applied: ScheduleApplier.Applied) -> Step {
+    if let (key, applied) = job.former {
+      firings.applied(applied, to: key, isFiring: false)
+      if let failure = tell(applied, of: key, by: job, slot) { return .ended(failure) }
+    }
+    firings.applied(applied, to: job.key, isFiring: job.isFiring)
     if let overflow = applied.overflow { evictions.begin(overflow) }
     if let failure = tell(applied, of: job.key, by: job, slot) { return .ended(failure) }
     switch applied.verdict {
     case .passed: return .passed
     case .scheduled: return .ended(end(slot, content, .scheduled, other: applied.superseded))
     case .canceled: return .ended(end(slot, content, .carriedOut, other: applied.superseded))
+    case .expired: return .ended(end(slot, content, .expired))
     case .tooLate: return .ended(end(slot, content, .expired, .reason(Self.nothingIsPending)))
     case .duplicate: return .ended(end(slot, content, .duplicate))
     case .stale(let newer): return .ended(end(slot, content, .collapsed, .by(newer.id), other: newer))
     case .canceledBefore(let cancel): return .ended(end(slot, content, .canceled, .by(cancel.id), other: cancel))
     case .rejected(let rejection):
       return .ended(reader.readAccepted(inFlight[slot].record) { rejections.reject(slot, rejection, $0.envelope) })
-    case .firing(.fired) where isForAnother:
-      return .ended(end(slot, content, .filtered, .reason("the device belongs to another person now")))
     case .firing(.fired): return .passed
     case .firing(.expired): return .ended(end(slot, content, .expired))
     case .firing(.skipped(let count)): return .ended(end(slot, content, .expired, .skipped(count)))
     case .ignored: return .ended(end(slot, content, .replayed))
     }
+  }
+
+  /// Writes the schedule of a firing whose record is rejected or dead-lettered. Returns false to retry the record.
+  func refused(_ slot: Slot, _ job: ScheduleJob, _ applied: ScheduleApplier.Applied) -> Bool {
+    firings.applied(applied, to: job.key, isFiring: true)
+    return tell(applied, of: job.key, by: job, slot) == nil
   }
 
   /// Ends a request that goes to no device.
@@ -129,7 +134,7 @@ final class ScheduleOutcomes {
 
   // MARK: The topic
 
-  /// Gives Kafka a state, or has it forget the schedule.
+  /// Writes a state or a tombstone to Kafka. Returns whether a report will come.
   private func write(_ state: Written, _ slot: Slot, forgets: Bool = false) -> Bool {
     inFlight.expect(1, of: slot)
     last &+= 1
@@ -141,14 +146,18 @@ final class ScheduleOutcomes {
     return true
   }
 
-  /// Kafka has the state of a schedule, or has not.
+  /// Takes Kafka's report of a state.
   ///
-  /// Where another lane has changed the schedule meanwhile, its record may lie before this one, and compaction would keep the older one. So
-  /// the state is read once more, and written again until it is what Kafka has last.
+  /// Another lane may have changed the schedule meanwhile. If its record lies before this one, compaction would keep the older state. So
+  /// the lane reads the state again, and writes it until Kafka's last record equals it.
   func reported(_ number: UInt32, failure: KafkaError.Code?) {
     guard let (slot, state, hasForgotten) = written.removeValue(forKey: number) else { return }
     let answer = inFlight.answer(slot)
-    if failure == .messageTooLarge { return inFlight.poisoned(answer, "the record of its schedule is too large for Kafka") }
+    if failure == .messageTooLarge {
+      // A dead letter ends without it. Redis has the state, and Kafka keeps the former one.
+      if inFlight.isDeadLetter(slot) { return inFlight.done(answer) }
+      return inFlight.poisoned(answer, "the record of its schedule is too large for Kafka")
+    }
     if failure != nil { return inFlight.failed(answer) }
     inFlight.expect(1, of: slot)
     schedules.read(state.key) { [self] found in
@@ -162,17 +171,17 @@ final class ScheduleOutcomes {
     inFlight.done(answer)
   }
 
-  /// Compares a state that Kafka has with the one that stands. Returns whether the record goes on: what is still to be written is under way.
+  /// Compares Kafka's state with that in Redis, and writes again if they differ. Returns false to retry the request.
   private func settle(_ state: Written, _ found: Schedules.State, _ slot: Slot, hasForgotten: Bool) -> Bool {
-    // Its end is being told, and lies in the topic soon: the record is done again afterwards.
+    // Its follow-up soon emits the eviction. The request is retried after that.
     if found.record?.phase == .ended(.evicting) { return false }
     if let record = found.record, record.isPublished {
       if record != state.record || hasForgotten { return write(Written(key: state.key, record: record, request: state.request), slot) }
     } else if found.record != nil || state.record.pending == nil, !found.isUnreadable {
-      // It was forgotten meanwhile. The tombstone may lie before this state.
+      // Redis forgot the schedule meanwhile. Its tombstone may lie before this state, so another one follows.
       if !hasForgotten { return write(state, slot, forgets: true) }
     } else if found.isMissing {
-      // What is pending is never forgotten: it is applied again.
+      // Redis never forgets a pending schedule, so it has lost this one. The retry applies the request again.
       return false
     }
     durable[slot, default: []].append(state)
@@ -181,9 +190,9 @@ final class ScheduleOutcomes {
 }
 
 extension ScheduleOutcomes {
-  /// A request has ended, with all that it has told and written, or has left.
+  /// Settles the schedules of a request that has ended.
   ///
-  /// Not before this it may be forgotten that something waited for its target: done again, it would not ask its schedule.
+  /// Redis may then forget that the target had schedules. Earlier than that, a retried request would not ask its schedule.
   func ended(_ slot: Slot, isDone: Bool) {
     guard !durable.isEmpty, let states = durable.removeValue(forKey: slot), isDone else { return }
     for state in states where state.isOwn && state.record.pending == nil { schedules.settle(state.record, of: state.key) { _ in } }

@@ -3,11 +3,10 @@ import Kafka
 import Store
 import Worker
 
-/// Waits until Redis has all that was scheduled, replaced and canceled; until then nothing fires. Loop-confined.
+/// Waits until Redis has all schedules, replacements and cancels. Until then nothing fires. Loop-confined.
 ///
-/// The schedules in Redis are applied from `requests`, by whoever reads these. After a possible loss a schedule that was canceled may stand
-/// again until the cancel is applied once more. So nothing fires before the markers of all partitions have reached what `requests` held at
-/// that moment.
+/// Several lanes apply `requests` to the schedules in Redis. After a possible loss, a canceled schedule may be pending again until its
+/// cancel is applied once more. So firings wait until the markers of all partitions reach the ends that `requests` had at that moment.
 final class ScheduleRestoration {
   private let loop: EventLoop
   private let state: LaneState
@@ -27,7 +26,7 @@ final class ScheduleRestoration {
     (topics, self.condition, self.logger) = (settings.topics, condition, logger)
   }
 
-  /// Waits. Returns false where the lane is not running any more, or where another call waits.
+  /// Waits for the markers. Returns false if the lane stops running, or if another call already waits.
   func run() async -> Bool {
     guard !isUnderWay else { return false }
     isUnderWay = true
@@ -65,16 +64,16 @@ final class ScheduleRestoration {
     return false
   }
 
-  /// A wait of this length is nothing to tell of.
+  /// The length of a wait that is normal, and not shown in readiness.
   private static let quietMilliseconds: Int64 = 15_000
 }
 
-/// The condition `schedules` of a lane's readiness: why schedules do not fire. Loop-confined.
+/// Sets the condition `schedules` of a lane's readiness: why schedules do not fire. Loop-confined.
 final class ScheduleCondition {
   private let health: Health
-  /// What they wait for after a possible loss of Redis.
+  /// What the lane waits for after a possible loss of Redis.
   var restoration: String? { didSet { tell() } }
-  /// What in Redis is damaged.
+  /// What is damaged in Redis.
   var damage: String? { didSet { tell() } }
 
   init(_ health: Health) { self.health = health }

@@ -1,101 +1,127 @@
 import Calendars
+import EventLoop
 import Notifications
 import Store
 
-/// Has the schedules answer requests that are due at a time, that fire, cancel or replace. Loop-confined.
+/// Applies requests that schedule, fire, cancel or replace to the schedules. Loop-confined.
 ///
-/// Jobs for one schedule are done one after the other, so that a request finds what the one before it has made. A request that cancels all
-/// waits for the earlier ones of its target, and the later ones wait for it.
+/// The jobs of one schedule run one after the other, so each request finds the result of the one before. A cancel of all waits for the
+/// earlier requests of its target, and later requests wait for it. The number of running jobs is bounded: a backlog of timed requests would fill
+/// the connection to Redis, and delay the lane's other calls.
 final class ScheduleStage: Stage {
+  private typealias Request = (record: ParkedRecord, content: RequestContent)
+
   private let applier: ScheduleApplier
   private let zones: TimeZones
-  /// The requests of each schedule that wait, in their order. The first one is under way.
-  private var waiting: [ScheduleKey: [(record: ParkedRecord, content: RequestContent)]] = [:]
-  private var unbegun: [ScheduleKey] = []
-  /// Requests that cancel all of a target and are not done yet.
-  private var cancels: [ParkedRecord: ScheduleKey] = [:]
-  /// These, and the requests behind them, each with the earlier requests that it waits for.
-  private var blocked: [(record: ParkedRecord, content: RequestContent, by: Set<ParkedRecord>)] = []
+  private var lines: [ScheduleKey: Line] = [:]
+  /// Schedules whose first job has not begun.
+  private var unbegun: ArraySlice<ScheduleKey> = []
+  /// The number of running jobs.
+  private var running = 0
+  /// So many calls are about ten milliseconds of work for Redis.
+  static let maximumRunning = 1024
+  /// The unfinished requests of each target and application.
+  private var scopes: [Scope: ScheduleScope<Request>] = [:]
   private var isFlushing = false
+  /// Requests whose schedules have answered in this turn. They go on together, so that one call judges many occurrences that are due at once.
+  private var ready: [Request] = []
+  private var turnEnd: TurnEnd?
   weak var owner: (any StageOwner)?
 
-  init(_ applier: ScheduleApplier, _ zones: TimeZones) { (self.applier, self.zones) = (applier, zones) }
+  init(on loop: EventLoop, _ applier: ScheduleApplier, _ zones: TimeZones) {
+    (self.applier, self.zones) = (applier, zones)
+    turnEnd = loop.onTurnEnd { [unowned self] in goOn() }
+  }
 
-  /// A request with a job is shown to the stages in any case.
+  func close() async { turnEnd?.close() }
+
+  /// Whether a request is being applied to a schedule.
+  func isChanging(_ key: ScheduleKey) -> Bool { lines[key]?.isRunning == true }
+
+  /// False: the stage gets each request with a job even when it is inactive.
   var isActive: Bool { false }
 
   func take(_ record: ParkedRecord, _ content: RequestContent) -> StageAnswer {
     guard let job = content.schedule, job.isOpen else { return .pass(content) }
-    var earlier = Set(cancels.filter { Self.isOneScope($0.value, job.key) }.keys)
-    if case .cancelAll = job.purpose {
-      earlier = requests(inScopeOf: job.key)
-      cancels[record] = job.key
-    }
-    if earlier.isEmpty { append(record, content, job) } else { blocked.append((record, content, earlier)) }
+    append(scopes[Scope(job.key), default: ScheduleScope()].add((record, content), cancelsAll: job.cancelsAll))
     return .later
   }
 
-  private func append(_ record: ParkedRecord, _ content: RequestContent, _ job: ScheduleJob) {
-    waiting[job.key, default: []].append((record, content))
-    if waiting[job.key]?.count == 1 { unbegun.append(job.key) }
+  /// The requests of one schedule, in order.
+  private struct Line {
+    var requests: [Request] = []
+    /// Whether the job of the first request runs.
+    var isRunning = false
   }
 
-  private static func isOneScope(_ one: ScheduleKey, _ other: ScheduleKey) -> Bool {
-    one.target == other.target && one.application == other.application
+  /// A target and an application. A cancel of all concerns the schedules of one.
+  private struct Scope: Hashable {
+    let target: Name
+    let application: Name
+
+    init(_ key: ScheduleKey) { (target, application) = (key.target, key.application) }
   }
 
-  /// The requests that wait for a schedule of the same target for the same application.
-  private func requests(inScopeOf scope: ScheduleKey) -> Set<ParkedRecord> {
-    let jobs = waiting.filter { Self.isOneScope($0.key, scope) }.flatMap { $0.value.map(\.record) }
-    let others = blocked.filter { $0.content.schedule.map { Self.isOneScope($0.key, scope) } ?? false }
-    return Set(jobs + others.map(\.record))
+  private func append(_ requests: [Request]) {
+    for request in requests {
+      guard let key = request.content.schedule?.key else { continue }
+      lines[key, default: Line()].requests.append(request)
+      if lines[key]?.requests.count == 1 { unbegun.append(key) }
+    }
   }
 
-  /// Requests have ended or were dropped: what has waited for these only is begun at the next flush.
-  private func unblock(_ records: Set<ParkedRecord>) {
-    if !cancels.isEmpty { for record in records { cancels[record] = nil } }
-    guard !blocked.isEmpty else { return }
-    for place in blocked.indices { blocked[place].by.subtract(records) }
-    for (record, content, by) in blocked where by.isEmpty { if let job = content.schedule { append(record, content, job) } }
-    blocked.removeAll { $0.by.isEmpty }
+  /// Releases the requests that waited for this one. The next flush begins them.
+  private func left(_ job: ScheduleJob) { change(Scope(job.key)) { $0.ended(cancelsAll: job.cancelsAll) } }
+
+  private func change(_ scope: Scope, _ body: (inout ScheduleScope<Request>) -> [Request]) {
+    guard var requests = scopes.removeValue(forKey: scope) else { return }
+    let begun = body(&requests)
+    if !requests.isEmpty { scopes[scope] = requests }
+    append(begun)
   }
 
-  /// Without a connection a job fails while it begins, and the next one of its schedule is begun by the loop, not by that: thousands may wait.
+  /// Begins the next jobs. A job fails at once without a connection, so a loop begins them: recursion through thousands would overflow the
+  /// stack.
   func flush() {
     guard !isFlushing else { return }
     isFlushing = true
-    while !unbegun.isEmpty {
-      let keys = unbegun
-      unbegun = []
-      for key in keys { begin(key) }
-    }
+    while running < Self.maximumRunning, let key = unbegun.popFirst() { begin(key) }
     isFlushing = false
   }
 
-  /// One that is under way comes to its end. What it writes is right whoever does it, and nobody takes its answer.
+  /// Drops the waiting records. A job that runs continues: its write to Redis is right without its record, and its answer is ignored.
   func drop(_ records: Set<ParkedRecord>) {
-    for (key, requests) in waiting {
-      let kept = requests.prefix(1) + requests.dropFirst().filter { !records.contains($0.record) }
-      if kept.count < requests.count { waiting[key] = Array(kept) }
+    ready.removeAll { records.contains($0.record) }
+    var dropped: [Request] = []
+    for (key, line) in lines {
+      let begun = line.isRunning ? 1 : 0
+      let rest = line.requests.dropFirst(begun).filter { records.contains($0.record) }
+      guard !rest.isEmpty else { continue }
+      dropped += rest
+      let kept = line.requests.prefix(begun) + line.requests.dropFirst(begun).filter { !records.contains($0.record) }
+      if kept.isEmpty { lines[key] = nil } else { lines[key]?.requests = Array(kept) }
     }
-    blocked.removeAll { records.contains($0.record) }
-    unblock(records)
+    for scope in scopes.keys { change(scope) { $0.drop { records.contains($0.record) } } }
+    for (_, content) in dropped { if let job = content.schedule { left(job) } }
     flush()
   }
 
   // MARK: One job
 
   private func begin(_ key: ScheduleKey) {
-    guard let (_, content) = waiting[key]?.first, let job = content.schedule else { return }
+    // A schedule is listed twice if its requests were dropped before a job began.
+    guard let line = lines[key], !line.isRunning, let content = line.requests.first?.content, let job = content.schedule else { return }
+    lines[key]?.isRunning = true
+    running += 1
     switch job.purpose {
     case .timed(let pending, let trigger): schedule(job, pending, trigger, content)
-    case .firing(let firing, let owner): fire(job, firing, owner, content)
+    case .firing(let firing): fire(job, firing)
+    case .expired: apply(job, .expired)
     case .cancel: apply(job, .cancel)
     case .now: apply(job, .now)
     case .place: apply(job, .place)
     case .cancelAll:
       applier.cancelAll(job.reference, in: job.key) { [self] result in ended(job, result.map { .canceled($0) }) }
-    case .expired: preconditionFailure("a request whose time is over asks no schedule")
     }
   }
 
@@ -103,7 +129,7 @@ final class ScheduleStage: Stage {
     applier.apply(.init(job.reference, kind), to: job.key) { [self] result in ended(job, result.map { .applied($0) }) }
   }
 
-  /// A device's schedule belongs to the person that the device belongs to now.
+  /// Reads the present owner of the device, to whom its schedule belongs.
   private func schedule(_ job: ScheduleJob, _ pending: ScheduleRecord.Pending, _ trigger: TimedTrigger, _ content: RequestContent) {
     guard case .device(let token) = content.receiver else { return scheduleInZones(job, pending, trigger) }
     content.arena.bytes.withUnsafeBytes { arena in
@@ -128,35 +154,40 @@ final class ScheduleStage: Stage {
 
   private func zonesReader(_ key: ScheduleKey) -> ScheduleApplier.ZonesReader { { [zones] then in zones.read(of: key, then) } }
 
-  private func fire(_ job: ScheduleJob, _ firing: ScheduleJudge.Firing, _ owner: UInt64, _ content: RequestContent) {
+  private func fire(_ job: ScheduleJob, _ firing: ScheduleJudge.Firing) {
     let zones = firing.dueTime.zone == "" ? nil : zonesReader(job.key)
-    guard owner != 0, case .device(let token) = content.receiver else { return fire(job, firing, isForAnother: false, zones) }
-    content.arena.bytes.withUnsafeBytes { arena in
-      self.zones.read(arena[token]) { [self] device in
-        switch device {
-        case .failure(let error): ended(job, .failure(error))
-        case .success(let device): fire(job, firing, isForAnother: device.user != owner, zones)
-        }
-      }
-    }
-  }
-
-  private func fire(_ job: ScheduleJob, _ firing: ScheduleJudge.Firing, isForAnother: Bool, _ zones: ScheduleApplier.ZonesReader?) {
-    applier.apply(firing, to: job.key, zones: zones) { [self] result in
-      ended(job, result.map { isForAnother ? .appliedForAnother($0) : .applied($0) })
-    }
+    applier.apply(firing, to: job.key, zones: zones) { [self] result in ended(job, result.map { .applied($0) }) }
   }
 
   private func ended(_ job: ScheduleJob, _ answer: Result<ScheduleJob.Answer, StoreError>) {
-    guard let (record, content) = waiting[job.key]?.removeFirst() else { return }
-    if waiting[job.key]?.isEmpty == true { waiting[job.key] = nil } else { unbegun.append(job.key) }
-    unblock([record])
+    guard let (record, content) = lines[job.key]?.requests.removeFirst() else { return }
+    running -= 1
+    if lines[job.key]?.requests.isEmpty == true {
+      lines[job.key] = nil
+    } else {
+      lines[job.key]?.isRunning = false
+      unbegun.append(job.key)
+    }
+    // The job takes its place behind the earlier requests for the other schedule.
+    if case .success(.applied(let applied)) = answer, job.asksUnderID(after: applied) {
+      append([(record, content)])
+      return flush()
+    }
+    left(job)
     switch answer {
     case .success(let answer):
       job.answer = answer
-      owner?.passed([(record, content)])
+      ready.append((record, content))
     case .failure(let error): owner?.failed(record, error)
     }
     flush()
+  }
+
+  /// The turn ends: the requests whose schedules have answered go on together.
+  private func goOn() {
+    guard !ready.isEmpty else { return }
+    let passed = ready
+    ready.removeAll(keepingCapacity: true)
+    owner?.passed(passed)
   }
 }

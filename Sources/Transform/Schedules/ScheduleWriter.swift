@@ -4,22 +4,23 @@ import Notifications
 import Store
 import Worker
 
-/// Writes how schedules stand to `schedule`, and firings to `requests`. Loop-confined.
+/// Writes the states of schedules to `schedule`, and firings to `requests`. Loop-confined.
 final class ScheduleWriter {
   private let producers: LaneProducers
   private let schedule: ProducerTopic
   private let requests: ProducerTopic
+  private let expiration: ExpirationRule
   private let headers = RecordHeaders()
   private var buffer = ByteBuffer(capacity: 8192)
   private var json = JSONWriter()
 
-  init(_ producers: LaneProducers, _ topics: Topics) throws(KafkaError) {
-    self.producers = producers
+  init(_ producers: LaneProducers, _ topics: Topics, _ expiration: ExpirationRule) throws(KafkaError) {
+    (self.producers, self.expiration) = (producers, expiration)
     schedule = try producers.patient.topic(topics.schedule)
     requests = try producers.prompt.topic(topics.requests)
   }
 
-  /// Writes how a schedule stands. Returns whether a report will come.
+  /// Writes the state of a schedule. Returns whether a report will come.
   func write(_ record: ScheduleRecord, of key: ScheduleKey, _ purpose: OutcomePurpose) -> Bool {
     buffer.reset()
     guard (try? record.append(to: &buffer)) != nil else { return false }
@@ -30,35 +31,37 @@ final class ScheduleWriter {
     return false
   }
 
-  /// Has the topic forget a schedule. Returns whether a report will come.
+  /// Writes the tombstone of a schedule. Returns whether a report will come.
   func forget(_ key: ScheduleKey, _ purpose: OutcomePurpose) -> Bool {
     let outcome = key.bytes.withUnsafeBytes { producers.patient.produce(schedule, key: $0, value: nil, opaque: purpose.opaque) }
     if case .taken = outcome { return true }
     return false
   }
 
-  /// Writes a firing of a due time into the partition of the request that has scheduled it. Returns whether a report will come.
+  /// Writes the firing of a due time. Returns whether a report will come.
   ///
-  /// It is a request of its own: with the schedule's identifier, and with the occurrence's apns-id and expiration.
+  /// The firing goes into the partition of the request that scheduled it. It is a request of its own: it has the schedule's identifier, and
+  /// the occurrence's apns-id and expiration.
   func fire(
     _ time: ScheduleRecord.Pending.DueTime, of key: ScheduleKey, _ record: ScheduleRecord, _ pending: ScheduleRecord.Pending, now: Int64,
     _ purpose: OutcomePurpose
   ) -> Bool {
-    let firing = FiringHeader(schedule: record.newest, time, owner: pending.owner)
+    let firing = FiringHeader(schedule: record.newest, time, owner: pending.owner, repeats: pending.timedTrigger?.repeats ?? false)
     headers.removeAll()
     headers.append(RequestHeader.target.name, text: key.target.text)
     headers.append(RequestHeader.id.name, text: firing.occurrence.description)
     headers.append(RequestHeader.collapseID.name, text: key.identifier.text)
-    let expiration = pending.lifetime == 0 ? 0 : time.due / 1000 + pending.lifetime
-    headers.append(RequestHeader.expiration.name, text: "\(expiration)")
+    // One attempt counts from the due time, not from the time of this record.
+    let end = expiration.end(expiration: pending.lifetime == 0 ? 0 : time.due / 1000 + pending.lifetime, published: time.due)
+    headers.append(RequestHeader.expiration.name, text: "\(end)")
     for header in pending.headers { header.value.withUnsafeBytes { headers.append(header.name.text, $0) } }
     append(firing)
     return pending.payload.withUnsafeBytes { produce($0, key, to: record.newest.revision.sourcePartition, now: now, purpose) }
   }
 
-  /// Writes a firing of no occurrence, which has the schedule adapted to the zones of its devices. Returns whether a report will come.
+  /// Writes a firing of no occurrence, which adapts the schedule to its devices' zones. Returns whether a report will come.
   ///
-  /// - Parameter zone: one of these zones.
+  /// - Parameter zone: a zone of one of the devices.
   func adapt(_ key: ScheduleKey, _ record: ScheduleRecord, to zone: Name, now: Int64, _ purpose: OutcomePurpose) -> Bool {
     let firing = FiringHeader(schedule: record.newest, .init(zone: zone, due: 0, name: 0))
     headers.removeAll()
@@ -74,16 +77,16 @@ final class ScheduleWriter {
     }
   }
 
-  /// Writes a removal by which devices drop a request that waits for a place. Returns whether a report will come.
+  /// Writes the removal of a location request from its devices. Returns whether a report will come.
   ///
-  /// It takes nothing newer, and goes into the partition of that request, so that it is judged after it.
+  /// It removes nothing newer. It goes into the partition of the location request, so that the lane judges it later.
   ///
-  /// - Parameter newer: the request that cancels or replaces it.
+  /// - Parameter newer: the request that cancels or replaces the location request.
   func withdraw(_ placed: JournalReference, of key: ScheduleKey, by newer: NotificationID, _ purpose: OutcomePurpose) -> Bool {
     headers.removeAll()
     headers.append(RequestHeader.target.name, text: key.target.text)
     headers.append(RequestHeader.topic.name, text: key.application.text)
-    // One request may cancel all, and withdraws several.
+    // A cancel of all may withdraw several, so each removal needs an apns-id of its own.
     let id = (Array(RequestHeader.trigger.name.description.utf8) + Array(key.identifier.utf8)).withUnsafeBytes { newer.derived($0) }
     headers.append(RequestHeader.id.name, text: id.description)
     headers.append(RequestHeader.operation.name, text: "remove")

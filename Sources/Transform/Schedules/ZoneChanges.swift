@@ -3,17 +3,18 @@ import Notifications
 import Store
 import Worker
 
-/// Has the pending schedules of a device and of its person adapted to the zone that the device has registered. Loop-confined.
+/// Requests the adaptation of pending schedules to the zone that a device registers. Loop-confined.
 ///
-/// Only the lane that has a schedule's partition changes it and knows when it is due. So this writes a firing of no occurrence into that
-/// partition, for each schedule that lacks the zone. The registration is not finished before Kafka has these firings.
+/// It covers the schedules of the device and of its person. Only the lane that owns a schedule's partition changes it and knows when it is
+/// due. So this lane writes a firing of no occurrence into that partition, for each schedule that lacks the zone. The registration is
+/// finished when Kafka has these firings.
 final class ZoneChanges {
   private let schedules: Schedules
   private let writer: ScheduleWriter
   private let inFlight: InFlight
   private let errors: StoreErrors
   private var judge = ScheduleJudge()
-  /// The time in milliseconds since 1970.
+  /// Returns the time in milliseconds since 1970.
   private let wallClock: () -> Int64
 
   init(
@@ -22,10 +23,10 @@ final class ZoneChanges {
     (self.schedules, self.writer, self.inFlight, self.errors, self.wallClock) = (schedules, writer, inFlight, errors, wallClock)
   }
 
-  /// Looks for the schedules of a registration that was applied.
+  /// Looks for pending schedules after a registration was applied.
   func registered(_ slot: Slot, _ registration: Registration) {
     adapt(slot, registration, target: Name("device:\(registration.device.text)"), isOnly: true)
-    if let user = registration.user { adapt(slot, registration, target: Name("user:\(user)"), isOnly: false) }
+    for target in registration.memberships { adapt(slot, registration, target: target, isOnly: false) }
   }
 
   private func adapt(_ slot: Slot, _ registration: Registration, target: Name, isOnly: Bool) {

@@ -12,11 +12,13 @@ final class EvictionStage {
   private let logger: Logger
   private var evictions = Evictions()
   /// How many entries a mailbox keeps.
-  private let maximum: Int
+  private let bounds: MailboxBounds
 
-  init(_ mailboxes: Mailboxes, maximum: Int, _ errors: StoreErrors, _ outcomes: Outcomes, metrics: TransformMetrics, logger: Logger) {
+  init(
+    _ mailboxes: Mailboxes, _ bounds: MailboxBounds, _ errors: StoreErrors, _ outcomes: Outcomes, metrics: TransformMetrics, logger: Logger
+  ) {
     self.mailboxes = mailboxes
-    self.maximum = maximum
+    self.bounds = bounds
     self.errors = errors
     self.outcomes = outcomes
     self.metrics = metrics
@@ -51,7 +53,7 @@ final class EvictionStage {
     let ending = eviction.ending
     switch ending {
     case .evicted:
-      mailboxes.evict(eviction.revisions, of: token, maximum: maximum) { [self] answer in deleted(number, ending, answer) }
+      mailboxes.evict(eviction.revisions, of: token, bounds: bounds) { [self] answer in deleted(number, ending, answer) }
     case .canceled: mailboxes.cancel(eviction.revisions, of: token) { [self] answer in deleted(number, ending, answer) }
     }
   }

@@ -115,7 +115,7 @@ final class JudgeStage: JudgeHandler {
   private func judged(_ request: JudgeRequest, _ verdict: Verdict?, _ owner: any JudgeStageOwner) -> Conclusion {
     let slot = request.tag
     if case .schedules = verdict { return owner.asksSchedules(slot) }
-    guard case .judged(let judgement, let application) = verdict else {
+    guard case .judged(var judgement, let application) = verdict else {
       metrics.redisFailures.increment()
       if case .unreadable(let reason) = verdict { return .poisoned(reason) }
       // Another request of the call may be to blame.
@@ -123,6 +123,8 @@ final class JudgeStage: JudgeHandler {
       return .poisoned("the judge's answer cannot be read")
     }
     metrics.count(judgement.verdict)
+    // An occurrence of a device's schedule ends where the device has another person. A person's request still has the other devices.
+    if judgement.verdict == .wrongUser, inFlight[slot].recipients == nil { judgement.verdict = .filtered }
     if let journaled, judgement.verdict == .duplicate {
       request.arena.bytes.withUnsafeBytes { journaled.foundRepeat(of: request.entry.id, at: $0[request.token]) }
     }
@@ -148,8 +150,10 @@ final class JudgeStage: JudgeHandler {
       guard case .done = collapsed, let event else { return collapsed }
       // With a dead letter.
       if judgement.verdict == .wrongApplication { return rejections.wrongApplication(slot) }
-      let by = isStale ? judgement.other?.id : nil
-      return inFlight.emitted(slot, outcomes.emit(event, subject, revision: judgement.revision, by: by))
+      var details = EventDetails.none
+      if isStale, let newer = judgement.other { details = .by(newer.id) }
+      if judgement.verdict == .filtered { details = .reason(Owner.otherPerson) }
+      return inFlight.emitted(slot, outcomes.emit(event, subject, revision: judgement.revision, details))
     }
   }
 

@@ -1,16 +1,19 @@
 import Kafka
 import Notifications
 import Store
+import Worker
 
 /// Ends requests that go to no device. Loop-confined.
 ///
-/// A request that breaks a rule, and a record that cannot be processed, gets an event and a dead letter. A request of a stopped application
-/// gets an event.
+/// A request that breaks a rule, and a record that cannot be processed, gets an event and a dead letter. A request of a stopped
+/// application, or beyond a rate limit, gets an event.
 final class Rejections {
   private let inFlight: InFlight
   private let outcomes: Outcomes
   private let reader: RequestReader
   private let metrics: TransformMetrics
+  /// Called with each record that is rejected by its headers or value, or is dead-lettered.
+  var onRefusal: (Slot, RequestEnvelope) -> Void = { _, _ in }
 
   init(_ inFlight: InFlight, _ outcomes: Outcomes, _ reader: RequestReader, _ metrics: TransformMetrics) {
     (self.inFlight, self.outcomes, self.reader, self.metrics) = (inFlight, outcomes, reader, metrics)
@@ -19,6 +22,7 @@ final class Rejections {
   /// A record breaks a rule of the requests.
   func reject(_ slot: Slot, _ rejection: Rejection, _ envelope: RequestEnvelope) -> Conclusion {
     inFlight[slot].end(JournalJudgement(.rejected, revision: inFlight[slot].source.impliedRevision))
+    onRefusal(slot, envelope)
     return emit(slot, rejection, envelope)
   }
 
@@ -44,6 +48,15 @@ final class Rejections {
     }
   }
 
+  /// A request is beyond a rate limit of its application. Only its headers are read, whether it breaks a rule or not.
+  func limit(_ slot: Slot, _ excess: RateExcess) -> Conclusion {
+    inFlight[slot].end(JournalJudgement(.rejected, revision: inFlight[slot].source.impliedRevision))
+    if inFlight.attempts(slot) == 0 { metrics.rateLimited(excess.scope) }
+    return reader.readEnvelope(inFlight[slot].record) {
+      inFlight.emitted(slot, outcomes.limited(inFlight[slot].record, excess, $0, slot: slot))
+    }
+  }
+
   private func emit(_ slot: Slot, _ rejection: Rejection, _ envelope: RequestEnvelope) -> Conclusion {
     emit(slot, reason: rejection.reason.rawValue) { missing in
       outcomes.reject(
@@ -57,7 +70,8 @@ final class Rejections {
     inFlight[slot].end(JournalJudgement(.deadLettered, revision: inFlight[slot].source.impliedRevision))
     if inFlight[slot].isRegistration { inFlight[slot].verdict = .registration(.poison) }
     return reader.readEnvelope(record) { envelope in
-      emit(slot, reason: DeadLetter.poison) { missing in
+      if !inFlight[slot].isRegistration { onRefusal(slot, envelope) }
+      return emit(slot, reason: DeadLetter.poison) { missing in
         outcomes.deadLetter(
           record, inFlight[slot].isRegistration ? nil : envelope, error: inFlight.reason(slot), tries: inFlight.faults(slot),
           missing: missing, slot: slot)

@@ -78,13 +78,17 @@ struct RequestContent {
   var stop: ApplicationStop?
   /// The request's job for the schedules, if it has one.
   var schedule: ScheduleJob?
+  /// The hash of its target.
+  var targetHash: UInt64 { arena.bytes.withUnsafeBytes { receiver.targetHash(in: $0) } }
+  /// Whether it has a job for the schedules, or gets one where something is pending under its identifier.
+  var concernsSchedules: Bool { schedule != nil || entry.mayReplace }
   /// The time zone whose devices it is for: of an occurrence that is due at a wall time. Nil: it is for all.
   ///
   /// The last occurrence is for all: a device may have moved between two zones so that it was in neither at its time. The other devices have
   /// its apns-id.
   var zone: Name? {
-    guard let schedule, case .firing(let firing, _) = schedule.purpose, firing.dueTime.zone != "", !schedule.hasEnded else { return nil }
-    return firing.dueTime.zone
+    guard let schedule, case .firing(let firing) = schedule.purpose, firing.dueTime.zone != "" else { return nil }
+    return schedule.hadLastOccurrence ? nil : firing.dueTime.zone
   }
   /// The contents for a person's devices; nil where all devices get the same.
   var variants: ContentVariants?

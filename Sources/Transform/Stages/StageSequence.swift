@@ -40,6 +40,7 @@ final class StageSequence<Record>: StageOwner {
   /// - Parameter target: the hash of its target.
   /// - Returns: the content that is judged now; nil if the request waits, and the owner gets it later.
   func take(_ slot: Slot, _ content: RequestContent, target: @autoclosure () -> UInt64) -> RequestContent? {
+    if content.concernsSchedules { ledger.aim(slot, at: target(), precedesFirings: content.schedule?.isFiring != true) }
     guard isActive || ledger.parked > 0 || content.called != nil || content.schedule?.isOpen == true else { return content }
     var content = content
     let stage = ask(slot, from: 0, &content)

@@ -1,10 +1,11 @@
 public import Notifications
 
-/// Which applications are stopped, and were, and what they were granted, as the records of `notifications.applications` say: a value.
+/// The stops, grants and rate limits of all applications. A value.
 ///
-/// The newest record of an application has all its stops. An unreadable record changes nothing.
+/// It holds what the records of `notifications.applications` say.
+/// The newest record of an application has all of them. An unreadable record changes nothing.
 public struct StoppedApplications: Sendable {
-  /// Applications that are remembered at most, of those with stops and of those with grants.
+  /// Applications that are remembered at most, of those with stops, of those with grants and of those with limits.
   public static var maximum: Int { 4_096 }
 
   /// The effect of a record.
@@ -29,16 +30,28 @@ public struct StoppedApplications: Sendable {
     var levels: GrantedLevels
   }
 
+  private struct Limited {
+    let name: [UInt8]
+    var history: LimitHistory
+  }
+
   /// By the stable hashes of their names.
   private var applications: [UInt64: Application] = [:]
   /// The same. Apart, since most applications with grants were never stopped, and each request is looked up among the stops.
   private var grants: [UInt64: Grant] = [:]
+  /// The same. Most applications with limits were never stopped.
+  private var limits: [UInt64: Limited] = [:]
+  /// The time after which no application had a limit; `max` while one has, and `min` if none ever had.
+  public private(set) var limitsEnd = Int64.min
 
   /// A table without stops.
   public init() {}
 
   /// Whether the table remembers no stop.
   public var isEmpty: Bool { applications.isEmpty }
+
+  /// Whether an application has a rate limit, or had one.
+  public var hasLimits: Bool { limitsEnd != .min }
 
   /// Takes a record. Those of an application must come in their order.
   ///
@@ -57,8 +70,9 @@ public struct StoppedApplications: Sendable {
         return .refused("\(error)")
       }
     }
-    // The stops count, whatever becomes of the grants: an emergency stop is never refused for these.
+    // The stops count, whatever becomes of the rest: an emergency stop is never refused for it.
     let isGranted = take(stops.granted, of: key, hash)
+    let isLimited = take(stops.limits, of: key, hash)
     let former = applications[hash]?.stops.open
     if stops.stops.isEmpty {
       applications[hash] = nil
@@ -70,8 +84,39 @@ public struct StoppedApplications: Sendable {
     switch (former, stops.open) {
     case (nil, let open?): return .stopped(open)
     case (_?, nil): return .started
-    default: return isGranted ? .nothing : .refused("there are more than \(Self.maximum) applications that were granted something")
+    default:
+      if !isLimited { return .refused("there are more than \(Self.maximum) applications with rate limits") }
+      return isGranted ? .nothing : .refused("there are more than \(Self.maximum) applications that were granted something")
     }
+  }
+
+  /// False where there is no room.
+  private mutating func take(_ history: LimitHistory, of application: UnsafeRawBufferPointer, _ hash: UInt64) -> Bool {
+    guard !history.isEmpty || limits[hash] != nil else { return true }
+    if history.isEmpty {
+      limits[hash] = nil
+    } else {
+      guard limits[hash] != nil || limits.count < Self.maximum else { return false }
+      limits[hash] = Limited(name: Array(application), history: history)
+    }
+    limitsEnd = limits.values.map(\.history.end).max() ?? .min
+    return true
+  }
+
+  /// The limits of an application, present and past.
+  public func limits(of application: UnsafeRawBufferPointer) -> LimitHistory? {
+    guard !limits.isEmpty, let limited = limits[StableHash.hash(application)], application.elementsEqual(limited.name) else { return nil }
+    return limited.history
+  }
+
+  /// The period of an application's limits in which a record was published, and the stable hash of the application's name.
+  ///
+  /// - Parameter time: the record's timestamp.
+  func limit(of application: UnsafeRawBufferPointer, at time: Int64) -> (hash: UInt64, period: LimitPeriod)? {
+    guard time < limitsEnd, !application.isEmpty else { return nil }
+    let hash = StableHash.hash(application)
+    guard let limited = limits[hash], application.elementsEqual(limited.name) else { return nil }
+    return limited.history.period(at: time).map { (hash, $0) }
   }
 
   /// False where there is no room.

@@ -55,14 +55,14 @@ class Bench:
 
     # The cluster
 
-    def begin(self, name):
+    def begin(self, name, partitions=PARTITIONS):
         """Topics of a benchmark's own, and a Redis that knows nothing."""
         self.prefix = f"bench{os.getpid()}.{name}."
         self.redis.empty()
         for prefix in (self.prefix, self.prefix + "floor."):
             subprocess.run(
                 [self.arguments.carillon, "topics", "create", "--kafka", self.arguments.kafka, "--topic-prefix", prefix, "--partitions",
-                 str(PARTITIONS)], check=True, stdout=subprocess.DEVNULL)
+                 str(partitions)], check=True, stdout=subprocess.DEVNULL)
 
     def place(self):
         return ["--kafka", self.arguments.kafka, "--redis", self.redis.address, "--topic-prefix", self.prefix]

@@ -134,11 +134,11 @@ class Producer:
 
     async def notify(self, target, body="hello", **more):
         """Publishes one alert and gives its apns-id."""
-        name = more.pop("id", None) or str(uuid.uuid4())
+        name, key = more.pop("id", None) or str(uuid.uuid4()), more.pop("key", target)
         aps = {"alert": {"title": "Order", "body": body}, **more.pop("aps", {})}
         headers = {"target": target, "apns-topic": APPLICATION, "apns-id": name}
         headers.update({key.replace("_", "-"): value for key, value in more.items()})
-        self.publish(headers, json.dumps({"aps": aps, "custom": {"body": body}}).encode(), key=target)
+        self.publish(headers, json.dumps({"aps": aps, "custom": {"body": body}}).encode(), key=key)
         return name
 
 

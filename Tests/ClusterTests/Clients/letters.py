@@ -89,7 +89,7 @@ REASONS = {
     "PayloadTooLarge": [Way("cause", payload="x" * 5_000)],
     "ExpiredToken": "registrations do not expire",
     "Unregistered": "who is not registered has an event of its own",
-    "TooManyRequests": "only a bucket that has too many schedules gives it: see schedules.py",
+    "TooManyRequests": "a bucket that has too many schedules gives it: see schedules.py; and a rate limit, without a letter: see limits.py",
     "FeatureNotEnabled": [
         Way("--unset apns-channel-id", apns_channel_id="bmV3cw=="),
         Way("--as-new --set target=" + TARGET, target="channel:news")],

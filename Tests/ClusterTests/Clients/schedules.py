@@ -10,13 +10,16 @@
   stepped    the worker is killed before each of the writes of a firing, to Redis and to Kafka
   all        all that is pending of a person is canceled, and the worker is killed in the middle; what is published afterwards stays
   replaced   the worker is killed while a notification takes the place of the only one that waits
+  overtaken  what is due fires while an earlier request is in flight that replaces or cancels it
   bounded    a bucket of Redis has as many schedules as it may have
+  tools      a firing is replayed, and a request that is due at a time is redriven
   lost       Redis loses everything between scheduling and firing, and is rebuilt from the topic
 """
 import asyncio
 import contextlib
 import datetime
 import json
+import os
 import signal
 import struct
 import subprocess
@@ -24,10 +27,12 @@ import time
 import uuid
 import zoneinfo
 
+import webhook
 from applications import applications
 from clients import APPLICATION, Contract, Device, Producer, Reader, expect, say, until
+from extensions import trace
 from healing import bodies, committed, on_one_redis, ready, run_part
-from letters import quietly
+from letters import letters, quietly
 
 
 def interval(seconds, **more):
@@ -79,7 +84,7 @@ class Scene:
 async def once(arguments, folder):
     scene = Scene(arguments)
     producer = scene.producer
-    async with on_one_redis(arguments, folder) as (_, cluster):
+    async with on_one_redis(arguments, folder) as (redis, cluster):
         await cluster.started("transform", *cluster.group)
         fan_out = await cluster.started("fan-out", "--listen", "127.0.0.1:0")
         url = fan_out.addresses["devices"]
@@ -153,6 +158,18 @@ async def once(arguments, folder):
             await scene.event(other["apns-id"], "expired")
             await device.frame("notify", identifier="twice")
 
+            # A device shows one notification of an apns-id, with a trigger or without one, whichever comes first.
+            for to in (target, "user:ada"):
+                first = await producer.notify(to, "now of " + to, apns_collapse_id="1 " + to[:10])
+                await device.frame("notify", id=first)
+                await producer.notify(to, "then of " + to, id=first, trigger=interval(1), apns_collapse_id="2 " + to[:10])
+                await until(lambda: [record for record in scene.reader.records[scene.events] if record.type == "duplicate"
+                                     and record.json.get("identifier") == "2 " + to[:10]], "its occurrence is a duplicate")
+                fired = await producer.notify(to, "fired for " + to, trigger=interval(1), apns_collapse_id="3 " + to[:10])
+                await device.frame("notify", identifier="3 " + to[:10])
+                await producer.notify(to, "later of " + to, id=fired, apns_collapse_id="4 " + to[:10])
+                await scene.event(fired, "duplicate")
+
             # A removal of all leaves its mark beside the owner of the device, who stays who it was.
             removal = {"target": target, "apns-topic": APPLICATION, "apns-id": str(uuid.uuid4()), "operation": "remove"}
             producer.publish(removal, b'{"all": true}', key=target)
@@ -180,15 +197,18 @@ async def once(arguments, folder):
             expect(filtered.headers["ce_subject"] != stopped, "the occurrence, and not the request", filtered.json)
             await applications(arguments, "start", APPLICATION)
 
-            # The schedule of a device is its person's.
+            # The schedule of a device is its person's, and so is an occurrence that waits for the device.
             await producer.notify(target, "ada's", trigger=interval(4), apns_collapse_id="hers")
+            await producer.notify(target, "ada's", trigger=interval(2), apns_collapse_id="waits")
             await producer.flush()
             await asyncio.sleep(1)
+        await until(lambda: redis.cli("HLEN", redis.cli("KEYS", "m{*" + device.token) or "m") != b"0", "it waits in the mailbox")
         async with Device(url, scene.contract, user="tom", device=device.token) as toms:
-            event = (await until(
-                lambda: [record.json for record in scene.reader.records[scene.events] if record.type == "filtered"
-                         and record.json.get("identifier") == "hers"], "it is filtered"))[0]
-            expect(event["reason"] == "the device belongs to another person now", "the event says why", event)
+            for identifier in ("hers", "waits"):
+                event = (await until(
+                    lambda: [record.json for record in scene.reader.records[scene.events] if record.type == "filtered"
+                             and record.json.get("identifier") == identifier], "%s is filtered" % identifier))[0]
+                expect(event["reason"] == "the device belongs to another person now", "the event says why", event)
 
             # What breaks a rule is rejected, and says which.
             for trigger, field in ((interval(0), "trigger.timeInterval"), (interval(59, repeats=True), "trigger.timeInterval"),
@@ -200,7 +220,8 @@ async def once(arguments, folder):
                 name = await producer.notify("device:" + toms.token, "wrong", trigger=trigger)
                 event = await scene.event(name, "rejected")
                 expect(event["field"].startswith(field), "the event names the field", event)
-            forged = {"schedule": "0" * 40, "id": str(uuid.uuid4()), "zone": "", "due": 1, "name": 1, "previous": 0, "owner": 0}
+            forged = {"schedule": "0" * 40, "id": str(uuid.uuid4()), "zone": "", "due": 1, "name": 1, "previous": 0, "owner": 0,
+                      "repeats": False}
             name = await producer.notify("device:" + toms.token, "forged", **{"carillon-firing": json.dumps(forged)}, apns_collapse_id="x")
             await scene.event(name, "rejected")
             await asyncio.sleep(2)
@@ -209,7 +230,8 @@ async def once(arguments, folder):
         shown = bodies(device)
         for body in ("later", "for user:ada", "twice"):
             expect(shown.count(body) == 1, "%s is shown once" % body, shown)
-        for body in ("first", "second", "never", "stopped", "ada's"):
+        for body in ("first", "second", "never", "stopped", "ada's", "then of " + target, "then of user:ada", "later of " + target,
+                     "later of user:ada"):
             expect(body not in shown, "%s is not shown" % body, shown)
         say(audit=await scene.audit())
     scene.end()
@@ -442,8 +464,8 @@ async def rules(arguments, folder):
             await producer.notify("user:nobody", "nobody", trigger=interval(1), apns_collapse_id="nobody")
             await until(lambda: occurrences("nobody", "unregistered"), "nobody is registered at the due time")
 
-            # Of more than 64 the oldest ends.
-            names = [await producer.notify("user:tom", "n%d" % n, trigger=interval(600), apns_collapse_id="n%d" % n) for n in range(65)]
+            # Of more than 64 the oldest ends, whatever its identifier. Those of one batch may have one timestamp.
+            names = [await producer.notify("user:tom", "n%d" % n, trigger=interval(600), apns_collapse_id="n%d" % (99 - n)) for n in range(65)]
             await producer.flush()
             await scene.event(names[0], "evicted")
             expect(not scene.told(names[1], "evicted"), "and no other one")
@@ -457,14 +479,17 @@ async def rules(arguments, folder):
             due = datetime.datetime.fromisoformat(json.loads(listed)["due"].replace("Z", "+00:00")).timestamp()
             expect(later <= due <= later + 60, "it is not due before that", [due, later])
 
-            # While no worker runs, one of a repeating trigger is too late, and is told with its count. One that is shown once is shown late.
+            # While no worker runs, one of a repeating trigger is too late, and is told with its count. One that is shown once is shown late,
+            # unless it has one attempt.
             moment = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=8)
             units = {"hour": moment.hour, "minute": moment.minute, "second": moment.second, "timeZone": "UTC"}
             trigger = {"type": "calendar", "dateComponents": units, "repeats": True, "late": 1}
             await producer.notify("user:ada", "too late", apns_collapse_id="skipped", trigger=json.dumps(trigger))
             await producer.notify("user:ada", "shown late", apns_collapse_id="late", trigger=interval(8))
+            await producer.notify("user:ada", "attempt over", apns_collapse_id="over", apns_expiration="0",
+                                  trigger=json.dumps({"type": "calendar", "dateComponents": units}))
             await producer.flush()
-            while len((await quietly(subprocess.run, [*line, "user:ada"], capture_output=True, text=True, timeout=60)).stdout.splitlines()) < 2:
+            while len((await quietly(subprocess.run, [*line, "user:ada"], capture_output=True, text=True, timeout=60)).stdout.splitlines()) < 3:
                 await asyncio.sleep(0.1)
             transform.kill()
             transform.wait()
@@ -473,7 +498,8 @@ async def rules(arguments, folder):
             await device.frame("notify", identifier="late")
             event = (await until(lambda: occurrences("skipped", "expired"), "it was too late"))[0]
             expect(event.json["skipped"] == 1, "the event tells how many", event.json)
-            expect("too late" not in bodies(device), "it is not shown", bodies(device))
+            await until(lambda: occurrences("over", "expired"), "one attempt counts from the due time")
+            expect(not {"too late", "attempt over"} & set(bodies(device)), "neither is shown", bodies(device))
         async with Device(url, scene.contract, user="eve", device=away.token) as back:
             last = await producer.notify("user:eve", "last")
             await back.frame("notify", id=last)
@@ -744,6 +770,38 @@ async def replaced(arguments, folder):
     scene.end()
 
 
+async def overtaken(arguments, folder):
+    scene, service = Scene(arguments), webhook.Team()
+    file = webhook.configure(folder, service, budget=30_000, timeout=30_000, concurrency=100)
+    requests = Reader(arguments.kafka, [scene.producer.topic])
+    reading = asyncio.create_task(requests.run())
+    async with on_one_redis(arguments, folder) as (_, cluster):
+        await cluster.started("transform", "--extensions", file.path, *cluster.group)
+        fan_out = await cluster.started("fan-out", "--listen", "127.0.0.1:0")
+        async with Device(fan_out.addresses["devices"], scene.contract, user="ada") as device:
+            # The same device, however its token is written.
+            for number, targets in enumerate((["user:ada"] * 2, ["device:" + device.token, "device:" + device.token.upper()])):
+                service.release.clear()
+                published = len(requests.records[scene.producer.topic])
+                later = await scene.producer.notify(targets[0], "later", trigger=interval(4), apns_collapse_id="o%d" % number)
+                newer = str(uuid.uuid4())
+                await scene.producer.notify(
+                    targets[1], "slow %d" % number, id=newer, key=targets[0], aps={"mutable-content": 1}, traceparent=trace(newer),
+                    apns_collapse_id="o%d" % number)
+                await scene.producer.flush()
+                # The firing lies behind the request, whose service extension has not answered.
+                await until(lambda: len(requests.records[scene.producer.topic]) == published + 3, "the schedule fires", 60)
+                service.release.set()
+                await device.frame("notify", id=newer)
+                expect((await scene.event(later, "collapsed"))["by"]["apnsId"] == newer, "the request replaces what was pending")
+                await until(lambda: committed(arguments) >= published + 3, "the records are finished", seen=lambda: committed(arguments))
+            expect(sorted(bodies(device)) == ["slow 0", "slow 1"], "and no occurrence is shown afterwards", bodies(device))
+        say(audit=await scene.audit())
+    reading.cancel()
+    service.close()
+    scene.end()
+
+
 async def bounded(arguments, folder):
     scene = Scene(arguments)
     async with on_one_redis(arguments, folder) as (_, cluster):
@@ -761,6 +819,42 @@ async def bounded(arguments, folder):
         await scene.producer.flush()
         await scene.cancel("user:ada", "b3")
         await scene.event(more, "canceled")
+        say(audit=await scene.audit())
+    scene.end()
+
+
+async def tools(arguments, folder):
+    scene = Scene(arguments)
+    async with on_one_redis(arguments, folder) as (_, cluster):
+        await cluster.started("transform", "--scheduled-bound", "1", *cluster.group)
+        fan_out = await cluster.started("fan-out", "--listen", "127.0.0.1:0")
+        async with Device(fan_out.addresses["devices"], scene.contract, user="ada") as device:
+            target = "device:" + device.token
+            await scene.producer.notify(target, "fired", trigger=interval(1), apns_collapse_id="fired")
+            await scene.producer.flush()
+            await device.frame("notify", identifier="fired")
+            await until(lambda: committed(arguments) == 2, "the firing is finished", 60, lambda: committed(arguments))
+            # The request and its firing are applied once more, and nothing becomes of either.
+            line = [arguments.binary, "replay", *cluster.common, *cluster.group, "--json", "--max-behind", "0",
+                    "--state", os.path.join(folder, "state")]
+            done = await quietly(subprocess.run, line, capture_output=True, text=True, timeout=120)
+            expect(done.returncode == 0 and json.loads(done.stdout.splitlines()[-1])["written"] == 2, "both are replayed", done.stdout + done.stderr)
+            await until(lambda: committed(arguments) == 4, "the replayed ones are finished", 60, lambda: committed(arguments))
+
+            # The bucket has room for one.
+            first = await scene.producer.notify(target, "first", trigger=interval(600), apns_collapse_id="first")
+            second = await scene.producer.notify(target, "second", trigger=interval(5), apns_collapse_id="second")
+            await scene.producer.flush()
+            await scene.event(second, "rejected")
+            await scene.cancel(target, "first")
+            await scene.event(first, "canceled")
+            await asyncio.sleep(6)
+            began = time.time()
+            done = await letters(arguments, "redrive", second)
+            expect(done[-1]["redriven"] == 1, "it is redriven", done)
+            await device.frame("notify", identifier="second")
+            expect(time.time() - began >= 5, "its time counts from the redriven record", time.time() - began)
+            expect(bodies(device) == ["fired", "second"], "each is shown once", bodies(device))
         say(audit=await scene.audit())
     scene.end()
 
@@ -799,7 +893,8 @@ async def lost(arguments, folder):
     scene.end()
 
 
-PARTS = {"once": once, "repeats": repeats, "moves": moves, "places": places, "rules": rules, "killed": killed, "stepped": stepped, "all": all_canceled, "replaced": replaced, "bounded": bounded, "lost": lost}
+PARTS = {"once": once, "repeats": repeats, "moves": moves, "places": places, "rules": rules, "killed": killed, "stepped": stepped,
+         "all": all_canceled, "replaced": replaced, "overtaken": overtaken, "bounded": bounded, "tools": tools, "lost": lost}
 
 if __name__ == "__main__":
     run_part(__doc__, PARTS, "carillon-schedules-", contract="the AsyncAPI document")

@@ -293,11 +293,14 @@ async def categories(arguments, folder):
             expect(await respond(phone, before, "like") == "UnknownAction", "and by no later one")
             expect(await respond(phone, after, "like") == "accepted", "the newer one has the newer actions")
             expect(await respond(phone, after, "shrug", dynamic=True) == "accepted", "a dynamic action is the device's word")
-            def told():
+            def told(action="shrug"):
                 return [record.json for record in reader.records[events]
-                        if record.type == "response" and record.headers["ce_subject"] == after["id"] and record.json["action"] == "shrug"]
+                        if record.type == "response" and record.headers["ce_subject"] == after["id"] and record.json["action"] == action]
             event = (await until(told, "the response is an event"))[0]
-            expect(event["dynamic"] is True, "and its event says so", event)
+            expect(event["dynamic"] is True and "unanswered" not in event, "and its event says so", event)
+            expect(await respond(phone, after, "sigh", dynamic=True, unanswered=True) == "accepted", "no extension has answered")
+            event = (await until(lambda: told("sigh"), "the response is an event"))[0]
+            expect(event["unanswered"] is True, "and its event says so, too", event)
             await publish([])
             while "category" in await notified(phone, "ada"):
                 await asyncio.sleep(0.05)

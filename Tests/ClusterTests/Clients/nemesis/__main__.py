@@ -40,6 +40,7 @@ def arguments():
     add("--faults", type=int, default=15, help="(default 15)")
     add("--faults-of", default="all", metavar="KIND,…", help="the kinds to choose from, of those below (default all)")
     add("--devices", type=int, default=200, help="(default 200)")
+    add("--programs", type=int, default=33, metavar="PERCENT", help="how many of the devices are processes of 'carillon device' (default 33)")
     add("--transforms", type=int, default=2, help="transform workers (default 2)")
     add("--fan-outs", type=int, default=3, help="fan-out workers (default 3)")
     add("--brokers", type=int, default=1, choices=(1, 3), help="Kafka brokers (default 1)")
@@ -236,6 +237,7 @@ class Run:
             injected=self.nemesis.done, connections_cut=sum(link["cut"] for link in proxy.values()),
             connections_dropped=sum(link["dropped"] for link in proxy.values()),
             worker_starts=sum(worker.starts for worker in self.cluster.workers.values()), sessions=tally["sessions"],
+            programs=self.cluster.devices.get("programs"), program_kills=self.cluster.devices.get("kills"),
             repeats_suppressed=tally["dropped.known"] + tally["event.duplicate"],
             stale_dropped=tally["dropped.stale"] + tally["event.collapsed"], expired=tally["event.expired"],
             evicted=tally["event.evicted"],

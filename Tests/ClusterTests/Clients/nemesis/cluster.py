@@ -384,7 +384,7 @@ class Cluster:
         self.crowd.on_line = self.devices.update
         await self.crowd.start(
             sys.executable, os.path.join(HERE, "devices.py"), *urls, "--devices", str(self.arguments.devices), "--seed",
-            str(self.arguments.seed), "--folder", logs)
+            str(self.arguments.seed), "--folder", logs, "--binary", self.arguments.binary, "--programs", str(self.arguments.programs))
         await self.until(lambda: self.devices["welcomed"] == self.arguments.devices, 120, "all devices were welcomed")
 
     def add(self, role, number):

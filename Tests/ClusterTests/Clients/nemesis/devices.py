@@ -16,41 +16,8 @@ import time
 
 import websockets
 
-APPLICATION = "com.example.shop"
-OPEN, DISMISS = "com.apple.UNNotificationDefaultActionIdentifier", "com.apple.UNNotificationDismissActionIdentifier"
-# Close codes after which a device does not come back by itself; nothing that these devices do earns them one, as long as they have no
-# later session than that which is closed. Only a hello that has had no welcome may be worked on later than the next one, and take
-# its session over.
-TAKEN_OVER = 4004
-NEVER = (4002, 4003, TAKEN_OVER, 4013)
-CATEGORIES = [{
-    "identifier": "reply", "options": ["customDismissAction"],
-    "actions": [{"identifier": "reply", "title": "Reply", "textInput": {"buttonTitle": "Send", "placeholder": "…"}}]}]
-
-
-def token_of(number):
-    return "%064x" % (0xCA11AB1E0000 + number)
-
-
-def users_of(number):
-    """Two devices to a person; every sixteenth is passed on between two people."""
-    return ["person-%d" % (number // 2)] if number % 16 != 15 else ["shared-%d" % number, "guest-%d" % number]
-
-
-def is_fickle(number):
-    """Whether the device allows its application now more, now less."""
-    return number % 16 == 7
-
-
-class Log:
-    """What a device did and when: by its own clock (wrong as it may be), by the cluster's as it knows it, and by the one on the wall."""
-
-    def __init__(self, path, skew):
-        self.file, self.skew = open(path, "a", buffering=1), skew
-
-    def write(self, what, **members):
-        now = time.time()
-        self.file.write(json.dumps({"at": round(now, 4), "own": round(now + self.skew, 4), "what": what, **members}) + "\n")
+from common import APPLICATION, CATEGORIES, DISMISS, NEVER, OPEN, TAKEN_OVER, Log, is_fickle, token_of, users_of
+from programs import Program, is_program
 
 
 class Memory:
@@ -317,7 +284,8 @@ class Crowd:
         self.arguments, self.is_settled, self.settled, self.kept = arguments, False, asyncio.Event(), set()
         # Until when devices leave out acknowledgements.
         self.holes = 0.0
-        self.devices = [Device(number, self) for number in range(arguments.devices)]
+        self.devices = [
+            (Program if is_program(number, arguments.programs) else Device)(number, self) for number in range(arguments.devices)]
 
     async def away(self, seconds):
         """Away for so long, or until all are called back."""
@@ -340,7 +308,9 @@ class Crowd:
             print(json.dumps({
                 "connected": sum(device.connections > 0 for device in self.devices),
                 "welcomed": sum(device.welcomed for device in self.devices),
-                "outbox": sum(len(device.outbox) for device in self.devices)}), flush=True)
+                "outbox": sum(len(device.outbox) for device in self.devices),
+                "programs": sum(isinstance(device, Program) for device in self.devices),
+                "kills": sum(device.kills for device in self.devices if isinstance(device, Program))}), flush=True)
             await asyncio.sleep(0.5)
 
     async def run(self):
@@ -370,6 +340,8 @@ def main():
     parser.add_argument("--devices", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--folder", required=True)
+    parser.add_argument("--binary", required=True)
+    parser.add_argument("--programs", type=int, default=0, help="how many of a hundred are processes of the program's own")
     parser.add_argument("--respond", type=float, default=0.15, help="the share of what is shown that the person answers")
     asyncio.run(Crowd(parser.parse_args()).run())
 

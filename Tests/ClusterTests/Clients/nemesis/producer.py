@@ -6,7 +6,7 @@ import time
 import uuid
 
 import confluent_kafka
-from devices import APPLICATION, token_of, users_of
+from common import APPLICATION, token_of, users_of
 
 # Headers that break a rule (None: absent), or a value that does.
 BAD = [

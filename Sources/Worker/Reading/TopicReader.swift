@@ -1,6 +1,5 @@
 public import EventLoop
 public import Kafka
-import Worker
 
 /// The progress of a reader, in offsets.
 public struct ReadingProgress: Sendable, Hashable {
@@ -10,6 +9,9 @@ public struct ReadingProgress: Sendable, Hashable {
   public var read: Int64
   /// All offsets to read.
   public var total: Int64
+
+  /// Progress of its parts.
+  public init(what: String, read: Int64, total: Int64) { (self.what, self.read, self.total) = (what, read, total) }
 }
 
 /// Reads stretches of topics to their ends, without a group and without commits. Loop-confined.
@@ -24,6 +26,8 @@ public final class TopicReader {
   public var onProgress: ((ReadingProgress) -> Void)?
   /// Called for unreadable stretches, which are skipped.
   public var onUnreadable: ((UnreadableStretch) -> Void)?
+  /// The readings that go on.
+  private var readings: [Reading] = []
 
   /// The limits of prefetched records, much lower than for a worker, whose lane must not wait.
   ///
@@ -44,7 +48,7 @@ public final class TopicReader {
   }
 
   /// Makes a reader of single records. It fetches little more than the batch of each.
-  static func ofSingleRecords(on loop: EventLoop, _ kafka: KafkaConfiguration) -> TopicReader {
+  public static func ofSingleRecords(on loop: EventLoop, _ kafka: KafkaConfiguration) -> TopicReader {
     let bounds = ["fetch.message.max.bytes": "1024", "queued.min.messages": "1"]
     return TopicReader(on: loop, kafka.merging(bounds), silenceMilliseconds: 10_000)
   }
@@ -70,7 +74,7 @@ public final class TopicReader {
   ///   - isCompacted: whether the topics are compacted, so that the last offsets may have no records. Then one is written after ten silent
   ///     seconds.
   ///   - isEnough: called after each batch, and while all is held. If true, the rest is not read.
-  func read(
+  public func read(
     _ stretches: [TopicStretch], _ what: String, in pace: (any ReadingPace)?, batch: Int = 1_000,
     mustBeThere: Bool = false, isCompacted: Bool = false, until isEnough: @escaping () -> Bool = { false },
     _ body: @escaping (RecordView) -> Void
@@ -82,7 +86,11 @@ public final class TopicReader {
     let reading = Reading(on: loop, stretches, what, silenceMilliseconds, onProgress, body)
     (reading.pace, reading.isEnough, reading.mustBeThere) = (pace, isEnough, mustBeThere)
     (reading.tellsSilence, reading.onUnreadable) = (isCompacted, onUnreadable)
-    defer { reading.close() }
+    readings.append(reading)
+    defer {
+      readings.removeAll { $0 === reading }
+      reading.close()
+    }
     var options = Consumer.Options()
     // Transactions leave offsets without a record, even at the end.
     options.reportsPartitionEnd = true
@@ -128,6 +136,9 @@ public final class TopicReader {
     }
   }
 
+  /// Ends the readings that go on: they fail with `closed`.
+  public func close() { for reading in readings { reading.end(KafkaError(.closed, "read \(reading.what)")) } }
+
   private struct Place: Hashable {
     let partition: TopicPartition
     let offset: Int64
@@ -147,7 +158,7 @@ private final class Reading: ConsumerHandler {
   }
 
   private let loop: EventLoop
-  private let what: String
+  let what: String
   private let body: (RecordView) -> Void
   private let onProgress: ((ReadingProgress) -> Void)?
   private let silence: Int
@@ -207,7 +218,7 @@ private final class Reading: ConsumerHandler {
     hold.close()
   }
 
-  private func end(_ error: KafkaError?) {
+  func end(_ error: KafkaError?) {
     guard outcome == nil else { return }
     outcome = .some(error)
     waiting?.resume(returning: error)

@@ -1,9 +1,9 @@
-import Kafka
+public import Kafka
 
 /// Keeps partitions in step that are read side by side. The reader asks it after each batch.
 ///
 /// A pause drops prefetched records. So use a high mark to wait and a low mark to continue.
-protocol ReadingPace: AnyObject {
+public protocol ReadingPace: AnyObject {
   /// Notes that a partition is read to its end.
   func ended(_ partition: TopicPartition)
   /// Whether a partition must wait. If all unfinished ones wait, reading ends with an error.
@@ -13,5 +13,6 @@ protocol ReadingPace: AnyObject {
 }
 
 extension ReadingPace {
-  var isHeld: Bool { false }
+  /// Nothing is held.
+  public var isHeld: Bool { false }
 }

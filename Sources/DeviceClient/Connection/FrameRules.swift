@@ -1,0 +1,39 @@
+internal import JSON
+internal import Notifications
+
+/// The cluster's rules for frames of a device, applied before the device takes what it is going to send.
+///
+/// A frame is written, and read by the code with which the cluster reads it. So no rule is written twice.
+enum FrameRules {
+  /// The largest frame of a cluster whose welcome has not said otherwise, in bytes.
+  static let frameBytes = 64 << 10
+  /// The smallest limit of a cluster, in bytes.
+  static let leastFrameBytes = 4 << 10
+  /// What a credential takes in a hello beside its text, in bytes.
+  static let credentialOverhead = 32
+
+  /// Checks a frame. Throws an error that names the member and its rule.
+  static func check(
+    _ code: DeviceError.Code = .badRequest, atMost maximum: Int = frameBytes, _ write: (inout JSONWriter) -> Void
+  ) throws(DeviceError) {
+    var json = JSONWriter(capacity: 1024)
+    write(&json)
+    let error = json.withUnsafeBytes { bytes -> DeviceFrameError? in
+      do throws(DeviceFrameError) { _ = try DeviceFrame(bytes) } catch { return error }
+      return nil
+    }
+    if let error { throw DeviceError(code, error.description) }
+    guard json.count <= maximum else {
+      throw DeviceError(code, "the cluster takes frames of at most \(maximum) bytes, and this one has \(json.count): make it smaller")
+    }
+  }
+}
+
+extension Hello {
+  /// Its size as a frame.
+  var bytes: Int {
+    var json = JSONWriter(capacity: 1024)
+    write(to: &json)
+    return json.count
+  }
+}

@@ -1,0 +1,125 @@
+public import Notifications
+
+/// What this process, the workers and Redis have taken for a run, by their own numbers. A value: a reading in, sums out.
+///
+/// Their counters begin with their processes, so only differences count. Times are nanoseconds after the start of the run.
+public struct LoadServers: Sendable {
+  /// The stages whose times the workers measure by themselves, for the requests of all producers.
+  public enum Stage: String, Sendable, CaseIterable {
+    /// The outcomes of the request are durable, the journal apart.
+    case transformed
+    /// The notification was written to a device's socket.
+    case sent
+  }
+
+  /// The processes of one kind.
+  public struct Group: Sendable, Hashable {
+    /// The processes that were seen, restarted ones again.
+    public var processes = 0
+    /// Their processor time, in seconds.
+    public var seconds = 0.0
+    /// The processor time in each interval of the run, in seconds.
+    public var intervals: [Double]
+  }
+
+  /// The group of the load run's own process.
+  public static let ownGroup = "this run"
+  /// The group of Redis.
+  public static let redisGroup = "redis"
+
+  /// The groups by their names: ``ownGroup``, ``redisGroup``, and the workers' roles.
+  public private(set) var groups: [String: Group] = [:]
+  /// The times of the stages since the start; a stage is missing if no worker measures it.
+  public private(set) var ages: [Stage: LoadAges] = [:]
+  /// Why servers did not answer the last question, by their names.
+  public private(set) var silent: [Name: String] = [:]
+  private let startedAt: Double
+  private let intervalLength: Int64
+  private let intervalCount: Int
+  private var former: [Name: (reading: WorkerReading, at: Int64)] = [:]
+
+  /// The most servers that did not answer.
+  private static let maximumSilent = 20
+
+  /// Begins a run.
+  ///
+  /// - Parameters:
+  ///   - startedAt: milliseconds since 1970.
+  ///   - measures: have the intervals of the run.
+  public init(startedAt: Int64, _ measures: LoadMeasures) {
+    self.startedAt = Double(startedAt) / 1000
+    (intervalLength, intervalCount) = (measures.intervalLength, measures.intervals.count)
+  }
+
+  /// The processor time of all servers that were seen, without this process, in seconds.
+  public var seconds: Double { groups.filter { $0.key != Self.ownGroup }.values.reduce(0) { $0 + $1.seconds } }
+
+  /// The names of the groups in the order of a report: this process, the workers, Redis.
+  public var names: [String] {
+    func rank(_ name: String) -> Int { name == Self.ownGroup ? 0 : name == Self.redisGroup ? 2 : 1 }
+    return groups.keys.sorted { (rank($0), $0) < (rank($1), $1) }
+  }
+
+  /// A worker has answered.
+  ///
+  /// - Parameter server: tells the workers apart.
+  mutating func take(_ reading: WorkerReading, of server: Name, at time: Int64) {
+    take(reading, of: server, as: reading.role, at: time)
+  }
+
+  /// The processor time of a process that is not a worker, since its start.
+  mutating func take(_ seconds: Double, of group: String, at time: Int64) {
+    // Redis does not say here when it began. A restarted one has used less than before.
+    let server = Name(group)
+    let last = former[server]?.reading
+    let isSame = (last?.processorSeconds ?? 0) <= seconds
+    let startedAt = (last?.startedAt ?? 0) + (isSame ? 0 : 1)
+    take(WorkerReading(startedAt: startedAt, processorSeconds: min(max(seconds, 0), 1e12)), of: server, as: group, at: time)
+  }
+
+  /// Adds the processor time of another process of the run.
+  mutating func addProcess(_ seconds: Double, intervals: [Double]) {
+    var group = groups[Self.ownGroup] ?? Group(intervals: Array(repeating: 0, count: intervalCount))
+    group.processes += 1
+    group.seconds += seconds
+    for (index, seconds) in zip(group.intervals.indices, intervals) { group.intervals[index] += seconds }
+    groups[Self.ownGroup] = group
+  }
+
+  /// A server has not answered.
+  mutating func missed(_ server: Name, _ reason: String) {
+    if silent[server] != nil || silent.count < Self.maximumSilent { silent[server] = reason }
+  }
+
+  private mutating func take(_ reading: WorkerReading, of server: Name, as name: String, at time: Int64) {
+    silent[server] = nil
+    let last = former.updateValue((reading, time), forKey: server)
+    var group = groups[name] ?? Group(intervals: Array(repeating: 0, count: intervalCount))
+    let isSame = last?.reading.startedAt == reading.startedAt
+    if !isSame { group.processes += 1 }
+    // The first reading of a process that began before the run only shows where it stood. One that began later has used all of it in the run.
+    let isNew = last != nil || reading.startedAt >= startedAt
+    guard isSame || isNew else {
+      groups[name] = group
+      return
+    }
+    let seconds = max(0, reading.processorSeconds - (isSame ? last?.reading.processorSeconds ?? 0 : 0))
+    group.seconds += seconds
+    spread(seconds, from: last?.at ?? time, to: time, &group.intervals)
+    groups[name] = group
+    for (stage, present) in reading.ages {
+      let observed = isSame ? last?.reading.ages[stage].flatMap(present.since) ?? present : present
+      ages[stage, default: LoadAges()].add(observed)
+    }
+  }
+
+  /// Spreads processor time evenly over the intervals of a stretch of time.
+  private func spread(_ seconds: Double, from start: Int64, to end: Int64, _ intervals: inout [Double]) {
+    let start = min(start, end - 1)
+    for index in intervals.indices {
+      let (from, to) = (Int64(index) * intervalLength, Int64(index + 1) * intervalLength)
+      let overlap = min(end, to) - max(start, from)
+      if overlap > 0 { intervals[index] += seconds * Double(overlap) / Double(end - start) }
+    }
+  }
+}

@@ -1,0 +1,24 @@
+import TestSupport
+import Testing
+
+extension ClusterTests {
+  /// An application with a rate limit, with real processes that are really killed.
+  @Suite(
+    .serialized,
+    .enabled(
+      if: ClusterFixture.python != nil, "CARILLON_TEST_PYTHON must name a Python with test-requirements.txt, as Deploy/test makes it"),
+    .enabled(if: ClusterKafka.available.contains(.real), "\(KafkaFixture.howToGetOne)"))
+  struct LimitTests {
+    private let limits = Script("limits.py", withinSeconds: 400)
+
+    @Test func `those beyond a limit are the same whoever is killed and whatever Redis loses`() async throws {
+      try await limits.holds("flood")
+    }
+
+    @Test func `a notification behind another application's flood arrives within the stated time`() async throws {
+      try await limits.holds("behind")
+    }
+
+    @Test func `a rebuild without the journal brings back what was accepted`() async throws { try await limits.holds("untold") }
+  }
+}

@@ -1,0 +1,37 @@
+import Notifications
+import TestSupport
+import Testing
+
+@testable import Transform
+
+@Suite struct IgnoredFiringsTests {
+  @Test func `a schedule whose firings stay ignored fires ever more rarely, until one takes effect`() throws {
+    let key = try #require(ScheduleKey(application: "a.b", target: "user:ada", identifier: "x"))
+    let place = DueTable.Place(partition: 1, bucket: 2)
+    var (ignored, now, firings, slower) = (IgnoredFirings(), Int64(0), 0, 0)
+    while now < 3_600_000 {
+      let next = ignored.ignored(key, at: place, now: now)
+      firings += 1
+      if next.isSlower { slower += 1 }
+      #expect((IgnoredFirings.shortest...IgnoredFirings.longest).contains(next.until - now) && ignored.pause(of: key) == next.until)
+      // A broker whose clock is two seconds behind delays no occurrence by more.
+      if now < 2_000 { #expect(next.until - now == IgnoredFirings.shortest) }
+      now = next.until
+    }
+    #expect(firings < 150 && slower == 1)
+    ignored.took(key)
+    #expect(ignored.pause(of: key) == nil)
+    #expect(ignored.ignored(key, at: place, now: 0).until == IgnoredFirings.shortest)
+  }
+
+  @Test func `the pause of a schedule that is not due any more is forgotten`() throws {
+    let keys = try ["x", "y"].map { try #require(ScheduleKey(application: "a.b", target: "user:ada", identifier: Name($0))) }
+    var ignored = IgnoredFirings()
+    let places = [DueTable.Place(partition: 1, bucket: 2), DueTable.Place(partition: 2, bucket: 2)]
+    for (key, place) in zip(keys, places) { _ = ignored.ignored(key, at: place, now: 0) }
+    ignored.keep([], at: places[0])
+    #expect(ignored.pause(of: keys[0]) == nil && ignored.pause(of: keys[1]) != nil)
+    ignored.keep([1])
+    #expect(ignored.pause(of: keys[1]) == nil)
+  }
+}
