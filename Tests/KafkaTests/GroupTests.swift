@@ -115,7 +115,7 @@ import Testing
         }
       }
       let second = try await ConsumerLane.member("second", of: group, kafka, reading: topic)
-      try await eventually("the partitions are shared", seconds: 40) {
+      try await eventually("the partitions are shared") {
         let (one, two) = (await first.owned.count, await second.owned.count)
         return one == 2 && two == 2
       }
@@ -126,8 +126,8 @@ import Testing
       let recordsOfSecond = await second.records
       await second.close()
       try await publishing.value
-      try await eventually("the first member has all partitions again", seconds: 40) { await first.owned.count == 4 }
-      try await eventually("all is committed", seconds: 40) {
+      try await eventually("the first member has all partitions again") { await first.owned.count == 4 }
+      try await eventually("all is committed") {
         let committed = try await kafka.admin.committed(group: group, of: (0..<4).map { TopicPartition(topic, $0) })
         return committed.values.reduce(0, +) == Int64(total)
       }
@@ -150,12 +150,12 @@ import Testing
       try await eventually("all records come") { await first.count == 10 }
       let before = await first.owned
       let second = try await ConsumerLane.member("second", of: group, kafka, reading: topic, finishing: .never)
-      try await eventually("a partition is asked back", seconds: 40) { await first.pendingRevocations == 1 }
+      try await eventually("a partition is asked back") { await first.pendingRevocations == 1 }
       #expect(await second.owned.isEmpty, "a partition moves only with its owner's consent")
       let kept = await first.owned
       let revoked = try #require(before.first { !kept.contains($0) })
       await first.finishRevocations()
-      try await eventually("the second member has the partition", seconds: 40) {
+      try await eventually("the second member has the partition") {
         await second.owned.map(\.topicPartition) == [revoked.topicPartition]
       }
       let refused = await first.commit(CommitOffset(partition: revoked.index, generation: revoked.generation, offset: 5))
@@ -175,13 +175,13 @@ import Testing
       try await eventually("the first member has both partitions") { await first.owned.count == 2 }
       for partition in await first.owned { await first.pause(partition.index) }
       let second = try await ConsumerLane.member("second", of: group, kafka, reading: topic)
-      try await eventually("the partitions are shared", seconds: 40) { await second.owned.count == 1 }
+      try await eventually("the partitions are shared") { await second.owned.count == 1 }
       let moved = try #require(await second.owned.first).topicPartition
       let kept = await first.owned
       try await kafka.publish((0..<10).map { TestRecord("\($0)", partition: Int32($0 % 2)) }, to: topic)
       try await eventually("the second member reads its partition") { await second.count == 5 }
       await second.close()
-      try await eventually("the first member has both again", seconds: 40) { await first.owned.count == 2 }
+      try await eventually("the first member has both again") { await first.owned.count == 2 }
       try await kafka.publish((10..<20).map { TestRecord("\($0)", partition: Int32($0 % 2)) }, to: topic)
       try await eventually("what came back flows") { await first.count >= 5 }
       // On a machine that stands still the group may drop the first member meanwhile. Then nothing has stayed.
@@ -201,10 +201,10 @@ import Testing
       await first.hold()
       try await kafka.publish((0..<10).map { TestRecord("\($0)", partition: Int32($0 % 2)) }, to: topic)
       let second = try await ConsumerLane.member("second", of: group, kafka, reading: topic)
-      try await eventually("the partitions are shared", seconds: 40) { await second.owned.count == 1 }
+      try await eventually("the partitions are shared") { await second.owned.count == 1 }
       try await eventually("the second member reads its partition") { await second.count == 5 }
       await second.close()
-      try await eventually("the first member has both again", seconds: 40) { await first.owned.count == 2 }
+      try await eventually("the first member has both again") { await first.owned.count == 2 }
       #expect(await first.count == 0, "what is held stays so, whatever comes and goes")
       await first.release()
       try await eventually("all that nobody has committed flows") { await Set(first.records.map(\.text)).count >= 5 }
@@ -220,7 +220,7 @@ import Testing
       let configuration = kafka.configuration.merging(["max.poll.interval.ms": "4000"])
       try await lane.open(configuration, .init(group: KafkaFixture.unique("group")))
       try await lane.subscribe(topic)
-      try await eventually("it has its partition", seconds: 40) { await lane.owned.count == 1 }
+      try await eventually("it has its partition") { await lane.owned.count == 1 }
       try await Task.sleep(for: .seconds(7))
       #expect(await lane.errors.isEmpty)
       #expect(await lane.everOwned.count == 1, "nothing was taken from it meanwhile")

@@ -6,7 +6,8 @@ import Testing
 
 /// Waits until `condition` holds; records a failure when it does not within the time.
 func eventually(
-  _ what: Comment, seconds: Int = 60, sourceLocation: SourceLocation = #_sourceLocation, _ condition: () async throws -> Bool
+  _ what: Comment, seconds: Int = KafkaFixture.patienceSeconds, sourceLocation: SourceLocation = #_sourceLocation,
+  _ condition: () async throws -> Bool
 ) async throws {
   let deadline = ContinuousClock.now + .seconds(seconds)
   while try await !condition() {
@@ -125,7 +126,7 @@ actor ConsumerLane {
 
   func subscribe(_ topics: String...) throws { try core?.consumer?.subscribe(topics) }
 
-  func assign(_ positions: [(TopicPartition, StartPosition)], timeoutMilliseconds: Int32 = 10_000) async throws -> [AssignedPartition] {
+  func assign(_ positions: [(TopicPartition, StartPosition)], timeoutMilliseconds: Int32 = 60_000) async throws -> [AssignedPartition] {
     try await core?.consumer?.assign(positions, timeoutMilliseconds: timeoutMilliseconds) ?? []
   }
 
@@ -207,7 +208,7 @@ actor ConsumerLane {
     }
   }
 
-  func closeConsumer(withinMilliseconds milliseconds: Int = 15_000) async -> Bool {
+  func closeConsumer(withinMilliseconds milliseconds: Int = 60_000) async -> Bool {
     let isDone = await core?.consumer?.close(withinMilliseconds: milliseconds) ?? true
     core?.committer?.close()
     return isDone
@@ -269,7 +270,7 @@ actor ProducerLane {
       mayGoAlone: mayGoAlone)
   }
 
-  func flush() async -> Bool { await core?.producer?.flush(withinMilliseconds: 30_000) ?? true }
+  func flush() async -> Bool { await core?.producer?.flush(withinMilliseconds: KafkaFixture.patienceSeconds * 1_000) ?? true }
   var reports: [DeliveryReport] { core?.reports ?? [] }
   var errors: [KafkaError] { core?.errors ?? [] }
   var rooms: Int { core?.rooms ?? 0 }
@@ -282,11 +283,11 @@ actor ProducerLane {
 
   /// Ends the producer; what it reported can still be read.
   @discardableResult
-  func close(withinMilliseconds milliseconds: Int = 10_000) async -> Bool { await closeProducer(milliseconds) }
+  func close(withinMilliseconds milliseconds: Int = 60_000) async -> Bool { await closeProducer(milliseconds) }
 
   /// Ends the loop too; it must not run on the loop that it ends.
   nonisolated func end() async {
-    _ = await closeProducer(10_000)
+    _ = await closeProducer(60_000)
     await loop.close()
   }
 }

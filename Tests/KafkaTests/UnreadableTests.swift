@@ -66,7 +66,7 @@ struct UnreadableTests {
   ) async throws -> (offsets: [Int64], stretches: [Range<Int64>]) {
     let lane = Lane(kafka.loop)
     try await lane.read(topic, from: offset, kafka)
-    let deadline = ContinuousClock.now + .seconds(60)
+    let deadline = ContinuousClock.now + .seconds(KafkaFixture.patienceSeconds)
     while await !isEnough(lane.found.offsets, lane.found.stretches), ContinuousClock.now < deadline {
       try await Task.sleep(for: .milliseconds(20))
     }
@@ -96,7 +96,7 @@ struct UnreadableTests {
       try await BombWriter.write(to: topic, on: kafka)
       let lane = Lane(kafka.loop)
       try await lane.read(topic, from: 0, kafka)
-      let deadline = ContinuousClock.now + .seconds(60)
+      let deadline = ContinuousClock.now + .seconds(KafkaFixture.patienceSeconds)
       while await lane.found.stretches.isEmpty, ContinuousClock.now < deadline { try await Task.sleep(for: .milliseconds(20)) }
       try await kafka.publish([TestRecord("a")], to: topic)
       while await lane.found.offsets.isEmpty, ContinuousClock.now < deadline { try await Task.sleep(for: .milliseconds(20)) }

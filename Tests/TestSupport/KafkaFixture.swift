@@ -85,6 +85,9 @@ public final class KafkaFixture: Sendable {
     String(cString: $0).split(separator: ",").map(String.init)
   }
 
+  /// How long a test waits for a Kafka. One that many tests share has stood still for a minute.
+  public static let patienceSeconds = 180
+
   /// What a test that needs one says where it is skipped.
   public static let howToGetOne = "it needs a real Kafka: Deploy/test --kafka FOLDER, an unpacked Apache Kafka 4.0 or newer"
 
@@ -122,7 +125,7 @@ public final class KafkaFixture: Sendable {
       embedded = broker
       configuration = broker.configuration
     }
-    admin = try Admin(configuration, timeoutMilliseconds: 60_000)
+    admin = try Admin(configuration, timeoutMilliseconds: Int32(Self.patienceSeconds) * 1_000)
     loop = EventLoop(name: "kafka-fixture")
   }
 
@@ -130,7 +133,7 @@ public final class KafkaFixture: Sendable {
   public init(at configuration: KafkaConfiguration) throws {
     embedded = nil
     self.configuration = configuration
-    admin = try Admin(configuration, timeoutMilliseconds: 60_000)
+    admin = try Admin(configuration, timeoutMilliseconds: Int32(Self.patienceSeconds) * 1_000)
     loop = EventLoop(name: "kafka-fixture")
   }
 
@@ -170,7 +173,7 @@ public final class KafkaFixture: Sendable {
   }
 
   /// Reads a topic from its beginning until it has given so many records, in the order of their partitions and offsets.
-  public func records(of topic: String, count: Int, withinSeconds seconds: Int = 60) async throws -> [TestRecord] {
+  public func records(of topic: String, count: Int, withinSeconds seconds: Int = patienceSeconds) async throws -> [TestRecord] {
     let partitions = try await admin.describe(topic: topic).partitions.map { TopicPartition(topic, $0.id) }
     return try await Reader(loop).read(partitions, count, seconds, configuration)
   }
@@ -216,9 +219,9 @@ private actor Publisher {
       }
       if case .refused(let error) = outcome { refusal = error }
     }
-    let isComplete = await producer.close(withinMilliseconds: 20_000)
+    let isComplete = await producer.close(withinMilliseconds: KafkaFixture.patienceSeconds * 1_000)
     if let error = refusal ?? reports.failure { throw error }
-    if !isComplete { throw NotInTime(description: "not all records were acknowledged within 20 s") }
+    if !isComplete { throw NotInTime(description: "not all records were acknowledged within \(KafkaFixture.patienceSeconds) s") }
   }
 }
 

@@ -21,7 +21,8 @@ public actor MediaStore {
   /// The content of each part at its last count, with this process's additions since.
   private var parts = Array(repeating: (bytes: 0, files: 0), count: MediaFolder.parts.count)
   private var isLookedThrough: Bool
-  private var looking: Task<Void, Never>?
+  /// The cleaning that runs, and the time that it judges by.
+  private var looking: (task: Task<Void, Never>, now: Int64)?
   /// The end of each file that this process has marked.
   private var marks: [MediaHash: Int64] = [:]
   private var cleaning: Timer?
@@ -189,8 +190,13 @@ public actor MediaStore {
 
   /// Removes expired files part by part, with other calls in between. An unreadable part does not affect the others.
   func clean(now: Int64) async {
-    if looking == nil { looking = Task(executorPreference: loop) { await self.lookThrough(now) } }
-    await looking?.value
+    while let looking {
+      await looking.task.value
+      if looking.now >= now { return }
+    }
+    let task = Task(executorPreference: loop) { await self.lookThrough(now) }
+    looking = (task, now)
+    await task.value
   }
 
   private func lookThrough(_ now: Int64) async {
