@@ -52,7 +52,7 @@ import Worker
       try await Self.schedule(tokens[1], "b", seconds: 25, lane)
       await lane.eventually("they are scheduled") { lane.count(.scheduled) == 2 }
       let key = "s{0}\(TransformFixture.application)/device:\(tokens[0])"
-      try await lane.probe.command("RENAME", .text(key), "lost")
+      try await lane.probe.command("COPY", .text(key), "lost")
       try await lane.probe.command("SET", .text(key), "x")
       await lane.eventually("the lane is not ready, and names the key") { !lane.health.isReady && lane.health.json.contains(key) }
       await lane.eventually("the other one is shown") { try await lane.waiting(tokens[1]) == 1 }
@@ -77,7 +77,7 @@ import Worker
       try await lane.probe.command("HSET", .text("s{0}\(TransformFixture.application)/device:\(token)"), "", .bytes(floor))
       let times = try await lane.kafka.records(of: lane.topics.requests, count: 15).dropFirst().compactMap(\.timestamp).sorted()
       let pauses = zip(times, times.dropFirst()).map { $1 - $0 }
-      #expect(pauses.count == 13 && pauses.allSatisfy { $0 >= IgnoredFirings.shortest })
+      #expect(pauses.count >= 13 && pauses.allSatisfy { $0 >= IgnoredFirings.shortest })
       #expect(pauses[12] >= 8 * IgnoredFirings.shortest, "\(pauses)")
       await lane.eventually("the lane is ready") { lane.health.isReady }
     }
