@@ -101,15 +101,14 @@ public actor Device {
     var state = StoredState()
     var configuration = self.configuration
     if let name = configuration.stateFile {
-      let path = DeviceDatabase.resolved(name)
-      configuration.stateFile = path
       let database = DeviceDatabase(
-        path: path,
+        path: name,
         owner: .init(
           token: configuration.hello.device.text, application: configuration.hello.application, adoptsToken: configuration.makesToken),
         limits: configuration.stateLimits)
       do throws(DeviceError) {
         state = try await database.open()
+        configuration.stateFile = await database.path
       } catch {
         await close(database)
         throw error

@@ -135,8 +135,6 @@ import Testing
       let path = folder + "/state"
       let before = try await Self.make(path)
       let files = FileManager.default
-      // Either the lock beside it is the other user's to take, or not even that.
-      try files.setAttributes([.posixPermissions: mode == 0o444 ? 0o666 : 0o600], ofItemAtPath: path + "-lock")
       try files.setAttributes([.posixPermissions: mode & 0o444], ofItemAtPath: path)
       try files.setAttributes([.posixPermissions: mode == 0o444 ? 0o777 : 0o555], ofItemAtPath: folder)
       let run = try await command.run(
@@ -218,6 +216,58 @@ import Testing
       }
       await first.close()
       #expect(await Self.error(path) == nil)
+    }
+  }
+
+  @Test func `a file that gets another name while a device has it gets no second device by that name`() async throws {
+    try await TestFolder.with { folder in
+      let (path, other) = (folder.path + "/state", folder.path + "/other")
+      let first = DeviceDatabase.forTests(path)
+      _ = try await first.open()
+      try FileManager.default.linkItem(atPath: path, toPath: other)
+      #expect(await Self.error(other)?.code == .stateInUse)
+      try FileManager.default.removeItem(atPath: path)
+      #expect(await Self.error(other)?.code == .stateInUse)
+      try FileManager.default.linkItem(atPath: other, toPath: path)
+      await first.closeForTests()
+      // The log is beside one of the names, so by the other one the file may lack something.
+      for name in [path, other] {
+        let error = try #require(await Self.error(name))
+        #expect(error.code == .stateUnusable && error.description.contains("2 names"))
+        await #expect { try await UserNotificationCenter.shared(in: name, application: "com.example.shop") } throws: {
+          ($0 as? DeviceError)?.code == .stateUnusable
+        }
+      }
+      try FileManager.default.removeItem(atPath: other)
+      #expect(await Self.error(path) == nil)
+    }
+  }
+
+  @Test func `neither a device that is refused nor one that ends takes SQLite's locks from another database of the process`() async throws {
+    try await TestFolder.with { folder in
+      let path = folder.path + "/state"
+      let first = DeviceDatabase.forTests(path)
+      _ = try await first.open()
+      // Closing it would release the locks.
+      let descriptor = open(path, O_RDWR | O_CLOEXEC)
+      func isLocked() -> Bool {
+        var lock = flock()
+        (lock.l_type, lock.l_len) = (Int16(F_WRLCK), 1 << 40)
+        // `F_OFD_GETLK`, for which this process is another owner.
+        return fcntl(descriptor, 36, &lock) == 0 && lock.l_type != Int16(F_UNLCK)
+      }
+      #expect(isLocked())
+      #expect(await Self.error(path)?.code == .stateInUse)
+      #expect(isLocked())
+      let other = try SQLiteConnection(path: path, busyMilliseconds: 60_000)
+      #expect(try other.integer("SELECT badge FROM device") == 0)
+      await first.closeForTests()
+      #expect(isLocked())
+      #expect(await Self.error(path) == nil)
+      #expect(isLocked())
+      other.close()
+      #expect(!isLocked())
+      close(descriptor)
     }
   }
 

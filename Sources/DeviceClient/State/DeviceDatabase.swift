@@ -1,5 +1,4 @@
 internal import EventLoop
-internal import Glibc
 internal import Notifications
 
 /// The database on the disk. SQLite blocks, so all its calls run on a thread of the database's own, never on the device's loop.
@@ -15,14 +14,14 @@ actor DeviceDatabase {
   nonisolated let disk: EventLoop
   nonisolated var unownedExecutor: UnownedSerialExecutor { disk.asUnownedSerialExecutor() }
 
-  private let path: String
+  /// The file's path; after `open` without symbolic links.
+  private(set) var path: String
   private let owner: Owner
   private let limits: StateLimits
   private var connection: SQLiteConnection?
   /// SQLite's number of the file's content when commands were read last. It changes with each commit of another process.
   private var dataVersion: Int64?
-  /// Holds the lock that keeps a second device from the file.
-  private var lock: Int32 = -1
+  private var lock: StateLock?
 
   /// Names the file; `open` opens it.
   init(path: String, owner: Owner, limits: StateLimits) {
@@ -32,27 +31,10 @@ actor DeviceDatabase {
 
   // MARK: Opening
 
-  /// The file's own path, without symbolic links. So its lock and its folder of attachments are the same by each of its names.
-  ///
-  /// A file that is missing is made. The path of one that cannot be made is returned as it is.
-  static func resolved(_ path: String) -> String {
-    func real() -> String? {
-      guard let found = realpath(path, nil) else { return nil }
-      defer { free(found) }
-      return String(cString: found)
-    }
-    if let path = real() { return path }
-    // Only a new file is closed here: closing another descriptor of one that is open would release SQLite's locks on it.
-    var file = Glibc.open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-    // A symbolic link whose file does not exist yet.
-    if file < 0, errno == EEXIST, real() == nil { file = Glibc.open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600) }
-    if file >= 0 { Glibc.close(file) }
-    return real() ?? path
-  }
-
   /// Opens the file, or makes it, and reads the state. A file that cannot be used is left as it is.
   func open() throws(DeviceError) -> StoredState {
-    try takeLock()
+    let lock = try StateLock(path)
+    (self.lock, path) = (lock, lock.path)
     let connection = try SQLiteConnection(path: path, busyMilliseconds: Int32(clamping: limits.busyMilliseconds))
     self.connection = connection
     if connection.isReadOnly {
@@ -64,31 +46,6 @@ actor DeviceDatabase {
     let soundness = try connection.text("PRAGMA quick_check(1)")
     guard soundness == "ok" else { throw DeviceError.damaged(path, soundness) }
     return try read(connection)
-  }
-
-  /// Takes the lock of the file's device, and makes the file readable by its owner only.
-  ///
-  /// The lock is a file of its own: closing a second descriptor of the database would release SQLite's locks on it.
-  private func takeLock() throws(DeviceError) {
-    lock = Glibc.open(path + "-lock", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
-    guard lock >= 0 else { throw cannotOpen() }
-    guard flock(lock, LOCK_EX | LOCK_NB) == 0 else {
-      throw DeviceError(.stateInUse, "the state file \(path) is in use by another device process: end that one, or name another file")
-    }
-    // A file that exists is not opened: the closing would release the locks that SQLite has on it in this process.
-    let file = Glibc.open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-    // SQLite reads a file that cannot be written, and says more about it.
-    guard file >= 0 || errno == EEXIST || errno == EACCES else { throw cannotOpen() }
-    if file >= 0 { Glibc.close(file) }
-  }
-
-  private func cannotOpen() -> DeviceError {
-    let reason = String(cString: strerror(errno))
-    guard errno == EACCES || errno == EROFS || errno == EPERM else {
-      return DeviceError(.stateUnusable, "the state file \(path) cannot be opened: \(reason)")
-    }
-    return DeviceError(
-      .stateReadOnly, "the state file \(path) cannot be written: \(reason). Change the permissions of the file and its folder")
   }
 
   private func make(_ connection: SQLiteConnection) throws(DeviceError) {
@@ -228,12 +185,8 @@ actor DeviceDatabase {
   func end() {
     connection?.close()
     connection = nil
-    if lock >= 0 {
-      // A process that is being started at this moment has a copy of the descriptor until its exec, and would keep the lock.
-      _ = flock(lock, LOCK_UN)
-      Glibc.close(lock)
-    }
-    lock = -1
+    lock?.release()
+    lock = nil
   }
 }
 

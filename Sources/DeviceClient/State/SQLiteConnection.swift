@@ -15,22 +15,33 @@ enum SQLiteValue {
 /// An open SQLite database. It blocks, and belongs to the thread that made it.
 final class SQLiteConnection {
   private let path: String
+  private let file: FileIdentity
   private let handle: OpaquePointer
   private var statements: [String: OpaquePointer] = [:]
 
-  /// Opens a file, which exists.
+  /// Opens a file, which exists and has one name.
+  ///
+  /// SQLite's log lies beside one name. By another one the file lacks what the log has, and the log would later be written over it.
   ///
   /// - Parameter busyMilliseconds: how long a statement waits for the lock of another process.
   init(path: String, busyMilliseconds: Int32) throws(DeviceError) {
+    guard let file = FileIdentity(path: path) else { throw DeviceError(path, sqlite: SQLITE_CANTOPEN, "it is missing") }
+    guard file.links == 1 else {
+      throw DeviceError(
+        .stateUnusable,
+        "the state file \(path) has \(file.links) names (hard links), and its log lies beside one of them: remove the others")
+    }
+    OpenFiles.opened(file)
     var opened: OpaquePointer?
     // SQLite takes names that begin with a colon for databases in memory.
     let name = path.utf8.first == UInt8(ascii: ":") ? "./" + path : path
     let code = sqlite3_open_v2(name, &opened, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nil)
     guard code == SQLITE_OK, let opened else {
       sqlite3_close_v2(opened)
+      OpenFiles.closed(file)
       throw DeviceError(path, sqlite: code, String(cString: sqlite3_errstr(code)))
     }
-    (self.path, handle) = (path, opened)
+    (self.path, self.file, handle) = (path, file, opened)
     sqlite3_extended_result_codes(opened, 1)
     sqlite3_busy_timeout(opened, busyMilliseconds)
   }
@@ -40,6 +51,7 @@ final class SQLiteConnection {
     for statement in statements.values { sqlite3_finalize(statement) }
     statements = [:]
     sqlite3_close_v2(handle)
+    OpenFiles.closed(file)
   }
 
   /// Whether the file system lets this process only read the file.
