@@ -23,7 +23,7 @@ extension Device {
     guard let media = linked?.attachment.media else {
       throw DeviceError(.noAttachments, "the notification '\(notification)' has no attachment '\(attachment)'")
     }
-    guard let attachments, let path = attachments.open(media.hash) else {
+    guard let attachments, let path = attachments.open(media) else {
       throw DeviceError(.attachment, "the attachment '\(attachment)' is not in the store")
     }
     defer { attachments.close(media.hash) }
@@ -81,7 +81,7 @@ extension Device {
     let disk = AttachmentDisk(folder)
     attachmentDisk = disk
     let live = (connection.memory.store.delivered + connection.memory.store.pending).flatMap(\.attachments).map(\.attachment.media.hash)
-    let files = (try? await disk.clean(keeping: Set(live)).get()) ?? [:]
+    let files = (try? await disk.clean(keeping: Set(live)).get()) ?? []
     let fetcher = AttachmentFetcher(
       on: loop, folder, milliseconds: configuration.attachmentMilliseconds,
       AttachmentLedger(limit: configuration.stateLimits.attachmentBytes, files: files),
@@ -90,7 +90,8 @@ extension Device {
         kept: { [weak connection] in connection.map { $0.memory.store.delivered + $0.memory.store.pending } ?? [] },
         now: { [weak connection] in connection?.now ?? 0 },
         askForLink: { [weak connection] frame throws(DeviceError) in try connection?.askForLinks([frame]) },
-        download: { [weak self] hash in self?.assumeIsolated { $0.download(hash, to: disk) } },
+        download: { [weak self] media in self?.assumeIsolated { $0.download(media, to: disk) } },
+        arrived: { [weak self] media in self?.assumeIsolated { $0.measureImages(with: media) } },
         sweep: { [weak self] in self?.assumeIsolated { $0.sweep(disk) } }))
     attachments = fetcher
     connection.memory.listsChanged = { [weak self] in self?.assumeIsolated { $0.listsChanged() } }
@@ -126,15 +127,15 @@ extension Device {
     await disk?.loop.close()
   }
 
-  private func download(_ hash: MediaHash, to disk: AttachmentDisk) {
+  private func download(_ media: Media, to disk: AttachmentDisk) {
     attachmentTasks += 1
     Task(executorPreference: loop) {
-      await self.downloadNow(hash, to: disk)
+      await self.downloadNow(media, to: disk)
     }
   }
 
-  private func downloadNow(_ hash: MediaHash, to disk: AttachmentDisk) async {
-    await attachments?.download(hash, to: disk)
+  private func downloadNow(_ media: Media, to disk: AttachmentDisk) async {
+    await attachments?.download(media, to: disk)
     attachmentTaskEnded()
   }
 

@@ -175,6 +175,55 @@ import Testing
     await fetcher.loop.close()
   }
 
+  @Test func `a notification that the program removes when it hears of a missing attachment is not shown, and waits for nothing`()
+    async throws
+  {
+    let fetcher = StandingFetcher()
+    await fetcher.removeAtMissing()
+    var large = Photo("GIF89a large")
+    large.size = 2 << 20
+    try await fetcher.take(Self.attached(1, "one", large.attachment("http://127.0.0.1:1/a")))
+    try await fetcher.take(
+      Self.attached(2, "two", large.attachment("http://127.0.0.1:1/a"), Photo().attachment("http://127.0.0.1:1/b", "other")))
+    #expect(await fetcher.told == ["missing one photo full", "missing two photo full"])
+    // Its time is over.
+    var frame = Self.attached(3, "three", Photo().attachment("http://127.0.0.1:1/a"))
+    frame.set("expiration", .integer(StandingFetcher.now / 1000 + 1))
+    try await fetcher.take(frame)
+    await eventually("it is told") { await fetcher.told.count == 3 }
+    await fetcher.close()
+    #expect(await fetcher.told == ["missing one photo full", "missing two photo full", "missing three photo late"])
+    await fetcher.loop.close()
+  }
+
+  @Test func `a notification that says another type or size of a file than one before is shown without it`() async throws {
+    try await Self.with({ _ in Self.reply(Photo().content) }) { place in
+      let photo = Photo()
+      var (lying, other) = (photo, photo)
+      (lying.type, other.size) = ("image/png", photo.size + 1)
+      var device = place.device()
+      try await device.device.start()
+      await place.cluster.expect("hello")
+      // The first comes while the file is fetched.
+      await place.cluster.send(
+        Self.attached(1, "one", photo.attachment(place.files + "/a")), Self.attached(2, "two", lying.attachment(place.files + "/b")))
+      await eventually("both are shown: \(device.story)") { Set(device.story) == ["shown one 1", "shown two 2"] }
+      await place.cluster.send(Self.attached(3, "three", other.attachment(place.files + "/c")))
+      await eventually("it is shown: \(device.story)") { device.story.last == "shown three 3" }
+      #expect(device.missing == ["two photo wrongContent", "three photo wrongContent"])
+      for start in 1...2 {
+        for (identifier, isThere) in [("one", true), ("two", false), ("three", false)] as [(Name, Bool)] {
+          let type = try? await device.device.withAttachment("photo", of: identifier) { $0.type }
+          #expect(type == (isThere ? .gif : nil), "\(identifier) at start \(start)")
+        }
+        await device.close()
+        device = place.device()
+        if start == 1 { try await device.device.start() }
+      }
+      await device.close()
+    }
+  }
+
   @Test func `an identifier that is updated again and again is shown in time, though its files do not come`() async throws {
     try await Self.with({ _ in .silence }) { place in
       let device = place.device { $0.attachmentMilliseconds = 2_000 }
@@ -468,7 +517,11 @@ import Testing
         ledger.list(lists[lists.count - 1])
         if isWritten { files[hash] = size }
       case 2:
-        #expect(ledger.open(hash) == (files[hash] != nil), "step \(step)")
+        let media = files[hash].map { Media(hash: hash, type: .gif, size: $0) }
+        #expect(ledger.open(media ?? Media(hash: hash, type: .gif, size: 1)) == (media != nil), "step \(step)")
+        if let size = files[hash] {
+          #expect(!ledger.open(Media(hash: hash, type: .png, size: size)) && !ledger.open(Media(hash: hash, type: .gif, size: size + 1)))
+        }
         if files[hash] != nil { open.append(hash) }
       case 3:
         ledger.pin(hash)
@@ -501,9 +554,9 @@ import Testing
 
   @Test(arguments: 0..<20) func `each event that waits is told once, in time, and not after its notification has gone`(_ seed: UInt64) {
     var random = SeededRandom(seed: seed)
-    let hashes = (0..<4).map { Photo.media("\($0)").hash }
+    let files = (0..<4).map { Photo.media("\($0)") }
     var showings = Showings<Int>()
-    var naive: [(event: Int, identifier: Name, missing: Set<MediaHash>, deadline: UInt64)] = []
+    var naive: [(event: Int, identifier: Name, missing: Set<Media>, deadline: UInt64)] = []
     var (listed, remembered): ([Name: NotificationShowing], [Name: UInt64]) = ([:], [:])
     var now: UInt64 = 0
     for step in 0..<400 {
@@ -511,7 +564,7 @@ import Testing
       switch Int.random(in: 0..<6, using: &random) {
       case 0..<3:
         let identifier = Name("\(Int.random(in: 0..<8, using: &random))")
-        let missing = Set(hashes.filter { _ in Bool.random(using: &random) } + [hashes[0]])
+        let missing = Set(files.filter { _ in Bool.random(using: &random) } + [files[0]])
         let showing = NotificationShowing(identifier: identifier, id: Name("\(step)"), takenAt: 0)
         // The list has the update before its event is told.
         listed[identifier] = showing
@@ -522,17 +575,18 @@ import Testing
         naive.removeAll { $0.identifier == identifier }
         guard Int.random(in: 0..<4, using: &random) > 0 else {
           remembered[identifier] = nil
-          showings.told(identifier)
+          showings.add(step, showing, missing: [], deadline: now + 20)
+          #expect(showings.take(showing) == step && showings.take(showing) == nil)
           continue
         }
         naive.append((step, identifier, missing, min(now + 20, remembered.removeValue(forKey: identifier) ?? .max)))
         showings.add(step, showing, missing: missing, deadline: now + 20)
       case 3:
-        let hash = hashes[Int.random(in: 0..<4, using: &random)]
-        for index in naive.indices { naive[index].missing.remove(hash) }
+        let file = files[Int.random(in: 0..<4, using: &random)]
+        for index in naive.indices { naive[index].missing.remove(file) }
         let ready = naive.filter(\.missing.isEmpty).map(\.event)
         naive.removeAll(where: \.missing.isEmpty)
-        #expect(showings.ended(hash) == ready, "step \(step)")
+        #expect(showings.ended(file).map { showings.take($0) } == ready, "step \(step)")
       case 4:
         let gone = Name("\(Int.random(in: 0..<8, using: &random))")
         naive.removeAll { $0.identifier == gone }
@@ -541,11 +595,11 @@ import Testing
       default:
         let over = naive.filter { $0.deadline <= now }.map(\.event)
         naive.removeAll { $0.deadline <= now }
-        #expect(showings.expire(now: now).map(\.event) == over, "step \(step)")
+        #expect(showings.over(now: now).map { showings.take($0.showing) } == over, "step \(step)")
       }
       #expect(showings.deadline == naive.map(\.deadline).min(), "step \(step)")
     }
-    #expect(showings.takeAll().map(\.event) == naive.map(\.event) && showings.waiting.isEmpty)
+    #expect(showings.waiting.map(\.event) == naive.map(\.event))
   }
 }
 
@@ -558,6 +612,10 @@ private actor StandingFetcher {
   private var fetcher: AttachmentFetcher?
   private var kept: [DeliveredNotification] = []
   private(set) var told: [String] = []
+  private var removesAtMissing = false
+
+  /// The program removes each notification of which an attachment is missing, when it is told.
+  func removeAtMissing() { removesAtMissing = true }
 
   func take(_ frame: JSONValue) throws {
     let notification = DeliveredNotification(
@@ -569,8 +627,9 @@ private actor StandingFetcher {
         on: loop, AttachmentFolder(path: "/none"), milliseconds: 3_600_000, AttachmentLedger(limit: 1 << 20),
         .init(
           tell: { event in self.tell(event) }, kept: { self.kept }, now: { Self.now }, askForLink: { _ in }, download: { _ in },
-          sweep: {}))
+          arrived: { _ in }, sweep: {}))
     self.fetcher = fetcher
+    _ = fetcher.listsChanged()
     fetcher.take(.shown(notification))
   }
 
@@ -584,6 +643,9 @@ private actor StandingFetcher {
     case .shown(let notification): told.append("shown \(notification.identifier)")
     case .attachmentMissing(let notification, let attachment, let failure):
       told.append("missing \(notification) \(attachment) \(failure.reason.rawValue)")
+      guard removesAtMissing else { return }
+      kept.removeAll { $0.identifier == notification }
+      _ = fetcher?.listsChanged()
     default: break
     }
   }

@@ -17,8 +17,8 @@ actor AttachmentDisk {
 
   init(_ folder: AttachmentFolder) { self.folder = folder }
 
-  /// Removes the files that no notification has; returns the sizes of the others.
-  func clean(keeping live: Set<MediaHash>) -> Answer<[MediaHash: Int]> {
+  /// Removes the files that no notification has; returns the others.
+  func clean(keeping live: Set<MediaHash>) -> Answer<[Media]> {
     Result { () throws(AttachmentFailure) in try folder.clean(keeping: live) }
   }
 
@@ -61,6 +61,9 @@ actor AttachmentDisk {
 
   /// Removes files of the program that were copied.
   func remove(_ sources: [(path: String, hash: MediaHash)]) { for source in sources { folder.remove(source.path, copiedAs: source.hash) } }
+
+  /// Reads the first bytes of a file of the store; none if it cannot be read.
+  func beginning(of path: String, bytes limit: Int) -> [UInt8] { AttachmentFolder.beginning(of: path, bytes: limit) }
 
   /// Removes files.
   func remove(_ paths: [String]) { for path in paths { unlink(path) } }

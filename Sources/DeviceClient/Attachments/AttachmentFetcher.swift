@@ -16,8 +16,10 @@ final class AttachmentFetcher {
     let now: () -> Int64
     /// Asks the cluster for a link. Throws if there is no connection.
     let askForLink: (LinkFrame) throws(DeviceError) -> Void
-    /// Begins a task that calls `download` with this hash.
-    let download: (MediaHash) -> Void
+    /// Begins a task that calls `download` with this file.
+    let download: (Media) -> Void
+    /// Takes that a file of a notification has come.
+    let arrived: (Media) -> Void
     /// Begins a task that calls `sweep`.
     let sweep: () -> Void
   }
@@ -36,6 +38,11 @@ final class AttachmentFetcher {
       let attachment: Name
       /// Its link, which is tried when those before it have failed.
       var link: MediaLink?
+
+      /// The event that tells why it is missing.
+      func missing(_ failure: AttachmentFailure) -> DeviceEvent {
+        .attachmentMissing(notification: showing.identifier, attachment: attachment, failure)
+      }
     }
 
     let media: Media
@@ -75,7 +82,7 @@ final class AttachmentFetcher {
   private let owner: Owner
   private(set) var ledger: AttachmentLedger
   private var showings = Showings<DeviceEvent>()
-  private var fetches: [MediaHash: Fetch] = [:]
+  private var fetches: [Media: Fetch] = [:]
   private var clients: [String: HTTPClient] = [:]
   private var timer: Timer?
   private var isComplete = false
@@ -93,7 +100,7 @@ final class AttachmentFetcher {
   /// Tells all events that wait, and cancels all downloads. When their tasks have ended, `closeClients` follows.
   func close() {
     isClosed = true
-    for showing in showings.takeAll() { tellWithout(showing) }
+    for waiting in showings.waiting { tellWithout(waiting) }
     for fetch in fetches.values { cancel(fetch) }
     fetches = [:]
     timer?.close()
@@ -112,16 +119,15 @@ final class AttachmentFetcher {
   func take(_ event: DeviceEvent) {
     switch event {
     case .shown(let notification), .updated(let notification):
-      let missing = fetch(notification)
-      guard !missing.isEmpty else {
-        showings.told(notification.identifier)
-        return owner.tell(event)
-      }
-      showings.add(
-        event, NotificationShowing(notification), missing: missing, deadline: loop.milliseconds() + longestWait(of: notification))
+      let (missing, failures) = fetch(notification)
+      let showing = NotificationShowing(notification)
+      showings.add(event, showing, missing: missing, deadline: loop.milliseconds() + longestWait(of: notification))
       startTimer()
+      // The program may remove the notification at any of these, which drops its event.
+      for failure in failures { owner.tell(failure) }
+      if missing.isEmpty { tellWaiting(showing) }
     case .held(let notification):
-      fetch(notification)
+      for failure in fetch(notification).failures { owner.tell(failure) }
       owner.tell(event)
     case .connected:
       owner.tell(event)
@@ -146,12 +152,12 @@ final class AttachmentFetcher {
     let change = ledger.listsChanged()
     guard !isClosed, !ledger.isEmpty || !showings.waiting.isEmpty || !fetches.isEmpty else { return change }
     let kept = owner.kept()
-    let (listed, hashes) = (Set(kept.map { NotificationShowing($0) }), Self.hashes(of: kept))
+    let (listed, files) = (Set(kept.map { NotificationShowing($0) }), Self.files(of: kept))
     showings.keep(listed)
-    ledger.list(hashes)
+    ledger.list(Set(files.map(\.hash)))
     for fetch in fetches.values {
       _ = fetch.remove { !listed.contains($0) }
-      guard !hashes.contains(fetch.media.hash) else { continue }
+      guard !files.contains(fetch.media) else { continue }
       cancel(fetch)
       end(fetch, nil)
     }
@@ -164,8 +170,8 @@ final class AttachmentFetcher {
     beginSweep()
   }
 
-  private static func hashes(of notifications: [DeliveredNotification]) -> Set<MediaHash> {
-    Set(notifications.flatMap(\.attachments).map(\.attachment.media.hash))
+  private static func files(of notifications: [DeliveredNotification]) -> Set<Media> {
+    Set(notifications.flatMap(\.attachments).map(\.attachment.media))
   }
 
   private func beginSweep() {
@@ -187,42 +193,43 @@ final class AttachmentFetcher {
     askForLinks()
     guard !isComplete else { return }
     isComplete = true
-    for notification in owner.kept() { fetch(notification) }
+    let failures = owner.kept().flatMap { fetch($0).failures }
+    for failure in failures { owner.tell(failure) }
   }
 
   // MARK: Fetching
 
-  /// Begins to fetch the files of a notification that are not there; returns their hashes.
-  @discardableResult
-  private func fetch(_ notification: DeliveredNotification) -> Set<MediaHash> {
+  /// Begins to fetch the files of a notification that are not there; returns them, and the events of those that cannot be had.
+  private func fetch(_ notification: DeliveredNotification) -> (missing: Set<Media>, failures: [DeviceEvent]) {
     guard !isClosed, !notification.isLocal, !notification.attachments.isEmpty,
       owner.kept().contains(where: { $0.identifier == notification.identifier && Name($0.id) == Name(notification.id) })
-    else { return [] }
-    var missing: Set<MediaHash> = []
-    for linked in notification.attachments where !ledger.has(linked.attachment.media.hash) {
+    else { return ([], []) }
+    var (missing, failures): (Set<Media>, [DeviceEvent]) = ([], [])
+    for linked in notification.attachments where !ledger.has(linked.attachment.media) {
       let media = linked.attachment.media
       let link = linked.link.flatMap { $0.expires > owner.now() / 1000 ? $0 : nil }
       let user = Fetch.User(showing: NotificationShowing(notification), attachment: linked.attachment.identifier, link: link)
-      if let fetch = fetches[media.hash] {
+      if let fetch = fetches[media] {
         fetch.add(user)
         fetch.deadline = loop.milliseconds() + UInt64(milliseconds)
-        missing.insert(media.hash)
+        missing.insert(media)
       } else if let failure = refusal(media) {
-        tell(failure, user)
+        failures.append(user.missing(failure))
       } else {
         let fetch = Fetch(media, deadline: loop.milliseconds() + UInt64(milliseconds))
         fetch.add(user)
-        fetches[media.hash] = fetch
-        missing.insert(media.hash)
+        fetches[media] = fetch
+        missing.insert(media)
         if let link = fetch.takeLink() { begin(fetch, link) } else { renew(fetch) }
       }
     }
     startTimer()
-    return missing
+    return (missing, failures)
   }
 
   /// Reserves the bytes of a file, or returns why it cannot be stored.
   private func refusal(_ media: Media) -> AttachmentFailure? {
+    guard !ledger.has(media.hash) else { return Self.otherContent }
     guard media.size <= media.type.maximumBytes else {
       return AttachmentFailure(
         .wrongType, "it has \(media.size) bytes, and the maximum for \(media.type.name) is \(media.type.maximumBytes)")
@@ -232,7 +239,7 @@ final class AttachmentFetcher {
 
   private func begin(_ fetch: Fetch, _ link: MediaLink) {
     fetch.phase = .downloading(AttachmentDownload(fetch.media), link)
-    owner.download(fetch.media.hash)
+    owner.download(fetch.media)
   }
 
   private func cancel(_ fetch: Fetch) {
@@ -240,35 +247,36 @@ final class AttachmentFetcher {
   }
 
   /// Downloads a file; in a task of the device for each call of the owner's `download`.
-  func download(_ hash: MediaHash, to disk: AttachmentDisk) async {
-    guard let fetch = fetches[hash], !fetch.isRunning, case .downloading(let download, let link) = fetch.phase else { return }
+  func download(_ media: Media, to disk: AttachmentDisk) async {
+    guard let fetch = fetches[media], !fetch.isRunning, case .downloading(let download, let link) = fetch.phase else { return }
     fetch.isRunning = true
     // The file has its name before this task hears of it. Nothing may remove that name meanwhile.
-    ledger.pin(hash)
+    ledger.pin(media.hash)
     var problem: AttachmentFailure?
     do throws(AttachmentFailure) {
       try await download.run(try client(of: link.url), link.url, milliseconds: milliseconds, into: disk)
     } catch { problem = error }
-    ledger.close(hash)
+    ledger.close(media.hash)
     guard let failure = problem else {
-      ledger.end(fetch.media.size, fetch.media)
-      return arrived(hash)
+      ledger.end(media.size, media)
+      return arrived(media)
     }
     fetch.isRunning = false
     // Its time was over while it ran.
-    guard fetches[hash] === fetch else { return ledger.end(fetch.media.size) }
+    guard fetches[media] === fetch else { return ledger.end(media.size) }
     if let link = fetch.takeLink() { return begin(fetch, link) }
     guard failure.reason == .expired, !fetch.wasRenewed else { return end(fetch, failure) }
     renew(fetch)
   }
 
   /// A file is in the store: nobody need fetch it.
-  private func arrived(_ hash: MediaHash) {
-    ledger.list(Self.hashes(of: owner.kept()))
-    if let fetch = fetches[hash] {
+  private func arrived(_ media: Media) {
+    ledger.list(Set(Self.files(of: owner.kept()).map(\.hash)))
+    if let fetch = fetches[media] {
       cancel(fetch)
       end(fetch, nil)
     }
+    owner.arrived(media)
     beginSweep()
   }
 
@@ -305,24 +313,22 @@ final class AttachmentFetcher {
   /// Ends a fetch, and tells the events that waited for it alone.
   private func end(_ fetch: Fetch, _ failure: AttachmentFailure?) {
     // The program may remove its notification when it gets an event, which ends the fetch before this call does.
-    guard fetches[fetch.media.hash] === fetch else { return }
-    fetches[fetch.media.hash] = nil
+    guard fetches[fetch.media] === fetch else { return }
+    fetches[fetch.media] = nil
     if !fetch.isRunning { ledger.end(fetch.media.size) }
-    if let failure { for user in fetch.users { tell(failure, user) } }
-    for event in showings.ended(fetch.media.hash) { owner.tell(event) }
+    if let failure { for user in fetch.users { owner.tell(user.missing(failure)) } }
+    for showing in showings.ended(fetch.media) { tellWaiting(showing) }
     startTimer()
   }
 
-  private func tell(_ failure: AttachmentFailure, _ user: Fetch.User) {
-    owner.tell(.attachmentMissing(notification: user.showing.identifier, attachment: user.attachment, failure))
-  }
+  /// Tells an event that waits, unless its notification was removed meanwhile.
+  private func tellWaiting(_ showing: NotificationShowing) { if let event = showings.take(showing) { owner.tell(event) } }
 
   /// Tells an event without the files that it waits for. These may still come.
   private func tellWithout(_ waiting: Showings<DeviceEvent>.Waiting) {
-    for fetch in waiting.missing.compactMap({ fetches[$0] }) {
-      for user in fetch.remove({ $0 == waiting.showing }) { tell(Self.late, user) }
-    }
-    owner.tell(waiting.event)
+    let users = waiting.missing.compactMap { fetches[$0] }.flatMap { $0.remove { $0 == waiting.showing } }
+    for user in users { owner.tell(user.missing(Self.late)) }
+    tellWaiting(waiting.showing)
   }
 
   /// The client for the host of a link. The cluster names the host, so any address is allowed.
@@ -352,6 +358,8 @@ final class AttachmentFetcher {
   // MARK: Time
 
   private static let late = AttachmentFailure(.late, "it has not come in time")
+  private static let otherContent = AttachmentFailure(
+    .wrongContent, "the file with its hash is of another type or size than the notification says")
 
   /// How long the event of a notification waits, in milliseconds. The program gets it before the notification expires.
   private func longestWait(of notification: DeliveredNotification) -> UInt64 {
@@ -367,7 +375,7 @@ final class AttachmentFetcher {
       end(fetch, Self.late)
     }
     // Those that wait for a file with a later deadline are shown without it.
-    for waiting in showings.expire(now: now) { tellWithout(waiting) }
+    for waiting in showings.over(now: now) { tellWithout(waiting) }
     startTimer()
   }
 
@@ -381,7 +389,7 @@ final class AttachmentFetcher {
   // MARK: The program's access
 
   /// Opens a file for the program, which stays until it is closed; nil if it is not there.
-  func open(_ hash: MediaHash) -> String? { ledger.open(hash) ? folder.file(hash) : nil }
+  func open(_ media: Media) -> String? { ledger.open(media) ? folder.file(media.hash) : nil }
 
   /// Closes a file of the program.
   func close(_ hash: MediaHash) {
@@ -406,7 +414,7 @@ final class AttachmentFetcher {
         throw error
       }
       ledger.end(size, written.media)
-      arrived(written.media.hash)
+      arrived(written.media)
       return written.media
     } catch {
       ledger.end(size)

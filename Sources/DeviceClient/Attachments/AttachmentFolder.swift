@@ -20,14 +20,14 @@ struct AttachmentFolder: Sendable {
   /// The path of a file.
   func file(_ hash: MediaHash) -> String { "\(path)/\(hash)" }
 
-  /// Removes the files that a crash has left, and those of no notification; returns the sizes of the others. Files of somebody else stay.
-  func clean(keeping live: Set<MediaHash>) throws(AttachmentFailure) -> [MediaHash: Int] {
+  /// Removes the files that a crash has left, and those of no notification; returns the others. Files of somebody else stay.
+  func clean(keeping live: Set<MediaHash>) throws(AttachmentFailure) -> [Media] {
     guard let folder = opendir(path) else {
-      if errno == ENOENT { return [:] }
+      if errno == ENOENT { return [] }
       throw failure("read", errno)
     }
     defer { closedir(folder) }
-    var files: [MediaHash: Int] = [:]
+    var files: [Media] = []
     while let entry = readdir(folder) {
       let name = withUnsafePointer(to: &entry.pointee.d_name) {
         String(cString: UnsafeRawPointer($0).assumingMemoryBound(to: CChar.self))
@@ -35,12 +35,28 @@ struct AttachmentFolder: Sendable {
       var status = stat()
       guard lstat("\(path)/\(name)", &status) == 0, status.st_mode & S_IFMT == S_IFREG else { continue }
       if let hash = MediaHash(name), live.contains(hash) {
-        files[hash] = Int(status.st_size)
+        let type = MediaType(beginning: Self.beginning(of: "\(path)/\(name)", bytes: MediaType.tellingBytes))
+        if let type { files.append(Media(hash: hash, type: type, size: Int(status.st_size))) }
       } else if MediaHash(name) != nil || Self.isPart(name) {
         unlink("\(path)/\(name)")
       }
     }
     return files
+  }
+
+  /// Reads the first bytes of a file; none if it cannot be read.
+  static func beginning(of path: String, bytes limit: Int) -> [UInt8] {
+    let descriptor = Glibc.open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+    guard descriptor >= 0 else { return [] }
+    defer { close(descriptor) }
+    return [UInt8](unsafeUninitializedCapacity: limit) { buffer, filled in
+      while filled < limit {
+        let count = read(descriptor, buffer.baseAddress.map { $0 + filled }, limit - filled)
+        if count < 0, errno == EINTR { continue }
+        guard count > 0 else { break }
+        filled += count
+      }
+    }
   }
 
   private static let partSuffix = ".part"

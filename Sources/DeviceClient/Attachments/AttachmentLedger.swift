@@ -6,7 +6,7 @@ internal import Notifications
 /// numbers, and a file stays until the change that took it off the lists is durable.
 struct AttachmentLedger {
   private struct File {
-    let size: Int
+    let media: Media
     /// The last change of the lists before which a notification may have had it; nil while one has it.
     var unlisted: Int?
   }
@@ -22,11 +22,14 @@ struct AttachmentLedger {
 
   /// - Parameters:
   ///   - limit: the most bytes of all files.
-  ///   - files: the sizes of those that are there, which notifications have.
-  init(limit: Int, files: [MediaHash: Int] = [:]) { (self.limit, self.files) = (limit, files.mapValues { File(size: $0) }) }
+  ///   - files: those that are there, which notifications have.
+  init(limit: Int, files: [Media] = []) {
+    self.limit = limit
+    self.files = Dictionary(files.map { ($0.hash, File(media: $0)) }) { first, _ in first }
+  }
 
   /// The bytes of the files, with those that are being written.
-  var bytes: Int { files.values.reduce(reserved) { $0 + $1.size } }
+  var bytes: Int { files.values.reduce(reserved) { $0 + $1.media.size } }
   /// The bytes that another file may have.
   var room: Int { max(limit - bytes, 0) }
   /// The files.
@@ -34,8 +37,11 @@ struct AttachmentLedger {
   /// Whether there is no file.
   var isEmpty: Bool { files.isEmpty }
 
-  /// Whether a file is there.
+  /// Whether a file is there, whatever a notification says of its type and size.
   func has(_ hash: MediaHash) -> Bool { files[hash] != nil }
+
+  /// Whether a file of this type and size is there.
+  func has(_ media: Media) -> Bool { files[media.hash]?.media == media }
 
   /// Reserves bytes for a file that is going to be written; false if they do not fit.
   mutating func reserve(_ bytes: Int) -> Bool {
@@ -47,16 +53,16 @@ struct AttachmentLedger {
   /// Ends a reservation, with the file if it was written.
   mutating func end(_ bytes: Int, _ written: Media? = nil) {
     reserved -= bytes
-    if let written, !has(written.hash) { files[written.hash] = File(size: written.size, unlisted: lastChange) }
+    if let written, !has(written.hash) { files[written.hash] = File(media: written, unlisted: lastChange) }
   }
 
   /// Keeps a file from being removed until it is closed as often. It need not be there yet.
   mutating func pin(_ hash: MediaHash) { pins[hash, default: 0] += 1 }
 
   /// Pins a file that is there; false if it is missing.
-  mutating func open(_ hash: MediaHash) -> Bool {
-    guard has(hash) else { return false }
-    pin(hash)
+  mutating func open(_ media: Media) -> Bool {
+    guard has(media) else { return false }
+    pin(media.hash)
     return true
   }
 

@@ -8,7 +8,7 @@ struct Showings<Event> {
     let showing: NotificationShowing
     let deadline: UInt64
     /// The files that it waits for.
-    fileprivate(set) var missing: Set<MediaHash>
+    fileprivate(set) var missing: Set<Media>
   }
 
   private(set) var waiting: [Waiting] = []
@@ -17,24 +17,26 @@ struct Showings<Event> {
 
   /// Adds an event, in place of one of its identifier that waits. It waits no longer than that one would have: frequent updates would
   /// otherwise never be shown.
-  mutating func add(_ event: Event, _ showing: NotificationShowing, missing: Set<MediaHash>, deadline: UInt64) {
+  mutating func add(_ event: Event, _ showing: NotificationShowing, missing: Set<Media>, deadline: UInt64) {
     let former = waiting.first { $0.showing.identifier == showing.identifier }?.deadline ?? .max
     waiting.removeAll { $0.showing.identifier == showing.identifier }
     let deadline = min(deadline, former, deadlines.removeValue(forKey: showing.identifier) ?? .max)
     waiting.append(Waiting(event: event, showing: showing, deadline: deadline, missing: missing))
   }
 
-  /// A file is there, or will not come; returns the events that wait for nothing more, in their order.
-  mutating func ended(_ hash: MediaHash) -> [Event] {
-    for index in waiting.indices { waiting[index].missing.remove(hash) }
-    return take { $0.missing.isEmpty }.map(\.event)
+  /// A file is there, or will not come; returns the showings that wait for nothing more, in their order. `take` follows for each.
+  mutating func ended(_ media: Media) -> [NotificationShowing] {
+    for index in waiting.indices { waiting[index].missing.remove(media) }
+    return waiting.filter(\.missing.isEmpty).map(\.showing)
   }
 
-  /// Takes the time; returns the events whose time is over.
-  mutating func expire(now: UInt64) -> [Waiting] { take { $0.deadline <= now } }
+  /// The events whose time is over. `take` follows for each.
+  func over(now: UInt64) -> [Waiting] { waiting.filter { $0.deadline <= now } }
 
-  /// The program gets an event of this identifier without a wait, so a former deadline does not count any more.
-  mutating func told(_ identifier: Name) { deadlines[identifier] = nil }
+  /// Takes an event to tell it; nil if it has been dropped.
+  mutating func take(_ showing: NotificationShowing) -> Event? {
+    waiting.firstIndex { $0.showing == showing }.map { waiting.remove(at: $0).event }
+  }
 
   /// Drops the events of notifications that are not listed any more.
   mutating func keep(_ listed: Set<NotificationShowing>) {
@@ -46,15 +48,6 @@ struct Showings<Event> {
     deadlines = deadlines.filter { identifiers.contains($0.key) }
   }
 
-  /// Returns everything, which waits no longer.
-  mutating func takeAll() -> [Waiting] { take { _ in true } }
-
   /// The time at which the next event waits no longer; nil if none waits.
   var deadline: UInt64? { waiting.map(\.deadline).min() }
-
-  private mutating func take(_ condition: (Waiting) -> Bool) -> [Waiting] {
-    let taken = waiting.filter(condition)
-    waiting.removeAll(where: condition)
-    return taken
-  }
 }

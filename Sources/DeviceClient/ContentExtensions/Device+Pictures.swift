@@ -1,5 +1,4 @@
 internal import EventLoop
-internal import Glibc
 internal import Notifications
 
 /// The images of the expanded notification, of which a program without a screen shows the size.
@@ -10,6 +9,12 @@ extension Device {
     guard attachments != nil, !notification.attachments.isEmpty else { return }
     attachmentTasks += 1
     Task(executorPreference: loop) { await self.measureImages(of: notification, panel: number) }
+  }
+
+  /// A file has come, maybe one of the panel's notification.
+  func measureImages(with media: Media) {
+    guard let openPanel, openPanel.context.panel.notification.attachments.contains(where: { $0.attachment.media == media }) else { return }
+    measureImages(openPanel)
   }
 
   private func measureImages(of notification: DeliveredNotification, panel number: Int) async {
@@ -23,26 +28,14 @@ extension Device {
     panelChanged(number)
   }
 
+  /// Opens a file for the extension of this panel; nil if the panel is closed, or the file is not there.
+  func openFile(_ media: Media, panel number: Int) -> String? {
+    openPanel?.context.number == number ? attachments?.open(media) : nil
+  }
+
   private func pixelSize(of media: Media) async -> PixelSize? {
-    guard let attachments, let attachmentDisk, let path = attachments.open(media.hash) else { return nil }
+    guard let attachments, let attachmentDisk, let path = attachments.open(media) else { return nil }
     defer { attachments.close(media.hash) }
     return PixelSize(beginning: await attachmentDisk.beginning(of: path, bytes: PixelSize.searchedBytes), of: media.type)
-  }
-}
-
-extension AttachmentDisk {
-  /// Reads the first bytes of a file of the store; none if it cannot be read.
-  func beginning(of path: String, bytes limit: Int) -> [UInt8] {
-    let descriptor = Glibc.open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
-    guard descriptor >= 0 else { return [] }
-    defer { close(descriptor) }
-    return [UInt8](unsafeUninitializedCapacity: limit) { buffer, filled in
-      while filled < limit {
-        let count = read(descriptor, buffer.baseAddress.map { $0 + filled }, limit - filled)
-        if count < 0, errno == EINTR { continue }
-        guard count > 0 else { break }
-        filled += count
-      }
-    }
   }
 }
