@@ -30,7 +30,7 @@ import Testing
           try sample.type("expand party-\(number)")
           for text in [
             "│ Party", "│ photo ", "│ image/gif ", "│ 352 × 264 pixels ", "│ 106 bytes ", "When: Saturday, 20:00", "Where: At the lake",
-            "<Accept>  <Decline>  <Comment>",
+            "<Accept>  <! Decline>  <Comment>",
           ] { try await sample.expect(text) }
           try sample.type("act party-\(number) comment")
           try await sample.expect("> Comment: What do you want to say? [Send]")

@@ -29,7 +29,7 @@ import Testing
       declaration.allowsInteraction = true
       change(&declaration)
       under = DeviceUnderTest(url) { [declaration] in
-        ($0.stateFile, $0.state) = (path, state)
+        ($0.stateFile, $0.state, $0.attachmentMilliseconds) = (path, state, 3_600_000)
         $0.contentExtensions = [declaration]
         $0.delegate = delegate
       }
@@ -423,6 +423,86 @@ import Testing
     }
   }
 
+  @Test func `the size of a picture that comes after the expansion is told as well`() async throws {
+    // 352 by 264 pixels.
+    let photo = AttachmentStoreTests.Photo("GIF89a`\u{1}\u{8}\u{1}" + String(repeating: "x", count: 96))
+    try await ScriptedServer.with({ _ in AttachmentStoreTests.reply(photo.content) }) { _, port in
+      try await Self.with { parts in
+        // Its link is not good any more, so it comes when the cluster has given a new one.
+        await parts.cluster.send(AttachmentStoreTests.attached(2, "two", photo.attachment("http://127.0.0.1/x", expires: 0)))
+        let request = try #require(await parts.cluster.expect("link").first?["request"])
+        #expect(try await parts.device.expand("two").pixelSizes.isEmpty)
+        await eventually("the store was read once") { await parts.device.attachmentTasks == 0 }
+        await parts.cluster.send([
+          "type": "linked", "request": request, "url": .string("http://127.0.0.1:\(port)/a"), "expires": 1_800_000_000,
+        ])
+        let sizes: [Name: PixelSize] = ["photo": PixelSize(width: 352, height: 264)]
+        await eventually("the size is told") { parts.under.panels.last?.pixelSizes == sizes }
+      }
+    }
+  }
+
+  @Test(arguments: [true, false]) func `an extension opens the files of its notification, which stay until it or the panel is done`(
+    _ stops: Bool
+  ) async throws {
+    try await Self.with { parts in
+      let (path, photo) = (parts.path + "-photo", AttachmentHistory.contents[0])
+      try photo.write(toFile: path, atomically: false, encoding: .utf8)
+      let center = parts.device.userNotificationCenter
+      var request = NotificationRequest(
+        identifier: "tea", content: NotificationContent(title: "Tea", categoryIdentifier: "reply"),
+        attachments: [AttachmentSource(identifier: "photo", path: path)])
+      try await center.add(request)
+      try await parts.device.expand("tea")
+      for _ in 1...2 { try await parts.device.tap("read") }
+      #expect(parts.story.told.suffix(2) == ["read \(photo)", "read \(photo)"])
+      // A newer one without the file takes its place.
+      request.attachments = []
+      try await center.add(request)
+      try await parts.device.tap("stop")
+      var files: [String] { (try? FileManager.default.contentsOfDirectory(atPath: parts.path + "-attachments")) ?? [] }
+      await eventually("nothing uses the store") { await parts.device.attachmentTasks == 0 }
+      #expect(files == [AttachmentStoreTests.Photo(photo).hash])
+      if stops { try await parts.device.tap("stop") } else { await parts.device.collapse() }
+      await eventually("the file is gone") { files.isEmpty }
+    }
+  }
+
+  @Test(arguments: [NotificationAction.defaultIdentifier, "like"])
+  func `an extension that opens the application itself and forwards makes one response of one action`(_ action: Name) async throws {
+    try await Self.with({ $0.takesDefaultAction = true }) { parts in
+      await parts.cluster.send(Self.chat(2, "two"))
+      await eventually("it is shown") { parts.under.story.contains("shown two 2") }
+      parts.story.answer(action, with: .dismissAndForwardAction)
+      parts.story.openItself()
+      try await parts.device.expand("one")
+      let id = try await parts.device.respond(to: "one", action: action)
+      await eventually("the panel is closed") { await parts.device.panel == nil }
+      let last = try await parts.device.respond(to: "two", action: "like")
+      let frames = await parts.cluster.expect("response", count: 2)
+      #expect(frames.map { $0["action"]?.nameValue } == [NotificationAction.defaultIdentifier, "like"])
+      #expect(frames.count == 2 && frames.last?["response"]?.stringValue == last)
+      #expect((frames.first?["response"]?.stringValue == id) == (action == NotificationAction.defaultIdentifier))
+      #expect(frames.first?["unanswered"] == nil)
+      await eventually("the application has both") { parts.delegate.responses.map(\.id).last == last }
+      #expect(parts.delegate.responses.map(\.isUnanswered) == [false, false])
+      #expect(await parts.device.delivered.isEmpty)
+    }
+  }
+
+  @Test func `a panel as text marks what destroys something`() throws {
+    let actions = [
+      NotificationAction(identifier: "keep", title: "Keep"),
+      NotificationAction(identifier: "delete", title: "Delete", options: [.destructive]),
+      NotificationAction(identifier: "burn", title: "Burn", options: [.destructive], textInput: .init()),
+    ]
+    let request = NotificationRequest(identifier: "one", content: NotificationContent(title: "Order"))
+    let notification = DeliveredNotification(
+      try request.frame(id: "1"), takenAt: 1, isLocal: true, ServiceExtensions(chain: nil, locale: nil))
+    let panel = Panel(notification: notification, title: "Shop", actions: actions)
+    #expect(panel.description.contains("│ <Keep>  <! Delete>  <! Burn …> "))
+  }
+
   @Test func `no text of a panel controls the terminal`() async throws {
     try await Self.with { parts in
       await parts.cluster.send(Self.chat(2, "\u{1B}[2J\u{202E}\n\u{7}"))
@@ -450,9 +530,15 @@ private final class ExtensionStory: Sendable {
     var told: [String] = []
     var answers: [Name: ContentExtensionResponseOption?] = [:]
     var pictures: [Name] = []
+    var opensItself = false
   }
 
   private let state = Mutex(State())
+
+  /// Whether the extension performs the default action at each response.
+  var opensItself: Bool { state.withLock { $0.opensItself } }
+
+  func openItself() { state.withLock { $0.opensItself = true } }
 
   var told: [String] { state.withLock { $0.told } }
 
@@ -472,6 +558,8 @@ private final class ExtensionStory: Sendable {
 /// An extension that answers as the test says.
 private final class ToldExtension: ContentExtension {
   private let story: ExtensionStory
+  /// The notification whose file was opened.
+  private var read: DeliveredNotification?
 
   init(_ story: ExtensionStory) { self.story = story }
 
@@ -482,13 +570,15 @@ private final class ToldExtension: ContentExtension {
     context.controls = [
       PanelControl(identifier: "field", title: "Say", kind: .textField(placeholder: "…", buttonTitle: "Send")),
       PanelControl(identifier: "actions", title: "Actions"), PanelControl(identifier: "open", title: "Open"),
-      PanelControl(identifier: "close", title: "Close"),
+      PanelControl(identifier: "close", title: "Close"), PanelControl(identifier: "read", title: "Read"),
+      PanelControl(identifier: "stop", title: "Stop"),
     ]
     context.mediaPlayPauseButtonType = .default
   }
 
   func didReceive(_ response: NotificationResponse, in context: ContentExtensionContext) async -> ContentExtensionResponseOption {
     story.note("asked \(response.actionIdentifier)")
+    if story.opensItself { try? context.performNotificationDefaultAction() }
     if let option = story.answer(to: response.actionIdentifier) {
       context.lines.append(response.actionIdentifier.text)
       return option
@@ -505,6 +595,11 @@ private final class ToldExtension: ContentExtension {
       context.notificationActions = [NotificationAction(identifier: "more", title: "More", options: [.authenticationRequired])]
     case "close": context.dismissNotificationContentExtension()
     case "open": try? context.performNotificationDefaultAction()
+    case "read":
+      read = context.panel.notification
+      let file = context.startAccessing("photo", of: context.panel.notification)
+      story.note("read \(file.flatMap { try? String(contentsOfFile: $0.path, encoding: .utf8) } ?? "nothing")")
+    case "stop": if let read { context.stopAccessing("photo", of: read) }
     default: context.lines.append("\(control) \(text ?? "")")
     }
   }

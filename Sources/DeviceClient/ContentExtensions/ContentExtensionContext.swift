@@ -8,6 +8,8 @@ public final class ContentExtensionContext {
   /// Which panel of the device it is: an extension may have its context longer than its panel.
   let number: Int
   private weak var device: Device?
+  /// The files that the extension has open, and how often.
+  private var files: [MediaHash: Int] = [:]
 
   init(_ state: PanelState, number: Int, _ device: Device) { (self.state, self.number, self.device) = (state, number, device) }
 
@@ -74,9 +76,38 @@ public final class ContentExtensionContext {
   /// Shows that media pause.
   public func mediaPlayingPaused() { change { $0.mediaButton?.isPlaying = false } }
 
+  /// Opens an attachment's file for the extension, until it is closed or the panel ends (`startAccessingSecurityScopedResource`).
+  ///
+  /// The file stays while it is open, even if its notification goes. Each call needs a `stopAccessing` of its own.
+  /// - Returns: the file; nil if it is not in the store, or the panel is closed.
+  public func startAccessing(_ attachment: Name, of notification: DeliveredNotification) -> AttachmentFile? {
+    let media = notification.attachments.first { $0.attachment.identifier == attachment }?.attachment.media
+    let number = number
+    guard let media, let path = device?.assumeIsolated({ $0.openFile(media, panel: number) }) else { return nil }
+    files[media.hash, default: 0] += 1
+    return AttachmentFile(path: path, type: media.type, size: media.size)
+  }
+
+  /// Closes an attachment's file that the extension has opened (`stopAccessingSecurityScopedResource`).
+  public func stopAccessing(_ attachment: Name, of notification: DeliveredNotification) {
+    let hash = notification.attachments.first { $0.attachment.identifier == attachment }?.attachment.media.hash
+    guard let hash, let count = files[hash] else { return }
+    files[hash] = count > 1 ? count - 1 : nil
+    device?.assumeIsolated { $0.attachments?.close(hash) }
+  }
+
+  /// Closes the files that the extension still has open at the panel's end.
+  func closeFiles() {
+    let open = files
+    files = [:]
+    device?.assumeIsolated { device in
+      for (hash, count) in open { for _ in 0..<count { device.attachments?.close(hash) } }
+    }
+  }
+
   /// Opens the application by the default action, past the extension, and closes the panel.
   ///
-  /// Throws if too many responses wait.
+  /// It takes the place of the response that the extension has. Throws if too many responses wait.
   public func performNotificationDefaultAction() throws(DeviceError) {
     let number = number
     let result = device?.assumeIsolated { device -> Result<Void, DeviceError> in

@@ -114,15 +114,18 @@ extension Device {
     }
   }
 
-  /// Opens the application past the extension, which asks for that.
+  /// Opens the application past the extension, which asks for that, in place of the response that it has.
   func performDefaultAction(panel number: Int) throws(DeviceError) {
     guard let open = openPanel, open.context.number == number else { throw DeviceError(.noPanel, "the panel is closed") }
     let (connection, notification) = (try running(), open.context.panel.notification)
-    let response = ResponseFrame(
-      response: Self.uniqueID(), receipt: notification.frame.receipt, identifier: notification.identifier,
-      action: NotificationAction.defaultIdentifier, at: connection.now)
-    try connection.respond(response, to: notification) { _ in }
-    closePanel(number)
+    let end = open.context.state.endByDefaultAction
+    if end != .forwarded {
+      let response = ResponseFrame(
+        response: Self.uniqueID(), receipt: notification.frame.receipt, identifier: notification.identifier,
+        action: NotificationAction.defaultIdentifier, at: connection.now)
+      try connection.respond(response, to: notification) { _ in }
+    }
+    perform(open.context.state.close(end), open)
   }
 
   /// Gives the extension a response and waits for its answer.
@@ -198,6 +201,7 @@ extension Device {
     draw(open)
     open.deadline.close()
     openPanel = nil
+    open.context.closeFiles()
     tell(.panelClosed(open.context.panel))
   }
 
@@ -205,6 +209,7 @@ extension Device {
   func dropPanel() {
     openPanel?.deadline.close()
     openPanel?.answering?.cancel()
+    openPanel?.context.closeFiles()
     openPanel = nil
   }
 

@@ -14,7 +14,7 @@ extension Panel: CustomStringConvertible {
     let pictures = self.pictures.compactMap { name in notification.attachments.first { $0.attachment.identifier == name } }
     parts.append(pictures.flatMap { picture($0.attachment) } + lines + (mediaButton.map { [$0.isPlaying ? "[pause]" : "[play]"] } ?? []))
     parts.append(controls.map { $0.drawn(isFocused: $0.identifier == firstResponder) })
-    parts.append(actions.isEmpty ? [] : [actions.map { "<\($0.title)\($0.textInput == nil ? "" : " …")>" }.joined(separator: "  ")])
+    parts.append(actions.isEmpty ? [] : [actions.map(\.drawn).joined(separator: "  ")])
     let rows = parts.map { $0.flatMap { $0.split(separator: "\n", omittingEmptySubsequences: false) }.map(Self.plain) }
     let width = max(rows.joined().map(\.count).max() ?? 0, 36)
     let rule = String(repeating: "─", count: width + 2)
@@ -48,6 +48,13 @@ extension Panel: CustomStringConvertible {
           default: scalar
           }
         }))
+  }
+}
+
+extension NotificationAction {
+  /// The action with three points if it takes a text, and with a mark if it destroys something: there is no color.
+  fileprivate var drawn: String {
+    "<\(options.contains(.destructive) ? "! " : "")\(title)\(textInput == nil ? "" : " …")>"
   }
 }
 

@@ -142,6 +142,16 @@ struct PanelState {
     }
   }
 
+  /// What becomes of the response that the extension has when it opens the application itself.
+  ///
+  /// One action of the person makes one response: the default action is forwarded, and another one gives way to it.
+  var endByDefaultAction: HeldEnd {
+    switch phase {
+    case .storing(let frame), .answering(let frame): frame.action == NotificationAction.defaultIdentifier ? .forwarded : .dismissed
+    case .open, .closed: .dismissed
+    }
+  }
+
   // MARK: Controls
 
   /// The person has tapped a control, or has typed a text into one and tapped its button.
