@@ -46,6 +46,7 @@ extension Device {
     guard !isPast(event) else { return dropExpired(event) }
     let isLent = lend(event)
     if !isLent { tell(event) }
+    answerPhone(event, isShown: true)
     wakeProgram(for: event)
     if !isLent { noticed(event) }
   }
@@ -66,7 +67,12 @@ extension Device {
   /// Drops the notification of an event, which is in the list and was not shown.
   private func dropExpired(_ event: DeviceEvent) {
     guard let notification = event.drawn else { return }
-    if connection?.memory.store.notification(notification.identifier)?.isSame(notification) == true { remove([notification.identifier]) }
+    // On a watch this comes before the removal, which would tell the phone that the person has cleared it.
+    answerPhone(event, isShown: false)
+    if let connection, connection.memory.store.notification(notification.identifier)?.isSame(notification) == true {
+      _ = connection.clear([notification.identifier])
+      closePanel(of: [notification.identifier])
+    }
     tell(.dropped(delivery: nil, id: notification.id, identifiers: [notification.identifier], .expired))
   }
 

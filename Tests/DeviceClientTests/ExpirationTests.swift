@@ -1,4 +1,5 @@
 import EventLoop
+import Foundation
 import JSON
 import Notifications
 import Synchronization
@@ -139,6 +140,34 @@ import Testing
       await eventually("both are answered: \(sent.messages)") { answers.allSatisfy(sent.messages.contains) }
       #expect(watch.story == ["shown n2 2"])
       #expect(await watch.device.delivered.map(\.identifier) == ["n2"])
+      await watch.close()
+    }
+  }
+
+  @Test func `what expires while the watch stores it has one answer, that it is not shown`() async throws {
+    try await Self.with { path, _, url in
+      let sent = Sent()
+      let watch = DeviceUnderTest(url) {
+        ($0.stateFile, $0.watchConnectivity, $0.stateLimits.busyMilliseconds) = (path, sent.end(of: .watch), 3_600_000)
+      }
+      try await watch.device.start()
+      let holder = try SQLiteConnection(path: path, busyMilliseconds: 60_000)
+      try holder.run("BEGIN IMMEDIATE")
+      let expiration = Int64(Date().timeIntervalSince1970) + 3
+      let showing = NotificationShowing(identifier: "n1", id: "id-1", takenAt: 1)
+      let frame = try notifyFrame(notify(1, id: "id-1", "n1", revision: "1", expiration: expiration))
+      await watch.device.didReceiveMessageData(WatchMessage.offer(showing, frame, milliseconds: 3_600_000).bytes)
+      let claims = sent.messages.compactMap { if case .claim(showing, let claim) = $0 { claim } else { nil } }
+      await watch.device.didReceiveMessageData(WatchMessage.grant(showing, claim: try #require(claims.first)).bytes)
+      await eventually("it has expired") { Date().timeIntervalSince1970 > Double(expiration) + 1 }
+      try holder.run("ROLLBACK")
+      holder.close()
+      await watch.expect("dropped n1 expired")
+      try await watch.device.flush()
+      await watch.device.didReceiveMessageData(WatchMessage.ask(showing).bytes)
+      #expect(sent.messages.suffix(2) == [.never(showing), .never(showing)])
+      #expect(!sent.messages.contains(.shown(showing)) && !sent.messages.contains(.cleared(showing)))
+      #expect(await watch.device.delivered.isEmpty)
       await watch.close()
     }
   }

@@ -43,7 +43,9 @@ import Testing
     #expect(watch.received(.grant(showing, claim: "c"), now: 5_069, newID: "d") { _ in false } == [.show(showing, try Self.frame(1))])
     // Until it is stored nothing is said of it.
     #expect(watch.received(.ask(showing), now: 5_069, newID: "d") { _ in false } == [])
-    #expect(watch.stored(showing) == .shown(showing))
+    watch.stored(showing)
+    #expect(watch.received(.ask(showing), now: 5_069, newID: "d") { _ in true } == [])
+    #expect(watch.ended(showing, isShown: true) == .shown(showing) && watch.ended(showing, isShown: true) == nil)
     #expect(Self.story(phone.received(.shown(showing), now: 30)) == ["forwarded 1"])
     #expect(phone.deadline == nil)
     #expect(Self.story(phone.keep { _ in false }) == ["remove"] && phone.isEmpty)
@@ -98,9 +100,29 @@ import Testing
       #expect(watch.received(grant, now: 0, newID: "d") { _ in false }.count == 1)
     }
     #expect(claimed == WatchClaims.maximum)
-    _ = watch.stored(Self.showing(0))
+    _ = watch.ended(Self.showing(0), isShown: true)
     let offer = WatchMessage.offer(Self.showing(1_000), try Self.frame(1_000), milliseconds: Self.lease)
     #expect(watch.received(offer, now: 0, newID: "c") { _ in false }.count == 1)
+  }
+
+  @Test func `what is stored on the watch has one answer, whether it is shown, expires before, or leaves the list`() throws {
+    func granted(_ watch: inout WatchClaims, _ number: Int) throws -> NotificationShowing {
+      let (showing, frame) = (Self.showing(number), try Self.frame(number))
+      _ = watch.received(.offer(showing, frame, milliseconds: Self.lease), now: 0, newID: "c") { _ in false }
+      #expect(watch.received(.grant(showing, claim: "c"), now: 1, newID: "d") { _ in false } == [.show(showing, frame)])
+      return showing
+    }
+    var watch = WatchClaims()
+    let expired = try granted(&watch, 1)
+    watch.stored(expired)
+    #expect(watch.ended(expired, isShown: false) == .never(expired) && watch.ended(expired, isShown: false) == nil)
+    // The store has it, and the phone asks again.
+    #expect(watch.received(.ask(expired), now: 2, newID: "d") { _ in true } == [.send(.never(expired))])
+    let gone = try granted(&watch, 2)
+    #expect(watch.keep { _ in false }.isEmpty, "it is not stored yet")
+    watch.stored(gone)
+    #expect(watch.keep { _ in true }.isEmpty && watch.keep { _ in false } == [.shown(gone)] && watch.keep { _ in false }.isEmpty)
+    #expect(watch.ended(gone, isShown: true) == nil)
   }
 
   @Test func `a message is read as it was written, and other bytes are none`() throws {
@@ -168,7 +190,8 @@ import Testing
       durable.insert(showing)
       // Killed after the commit: it is in the list, and counts as shown.
       shownOnWatch[showing, default: 0] += 1
-      toPhone.append(watch.stored(showing))
+      watch.stored(showing)
+      if let answer = watch.ended(showing, isShown: true) { toPhone.append(answer) }
     }
     func deliver() {
       if !toWatch.isEmpty, chance(50) {

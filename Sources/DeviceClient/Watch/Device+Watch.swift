@@ -96,11 +96,14 @@ extension Device {
   /// The phone is unlocked or closed.
   func recallFromWatch() { perform(leases.recall()) }
 
-  /// Notifications have left the phone's list.
+  /// Notifications have left the list of the phone, or of the watch.
   func watchListsChanged() {
-    guard configuration.watchConnectivity?.side == .phone, !leases.isEmpty, let connection else { return }
+    guard let side = configuration.watchConnectivity?.side, let connection else { return }
     let listed = Set(connection.memory.store.delivered.map { NotificationShowing($0) })
-    perform(leases.keep { listed.contains($0) })
+    switch side {
+    case .phone: if !leases.isEmpty { perform(leases.keep { listed.contains($0) }) }
+    case .watch: for answer in claims.keep({ listed.contains($0) }) { send(answer) }
+    }
   }
 
   private func perform(_ actions: [WatchLeases<DeviceEvent>.Action]) {
@@ -163,7 +166,7 @@ extension Device {
       switch action {
       case .send(let message): send(message)
       case .show(let showing, let frame):
-        connection.showForwarded(frame, showing) { [weak self] event in self?.assumeIsolated { $0.showed(showing, event) } }
+        connection.showForwarded(frame, showing) { [weak self] event in self?.assumeIsolated { $0.stored(showing, event) } }
       case .remove(let showing):
         if connection.memory.store.notification(showing.identifier).map(NotificationShowing.init) == showing {
           _ = connection.clear([showing.identifier])
@@ -175,13 +178,19 @@ extension Device {
   }
 
   /// A notification of the phone is durable on the watch, or may not be shown on it.
-  private func showed(_ showing: NotificationShowing, _ event: DeviceEvent) {
+  private func stored(_ showing: NotificationShowing, _ event: DeviceEvent) {
     switch event {
     case .shown, .updated:
+      claims.stored(showing)
       attachments?.take(event) ?? pass(event)
-      send(claims.stored(showing))
     default: send(claims.refused(showing))
     }
+  }
+
+  /// Answers the phone, if the notification of an event is one of its: the watch has shown it, or it has expired before.
+  func answerPhone(_ event: DeviceEvent, isShown: Bool) {
+    guard let notification = event.drawn else { return }
+    if let answer = claims.ended(NotificationShowing(notification), isShown: isShown) { send(answer) }
   }
 }
 

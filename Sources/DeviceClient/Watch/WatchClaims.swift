@@ -9,7 +9,7 @@ struct WatchClaims {
   enum Action: Equatable {
     /// Sends a message to the phone.
     case send(WatchMessage)
-    /// Stores and shows a notification; `stored` or `refused` follows.
+    /// Stores and shows a notification; `stored` and then `ended` follow, or `refused`.
     case show(NotificationShowing, NotifyFrame)
     /// Removes a notification from the list.
     case remove(NotificationShowing)
@@ -27,8 +27,10 @@ struct WatchClaims {
   }
 
   private var claims: [NotificationShowing: Claim] = [:]
-  /// Granted, and not durable yet.
-  private var storing: Set<NotificationShowing> = []
+  /// Granted, and not shown yet; whether they are durable, and wait for their attachments.
+  private var storing: [NotificationShowing: Bool] = [:]
+  /// The last that were stored and have expired before they were shown.
+  private var expired: [NotificationShowing] = []
 
   /// Takes a message of the phone.
   ///
@@ -41,8 +43,8 @@ struct WatchClaims {
     claims = claims.filter { $0.value.until > now }
     switch message {
     case .offer(let showing, let frame, let milliseconds):
-      guard !storing.contains(showing) else { return [] }
-      guard !isShown(showing) else { return [.send(.shown(showing))] }
+      guard storing[showing] == nil else { return [] }
+      guard !isShown(showing) else { return answer(showing, isShown) }
       if claims[showing] == nil {
         guard claims.count + storing.count < Self.maximum else { return [] }
         claims[showing] = Claim(id: newID(), frame: frame, until: now + milliseconds)
@@ -51,7 +53,7 @@ struct WatchClaims {
     case .grant(let showing, let id):
       guard let claim = claims[showing], claim.id == id else { return answer(showing, isShown) }
       claims[showing] = nil
-      storing.insert(showing)
+      storing[showing] = false
       return [.show(showing, claim.frame)]
     case .ask(let showing): return answer(showing, isShown)
     case .gone(let showing):
@@ -65,22 +67,34 @@ struct WatchClaims {
     }
   }
 
-  /// A granted notification is durable, and was shown; returns the answer.
-  mutating func stored(_ showing: NotificationShowing) -> WatchMessage {
-    storing.remove(showing)
-    return .shown(showing)
+  /// A granted notification is durable, and is shown when its attachments are there.
+  mutating func stored(_ showing: NotificationShowing) { storing[showing] = true }
+
+  /// A granted notification was shown, or has expired before; returns the answer, or nil if it was none of the phone's.
+  mutating func ended(_ showing: NotificationShowing, isShown: Bool) -> WatchMessage? {
+    guard storing.removeValue(forKey: showing) != nil else { return nil }
+    guard !isShown else { return .shown(showing) }
+    expired = expired.suffix(Self.maximum - 1) + [showing]
+    return .never(showing)
   }
 
   /// A granted notification may not be shown on the watch; returns the answer.
   mutating func refused(_ showing: NotificationShowing) -> WatchMessage {
-    storing.remove(showing)
+    storing[showing] = nil
     return .never(showing)
+  }
+
+  /// Ends the notifications that have left the list while they waited for their attachments; returns the answers.
+  mutating func keep(_ isListed: (NotificationShowing) -> Bool) -> [WatchMessage] {
+    let gone = storing.filter { $0.value && !isListed($0.key) }.keys
+    for showing in gone { storing[showing] = nil }
+    return gone.map { .shown($0) }
   }
 
   /// What became of a notification. After `never` no claim of it is left, so no late grant can show it.
   private mutating func answer(_ showing: NotificationShowing, _ isShown: (NotificationShowing) -> Bool) -> [Action] {
-    guard !storing.contains(showing) else { return [] }
-    guard !isShown(showing) else { return [.send(.shown(showing))] }
+    guard storing[showing] == nil else { return [] }
+    guard !isShown(showing) || expired.contains(showing) else { return [.send(.shown(showing))] }
     claims[showing] = nil
     return [.send(.never(showing))]
   }
