@@ -69,6 +69,14 @@ enum StandardOutput {
   /// Writes the buffer.
   static func flush() { state.withLock { empty(&$0) } }
 
+  /// Writes bytes past the buffer, for a caller that has one; ends the process with exit code 3 if that fails.
+  static func writeUnbuffered(_ bytes: [UInt8]) {
+    bytes.withUnsafeBytes { bytes in
+      let count = TypedLine.above(endsLine: bytes.last == UInt8(ascii: "\n")) { Descriptor.write(bytes, to: STDOUT_FILENO) }
+      if count < bytes.count { report(errno, .end) }
+    }
+  }
+
   private static func empty(_ state: inout State) {
     guard !state.buffer.isEmpty else { return }
     defer { state.buffer.removeAll(keepingCapacity: true) }

@@ -20,6 +20,7 @@ actor DeviceSession {
 
   private let configuration: DeviceConfiguration
   private let behaviour: Behaviour
+  private let output = DeviceOutput()
   private var device: Device?
   private var text = DeviceText()
   private var categories: [NotificationCategory]
@@ -42,7 +43,7 @@ actor DeviceSession {
   /// - Parameter started: called when the device can execute instructions.
   func run(_ started: @Sendable () -> Void) async throws -> ExitCode {
     var configuration = configuration
-    configuration.delegate = LocalResponses(isJSON: behaviour.isJSON)
+    configuration.delegate = LocalResponses(output, isJSON: behaviour.isJSON)
     let device = Device(configuration, on: loop) { [weak self] event in self?.assumeIsolated { $0.received(event) } }
     self.device = device
     for signal in [SIGINT, SIGTERM] { watches.append(try SignalWatch(on: loop, signal: signal) { [weak self] in self?.stop() }) }
@@ -66,8 +67,19 @@ actor DeviceSession {
     }
     await device.close()
     release()
-    StandardOutput.flush()
-    return try ending?.get() ?? .done
+    let lost = await unwritten()
+    let code = try ending?.get() ?? .done
+    guard lost > 0 else { return code }
+    throw Failure(.dependencyMissing, "nobody reads standard output: \(TerminalText.count(lost, "byte")) of it are lost")
+  }
+
+  /// Gives the reader two seconds for the last lines; returns how many bytes it has not taken.
+  private func unwritten() async -> Int {
+    let patience = Timer(on: loop) { [output] in output.stopWaiting() }
+    patience.start(after: 2_000)
+    await output.waitForReader(bytes: 0)
+    patience.close()
+    return output.unwritten
   }
 
   private var urls: String { configuration.urls.joined(separator: ", ") }
@@ -125,11 +137,13 @@ actor DeviceSession {
     default: break
     }
     if behaviour.isJSON {
-      StandardOutput.json(json(event).text)
+      output.json(json(event).text)
     } else {
       showText(event)
     }
-    StandardOutput.flush()
+    if output.isFull {
+      end(.failure(Failure(.dependencyMissing, "nobody reads standard output, and more than \(DeviceOutput.maximumBytes) bytes wait")))
+    }
   }
 
   /// What may be drawn of a notification at this moment. The device runs on this loop, too.
@@ -148,30 +162,30 @@ actor DeviceSession {
   }
 
   private func show(_ notification: DeliveredNotification, mark: String) {
-    StandardOutput.line(text.notification(notification, mark: mark, categories: categories, preview: preview(notification)))
+    output.line(text.notification(notification, mark: mark, categories: categories, preview: preview(notification)))
   }
 
   private func showText(_ event: DeviceEvent) {
     switch event {
     case .shown(let notification): show(notification, mark: "")
     case .updated(let notification): show(notification, mark: "(replaced)")
-    case .panel(let panel): StandardOutput.line(panel.description)
+    case .panel(let panel): output.line(panel.description)
     case .closed where ending != nil: break
-    default: if let line = text.event(event) { StandardOutput.line("-- \(line)") }
+    default: if let line = text.event(event) { output.line("-- \(line)") }
     }
   }
 
   private func showWhatIsListed(_ device: Device) async {
     guard !behaviour.isJSON else { return }
-    StandardOutput.line("-- \(DeviceText.plain(configuration.hello.application)) at \(urls); type help for what can be typed")
+    output.line("-- \(DeviceText.plain(configuration.hello.application)) at \(urls); type help for what can be typed")
     for notification in await device.delivered.reversed() { show(notification, mark: "") }
-    StandardOutput.flush()
   }
 
   // MARK: Instructions
 
   /// Executes a line of standard input.
   func perform(line: String) async {
+    await output.waitForReader(bytes: DeviceOutput.instructionBytes)
     guard ending == nil else { return }
     do throws(InstructionError) {
       if behaviour.isJSON {
@@ -184,7 +198,6 @@ actor DeviceSession {
     } catch {
       show("error", [("message", .string(error.description))], "!! \(DeviceText.plain(error.description))")
     }
-    StandardOutput.flush()
   }
 
   private func perform(_ instruction: DeviceInstruction, command: String) async {
@@ -193,7 +206,7 @@ actor DeviceSession {
       let done = try await act(instruction, device)
       // What is done outlives the program.
       if done != nil { try await device.flush() }
-      if behaviour.isJSON, let done { StandardOutput.json(DeviceEvent.event("done", [("command", .string(command))] + done).text) }
+      if behaviour.isJSON, let done { output.json(DeviceEvent.event("done", [("command", .string(command))] + done).text) }
     } catch {
       let code = (error as? DeviceError)?.code.rawValue
       show(
@@ -225,11 +238,11 @@ actor DeviceSession {
     case .reply(let reference, let userText): return sent(try await reply(try identifier(reference), userText, device))
     case .dismiss(let reference):
       let response = try await device.dismiss(try identifier(reference))
-      if response == nil, !behaviour.isJSON { StandardOutput.line("-- dismissed; its category does not ask to be told") }
+      if response == nil, !behaviour.isJSON { output.line("-- dismissed; its category does not ask to be told") }
       return sent(response)
     case .expand(let reference):
       let panel = try await device.expand(try identifier(reference))
-      if !behaviour.isJSON { StandardOutput.line(panel.description) }
+      if !behaviour.isJSON { output.line(panel.description) }
       return panel.members
     case .collapse:
       await device.collapse()
@@ -255,7 +268,7 @@ actor DeviceSession {
     case .state(let state):
       if let state { await device.setState(state) }
       let present = await device.state.rawValue
-      if !behaviour.isJSON { StandardOutput.line("-- the program is in the state \(present)") }
+      if !behaviour.isJSON { output.line("-- the program is in the state \(present)") }
       return [("state", .string(present))]
     case .openSettings(let reference):
       try await device.openSettings(for: try reference.map { try identifier($0) })
@@ -268,7 +281,7 @@ actor DeviceSession {
     case .connect:
       await device.reconnect()
       return []
-    case .help: StandardOutput.line(DeviceText.help)
+    case .help: output.line(DeviceText.help)
     case .quit: end(.success(.done))
     }
     return nil
@@ -319,7 +332,7 @@ actor DeviceSession {
   private func sent(_ response: String?) -> [(String, JSONValue?)] { [("response", response.map { .string($0) })] }
 
   private func removed(_ notifications: [DeliveredNotification]) -> [(String, JSONValue?)] {
-    if !behaviour.isJSON { StandardOutput.line("-- \(notifications.count) removed from the list") }
+    if !behaviour.isJSON { output.line("-- \(notifications.count) removed from the list") }
     return [("identifiers", .array(notifications.map { .string($0.identifier.text) }))]
   }
 
@@ -332,16 +345,16 @@ actor DeviceSession {
             .object(notification.members.compactMap { member in member.1.map { .init(key: member.0, value: $0) } })
           })
       }
-      StandardOutput.json(
+      output.json(
         DeviceEvent.event(
           "list", [("delivered", objects(delivered)), ("pending", objects(pending)), ("badge", .integer(Int64(badge)))]
         ).text)
       return
     }
     for notification in delivered { show(notification, mark: notification.isLocal ? "(local)" : "") }
-    for notification in pending { StandardOutput.line("-- waits: \(DeviceText.plain(notification.identifier))") }
-    if delivered.isEmpty { StandardOutput.line("-- nothing is in the list") }
-    if badge > 0 { StandardOutput.line("-- badge \(badge)") }
+    for notification in pending { output.line("-- waits: \(DeviceText.plain(notification.identifier))") }
+    if delivered.isEmpty { output.line("-- nothing is in the list") }
+    if badge > 0 { output.line("-- badge \(badge)") }
   }
 
   private func listPending(_ device: Device) async {
@@ -353,14 +366,14 @@ actor DeviceSession {
           .init(key: "trigger", value: (request.trigger?.json).flatMap { try? JSONValue(parsing: $0) } ?? .null),
         ])
       }
-      return StandardOutput.json(DeviceEvent.event("pending", [("requests", .array(objects))]).text)
+      return output.json(DeviceEvent.event("pending", [("requests", .array(objects))]).text)
     }
     for request in requests {
       let text = request.content.title.isEmpty ? request.content.body : request.content.title
-      StandardOutput.line(
+      output.line(
         "-- waits: \(DeviceText.plain(request.identifier)), \(DeviceText.plain(text)), \(DeviceText.plain(request.trigger?.json ?? ""))")
     }
-    if requests.isEmpty { StandardOutput.line("-- nothing waits") }
+    if requests.isEmpty { output.line("-- nothing waits") }
   }
 
   private func showSettings(_ device: Device) async {
@@ -368,25 +381,26 @@ actor DeviceSession {
     let options = Authorization.Option.allCases.compactMap { option in
       authorization.options[option].map { "\(option.rawValue) \($0 ? "on" : "off")" }
     }
-    StandardOutput.line("-- " + (["status \(authorization.status.rawValue)"] + options).joined(separator: ", "))
+    output.line("-- " + (["status \(authorization.status.rawValue)"] + options).joined(separator: ", "))
   }
 
   private func show(_ event: String, _ members: [(String, JSONValue?)], _ line: String) {
-    if behaviour.isJSON { StandardOutput.json(DeviceEvent.event(event, members).text) } else { StandardOutput.line(line) }
+    if behaviour.isJSON { output.json(DeviceEvent.event(event, members).text) } else { output.line(line) }
   }
 }
 
 /// Tells what the person did with local notifications, which the cluster never hears.
 private final class LocalResponses: UserNotificationCenterDelegate {
+  private let output: DeviceOutput
   private let isJSON: Bool
 
-  init(isJSON: Bool) { self.isJSON = isJSON }
+  init(_ output: DeviceOutput, isJSON: Bool) { (self.output, self.isJSON) = (output, isJSON) }
 
   func userNotificationCenter(_ center: UserNotificationCenter, didReceive response: NotificationResponse) async {
     guard response.notification.isLocal else { return }
     let identifier = response.notification.identifier
     if isJSON {
-      StandardOutput.json(
+      output.json(
         DeviceEvent.event(
           "responded",
           [
@@ -395,8 +409,7 @@ private final class LocalResponses: UserNotificationCenterDelegate {
           ]
         ).text)
     } else {
-      StandardOutput.line("-- the program has the response to \(DeviceText.plain(identifier)); it stays on the device")
+      output.line("-- the program has the response to \(DeviceText.plain(identifier)); it stays on the device")
     }
-    StandardOutput.flush()
   }
 }

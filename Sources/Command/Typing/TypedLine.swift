@@ -37,10 +37,12 @@ enum TypedLine {
 
   /// Releases the terminal, and leaves the typed text on it. Allowed in any phase.
   static func end() {
-    state.withLock { state in
+    let ended: Void? = state.withLockIfAvailable { state in
       rest(&state)
       state.phase = .closed
     }
+    // A thread prints to a terminal that does not take it.
+    if ended == nil { TerminalMode.leave() }
   }
 
   /// Takes bytes of the terminal; returns their results except edits.
@@ -65,8 +67,8 @@ enum TypedLine {
   ///   - endsLine: whether the printed text ends with the end of a line.
   ///   - print: writes to the terminal or elsewhere, without printing more.
   static func above<R>(endsLine: Bool, _ print: () -> R) -> R {
-    state.withLock { state in
-      guard state.phase == .open else { return print() }
+    let printed = state.withLock { state -> R? in
+      guard state.phase == .open else { return nil }
       if state.isDrawn { write(TypedRow.erased) }
       state.isDrawn = false
       let result = print()
@@ -74,6 +76,8 @@ enum TypedLine {
       draw(&state)
       return result
     }
+    // Without a line nobody need wait for a reader that does not read.
+    return printed ?? print()
   }
 
   /// Stops the process, so that the person gets the shell, until `SIGCONT`, which calls `resume`.
