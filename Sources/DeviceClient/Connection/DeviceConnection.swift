@@ -25,13 +25,10 @@ final class DeviceConnection {
 
   let loop: EventLoop
   let configuration: DeviceConfiguration
-  /// The device's present identity; changes are sent with the next hello.
-  private(set) var hello: Hello
+  /// What the cluster knows of the device, or is going to.
+  private(set) var registration: DeviceRegistration
   /// The state that outlives connections, and with a state file the device.
   let memory: DeviceMemory
-  private var changes = RegistrationChanges()
-  /// The largest frame that the cluster takes, in bytes.
-  private var frameBytes = FrameRules.frameBytes
   /// Unanswered requests for links of this session.
   private var links: Set<Name> = []
   private var clock = ClusterClock()
@@ -49,15 +46,11 @@ final class DeviceConnection {
   private var deadlineTimer: Timer?
   private var dueTimer: Timer?
   private var json = JSONWriter(capacity: 1024)
-  private var tell: ((DeviceEvent) -> Void)?
+  private(set) var tell: ((DeviceEvent) -> Void)?
   /// Asks the owner to connect, with this as the handler. The owner calls `failed` if it cannot.
   private let connect: () -> Void
   private var whenEnded: [() -> Void] = []
   private let welcomes = WelcomeWaiters()
-  /// The person's quiet hours as the cluster has told or accepted them last.
-  private var acceptedHours: QuietHours?
-  /// When it has accepted hours last, in the loop's milliseconds.
-  private var hoursAcceptedAt: UInt64?
   /// Sends a response from a watch to its phone; nil if this is no watch.
   var sendToPhone: ((ResponseFrame, StoredState.Listed) -> Void)?
 
@@ -67,7 +60,7 @@ final class DeviceConnection {
   ) {
     self.loop = loop
     self.configuration = configuration
-    hello = configuration.hello
+    registration = DeviceRegistration(configuration)
     plan = ReconnectionPlan(addresses: configuration.urls.count)
     self.connect = connect
     self.tell = tell
@@ -77,6 +70,9 @@ final class DeviceConnection {
     deadlineTimer = Timer(on: loop) { [weak self] in self?.deadlinePassed() }
     dueTimer = Timer(on: loop) { [weak self] in self?.takeTime() }
   }
+
+  /// The device's present identity.
+  var hello: Hello { registration.hello }
 
   /// The cluster's clock.
   var now: Int64 { clock.now(loopMilliseconds: loop.milliseconds()) }
@@ -88,13 +84,10 @@ final class DeviceConnection {
 
   /// Takes the state of the database.
   func restore(_ state: StoredState) {
+    registration.restore(state.registration)
     var state = state
-    // Another person's hours do not hold, and that person's changes are not sent as this one's.
-    if state.registration.person != hello.user { state.registration.forgetPerson() }
+    state.registration = registration.stored
     memory.restore(state)
-    let registration = memory.registration
-    if let request = registration.quietRequest { _ = changes.add(.quietHours(registration.quietHours), request: request) }
-    if let request = registration.signOutRequest { _ = changes.add(.unregister, request: request) }
   }
 
   /// Connects, and keeps connected.
@@ -157,22 +150,17 @@ final class DeviceConnection {
   private func opened(_ connection: WebSocketConnection) {
     // A connection that was requested before the device stopped is not needed any more.
     guard case .connecting = phase else { return connection.abort() }
-    var hello = hello
-    if let credential = configuration.credential?() { hello.credential = credential }
+    let credential = configuration.credential?()
     do throws(DeviceError) {
-      try FrameRules.check(atMost: .max) { hello.write(to: &$0) }
+      try registration.greet(with: credential)
     } catch {
       // The cluster would not take the device again. The program's next credential may be right.
       connection.abort()
       return retry(error.description)
     }
-    self.hello = hello
     phase = .greeting(connection)
     unansweredHello = loop.milliseconds()
-    changes.helloSent()
-    json.reset()
-    hello.write(to: &json)
-    send(connection, masked: hello.credential != nil)
+    send(connection, masked: hello.credential != nil) { hello.write(to: &$0) }
     deadlineTimer?.start(after: configuration.connectMilliseconds)
   }
 
@@ -225,7 +213,7 @@ final class DeviceConnection {
     acknowledgements = Acknowledgements()
     links = []
     memory.outbox.sessionEnded()
-    changes.sessionEnded()
+    registration.sessionEnded()
     let isGone = code == CloseCode.unregistered.rawValue
     let wait = plan.ended(code: code, sessionMilliseconds: stood, jitter: .random(in: 0...1))
     if isStopping || wait == nil {
@@ -257,8 +245,8 @@ final class DeviceConnection {
     case .welcome(let welcome): self.welcome(welcome)
     case .notify(let frame): take(frame)
     case .remove(let frame): remove(frame)
-    case .accepted(let frame): settle(frame.subject) { .accepted(frame.subject) }
-    case .refused(let frame): settle(frame.subject) { .refused(frame) }
+    case .accepted(let frame): settle(frame.subject)
+    case .refused(let frame): settle(frame.subject, frame)
     case .linked(let frame): if links.remove(Name(frame.request)) != nil { tell?(.linked(frame)) }
     case .gap(let frame): tell?(.gap(frame))
     case .goaway(let frame):
@@ -273,13 +261,13 @@ final class DeviceConnection {
     clock.set(welcome.now, askedAt: unansweredHello ?? loop.milliseconds(), answeredAt: loop.milliseconds())
     unansweredHello = nil
     memory.store.rememberSeconds = welcome.rememberSeconds
-    take(welcome.quiet)
-    frameBytes = max(welcome.limits.frameBytes, FrameRules.leastFrameBytes)
+    let answered = registration.welcomed(welcome.quiet, frameBytes: welcome.limits.frameBytes, now: loop.milliseconds())
+    saveRegistration()
     phase = .open(connection, since: loop.milliseconds(), welcome)
     deadlineTimer?.start(after: 5_000)
     tell?(.connected(welcome, url: url))
     welcomes.finish(nil)
-    for request in changes.welcomed() { tell?(.accepted(.request(request.text))) }
+    for request in answered { tell?(.accepted(.request(request.text))) }
     sendChanges()
     sendResponses()
   }
@@ -317,20 +305,21 @@ final class DeviceConnection {
     scheduleTurn()
   }
 
-  private func settle(_ subject: FrameSubject, _ event: () -> DeviceEvent) {
+  /// Takes the cluster's answer, or the phone's.
+  private func settle(_ subject: FrameSubject, _ refusal: RefusedFrame? = nil) {
+    let event = refusal.map { DeviceEvent.refused($0) } ?? .accepted(subject)
     switch subject {
     case .response(let id):
       guard memory.settle(id) else { return }
       scheduleTurn()
-      tell?(event())
+      tell?(event)
       sendResponses()
     case .request(let id):
-      if links.remove(Name(id)) != nil { tell?(event()) }
-      guard let change = changes.settle(Name(id)) else { return }
-      if case .quietHours(let hours) = change { settle(hours, Name(id), event()) }
-      if memory.registration.signOutRequest == Name(id) { memory.decide { $0.signOutRequest = nil } }
-      tell?(event())
-      if change == .unregister, case .accepted = event(), case .open(let connection, _, _) = phase {
+      if links.remove(Name(id)) != nil { tell?(event) }
+      guard let change = registration.settle(Name(id), isAccepted: refusal == nil, now: loop.milliseconds()) else { return }
+      saveRegistration()
+      tell?(event)
+      if change == .unregister, refusal == nil, case .open(let connection, _, _) = phase {
         leave(connection, .normal, "")
         isStopping = true
         unregistered()
@@ -339,40 +328,27 @@ final class DeviceConnection {
     }
   }
 
-  /// Takes the quiet hours of a welcome. What the person has set on this device since is newer.
-  private func take(_ hours: QuietHours?) {
-    // Another worker learns of an accepted change a moment later than this device.
-    if let hoursAcceptedAt, loop.milliseconds() < hoursAcceptedAt + Self.hoursSpread { return }
-    acceptedHours = hours
-    guard memory.registration.quietRequest == nil else { return }
-    memory.setQuietHours(hours, of: hello.user)
-    scheduleTurn()
-  }
-
-  /// How long after a change of the quiet hours a welcome may not have it, in milliseconds. Usually that is a second.
-  private static let hoursSpread: UInt64 = 10_000
-
-  /// Takes the cluster's answer to quiet hours. If it refuses them, those from before hold again.
-  private func settle(_ hours: QuietHours?, _ request: Name, _ answer: DeviceEvent) {
-    if case .accepted = answer { (acceptedHours, hoursAcceptedAt) = (hours, loop.milliseconds()) }
-    // The person may have set others since.
-    guard memory.registration.quietRequest == request else { return }
-    memory.setQuietHours(acceptedHours, of: hello.user)
-    scheduleTurn()
-  }
+  /// The phone has stored a response of its watch.
+  func takenByPhone(_ response: String) { settle(.response(response)) }
 
   private func unregistered() {
-    memory.decide { ($0.isRegistered, $0.signOutRequest) = (false, nil) }
-    // They belong to the person who has signed out.
-    memory.setQuietHours(nil, of: nil)
-    scheduleTurn()
+    registration.unregistered()
+    saveRegistration()
     tell?(.unregistered)
+  }
+
+  /// Stores what the registration has decided.
+  private func saveRegistration() {
+    let stored = registration.stored
+    memory.setQuietHours(stored.quietHours, of: stored.person, request: stored.quietRequest)
+    memory.decide { $0 = stored }
+    scheduleTurn()
   }
 
   // MARK: Frames out
 
   /// The end of a turn: its deliveries are saved together, and acknowledged together.
-  private func scheduleTurn() {
+  func scheduleTurn() {
     guard !isTurnScheduled, tell != nil else { return }
     isTurnScheduled = true
     turnTimer?.start(after: 0)
@@ -402,10 +378,8 @@ final class DeviceConnection {
 
   private func sendAcknowledgements() {
     guard case .open(let connection, _, _) = phase, !acknowledgements.isEmpty else { return }
-    json.reset()
-    acknowledgements.write(to: &json)
+    send(connection) { acknowledgements.write(to: &$0) }
     acknowledgements = Acknowledgements()
-    send(connection)
   }
 
   /// Sends the responses that are due, to the cluster or from a watch to its phone.
@@ -417,24 +391,18 @@ final class DeviceConnection {
       return
     }
     guard case .open(let connection, _, _) = phase else { return }
-    for response in memory.outbox.next(now: loop.milliseconds()) {
-      json.reset()
-      response.write(to: &json)
-      send(connection)
-    }
+    for response in memory.outbox.next(now: loop.milliseconds()) { send(connection) { response.write(to: &$0) } }
   }
 
   private func sendChanges() {
     guard case .open(let connection, _, _) = phase else { return }
-    for (request, change) in changes.next() {
-      json.reset()
-      change.write(request, to: &json)
-      send(connection)
-    }
+    for (request, change) in registration.next() { send(connection) { change.write(request, to: &$0) } }
   }
 
-  /// Sends the content of the writer.
-  private func send(_ connection: WebSocketConnection, masked: Bool = false) {
+  /// Sends a frame.
+  private func send(_ connection: WebSocketConnection, masked: Bool = false, _ write: (inout JSONWriter) -> Void) {
+    json.reset()
+    write(&json)
     json.withUnsafeBytes { bytes in
       _ = connection.send(.text(count: bytes.count) { $0.copyMemory(from: bytes) })
     }
@@ -450,148 +418,29 @@ final class DeviceConnection {
     tell?(.frame(.out, text))
   }
 
-  // MARK: Actions of the person and the application
-
-  /// Stores a response, and calls `body` when it is durable, or with the error. It is sent after that, until the cluster has answered.
-  func respond(
-    _ response: ResponseFrame, to notification: DeliveredNotification, _ body: @escaping (DeviceError?) -> Void
-  ) throws(DeviceError) {
-    let options = category(of: notification)?.actions.first { $0.identifier == response.action }?.options ?? []
-    let rule = ActionRule(response.action, options, in: memory.store.state)
-    try memory.respond(response, to: notification, options, isLocked: rule.waitsForUnlocking) { [weak self] failure in
-      body(failure)
-      guard let self, failure == nil else { return }
-      if rule.opensProgram, !rule.waitsForUnlocking { activate(response.identifier) }
-      sendResponses()
-    }
-    scheduleTurn()
-  }
-
-  /// Brings the program to the foreground, because of an action of the person on a notification.
-  private func activate(_ identifier: Name) {
-    // The screen may have been locked while the response was written to the disk.
-    guard memory.store.state == .background else { return }
-    memory.store.state = .foreground
-    tell?(.activated(identifier))
-  }
-
-  /// Sets what the program and the screen are doing. The unlocking sends and tells the responses that waited for it.
-  func setState(_ state: ApplicationState) {
-    memory.store.state = state
-    guard state != .locked else { return }
-    memory.release { [weak self] released in
-      guard let self else { return }
-      for response in released { if response.rule(in: state).opensProgram { activate(response.frame.identifier) } }
-      sendResponses()
-    }
-    scheduleTurn()
-  }
-
-  /// Stores a response for a content extension, and calls `body` when it is durable, or with the error.
-  func hold(
-    _ response: ResponseFrame, to notification: DeliveredNotification, _ options: Set<NotificationAction.Option>,
-    _ body: @escaping (DeviceError?) -> Void
-  ) throws(DeviceError) {
-    try memory.hold(response, to: notification, options, body)
-    scheduleTurn()
-  }
-
-  /// The phone has stored a response of its watch.
-  func takenByPhone(_ response: String) { settle(.response(response)) { .accepted(.response(response)) } }
-
-  /// Takes a response of the watch, once; `body` is called when it is saved, or with the error.
-  func takeFromWatch(
-    _ response: ResponseFrame, to notification: DeliveredNotification, _ body: @escaping (DeviceError?) -> Void
-  ) throws(DeviceError) {
-    guard !memory.store.hasTaken(Name(response.response)) else { return whenDurable(body) }
-    try memory.writer.checkSpace()
-    try respond(response, to: notification) { _ in }
-    memory.note(Name(response.response), now: now)
-    whenDurable(body)
-  }
-
-  /// Shows a notification of the phone on its watch; `body` gets the event when it is saved.
-  func showForwarded(_ frame: NotifyFrame, _ showing: NotificationShowing, _ body: @escaping (DeviceEvent) -> Void) {
-    memory.takeForwarded(frame, showing, now: now, body)
-    scheduleTurn()
-  }
+  // MARK: The registration, and links
 
   /// Takes the person's quiet hours from the phone, on its watch.
   func takeFromPhone(_ hours: QuietHours?) {
-    memory.setQuietHours(hours, of: hello.user)
-    scheduleTurn()
-  }
-
-  /// Ends what a content extension has of a response.
-  func end(_ response: String, _ end: HeldEnd) {
-    memory.end(response, end) { [weak self] response in
-      guard let self else { return }
-      if response.rule(in: memory.store.state).opensProgram { activate(response.frame.identifier) }
-      sendResponses()
-    }
-    scheduleTurn()
-  }
-
-  /// The category of a notification: what the device has registered, else what the application has published.
-  func category(of notification: DeliveredNotification) -> NotificationCategory? {
-    let identifier = notification.content.categoryIdentifier
-    return hello.categories?.first { $0.identifier == identifier } ?? notification.frame.category
-  }
-
-  /// Removes notifications from the list, and returns those that were in it.
-  func clear(_ identifiers: [Name]) -> [DeliveredNotification] {
-    scheduleTurn()
-    return memory.clear(identifiers)
+    registration.takeFromPhone(hours)
+    saveRegistration()
   }
 
   /// Makes a change of the registration, and tells the cluster; returns the id that its answer has. Throws if the cluster would refuse it.
   func change(_ change: RegistrationChanges.Change, request: Name) throws(DeviceError) -> Name {
-    var changed = hello
-    change.apply(to: &changed)
-    try check(change, request, changed)
     try memory.writer.checkSpace()
-    // A watch has no cluster, and one that has signed out tells it nothing more.
-    let request = isWatch || isStopping ? request : changes.add(change, request: request)
-    hello = changed
-    switch change {
-    case .settings(let authorization):
-      memory.decide { $0.authorization = authorization }
-      memory.store.authorization = authorization
-    case .locale(_, let timeZone):
+    let request = try registration.change(change, request: request, isStopping: isStopping)
+    saveRegistration()
+    if case .settings(let authorization) = change { memory.store.authorization = authorization }
+    if case .locale(_, let timeZone) = change {
       if let timeZone { memory.store.zone = Name(timeZone) }
       // Times of day are due at other moments in another zone.
       takeTime()
-    case .categories(let categories):
-      memory.decide { $0.categories = categories }
-    case .quietHours(let hours): memory.setQuietHours(hours, of: hello.user, request: request)
-    case .unregister: memory.decide { ($0.person, $0.signOutRequest) = (hello.user, request) }
     }
     memory.publish(hello)
     sendChanges()
-    scheduleTurn()
     return request
   }
-
-  /// Checks what a change sends: its frame, and each later hello.
-  private func check(_ change: RegistrationChanges.Change, _ request: Name, _ changed: Hello) throws(DeviceError) {
-    if change == .unregister, isWatch { throw DeviceError(.configuration, "a watch is not registered: unregister its phone") }
-    if !change.isOfHello, isStopping { throw DeviceError(.notRunning, "the device has signed out, or is closed") }
-    try FrameRules.check(atMost: frameBytes) { change.write(request, to: &$0) }
-    // A hello that becomes smaller is no worse than before.
-    let grows = changed.bytes > hello.bytes
-    try FrameRules.check(atMost: grows ? frameBytes - roomForCredential : .max) { changed.write(to: &$0) }
-  }
-
-  /// How much larger the hello becomes with the largest credential that may follow the present one, in bytes.
-  ///
-  /// In frames of a small cluster it may take half.
-  private var roomForCredential: Int {
-    guard hello.credential != nil || configuration.credential != nil else { return 0 }
-    let present = hello.credential?.utf8.count ?? 0
-    return max(0, min(FrameLimits.credentialBytes + FrameRules.credentialOverhead, frameBytes / 2) - present)
-  }
-
-  private var isWatch: Bool { configuration.watchConnectivity?.side == .watch }
 
   /// Calls `body` when the changes so far are saved, or with the error.
   func whenDurable(_ body: @escaping (DeviceError?) -> Void) {
@@ -602,16 +451,8 @@ final class DeviceConnection {
   /// Registers the device for remote notifications; `body` is called at the cluster's welcome, or with the error.
   func register(_ body: @escaping (DeviceError?) -> Void) throws(DeviceError) {
     guard !isStopping else { throw DeviceError(.notRunning, "the device has signed out: start another one") }
-    if let environment = memory.registration.environment, environment != hello.environment {
-      throw DeviceError(
-        .configuration,
-        "the token belongs to the environment \(environment.rawValue): name another state file for \(hello.environment?.rawValue ?? "none")"
-      )
-    }
-    let environment = hello.environment
-    guard changes.stay() else { throw DeviceError(.notRunning, "the device is signing out: start another one") }
-    memory.decide { $0.signOutRequest = nil }
-    memory.decide { ($0.isRegistered, $0.environment) = (true, environment) }
+    try registration.register()
+    saveRegistration()
     whenDurable { [weak self] failure in
       guard failure == nil, let self else { return body(failure ?? DeviceError(.notRunning, "the device is closed")) }
       guard !isStopping else { return body(DeviceError(.notRunning, "the device is closed")) }
@@ -631,97 +472,11 @@ final class DeviceConnection {
     }
     for frame in frames {
       links.insert(Name(frame.request))
-      json.reset()
-      frame.write(to: &json)
-      send(connection)
+      send(connection) { frame.write(to: &$0) }
     }
   }
 
   private static let maximumLinks = 64
-
-  /// A waiting notification's location was reached; false if none of this identifier waits.
-  func fire(_ identifier: Name) throws(DeviceError) -> Bool {
-    try memory.writer.checkSpace()
-    scheduleTurn()
-    return memory.fire(identifier, now: now, localTime: WallClock.milliseconds()) { [weak self] in self?.tell?($0) }
-  }
-
-  /// Stores that the program's service extension is given a notification; `body` is called when it is saved. False if that is not needed.
-  func beginExtending(_ notification: DeliveredNotification, _ body: @escaping () -> Void) -> Bool {
-    scheduleTurn()
-    return memory.beginExtending(notification, body)
-  }
-
-  /// Shows a notification after the program's service extension, as that has changed it; `body` is called when it is saved, or not needed.
-  func endExtending(_ notification: DeliveredNotification, changed: NotifyFrame?, _ body: @escaping () -> Void = {}) {
-    let isNeeded = memory.endExtending(notification, changed: changed, now: now) { [weak self] in self?.tell?($0) }
-    scheduleTurn()
-    if isNeeded { memory.writer.whenDurable { _ in body() } } else { body() }
-  }
-
-  /// The program's delegate has taken a response.
-  func told(_ response: String) {
-    memory.told(response)
-    scheduleTurn()
-  }
-
-  /// Adds a local request; `body` is called when it is saved, or with the error.
-  func add(_ frame: NotifyFrame, _ body: @escaping (DeviceError?) -> Void) throws(DeviceError) {
-    let now = WallClock.milliseconds()
-    try memory.store.check(frame, localTime: now)
-    try memory.writer.checkSpace()
-    memory.add(frame, localTime: now, shown: { [weak self] in self?.tell?($0) }, body)
-    scheduleTurn()
-  }
-
-  /// Removes requests that wait.
-  func removePending(_ identifiers: [Name]) {
-    memory.removePending(identifiers)
-    scheduleTurn()
-  }
-
-  /// Does what another process has asked for; nil is nothing. The command leaves the database together with the effect.
-  ///
-  /// Throws if too much waits for the disk.
-  func carryOut(_ command: StoredCommand?, _ place: Int64) throws(DeviceError) {
-    var missed: DeviceEvent?
-    try memory.writer.checkSpace()
-    switch command {
-    case .add(let frame, let at):
-      // What is due at once is shown at this time.
-      let time = frame.trigger == nil ? WallClock.milliseconds() : at
-      do throws(DeviceError) {
-        try memory.store.check(frame, localTime: time)
-        memory.add(frame, localTime: time, shown: { [weak self] in self?.tell?($0) }, { _ in })
-      } catch {
-        // It was due some time in the zone in which the other process has checked it.
-        missed = .dropped(delivery: nil, id: frame.id, identifiers: [frame.identifier], .expired)
-      }
-    case .removePending(let showings): memory.removePending(memory.store.pending(showings))
-    case .removeDelivered(let showings): _ = memory.clear(memory.store.delivered(showings))
-    case .badge(let number): memory.setBadge(number) { _ in }
-    case .categories(let categories):
-      let request = Device.uniqueID()
-      do throws(DeviceError) {
-        _ = try change(.categories(categories), request: Name(request))
-      } catch {
-        // They do not fit into a frame of this cluster, which the other process cannot know. A retry cannot help.
-        guard !error.isRetriable else { throw error }
-        missed = .refused(RefusedFrame(.request(request), .badFrame, field: "categories", rule: error.description))
-      }
-    case nil: break
-    }
-    memory.writer.append([.carriedOut(place)])
-    if let missed { whenDurable { [weak self] failure in if failure == nil { self?.tell?(missed) } } }
-    scheduleTurn()
-  }
-
-  /// Sets the number at the application's icon; `body` is called when it is saved, or with the error.
-  func setBadge(_ number: Int, _ body: @escaping (DeviceError?) -> Void) throws(DeviceError) {
-    try memory.writer.checkSpace()
-    memory.setBadge(number, body)
-    scheduleTurn()
-  }
 }
 
 extension DeviceConnection: WebSocketHandler {

@@ -56,3 +56,41 @@ extension Device {
     closePanel(of: identifiers.filter { !listed.contains($0) })
   }
 }
+
+extension DeviceConnection {
+  /// Does what another process has asked for; nil is nothing. The command leaves the database together with the effect.
+  ///
+  /// Throws if too much waits for the disk.
+  func carryOut(_ command: StoredCommand?, _ place: Int64) throws(DeviceError) {
+    var missed: DeviceEvent?
+    try memory.writer.checkSpace()
+    switch command {
+    case .add(let frame, let at):
+      // What is due at once is shown at this time.
+      let time = frame.trigger == nil ? WallClock.milliseconds() : at
+      do throws(DeviceError) {
+        try memory.store.check(frame, localTime: time)
+        memory.add(frame, localTime: time, shown: { [weak self] in self?.tell?($0) }, { _ in })
+      } catch {
+        // It was due some time in the zone in which the other process has checked it.
+        missed = .dropped(delivery: nil, id: frame.id, identifiers: [frame.identifier], .expired)
+      }
+    case .removePending(let showings): memory.removePending(memory.store.pending(showings))
+    case .removeDelivered(let showings): _ = memory.clear(memory.store.delivered(showings))
+    case .badge(let number): memory.setBadge(number) { _ in }
+    case .categories(let categories):
+      let request = Device.uniqueID()
+      do throws(DeviceError) {
+        _ = try change(.categories(categories), request: Name(request))
+      } catch {
+        // They do not fit into a frame of this cluster, which the other process cannot know. A retry cannot help.
+        guard !error.isRetriable else { throw error }
+        missed = .refused(RefusedFrame(.request(request), .badFrame, field: "categories", rule: error.description))
+      }
+    case nil: break
+    }
+    memory.writer.append([.carriedOut(place)])
+    if let missed { whenDurable { [weak self] failure in if failure == nil { self?.tell?(missed) } } }
+    scheduleTurn()
+  }
+}

@@ -1,0 +1,81 @@
+internal import Notifications
+
+/// What the person and the program do with a notification. Each response is durable before it is sent.
+extension DeviceConnection {
+  /// Stores a response, and calls `body` when it is durable, or with the error. It is sent after that, until the cluster has answered.
+  func respond(
+    _ response: ResponseFrame, to notification: DeliveredNotification, _ body: @escaping (DeviceError?) -> Void
+  ) throws(DeviceError) {
+    let options = category(of: notification)?.actions.first { $0.identifier == response.action }?.options ?? []
+    let rule = ActionRule(response.action, options, in: memory.store.state)
+    try memory.respond(response, to: notification, options, isLocked: rule.waitsForUnlocking) { [weak self] failure in
+      body(failure)
+      guard let self, failure == nil else { return }
+      if rule.opensProgram, !rule.waitsForUnlocking { activate(response.identifier) }
+      sendResponses()
+    }
+    scheduleTurn()
+  }
+
+  /// Stores a response for a content extension, and calls `body` when it is durable, or with the error.
+  func hold(
+    _ response: ResponseFrame, to notification: DeliveredNotification, _ options: Set<NotificationAction.Option>,
+    _ body: @escaping (DeviceError?) -> Void
+  ) throws(DeviceError) {
+    try memory.hold(response, to: notification, options, body)
+    scheduleTurn()
+  }
+
+  /// Ends what a content extension has of a response.
+  func end(_ response: String, _ end: HeldEnd) {
+    memory.end(response, end) { [weak self] response in
+      guard let self else { return }
+      if response.rule(in: memory.store.state).opensProgram { activate(response.frame.identifier) }
+      sendResponses()
+    }
+    scheduleTurn()
+  }
+
+  /// Takes a response of the watch, once; `body` is called when it is saved, or with the error.
+  func takeFromWatch(
+    _ response: ResponseFrame, to notification: DeliveredNotification, _ body: @escaping (DeviceError?) -> Void
+  ) throws(DeviceError) {
+    guard !memory.store.hasTaken(Name(response.response)) else { return whenDurable(body) }
+    try memory.writer.checkSpace()
+    try respond(response, to: notification) { _ in }
+    memory.note(Name(response.response), now: now)
+    whenDurable(body)
+  }
+
+  /// The program's delegate has taken a response.
+  func told(_ response: String) {
+    memory.told(response)
+    scheduleTurn()
+  }
+
+  /// Sets what the program and the screen are doing. The unlocking sends and tells the responses that waited for it.
+  func setState(_ state: ApplicationState) {
+    memory.store.state = state
+    guard state != .locked else { return }
+    memory.release { [weak self] released in
+      guard let self else { return }
+      for response in released { if response.rule(in: state).opensProgram { activate(response.frame.identifier) } }
+      sendResponses()
+    }
+    scheduleTurn()
+  }
+
+  /// Brings the program to the foreground, because of an action of the person on a notification.
+  private func activate(_ identifier: Name) {
+    // The screen may have been locked while the response was written to the disk.
+    guard memory.store.state == .background else { return }
+    memory.store.state = .foreground
+    tell?(.activated(identifier))
+  }
+
+  /// The category of a notification: what the device has registered, else what the application has published.
+  func category(of notification: DeliveredNotification) -> NotificationCategory? {
+    let identifier = notification.content.categoryIdentifier
+    return hello.categories?.first { $0.identifier == identifier } ?? notification.frame.category
+  }
+}
