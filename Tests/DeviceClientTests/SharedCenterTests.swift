@@ -114,6 +114,27 @@ import Testing
     }
   }
 
+  @Test func `another process reads when a request is due, whether the device has it yet or not`() async throws {
+    try await Self.with { path, _, url in
+      let device = Self.device(url, path)
+      try await device.device.start()
+      let own = device.device.userNotificationCenter
+      let daily = NotificationTrigger.timeInterval(86_400, repeats: true)
+      try await own.add(Self.request("tea", daily))
+      let center = try await UserNotificationCenter.shared(in: path, application: Self.application)
+      let due = try #require(await own.nextTriggerDate(of: "tea"))
+      #expect(try await center.nextTriggerDate(of: "tea") == due)
+      try await center.add(Self.request("later", daily))
+      let expected = try #require(await center.nextTriggerDate(of: "later"))
+      #expect(expected >= due)
+      await eventually("the device has it") { await own.nextTriggerDate(of: "later") != nil }
+      #expect(await own.nextTriggerDate(of: "later") == expected)
+      #expect(try await center.nextTriggerDate(of: "none") == nil)
+      await center.close()
+      await device.close()
+    }
+  }
+
   @Test func `a removal by another process leaves what was updated before the device heard of it`() async throws {
     try await Self.with { path, cluster, url in
       let device = Self.device(url, path) { $0.commandMilliseconds = 3_600_000 }

@@ -36,7 +36,7 @@ public struct SharedNotificationCenter: Sendable {
 
   /// What the person lets notifications do.
   public func notificationSettings() async throws(DeviceError) -> Authorization {
-    try await file.view().get().hello.authorization ?? Authorization(status: .notDetermined)
+    try await file.read { $1.authorization }.get() ?? Authorization(status: .notDetermined)
   }
 
   /// Registers the application's categories, which replace all former ones. Throws the rule that one breaks, and changes nothing then.
@@ -50,7 +50,7 @@ public struct SharedNotificationCenter: Sendable {
 
   /// The registered categories.
   public func notificationCategories() async throws(DeviceError) -> [NotificationCategory] {
-    try await file.view().get().hello.categories ?? []
+    try await file.read { $1.categories }.get() ?? []
   }
 
   /// Throws `needsDevice`, since the program's own settings are shown by the device's process.
@@ -65,7 +65,7 @@ public struct SharedNotificationCenter: Sendable {
   }
 
   /// The number at the application's icon.
-  public func badgeCount() async throws(DeviceError) -> Int { try await file.view().get().badge }
+  public func badgeCount() async throws(DeviceError) -> Int { try await file.read { store, _ in store.badge }.get() }
 
   // MARK: Requests
 
@@ -85,7 +85,14 @@ public struct SharedNotificationCenter: Sendable {
 
   /// The requests that wait, in the order in which they were added.
   public func pendingNotificationRequests() async throws(DeviceError) -> [NotificationRequest] {
-    try await file.view().get().pending.map(\.request)
+    try await file.read { store, _ in store.pending }.get().map(\.request)
+  }
+
+  /// When a request that waits is due next, in milliseconds since 1970; nil if none waits, or if it waits for a place.
+  ///
+  /// A time in the past is that of a request that no running device has shown yet.
+  public func nextTriggerDate(of identifier: Name) async throws(DeviceError) -> Int64? {
+    try await file.read { store, _ in store.nextDue(of: identifier) }.get()
   }
 
   /// Removes requests that wait.
@@ -101,7 +108,9 @@ public struct SharedNotificationCenter: Sendable {
   // MARK: Delivered notifications
 
   /// The notifications in the list, the newest first.
-  public func deliveredNotifications() async throws(DeviceError) -> [DeliveredNotification] { try await file.view().get().delivered }
+  public func deliveredNotifications() async throws(DeviceError) -> [DeliveredNotification] {
+    try await file.read { store, _ in store.delivered }.get()
+  }
 
   /// The notifications in the list by their `threadIdentifier`. The group with the newest one comes first.
   public func deliveredNotificationGroups() async throws(DeviceError) -> [NotificationGroup] {

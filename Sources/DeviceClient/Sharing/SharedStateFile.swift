@@ -9,14 +9,6 @@ internal import Synchronization
 ///
 /// It returns failures and does not throw them: with Swift 6.3 a caller that passes on an error of an actor stays on the actor's thread.
 actor SharedStateFile {
-  /// The state as it is when the device has carried out the commands that wait.
-  struct View: Sendable {
-    var delivered: [DeliveredNotification]
-    var pending: [DeliveredNotification]
-    var badge: Int
-    var hello: StoredRegistration
-  }
-
   private nonisolated let disk = EventLoop(name: "shared-state")
   nonisolated var unownedExecutor: UnownedSerialExecutor { disk.asUnownedSerialExecutor() }
 
@@ -114,9 +106,11 @@ actor SharedStateFile {
 
   // MARK: The state
 
-  /// Reads the state.
-  nonisolated func view() async -> Result<View, DeviceError> {
-    await call { await read() }
+  /// Reads of the state as it is when the device has carried out the commands that wait.
+  nonisolated func read<Value: Sendable>(
+    _ body: @Sendable (inout NotificationStore, StoredRegistration) -> Value
+  ) async -> Result<Value, DeviceError> {
+    await call { await readNow(body) }
   }
 
   /// Stores a command that is made by the present state.
@@ -126,14 +120,13 @@ actor SharedStateFile {
     await call { await write(command) }
   }
 
-  private func read() -> Result<View, DeviceError> {
+  private func readNow<Value>(_ body: (inout NotificationStore, StoredRegistration) -> Value) -> Result<Value, DeviceError> {
     Result { () throws(DeviceError) in
       let connection = try opened()
       var state: (store: NotificationStore, hello: StoredRegistration)?
       try connection.reading { () throws(DeviceError) in state = try self.state(connection) }
-      guard let state else { preconditionFailure("a transaction without an error has called its body") }
-      return View(
-        delivered: state.store.delivered, pending: state.store.pending, badge: state.store.badge, hello: state.hello)
+      guard var state else { preconditionFailure("a transaction without an error has called its body") }
+      return body(&state.store, state.hello)
     }
   }
 
