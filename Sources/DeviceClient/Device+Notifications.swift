@@ -1,5 +1,4 @@
 internal import Calendars
-internal import JSON
 public import Notifications
 
 /// The device's notification center, with the actions of the person and the application.
@@ -84,7 +83,10 @@ extension Device {
     guard try running().hello.user != nil else {
       throw DeviceError(.configuration, "quiet hours belong to a person: give the hello a user")
     }
-    if let hours { try hours.check() }
+    if let hours, !QuietCalendar.isZone(hours.timeZone) {
+      let rule = "A zone has a name of the IANA database, such as Europe/Rome."
+      throw DeviceError(.badRequest, DeviceFrameError(frame: "settings", field: "quiet.timeZone", rule: rule).description)
+    }
     return try change(.quietHours(hours))
   }
 
@@ -194,21 +196,5 @@ extension Device {
   /// A unique id: 128 random bits.
   static func uniqueID() -> String {
     NotificationID(high: .random(in: 0...UInt64.max), low: .random(in: 0...UInt64.max)).description
-  }
-}
-
-extension QuietHours {
-  /// Checks the hours by the rules of the protocol.
-  fileprivate func check() throws(DeviceError) {
-    var json = JSONWriter()
-    SettingsFrame(person: PersonSettings(quiet: self)).write(to: &json)
-    let broken = json.withUnsafeBytes { bytes -> DeviceFrameError? in
-      do throws(DeviceFrameError) { _ = try DeviceFrame(bytes) } catch { return error }
-      return nil
-    }
-    if let broken { throw DeviceError(.badRequest, "\(broken.field): \(broken.rule)") }
-    guard QuietCalendar.isZone(timeZone) else {
-      throw DeviceError(.badRequest, "quiet.timeZone: A zone has a name of the IANA database, such as Europe/Rome.")
-    }
   }
 }

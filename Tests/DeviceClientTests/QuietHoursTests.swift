@@ -251,7 +251,7 @@ import Testing
         (QuietHours(from: 0, to: 0, timeZone: ""), "quiet.timeZone"),
       ] {
         let error = await #expect(throws: DeviceError.self) { try await device.device.setQuietHours(hours) }
-        #expect(error?.code == .badRequest && error?.description.hasPrefix(field) == true, "\(String(describing: error))")
+        #expect(error?.code == .badRequest && error?.description.hasPrefix("settings: \(field): ") == true, "\(String(describing: error))")
       }
       #expect(await device.device.quietHours == nil)
       await device.close()

@@ -11,6 +11,8 @@ struct DeviceRegistration {
 
   /// The device's present identity. Its changes are sent with the next hello.
   private(set) var hello: Hello
+  /// The size of the hello as a frame.
+  private var helloBytes: Int
   /// What the person and the program have decided, as it must outlive the program.
   private(set) var stored = StoredRegistration()
   private var changes = RegistrationChanges()
@@ -27,6 +29,7 @@ struct DeviceRegistration {
 
   init(_ configuration: DeviceConfiguration) {
     hello = configuration.hello
+    helloBytes = (try? FrameRules.check(atMost: .max) { configuration.hello.write(to: &$0) }) ?? 0
     isWatch = configuration.watchConnectivity?.side == .watch
     renewsCredential = configuration.credential != nil
   }
@@ -60,12 +63,13 @@ struct DeviceRegistration {
     if change == .unregister, isWatch { throw DeviceError(.configuration, "a watch is not registered: unregister its phone") }
     if !change.isOfHello, isStopping { throw DeviceError(.notRunning, "the device has signed out, or is closed") }
     try FrameRules.check(atMost: frameBytes) { change.write(request, to: &$0) }
-    var changed = hello
-    change.apply(to: &changed)
-    // A hello that becomes smaller is no worse than before.
-    let grows = changed.bytes > hello.bytes
-    try FrameRules.check(atMost: grows ? frameBytes - roomForCredential : .max) { changed.write(to: &$0) }
-    hello = changed
+    if change.isOfHello {
+      var changed = hello
+      change.apply(to: &changed)
+      // A hello that becomes smaller is no worse than before.
+      helloBytes = try FrameRules.check(atMost: max(helloBytes, frameBytes - roomForCredential)) { changed.write(to: &$0) }
+      hello = changed
+    }
     // The cluster hears nothing more of a device that has signed out.
     let request = isWatch || isStopping ? request : changes.add(change, request: request)
     switch change {
@@ -101,7 +105,7 @@ struct DeviceRegistration {
   mutating func greet(with credential: String?) throws(DeviceError) {
     var next = hello
     next.credential = credential ?? hello.credential
-    try FrameRules.check(atMost: .max) { next.write(to: &$0) }
+    helloBytes = try FrameRules.check(atMost: .max) { next.write(to: &$0) }
     hello = next
     changes.helloSent()
   }

@@ -12,10 +12,10 @@ enum FrameRules {
   /// What a credential takes in a hello beside its text, in bytes.
   static let credentialOverhead = 32
 
-  /// Checks a frame. Throws an error that names the member and its rule.
-  static func check(
+  /// Checks a frame; returns its size in bytes. Throws an error that names the member and its rule.
+  @discardableResult static func check(
     _ code: DeviceError.Code = .badRequest, atMost maximum: Int = frameBytes, _ write: (inout JSONWriter) -> Void
-  ) throws(DeviceError) {
+  ) throws(DeviceError) -> Int {
     var json = JSONWriter(capacity: 1024)
     write(&json)
     let error = json.withUnsafeBytes { bytes -> DeviceFrameError? in
@@ -24,16 +24,8 @@ enum FrameRules {
     }
     if let error { throw DeviceError(code, error.description) }
     guard json.count <= maximum else {
-      throw DeviceError(code, "the cluster takes frames of at most \(maximum) bytes, and this one has \(json.count): make it smaller")
+      throw DeviceError(code, "the frame has \(json.count) bytes, and may have \(maximum): make it smaller")
     }
-  }
-}
-
-extension Hello {
-  /// Its size as a frame.
-  var bytes: Int {
-    var json = JSONWriter(capacity: 1024)
-    write(to: &json)
     return json.count
   }
 }
