@@ -220,7 +220,11 @@ final class DeviceConnection {
       phase = .idle
       welcomes.finish(DeviceError(.refused, "the cluster does not take the device (close code \(code)): \(reason)"))
       tell?(.closed(code: code, reason: reason, reconnectAfter: nil))
-      if isGone, !isStopping { unregistered() }
+      if isGone, !isStopping {
+        registration.unregistered()
+        saveRegistration()
+        tell?(.unregistered)
+      }
     } else if let wait {
       phase = .waiting
       tell?(.closed(code: code, reason: reason, reconnectAfter: wait))
@@ -319,10 +323,10 @@ final class DeviceConnection {
       guard let change = registration.settle(Name(id), isAccepted: refusal == nil, now: loop.milliseconds()) else { return }
       saveRegistration()
       tell?(event)
-      if change == .unregister, refusal == nil, case .open(let connection, _, _) = phase {
-        leave(connection, .normal, "")
+      if change == .unregister, refusal == nil {
+        if case .open(let connection, _, _) = phase { leave(connection, .normal, "") }
         isStopping = true
-        unregistered()
+        tell?(.unregistered)
       }
       sendChanges()
     }
@@ -330,12 +334,6 @@ final class DeviceConnection {
 
   /// The phone has stored a response of its watch.
   func takenByPhone(_ response: String) { settle(.response(response)) }
-
-  private func unregistered() {
-    registration.unregistered()
-    saveRegistration()
-    tell?(.unregistered)
-  }
 
   /// Stores what the registration has decided.
   private func saveRegistration() {

@@ -119,11 +119,9 @@ struct DeviceRegistration {
     self.frameBytes = max(frameBytes, FrameRules.leastFrameBytes)
     // Another worker learns of an accepted change a moment later than this device.
     let mayBeOld = hoursAcceptedAt.map { now < $0 + Self.hoursSpread } ?? false
-    if !mayBeOld {
-      acceptedHours = hours
-      // What the person has set on this device since is newer.
-      if stored.quietRequest == nil { setQuietHours(hours, nil) }
-    }
+    if !mayBeOld { acceptedHours = hours }
+    // What the person has set on this device since is newer.
+    if stored.quietRequest == nil { setQuietHours(acceptedHours, nil) }
     return changes.welcomed()
   }
 
@@ -137,12 +135,14 @@ struct DeviceRegistration {
     // Those from before hold again, if the cluster refuses them. The person may have set others since.
     if stored.quietRequest == request { setQuietHours(acceptedHours, nil) }
     if stored.signOutRequest == request { stored.signOutRequest = nil }
+    if change == .unregister, isAccepted { unregistered() }
     return change
   }
 
-  /// The cluster has deleted the registration. The quiet hours belong to the person who has signed out.
+  /// The cluster has deleted the registration. What belongs to the person who has signed out is not sent any more.
   mutating func unregistered() {
     stored.forgetPerson()
+    changes.forgetPerson()
     (stored.isRegistered, stored.person) = (false, nil)
   }
 

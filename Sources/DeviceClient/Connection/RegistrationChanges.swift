@@ -40,11 +40,15 @@ struct RegistrationChanges {
     return entries[index].request
   }
 
-  /// Drops a sign-out that is not sent, since the program registers the device again; returns whether no sign-out is left.
+  /// Drops the sign-out, since the program registers the device again; false if it is sent already.
   @discardableResult mutating func stay() -> Bool {
-    entries.removeAll { $0.change == .unregister && !$0.isSent }
-    return !entries.contains { $0.change == .unregister }
+    guard !entries.contains(where: { $0.change == .unregister && $0.isSent }) else { return false }
+    entries.removeAll { $0.change == .unregister }
+    return true
   }
+
+  /// Drops what only the person can want, since the person has signed out.
+  mutating func forgetPerson() { entries.removeAll { !$0.change.isOfHello } }
 
   /// Notes that a hello is sent, with the changes that it contains.
   mutating func helloSent() {
@@ -97,12 +101,7 @@ extension RegistrationChanges.Change {
   }
 
   /// Whether a hello contains it.
-  var isOfHello: Bool {
-    switch self {
-    case .settings, .locale, .categories: true
-    case .quietHours, .unregister: false
-    }
-  }
+  var isOfHello: Bool { kind != .quietHours && kind != .unregister }
 
   /// The change that this one and an earlier one of its kind make together.
   fileprivate func after(_ former: Self) -> Self {
