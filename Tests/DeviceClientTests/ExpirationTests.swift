@@ -162,10 +162,11 @@ import Testing
       await eventually("it has expired") { Date().timeIntervalSince1970 > Double(expiration) + 1 }
       try holder.run("ROLLBACK")
       holder.close()
-      await watch.expect("dropped n1 expired")
+      // After a machine has stood still for seconds it may have expired before.
+      await eventually("it is answered: \(sent.messages)") { sent.messages.contains(.never(showing)) }
       try await watch.device.flush()
       await watch.device.didReceiveMessageData(WatchMessage.ask(showing).bytes)
-      #expect(sent.messages.suffix(2) == [.never(showing), .never(showing)])
+      #expect(sent.messages.count { $0 == .never(showing) } == 2)
       #expect(!sent.messages.contains(.shown(showing)) && !sent.messages.contains(.cleared(showing)))
       #expect(await watch.device.delivered.isEmpty)
       await watch.close()
