@@ -48,15 +48,19 @@ import Worker
       return all.records.count
     }
 
-    func fail(_ stretches: [TopicStretch], _ kafka: KafkaConfiguration) async throws {
-      let reader = TopicReader(on: loop, kafka, silenceMilliseconds: 2_000)
-      try await reader.read(stretches, "records") { _ in }
+    /// Reads until the reader fails: what it said of its client before, and why it failed.
+    func fail(_ stretches: [TopicStretch], _ kafka: KafkaConfiguration) async -> (told: [KafkaError], failure: KafkaError?) {
+      let (reader, all) = (TopicReader(on: loop, kafka, silenceMilliseconds: 2_000), Records())
+      reader.onClientError = { all.errors.append($0) }
+      do throws(KafkaError) { try await reader.read(stretches, "records") { _ in } } catch { return (all.errors, error) }
+      return (all.errors, nil)
     }
   }
 
   private final class Records {
     var records: [TestRecord] = []
     var unreadable: [Range<Int64>] = []
+    var errors: [KafkaError] = []
   }
 
   private final class Order: ReadingPace {
@@ -167,13 +171,14 @@ import Worker
     }
   }
 
-  @Test func silenceIsAnError() async throws {
+  @Test func `silence is an error, and the errors of the client are told before`() async throws {
     try await KafkaFixture.with(embeddedOnly: true) { kafka in
       let topic = try await kafka.topic("silence")
       try await kafka.publish(records(10, partitions: 1), to: topic)
       let stretches = try await kafka.admin.stretches(of: topic)
       try kafka.embedded?.takeDown()
-      await #expect(throws: KafkaError.self) { try await Lane(kafka.loop).fail(stretches, kafka.configuration) }
+      let (told, failure) = await Lane(kafka.loop).fail(stretches, kafka.configuration)
+      #expect(failure != nil && !told.isEmpty)
     }
   }
 }

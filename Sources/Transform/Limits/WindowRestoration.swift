@@ -40,6 +40,7 @@ final class WindowRestoration {
     (self.loop, self.settings, self.rates, self.checkpoints) = (loop, settings, rates, checkpoints)
     (self.admin, self.health, self.logger) = (admin, health, logger)
     reader = TopicReader(on: loop, settings.kafka, silenceMilliseconds: Self.silenceMilliseconds)
+    reader.onClientError = { logger.warning("Kafka client error", ["error": "\($0)"]) }
   }
 
   /// Counts for all partitions that wait.

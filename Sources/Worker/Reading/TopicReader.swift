@@ -26,6 +26,8 @@ public final class TopicReader {
   public var onProgress: ((ReadingProgress) -> Void)?
   /// Called for unreadable stretches, which are skipped.
   public var onUnreadable: ((UnreadableStretch) -> Void)?
+  /// Called for each error of a reading's Kafka client. The reading goes on if the client can.
+  public var onClientError: ((KafkaError) -> Void)?
   /// The readings that go on.
   private var readings: [Reading] = []
 
@@ -85,7 +87,7 @@ public final class TopicReader {
     guard !stretches.isEmpty else { return }
     let reading = Reading(on: loop, stretches, what, silenceMilliseconds, onProgress, body)
     (reading.pace, reading.isEnough, reading.mustBeThere) = (pace, isEnough, mustBeThere)
-    (reading.tellsSilence, reading.onUnreadable) = (isCompacted, onUnreadable)
+    (reading.tellsSilence, reading.onUnreadable, reading.onClientError) = (isCompacted, onUnreadable, onClientError)
     readings.append(reading)
     defer {
       readings.removeAll { $0 === reading }
@@ -157,7 +159,6 @@ private final class Reading: ConsumerHandler {
     var isDone = false
   }
 
-  private let loop: EventLoop
   let what: String
   private let body: (RecordView) -> Void
   private let onProgress: ((ReadingProgress) -> Void)?
@@ -183,12 +184,12 @@ private final class Reading: ConsumerHandler {
   var tellsSilence = false
   private(set) var isSilent = false
   var onUnreadable: ((UnreadableStretch) -> Void)?
+  var onClientError: ((KafkaError) -> Void)?
 
   init(
     on loop: EventLoop, _ stretches: [TopicStretch], _ what: String, _ silence: Int, _ onProgress: ((ReadingProgress) -> Void)?,
     _ body: @escaping (RecordView) -> Void
   ) {
-    self.loop = loop
     self.what = what
     self.body = body
     self.onProgress = onProgress
@@ -335,6 +336,7 @@ private final class Reading: ConsumerHandler {
 
   func consumerFailed(_ error: KafkaError) {
     clientError = error
+    onClientError?(error)
     // The caller of an exact range has said that its records must exist.
     let isGone = error.code == .offsetsGone || error.code == .logTruncated && mustBeThere
     if error.isFatal || error.code == .unknownPartition || error.code == .unknownTopic || isGone { end(error) }
