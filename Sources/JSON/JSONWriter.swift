@@ -14,7 +14,7 @@
 public struct JSONWriter: ~Copyable {
   private var storage: UnsafeMutableRawBufferPointer
   /// Whether the next value in the container needs a comma.
-  var needsComma = false
+  private var needsComma = false
   /// The number of bytes of text.
   public private(set) var count = 0
 
@@ -75,12 +75,6 @@ public struct JSONWriter: ~Copyable {
   /// Writes a member's name that may need escapes. The next call writes its value.
   public mutating func key(text name: String) {
     string(name)
-    endKey()
-  }
-
-  /// Writes a member's name from UTF-8. The next call writes its value.
-  public mutating func key(utf8 name: UnsafeRawBufferPointer) {
-    string(utf8: name)
     endKey()
   }
 
@@ -157,7 +151,7 @@ public struct JSONWriter: ~Copyable {
   // MARK: Bytes
 
   /// Appends bytes that are not a value and need no comma.
-  mutating func piece(_ bytes: UnsafeRawBufferPointer) {
+  private mutating func piece(_ bytes: UnsafeRawBufferPointer) {
     reserve(bytes.count)
     append(bytes)
   }

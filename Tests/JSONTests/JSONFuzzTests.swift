@@ -69,47 +69,4 @@ import Testing
     }
     #expect(failures.isEmpty, "\(failures)")
   }
-
-  @Test func whatIsSplicedStaysJSONAndElseItIsLeftAlone() {
-    let paths = [
-      ["aps", "alert"], ["payload", "a"], ["new"], ["a", "b", "c"], ["a"], ["order", "id", "deeper"], ["Gr\u{fc}\u{df}e", ""],
-    ]
-    let failures = Fuzz("json splice", corpus: Self.corpus, tokens: Self.tokens).run { text, random in
-      let path = paths[Int.random(in: paths.indices, using: &random)]
-      let isJSON = (try? JSONValue(parsing: text)) != nil
-      var writer = JSONWriter()
-      let value: StaticString = #"{"x":[1]}"#
-      do throws(JSONError) {
-        try writer.raw(text, setting: path, to: UnsafeRawBufferPointer(start: value.utf8Start, count: value.utf8CodeUnitCount))
-        guard isJSON else { return "something was set in what is no JSON" }
-        let changed = try JSONValue(parsing: writer.text)
-        // Of several members of a name the last one counts.
-        let found = path.reduce(changed as JSONValue?) { value, name in value?.members?.last { $0.key == name }?.value }
-        guard found == ["x": [1]] else { return "\(path) is not there in \(writer.text)" }
-        var cut = JSONWriter()
-        guard try changed.text.withUTF8Bytes({ bytes throws(JSONError) in try cut.raw(bytes, removing: path) }) else {
-          return "\(path) could not be removed from \(changed.text)"
-        }
-        let rest = try JSONValue(parsing: cut.text)
-        if path.reduce(rest as JSONValue?, { value, name in value?.members?.last { $0.key == name }?.value }) != nil {
-          return "\(path) is still there in \(cut.text)"
-        }
-      } catch {
-        if writer.count > 0 { return "something was written before the error" }
-        if isJSON, error.reason != .notAnObject { return "a JSON text failed with \(error)" }
-      }
-      return nil
-    }
-    #expect(failures.isEmpty, "\(failures)")
-  }
-}
-
-extension String {
-  fileprivate func withUTF8Bytes<R>(_ body: (UnsafeRawBufferPointer) throws(JSONError) -> R) throws(JSONError) -> R {
-    let bytes = Array(utf8)
-    let outcome: Result<R, JSONError> = bytes.withUnsafeBytes { pointer in
-      do throws(JSONError) { return .success(try body(pointer)) } catch { return .failure(error) }
-    }
-    return try outcome.get()
-  }
 }

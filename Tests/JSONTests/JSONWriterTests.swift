@@ -75,12 +75,10 @@ import Testing
     for (bytes, expected) in cases {
       var writer = JSONWriter()
       writer.openObject()
-      bytes.withUnsafeBytes {
-        writer.key(utf8: $0)
-        writer.string(utf8: $0)
-      }
+      writer.key("text")
+      bytes.withUnsafeBytes { writer.string(utf8: $0) }
       writer.closeObject()
-      #expect(try JSONValue(parsing: writer.text) == .object([.init(key: expected, value: .string(expected))]))
+      #expect(try JSONValue(parsing: writer.text) == .object([.init(key: "text", value: .string(expected))]))
     }
   }
 
