@@ -65,6 +65,12 @@ import Testing
 extension AES128GCM {
   fileprivate static func sealsLate() -> Bool {
     let key = [UInt8](repeating: 1, count: keyBytes).withUnsafeBytes { AES128GCM($0) }
-    return key.seal([1, 2, 3], nonce: [UInt8](repeating: 2, count: nonceBytes)).count == 3 + tagBytes
+    var sealed = [UInt8](repeating: 0, count: 3 + tagBytes)
+    sealed.withUnsafeMutableBytes { sealed in
+      [UInt8](repeating: 2, count: nonceBytes).withUnsafeBytes { nonce in
+        ([1, 2, 3] as [UInt8]).withUnsafeBytes { key.seal($0, nonce: nonce, into: sealed) }
+      }
+    }
+    return sealed.contains { $0 != 0 }
   }
 }

@@ -80,9 +80,9 @@ public struct EncryptedContent: Sendable {
   }
 }
 
-/// Why content cannot be opened or sealed. No text contains a part of the key or the plaintext.
+/// Why content cannot be opened. No text contains a part of the key or the plaintext.
 public enum EncryptedContentError: Error, Equatable, Sendable, CustomStringConvertible {
-  /// It has, or would have, too many bytes.
+  /// It has too many bytes.
   case tooLong(maximum: Int)
   /// It ends within its header.
   case incompleteHeader
@@ -100,12 +100,8 @@ public enum EncryptedContentError: Error, Equatable, Sendable, CustomStringConve
   case lastRecordMissing
   /// A record, counted from 0, says that it is the last, but something follows it.
   case recordAfterLast(record: Int)
-  /// What should be a public key of P-256 is none: the key id of content by RFC 8291, or what such content is sealed to.
+  /// What should be a public key of P-256 is none: the key id of content by RFC 8291.
   case publicKey
-  /// The authentication secret to seal with has not the length that RFC 8291 says.
-  case authenticationSecret(bytes: Int)
-  /// The key id to seal with is longer than its length can say.
-  case keyID(bytes: Int)
 
   /// Always false: the same bytes give the same answer.
   public var isRetriable: Bool { false }
@@ -126,8 +122,6 @@ public enum EncryptedContentError: Error, Equatable, Sendable, CustomStringConve
     case .lastRecordMissing: "the last record of the encrypted content is missing; send all of it"
     case .recordAfterLast(let record): "something follows record \(record) of the encrypted content, which is the last by its delimiter"
     case .publicKey: "the public key is no uncompressed point of the curve P-256; by RFC 8291 the sender's is the key id"
-    case .authenticationSecret(let bytes): "the authentication secret has \(bytes) bytes; RFC 8291 says 16"
-    case .keyID(let bytes): "the key id has \(bytes) bytes; at most 255 are allowed"
     }
   }
 }

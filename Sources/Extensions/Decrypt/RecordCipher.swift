@@ -5,7 +5,7 @@ struct RecordCipher {
   private static let keyInfo = Array("Content-Encoding: aes128gcm\0".utf8)
   private static let nonceInfo = Array("Content-Encoding: nonce\0".utf8)
 
-  private let cipher: AES128GCM
+  let cipher: AES128GCM
   private let nonce: [UInt8]
 
   init(_ key: ContentKey, salt: [UInt8]) {
@@ -14,18 +14,13 @@ struct RecordCipher {
     nonce = HKDF.expand(derived, info: Self.nonceInfo, count: AES128GCM.nonceBytes)
   }
 
-  /// Seals the record of this number, counted from 0, into memory that is 16 bytes longer.
-  func seal(_ plaintext: UnsafeRawBufferPointer, at place: Int, into record: UnsafeMutableRawBufferPointer) {
-    nonce(of: place).withUnsafeBytes { cipher.seal(plaintext, nonce: $0, into: record) }
-  }
-
   /// Opens the record of this number into memory that is 16 bytes shorter; returns whether it is authentic.
   func open(_ record: UnsafeRawBufferPointer, at place: Int, into plaintext: UnsafeMutableRawBufferPointer) -> Bool {
     nonce(of: place).withUnsafeBytes { cipher.open(record, nonce: $0, into: plaintext) }
   }
 
   /// The number is added without carry to the end of the content's nonce, so that no record can replace another.
-  private func nonce(of place: Int) -> [UInt8] {
+  func nonce(of place: Int) -> [UInt8] {
     var nonce = nonce
     for byte in 0..<8 { nonce[nonce.count - 1 - byte] ^= UInt8(truncatingIfNeeded: UInt64(place) >> UInt64(8 * byte)) }
     return nonce

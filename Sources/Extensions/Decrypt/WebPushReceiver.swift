@@ -46,38 +46,4 @@ extension EncryptedContent {
     guard let key = receiver.contentKey(sender: keyID) else { throw .publicKey }
     return try open(with: key)
   }
-
-  /// Seals content to a receiver's public key, with a fresh key pair and a fresh salt, as a single record.
-  ///
-  /// - Parameters:
-  ///   - publicKey: the receiver's, an uncompressed point of 65 bytes.
-  ///   - authenticationSecret: the receiver's, 16 bytes.
-  ///   - padding: zeros to add, 0 or more, which hide the length.
-  ///   - maximum: the most bytes of the sealed content.
-  public static func seal(
-    _ plaintext: [UInt8], to publicKey: [UInt8], authenticationSecret: [UInt8], padding: Int = 0, maximum: Int = defaultMaximum
-  ) throws(EncryptedContentError) -> [UInt8] {
-    try seal(
-      plaintext, to: publicKey, authenticationSecret: authenticationSecret, padding: padding, maximum: maximum, from: .generate(),
-      salt: RandomBytes.make(count: saltBytes))
-  }
-
-  /// The same with a key pair and a salt, which must never repeat together.
-  static func seal(
-    _ plaintext: [UInt8], to publicKey: [UInt8], authenticationSecret: [UInt8], padding: Int, maximum: Int, from sender: P256KeyAgreement,
-    salt: [UInt8]
-  ) throws(EncryptedContentError) -> [UInt8] {
-    guard authenticationSecret.count == WebPushReceiver.secretBytes else { throw .authenticationSecret(bytes: authenticationSecret.count) }
-    let secret = sender.sharedSecret(with: publicKey)
-    guard
-      let key = WebPushReceiver.contentKey(
-        secret: secret, authenticationSecret: authenticationSecret, receiver: publicKey, sender: sender.publicKey)
-    else { throw .publicKey }
-    // RFC 8291, section 4: the record size is greater than the single record.
-    let content = try contentBytes(plaintext, padding: padding, maximum: maximum)
-    let recordSize = min(content, recordSizes.upperBound - recordOverhead - 1) + recordOverhead + 1
-    return try seal(
-      plaintext, with: key, keyID: sender.publicKey, recordSize: max(defaultRecordSize, recordSize), padding: padding, maximum: maximum,
-      salt: salt)
-  }
 }

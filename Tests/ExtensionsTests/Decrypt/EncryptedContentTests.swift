@@ -238,9 +238,6 @@ import Testing
       #expect(throws: EncryptedContentError.tooLong(maximum: maximum)) { try sealed(maximum) }
     }
     #expect(throws: EncryptedContentError.tooLong(maximum: 16_384)) { try sealed(16_384, padding: .max) }
-    #expect(throws: EncryptedContentError.keyID(bytes: 256)) {
-      try EncryptedContent.seal([], with: key, keyID: Array(repeating: 1, count: 256))
-    }
   }
 
   @Test func keysHave16To64Bytes() {

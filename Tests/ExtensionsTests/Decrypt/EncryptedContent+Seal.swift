@@ -1,8 +1,11 @@
 import Cryptography
 
+@testable import Extensions
+
+/// The producer's side of encrypted content, which the program only opens.
 extension EncryptedContent {
   /// The default record size of sealed content.
-  public static var defaultRecordSize: Int { 4096 }
+  static var defaultRecordSize: Int { 4096 }
 
   /// Seals content under a key, with a fresh salt.
   ///
@@ -12,7 +15,7 @@ extension EncryptedContent {
   ///   - padding: zeros to add in all, 0 or more, which hide the length. They stand in the first records, beside one
   ///     byte of content each as long as there is content.
   ///   - maximum: the most bytes of the sealed content.
-  public static func seal(
+  static func seal(
     _ plaintext: [UInt8], with key: ContentKey, keyID: [UInt8] = [], recordSize: Int = defaultRecordSize, padding: Int = 0,
     maximum: Int = defaultMaximum
   ) throws(EncryptedContentError) -> [UInt8] {
@@ -27,7 +30,7 @@ extension EncryptedContent {
   ) throws(EncryptedContentError) -> [UInt8] {
     precondition(salt.count == saltBytes, "a salt has 16 bytes")
     guard recordSizes.contains(recordSize) else { throw .recordSize(recordSize) }
-    guard keyID.count <= maximumKeyIDBytes else { throw .keyID(bytes: keyID.count) }
+    precondition(keyID.count <= maximumKeyIDBytes, "the length of a key id is one byte")
     let room = recordSize - recordOverhead
     let content = try contentBytes(plaintext, padding: padding, maximum: maximum)
     let records = content == 0 ? 1 : (content - 1) / room + 1
@@ -53,10 +56,51 @@ extension EncryptedContent {
     return sealed
   }
 
+  /// Seals content to a receiver's public key, with a fresh key pair and a fresh salt, as a single record.
+  ///
+  /// - Parameters:
+  ///   - publicKey: the receiver's, an uncompressed point of 65 bytes.
+  ///   - authenticationSecret: the receiver's, 16 bytes.
+  ///   - padding: zeros to add, 0 or more, which hide the length.
+  ///   - maximum: the most bytes of the sealed content.
+  static func seal(
+    _ plaintext: [UInt8], to publicKey: [UInt8], authenticationSecret: [UInt8], padding: Int = 0, maximum: Int = defaultMaximum
+  ) throws(EncryptedContentError) -> [UInt8] {
+    try seal(
+      plaintext, to: publicKey, authenticationSecret: authenticationSecret, padding: padding, maximum: maximum, from: .generate(),
+      salt: RandomBytes.make(count: saltBytes))
+  }
+
+  /// The same with a key pair and a salt, which must never repeat together.
+  static func seal(
+    _ plaintext: [UInt8], to publicKey: [UInt8], authenticationSecret: [UInt8], padding: Int, maximum: Int, from sender: P256KeyAgreement,
+    salt: [UInt8]
+  ) throws(EncryptedContentError) -> [UInt8] {
+    precondition(authenticationSecret.count == WebPushReceiver.secretBytes, "RFC 8291 says 16 bytes")
+    let secret = sender.sharedSecret(with: publicKey)
+    guard
+      let key = WebPushReceiver.contentKey(
+        secret: secret, authenticationSecret: authenticationSecret, receiver: publicKey, sender: sender.publicKey)
+    else { throw .publicKey }
+    // RFC 8291, section 4: the record size is greater than the single record.
+    let content = try contentBytes(plaintext, padding: padding, maximum: maximum)
+    let recordSize = min(content, recordSizes.upperBound - recordOverhead - 1) + recordOverhead + 1
+    return try seal(
+      plaintext, with: key, keyID: sender.publicKey, recordSize: max(defaultRecordSize, recordSize), padding: padding, maximum: maximum,
+      salt: salt)
+  }
+
   /// Plaintext and padding together, which must not be too long.
   static func contentBytes(_ plaintext: [UInt8], padding: Int, maximum: Int) throws(EncryptedContentError) -> Int {
     precondition(padding >= 0, "there is no less padding than none")
     guard padding <= maximum, plaintext.count <= maximum - padding else { throw .tooLong(maximum: maximum) }
     return plaintext.count + padding
+  }
+}
+
+extension RecordCipher {
+  /// Seals the record of this number, counted from 0, into memory that is 16 bytes longer.
+  func seal(_ plaintext: UnsafeRawBufferPointer, at place: Int, into record: UnsafeMutableRawBufferPointer) {
+    nonce(of: place).withUnsafeBytes { cipher.seal(plaintext, nonce: $0, into: record) }
   }
 }
