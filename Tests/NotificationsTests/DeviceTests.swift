@@ -151,3 +151,10 @@ import Testing
     #expect(registration.categories.isEmpty && registration.user == "ada")
   }
 }
+
+extension Registration {
+  /// Judges a response by the categories that the device has registered.
+  func judge(category: Name?, action: Name, userText: String?) -> ResponseVerdict {
+    DeliveredCategory(categories.first { $0.identifier == category }).judge(action: action, userText: userText)
+  }
+}

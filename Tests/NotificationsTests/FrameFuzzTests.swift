@@ -29,7 +29,8 @@ import Testing
       } catch {
         if error.rule.isEmpty { return "the error names no rule" }
         var refusal = JSONWriter()
-        if ServerFrames.refused(error, to: &refusal) {
+        if let subject = error.subject {
+          ServerFrames.refused(subject, reason: .badFrame, field: error.field, rule: error.rule, to: &refusal)
           do { _ = try withText(refusal.text) { bytes throws(DeviceFrameError) in try ServerFrame(bytes) } } catch {
             return "a device cannot read the refusal \(refusal.text): \(error)"
           }

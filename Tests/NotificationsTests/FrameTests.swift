@@ -57,9 +57,9 @@ import Testing
           ServerFrames.welcome(
             session: 0xABC, now: 1_700_000_000_000, pingSeconds: 30, window: 64, rememberSeconds: 2_592_000, frameBytes: 16_384, to: &$0)
         }
-      ), ("accepted", JSONWriter.text { ServerFrames.accepted(response: "r-1", to: &$0) }),
-      ("accepted", JSONWriter.text { ServerFrames.accepted(request: "s1", to: &$0) }),
-      ("refused", JSONWriter.text { ServerFrames.refused(response: "r-1", reason: .unknownAction, field: "action", to: &$0) }),
+      ), ("accepted", JSONWriter.text { ServerFrames.accepted(.response("r-1"), to: &$0) }),
+      ("accepted", JSONWriter.text { ServerFrames.accepted(.request("s1"), to: &$0) }),
+      ("refused", JSONWriter.text { ServerFrames.refused(.response("r-1"), reason: .unknownAction, field: "action", to: &$0) }),
       (
         "refused", JSONWriter.text { ServerFrames.refused(.request("c1"), reason: .badFrame, field: "categories[0]", rule: "No.", to: &$0) }
       ),
@@ -147,7 +147,10 @@ import Testing
       return
     }
     #expect(remove.identifiers == ["sc\"ore"] && remove.delivery == 8 && remove.revision == revision)
-    #expect(welcome.session == "abc" && welcome.window == 64 && welcome.limits == .init(frameBytes: 16_384))
+    let limits = WelcomeFrame.Limits(
+      frameBytes: 16_384, userTextBytes: Registration.userTextBytes, categories: NotificationCategory.maximum,
+      actions: NotificationCategory.maximumActions)
+    #expect(welcome.session == "abc" && welcome.window == 64 && welcome.limits == limits)
     #expect(seen[3] == .accepted(AcceptedFrame(.response("r-1"))))
     #expect(seen[4] == .accepted(AcceptedFrame(.request("s1"))))
     #expect(seen[5] == .refused(RefusedFrame(.response("r-1"), .unknownAction, field: "action")))
@@ -241,7 +244,8 @@ import Testing
     #expect(fault(of: #"{"type":"settings","request":"s-7"}"#)?.subject == .request("s-7"))
     #expect(fault(of: #"{"type":"hello","request":"s-7"}"#)?.subject == nil)
     let error = try #require(fault(of: #"{"type":"categories","request":"c","categories":[7]}"#))
-    let text = JSONWriter.text { #expect(ServerFrames.refused(error, to: &$0)) }
+    let subject = try #require(error.subject)
+    let text = JSONWriter.text { ServerFrames.refused(subject, reason: .badFrame, field: error.field, rule: error.rule, to: &$0) }
     #expect(text == #"{"type":"refused","request":"c","reason":"BadFrame","field":"categories[0]","rule":"This is an object."}"#)
   }
 

@@ -107,11 +107,11 @@ final class Responses {
   }
 
   private func accept(_ response: String, of session: Session) {
-    session.send { ServerFrames.accepted(response: response, to: &$0) }
+    session.send { ServerFrames.accepted(.response(response), to: &$0) }
   }
 
   private func refuse(_ response: String, _ reason: RefusalReason, _ field: String, of session: Session) {
     metrics.refused.increment()
-    session.send { ServerFrames.refused(response: response, reason: reason, field: field, to: &$0) }
+    session.send { ServerFrames.refused(.response(response), reason: reason, field: field, to: &$0) }
   }
 }

@@ -236,7 +236,7 @@ final class OpenSession {
   /// Sends a new link to an attachment. A device that knows the hash of its content was sent it, or has the content.
   func link(_ frame: LinkFrame) {
     guard let link = sessions.link(to: frame.hash, deviceHash: tokenHash) else {
-      return session.send { ServerFrames.refused(request: frame.request, reason: .unknownMedia, field: "hash", to: &$0) }
+      return session.send { ServerFrames.refused(.request(frame.request), reason: .unknownMedia, field: "hash", to: &$0) }
     }
     session.send { ServerFrames.linked(request: frame.request, link, to: &$0) }
   }

@@ -99,7 +99,7 @@ final class Session: WebSocketHandler {
 
   /// Answers that a frame's request is done.
   func accept(_ request: String?) {
-    if let request { send { ServerFrames.accepted(request: request, to: &$0) } }
+    if let request { send { ServerFrames.accepted(.request(request), to: &$0) } }
   }
 
   /// Closes with a code of the protocol's table; nothing more is received.

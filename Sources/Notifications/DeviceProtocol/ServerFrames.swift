@@ -93,30 +93,14 @@ public enum ServerFrames {
 
   // MARK: Answers
 
-  /// Appends `accepted` for a response.
-  public static func accepted(response: String, to json: inout JSONWriter) { accepted(.response(response), to: &json) }
-
-  /// Appends `accepted` for a request.
-  public static func accepted(request: String, to json: inout JSONWriter) { accepted(.request(request), to: &json) }
-
-  /// Appends `accepted`.
+  /// Appends `accepted` for a response or a request.
   public static func accepted(_ subject: FrameSubject, to json: inout JSONWriter) {
     begin("accepted", &json)
     write(subject, &json)
     json.closeObject()
   }
 
-  /// Appends `refused` for a response.
-  public static func refused(response: String, reason: RefusalReason, field: String, to json: inout JSONWriter) {
-    refused(.response(response), reason: reason, field: field, to: &json)
-  }
-
-  /// Appends `refused` for a request.
-  public static func refused(request: String, reason: RefusalReason, field: String, to json: inout JSONWriter) {
-    refused(.request(request), reason: reason, field: field, to: &json)
-  }
-
-  /// Appends `refused`.
+  /// Appends `refused` for a response or a request.
   ///
   /// - Parameters:
   ///   - field: the path of the wrong member; empty for the whole frame.
@@ -139,13 +123,6 @@ public enum ServerFrames {
     json.member("url", link.url)
     json.member("expires", link.expires)
     json.closeObject()
-  }
-
-  /// Appends the refusal of a wrong frame. Returns false if the frame names no subject.
-  public static func refused(_ error: DeviceFrameError, to json: inout JSONWriter) -> Bool {
-    guard let subject = error.subject else { return false }
-    refused(subject, reason: .badFrame, field: error.field, rule: error.rule, to: &json)
-    return true
   }
 
   static func begin(_ type: StaticString, _ json: inout JSONWriter) {

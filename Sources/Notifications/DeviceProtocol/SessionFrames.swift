@@ -10,14 +10,6 @@ public struct WelcomeFrame: Sendable, Equatable {
     public var categories: Int
     /// The maximum number of actions of a category.
     public var actions: Int
-
-    /// Creates limits. All but the largest frame are fixed by the protocol.
-    public init(
-      frameBytes: Int, userTextBytes: Int = Registration.userTextBytes, categories: Int = NotificationCategory.maximum,
-      actions: Int = NotificationCategory.maximumActions
-    ) {
-      (self.frameBytes, self.userTextBytes, self.categories, self.actions) = (frameBytes, userTextBytes, categories, actions)
-    }
   }
 
   /// The session's name, for people who search for it.
@@ -34,14 +26,6 @@ public struct WelcomeFrame: Sendable, Equatable {
   public var quiet: QuietHours?
   /// The limits that a device must keep.
   public var limits: Limits
-
-  /// Creates a welcome.
-  public init(
-    session: String, now: Int64, pingSeconds: Int, window: Int, rememberSeconds: Int64, quiet: QuietHours? = nil, limits: Limits
-  ) {
-    (self.session, self.now, self.pingSeconds, self.window) = (session, now, pingSeconds, window)
-    (self.rememberSeconds, self.quiet, self.limits) = (rememberSeconds, quiet, limits)
-  }
 
   init(_ reader: ObjectReader) throws(FieldError) {
     session = try reader.requiredText("session", longest: FrameLimits.idBytes)

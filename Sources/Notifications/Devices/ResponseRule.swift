@@ -35,16 +35,6 @@ public enum ResponseVerdict: Sendable, Equatable {
 extension Registration {
   /// The longest text of a response, in bytes.
   public static var userTextBytes: Int { 4_096 }
-
-  /// Judges a response by the categories that the device has registered now.
-  ///
-  /// - Parameters:
-  ///   - category: the notification's category; empty or `nil` if it has none.
-  ///   - action: Apple's default or dismiss identifier, or an action's own.
-  ///   - userText: the text that the person typed, for an action that takes text.
-  public func judge(category: Name?, action: Name, userText: String?) -> ResponseVerdict {
-    DeliveredCategory(categories.first { $0.identifier == category }).judge(action: action, userText: userText)
-  }
 }
 
 extension DeliveredCategory {
