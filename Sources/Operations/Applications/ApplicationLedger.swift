@@ -48,14 +48,9 @@ public actor ApplicationLedger {
   private final class Applications {
     var all: [Name: Known] = [:]
 
-    func take(_ record: RecordView, of topic: String, _ onRefused: (SourceCoordinates, String) -> Void) {
-      if EndTombstone.matches(record) { return }
-      let position = SourcePosition(partition: record.partition, offset: record.offset, timestamp: record.timestamp)
-      guard let key = record.key, ApplicationStops.isApplication(key) else {
-        onRefused(SourceCoordinates(topic: topic, position: position), ApplicationStops.nameRule)
-        return
-      }
-      let name = Name(key)
+    func take(_ record: RecordView, _ onRefused: (SourceCoordinates, String) -> Void) {
+      guard let name = record.application(onRefused) else { return }
+      let position = SourcePosition(record)
       var known = all[name] ?? Known()
       do throws(FieldError) {
         if let value = record.value {
@@ -64,7 +59,7 @@ public actor ApplicationLedger {
           known.stops = ApplicationStops()
         }
       } catch {
-        onRefused(SourceCoordinates(topic: topic, position: position), "\(error)")
+        onRefused(SourceCoordinates(record), "\(error)")
       }
       known.newest = position
       known.places = known.places.suffix(ApplicationLedger.keptPlaces) + [position]
@@ -101,8 +96,8 @@ public actor ApplicationLedger {
     reader.onProgress = onProgress
     let topic = topic
     let stretches = try await Admin.with(kafka) { try await $0.stretches(of: topic) }.filter { $0.partition.partition == 0 }
-    try await reader.read(stretches, "the applications", isCompacted: true) { [topic, onRefused] record in
-      if !skipped.contains(record.offset) { applications.take(record, of: topic, onRefused) }
+    try await reader.read(stretches, "the applications", isCompacted: true) { [onRefused] record in
+      if !skipped.contains(record.offset) { applications.take(record, onRefused) }
     }
     return applications
   }

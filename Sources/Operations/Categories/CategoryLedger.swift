@@ -46,15 +46,11 @@ public actor CategoryLedger {
     reader.onProgress = onProgress
     let stretches = try await Admin.with(kafka) { try await $0.stretches(of: topic) }
     try await reader.read(stretches, "the categories", isCompacted: true) { record in
-      if EndTombstone.matches(record) { return }
-      let position = SourcePosition(partition: record.partition, offset: record.offset, timestamp: record.timestamp)
-      guard let key = record.key, ApplicationStops.isApplication(key) else {
-        return onRefused(SourceCoordinates(topic: topic, position: position), ApplicationStops.nameRule)
-      }
+      guard let application = record.application(onRefused) else { return }
       do throws(FieldError) {
-        found.all[Name(key)] = try record.value.map { value throws(FieldError) in try ApplicationCategories(json: value).categories }
+        found.all[application] = try record.value.map { value throws(FieldError) in try ApplicationCategories(json: value).categories }
       } catch {
-        onRefused(SourceCoordinates(topic: topic, position: position), "\(error)")
+        onRefused(SourceCoordinates(record), "\(error)")
       }
     }
     return found.all.filter { !$0.value.isEmpty }.map { Entry(application: $0.key, categories: $0.value) }

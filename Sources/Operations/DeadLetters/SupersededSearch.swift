@@ -1,5 +1,6 @@
 import Kafka
 import Notifications
+import Worker
 
 /// The recipient, application and collapse id of a notification, and its published position. A newer one with the same hash supersedes it.
 struct CollapseKey: Sendable, Hashable {
@@ -49,7 +50,7 @@ struct SupersededSearch {
 
   /// Takes a record of the requests.
   mutating func take(_ record: RecordView, _ rules: RequestRules) {
-    let position = SourcePosition(partition: record.partition, offset: record.offset, timestamp: record.timestamp)
+    let position = SourcePosition(record)
     rules.withReading(of: record) { reading in
       guard case .accepted(let view) = reading else { return }
       view.forEachIdentifier { take(CollapseKey(view, $0), at: position) }

@@ -1,6 +1,7 @@
 import EventLoop
 import Kafka
 import Notifications
+import Worker
 
 /// A journal record's statements about some requests, as steps of a timeline. A value.
 struct JournalSteps {
@@ -101,12 +102,6 @@ extension TimelineStep.Detail {
   /// The detail of a service extension.
   fileprivate init(_ passed: JournalEntry.PassedExtension) {
     self.init(passed.name, "\(passed.state.word), \(ReadableText.duration(milliseconds: Int64(passed.milliseconds)))")
-  }
-}
-
-extension SourceCoordinates {
-  fileprivate init(_ record: RecordView) {
-    self.init(topic: record.topic, partition: record.partition, offset: record.offset, timestamp: record.timestamp)
   }
 }
 

@@ -34,8 +34,7 @@ public struct RequestRules: Sendable {
     var (topic, cluster) = (source?.topic ?? topics.requests, cluster ?? "")
     return topic.withUTF8 { topic in
       cluster.withUTF8 { cluster in
-        let position =
-          source?.position ?? SourcePosition(partition: record.partition, offset: record.offset, timestamp: record.timestamp)
+        let position = source?.position ?? SourcePosition(record)
         var request = RequestRecord(record, topic: UnsafeRawBufferPointer(topic), position: position)
         request.cluster = UnsafeRawBufferPointer(cluster)
         return body(request)

@@ -1,5 +1,6 @@
 import Kafka
 import Notifications
+import Worker
 
 extension RequestRecord {
   /// Makes a request's record from a consumed record, at a given place. A dead letter names another place than its own.
@@ -29,6 +30,18 @@ extension RecordView {
       if let value { texts.append((String(cString: name), String(decoding: value, as: UTF8.self))) }
     }
     return texts
+  }
+}
+
+extension RecordView {
+  /// The application that a record of the topics `applications` and `categories` is about.
+  ///
+  /// - Returns: nil for the mark of a silent end, and for a key that is not an application, which is refused.
+  func application(_ onRefused: (SourceCoordinates, String) -> Void) -> Name? {
+    if EndTombstone.matches(self) { return nil }
+    if let key, ApplicationStops.isApplication(key) { return Name(key) }
+    onRefused(SourceCoordinates(self), ApplicationStops.nameRule)
+    return nil
   }
 }
 

@@ -52,7 +52,7 @@ extension StoredRecord {
   /// The id derives from the replay's name and the place, so a record that an interrupted replay writes twice is a repeat.
   init(_ record: RecordView, asNewIn run: String) {
     self.init(record)
-    let position = SourcePosition(partition: record.partition, offset: record.offset, timestamp: record.timestamp)
+    let position = SourcePosition(record)
     var run = run
     let id = run.withUTF8 { NotificationID.derived(topic: UnsafeRawBufferPointer($0), source: position) }
     RequestEdits(asNew: id).apply(to: &self)

@@ -55,8 +55,7 @@ public actor PendingSchedules {
       // A tombstone: the schedule ended and was forgotten.
       if record.value == nil || EndTombstone.matches(record) { return }
       guard let key = record.key.flatMap({ ScheduleKey($0) }), let state = record.value.flatMap({ ScheduleRecord($0) }) else {
-        let position = SourcePosition(partition: record.partition, offset: record.offset, timestamp: record.timestamp)
-        return onUnreadable(SourceCoordinates(topic: topic, position: position))
+        return onUnreadable(SourceCoordinates(record))
       }
       guard target ?? key.target == key.target, application ?? key.application == key.application else { return }
       if found.newest[key].map({ !$0.isNewer(than: state) }) ?? true { found.newest[key] = state }

@@ -342,10 +342,3 @@ extension Rejection {
     }
   }
 }
-
-extension SourceCoordinates {
-  /// The coordinates of a record.
-  init(_ record: RecordView) {
-    self.init(topic: record.topic, partition: record.partition, offset: record.offset, timestamp: record.timestamp)
-  }
-}
