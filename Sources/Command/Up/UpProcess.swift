@@ -95,7 +95,7 @@ struct UpProcess: Sendable {
     // It keeps nothing, so anybody may load it.
     let broker = try EmbeddedBroker(
       topics: (topics.all + [topics.load]).map { ($0, Int32(topics.partitions(of: $0, most: Self.partitions))) })
-    try await parts.keep(broker)
+    try await parts.keep { await broker.close() }
     let kafka =
       try await values.listening(by: UpCommand.kafkaPort) { try await fixedPort(of: broker, on: control, parts)?.description }
       ?? broker.bootstrapServers.joined(separator: ",")
@@ -108,12 +108,12 @@ struct UpProcess: Sendable {
     let redis = try await Task(executorPreference: control) {
       try await PrivateServer.start(on: control, listening: .port(places.redisPort), hasPassword: true)
     }.value
-    try await parts.keep(redis)
+    try await parts.keep { await redis.stop() }
     progress("Redis at \(redis.address)")
     let admin = try await values.listening(by: UpCommand.admin) {
       try await places.admin.listening { try await AdminServer.start(at: $0, health: health, metrics: metrics) }
     }
-    try await parts.keep(admin)
+    try await parts.keep { await admin.close() }
 
     let place = ClusterPlace(
       topics: topics, kafka: broker.configuration, store: StoreConfiguration(redis.address), name: ClusterSettings.defaultName)
@@ -131,7 +131,7 @@ struct UpProcess: Sendable {
       on: control, place.store, "up", roles: ["transform", "fan-out"], admin: await admin.address, health: health, metrics: metrics,
       logger: logger
     ) { requests().merging(sessions()) { first, _ in first } }
-    try await parts.keep(reporter)
+    try await parts.keep { await reporter.close() }
     await reporter.start(lanes: Self.lanes)
     let failures = LaneFailures(drainMilliseconds: Self.drainMilliseconds, restarts: metrics.make(MetricNames.laneRestarts)) { error in
       Task { await signals.end(.failure(error)) }
@@ -153,7 +153,7 @@ struct UpProcess: Sendable {
     guard let number = places.kafkaPort, let server = broker.bootstrapServers.first else { return nil }
     let port = try EmbeddedBrokerPort(number, of: server, on: loop)
     try await port.listen()
-    try await parts.keep(port)
+    try await parts.keep { await port.close() }
     return port.address
   }
 
@@ -186,62 +186,31 @@ struct UpProcess: Sendable {
   private func progress(_ text: String) { StandardError.plain("up: \(text)") }
 }
 
-/// The running parts, to be ended in order.
+/// The running parts, to be ended in the opposite order.
 private actor UpParts {
   nonisolated let lanes = ProcessLanes()
-  private var broker: EmbeddedBroker?
-  private var port: EmbeddedBrokerPort?
-  private var redis: PrivateServer?
-  private var admin: AdminServer?
   private var media: MediaServer?
-  private var reporter: WorkerReporter?
+  /// The ends of the other parts.
+  private var ends: [@Sendable () async -> Void] = []
   private var isStopping = false
 
-  func keep(_ broker: EmbeddedBroker) async throws {
-    self.broker = broker
-    try await stopIfEnding { await broker.close() }
+  /// Keeps the end of a part that has started. After the order to end, which has not seen the part, it ends it.
+  func keep(_ end: @escaping @Sendable () async -> Void) async throws {
+    guard isStopping else { return ends.append(end) }
+    await end()
+    throw CancellationError()
   }
 
-  func keep(_ port: EmbeddedBrokerPort) async throws {
-    self.port = port
-    try await stopIfEnding { await port.close() }
-  }
-
-  func keep(_ redis: PrivateServer) async throws {
-    self.redis = redis
-    try await stopIfEnding { await redis.stop() }
-  }
-
-  func keep(_ admin: AdminServer) async throws {
-    self.admin = admin
-    try await stopIfEnding { await admin.close() }
-  }
-
+  /// Keeps the server that ends together with the lanes.
   func keep(_ media: MediaServer) async throws {
-    self.media = media
-    try await stopIfEnding { await media.close(withinMilliseconds: 0) }
-  }
-
-  func keep(_ reporter: WorkerReporter) async throws {
-    self.reporter = reporter
-    try await stopIfEnding { await reporter.close() }
-  }
-
-  /// Ends a part that was started after the order to end, since `stop` has not seen it.
-  private func stopIfEnding(_ stop: () async -> Void) async throws {
-    guard isStopping else { return }
-    await stop()
+    guard isStopping else { return self.media = media }
+    await media.close(withinMilliseconds: 0)
     throw CancellationError()
   }
 
   func stop(withinMilliseconds milliseconds: Int, _ logger: Logger) async {
     isStopping = true
-    let (broker, port, redis, admin, media) = (broker, port, redis, admin, media)
-    await lanes.stop(withinMilliseconds: milliseconds, logger) { await media?.close(withinMilliseconds: milliseconds) }
-    await reporter?.close()
-    await admin?.close()
-    await redis?.stop()
-    await port?.close()
-    await broker?.close()
+    await lanes.stop(withinMilliseconds: milliseconds, logger) { [media] in await media?.close(withinMilliseconds: milliseconds) }
+    for end in ends.reversed() { await end() }
   }
 }
