@@ -12,8 +12,6 @@ public struct Readiness: OptionSet, Sendable {
   public static let readable = Readiness(rawValue: Int32(UV_READABLE.rawValue))
   /// Bytes can be written.
   public static let writable = Readiness(rawValue: Int32(UV_WRITABLE.rawValue))
-  /// The peer has closed its half.
-  public static let disconnected = Readiness(rawValue: Int32(UV_DISCONNECT.rawValue))
 }
 
 /// Watches a descriptor that another object owns. Loop-confined.

@@ -12,7 +12,6 @@ struct PendingWrites {
   private(set) var bytes = 0
 
   var isEmpty: Bool { first == nil }
-  var count: Int { first == nil ? 0 : rest.count + 1 }
 
   mutating func append(_ buffer: SharedBytes) {
     bytes += buffer.count

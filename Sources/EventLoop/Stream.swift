@@ -172,23 +172,14 @@ public final class Stream: HandleOwner {
     return uv_fileno(handle.base, &descriptor) == 0 ? descriptor : nil
   }
 
-  /// The peer's address, while the connection is open.
-  public var peerAddress: SocketAddress? {
-    withPeer { SocketAddress($0) }
-  }
-
   /// The peer's network, while the connection is open. It makes no text of the address.
   public var peerNetwork: PeerNetwork? {
-    withPeer { PeerNetwork($0) }
-  }
-
-  private func withPeer<R>(_ body: (UnsafePointer<sockaddr>) -> R?) -> R? {
     guard !isGone, !handle.isClosing else { return nil }
     return SocketAddress.read(
       { address in
         var size = Int32(MemoryLayout<sockaddr_storage>.size)
         return uv_tcp_getpeername(handle.pointer, address, &size)
-      }, body)
+      }, { PeerNetwork($0) })
   }
 
   // MARK: Reading

@@ -151,7 +151,7 @@ final class HTTPConnection: StreamHandler, SweepMember {
       return nil
     }
     let request = HTTPRequest(
-      method: method, path: target.path, query: target.query, headers: parser.headers, body: parser.body, peerAddress: stream.peerAddress)
+      method: method, path: target.path, query: target.query, headers: parser.headers, body: parser.body)
     server.statistics.requests += 1
     switch server.routes.match(method, target.path) {
     case .unknown: respond(HTTPResponse(.notFound, text: "There is nothing at this path.\n"))

@@ -14,8 +14,6 @@ public struct HTTPMethod: RawRepresentable, Hashable, Sendable, CustomStringConv
   public static let post = HTTPMethod(rawValue: "POST")
   /// Replaces a resource.
   public static let put = HTTPMethod(rawValue: "PUT")
-  /// Removes a resource.
-  public static let delete = HTTPMethod(rawValue: "DELETE")
 
   /// The token.
   public var description: String { rawValue }

@@ -1,5 +1,3 @@
-public import EventLoop
-
 /// A whole request for a handler.
 public struct HTTPRequest: Sendable {
   /// The method.
@@ -12,8 +10,6 @@ public struct HTTPRequest: Sendable {
   public let headers: HTTPHeaders
   /// The body, without transfer coding; at most the configured number of bytes.
   public let body: [UInt8]
-  /// The client's address; nil if the connection has gone.
-  public let peerAddress: SocketAddress?
 
   /// The first value of a query parameter, with percent and plus signs decoded; nil if it is absent or not UTF-8.
   public func queryParameter(_ name: String) -> String? {

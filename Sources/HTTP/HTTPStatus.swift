@@ -10,8 +10,6 @@ public struct HTTPStatus: RawRepresentable, Hashable, Sendable, CustomStringConv
 
   /// 200.
   public static let ok = HTTPStatus(rawValue: 200)
-  /// 202.
-  public static let accepted = HTTPStatus(rawValue: 202)
   /// 204: never with a body.
   public static let noContent = HTTPStatus(rawValue: 204)
   /// 206: with `Content-Range`.
@@ -20,8 +18,6 @@ public struct HTTPStatus: RawRepresentable, Hashable, Sendable, CustomStringConv
   public static let notModified = HTTPStatus(rawValue: 304)
   /// 400.
   public static let badRequest = HTTPStatus(rawValue: 400)
-  /// 401.
-  public static let unauthorized = HTTPStatus(rawValue: 401)
   /// 403.
   public static let forbidden = HTTPStatus(rawValue: 403)
   /// 404.
@@ -30,10 +26,6 @@ public struct HTTPStatus: RawRepresentable, Hashable, Sendable, CustomStringConv
   public static let methodNotAllowed = HTTPStatus(rawValue: 405)
   /// 408.
   public static let requestTimeout = HTTPStatus(rawValue: 408)
-  /// 409.
-  public static let conflict = HTTPStatus(rawValue: 409)
-  /// 410.
-  public static let gone = HTTPStatus(rawValue: 410)
   /// 412.
   public static let preconditionFailed = HTTPStatus(rawValue: 412)
   /// 413.

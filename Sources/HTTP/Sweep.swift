@@ -32,8 +32,6 @@ final class Sweep {
     self.interval = max(1, interval)
   }
 
-  var count: Int { members.count }
-
   func add(_ member: any SweepMember, deadline: UInt64) {
     member.sweepSlot = Int32(members.count)
     members.append(member)

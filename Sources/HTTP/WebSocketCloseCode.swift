@@ -12,8 +12,6 @@ public struct WebSocketCloseCode: RawRepresentable, Hashable, Sendable, CustomSt
   public static let goingAway = WebSocketCloseCode(rawValue: 1001)
   /// 1002: a frame broke the protocol.
   public static let protocolError = WebSocketCloseCode(rawValue: 1002)
-  /// 1003: a kind of message that this endpoint does not understand.
-  public static let unsupportedData = WebSocketCloseCode(rawValue: 1003)
   /// 1005: the close frame had no code; never sent.
   public static let none = WebSocketCloseCode(rawValue: 1005)
   /// 1006: there was no close frame; never sent.
@@ -24,8 +22,6 @@ public struct WebSocketCloseCode: RawRepresentable, Hashable, Sendable, CustomSt
   public static let policyViolation = WebSocketCloseCode(rawValue: 1008)
   /// 1009: too big.
   public static let messageTooBig = WebSocketCloseCode(rawValue: 1009)
-  /// 1011: the server failed.
-  public static let internalError = WebSocketCloseCode(rawValue: 1011)
   /// 1012: the server restarts.
   public static let serviceRestart = WebSocketCloseCode(rawValue: 1012)
   /// 1013: try again later.

@@ -1,4 +1,4 @@
-public import EventLoop
+import EventLoop
 
 /// One WebSocket connection, of a server or of a client. Loop-confined.
 ///
@@ -69,9 +69,6 @@ public class WebSocketConnection {
 
   /// The bytes that wait for the peer.
   public var outboxBytes: Int { stream.pendingBytes }
-
-  /// The peer's address, while the connection is open.
-  public var peerAddress: SocketAddress? { stream.peerAddress }
 
   /// Queues a frame; all frames of one turn of the loop go out in one write.
   ///

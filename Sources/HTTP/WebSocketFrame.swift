@@ -19,9 +19,6 @@ public struct WebSocketFrame: Sendable {
 
   let bytes: SharedBytes
 
-  /// The bytes of the server's form.
-  public var count: Int { bytes.count }
-
   /// A text message; `fill` writes all of its `count` bytes, which must be UTF-8.
   public static func text(count: Int, _ fill: (UnsafeMutableRawBufferPointer) -> Void) -> WebSocketFrame {
     make(Opcode.text, count, fill)

@@ -52,15 +52,4 @@ extension Consumer {
       report(.of(rd_kafka_incremental_unassign(client.pointer, list.pointer), "unassign"))
     }
   }
-
-  /// Reads the offsets that the group has committed; partitions without one are left out.
-  ///
-  /// Unlike `Admin.committed`, it waits for a group's coordinator that is only starting.
-  public func committed(_ wanted: [TopicPartition], timeoutMilliseconds: Int32 = 10_000) async throws(KafkaError) -> [TopicPartition: Int64]
-  {
-    try requireOpen("ask for committed offsets")
-    return try await client.ask("ask for committed offsets", for: timeoutMilliseconds) { client, timeout throws(KafkaError) in
-      try committedOffsets(of: wanted, client, "ask for committed offsets", timeout).mapValues(\.offset)
-    }
-  }
 }

@@ -39,8 +39,6 @@ public struct KafkaError: Error, Sendable, Hashable, CustomStringConvertible {
     public static let topicNotAuthorized = Code(RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED)
     /// This client lacks the right to do that with the cluster.
     public static let clusterNotAuthorized = Code(RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED)
-    /// Fewer copies of the partition are in sync than `min.insync.replicas` requires. Nobody can write to it.
-    public static let notEnoughReplicas = Code(RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS)
     /// The record or its batch is larger than the broker or the configuration allows.
     public static let messageTooLarge = Code(RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE)
     /// `Producer.close` dropped the record before it was sent.
@@ -53,8 +51,6 @@ public struct KafkaError: Error, Sendable, Hashable, CustomStringConvertible {
     public static let illegalGeneration = Code(RD_KAFKA_RESP_ERR_ILLEGAL_GENERATION)
     /// The group does not know this member, or no longer does.
     public static let unknownMember = Code(RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID)
-    /// The group is being rebalanced.
-    public static let rebalanceInProgress = Code(RD_KAFKA_RESP_ERR_REBALANCE_IN_PROGRESS)
     /// Another member has taken this static member's place.
     public static let fencedInstance = Code(RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID)
     /// The partition does not belong to this consumer, or no longer does.

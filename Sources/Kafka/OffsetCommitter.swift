@@ -105,14 +105,8 @@ public final class OffsetCommitter {
 
   /// Records in flight.
   public var inFlight: Int { tracker.inFlight }
-  /// Whether a record could begin; else `begin` answers `full`.
-  public var hasRoom: Bool { tracker.hasRoom }
   /// Records in flight of one partition.
   public func inFlight(of index: Int) -> Int { tracker.inFlight(of: index) }
-  /// The offset of the oldest record in flight of one partition.
-  public func oldest(of index: Int) -> Int64? { tracker.oldest(of: index) }
-  /// Below this offset all records of the partition are finished; nil before the first.
-  public func committable(of index: Int) -> Int64? { tracker.committable(of: index) }
 
   /// The progress of one partition; nil if it is not assigned.
   public func progress(of index: Int) -> PartitionProgress? { tracker.progress(of: index) }

@@ -75,11 +75,6 @@ public struct ByteBuffer: ~Copyable {
     append(count: bytes.count) { $0.copyMemory(from: bytes) }
   }
 
-  /// Appends a word of the program.
-  public mutating func append(_ text: StaticString) {
-    append(UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
-  }
-
   /// Appends the UTF-8 of a text.
   public mutating func append(_ text: String) {
     var text = text

@@ -1,5 +1,3 @@
-public import EventLoop
-
 /// A command in the form of the wire (RESP2 arrays of bulk strings), written argument by argument.
 ///
 /// Keep it and use it again for each call: it is one buffer. `send` copies it into the connection's buffer, so it may change when `send`
@@ -54,9 +52,6 @@ public struct RedisCommand: ~Copyable {
 
   /// Appends an argument of any bytes.
   public mutating func append(_ bytes: [UInt8]) { bytes.withUnsafeBytes { append($0) } }
-
-  /// Appends an argument of any bytes.
-  public mutating func append(_ bytes: SharedBytes) { bytes.withUnsafeBytes { append($0) } }
 
   /// Appends a text's UTF-8 as an argument. A literal needs no allocation.
   @inline(__always)

@@ -40,30 +40,8 @@ public struct RedisReplyView {
     }
   }
 
-  /// Whether it is null.
-  public var isNull: Bool { reply.pointee.type == REDIS_REPLY_NIL }
-
   /// The value of an integer reply.
   public var integer: Int64? { reply.pointee.type == REDIS_REPLY_INTEGER ? Int64(reply.pointee.integer) : nil }
-
-  /// A number, or a value or status that is a decimal number in the range of Int64.
-  public var number: Int64? {
-    if let integer { return integer }
-    guard var digits = bytes?[...] else { return nil }
-    let isNegative = digits.first == UInt8(ascii: "-")
-    if isNegative { digits = digits.dropFirst() }
-    guard !digits.isEmpty else { return nil }
-    var value: Int64 = 0
-    for byte in digits {
-      guard byte >= UInt8(ascii: "0"), byte <= UInt8(ascii: "9") else { return nil }
-      let (product, tooLarge) = value.multipliedReportingOverflow(by: 10)
-      let digit = Int64(byte - UInt8(ascii: "0"))
-      let (sum, over) = isNegative ? product.subtractingReportingOverflow(digit) : product.addingReportingOverflow(digit)
-      if tooLarge || over { return nil }
-      value = sum
-    }
-    return value
-  }
 
   /// The number of elements; 0 if it is not an array.
   public var count: Int { reply.pointee.type == REDIS_REPLY_ARRAY ? Int(reply.pointee.elements) : 0 }

@@ -61,7 +61,7 @@ import Testing
   }
 
   private static func request(_ target: RequestTarget, _ parser: MessageParser) -> HTTPRequest {
-    HTTPRequest(method: parser.method, path: target.path, query: target.query, headers: parser.headers, body: parser.body, peerAddress: nil)
+    HTTPRequest(method: parser.method, path: target.path, query: target.query, headers: parser.headers, body: parser.body)
   }
 
   /// Bytes cut at random places, each piece in a block of its own.

@@ -18,7 +18,7 @@ import Testing
     let text = "\(method) / HTTP/1.1\r\nHost: a\r\n\(fields.map { "\($0)\r\n" }.joined())\r\n"
     let outcome = Array(text.utf8).withUnsafeBytes { parser.parse($0).outcome }
     try #require(outcome == .complete, "\(fields)")
-    return HTTPRequest(method: parser.method, path: "/", query: nil, headers: parser.headers, body: [], peerAddress: nil)
+    return HTTPRequest(method: parser.method, path: "/", query: nil, headers: parser.headers, body: [])
   }
 
   /// The answer as the handler sees it: status, range and fields must agree.
@@ -193,7 +193,7 @@ import Testing
             fields.append(HTTPHeaders.Field(nameStart: start, nameEnd: nameEnd, valueStart: nameEnd, valueEnd: text.count))
           }
           let headers = HTTPHeaders(bytes: text, fields: other == "Range" ? [fields[1]] : fields)
-          let request = HTTPRequest(method: .get, path: "/", query: nil, headers: headers, body: [], peerAddress: nil)
+          let request = HTTPRequest(method: .get, path: "/", query: nil, headers: headers, body: [])
           let selection = HTTPRepresentation(entityTag: "v1", count: count).selection(for: request)
           let isPossible =
             switch (selection.status, selection.range) {

@@ -38,7 +38,7 @@ import Testing
     }
 
     private func ask(_ reply: RedisReplyView) {
-      (_, _, _, _, _) = (reply.number, reply.text, reply.integer, reply.error, reply.equals("OK"))
+      (_, _, _, _) = (reply.text, reply.integer, reply.error, reply.equals("OK"))
       for index in -1...min(reply.count, 100) { if let element = reply[index] { ask(element) } }
     }
 

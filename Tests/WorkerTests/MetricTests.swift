@@ -36,7 +36,7 @@ private func read(_ text: String) throws -> [String: Double] {
   static let requests = Metric<Counter>("example_requests_total", "Requests\\ that\ncame.", labels: ["lane", "outcome"])
   static let open = Metric<Gauge>("example_connections", "Connections that are open.")
   static let latency = Metric<Histogram>("example_latency_seconds", "From here to there.")
-  static let size = Metric<Histogram>("example_size_bytes", "Sizes.", labels: ["lane"], buckets: .bytes)
+  static let size = Metric<Histogram>("example_size_bytes", "Sizes.", labels: ["lane"], buckets: .counts)
 
   @Test func eachSeriesIsShownOnceWithItsLabels() throws {
     let registry = MetricRegistry()
@@ -71,16 +71,15 @@ private func read(_ text: String) throws -> [String: Double] {
     #expect(registry.values(of: Self.open).isEmpty)
     let (a, b) = (registry.make(Self.open), registry.make(Self.open))
     let (x, y) = (registry.make(Self.latency), registry.make(Self.latency))
-    a.set(5)
-    a.add(-1)
+    a.set(4)
     b.set(0.5)
     x.observe(0.001)
     y.observe(100)
-    y.observe(Duration.milliseconds(2))
+    y.observe(0.002)
     let values = try read(registry.text)
     #expect(values["example_connections"] == 4.5)
     #expect(registry.sum(of: Self.open) == 4.5 && registry.sum(of: Self.size) == nil)
-    #expect(registry.values(of: Self.open).map(\.value) == [5 - 1, 0.5])
+    #expect(registry.values(of: Self.open).map(\.value) == [4, 0.5])
     #expect(values["example_latency_seconds_count"] == 3)
     #expect(abs((values["example_latency_seconds_sum"] ?? 0) - 100.003) < 1e-9)
   }
@@ -93,24 +92,22 @@ private func read(_ text: String) throws -> [String: Double] {
     func bucket(_ bound: String) -> Double? { values[#"example_size_bytes_bucket{lane="a",le="\#(bound)"}"#] }
     #expect(bucket("64") == 3)
     #expect(bucket("256") == 5)
-    #expect(bucket("16777216") == 5)
+    #expect(bucket("65536") == 5)
     #expect(bucket("+Inf") == 6)
     #expect(values[#"example_size_bytes_count{lane="a"}"#] == 6)
   }
 
   @Test func countsOfSeveralThreadsAreNotLost() throws {
     let registry = MetricRegistry()
-    let (counter, gauge, histogram) = (registry.make(Self.requests, "a", "b"), registry.make(Self.open), registry.make(Self.latency))
+    let (counter, histogram) = (registry.make(Self.requests, "a", "b"), registry.make(Self.latency))
     // Threads of their own, so that they really overlap.
     DispatchQueue.concurrentPerform(iterations: 4) { _ in
       for _ in 0..<100_000 {
         counter.increment()
-        gauge.add(1)
         histogram.observe(1)
       }
     }
     #expect(counter.value == 400_000)
-    #expect(gauge.value == 400_000)
     #expect(try read(registry.text)["example_latency_seconds_sum"] == 400_000)
   }
 

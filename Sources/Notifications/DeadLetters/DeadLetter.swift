@@ -123,13 +123,4 @@ public struct DeadLetter: Sendable, Equatable {
       try value.withUTF8 { try body(header, UnsafeRawBufferPointer($0)) }
     }
   }
-
-  /// Calls `body` with each header to add to a rejected record, as ``forEachHeader(_:)`` does.
-  public static func forEachHeader(
-    _ rejection: Rejection, tries: Int, topic: String, position: SourcePosition,
-    _ body: (StaticString, UnsafeRawBufferPointer) throws -> Void
-  ) rethrows {
-    let letter = DeadLetter(rejection, tries: tries, source: SourceCoordinates(topic: topic, position: position))
-    try letter.forEachHeader { header, value in try body(header.name, value) }
-  }
 }

@@ -67,9 +67,6 @@ public struct Revision: Hashable, Sendable, Comparable, CustomStringConvertible 
     Revision(timestamp: timestamp, partition: incarnation << 16 | partition & 0xFFFF, offset: offset)
   }
 
-  /// The incarnation of the topic.
-  public var incarnation: UInt32 { partition >> 16 }
-
   /// The partition of the source record, without the incarnation.
   public var sourcePartition: UInt32 { partition & 0xFFFF }
 

@@ -8,8 +8,6 @@ public import JSON
 /// Any producer can write one, and it has no signature. It states the state that the schedule must have. If the schedule has another state,
 /// the record has no effect.
 public struct FiringHeader: Sendable, Hashable {
-  /// The header's name in the record.
-  public static var name: StaticString { "carillon-firing" }
   /// The longest header, in bytes.
   public static var maximumBytes: Int { 512 }
 

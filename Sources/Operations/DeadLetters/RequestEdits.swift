@@ -43,9 +43,6 @@ public struct RequestEdits: Sendable, Equatable {
     (assigned, removed, isNew) = ([(Name(RequestHeader.id.name.description), id.description)], [], true)
   }
 
-  /// Whether no header changes.
-  public var isEmpty: Bool { assigned.isEmpty && removed.isEmpty && !isNew }
-
   /// Changes a record. A repeated header is left once. A new request loses its origin.
   func apply(to record: inout StoredRecord) {
     if isNew { record.headers.removeAll { RequestHeader.named($0.key) == .origin } }

@@ -27,9 +27,6 @@ public struct HistogramLayout: Sendable, Hashable {
 
   private var half: Int { 1 << halfMagnitude }
 
-  /// The number of counters.
-  public var counters: Int { index(of: highest) + 1 }
-
   /// The counter of a value; greater values than the highest have its counter.
   func index(of value: Int64) -> Int {
     let value = UInt64(min(max(value, 0), highest))
@@ -74,19 +71,6 @@ public struct Histogram: Sendable, Hashable {
     count += times
     least = min(least, value)
     greatest = max(greatest, value)
-  }
-
-  /// Counts a value, and those that a stalled observer has missed meanwhile: one for each further interval that the value spans.
-  ///
-  /// It is for observers that start the next measurement only after the last one ended. Times that are measured from the due time need no
-  /// correction.
-  public mutating func record(_ value: Int64, correctedFor interval: Int64) {
-    var value = value
-    record(value)
-    while interval > 0, value > interval {
-      value -= interval
-      record(value)
-    }
   }
 
   /// Adds the counts of another histogram of the same layout.

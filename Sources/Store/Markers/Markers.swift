@@ -89,14 +89,6 @@ public final class Markers {
     return damage.sorted()
   }
 
-  /// Whether the registry in Redis has reached these ends of `devices`; nil if Redis does not answer or has lost buckets.
-  ///
-  /// - Parameter ends: the end of each partition that has records.
-  public func hasRegistry(upTo ends: [Int32: Int64]) async -> Bool? {
-    guard let reached = await registryOffsets(of: ends.keys.sorted()) else { return nil }
-    return ends.allSatisfy { reached[$0.key] ?? 0 >= $0.value }
-  }
-
   /// Reads how far the registry in Redis has applied `devices`; nil if Redis does not answer or has lost buckets.
   public func registryOffsets(of partitions: [Int32]) async -> [Int32: Int64]? {
     guard let buckets = await read(partitions.map { .devices($0) }) else { return nil }

@@ -39,17 +39,6 @@ public final class Gauge: MetricCell {
   /// Sets it.
   public func set(_ value: Int) { set(Double(value)) }
 
-  /// Adds a number, which may be negative.
-  public func add(_ number: Int) {
-    var old = bits.load(ordering: .relaxed)
-    while true {
-      let new = (Double(bitPattern: old) + Double(number)).bitPattern
-      let (exchanged, original) = bits.compareExchange(expected: old, desired: new, ordering: .relaxed)
-      if exchanged { return }
-      old = original
-    }
-  }
-
   /// The present number.
   public var value: Double { Double(bitPattern: bits.load(ordering: .relaxed)) }
   /// The present number.
@@ -70,8 +59,6 @@ public struct HistogramBuckets: Sendable, Hashable {
   public static let ages = HistogramBuckets([
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 7200, 28_800, 86_400, 604_800, 2_592_000,
   ])
-  /// 64 B to 16 MiB, by fours.
-  public static let bytes = HistogramBuckets((3...12).map { Double(1 << (2 * $0)) })
   /// 1 to 65536, by twos and fours: sizes of batches and of persons' devices.
   public static let counts = HistogramBuckets([1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 4096, 16_384, 65_536])
 }
@@ -111,9 +98,6 @@ public final class Histogram: MetricCell {
 
   /// Counts an age, for metrics in seconds. A negative age, which two machines' clocks can cause, counts as 0.
   public func observe(ageMilliseconds age: Int64) { observe(Double(max(0, age)) / 1000) }
-
-  /// Counts one duration, for metrics in seconds.
-  public func observe(_ duration: Duration) { observe(duration / .seconds(1)) }
 
   /// The observations so far.
   public var reading: MetricReading {

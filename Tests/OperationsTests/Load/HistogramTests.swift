@@ -78,17 +78,6 @@ import Testing
     }
   }
 
-  @Test func `a corrected value counts for everyone whom the stall has delayed`() {
-    var histogram = Histogram(Self.layouts[0])
-    histogram.record(1000, correctedFor: 300)
-    // 1000, and 700, 400 and 100 for the measurements that would have begun in the meantime.
-    #expect(histogram.count == 4)
-    #expect([25, 50, 75].map { histogram.value(atPercentile: $0) } == [100, 400, 700])
-    histogram.record(300, correctedFor: 300)
-    histogram.record(5, correctedFor: 0)
-    #expect(histogram.count == 6)
-  }
-
   @Test func `the points of a plot rise to 100 percent`() {
     #expect(Histogram(Self.layouts[0]).points(perHalf: 5).isEmpty)
     for count in [1, 2, 3, 100, 10_000] {
@@ -115,8 +104,6 @@ import Testing
           histogram = HdrHistogram(1, case["highest"], case["digits"])
           for value in case["values"]:
               histogram.record_value(min(value, case["highest"]))
-          for value in case["corrected"]:
-              histogram.record_corrected_value(value, case["interval"])
           print(json.dumps([histogram.total_count] + [histogram.get_value_at_percentile(each) for each in case["percentiles"]]))
       """
     try await CarillonCommand.with { carillon in
@@ -124,15 +111,12 @@ import Testing
       var expected: [[Int64]] = []
       for (number, layout) in Self.layouts.dropLast().enumerated() {
         let values = Self.values(2000, layout, seed: UInt64(number + 50))
-        let corrected = Self.values(10, layout, seed: UInt64(number + 60)).map { min($0, layout.highest) }
-        let interval = max(layout.highest / 100, 1)
         var histogram = Histogram(layout)
         for value in values { histogram.record(value) }
-        for value in corrected { histogram.record(value, correctedFor: interval) }
         expected.append([histogram.count] + Self.percentiles.map { histogram.value(atPercentile: $0) })
         cases.append(
-          #"{"highest":\#(layout.highest),"digits":\#(layout.digits),"values":\#(values),"corrected":\#(corrected),"#
-            + #""interval":\#(interval),"percentiles":\#(Self.percentiles)}"#)
+          #"{"highest":\#(layout.highest),"digits":\#(layout.digits),"values":\#(values),"#
+            + #""percentiles":\#(Self.percentiles)}"#)
       }
       let other = try await carillon.run(
         [try carillon.file("other.py", program)], input: cases.joined(separator: "\n") + "\n",
