@@ -284,7 +284,10 @@ import Testing
   @Test func `removals have returned when the database has them`() async throws {
     try await TestFolder.with { folder in
       let path = folder.path + "/state"
-      let device = DeviceUnderTest("ws://127.0.0.1:1/") { $0.stateFile = path }
+      let device = DeviceUnderTest("ws://127.0.0.1:1/") {
+        $0.stateFile = path
+        $0.stateLimits.busyMilliseconds = 60_000
+      }
       try await device.device.start()
       let center = device.device.userNotificationCenter
       let content = NotificationContent(title: "Tea")
