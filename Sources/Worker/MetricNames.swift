@@ -280,10 +280,10 @@ public enum MetricNames {
   public static let fanOutLagRecords = Metric<Gauge>(
     "carillon_fanout_lag_records", "Records of a lane's partition of deliveries that the lane has not taken.",
     labels: ["lane", "partition"])
-  /// Unusable fields of mailboxes.
+  /// Damaged fields of mailboxes.
   public static let mailboxDamage = Metric<Counter>(
     "carillon_fanout_mailbox_damage_total",
-    "Unusable fields of mailboxes: an unreadable entry is removed, a newer worker's stays, and for a damaged payload there is an event.",
+    "Damaged fields of mailboxes: an unreadable entry is removed, and for a damaged payload there is an event.",
     labels: ["part"])
 }
 

@@ -56,7 +56,6 @@ public final class FanOutMetrics: Sendable {
   let waitingHellos: Gauge
   let acknowledgements: Gauge
   let unreadableEntries: Counter
-  let newerEntries: Counter
   let damagedPayloads: Counter
   let connectionsLimit: Gauge
   let mailboxEntries: Histogram
@@ -98,7 +97,6 @@ public final class FanOutMetrics: Sendable {
     waitingHellos = registry.make(MetricNames.waitingHellos)
     acknowledgements = registry.make(MetricNames.acknowledgements)
     unreadableEntries = registry.make(MetricNames.mailboxDamage, "entry")
-    newerEntries = registry.make(MetricNames.mailboxDamage, "newer_entry")
     connectionsLimit = registry.make(MetricNames.connectionsLimit)
     mailboxEntries = registry.make(MetricNames.mailboxEntries)
     clients = ClientMetrics(registry, lane: lane, redisErrors: Shards.errorKinds)

@@ -263,21 +263,9 @@ final class OpenSession {
   private func paged(_ page: MailboxEntries, _ count: Int) {
     if let depth = page.depth { sessions.metrics.mailboxEntries.observe(Double(depth)) }
     let floor = page.floor
-    let unreadable = page.forEach({ paged($0, $1, $2, floor) }, newer: { leave(newer: $0) })
+    let unreadable = page.forEach { paged($0, $1, $2, floor) }
     if !unreadable.isEmpty { remove(unreadable: unreadable) }
     perform(flow.pageEnded(isComplete: page.count < count))
-  }
-
-  /// Leaves an entry to a newer worker, to which the device may connect later.
-  ///
-  /// The flow keeps it as one whose end is on the way. So this session reports it once, and its pages reach the entries behind it.
-  private func leave(newer revision: Revision) {
-    guard let number = flow.paged(revision, SessionFlow.Kind(), now: sessions.seconds, head: { [] }) else { return }
-    _ = flow.acknowledge(number)
-    sessions.logger.warning(
-      "an entry of a mailbox is left to a newer worker, since this one cannot read its version",
-      ["mailbox": sessions.mailboxes.name(of: token), "revision": "\(revision)"])
-    sessions.metrics.newerEntries.increment()
   }
 
   /// Removes fields of the mailbox that no worker can have written.

@@ -37,7 +37,7 @@ public struct DeliveryEntry {
     case remove = 2
   }
 
-  /// The version that this program writes. Later versions keep the places of the apns-id and of the version.
+  /// The version that this program writes.
   static let version: UInt8 = 4
   /// The number of bytes before the first field of variable length.
   static let fixedBytes = 64

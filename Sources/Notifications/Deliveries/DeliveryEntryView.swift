@@ -51,11 +51,6 @@ public struct DeliveryEntryView {
     self = view
   }
 
-  /// Whether the bytes are an entry of a version that a newer program writes.
-  public static func isNewer(_ bytes: UnsafeRawBufferPointer) -> Bool {
-    bytes.count >= DeliveryEntry.fixedBytes && bytes[NotificationID.byteCount] >> 4 > DeliveryEntry.version
-  }
-
   /// Whether it removes all notifications of its application.
   public var removesAll: Bool { kind == .remove && collapseID.isEmpty }
 

@@ -28,20 +28,12 @@ public struct MailboxEntries {
   }
 
   /// Hands out each readable entry; answers the unreadable fields, which Carillon did not write.
-  ///
-  /// - Parameter newer: gets the entries that only a newer worker can read. They must stay.
-  public func forEach(
-    _ body: (_ revision: Revision, _ entry: DeliveryEntryView, _ bytes: UnsafeRawBufferPointer) -> Void,
-    newer: (_ revision: Revision) -> Void = { _ in }
-  ) -> [[UInt8]] {
+  public func forEach(_ body: (_ revision: Revision, _ entry: DeliveryEntryView, _ bytes: UnsafeRawBufferPointer) -> Void) -> [[UInt8]] {
     var unreadable: [[UInt8]] = []
     for index in stride(from: 0, to: 2 * count, by: 2) {
       guard let field = reply[index]?.bytes, let bytes = reply[index + 1]?.bytes else { continue }
-      let revision = Revision(bytes: field)
-      if let revision, let entry = DeliveryEntryView(kept: bytes) {
+      if let revision = Revision(bytes: field), let entry = DeliveryEntryView(kept: bytes) {
         body(revision, entry, bytes)
-      } else if let revision, DeliveryEntryView.isNewer(bytes) {
-        newer(revision)
       } else {
         unreadable.append(Array(field))
       }
