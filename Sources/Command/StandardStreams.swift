@@ -70,9 +70,12 @@ enum StandardOutput {
   static func flush() { state.withLock { empty(&$0) } }
 
   /// Writes bytes past the buffer, for a caller that has one; ends the process with exit code 3 if that fails.
-  static func writeUnbuffered(_ bytes: [UInt8]) {
+  ///
+  /// Where nobody reads it waits, and holds up nobody else.
+  static func writeUnbuffered(_ bytes: ArraySlice<UInt8>) {
     bytes.withUnsafeBytes { bytes in
-      let count = TypedLine.above(endsLine: bytes.last == UInt8(ascii: "\n")) { Descriptor.write(bytes, to: STDOUT_FILENO) }
+      let endsLine = bytes.last == UInt8(ascii: "\n")
+      let count = TypedLine.above(endsLine: endsLine, mayTakeLong: true) { Descriptor.write(bytes, to: STDOUT_FILENO) }
       if count < bytes.count { report(errno, .end) }
     }
   }
@@ -115,6 +118,14 @@ enum StandardError {
 
   /// Writes a line with the program's name. Invisible characters are escaped, since it may repeat typed text.
   static func line(_ text: String) { plain("carillon: \(PrintedText.escaped(text))") }
+
+  /// Writes a line with the program's name, unless the reader takes nothing at the moment.
+  static func lineIfRead(_ text: String) {
+    var reader = pollfd(fd: STDERR_FILENO, events: Int16(POLLOUT), revents: 0)
+    guard poll(&reader, 1, 0) == 1, reader.revents & Int16(POLLOUT) != 0 else { return }
+    var text = "carillon: \(PrintedText.escaped(text))\n"
+    text.withUTF8 { _ = Descriptor.write(UnsafeRawBufferPointer($0), to: STDERR_FILENO) }
+  }
 
   /// Writes a line.
   static func plain(_ text: String) {

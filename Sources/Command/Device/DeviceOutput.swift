@@ -9,18 +9,21 @@ import Worker
 final class DeviceOutput: Sendable {
   /// How many bytes may wait for the reader before the next instruction waits, too.
   static let instructionBytes = 1 << 20
-  /// How many bytes may wait for the reader before the device ends.
+  /// How many bytes may wait for the reader. Later lines are dropped, and the device ends.
   static let maximumBytes = 32 << 20
+  /// How many bytes are written at once.
+  private static let pieceBytes = 1 << 16
 
   private struct State {
     /// What the thread has not taken yet.
     var bytes: [UInt8] = []
     /// How many bytes are not written.
     var unwritten = 0
+    /// How many bytes were dropped. Once one is, all later ones are.
+    var dropped = 0
     var isWriting = false
-    var isFull = false
-    /// Resumed when all bytes are written.
-    var waiting: [CheckedContinuation<Void, Never>] = []
+    /// Each is resumed when no more than so many bytes are unwritten.
+    var waiting: [(bytes: Int, continuation: CheckedContinuation<Void, Never>)] = []
   }
 
   // It never ends, since a write cannot be interrupted.
@@ -28,20 +31,22 @@ final class DeviceOutput: Sendable {
   private let state = Mutex(State())
 
   /// Whether lines were dropped, since too many bytes waited for the reader.
-  var isFull: Bool { state.withLock(\.isFull) }
+  var isFull: Bool { state.withLock { $0.dropped > 0 } }
 
-  /// How many bytes the reader has not taken.
-  var unwritten: Int { state.withLock(\.unwritten) }
+  /// How many bytes the reader has not taken, with those that were dropped.
+  var lost: Int { state.withLock { $0.unwritten + $0.dropped } }
 
   /// Writes text and the end of a line soon.
   func line(_ text: String) {
     let begins = state.withLock { state in
-      state.isFull = state.isFull || state.unwritten > Self.maximumBytes
-      guard !state.isFull else { return false }
-      let former = state.bytes.count
+      let count = text.utf8.count + 1
+      guard state.dropped == 0, state.unwritten + count <= Self.maximumBytes else {
+        state.dropped += count
+        return false
+      }
       state.bytes.append(contentsOf: text.utf8)
       state.bytes.append(UInt8(ascii: "\n"))
-      state.unwritten += state.bytes.count - former
+      state.unwritten += count
       defer { state.isWriting = true }
       return !state.isWriting
     }
@@ -55,7 +60,7 @@ final class DeviceOutput: Sendable {
   func waitForReader(bytes: Int) async {
     await withCheckedContinuation { continuation in
       let waits = state.withLock { state in
-        if state.unwritten > bytes { state.waiting.append(continuation) }
+        if state.unwritten > bytes { state.waiting.append((bytes, continuation)) }
         return state.unwritten > bytes
       }
       if !waits { continuation.resume() }
@@ -63,27 +68,36 @@ final class DeviceOutput: Sendable {
   }
 
   /// Lets all calls of `waitForReader` return.
-  func stopWaiting() {
-    let waiting = state.withLock { state in
-      defer { state.waiting = [] }
-      return state.waiting
-    }
-    for continuation in waiting { continuation.resume() }
-  }
+  func stopWaiting() { resume { _ in true } }
 
   /// Writes until nothing is left; on the thread.
   private func write() {
-    var written = 0
     while true {
       let bytes = state.withLock { state in
-        state.unwritten -= written
         defer { state.bytes = [] }
         state.isWriting = !state.bytes.isEmpty
         return state.bytes
       }
-      guard !bytes.isEmpty else { return stopWaiting() }
-      StandardOutput.writeUnbuffered(bytes)
-      written = bytes.count
+      guard !bytes.isEmpty else { return }
+      for start in stride(from: 0, to: bytes.count, by: Self.pieceBytes) {
+        let piece = bytes[start..<min(start + Self.pieceBytes, bytes.count)]
+        StandardOutput.writeUnbuffered(piece)
+        resume { state in
+          state.unwritten -= piece.count
+          return false
+        }
+      }
     }
+  }
+
+  /// Changes the state, and resumes those that wait for no more bytes; all of them if `change` returns true.
+  private func resume(after change: (inout State) -> Bool) {
+    let ready = state.withLock { state in
+      let isForAll = change(&state)
+      let ready = state.waiting.filter { isForAll || state.unwritten <= $0.bytes }
+      state.waiting.removeAll { isForAll || state.unwritten <= $0.bytes }
+      return ready
+    }
+    for waiting in ready { waiting.continuation.resume() }
   }
 }

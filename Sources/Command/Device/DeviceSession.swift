@@ -67,19 +67,21 @@ actor DeviceSession {
     }
     await device.close()
     release()
-    let lost = await unwritten()
-    let code = try ending?.get() ?? .done
-    guard lost > 0 else { return code }
-    throw Failure(.dependencyMissing, "nobody reads standard output: \(TerminalText.count(lost, "byte")) of it are lost")
+    let lost = await lostOutput()
+    guard lost > 0 else { return try ending?.get() ?? .done }
+    // Standard error may have the same reader.
+    if case .failure(let failure) = ending { StandardError.lineIfRead("\(failure)") }
+    StandardError.lineIfRead("nobody reads standard output: \(TerminalText.count(lost, "byte")) of it are lost")
+    return .dependencyMissing
   }
 
-  /// Gives the reader two seconds for the last lines; returns how many bytes it has not taken.
-  private func unwritten() async -> Int {
+  /// Gives the reader two seconds for the last lines; returns how many bytes it does not get.
+  private func lostOutput() async -> Int {
     let patience = Timer(on: loop) { [output] in output.stopWaiting() }
     patience.start(after: 2_000)
     await output.waitForReader(bytes: 0)
     patience.close()
-    return output.unwritten
+    return output.lost
   }
 
   private var urls: String { configuration.urls.joined(separator: ", ") }
@@ -141,9 +143,7 @@ actor DeviceSession {
     } else {
       showText(event)
     }
-    if output.isFull {
-      end(.failure(Failure(.dependencyMissing, "nobody reads standard output, and more than \(DeviceOutput.maximumBytes) bytes wait")))
-    }
+    if output.isFull { end(.success(.dependencyMissing)) }
   }
 
   /// What may be drawn of a notification at this moment. The device runs on this loop, too.

@@ -24,6 +24,8 @@ enum TypedLine {
   }
 
   private static let state = Mutex(State())
+  /// Keeps texts apart that are printed while there is no line.
+  private static let withoutLine = Mutex(())
 
   /// Begins if a person types on a terminal; otherwise false.
   static func begin() -> Bool {
@@ -65,8 +67,9 @@ enum TypedLine {
   ///
   /// - Parameters:
   ///   - endsLine: whether the printed text ends with the end of a line.
+  ///   - mayTakeLong: whether the reader may not read. Then others print beside it, if there is no line.
   ///   - print: writes to the terminal or elsewhere, without printing more.
-  static func above<R>(endsLine: Bool, _ print: () -> R) -> R {
+  static func above<R>(endsLine: Bool, mayTakeLong: Bool = false, _ print: () -> R) -> R {
     let printed = state.withLock { state -> R? in
       guard state.phase == .open else { return nil }
       if state.isDrawn { write(TypedRow.erased) }
@@ -76,8 +79,8 @@ enum TypedLine {
       draw(&state)
       return result
     }
-    // Without a line nobody need wait for a reader that does not read.
-    return printed ?? print()
+    if let printed { return printed }
+    return mayTakeLong ? print() : withoutLine.withLock { _ in print() }
   }
 
   /// Stops the process, so that the person gets the shell, until `SIGCONT`, which calls `resume`.

@@ -16,17 +16,22 @@ final class StateLock {
 
   /// Opens the file, or makes it with access for its owner only, and takes its lock.
   init(_ path: String) throws(DeviceError) {
-    descriptor = Glibc.open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+    let former = FileIdentity(path: path).flatMap(OpenFiles.takeDescriptor)
+    descriptor = former ?? Glibc.open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
     guard descriptor >= 0, let file = FileIdentity(descriptor), let real = realpath(path, nil) else {
       let error = Self.cannotOpen(path)
-      if descriptor >= 0 { close(descriptor) }
+      if let file = FileIdentity(descriptor) { OpenFiles.close(descriptor, of: file) }
       throw error
     }
     (self.file, self.path) = (file, String(cString: real))
     free(real)
     guard set(F_WRLCK) else {
+      let error =
+        [EAGAIN, EACCES].contains(errno)
+        ? DeviceError(.stateInUse, "the state file \(path) is in use by another device process: end that one, or name another file")
+        : Self.unusable(path, "locked")
       OpenFiles.close(descriptor, of: file)
-      throw DeviceError(.stateInUse, "the state file \(path) is in use by another device process: end that one, or name another file")
+      throw error
     }
   }
 
@@ -44,13 +49,14 @@ final class StateLock {
   }
 
   private static func cannotOpen(_ path: String) -> DeviceError {
-    let code = errno
-    let reason = String(cString: strerror(code))
-    guard [EACCES, EROFS, EPERM].contains(code) else {
-      return DeviceError(.stateUnusable, "the state file \(path) cannot be opened: \(reason)")
-    }
+    guard [EACCES, EROFS, EPERM].contains(errno) else { return unusable(path, "opened") }
+    let reason = String(cString: strerror(errno))
     return DeviceError(
       .stateReadOnly, "the state file \(path) cannot be written: \(reason). Change the permissions of the file and its folder")
+  }
+
+  private static func unusable(_ path: String, _ what: String) -> DeviceError {
+    DeviceError(.stateUnusable, "the state file \(path) cannot be \(what): \(String(cString: strerror(errno)))")
   }
 }
 
@@ -109,6 +115,9 @@ enum OpenFiles {
       files[file] = nil
     }
   }
+
+  /// Takes a descriptor that waits for the file's last database, to use it again; nil if there is none.
+  static func takeDescriptor(of file: FileIdentity) -> Int32? { files.withLock { $0[file]?.descriptors.popLast() } }
 
   /// Closes a descriptor, now or with the file's last database.
   static func close(_ descriptor: Int32, of file: FileIdentity) {
