@@ -95,7 +95,7 @@ import Worker
         let taken = try await lane.taken(20_000, withinSeconds: 4)
         #expect(taken > 0 && taken < 10_000, "\(taken): 64 calls of 64 requests and what comes in a turn")
       }
-      await lane.eventually("all of them are judged", withinSeconds: 120) { try await lane.committed(lane.topics.requests) == 20_000 }
+      await lane.eventually("all of them are judged", withinSeconds: 300) { try await lane.committed(lane.topics.requests) == 20_000 }
     }
   }
 
