@@ -337,9 +337,7 @@ final class DeviceConnection {
 
   /// Stores what the registration has decided.
   private func saveRegistration() {
-    let stored = registration.stored
-    memory.setQuietHours(stored.quietHours, of: stored.person, request: stored.quietRequest)
-    memory.decide { $0 = stored }
+    memory.save(registration.stored)
     scheduleTurn()
   }
 

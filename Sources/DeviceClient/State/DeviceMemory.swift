@@ -98,23 +98,14 @@ final class DeviceMemory {
     if let listsChanged, changes.contains(where: \.isOfLists) { listsChanged() }
   }
 
-  /// Stores a decision of the person or the program.
-  func decide(_ change: (inout StoredRegistration) -> Void) {
-    let former = registration
-    change(&registration)
-    if registration != former { writer.append([.registration(registration)]) }
-  }
-
-  /// Stores the person's quiet hours, which apply to later notifications.
-  ///
-  /// - Parameters:
-  ///   - person: the person whose they are.
-  ///   - request: the id of the request by which the cluster gets them; nil if it has told them.
-  func setQuietHours(_ hours: QuietHours?, of person: Name?, request: Name? = nil) {
-    let isNew = hours != registration.quietHours
-    decide { ($0.quietHours, $0.person, $0.quietRequest) = (hours, person, request) }
-    store.quietHours = hours
-    if isNew { hoursChanged?() }
+  /// Stores what the person and the program have decided. Quiet hours apply to later notifications.
+  func save(_ decided: StoredRegistration) {
+    guard decided != registration else { return }
+    let areNewHours = decided.quietHours != registration.quietHours
+    registration = decided
+    writer.append([.registration(decided)])
+    store.quietHours = decided.quietHours
+    if areNewHours { hoursChanged?() }
   }
 
   /// Stores what the device tells the cluster of itself, for other processes.

@@ -99,7 +99,7 @@ extension Device {
   /// Notifications have left the list of the phone, or of the watch.
   func watchListsChanged() {
     guard let side = configuration.watchConnectivity?.side, let connection else { return }
-    let listed = Set(connection.memory.store.delivered.map { NotificationShowing($0) })
+    lazy var listed = Set(connection.memory.store.delivered.map { NotificationShowing($0) })
     switch side {
     case .phone: if !leases.isEmpty { perform(leases.keep { listed.contains($0) }) }
     case .watch: for answer in claims.keep({ listed.contains($0) }) { send(answer) }
