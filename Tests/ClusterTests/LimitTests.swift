@@ -15,7 +15,7 @@ extension ClusterTests {
       try await limits.holds("flood")
     }
 
-    @Test func `a notification behind another application's flood arrives within the stated time`() async throws {
+    @Test func `a notification behind another application's flood arrives, with a limit and without one`() async throws {
       try await limits.holds("behind")
     }
 

@@ -95,7 +95,7 @@ actor TestJudge {
   private var redis: RedisConnection?
   private var shards: Shards?
   /// The offsets of what full mailboxes were said to have too many, one list for each answer that said so.
-  private(set) var overflows: [[UInt64]] = []
+  private(set) var overflows = 0
   /// The offsets of what removals of all were said to cancel, one list for each answer that said so.
   private(set) var canceled: [[UInt64]] = []
   private var waiting: (Judge, Collector)?
@@ -261,7 +261,7 @@ actor TestJudge {
     return entry
   }
 
-  /// Deletes what a full mailbox has too many, and answers the offsets of what is still too much.
+  /// Deletes what a full mailbox has too many, and answers the offsets of what is still too much, oldest first.
   func evict(_ requests: ArraySlice<Judged>, maximum: Int, connected: Int? = nil) async throws -> [UInt64] {
     guard let shards else { return [] }
     let mailboxes = Mailboxes(shards)
@@ -269,6 +269,15 @@ actor TestJudge {
       mailboxes.evict(requests.map(\.revision), of: "a", bounds: MailboxBounds(maximum, connected: connected)) { answer in
         continuation.resume(returning: answer.map(Self.offsets))
       }
+    }.get()
+  }
+
+  /// The offsets of a page of the mailbox.
+  func page(count: Int, skipping skipped: Int) async throws -> [UInt64] {
+    guard let shards else { return [] }
+    let mailboxes = Mailboxes(shards)
+    return try await withCheckedContinuation { continuation in
+      mailboxes.page(of: "a", count: count, skipping: skipped) { answer in continuation.resume(returning: answer.map(Self.offsets)) }
     }.get()
   }
 
@@ -327,20 +336,23 @@ actor TestJudge {
 /// Has what the judge says of some requests, until all of it has come.
 private final class Collector: JudgeHandler {
   private var said: [Said?]
-  private var overflows: [[UInt64]] = []
+  private var overflows = 0
   private var canceled: [[UInt64]] = []
   private var left: Int
-  private let then: ([Said], [[UInt64]], [[UInt64]]) -> Void
+  private let then: ([Said], Int, [[UInt64]]) -> Void
 
-  init(_ count: Int, _ then: @escaping ([Said], [[UInt64]], [[UInt64]]) -> Void) {
+  init(_ count: Int, _ then: @escaping ([Said], Int, [[UInt64]]) -> Void) {
     said = Array(repeating: nil, count: count)
     left = count
     self.then = then
   }
 
   func judged(_ requests: [JudgeRequest], _ answer: JudgeAnswer) {
-    answer.forEachEnding { _, entries, areCanceled in
-      if areCanceled { canceled.append(TestJudge.offsets(entries)) } else { overflows.append(TestJudge.offsets(entries)) }
+    answer.forEachFinding { _, found in
+      switch found {
+      case .overflow: overflows += 1
+      case .canceled(let entries): canceled.append(TestJudge.offsets(entries))
+      }
     }
     for (request, verdict) in zip(requests, answer.verdicts) { note(request, Said(verdict)) }
   }

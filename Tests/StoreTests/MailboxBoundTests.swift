@@ -1,4 +1,5 @@
 import Notifications
+import Redis
 import TestSupport
 import Testing
 
@@ -28,9 +29,9 @@ import Testing
     }
   }
 
-  /// Evicts what the judge has named, and what is named next, to the end.
-  private func evict(_ named: [UInt64], _ judge: TestJudge, _ model: inout Model) async throws {
-    var named = named
+  /// Evicts what a mailbox has too many, to the end.
+  private func evict(_ judge: TestJudge, _ model: inout Model) async throws {
+    var named = try await judge.evict([], maximum: Self.maximum)
     while !named.isEmpty {
       #expect(named == Array(model.entries.sorted().prefix(named.count)), "the oldest go")
       model.entries.subtract(named)
@@ -65,13 +66,12 @@ import Testing
           }
           requests.append(request)
         }
-        let before = await judge.overflows.count
+        let before = await judge.overflows
         _ = try await judge.judge(requests, maximum: Self.maximum, ids: 32)
         for request in requests { model.apply(request) }
-        let overflows = await judge.overflows.dropFirst(before)
-        looks += overflows.count
-        // A call names a mailbox once, with what it has by then.
-        if let named = overflows.first { try await evict(named, judge, &model) }
+        let overflows = await judge.overflows - before
+        looks += overflows
+        if overflows > 0 { try await evict(judge, &model) }
         #expect(try await judge.mailbox() == model.entries)
         #expect(model.entries.count <= Self.maximum + Self.slack, "after \(next) requests")
         if random.next() % 3 == 0, let acknowledged = model.entries.randomElement(using: &random) {
@@ -81,6 +81,64 @@ import Testing
         }
       }
       #expect(looks > 0)
+    }
+  }
+
+  /// Requests of several partitions at few moments, so that many have the same timestamp.
+  private static func burst(_ count: UInt64, _ random: inout SeededRandom) -> [Judged] {
+    (0..<count).map { number in
+      Judged(id: number, timestamp: 1000 + random.next() % 40, partition: UInt32(random.next() % 3), offset: number)
+    }
+  }
+
+  private static func oldestFirst(_ requests: [Judged]) -> [Judged] {
+    requests.sorted { ($0.timestamp, $0.partition, $0.offset) < ($1.timestamp, $1.partition, $1.offset) }
+  }
+
+  /// A mailbox that grew faster than it was evicted would cost more with each eviction, if each took as few as one call of the judge adds.
+  @Test(arguments: 0..<4) func `a mailbox that a burst has filled is evicted in few steps, the oldest first`(seed: Int) async throws {
+    try await TestJudge.with { (judge) async throws in
+      try await judge.register()
+      var random = SeededRandom(seed: UInt64(seed))
+      let burst = Self.burst(3_000, &random)
+      _ = try await judge.judge(burst, maximum: Self.maximum)
+      var left = Self.oldestFirst(burst)
+      var (evicting, steps) = ([Judged](), 0)
+      repeat {
+        left.removeFirst(evicting.count)
+        let named = try await judge.evict(evicting[...], maximum: Self.maximum)
+        evicting = Array(left.prefix(named.count))
+        #expect(named == evicting.map(\.id), "the oldest go")
+        steps += 1
+      } while !evicting.isEmpty
+      #expect(steps == 4, "three with entries, and the last answer")
+      #expect(left.count == Self.maximum)
+      #expect(try await judge.mailbox() == Set(left.map(\.id)))
+    }
+  }
+
+  @Test func `an eviction takes no more large entries than an answer of Redis may have`() async throws {
+    try await TestJudge.with { (judge) async throws in
+      try await judge.register()
+      let (requests, large) = ((0..<40).map { Judged(id: $0, offset: $0) }, [UInt8](repeating: 0, count: 100_000))
+      _ = try await judge.judge(requests, maximum: 100)
+      for request in requests {
+        try await judge.command("HSET", judge.mailboxKey("a"), .bytes(request.revision.withBytes { Array($0) }), .bytes(large))
+      }
+      #expect(try await judge.evict([], maximum: Self.maximum).count == 3)
+    }
+  }
+
+  @Test(arguments: 0..<4) func `each page of a mailbox is what a sort of all finds there`(seed: Int) async throws {
+    try await TestJudge.with { (judge) async throws in
+      try await judge.register()
+      var random = SeededRandom(seed: UInt64(seed))
+      let all = Self.oldestFirst(Self.burst(300, &random))
+      _ = try await judge.judge(all.shuffled(using: &random), maximum: 1_000)
+      for _ in 0..<60 {
+        let (skipped, count) = (Int(random.next() % 320), Int(random.next() % 64) + 1)
+        #expect(try await judge.page(count: count, skipping: skipped) == all.dropFirst(skipped).prefix(count).map(\.id))
+      }
     }
   }
 }

@@ -218,13 +218,20 @@ public struct JudgeAnswer {
     }
   }
 
-  /// Hands out entries that are to end, each list with the index of the request that found them: those that overflow a mailbox, and those that
-  /// a removal of all cancels.
-  public func forEachEnding(_ body: (_ request: Int, _ entries: MailboxEntries, _ areCanceled: Bool) -> Void) {
+  /// Hands out what requests have found in mailboxes, with the index of the request.
+  public func forEachFinding(_ body: (_ request: Int, _ found: Finding) -> Void) {
     for place in stride(from: 1, to: reply.count - 1, by: 2) {
       guard let number = reply[place]?.integer, let entries = reply[place + 1] else { continue }
       let index = Int(clamping: number.magnitude) - 1
-      if verdicts.indices.contains(index) { body(index, MailboxEntries(entries), number < 0) }
+      if verdicts.indices.contains(index) { body(index, number < 0 ? .canceled(MailboxEntries(entries)) : .overflow) }
     }
+  }
+
+  /// What a request has found in a mailbox.
+  public enum Finding {
+    /// More than the mailbox may keep: `Mailboxes.evict` answers what it is to lose.
+    case overflow
+    /// Entries that the request, a removal of all, cancels: the first of them.
+    case canceled(MailboxEntries)
   }
 }

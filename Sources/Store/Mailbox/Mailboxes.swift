@@ -91,7 +91,7 @@ public final class Mailboxes {
 
   /// Deletes entries whose `evicted` events Kafka has, and answers which entries to evict next.
   ///
-  /// - Parameter revisions: oldest first.
+  /// - Parameter revisions: oldest first; none for the first answer.
   public func evict(
     _ revisions: [Revision], of token: String, bounds: MailboxBounds, _ then: @escaping (Result<MailboxEntries, StoreError>) -> Void
   ) {

@@ -12,9 +12,10 @@
 --       one; ids remembered; collapse revisions remembered; the heads of all requests, one behind the other; then per request
 --       entry     as the mailbox keeps it; begins with the apns-id, and ends there where the request has expired
 -- Answers {-2} where Redis has lost one of the buckets. Else a string, then for each mailbox that has too much the number of the request
--- that has found it, and revision, entry, revision, entry and so on, oldest first. Where a removal of all has found what it cancels, its
--- number is negative. The string has a byte for each request, and then what
--- follows each: the byte is the verdict, and 8, 16 and 32 more for each of the next three that follows:
+-- that has found it, and an empty list: what it has too many is read where it is evicted, since that takes a look at all of it. Where a
+-- removal of all has found what it cancels, its number is negative, and the list has revision, entry, revision, entry and so on, oldest
+-- first. The string has a byte for each request, and then what follows each: the byte is the verdict, and 8, 16 and 32 more for each of the
+-- next three that follows:
 --       12  presence
 --       20  revision as it is kept, where it is not the request's own
 --       36  revision and apns-id of what a stale one lost to, or of what was superseded in the mailbox
@@ -34,8 +35,6 @@ local LONGEST, CHOSEN, PERIOD = 6 + 12 * (remembered + SLACK), 6 + 12 * (remembe
 local COUNT, heads, position = #ARGV - 7, ARGV[7], 1
 if call('EXISTS', unpack(KEYS, 2 * COUNT + 1)) < #KEYS - 2 * COUNT then return {-2} end
 -- include: earlier
--- include: fields
--- include: overflow
 local answer = {''}
 
 -- The verdicts, and what follows them, which become one string at last: each string costs, and each of its bytes.
@@ -72,14 +71,13 @@ local function prune(device)
   for i = 1, #kept - revisions + math.floor(revisions / 8) do call('HDEL', device, kept[i][4]) end
 end
 
--- Looks whether a mailbox has more than its maximum, and answers its oldest entries once in a call: the eviction begins with the first
--- answer.
+-- Looks whether a mailbox has more than its maximum, and tells it once in a call.
 local overflowed = {}
 local function findOverflow(mailbox, number, most)
   if overflowed[mailbox] or call('HLEN', mailbox) <= most then return end
   overflowed[mailbox] = true
   answer[#answer + 1] = number
-  answer[#answer + 1] = overflow(mailbox, most)
+  answer[#answer + 1] = {}
 end
 
 -- What only removals need, and requests that are older than one. It is made when it is needed, since each function that a script makes
@@ -87,6 +85,7 @@ end
 local removals
 local function ofRemovals()
   if removals then return removals end
+  -- include: fields
   -- include: floor
   -- include: below
 

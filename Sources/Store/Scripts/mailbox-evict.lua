@@ -1,4 +1,4 @@
--- Deletes entries that a full mailbox evicts, and notes for the device which revisions it has missed.
+-- Deletes entries that a full mailbox evicts, and notes for the device which revisions it has missed. Without revisions it only answers.
 --
 -- KEYS: the device's hash; its mailbox.
 -- ARGV: the maximum of entries of a device that is away; of a connected one; then the revisions, oldest first.
@@ -8,8 +8,10 @@
 -- include: overflow
 local PRESENT = 12
 local maximum, connectedMaximum = tonumber(table.remove(ARGV, 1)), tonumber(table.remove(ARGV, 1))
-if redis.call('HDEL', KEYS[2], unpack(ARGV)) == 0 then return {} end
+if #ARGV > 0 and redis.call('HDEL', KEYS[2], unpack(ARGV)) == 0 then return {} end
 local state = redis.call('HMGET', KEYS[1], 'g', 'p')
 local gap, presence = state[1], state[2]
-redis.call('HSET', KEYS[1], 'g', (gap and #gap == 40 and string.sub(gap, 1, 20) or ARGV[1]) .. ARGV[#ARGV])
+if #ARGV > 0 then
+  redis.call('HSET', KEYS[1], 'g', (gap and #gap == 40 and string.sub(gap, 1, 20) or ARGV[1]) .. ARGV[#ARGV])
+end
 return overflow(KEYS[2], presence and #presence == PRESENT and connectedMaximum or maximum)

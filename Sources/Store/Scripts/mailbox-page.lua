@@ -6,13 +6,13 @@
 -- the mailbox has, and the floor: revision and apns-id of the newest removal of all for the application of the device, or nothing.
 -- include: earlier
 -- include: fields
-local all = fields(KEYS[1])
-local answer, skipped = {}, tonumber(ARGV[2])
-for i = 1, math.min(#all - skipped, tonumber(ARGV[1])) do
+local answer, count, skipped = {}, tonumber(ARGV[1]), tonumber(ARGV[2])
+local all = fields(KEYS[1], skipped + count)
+for i = 1, math.min(#all - skipped, count) do
   answer[2 * i - 1] = all[skipped + i][4]
   answer[2 * i] = redis.call('HGET', KEYS[1], all[skipped + i][4])
 end
-answer[#answer + 1] = #all
+answer[#answer + 1] = redis.call('HLEN', KEYS[1])
 local state = redis.pcall('HMGET', KEYS[2], 'u', 'f')
 local owner, floor = state[1] or '', state[2] or ''
 local isOwn = #floor == 64 and string.sub(floor, 1, 8) == string.sub(owner, 17, 24)

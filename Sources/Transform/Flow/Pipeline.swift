@@ -386,8 +386,10 @@ extension Pipeline: JudgeStageOwner {
     return reader.readAccepted(inFlight[slot].record) { pass($0, slot, replaces: true) }
   }
 
-  func foundEndings(_ token: UnsafeRawBufferPointer, _ entries: MailboxEntries, _ ending: Evictions.Ending) {
-    evictions.begin(token, entries, ending)
+  func foundOverflow(_ token: UnsafeRawBufferPointer) { evictions.foundOverflow(token) }
+
+  func foundCanceled(_ token: UnsafeRawBufferPointer, _ entries: MailboxEntries, by removal: NotificationID) {
+    evictions.begin(token, entries, .canceled(by: removal))
   }
 
   func judged() {

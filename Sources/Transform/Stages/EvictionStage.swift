@@ -25,6 +25,12 @@ final class EvictionStage {
     self.logger = logger
   }
 
+  /// Begins to evict what a device's mailbox has too many. Further requests find the same until that has ended.
+  func foundOverflow(_ token: UnsafeRawBufferPointer) {
+    guard let number = evictions.begin(token, .evicted) else { return }
+    mailboxes.evict([], of: String(decoding: token, as: UTF8.self), bounds: bounds) { [self] answer in deleted(number, .evicted, answer) }
+  }
+
   /// Begins to end entries of a device's mailbox.
   func begin(_ token: UnsafeRawBufferPointer, _ overflow: MailboxEntries, _ ending: Evictions.Ending) {
     let unreadable = evictions.begin(token, overflow, ending) { number, revision, entry in

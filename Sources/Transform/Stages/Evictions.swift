@@ -20,7 +20,7 @@ struct Evictions: ~Copyable {
   struct Eviction {
     let token: [UInt8]
     let ending: Ending
-    /// Oldest first.
+    /// Oldest first; none while the first are asked for.
     let revisions: [Revision]
     /// Events that are not yet durable.
     var pending = 0
@@ -32,7 +32,15 @@ struct Evictions: ~Copyable {
   /// Maximum number of devices with an eviction at a time. Others get theirs with their next request.
   private static let maximum = 256
 
-  /// Begins an eviction, unless the device has one already, or too many devices have one.
+  /// Begins an eviction whose entries are yet to be read; nil if the device has one already, or too many devices have one.
+  mutating func begin(_ token: UnsafeRawBufferPointer, _ ending: Ending) -> Int? {
+    guard devices.count < Self.maximum else { return nil }
+    let device = Array(token)
+    guard devices.insert(device).inserted else { return nil }
+    return slots.add(Eviction(token: device, ending: ending, revisions: []))
+  }
+
+  /// Begins an eviction of entries, unless the device has one already, or too many devices have one.
   ///
   /// - Parameters:
   ///   - overflow: the entries to end, oldest first.

@@ -8,8 +8,10 @@ import Worker
 protocol JudgeStageOwner: AnyObject {
   /// A request was judged at one of its person's devices.
   func judged(_ slot: Slot, _ token: ArenaSpan, _ judgement: JournalJudgement) -> Conclusion
-  /// Entries of a device's mailbox have to end: it has more than it may keep, or a removal of all cancels them.
-  func foundEndings(_ token: UnsafeRawBufferPointer, _ entries: MailboxEntries, _ ending: Evictions.Ending)
+  /// A device's mailbox has more than it may keep.
+  func foundOverflow(_ token: UnsafeRawBufferPointer)
+  /// A removal of all cancels entries of a device's mailbox.
+  func foundCanceled(_ token: UnsafeRawBufferPointer, _ entries: MailboxEntries, by removal: NotificationID)
   /// Something is pending for a request's target: ask the schedules before the request is judged.
   func asksSchedules(_ slot: Slot) -> Conclusion
   /// The verdicts of a call are applied.
@@ -81,11 +83,15 @@ final class JudgeStage: JudgeHandler {
     for index in requests.indices {
       inFlight.conclude(inFlight.answer(requests[index].tag), judged(requests[index], verdicts[index], owner))
     }
-    answer.forEachEnding { index, entries, areCanceled in
+    answer.forEachFinding { index, found in
       let request = requests[index]
       request.arena.bytes.withUnsafeBytes { arena in
-        let removal = areCanceled ? DeliveryEntryView(arena[request.entry.span])?.id : nil
-        owner.foundEndings(arena[request.token], entries, removal.map { .canceled(by: $0) } ?? .evicted)
+        switch found {
+        case .overflow: owner.foundOverflow(arena[request.token])
+        case .canceled(let entries):
+          guard let removal = DeliveryEntryView(arena[request.entry.span])?.id else { return }
+          owner.foundCanceled(arena[request.token], entries, by: removal)
+        }
       }
     }
     owner.judged()
