@@ -126,6 +126,22 @@ import Testing
     }
   }
 
+  @Test func `check shows texts that would take no argument, and calls the file in order`() async throws {
+    try await CarillonCommand.with { carillon in
+      let folder = carillon.folder.appending(path: "texts/en.lproj")
+      try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+      try Data(#""ORDER" = "%d parcels";"#.utf8).write(to: folder.appending(path: "Localizable.strings"))
+      let path = try carillon.file("extensions.json", Self.file(#"{"name":"words","use":"localize","strings":"texts"}"#))
+      let text = try await carillon.run(["extensions", "check", path])
+      #expect(text.status == 0, "it said: \(text.errors)")
+      #expect(text.lines == ["com.example.shop: words"])
+      #expect(text.errors.contains("en.lproj/Localizable.strings:1: %d takes no argument: write %@ or %1$@ for one"))
+      let json = try await carillon.run(["extensions", "check", path, "--json"])
+      let line = try #require(json.lines.first)
+      #expect(try JSONValue(parsing: line)["remarks"]?[0] != nil)
+    }
+  }
+
   @Test func aKeyThatIsWrongIsNamedAndNotShown() async throws {
     try await CarillonCommand.with { carillon in
       let keys = try carillon.file("keys.json", #"{"keys":[{"id":"one","key":"c2hvcnQ"}]}"#)

@@ -104,7 +104,9 @@ import Testing
         try await place.beat("a")
         try await place.redis.command("HSET", "{workers}reports", "a", broken)
         try await place.leave("a")
-        #expect(try await place.list().isEmpty, "\(broken)")
+        // By a name: the optimizing compiler crashes on a call that throws inside of the macro's closure here.
+        let left = try await place.list()
+        #expect(left.isEmpty, "\(broken)")
       }
     }
   }

@@ -23,7 +23,7 @@ enum ExtensionsCommand {
   static let check = Command(
     "extensions check", "checks a file of service extensions",
     discussion:
-      "The first error is printed with its place and its rule (exit code 2). Without an error the extensions of each application are listed in their order.",
+      "The first error is printed with its place and its rule (exit code 2). Without an error the extensions of each application are listed in their order; what is probably a mistake in one, such as a text with an invalid percent sign, is printed beside them.",
     arguments: [file], groups: [SettingGroup("Place", [place]), AnswerSettings.group],
     examples: [Example("extensions check extensions.json", "before the workers get it by SIGHUP")]
   ) { values in
@@ -31,10 +31,15 @@ enum ExtensionsCommand {
     for chain in extensions.all {
       if values[AnswerSettings.json] {
         let names = chain.steps.map { JSONValue.string($0.name) }
-        let line: JSONValue = ["application": .string(chain.application.text), "extensions": .array(names)]
+        var line: JSONValue = ["application": .string(chain.application.text), "extensions": .array(names)]
+        let remarks = chain.steps.flatMap(\.remarks).map { JSONValue.string($0) }
+        if !remarks.isEmpty { line.set("remarks", .array(remarks)) }
         StandardOutput.json(line.text)
       } else {
         StandardOutput.line("\(PrintedText.escaped(chain.application.text)): \(chain.steps.map(\.name).joined(separator: ", "))")
+        for step in chain.steps {
+          for remark in step.remarks { StandardError.line("\(step.name): \(PrintedText.escaped(remark))") }
+        }
       }
     }
     if extensions.isEmpty {

@@ -14,6 +14,9 @@ public protocol ImmediateExtension: Sendable {
 
   /// Equal for locales with equal results. Called only if the extension uses the locale.
   func variant(_ locale: String?) -> String
+
+  /// What is probably a mistake in its settings or files, though it can be used: a sentence each that says where and what to do.
+  var remarks: [String] { get }
 }
 
 extension ImmediateExtension {
@@ -23,4 +26,6 @@ extension ImmediateExtension {
   public var usesLocale: Bool { false }
   /// Equal for all locales.
   public func variant(_ locale: String?) -> String { "" }
+  /// None.
+  public var remarks: [String] { [] }
 }

@@ -43,6 +43,9 @@ public final class Localize: ImmediateExtension {
 
   /// The tables that are searched, the nearest first.
   public func variant(_ locale: String?) -> String { withLocalizer { $0.tables(for: locale) } }
+
+  /// Texts that would take no argument, or would be used as they are: the first of them.
+  public var remarks: [String] { withLocalizer { $0.localization.formatProblems().map { "\($0)" } } }
 }
 
 // MARK: Settings
