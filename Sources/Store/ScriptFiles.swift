@@ -23,15 +23,14 @@ extension RedisScript {
 
   /// The pieces by the names that scripts include them by.
   private static let pieces: [Substring: [UInt8]] = [
-    "below": PackageResources.below_lua,
     "earlier": PackageResources.earlier_lua,
+    "entries": PackageResources.entries_lua,
     "fields": PackageResources.fields_lua,
     "floor": PackageResources.floor_lua,
     "head": PackageResources.head_lua,
     "mend": PackageResources.mend_lua,
     "newness": PackageResources.newness_lua,
     "now": PackageResources.now_lua,
-    "overflow": PackageResources.overflow_lua,
     "placed": PackageResources.placed_lua,
     "refusals": PackageResources.refusals_lua,
     "refused": PackageResources.refused_lua,

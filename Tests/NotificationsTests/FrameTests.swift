@@ -209,7 +209,7 @@ import Testing
       var dropped: [String] = []
       ack.forEachDropped { dropped.append("\($0) \($1.rawValue)") }
       #expect(dropped == ["3 known", "4 expired", "5 filtered"])
-      #expect(ack.isUpdated(2) && !ack.isUpdated(1))
+      #expect(ack.updatedDeliveries == [2])
     }
   }
 

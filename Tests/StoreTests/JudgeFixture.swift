@@ -94,10 +94,10 @@ actor TestJudge {
   private let buckets: Int
   private var redis: RedisConnection?
   private var shards: Shards?
-  /// The offsets of what full mailboxes were said to have too many, one list for each answer that said so.
+  /// How often a mailbox was said to have too many.
   private(set) var overflows = 0
-  /// The offsets of what removals of all were said to cancel, one list for each answer that said so.
-  private(set) var canceled: [[UInt64]] = []
+  /// How often a removal of all was said to have others in its mailbox.
+  private(set) var cancellations = 0
   private var waiting: (Judge, Collector)?
   static let application: UInt64 = 77
 
@@ -182,7 +182,7 @@ actor TestJudge {
     }
     waiting = nil
     overflows += verdicts.1
-    canceled += verdicts.2
+    cancellations += verdicts.2
     return verdicts.0
   }
 
@@ -337,11 +337,11 @@ actor TestJudge {
 private final class Collector: JudgeHandler {
   private var said: [Said?]
   private var overflows = 0
-  private var canceled: [[UInt64]] = []
+  private var cancellations = 0
   private var left: Int
-  private let then: ([Said], Int, [[UInt64]]) -> Void
+  private let then: ([Said], Int, Int) -> Void
 
-  init(_ count: Int, _ then: @escaping ([Said], Int, [[UInt64]]) -> Void) {
+  init(_ count: Int, _ then: @escaping ([Said], Int, Int) -> Void) {
     said = Array(repeating: nil, count: count)
     left = count
     self.then = then
@@ -351,7 +351,7 @@ private final class Collector: JudgeHandler {
     answer.forEachFinding { _, found in
       switch found {
       case .overflow: overflows += 1
-      case .canceled(let entries): canceled.append(TestJudge.offsets(entries))
+      case .removalOfAll: cancellations += 1
       }
     }
     for (request, verdict) in zip(requests, answer.verdicts) { note(request, Said(verdict)) }
@@ -365,6 +365,6 @@ private final class Collector: JudgeHandler {
     said[Int(request.tag)] = verdict
     left -= 1
     guard left == 0 else { return }
-    then(said.map { $0 ?? .unknown }, overflows, canceled)
+    then(said.map { $0 ?? .unknown }, overflows, cancellations)
   }
 }

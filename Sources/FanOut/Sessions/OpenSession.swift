@@ -286,13 +286,13 @@ final class OpenSession {
 
   /// Takes the numbers of deliveries that the device has taken, or dropped.
   func acknowledge(_ ack: AckFrame) {
-    let now = WallClock.milliseconds()
+    let (now, updated) = (WallClock.milliseconds(), ack.updatedDeliveries)
     ack.forEachDelivery { number in
       guard let entry = flow.acknowledge(number) else { return }
       endGap()
       let kind = entry.kind
       if !kind.comesAgain { sessions.metrics.acknowledged(at: now, entry.revision, entry.isLive ? .live : .mailbox) }
-      emit(kind.isRemoval ? .removed : ack.isUpdated(number) ? .updated : .delivered, of: entry)
+      emit(kind.isRemoval ? .removed : updated.contains(number) ? .updated : .delivered, of: entry)
     }
     ack.forEachDropped { number, reason in
       guard let entry = flow.acknowledge(number) else { return }

@@ -40,12 +40,12 @@ public struct AckFrame {
   /// Calls `body` with the number of each delivery that replaced a notification on screen.
   public func forEachUpdated(_ body: (UInt64) -> Void) { try? walkNumbers(updated, "updated", body) }
 
-  /// Whether a delivery replaced a notification on screen.
-  public func isUpdated(_ delivery: UInt64) -> Bool {
-    guard updated != nil else { return false }
-    var isFound = false
-    forEachUpdated { if $0 == delivery { isFound = true } }
-    return isFound
+  /// The numbers of the deliveries that replaced a notification on screen. They are read with each call.
+  public var updatedDeliveries: Set<UInt64> {
+    guard updated != nil else { return [] }
+    var numbers: Set<UInt64> = []
+    forEachUpdated { numbers.insert($0) }
+    return numbers
   }
 
   /// Calls `body` with the number of each dropped delivery, and the reason.

@@ -47,7 +47,8 @@ struct AuditedLimits {
   mutating func count(_ request: RequestRecord) -> AuditFact.Flags {
     let (number, time) = (request.position.partition, request.position.timestamp)
     let envelope = RequestEnvelope(request)
-    var partition = partitions[number] ?? Partition()
+    // Taken out, so that its counts are changed in place.
+    var partition = partitions.removeValue(forKey: number) ?? Partition()
     defer { partitions[number] = partition }
     let excess = partition.counter.count(envelope, at: time, applications)
     let since = partition.completeSince ?? (time + 1)

@@ -220,10 +220,10 @@ public struct JudgeAnswer {
 
   /// Hands out what requests have found in mailboxes, with the index of the request.
   public func forEachFinding(_ body: (_ request: Int, _ found: Finding) -> Void) {
-    for place in stride(from: 1, to: reply.count - 1, by: 2) {
-      guard let number = reply[place]?.integer, let entries = reply[place + 1] else { continue }
+    for place in stride(from: 1, to: reply.count, by: 1) {
+      guard let number = reply[place]?.integer else { continue }
       let index = Int(clamping: number.magnitude) - 1
-      if verdicts.indices.contains(index) { body(index, number < 0 ? .canceled(MailboxEntries(entries)) : .overflow) }
+      if verdicts.indices.contains(index) { body(index, number < 0 ? .removalOfAll : .overflow) }
     }
   }
 
@@ -231,7 +231,7 @@ public struct JudgeAnswer {
   public enum Finding {
     /// More than the mailbox may keep: `Mailboxes.evict` answers what it is to lose.
     case overflow
-    /// Entries that the request, a removal of all, cancels: the first of them.
-    case canceled(MailboxEntries)
+    /// The request is a removal of all, and there are other entries: `Mailboxes.cancel` answers which of them it cancels.
+    case removalOfAll
   }
 }

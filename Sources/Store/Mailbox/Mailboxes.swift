@@ -109,7 +109,7 @@ public final class Mailboxes {
   /// Deletes canceled entries.
   static let cancelScript = RedisScript(file: PackageResources.mailbox_cancel_lua)
 
-  /// Deletes entries whose `canceled` events Kafka has, and answers which entries to cancel next.
+  /// Deletes entries whose `canceled` events Kafka has, and answers which entries to cancel next. Without revisions it answers the first.
   public func cancel(_ revisions: [Revision], of token: String, _ then: @escaping (Result<MailboxEntries, StoreError>) -> Void) {
     calls.command.begin(Self.cancelScript, keys: 2)
     calls.command.append(shards.keys.device(token))

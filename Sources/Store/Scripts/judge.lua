@@ -12,10 +12,9 @@
 --       one; ids remembered; collapse revisions remembered; the heads of all requests, one behind the other; then per request
 --       entry     as the mailbox keeps it; begins with the apns-id, and ends there where the request has expired
 -- Answers {-2} where Redis has lost one of the buckets. Else a string, then for each mailbox that has too much the number of the request
--- that has found it, and an empty list: what it has too many is read where it is evicted, since that takes a look at all of it. Where a
--- removal of all has found what it cancels, its number is negative, and the list has revision, entry, revision, entry and so on, oldest
--- first. The string has a byte for each request, and then what follows each: the byte is the verdict, and 8, 16 and 32 more for each of the
--- next three that follows:
+-- that has found it, and the negative number of each removal of all whose mailbox has more than itself. Which entries these are is read where
+-- they end, since that takes a look at the whole mailbox, and the device may be known already. The string has a byte for each request, and
+-- then what follows each: the byte is the verdict, and 8, 16 and 32 more for each of the next three that follows:
 --       12  presence
 --       20  revision as it is kept, where it is not the request's own
 --       36  revision and apns-id of what a stale one lost to, or of what was superseded in the mailbox
@@ -77,7 +76,6 @@ local function findOverflow(mailbox, number, most)
   if overflowed[mailbox] or call('HLEN', mailbox) <= most then return end
   overflowed[mailbox] = true
   answer[#answer + 1] = number
-  answer[#answer + 1] = {}
 end
 
 -- What only removals need, and requests that are older than one. It is made when it is needed, since each function that a script makes
@@ -85,16 +83,14 @@ end
 local removals
 local function ofRemovals()
   if removals then return removals end
-  -- include: fields
   -- include: floor
-  -- include: below
 
-  -- Answers what a removal of all cancels in a mailbox. The entries stay until their events are durable.
-  local function cancelBelow(mailbox, number, floor)
-    local found = below(mailbox, floor)
-    if #found == 0 then return end
+  -- Tells once in a call that a removal of all may cancel what its mailbox has. The entries stay until their events are durable.
+  local named = {}
+  local function findCanceled(mailbox, number)
+    if named[mailbox] or call('HLEN', mailbox) <= 1 then return end
+    named[mailbox] = true
     answer[#answer + 1] = -number
-    answer[#answer + 1] = found
   end
 
   -- Remembers a removal that bars older requests, by their apns-id or all of them. `floor` is the revision and the apns-id of one of all.
@@ -115,7 +111,7 @@ local function ofRemovals()
       :gsub('^(........)(....)(....)(....)', '%1-%2-%3-%4-')
   end
 
-  removals = {findFloor = findFloor, cancelBelow = cancelBelow, bar = bar, fieldOf = fieldOf}
+  removals = {findFloor = findFloor, findCanceled = findCanceled, bar = bar, fieldOf = fieldOf}
   return removals
 end
 
@@ -244,7 +240,7 @@ local function judge(number, device, mailbox, entry)
   end
   local kept = raised or revision
   if isAgain then
-    if removesAll and not refused then ofRemovals().cancelBelow(mailbox, number, kept) end
+    if removesAll and not refused then ofRemovals().findCanceled(mailbox, number) end
     local isRouted = not refused and not isBelow and presence and isKept(mailbox, kept, id)
     return add(number, REPEAT, isRouted and presence, raised, supersededBefore)
   end
@@ -275,7 +271,7 @@ local function judge(number, device, mailbox, entry)
   if isForPerson and superseded == '' and #terms > 24 and not isExpired then superseded = withdraw(mailbox, sub(terms, 25), revision) end
   if removesAll then
     ofRemovals().bar(device, owner, application, kept, kept .. id)
-    ofRemovals().cancelBelow(mailbox, number, kept)
+    ofRemovals().findCanceled(mailbox, number)
   elseif #terms > 24 then
     ofRemovals().bar(device, owner, application, kept)
     local named = ofRemovals().fieldOf(sub(terms, 25))

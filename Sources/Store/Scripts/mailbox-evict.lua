@@ -5,7 +5,7 @@
 -- Answers what to evict next: revision, entry, revision, entry and so on, oldest first.
 -- include: earlier
 -- include: fields
--- include: overflow
+-- include: entries
 local PRESENT = 12
 local maximum, connectedMaximum = tonumber(table.remove(ARGV, 1)), tonumber(table.remove(ARGV, 1))
 if #ARGV > 0 and redis.call('HDEL', KEYS[2], unpack(ARGV)) == 0 then return {} end
@@ -14,4 +14,6 @@ local gap, presence = state[1], state[2]
 if #ARGV > 0 then
   redis.call('HSET', KEYS[1], 'g', (gap and #gap == 40 and string.sub(gap, 1, 20) or ARGV[1]) .. ARGV[#ARGV])
 end
-return overflow(KEYS[2], presence and #presence == PRESENT and connectedMaximum or maximum)
+local over = redis.call('HLEN', KEYS[2]) - (presence and #presence == PRESENT and connectedMaximum or maximum)
+if over <= 0 then return {} end
+return entries(KEYS[2], fields(KEYS[2], over), over)

@@ -118,8 +118,9 @@ final class Ledger<Record> {
   private var begun: UInt64 = 0
   /// The chains of records that precede firings, by the last bits of their targets' hashes: the latest record of each, or -1.
   private var chains = [Slot](repeating: -1, count: 4096)
-  /// Parked records by their targets, in the order in which they were begun.
-  private var targets: [UInt64: [Slot]] = [:]
+  /// Parked records by their targets, in the order in which they were begun. A flood for one target takes them from the front one by one, which
+  /// moves no others in a slice.
+  private var targets: [UInt64: ArraySlice<Slot>] = [:]
   /// How many records are parked.
   private(set) var parked = 0
   /// Notes for the owner: records that have ended, and records that have failed.
@@ -287,13 +288,17 @@ final class Ledger<Record> {
     if stage == nil, parked == 0 { return true }
     let (target, order) = (target(), rows[Int(slot)].order)
     // One that is started again need not wait for a later record.
-    if stage == nil, targets[target].map({ rows[Int($0[0])].order > order }) ?? true { return true }
+    if stage == nil, targets[target]?.first.map({ rows[Int($0)].order > order }) ?? true { return true }
     rows[Int(slot)].target = target
     rows[Int(slot)].state = stage.map { .staged($0) } ?? .gated
     rows[Int(slot)].pending += 1
     parked += 1
-    let place = targets[target]?.lastIndex { rows[Int($0)].order < order }
-    targets[target, default: []].insert(slot, at: place.map { $0 + 1 } ?? 0)
+    if let waiting = targets[target], let last = waiting.last, rows[Int(last)].order > order {
+      let place = waiting.lastIndex { rows[Int($0)].order < order }.map { $0 + 1 } ?? waiting.startIndex
+      targets[target]?.insert(slot, at: place)
+    } else {
+      targets[target, default: []].append(slot)
+    }
     return false
   }
 
@@ -372,12 +377,12 @@ final class Ledger<Record> {
 
   /// Takes a target's first records as far as they have passed.
   private func release(_ target: UInt64) -> [Slot] {
-    guard let waiting = targets[target] else { return [] }
-    let passed = waiting.prefix { rows[Int($0)].state == .gated }
-    targets[target] = passed.count == waiting.count ? nil : Array(waiting.dropFirst(passed.count))
+    let passed = Array(targets[target, default: []].prefix { rows[Int($0)].state == .gated })
+    targets[target]?.removeFirst(passed.count)
+    if targets[target]?.isEmpty == true { targets[target] = nil }
     parked -= passed.count
     for slot in passed { rows[Int(slot)].state = .working }
-    return Array(passed)
+    return passed
   }
 
   // MARK: Notes
@@ -432,7 +437,7 @@ final class Ledger<Record> {
       guard !over.isEmpty else { continue }
       revoked += over
       parked -= over.count
-      targets[target] = slots.filter { !isOver($0) }
+      targets[target] = ArraySlice(slots.filter { !isOver($0) })
       released += release(target)
     }
     return (revoked, released)

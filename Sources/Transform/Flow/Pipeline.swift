@@ -386,11 +386,7 @@ extension Pipeline: JudgeStageOwner {
     return reader.readAccepted(inFlight[slot].record) { pass($0, slot, replaces: true) }
   }
 
-  func foundOverflow(_ token: UnsafeRawBufferPointer) { evictions.foundOverflow(token) }
-
-  func foundCanceled(_ token: UnsafeRawBufferPointer, _ entries: MailboxEntries, by removal: NotificationID) {
-    evictions.begin(token, entries, .canceled(by: removal))
-  }
+  func foundEndings(_ token: UnsafeRawBufferPointer, _ ending: Evictions.Ending) { evictions.found(token, ending) }
 
   func judged() {
     recipients.askWaiting()

@@ -49,7 +49,8 @@ final class ScheduleStage: Stage {
 
   /// The requests of one schedule, in order.
   private struct Line {
-    var requests: [Request] = []
+    /// A slice, from whose front a request leaves without moving the others.
+    var requests: ArraySlice<Request> = []
     /// Whether the job of the first request runs.
     var isRunning = false
   }
@@ -99,7 +100,7 @@ final class ScheduleStage: Stage {
       guard !rest.isEmpty else { continue }
       dropped += rest
       let kept = line.requests.prefix(begun) + line.requests.dropFirst(begun).filter { !records.contains($0.record) }
-      if kept.isEmpty { lines[key] = nil } else { lines[key]?.requests = Array(kept) }
+      if kept.isEmpty { lines[key] = nil } else { lines[key]?.requests = kept }
     }
     for scope in scopes.keys { change(scope) { $0.drop { records.contains($0.record) } } }
     for (_, content) in dropped { if let job = content.schedule { left(job) } }

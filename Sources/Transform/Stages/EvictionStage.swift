@@ -25,14 +25,13 @@ final class EvictionStage {
     self.logger = logger
   }
 
-  /// Begins to evict what a device's mailbox has too many. Further requests find the same until that has ended.
-  func foundOverflow(_ token: UnsafeRawBufferPointer) {
-    guard let number = evictions.begin(token, .evicted) else { return }
-    mailboxes.evict([], of: String(decoding: token, as: UTF8.self), bounds: bounds) { [self] answer in deleted(number, .evicted, answer) }
+  /// Entries of a device's mailbox have to end: begins by reading which. Further requests find the same until that has ended.
+  func found(_ token: UnsafeRawBufferPointer, _ ending: Evictions.Ending) {
+    if let number = evictions.begin(token, ending) { delete([], of: String(decoding: token, as: UTF8.self), number, ending) }
   }
 
   /// Begins to end entries of a device's mailbox.
-  func begin(_ token: UnsafeRawBufferPointer, _ overflow: MailboxEntries, _ ending: Evictions.Ending) {
+  private func begin(_ token: UnsafeRawBufferPointer, _ overflow: MailboxEntries, _ ending: Evictions.Ending) {
     let unreadable = evictions.begin(token, overflow, ending) { number, revision, entry in
       let subject = Outcomes.Subject(token: token, entry: entry, record: Int32(number))
       switch ending {
@@ -55,12 +54,13 @@ final class EvictionStage {
   /// The event of an eviction's entry is in Kafka, or is not; after the last one the entries are deleted.
   func reported(_ number: Int, failed: Bool) {
     guard let eviction = evictions.reported(number, failed: failed) else { return }
-    let token = String(decoding: eviction.token, as: UTF8.self)
-    let ending = eviction.ending
+    delete(eviction.revisions, of: String(decoding: eviction.token, as: UTF8.self), number, eviction.ending)
+  }
+
+  private func delete(_ revisions: [Revision], of token: String, _ number: Int, _ ending: Evictions.Ending) {
     switch ending {
-    case .evicted:
-      mailboxes.evict(eviction.revisions, of: token, bounds: bounds) { [self] answer in deleted(number, ending, answer) }
-    case .canceled: mailboxes.cancel(eviction.revisions, of: token) { [self] answer in deleted(number, ending, answer) }
+    case .evicted: mailboxes.evict(revisions, of: token, bounds: bounds) { [self] answer in deleted(number, ending, answer) }
+    case .canceled: mailboxes.cancel(revisions, of: token) { [self] answer in deleted(number, ending, answer) }
     }
   }
 

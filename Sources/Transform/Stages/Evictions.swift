@@ -29,12 +29,20 @@ struct Evictions: ~Copyable {
 
   private var slots = SlotTable<Eviction>()
   private var devices: Set<[UInt8]> = []
+  /// Events of all evictions that are not yet durable.
+  private var pending = 0
   /// Maximum number of devices with an eviction at a time. Others get theirs with their next request.
   private static let maximum = 256
+  /// No eviction begins or goes on with so many events that are not yet durable. Each may add a thousand: what the producer holds besides, the
+  /// outcomes of requests, is to have most of its room.
+  private static let pendingMaximum = 16_384
+
+  /// Whether no more evictions may begin now.
+  private var isFull: Bool { devices.count >= Self.maximum || pending >= Self.pendingMaximum }
 
   /// Begins an eviction whose entries are yet to be read; nil if the device has one already, or too many devices have one.
   mutating func begin(_ token: UnsafeRawBufferPointer, _ ending: Ending) -> Int? {
-    guard devices.count < Self.maximum else { return nil }
+    guard !isFull else { return nil }
     let device = Array(token)
     guard devices.insert(device).inserted else { return nil }
     return slots.add(Eviction(token: device, ending: ending, revisions: []))
@@ -52,7 +60,7 @@ struct Evictions: ~Copyable {
   ) -> [[UInt8]] {
     guard overflow.count > 0 else { return [] }
     let device = Array(token)
-    guard devices.count < Self.maximum, !devices.contains(device) else { return [] }
+    guard !isFull, !devices.contains(device) else { return [] }
     var entries: [(revision: Revision, entry: DeliveryEntryView)] = []
     let unreadable = overflow.forEach { revision, entry, _ in entries.append((revision, entry)) }
     let number = slots.add(Eviction(token: device, ending: ending, revisions: entries.map(\.revision)))
@@ -61,6 +69,7 @@ struct Evictions: ~Copyable {
       _ = ended(number)
     } else {
       devices.insert(device)
+      self.pending += pending
       slots.update(number) {
         $0.pending = pending
         $0.failed = pending < entries.count
@@ -75,6 +84,7 @@ struct Evictions: ~Copyable {
       $0.pending -= 1
       if failed { $0.failed = true }
     }
+    pending -= 1
     guard let eviction = slots[number], eviction.pending == 0 else { return nil }
     guard eviction.failed else { return eviction }
     _ = ended(number)

@@ -8,10 +8,8 @@ import Worker
 protocol JudgeStageOwner: AnyObject {
   /// A request was judged at one of its person's devices.
   func judged(_ slot: Slot, _ token: ArenaSpan, _ judgement: JournalJudgement) -> Conclusion
-  /// A device's mailbox has more than it may keep.
-  func foundOverflow(_ token: UnsafeRawBufferPointer)
-  /// A removal of all cancels entries of a device's mailbox.
-  func foundCanceled(_ token: UnsafeRawBufferPointer, _ entries: MailboxEntries, by removal: NotificationID)
+  /// Entries of a device's mailbox have to end: it has more than it may keep, or a removal of all may cancel them.
+  func foundEndings(_ token: UnsafeRawBufferPointer, _ ending: Evictions.Ending)
   /// Something is pending for a request's target: ask the schedules before the request is judged.
   func asksSchedules(_ slot: Slot) -> Conclusion
   /// The verdicts of a call are applied.
@@ -87,10 +85,10 @@ final class JudgeStage: JudgeHandler {
       let request = requests[index]
       request.arena.bytes.withUnsafeBytes { arena in
         switch found {
-        case .overflow: owner.foundOverflow(arena[request.token])
-        case .canceled(let entries):
+        case .overflow: owner.foundEndings(arena[request.token], .evicted)
+        case .removalOfAll:
           guard let removal = DeliveryEntryView(arena[request.entry.span])?.id else { return }
-          owner.foundCanceled(arena[request.token], entries, by: removal)
+          owner.foundEndings(arena[request.token], .canceled(by: removal))
         }
       }
     }
