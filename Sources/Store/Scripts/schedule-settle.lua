@@ -15,7 +15,7 @@ if string.sub(state, 1, HEAD) ~= ARGV[2] then return {state} end
 local since = call('ZSCORE', KEYS[3], ARGV[1])
 -- A score with half a millisecond means that the end is not settled.
 if since then call('ZADD', KEYS[3], string.match(since, '^%d+'), ARGV[1]) end
-if call('ZCARD', KEYS[2]) > 0 then return {state} end
+if call('ZCARD', KEYS[2]) > 0 or call('HEXISTS', KEYS[4], ARGV[3]) == 0 then return {state} end
 local ended = call('ZRANGE', KEYS[3], 0, -1, 'WITHSCORES')
 for i = 2, #ended, 2 do
   if string.find(ended[i], '.', 1, true) then return {state} end
