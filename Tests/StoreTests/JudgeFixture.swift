@@ -96,7 +96,7 @@ actor TestJudge {
   private var shards: Shards?
   /// How often a mailbox was said to have too many.
   private(set) var overflows = 0
-  /// How often a removal of all was said to have others in its mailbox.
+  /// How often a removal of all was said to have found entries.
   private(set) var cancellations = 0
   private var waiting: (Judge, Collector)?
   static let application: UInt64 = 77
@@ -287,6 +287,15 @@ actor TestJudge {
     let mailboxes = Mailboxes(shards)
     return try await withCheckedContinuation { continuation in
       mailboxes.cancel(requests.map(\.revision), of: "a") { answer in continuation.resume(returning: answer.map(Self.offsets)) }
+    }.get()
+  }
+
+  /// Which removal cancels what the mailbox has.
+  func canceling() async throws -> NotificationID? {
+    guard let shards else { return nil }
+    let mailboxes = Mailboxes(shards)
+    return try await withCheckedContinuation { continuation in
+      mailboxes.cancel([], of: "a") { answer in continuation.resume(returning: answer.map(\.floor?.id)) }
     }.get()
   }
 

@@ -96,6 +96,28 @@ import Testing
     }
   }
 
+  @Test func `a removal of all that has expired cancels the only entry`() async throws {
+    try await TestJudge.with { (judge) async throws in
+      try await judge.register()
+      _ = try await judge.judge([Judged(id: 1, offset: 1)])
+      var all = removal(2, at: 2)
+      all.isExpired = true
+      _ = try await judge.judge([all])
+      #expect(await judge.cancellations == 1)
+      #expect(try await judge.cancel([]) == [1])
+    }
+  }
+
+  @Test func `what stands between two removals of all is canceled by the newer one`() async throws {
+    try await TestJudge.with { (judge) async throws in
+      try await judge.register()
+      #expect(try await judge.canceling() == nil)
+      _ = try await judge.judge([removal(1, at: 1), Judged(id: 2, offset: 2), removal(3, at: 3)])
+      #expect(try await judge.cancel([]) == [1, 2])
+      #expect(try await judge.canceling() == NotificationID(number: 3))
+    }
+  }
+
   @Test func `a flood of removals of all looks at no mailbox, and names it once in a call`() async throws {
     try await TestJudge.with { (judge) async throws in
       try await judge.register()

@@ -231,7 +231,7 @@ public struct JudgeAnswer {
   public enum Finding {
     /// More than the mailbox may keep: `Mailboxes.evict` answers what it is to lose.
     case overflow
-    /// The request is a removal of all, and there are other entries: `Mailboxes.cancel` answers which of them it cancels.
+    /// The request is a removal of all, and there are entries: `Mailboxes.cancel` answers which of them it cancels.
     case removalOfAll
   }
 }

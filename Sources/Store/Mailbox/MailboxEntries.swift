@@ -6,7 +6,7 @@ public struct MailboxEntries {
   private let reply: RedisReplyView
   /// The number of entries, including unreadable ones.
   public let count: Int
-  /// The size of the whole mailbox; nil if the caller did not ask for it.
+  /// The size of the whole mailbox, or of what a removal of all cancels in it; nil if the caller did not ask for it.
   public let depth: Int?
   /// The newest removal of all notifications at this device; nil if there is none, or the caller did not ask for it.
   public let floor: JournalReference?

@@ -109,12 +109,13 @@ public final class Mailboxes {
   /// Deletes canceled entries.
   static let cancelScript = RedisScript(file: PackageResources.mailbox_cancel_lua)
 
-  /// Deletes entries whose `canceled` events Kafka has, and answers which entries to cancel next. Without revisions it answers the first.
+  /// Deletes entries whose `canceled` events Kafka has, and answers which entries to cancel next, with the removal that cancels them: the
+  /// newest. Without revisions it answers the first.
   public func cancel(_ revisions: [Revision], of token: String, _ then: @escaping (Result<MailboxEntries, StoreError>) -> Void) {
     calls.command.begin(Self.cancelScript, keys: 2)
     calls.command.append(shards.keys.device(token))
     calls.command.append(shards.keys.mailbox(token))
     for revision in revisions { revision.withBytes { calls.command.append($0) } }
-    calls.send(over: shards.shard(ofDevice: token)) { then($0.map { MailboxEntries($0) }) }
+    calls.send(over: shards.shard(ofDevice: token)) { then($0.map(MailboxEntries.init(page:))) }
   }
 }

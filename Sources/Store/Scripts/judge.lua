@@ -12,7 +12,7 @@
 --       one; ids remembered; collapse revisions remembered; the heads of all requests, one behind the other; then per request
 --       entry     as the mailbox keeps it; begins with the apns-id, and ends there where the request has expired
 -- Answers {-2} where Redis has lost one of the buckets. Else a string, then for each mailbox that has too much the number of the request
--- that has found it, and the negative number of each removal of all whose mailbox has more than itself. Which entries these are is read where
+-- that has found it, and the negative number of each removal of all whose mailbox has any. Which entries these are is read where
 -- they end, since that takes a look at the whole mailbox, and the device may be known already. The string has a byte for each request, and
 -- then what follows each: the byte is the verdict, and 8, 16 and 32 more for each of the next three that follows:
 --       12  presence
@@ -88,7 +88,7 @@ local function ofRemovals()
   -- Tells once in a call that a removal of all may cancel what its mailbox has. The entries stay until their events are durable.
   local named = {}
   local function findCanceled(mailbox, number)
-    if named[mailbox] or call('HLEN', mailbox) <= 1 then return end
+    if named[mailbox] or call('HLEN', mailbox) == 0 then return end
     named[mailbox] = true
     answer[#answer + 1] = -number
   end

@@ -2,8 +2,8 @@
 --
 -- KEYS: the device's hash; its mailbox.
 -- ARGV: the revisions.
--- Answers what to cancel next: revision, entry, revision, entry and so on, oldest first. An entry with a trigger is pending, and no removal
--- touches it.
+-- Answers what to cancel next: revision, entry, revision, entry and so on, oldest first; at last how many fields are below the floor, and the
+-- floor: revision and apns-id of the newest removal of all. An entry with a trigger is pending, and no removal touches it.
 -- include: earlier
 -- include: fields
 -- include: entries
@@ -28,4 +28,7 @@ for _, field in ipairs(fields(KEYS[2])) do
     or field[2] ~= partition and earlier(field[1], field[2], field[3], timestamp, partition, offset)
   if isOlder and #field[4] == 20 then below[#below + 1] = field end
 end
-return entries(KEYS[2], below, #below, isDelivered)
+local answer = entries(KEYS[2], below, #below, isDelivered)
+answer[#answer + 1] = #below
+answer[#answer + 1] = string.sub(kept, 29)
+return answer

@@ -68,7 +68,10 @@ final class EvictionStage {
   private func deleted(_ number: Int, _ ending: Evictions.Ending, _ answer: Result<MailboxEntries, StoreError>) {
     guard let token = evictions.ended(number) else { return }
     switch answer {
-    case .success(let overflow): token.withUnsafeBytes { begin($0, overflow, ending) }
+    case .success(let overflow):
+      // A newer removal may have come meanwhile, and what stands between the two is canceled by that one.
+      let ending = overflow.floor.map { .canceled(by: $0.id) } ?? ending
+      token.withUnsafeBytes { begin($0, overflow, ending) }
     case .failure(let error): errors.tell(error)
     }
   }
