@@ -28,7 +28,9 @@ extension ClusterTests {
         let result = nemesis.lines.last { $0["result"] != nil }
         print("nemesis: \(result?.text ?? "said nothing")")
         guard exit == .exited(0), result?["result"]?.stringValue == "held" else {
-          throw ClusterFailure("the nemesis ended with \(exit): \(nemesis.text)")
+          // The violations come first: what reports this may show only its beginning.
+          let violations = nemesis.lines.filter { $0["violation"] != nil }.map(\.text).joined(separator: "\n")
+          throw ClusterFailure("the nemesis ended with \(exit): \(violations)\n\(nemesis.text)")
         }
       }
     }

@@ -137,15 +137,16 @@ import Worker
     }
   }
 
-  @Test func `a device has the last word, and its event says so`() async throws {
+  @Test(arguments: [("filtered", "the device shows nothing of it"), ("canceled", "removed")])
+  func `a device has the last word, and its event says so`(reason: String, detail: String) async throws {
     try await Scene.with { scene in
       try await scene.lane.put(try LaneFixture.entry(for: scene.token, offset: 1), Self.revision(1), for: scene.token, in: scene.redis)
       let again = try await scene.lane.connect(scene.token, leaving: [1])
       await scene.lane.eventually("it is sent") { !$0.frames("notify", at: again).isEmpty }
       let delivery = await scene.lane.frames("notify", at: again).first?["delivery"]?.integerValue ?? 0
-      await scene.lane.send(#"{"type":"ack","dropped":[{"delivery":\#(delivery),"reason":"filtered"}]}"#, from: again)
+      await scene.lane.send(#"{"type":"ack","dropped":[{"delivery":\#(delivery),"reason":"\#(reason)"}]}"#, from: again)
       try await scene.ends()
-      #expect(try await scene.events("filtered").map { $0["reason"] } == ["the device shows nothing of it"])
+      #expect(try await scene.events(reason).map { $0["reason"]?.stringValue } == [detail])
       #expect(try await scene.events("delivered").isEmpty)
     }
   }

@@ -48,6 +48,19 @@ import Testing
     expect(history, [.canceled: 2, .queued: 2, .removed: 1])
   }
 
+  /// The device had carried out the removal, which its mailbox did not know: another request overtook it, or Redis had lost it.
+  @Test(arguments: [Outcome.canceled, .collapsed])
+  func `a device may drop what is older than its removal of all`(kind: Outcome) {
+    var history = history
+    history.publish(1)
+    history.publish(2, [.removesAll, .isRemoval])
+    history.keep(2, at: 10)
+    history.tell(.removed, 2, at: 20)
+    history.keep(1, at: 30)
+    history.tell(kind, 1, at: 40)
+    expect(history, [.removed: 1, kind: 1])
+  }
+
   @Test mutating func `a removal of all cancels nothing at another device`() {
     history.publish(1)
     history.keep(1, at: 10)

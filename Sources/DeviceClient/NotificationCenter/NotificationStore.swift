@@ -120,7 +120,7 @@ public struct NotificationStore {
     let (newest, revision) = (revisions[frame.identifier], Name(frame.revision))
     if let newest, revision < newest { return .dropped(.stale) }
     // What waits for a place is pending, and no removal touches it.
-    if let floor, frame.trigger == nil, revision < floor { return .dropped(.stale) }
+    if let floor, frame.trigger == nil, revision < floor { return .dropped(.canceled) }
     if frame.isPast(now) {
       // An older revision must not be shown because the newest came too late.
       note(revision, of: frame.identifier, at: now)

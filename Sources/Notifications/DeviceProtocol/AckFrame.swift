@@ -6,6 +6,8 @@ public enum DropReason: String, Sendable, CaseIterable {
   case known
   /// The device has a newer revision of the identifier.
   case stale
+  /// The device has carried out a newer removal of all.
+  case canceled
   /// The notification had expired.
   case expired
   /// The device or its program does not show it.
@@ -66,7 +68,7 @@ public struct AckFrame {
 
   private func walkDropped(_ body: (UInt64, DropReason) -> Void) throws {
     guard let span = dropped, span.kind != .null else { return }
-    let rule = "This is an array of objects with delivery, a number, and reason: known, stale, expired or filtered."
+    let rule = "This is an array of objects with delivery, a number, and reason: known, stale, canceled, expired or filtered."
     guard span.kind == .array else { throw Self.wrong("dropped", rule) }
     var elements = scanner.scanner(of: span)
     try elements.openArray()

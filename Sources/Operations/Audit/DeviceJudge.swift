@@ -84,7 +84,7 @@ struct DeviceJudge {
           if newest.isNewer(than: fact) { .collapsed } else if floor.bars(fact) { .canceled } else { nil }
         judgeOpen(fact, derived: ending, taken, &findings)
       } else if fact.outcome == .collapsed, rules.isAudited(fact), !rules.isYoung(fact.time), !newest.supersedes(fact),
-        !contests.hasOther(than: fact)
+        !floor.bars(fact), !contests.hasOther(than: fact)
       {
         findings.add(.collapsedByNothing, Violation(.collapsedByNothing, fact.id, "", facts.filter { $0.id == fact.id }))
       }

@@ -218,7 +218,7 @@ class Session:
         if verdict == "updated":
             ack["updated"] = [frame["delivery"]]
         if verdict in ("known", "stale", "below", "expired"):
-            reason = "stale" if verdict == "below" else verdict
+            reason = "canceled" if verdict == "below" else verdict
             ack = {"type": "ack", "deliveries": [], "dropped": [{"delivery": frame["delivery"], "reason": reason}]}
         else:
             device.respond(frame, self.user)
