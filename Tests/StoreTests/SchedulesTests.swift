@@ -266,6 +266,22 @@ private actor TestSchedules {
     }
   }
 
+  /// The evictions go one by one, so a producer that gives all its requests one timestamp lets them grow.
+  @Test func `a write compares a bounded number of schedules with one timestamp`() async throws {
+    let limits = Schedules.Limits(pendingOfTarget: 4, dueTimesOfPartition: 1_000, lifetimeMilliseconds: 1_000_000)
+    try await TestSchedules.with(limits) { test in
+      for number in 1...400 as ClosedRange<UInt64> {
+        if number == 400 { try await test.command("CONFIG", "RESETSTAT") }
+        var record = Self.record(number, due: 90_000)
+        record.newest = JournalReference(revision: Revision(timestamp: 7_000, partition: 0, offset: number), id: record.newest.id)
+        _ = try await test.write(record, of: try Self.key("\(number)"), replacing: .none)
+      }
+      let commands = try await test.command("INFO", "commandstats").bytes.map { String(decoding: $0, as: UTF8.self) } ?? ""
+      let calls = commands.split(separator: "cmdstat_hget:calls=").dropFirst().first?.prefix { $0.isNumber }
+      #expect(calls.flatMap { Int($0) } == 257, "the first one, and those that are compared")
+    }
+  }
+
   @Test func `the pending schedules of a target are read together`() async throws {
     try await TestSchedules.with { test in
       #expect(try await test.pending("user:ada").isEmpty)
@@ -459,6 +475,23 @@ private actor TestSchedules {
       try await test.settle(end, of: keys[0])
       #expect(try await test.command("EXISTS", "h{0}user:ada").integer == 0)
       #expect(try await test.followUp(keys[0], now: 1_000).since == 1_000)
+    }
+  }
+
+  @Test func `however many have ended, each of them is settled first`() async throws {
+    let limits = Schedules.Limits(pendingOfTarget: 300, dueTimesOfPartition: 300, lifetimeMilliseconds: 1_000_000)
+    try await TestSchedules.with(limits) { test in
+      let (keys, end) = (try (0..<150).map { try Self.key("\($0)") }, Self.record(1, due: nil, serial: 2))
+      for key in keys { _ = try await test.write(Self.record(1, due: 5_000), of: key, replacing: .none) }
+      for (number, key) in keys.enumerated() {
+        _ = try await test.write(end, of: key, replacing: try await test.read(key), now: 1_000 + Int64(number))
+      }
+      // The newest first, so that only the last page has one that is not settled.
+      for key in keys.reversed() {
+        #expect(try await test.command("EXISTS", "h{0}user:ada").integer == 1, "\(key)")
+        try await test.settle(end, of: key)
+      }
+      #expect(try await test.command("EXISTS", "h{0}user:ada").integer == 0)
     }
   }
 

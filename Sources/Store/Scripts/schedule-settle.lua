@@ -7,7 +7,7 @@
 --       guard.
 -- ARGV: the identifier; the first HEAD bytes of the state that Kafka has; the application.
 -- Answers {state}, which is empty if there is none, or {-2} if Redis has lost the bucket.
-local HEAD = 46
+local HEAD, PAGE = 46, 64
 local call = redis.call
 if call('EXISTS', KEYS[5]) == 0 then return {-2} end
 local state = call('HGET', KEYS[1], ARGV[1]) or ''
@@ -16,9 +16,12 @@ local since = call('ZSCORE', KEYS[3], ARGV[1])
 -- A score with half a millisecond means that the end is not settled.
 if since then call('ZADD', KEYS[3], string.match(since, '^%d+'), ARGV[1]) end
 if call('ZCARD', KEYS[2]) > 0 or call('HEXISTS', KEYS[4], ARGV[3]) == 0 then return {state} end
-local ended = call('ZRANGE', KEYS[3], 0, -1, 'WITHSCORES')
-for i = 2, #ended, 2 do
-  if string.find(ended[i], '.', 1, true) then return {state} end
+-- Those that ended last are most likely not settled.
+for first = 0, call('ZCARD', KEYS[3]) - 1, PAGE do
+  local ended = call('ZREVRANGE', KEYS[3], first, first + PAGE - 1, 'WITHSCORES')
+  for i = 2, #ended, 2 do
+    if string.find(ended[i], '.', 1, true) then return {state} end
+  end
 end
 call('HDEL', KEYS[4], ARGV[3])
 return {state}

@@ -17,6 +17,7 @@
 local HEAD = 46
 -- The first byte of the revision of the newest request in a state.
 local REVISION = 7
+local COMPARED = 256
 local call, sub = redis.call, string.sub
 local schedules, pending, ended, formerTimes, times = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local followUps, applications = KEYS[6], KEYS[7]
@@ -58,11 +59,12 @@ for i = 1, 3 do
   if count > 0 then call('PERSIST', KEYS[i]) else call('PEXPIRE', KEYS[i], 2 * keep) end
 end
 if count <= maximum then return {1, isDue} end
--- Requests of one batch may have one timestamp. Of those the oldest is the one with the lowest revision, whatever its identifier.
+-- Requests of one batch may have one timestamp. Of those the oldest is the one with the lowest revision, whatever its identifier. A producer
+-- may give any number of requests one timestamp, so only so many are compared.
 local first = call('ZRANGE', pending, 0, 0, 'WITHSCORES')
 local oldest = {first[1], call('HGET', schedules, first[1]) or ''}
 local timestamp, partition, offset
-for _, other in ipairs(call('ZRANGEBYSCORE', pending, first[2], first[2])) do
+for _, other in ipairs(call('ZRANGEBYSCORE', pending, first[2], first[2], 'LIMIT', 0, COMPARED)) do
   local otherState = call('HGET', schedules, other) or ''
   if #otherState >= HEAD then
     local otherTimestamp, otherPartition, otherOffset = struct.unpack('>I8I4I8', otherState, REVISION)
