@@ -48,7 +48,7 @@ import Testing
     expect(history, [.canceled: 2, .queued: 2, .removed: 1])
   }
 
-  /// The device had carried out the removal, which its mailbox did not know: another request overtook it, or Redis had lost it.
+  /// It was on its way when the device carried out the removal, or Redis had lost the removal.
   @Test(arguments: [Outcome.canceled, .collapsed])
   func `a device may drop what is older than its removal of all`(kind: Outcome) {
     var history = history

@@ -302,7 +302,7 @@ final class OpenSession {
       // An earlier session sent it.
       case .known: emit(entry.kind.isRemoval ? .removed : .delivered, of: entry, .told("known"))
       case .stale: emit(.collapsed, of: entry)
-      // The mailbox does not know of that removal: Redis has lost it, or another request overtook it.
+      // It was on its way when the device removed all, or Redis has lost that removal.
       case .canceled: emit(.canceled, of: entry, .told("removed"))
       case .expired: emit(.expired, of: entry)
       case .filtered: emit(.filtered, of: entry, .told("the device shows nothing of it"))
