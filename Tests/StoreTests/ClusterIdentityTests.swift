@@ -22,7 +22,7 @@ import Testing
           let shards = Shards(on: loop, configuration, clientName: "test")
           shards.start()
           defer { shards.close() }
-          try await shards.waitUntilUp(withinMilliseconds: 20_000)
+          try await shards.waitUntilUp(withinMilliseconds: 60_000)
           try await body(shards, probe)
         }
         let result = await task.result

@@ -122,13 +122,13 @@ actor TestJudge {
     let redis = RedisConnection(on: loop, RedisConfiguration(address, callDeadlineMilliseconds: 60_000))
     self.redis = redis
     redis.start()
-    try await redis.waitUntilUp(withinMilliseconds: 20_000)
+    try await redis.waitUntilUp(withinMilliseconds: 60_000)
     var configuration = StoreConfiguration(address, buckets: buckets)
     configuration.callDeadlineMilliseconds = 60_000
     let shards = Shards(on: loop, configuration, clientName: "test")
     self.shards = shards
     shards.start()
-    try await shards.waitUntilUp(withinMilliseconds: 20_000)
+    try await shards.waitUntilUp(withinMilliseconds: 60_000)
     for bucket in 0..<buckets { _ = try await redis.command(["HSET", .text("k{\(bucket)}"), "v", 1]) }
   }
 
@@ -281,12 +281,32 @@ actor TestJudge {
     }.get()
   }
 
-  /// Deletes what a removal of all has canceled, and answers the offsets of what it cancels next.
+  /// Deletes what a removal of all has canceled, and answers the offsets of what it cancels next, in order.
   func cancel(_ requests: [Judged]) async throws -> [UInt64] {
     guard let shards else { return [] }
     let mailboxes = Mailboxes(shards)
     return try await withCheckedContinuation { continuation in
-      mailboxes.cancel(requests.map(\.revision), of: "a") { answer in continuation.resume(returning: answer.map(Self.offsets)) }
+      mailboxes.cancel(requests.map(\.revision), of: "a") { answer in
+        continuation.resume(returning: answer.map { Self.offsets($0).sorted() })
+      }
+    }.get()
+  }
+
+  /// The id, the collapse id and the size of the payload of each readable entry that a removal of all cancels, as its answer tells them.
+  func canceledHeads() async throws -> [String] {
+    guard let shards else { return [] }
+    let mailboxes = Mailboxes(shards)
+    return try await withCheckedContinuation { continuation in
+      mailboxes.cancel([], of: "a") { answer in
+        continuation.resume(
+          returning: answer.map { entries in
+            var heads: [String] = []
+            _ = entries.forEach { revision, entry, _ in
+              heads.append("\(revision.offset) \(String(decoding: entry.collapseID, as: UTF8.self)) \(entry.payload.count)")
+            }
+            return heads.sorted()
+          })
+      }
     }.get()
   }
 

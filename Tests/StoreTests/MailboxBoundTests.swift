@@ -119,16 +119,29 @@ import Testing
     }
   }
 
-  @Test func `an eviction takes no more large entries than an answer of Redis may have`() async throws {
+  @Test func `an eviction takes no more entries with large heads than an answer of Redis may have`() async throws {
     try await TestJudge.with { (judge) async throws in
-      try await judge.register()
-      let (requests, large) = ((0..<40).map { Judged(id: $0, offset: $0) }, [UInt8](repeating: 0, count: 100_000))
-      _ = try await judge.judge(requests, maximum: 100)
-      for request in requests {
-        try await judge.command("HSET", judge.mailboxKey("a"), .bytes(request.revision.withBytes { Array($0) }), .bytes(large))
-      }
-      #expect(try await judge.evict([], maximum: Self.maximum).count == 3)
+      // Four empty fields, and a category that is as long as its length can tell.
+      let head = [UInt8](repeating: 0, count: 68) + [UInt8](repeating: 255, count: 2 + 65_535)
+      #expect(try await evicted(of: 40, each: head, judge) == 4)
     }
+  }
+
+  @Test func `an eviction's answer has no payloads, so that a flood of large ones is evicted in as few steps`() async throws {
+    try await TestJudge.with { (judge) async throws in
+      #expect(try await evicted(of: 40, each: [UInt8](repeating: 0, count: 100_000), judge) == 40 - Self.maximum)
+    }
+  }
+
+  /// How many entries one answer of an eviction has.
+  private func evicted(of count: UInt64, each entry: [UInt8], _ judge: TestJudge) async throws -> Int {
+    try await judge.register()
+    let requests = (0..<count).map { Judged(id: $0, offset: $0) }
+    _ = try await judge.judge(requests, maximum: 100)
+    for request in requests {
+      try await judge.command("HSET", judge.mailboxKey("a"), .bytes(request.revision.withBytes { Array($0) }), .bytes(entry))
+    }
+    return try await judge.evict([], maximum: Self.maximum).count
   }
 
   @Test(arguments: 0..<4) func `each page of a mailbox is what a sort of all finds there`(seed: Int) async throws {

@@ -64,7 +64,7 @@ private actor PresenceLane {
     self.shards = shards
     presences = Presences(shards, keptMilliseconds: 60_000)
     shards.start()
-    try await shards.waitUntilUp(withinMilliseconds: 20_000)
+    try await shards.waitUntilUp(withinMilliseconds: 60_000)
     let stamp = withUnsafeBytes(of: Self.digest.bigEndian, Array.init) + [UInt8](repeating: 0, count: 12)
     try await probe.command("HSET", .text(shards.keys.markers(0)), "i", "1")
     try await probe.command(

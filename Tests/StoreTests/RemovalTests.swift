@@ -40,6 +40,35 @@ import Testing
     }
   }
 
+  @Test func `a removal of all for an empty mailbox, or for one with nothing but its own entry, is not read again`() async throws {
+    try await TestJudge.with { (judge) async throws in
+      try await judge.register()
+      let all = removal(1, at: 1)
+      _ = try await judge.judge([all])
+      _ = try await judge.judge([all])
+      #expect(await judge.cancellations == 0)
+    }
+  }
+
+  @Test func `another application's removal of all cancels nothing`() async throws {
+    try await TestJudge.with { (judge) async throws in
+      try await judge.apply(Owner(user: 1, since: 5, application: TestJudge.application), offset: 1)
+      _ = try await judge.judge([removal(1, at: 10)])
+      try await judge.apply(Owner(user: 1, since: 6, application: 99), offset: 2)
+      let older = Judged(id: 2, offset: 2)
+      #expect(try await judge.judge([older], application: 99) == [applied(older)])
+      #expect(try await judge.cancel([]) == [])
+    }
+  }
+
+  @Test func `what a removal of all cancels is told without payloads, whole in all else`() async throws {
+    try await TestJudge.with { (judge) async throws in
+      try await judge.register()
+      _ = try await judge.judge([Judged(id: 1, offset: 1), Judged(id: 2, collapse: "x", offset: 2), removal(3, at: 5)])
+      #expect(try await judge.canceledHeads() == ["1  0", "2 x 0"])
+    }
+  }
+
   @Test func `a removal of all that comes again is the same one, and names again what it cancels`() async throws {
     try await TestJudge.with { (judge) async throws in
       try await judge.register()

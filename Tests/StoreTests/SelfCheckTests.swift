@@ -45,7 +45,7 @@ import Testing
       let shards = Shards(on: loop, configuration, clientName: "test")
       parts = (shards, SelfCheck(shards))
       shards.start()
-      try await shards.waitUntilUp(withinMilliseconds: 20_000)
+      try await shards.waitUntilUp(withinMilliseconds: 60_000)
     }
 
     func run() async throws -> String? { try await parts?.check.run() }

@@ -46,7 +46,7 @@ import Testing
       shards.onMended = { [mends] in mends.keys.append($0) }
       self.shards = shards
       shards.start()
-      try await shards.waitUntilUp(withinMilliseconds: 20_000)
+      try await shards.waitUntilUp(withinMilliseconds: 60_000)
     }
 
     private func some() throws -> Shards { try #require(shards) }

@@ -1,12 +1,13 @@
 public import Notifications
 import Redis
 
-/// Entries of a mailbox, oldest first, as they lie in Redis' answer. Valid only during the call that gets them.
+/// Entries of a mailbox as they lie in Redis' answer: a page's are whole and the oldest first, and those to evict, too, but without their
+/// payloads; those to cancel have no order, and no payloads either. Valid only during the call that gets them.
 public struct MailboxEntries {
   private let reply: RedisReplyView
   /// The number of entries, including unreadable ones.
   public let count: Int
-  /// The size of the whole mailbox, or of what a removal of all cancels in it; nil if the caller did not ask for it.
+  /// The size of the whole mailbox, or of what is older than a removal of all in it; nil if the caller did not ask for it.
   public let depth: Int?
   /// The newest removal of all notifications at this device; nil if there is none, or the caller did not ask for it.
   public let floor: JournalReference?

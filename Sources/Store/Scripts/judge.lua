@@ -12,7 +12,7 @@
 --       one; ids remembered; collapse revisions remembered; the heads of all requests, one behind the other; then per request
 --       entry     as the mailbox keeps it; begins with the apns-id, and ends there where the request has expired
 -- Answers {-2} where Redis has lost one of the buckets. Else a string, then for each mailbox that has too much the number of the request
--- that has found it, and the negative number of each removal of all whose mailbox has any. Which entries these are is read where
+-- that has found it, and the negative number of the first removal of all whose mailbox has other entries. Which entries end is read where
 -- they end, since that takes a look at the whole mailbox, and the device may be known already. The string has a byte for each request, and
 -- then what follows each: the byte is the verdict, and 8, 16 and 32 more for each of the next three that follows:
 --       12  presence
@@ -85,10 +85,11 @@ local function ofRemovals()
   if removals then return removals end
   -- include: floor
 
-  -- Tells once in a call that a removal of all may cancel what its mailbox has. The entries stay until their events are durable.
+  -- Tells once in a call that a removal of all, whose own entry is at `kept`, may cancel what its mailbox has. The entries stay until their
+  -- events are durable.
   local named = {}
-  local function findCanceled(mailbox, number)
-    if named[mailbox] or call('HLEN', mailbox) == 0 then return end
+  local function findCanceled(mailbox, number, kept)
+    if named[mailbox] or call('HLEN', mailbox) <= call('HEXISTS', mailbox, kept) then return end
     named[mailbox] = true
     answer[#answer + 1] = -number
   end
@@ -240,7 +241,7 @@ local function judge(number, device, mailbox, entry)
   end
   local kept = raised or revision
   if isAgain then
-    if removesAll and not refused then ofRemovals().findCanceled(mailbox, number) end
+    if removesAll and not refused then ofRemovals().findCanceled(mailbox, number, kept) end
     local isRouted = not refused and not isBelow and presence and isKept(mailbox, kept, id)
     return add(number, REPEAT, isRouted and presence, raised, supersededBefore)
   end
@@ -271,7 +272,7 @@ local function judge(number, device, mailbox, entry)
   if isForPerson and superseded == '' and #terms > 24 and not isExpired then superseded = withdraw(mailbox, sub(terms, 25), revision) end
   if removesAll then
     ofRemovals().bar(device, owner, application, kept, kept .. id)
-    ofRemovals().findCanceled(mailbox, number)
+    ofRemovals().findCanceled(mailbox, number, kept)
   elseif #terms > 24 then
     ofRemovals().bar(device, owner, application, kept)
     local named = ofRemovals().fieldOf(sub(terms, 25))

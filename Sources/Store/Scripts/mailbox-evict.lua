@@ -2,7 +2,7 @@
 --
 -- KEYS: the device's hash; its mailbox.
 -- ARGV: the maximum of entries of a device that is away; of a connected one; then the revisions, oldest first.
--- Answers what to evict next: revision, entry, revision, entry and so on, oldest first.
+-- Answers what to evict next: revision, entry without its payload, and so on, oldest first.
 -- include: earlier
 -- include: fields
 -- include: entries
@@ -16,4 +16,4 @@ if #ARGV > 0 then
 end
 local over = redis.call('HLEN', KEYS[2]) - (presence and #presence == PRESENT and connectedMaximum or maximum)
 if over <= 0 then return {} end
-return entries(KEYS[2], fields(KEYS[2], over), over)
+return entries(KEYS[2], fields(KEYS[2], math.min(over, ANSWER_MAXIMUM)), over)

@@ -1,5 +1,26 @@
--- The entries of the first fields, `most` of them and as many as one answer has: revision, entry, revision, entry and so on. Where `isMeant`
--- is given, only those for which it answers true.
+-- Where the trigger of an entry begins: behind 64 bytes, four fields with a length of one byte, and the category.
+local function placeOfTrigger(entry)
+  local place = 65
+  for _ = 1, 4 do place = place + 1 + (string.byte(entry, place) or 0) end
+  local high, low = string.byte(entry, place, place + 1)
+  return place + 2 + (high or 0) * 256 + (low or 0)
+end
+
+-- An entry without its payload, which is most of its bytes.
+local function headOf(entry)
+  local place = placeOfTrigger(entry)
+  local high, low = string.byte(entry, place, place + 1)
+  place = place + 2 + (high or 0) * 256 + (low or 0)
+  -- Behind the trigger: the extensions, the attachments, and the time of publication where a bit of the form says so.
+  place = place + 1 + (string.byte(entry, place) or 0)
+  high, low = string.byte(entry, place, place + 1)
+  place = place + 2 + (high or 0) * 256 + (low or 0)
+  if (string.byte(entry, 17) or 0) % 16 > 7 then place = place + 8 end
+  return string.sub(entry, 1, place - 1)
+end
+
+-- The entries of the first fields without their payloads, `most` of them and as many as one answer has: revision, entry, revision, entry and
+-- so on. Where `isMeant` is given, only those for which it answers true.
 --
 -- To find fields takes a look at the whole mailbox, so an answer has many of them: a mailbox that grows faster than it is emptied would
 -- otherwise cost more with each. Their bytes have a bound, too, since the answer waits in memory.
@@ -9,9 +30,10 @@ local function entries(mailbox, fields, most, isMeant)
   for i = 1, math.min(#fields, most) do
     local entry = redis.call('HGET', mailbox, fields[i][4])
     if entry and (not isMeant or isMeant(entry)) then
+      local head = headOf(entry)
       found[#found + 1] = fields[i][4]
-      found[#found + 1] = entry
-      bytes = bytes + #entry
+      found[#found + 1] = head
+      bytes = bytes + #head
       if #found == 2 * ANSWER_MAXIMUM or bytes > ANSWER_BYTES then break end
     end
   end
