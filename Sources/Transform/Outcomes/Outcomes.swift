@@ -81,7 +81,7 @@ final class Outcomes {
   private let producers: (events: Producer, deliveries: Producer)
   private let metrics: ClientMetrics
   /// Whether nothing is emitted: a rebuild repeats what was emitted before.
-  private let isSilent: Bool
+  let isSilent: Bool
   private let events: ProducerTopic
   private let deliveries: ProducerTopic
   private let deadLetters: ProducerTopic

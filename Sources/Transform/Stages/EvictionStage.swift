@@ -25,9 +25,15 @@ final class EvictionStage {
     self.logger = logger
   }
 
-  /// Entries of a device's mailbox have to end: begins by reading which. Further requests find the same until that has ended.
+  /// Entries of a device's mailbox have to end: begins by reading which. Further requests find an overflow until it has ended.
   func found(_ token: UnsafeRawBufferPointer, _ ending: Evictions.Ending) {
+    // A rebuild has no events, and without its event no entry ends.
+    guard !outcomes.isSilent else { return }
     if let number = evictions.begin(token, ending) { delete([], of: String(decoding: token, as: UTF8.self), number, ending) }
+  }
+
+  private func beginWaiting() {
+    while let (number, device, ending) = evictions.next() { delete([], of: String(decoding: device, as: UTF8.self), number, ending) }
   }
 
   /// Begins to end entries of a device's mailbox.
@@ -53,7 +59,7 @@ final class EvictionStage {
 
   /// The event of an eviction's entry is in Kafka, or is not; after the last one the entries are deleted.
   func reported(_ number: Int, failed: Bool) {
-    guard let eviction = evictions.reported(number, failed: failed) else { return }
+    guard let eviction = evictions.reported(number, failed: failed) else { return beginWaiting() }
     delete(eviction.revisions, of: String(decoding: eviction.token, as: UTF8.self), number, eviction.ending)
   }
 
@@ -67,6 +73,8 @@ final class EvictionStage {
   /// An eviction's entries are deleted. The rest comes next.
   private func deleted(_ number: Int, _ ending: Evictions.Ending, _ answer: Result<MailboxEntries, StoreError>) {
     guard let token = evictions.ended(number) else { return }
+    // First, since an overflow that finds no place now is found again.
+    beginWaiting()
     switch answer {
     case .success(let overflow):
       // A newer removal may have come meanwhile, and what stands between the two is canceled by that one.
