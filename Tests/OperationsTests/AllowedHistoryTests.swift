@@ -30,7 +30,7 @@ import Testing
     var history = history
     history.publish(1, end: 1_000)
     history.keep(1, at: 10)
-    history.tell(kind, 1, at: 2_000)
+    history.tell(kind, 1, at: 2_000, kind == .canceled ? .namesSuccessor : [])
     expect(history, [outcome: 1])
   }
 

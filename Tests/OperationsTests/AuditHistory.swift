@@ -92,7 +92,7 @@ struct AuditHistory {
   mutating func cancel(_ id: Int, of schedule: Int, at time: Int64) {
     publish(id, at: time, .isRemoval)
     judge(id, .carriedOut, at: time + 10, superseding: schedule)
-    tell(.canceled, schedule, at: time + 10)
+    tell(.canceled, schedule, at: time + 10, .namesSuccessor)
   }
 
   private static func schedule(_ id: Int) -> ScheduleFact.Schedule {

@@ -230,6 +230,33 @@ import Testing
     #expect(history.violations == [.collapsedByNothing])
   }
 
+  /// The removal was older, was for another device, leaves what waits for a place, or came later.
+  @Test(arguments: [(Outcome.collapsed, Violation.Kind.collapsedByNothing), (.canceled, .canceledByNothing)])
+  func `a device dropped what no removal of all had ended`(outcome: Outcome, kind: Violation.Kind) {
+    func found(_ flags: AuditFact.Flags = [], by removal: Int = 2, for device: UInt64 = 1, at time: Int64 = 40) -> [Violation.Kind] {
+      var history = history
+      history.rules.clockSlack = 0
+      history.publish(1, flags)
+      history.publish(removal, for: device, [.removesAll, .isRemoval])
+      history.tell(outcome, 1, at: time)
+      history.keep(removal, on: device, at: 50)
+      history.tell(.removed, removal, on: device, at: 60)
+      return history.violations
+    }
+    #expect(found().isEmpty)
+    #expect(found(by: 0) == [kind])
+    #expect(found(for: 2) == [kind])
+    #expect(found(.waitsForPlace) == [kind])
+    #expect(found(at: 1) == [kind], "the removal has the time 2")
+  }
+
+  /// Otherwise the event says which removal it was.
+  @Test mutating func `a removal of all that is named need not be found`() {
+    history.publish(1)
+    history.tell(.canceled, 1, at: 40, .namesSuccessor)
+    #expect(history.violations.isEmpty)
+  }
+
   @Test mutating func aDuplicateOfNothing() {
     history.publish(1)
     history.tell(.duplicate, 1, at: 10)

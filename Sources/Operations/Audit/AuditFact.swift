@@ -48,7 +48,7 @@ struct AuditFact: Sendable, Hashable {
     ///
     /// The request's own fact has this flag. So do the facts of its mailbox entries, for the judge of devices.
     static let removesAll = namesSuccessor
-    /// The request has a location trigger, so no removal of all ends it. The same facts have this flag.
+    /// The request has a location trigger, so no removal of all ends it. The same facts have this flag, and those of endings by another request.
     static let waitsForPlace = isForOtherApplication
     /// The request's first record is in the audited topic.
     static let isOfTopic = Flags(rawValue: 128)
@@ -229,8 +229,8 @@ extension Outcome {
     switch self {
     case .delivered, .updated, .expired: [.byRequest, .byDevice, .keepsRevision, .makesDuplicates]
     case .queued, .removed: [.byRequest, .byDevice, .keepsRevision]
-    case .collapsed, .response, .dismissed: [.byRequest, .byDevice, .makesDuplicates]
-    case .evicted, .filtered, .canceled: [.byRequest, .makesDuplicates]
+    case .collapsed, .canceled, .response, .dismissed: [.byRequest, .byDevice, .makesDuplicates]
+    case .evicted, .filtered: [.byRequest, .makesDuplicates]
     case .unregistered: [.byRequest, .byDevice]
     case .duplicate, .rejected, .wrongApplication, .deadLettered, .wrongUser, .replayed, .unreadable, .scheduled, .carriedOut, .addressed:
       .byRequest

@@ -45,16 +45,12 @@ struct DeviceJudge {
     let responses = facts.count { $0.outcome?.isByPerson == true }
     let taken = hasOpen ? Taken(facts) : Taken([])
     let contests = hasOpen || hasCollapsed ? Contests(facts) : Contests([])
-    var floor = Newest()
-    for fact in facts
-    where fact.flags.contains(.removesAll) && (fact.kind == .open || fact.outcome?.auditUse.contains(.keepsRevision) == true) {
-      floor.take(fact)
-    }
+    let removals = Removals(facts)
     var start = facts.startIndex
     while start < facts.endIndex {
       var end = start + 1
       while end < facts.endIndex, facts[end].identifier == facts[start].identifier { end += 1 }
-      if facts[start].identifier != 0 { judgeIdentifier(facts[start..<end], taken, contests, floor, &findings) }
+      if facts[start].identifier != 0 { judgeIdentifier(facts[start..<end], taken, contests, removals, &findings) }
       start = end
     }
     if needsRegistrations { judgeRegistrations(facts, &findings) }
@@ -64,12 +60,12 @@ struct DeviceJudge {
   // MARK: Order
 
   private func judgeIdentifier(
-    _ facts: ArraySlice<AuditFact>, _ taken: Taken, _ contests: Contests, _ floor: Newest, _ findings: inout AuditFindings
+    _ facts: ArraySlice<AuditFact>, _ taken: Taken, _ contests: Contests, _ removals: Removals, _ findings: inout AuditFindings
   ) {
     var newest = Newest()
     var shows = 0
     for fact in facts {
-      if fact.kind == .open || fact.outcome?.auditUse.contains(.keepsRevision) == true { newest.take(fact) }
+      if fact.isKept { newest.take(fact) }
       if fact.isNewShow { shows += 1 }
     }
     for fact in facts {
@@ -81,15 +77,25 @@ struct DeviceJudge {
           continue
         }
         let ending: Outcome? =
-          if newest.isNewer(than: fact) { .collapsed } else if floor.bars(fact) { .canceled } else { nil }
+          if newest.isNewer(than: fact) { .collapsed } else if removals.bar(fact) { .canceled } else { nil }
         judgeOpen(fact, derived: ending, taken, &findings)
-      } else if fact.outcome == .collapsed, rules.isAudited(fact), !rules.isYoung(fact.time), !newest.supersedes(fact),
-        !floor.bars(fact), !contests.hasOther(than: fact)
-      {
-        findings.add(.collapsedByNothing, Violation(.collapsedByNothing, fact.id, "", facts.filter { $0.id == fact.id }))
+      } else if rules.isAudited(fact), !rules.isYoung(fact.time), let kind = wrongEnding(fact, newest, contests, removals) {
+        findings.add(kind, Violation(kind, fact.id, "", facts.filter { $0.id == fact.id }))
       }
     }
     if shows > 1 { judgeShows(facts.filter(\.isNewShow), &findings) }
+  }
+
+  /// Checks that what was declared to have ended by another request has one that ends it.
+  private func wrongEnding(_ fact: AuditFact, _ newest: Newest, _ contests: Contests, _ removals: Removals) -> Violation.Kind? {
+    // A device drops what is older than its removal of all.
+    if fact.outcome == .collapsed {
+      let hasReason = newest.supersedes(fact) || contests.hasOther(than: fact)
+      return hasReason || removals.explain(fact, slack: rules.clockSlack) ? nil : .collapsedByNothing
+    }
+    // Where the device does not say it, the event names the removal.
+    guard fact.outcome == .canceled, !fact.flags.contains(.namesSuccessor) else { return nil }
+    return removals.explain(fact, slack: rules.clockSlack) ? nil : .canceledByNothing
   }
 
   /// The revisions that the device kept for an identifier.
@@ -108,15 +114,33 @@ struct DeviceJudge {
     /// Whether a newer revision was kept than that of a fact which was also kept.
     func isNewer(than fact: AuditFact) -> Bool { newest.values.contains { $0 > fact.order } }
 
-    /// Whether one of these removals of all is newer than the fact and ends it.
-    func bars(_ fact: AuditFact) -> Bool { !fact.flags.contains(.waitsForPlace) && isNewer(than: fact) }
-
     /// Whether a request may have collapsed.
     ///
     /// Its revision was kept and is older, or its published position is stale.
     func supersedes(_ fact: AuditFact) -> Bool {
       let own = highest[fact.log].map { [$0] } ?? []
       return isNewer(than: fact) || (own + newest.values).contains { $0.judging(fact.order) == nil }
+    }
+  }
+
+  /// The removals of all notifications that entered the device's mailbox.
+  private struct Removals {
+    private var newest = Newest()
+    private var all: [AuditFact] = []
+
+    init(_ facts: ArraySlice<AuditFact>) {
+      for fact in facts where fact.isKept && fact.flags.contains(.removesAll) {
+        newest.take(fact)
+        all.append(fact)
+      }
+    }
+
+    /// Whether one of them ends a request.
+    func bar(_ fact: AuditFact) -> Bool { !fact.flags.contains(.waitsForPlace) && newest.isNewer(than: fact) }
+
+    /// Whether one of them ended a request at the time at which that was told.
+    func explain(_ fact: AuditFact, slack: Int64) -> Bool {
+      bar(fact) && all.contains { $0.order > fact.order && Int64(clamping: $0.revision) <= fact.time + slack }
     }
   }
 
@@ -288,6 +312,9 @@ struct DeviceJudge {
 }
 
 extension AuditFact {
+  /// Whether the device keeps the request's revision.
+  fileprivate var isKept: Bool { kind == .open || outcome?.auditUse.contains(.keepsRevision) == true }
+
   /// Whether the request was in the mailbox.
   fileprivate var isEntry: Bool { outcome == .queued || kind == .open || isTaken }
 

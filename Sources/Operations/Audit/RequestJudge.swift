@@ -370,7 +370,11 @@ struct RequestJudge {
     if request.settled != .scheduled {
       handOnAll(run, kept: keepings == 1 || kept?.kind == .open ? kept : nil) { fact in
         var fact = fact
-        if fact.kind == .open || fact.outcome?.auditUse.contains(.keepsRevision) == true { fact.flags.formUnion(request.reach) }
+        if fact.kind == .open || fact.outcome?.auditUse.contains(.keepsRevision) == true {
+          fact.flags.formUnion(request.reach)
+        } else if fact.outcome == .collapsed || fact.outcome == .canceled {
+          fact.flags.formUnion(request.reach.intersection(.waitsForPlace))
+        }
         handOn(fact)
       }
     }

@@ -32,6 +32,8 @@ public struct Violation: Sendable, Hashable {
     case stale
     /// The request was declared collapsed, but there is nothing newer.
     case collapsedByNothing
+    /// The device dropped the request as older than a removal of all, but there is no such removal.
+    case canceledByNothing
     /// The request was declared a duplicate, but there is no other record.
     case duplicateOfNothing
     /// The device was declared unregistered, but was registered before and afterwards.
@@ -67,6 +69,7 @@ public struct Violation: Sendable, Hashable {
       case .expiredEarly: "it was declared expired before its end"
       case .stale: "it was shown after a newer one of the same identifier"
       case .collapsedByNothing: "it was declared collapsed, and there is nothing newer"
+      case .canceledByNothing: "the device dropped it for a removal of all, and there is none that is newer"
       case .duplicateOfNothing: "it was declared a duplicate, and there is no other"
       case .wronglyUnregistered: "its device was declared unregistered, and is registered"
       case .rejectedWithinLimit: "it was rejected as beyond a rate limit, and was within it"
