@@ -65,7 +65,8 @@ actor StopSignals {
   private func received(_ number: Int32) {
     // The first signal has no effect if a failure already ends the process.
     guard !hasSignal else {
-      StandardError.line("ended at once by a second signal")
+      // Another thread may wait for the reader of a full pipe.
+      StandardError.lineIfRead("ended at once by a second signal")
       // Nothing of the process runs any more, not even lanes in the middle of their work.
       _exit(128 + number)
     }
