@@ -98,7 +98,9 @@ public actor PrivateServer {
     }
     self.run = run
     let backoff = Backoff(firstMilliseconds: 5, longestMilliseconds: 20)
-    let connection = RedisConnection(on: loop, RedisConfiguration(address, clientName: "carillon-start", backoff: backoff))
+    var configuration = RedisConfiguration(address, clientName: "carillon-start", backoff: backoff)
+    configuration.callDeadlineMilliseconds = max(configuration.callDeadlineMilliseconds, deadlineMilliseconds)
+    let connection = RedisConnection(on: loop, configuration)
     run.connection = connection
     connection.start()
     defer {

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// What notifications come with, at the device that shows them.
-@Suite(.timeLimit(.minutes(2))) struct AttachmentLinkTests {
+@Suite(.timeLimit(.minutes(10))) struct AttachmentLinkTests {
   private static let hash = String(repeating: "ab", count: 32)
 
   private static func attachment(_ identifier: String, type: String = "image/png") -> JSONValue {

@@ -131,7 +131,7 @@ import Testing
           return request
         }
         let request = try await signOut()
-        var session = await cluster.count
+        var session = try await cluster.nextSession()
         let again = device("ada")
         try await again.device.start()
         #expect(await cluster.expect("unregister", of: session).first?["request"]?.stringValue == request)
@@ -140,7 +140,7 @@ import Testing
         await again.close()
         // The file knows that it is confirmed. Another person has the device, so that it is not signed out again.
         for user: Name in ["ada", "bob", "ada"] {
-          session = await cluster.count
+          session = try await cluster.nextSession()
           let later = device(user)
           try await later.device.start()
           try await later.device.setAuthorization(Authorization(status: .authorized))

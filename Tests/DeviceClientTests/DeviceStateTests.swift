@@ -7,7 +7,7 @@ import Testing
 
 @testable import DeviceClient
 
-@Suite(.timeLimit(.minutes(2))) struct DeviceStateTests {
+@Suite(.timeLimit(.minutes(10))) struct DeviceStateTests {
   private static func withFile(_ body: (String) async throws -> Void) async throws {
     try await TestFolder.with { try await body($0.path + "/state") }
   }

@@ -9,7 +9,7 @@ import Testing
 @testable import DeviceClient
 
 /// The program's side of notifications, with a real database and a scripted cluster.
-@Suite(.timeLimit(.minutes(3))) struct NotificationCenterTests {
+@Suite(.timeLimit(.minutes(10))) struct NotificationCenterTests {
   /// Runs a device with a state file at a cluster.
   private static func with(
     _ body: (_ path: String, _ cluster: ScriptedCluster, _ url: String) async throws -> Void

@@ -182,7 +182,7 @@ import Testing
   @Test func `a device that is never welcomed takes any number of changes, and the welcome answers them`() async throws {
     try await ScriptedCluster.with { cluster, url in
       await cluster.answer(with: nil)
-      let device = DeviceUnderTest(url)
+      let device = DeviceUnderTest(url) { $0.connectMilliseconds = 3_600_000 }
       try await device.device.start()
       await cluster.expect("hello")
       var requests: Set<String> = []

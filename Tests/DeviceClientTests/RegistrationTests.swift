@@ -9,7 +9,7 @@ import Testing
 @testable import DeviceClient
 
 /// What the person and the program decide once: authorization, categories, token.
-@Suite(.timeLimit(.minutes(3))) struct RegistrationTests {
+@Suite(.timeLimit(.minutes(10))) struct RegistrationTests {
   private static func with(
     _ body: (_ path: String, _ cluster: ScriptedCluster, _ url: String) async throws -> Void
   ) async throws {

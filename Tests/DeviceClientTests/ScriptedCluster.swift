@@ -152,6 +152,7 @@ final class DeviceUnderTest: Sendable {
       url: url,
       hello: Hello(device: token, application: "com.example.shop", user: "ada", categories: [Self.category]))
     configuration.connectMilliseconds = 60_000
+    configuration.stateLimits.busyMilliseconds = 60_000
     change(&configuration)
     let log = EventLog()
     self.log = log
@@ -225,11 +226,11 @@ func notifyFrame(_ value: JSONValue) throws -> NotifyFrame {
   return frame
 }
 
-/// Waits until a condition holds, at most a minute.
+/// Waits until a condition holds, at most five minutes.
 func eventually(
   _ what: @autoclosure () -> String, _ location: SourceLocation = #_sourceLocation, _ condition: () async -> Bool
 ) async {
-  let deadline = ContinuousClock.now + .seconds(60)
+  let deadline = ContinuousClock.now + .seconds(300)
   while await !condition() {
     guard ContinuousClock.now < deadline else {
       Issue.record("never came true: \(what())", sourceLocation: location)

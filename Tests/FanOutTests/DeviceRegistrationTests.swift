@@ -33,7 +33,7 @@ import Testing
         await lane.send(#"{"type":"unregister","request":"u1"}"#, from: device)
         try await redis.command("RESTORE", .text(key), "0", .bytes(forgotten), "REPLACE")
         try await redis.command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
-        await lane.eventually("its session has ended", withinSeconds: 60) { $0.end(of: device) != nil }
+        await lane.eventually("its session has ended") { $0.end(of: device) != nil }
         #expect(await lane.end(of: device)?.code.rawValue == CloseCode.unregistered.rawValue)
         #expect(await lane.frames("accepted", at: device).map { $0["request"]?.stringValue } == ["u1"])
         try lane.kafka.embedded?.setRoundTrip(milliseconds: 0)

@@ -18,8 +18,8 @@ import Testing
       await lane.eventually("all are welcomed") { $0.count("welcome") == 200 }
       let clock = ContinuousClock()
       let began = UInt64(SteadyClock.milliseconds())
-      let took = await clock.measure { await lane.drain(withinMilliseconds: 25_000) }
-      #expect(took < .seconds(15), "two seconds for the devices, and what follows")
+      let took = await clock.measure { await lane.drain(withinMilliseconds: 120_000) }
+      #expect(took < .seconds(60), "two seconds for the devices, and what follows")
       await lane.eventually("all have ended") { $0.ends.count == 200 }
       let ends = await lane.ends
       #expect(ends.allSatisfy { $0.code == 4007 })

@@ -42,6 +42,8 @@ actor LaneFixture {
       topics: topics, kafka: kafka.configuration, store: store,
       listen: SocketAddress(host: "127.0.0.1", port: 0),
       admission: .anyone, receiptKey: [1, 2, 3], worker: "test/0")
+    // A machine that stands still looks like a Kafka or a lane that is away.
+    (settings.askMilliseconds, settings.startMilliseconds, settings.laneMilliseconds) = (60_000, 120_000, 600_000)
     change(&settings)
     lane = FanOutLane(
       settings, on: EventLoop(name: "lane"), logger: .silent, health: health, metrics: FanOutMetrics(metrics))
@@ -211,6 +213,9 @@ actor LaneFixture {
   /// All of them say hello at once.
   func sayHello(_ devices: [Int]) { for device in devices { send(Self.hello(Self.token(), nil), from: device) } }
 
+  /// Sends a frame so many times at once.
+  func send(_ text: String, times count: Int, from device: Int) { for _ in 0..<count { send(text, from: device) } }
+
   func send(_ text: String, from device: Int) { devices.all[device].connection?.send(.text(text)) }
 
   /// The frames of a type that a device has got.
@@ -241,7 +246,7 @@ actor LaneFixture {
 
   /// Waits until a condition holds, and says so when it does not.
   func eventually(
-    _ what: String, withinSeconds seconds: Int = 60, _ location: SourceLocation = #_sourceLocation,
+    _ what: String, withinSeconds seconds: Int = 180, _ location: SourceLocation = #_sourceLocation,
     _ condition: @Sendable (isolated LaneFixture) async -> Bool
   ) async {
     let deadline = ContinuousClock.now + .seconds(seconds)

@@ -53,7 +53,7 @@ import Worker
         let shown = await lane.frames("notify", at: device).count
         // Whatever comes now comes to a lane that has heard of it, unless it was sent before: so once more.
         try await lane.put(try LaneFixture.entry(for: token, offset: 4), Self.revision(4), for: token, in: redis)
-        await lane.eventually("the lane has heard of it", withinSeconds: 30) { lane in
+        await lane.eventually("the lane has heard of it") { lane in
           let device = try? await lane.connect(token)
           await lane.eventually("it is gone") { _ in (try? await redis.command("EXISTS", .text(mailbox)).integer) == 0 }
           guard let device, lane.frames("notify", at: device).isEmpty else {
@@ -91,7 +91,7 @@ import Worker
         try await stop.make(.stop(by: "eve", reason: "prices"), at: now + 3_000_000)
         try await stop.make(.start(by: "eve"), at: now + 3_600_000)
         let mailbox = try await lane.mailboxKey(token, in: redis)
-        await lane.eventually("the lane has heard of it", withinSeconds: 30) { lane in
+        await lane.eventually("the lane has heard of it") { lane in
           try? await lane.put(try LaneFixture.entry(for: token, offset: 1), Self.revision(1), for: token, in: redis)
           guard let device = try? await lane.connect(token) else { return false }
           await lane.eventually("it is gone") { _ in (try? await redis.command("EXISTS", .text(mailbox)).integer) == 0 }

@@ -164,7 +164,7 @@ func pinned(_ host: String, _ port: Int, _ addresses: [String]) throws -> HTTPPi
       configuration.maximumConnectionsPerHost = 1
       try await HTTPClientLane.with(configuration) { lane in
         var request = HTTPClientRequest(.get, "http://127.0.0.1:\(port)/held?secret=1", headers: [("Authorization", "hidden")])
-        request.timeoutMilliseconds = 300
+        (request.timeoutMilliseconds, request.connectMilliseconds) = (300, 60_000)
         // The second never has its turn, and its time passes alike.
         async let first = lane.failure(request)
         async let second = lane.failure(request)

@@ -165,7 +165,7 @@ import Testing
 
   @Test func aClientThatGoesOnReadingHasTheWriteTimeForEachPiece() async throws {
     var configuration = ServerFixture.quick()
-    configuration.writeMilliseconds = 10_000
+    configuration.writeMilliseconds = 16_000
     try await ServerFixture.with(configuration) { _, port in
       let socket = try RawSocket(port: port, receiveBufferBytes: 65_536)
       try socket.send(get("/streamed/\(7 << 20)"))
@@ -173,7 +173,7 @@ import Testing
       var body: [UInt8] = []
       for _ in 0..<28 {
         body += try socket.read(exactly: 262_144)
-        try await Task.sleep(for: .milliseconds(500))
+        try await Task.sleep(for: .milliseconds(800))
       }
       #expect(body.count == 7 << 20 && PatternSource.firstDifference(in: body) == nil)
     }

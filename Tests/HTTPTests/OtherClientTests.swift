@@ -11,7 +11,7 @@ import Testing
     let python = try #require(ProcessInfo.processInfo.environment["CARILLON_TEST_PYTHON"])
     var webSocket = ServerFixture.carillon()
     webSocket.pingMilliseconds = 100
-    webSocket.pongMilliseconds = 5000
+    webSocket.pongMilliseconds = 60_000
     try await ServerFixture.with(webSocket: webSocket) { fixture, port in
       let process = Process()
       process.executableURL = URL(fileURLWithPath: python)

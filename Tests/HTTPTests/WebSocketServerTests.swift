@@ -118,7 +118,7 @@ import Testing
   @Test func quietPeerIsPingedAndEndsWithoutAPong() async throws {
     var webSocket = ServerFixture.carillon()
     webSocket.pingMilliseconds = 60
-    webSocket.pongMilliseconds = 2000
+    webSocket.pongMilliseconds = 15_000
     try await ServerFixture.with(webSocket: webSocket) { fixture, port in
       let socket = try RawSocket.webSocket(port: port)
       for _ in 0..<3 {

@@ -30,14 +30,15 @@ import Testing
     let admin = try Admin(broker.configuration, timeoutMilliseconds: 2_000)
     let partitions = (0..<4).map { TopicPartition("orders", $0) }
     // The leaders are known from now on, so that nothing but the question itself waits.
-    for _ in 0..<20 where (try? await admin.ends(of: partitions)) == nil {}
-    #expect(try await admin.ends(of: partitions).count == 4)
+    var ends: [TopicPartition: Range<Int64>]?
+    for _ in 0..<20 where ends == nil { ends = try? await admin.ends(of: partitions) }
+    #expect(ends?.count == 4)
     try broker.takeDown()
     let began = ContinuousClock.now
     await #expect(throws: KafkaError.self) { try await admin.ends(of: partitions) }
     await admin.close()
     // Requests of librdkafka live for a minute.
-    #expect(ContinuousClock.now - began < .seconds(30))
+    #expect(ContinuousClock.now - began < .seconds(45))
     await broker.close()
   }
 

@@ -150,7 +150,7 @@ import Testing
       let start = ContinuousClock.now
       let asking = Task { try await lane.assign([(TopicPartition(topic, 0), .latest)], timeoutMilliseconds: 60_000) }
       try await eventually("it is asked") { await !lane.errors.isEmpty }
-      #expect(await lane.closeConsumer(withinMilliseconds: 10_000))
+      #expect(await lane.closeConsumer(withinMilliseconds: 30_000))
       await #expect(throws: KafkaError.self) { _ = try await asking.value }
       #expect(ContinuousClock.now - start < .seconds(45))
       await lane.close()

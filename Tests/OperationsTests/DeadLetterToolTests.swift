@@ -81,6 +81,7 @@ import Worker
       let loops = [EventLoop(name: "one"), EventLoop(name: "other")]
       let redrivers = zip(loops, [first, second]).map { loop, action in
         var order = LetterOrder(action, LetterFilter(), by: "ada@shop", cluster: "here")
+        order.silenceMilliseconds = 600_000
         change(&order)
         return DeadLetterRedriver(on: loop, kafka.configuration, rules, order) { _ in
         } onResult: { _ in

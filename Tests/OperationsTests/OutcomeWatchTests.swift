@@ -139,7 +139,7 @@ import Worker
         ], to: topics.events)
       let outcomes = Mutex<[Int64: (Outcome?, OutcomeWatch.Standing)]>([:])
       let progress = Mutex<[OutcomeWatch.Progress]>([])
-      try await watch.follow((20..<23).map { ("\($0)", 0, $0) }, forMilliseconds: 60_000, waitsForAbsent: false) { told in
+      try await watch.follow((20..<23).map { ("\($0)", 0, $0) }, forMilliseconds: 600_000, waitsForAbsent: false) { told in
         progress.withLock { $0.append(told) }
         // It looks once more, and nothing is told of the third.
         if told.open == 1 { Task { await watch.stop() } }

@@ -387,7 +387,7 @@ import Worker
 
 extension Replayer {
   fileprivate nonisolated func untilTrue(_ condition: @Sendable () -> Bool) async {
-    let deadline = ContinuousClock.now + .seconds(30)
+    let deadline = ContinuousClock.now + .seconds(KafkaFixture.patienceSeconds)
     while !condition(), ContinuousClock.now < deadline { try? await Task.sleep(for: .milliseconds(10)) }
   }
 }

@@ -11,6 +11,15 @@ import Worker
 /// What is read of a Redis, and how fast.
 @Suite struct StatusReaderTests {
   /// Looks once, over the embedded Kafka or a real one, and a Redis.
+  /// Looks until the sample is as wanted, a few times: on a machine that stands still for seconds everything counts as away.
+  private func look(
+    _ redis: RedisAddress, _ kafka: KafkaFixture, sampleMilliseconds: Int, until isAsWanted: (StatusSample) -> Bool
+  ) async throws -> StatusSample {
+    var sample = try await look(redis, kafka, sampleMilliseconds: sampleMilliseconds)
+    for _ in 0..<5 where !isAsWanted(sample) { sample = try await look(redis, kafka, sampleMilliseconds: sampleMilliseconds) }
+    return sample
+  }
+
   private func look(_ redis: RedisAddress, _ kafka: KafkaFixture, _ topics: Topics? = nil, sampleMilliseconds: Int) async throws
     -> StatusSample
   {
@@ -77,14 +86,15 @@ import Worker
         var sample: StatusSample?
         var took = Duration.zero
         // A machine that stands still looks like a Kafka that is away.
-        for _ in 0..<5 where sample?.kafka.value == nil || took >= .seconds(18) {
+        func isAsWanted(_ sample: StatusSample?) -> Bool { sample?.kafka.value?.lag.reason?.contains("8 s") == true }
+        for _ in 0..<10 where !isAsWanted(sample) || took >= .seconds(18) {
           let start = ContinuousClock.now
           sample = try await look(server.address, kafka, topics, sampleMilliseconds: 0)
           took = ContinuousClock.now - start
         }
         #expect(took < .seconds(18), "the deadline, and the end of what is under way")
         let found = try #require(sample?.kafka.value)
-        #expect(!found.cluster.brokers.isEmpty && found.lag.reason?.contains("8 s") == true, "\(found.lag)")
+        #expect(!found.cluster.brokers.isEmpty && isAsWanted(sample), "\(found.lag)")
       }
     }
   }
@@ -94,11 +104,15 @@ import Worker
       try await withRedis { server in
         try await RedisProbe.with(server.address) { redis in
           for key in ["workers", "lanes", "cluster"] as [RedisArgument] { try await redis.command("SET", key, "x") }
-          let found = try #require(try await look(server.address, kafka, sampleMilliseconds: 20_000).redis.value)
+          func isWhole(_ sample: StatusSample) -> Bool {
+            sample.redis.value.map { $0.population?.value != nil && $0.identity.reason?.contains("WRONGTYPE") == true } == true
+          }
+          let found = try #require(try await look(server.address, kafka, sampleMilliseconds: 20_000, until: isWhole).redis.value)
           #expect(found.server.version != nil && found.population?.value != nil)
           #expect(found.identity.reason?.contains("WRONGTYPE") == true && found.workers.reason != nil && found.lanes.reason != nil)
           try await redis.command("DEL", "workers")
-          let rest = try #require(try await look(server.address, kafka, sampleMilliseconds: 0).redis.value)
+          let sample = try await look(server.address, kafka, sampleMilliseconds: 0) { $0.redis.value?.workers.value != nil }
+          let rest = try #require(sample.redis.value)
           #expect(rest.workers.value?.isEmpty == true && rest.lanes.reason != nil)
         }
       }
@@ -109,14 +123,19 @@ import Worker
     try await KafkaFixture.with { kafka in
       try await withRedis { server in
         try await RedisProbe.with(server.address) { redis in
-          let empty = try await look(server.address, kafka, sampleMilliseconds: 20_000)
+          func isExact(_ sample: StatusSample) -> Bool {
+            sample.redis.value.map { $0.population?.value?.isExact == true && $0.workers.value != nil && $0.identity.value != nil } == true
+          }
+          let empty = try await look(server.address, kafka, sampleMilliseconds: 20_000, until: isExact)
           #expect(empty.redis.value?.population?.value?.devices == .counted(0))
           #expect(empty.redis.value?.workers.value?.isEmpty == true && empty.redis.value?.identity.value == .some(nil))
           try await fill(redis, devices: 20)
-          let found = try #require(try await look(server.address, kafka, sampleMilliseconds: 20_000).redis.value?.population?.value)
+          let counted = try await look(server.address, kafka, sampleMilliseconds: 20_000, until: isExact)
+          let found = try #require(counted.redis.value?.population?.value)
           #expect(found.isExact && found.devices.value == 20 && found.connected.value == 20)
           #expect(found.mailboxes.value == 20 && found.notifications.value == 40)
-          #expect(try await look(server.address, kafka, sampleMilliseconds: 0).redis.value?.population == nil)
+          let unsampled = try await look(server.address, kafka, sampleMilliseconds: 0) { $0.redis.value != nil }
+          #expect(unsampled.redis.value != nil && unsampled.redis.value?.population == nil)
         }
       }
     }

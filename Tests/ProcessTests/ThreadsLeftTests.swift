@@ -7,7 +7,7 @@ import ThreadsLeft
   @Test func `a named thread that is left at the end fails the run of the tests`() async throws {
     let result = try await #require(processExitsWith: .exitCode(EXIT_FAILURE), observing: [\.standardErrorContent]) {
       threads_left_wait(1)
-      _ = EventLoop(name: "forgotten")
+      try await EventLoop(name: "forgotten").run {}
       try await EventLoop(name: "second").run {}
       exit(EXIT_SUCCESS)
     }

@@ -79,14 +79,14 @@ private let quick = Backoff(firstMilliseconds: 5, longestMilliseconds: 50)
       for password in ["wrong", nil] {
         var address = server.address
         address.password = password
-        try await withClient(RedisConfiguration(address).patient) { client in
+        try await withClient(RedisConfiguration(address, backoff: Backoff(longestMilliseconds: 3_600_000)).patient) { client in
           let error = await #expect(throws: RedisError.self) { try await client.open() }
           #expect(error?.code == .authenticationFailed)
           #expect(error?.isRetriable == false)
           #expect(error?.message.contains("check them in the Redis address") == true)
           #expect(error?.message.contains("wrong") == false || error?.message.contains("WRONGPASS") == true)
           // The next attempt is far off, though it is the first failure.
-          #expect(await client.waits.allSatisfy { $0 >= 2500 })
+          #expect(await client.waits.allSatisfy { $0 >= 1_800_000 })
           #expect(await client.waits.count == 1)
         }
       }
@@ -140,17 +140,17 @@ private let quick = Backoff(firstMilliseconds: 5, longestMilliseconds: 50)
   /// Else who gives Redis more than it can do within the deadline would begin again for ever.
   @Test func aServerThatIsSlowButAnswersIsNotLost() async throws {
     try await withRedis { server in
-      try await withClient(RedisConfiguration(server.address, callDeadlineMilliseconds: 2_000, backoff: quick)) { client in
+      try await withClient(RedisConfiguration(server.address, callDeadlineMilliseconds: 10_000, backoff: quick)) { client in
         try await client.open()
         let began = ContinuousClock.now
-        // Each keeps the connection for a tenth of a second.
-        _ = await client.send(0..<40) { command, _ in
+        // Each keeps the connection for a fifth of a second.
+        _ = await client.send(0..<60) { command, _ in
           command.begin("BLPOP")
           command.append("nothing")
-          command.append("0.1")
+          command.append("0.2")
         }
-        let outcomes = await client.outcomes(of: 40)
-        #expect(ContinuousClock.now > began + .milliseconds(3_000), "too quick to show anything")
+        let outcomes = await client.outcomes(of: 60)
+        #expect(ContinuousClock.now > began + .milliseconds(11_000), "too quick to show anything")
         #expect(outcomes.values.allSatisfy { $0.count == 1 && failure($0.first) == nil })
         #expect(await client.epoch == 0)
       }
@@ -159,12 +159,12 @@ private let quick = Backoff(firstMilliseconds: 5, longestMilliseconds: 50)
 
   @Test func callsAfterTheLateOneAreLostNotLate() async throws {
     try await withRedis { server in
-      try await withClient(RedisConfiguration(server.address, callDeadlineMilliseconds: 4_000, backoff: quick)) { client in
+      try await withClient(RedisConfiguration(server.address, callDeadlineMilliseconds: 24_000, backoff: quick)) { client in
         try await client.open()
         await server.signal(SIGSTOP)
         _ = await client.send(0..<1) { command, _ in command.begin("PING") }
         // In the middle of the first call's time: calls are looked at only now and then, so one sent right after it may be late with it.
-        try await Task.sleep(for: .milliseconds(2_000))
+        try await Task.sleep(for: .seconds(12))
         let late = await client.send(1..<2) { command, _ in command.begin("PING") }
         try #require(late == [.accepted], "the first call's time was over before the second was sent")
         let outcomes = await client.outcomes(of: 2)
@@ -176,7 +176,10 @@ private let quick = Backoff(firstMilliseconds: 5, longestMilliseconds: 50)
   }
 
   @Test func aKilledServerFailsCallsInFlightAndIsFoundAgain() async throws {
-    try await withRedis(listening: .port(nil)) { server in
+    let loop = EventLoop(name: "port")
+    let port = try await freePort(on: loop)
+    await loop.close()
+    try await withRedis(listening: .port(port)) { server in
       try await withClient(RedisConfiguration(server.address, backoff: quick, scripts: [ScriptTests.add]).patient) { client in
         try await client.open()
         await server.signal(SIGSTOP)
@@ -192,7 +195,7 @@ private let quick = Backoff(firstMilliseconds: 5, longestMilliseconds: 50)
         #expect(await client.epoch == 1)
         #expect(await client.wait { $0.events.contains("failed") })
         #expect(await client.send(0..<1) { command, _ in command.begin("PING") } == [.down])
-        try await server.launch()
+        try await server.launch(deadlineMilliseconds: 60_000)
         try await client.waitUntilUp()
         #expect(try await client.call(ScriptTests.add, ["n"], [1]) == .integer(1))
         #expect(await client.events.filter { $0 != "failed" } == ["up", "down", "up"])

@@ -92,7 +92,7 @@ import Testing
     let before = Fuzz.residentBytes()
     let connections = Connections()
     try await connections.start(16, address)
-    let deadline = ContinuousClock.now + .seconds(30) + .milliseconds(fuzz.count / 2)
+    let deadline = ContinuousClock.now + .seconds(180) + .milliseconds(fuzz.count / 2)
     var passed = 0
     while passed < fuzz.numbers.count, ContinuousClock.now < deadline {
       try await Task.sleep(for: .milliseconds(20))
@@ -108,6 +108,6 @@ import Testing
     if fuzz.count > 50_000 {
       print("fuzz redis replies: \(passed) connections, \(answered) calls, memory grew by \(grown) MiB, seed \(fuzz.seed)")
     }
-    #expect(grown < 512)
+    if fuzz.count > 50_000 { #expect(grown < 512) }
   }
 }

@@ -79,7 +79,9 @@ public final class RawSocket {
     defer { withExtendedLifetime(self) {} }
     var failed = false
     let bytes = [UInt8](unsafeUninitializedCapacity: capacity) { buffer, count in
-      let result = recv(descriptor, buffer.baseAddress, capacity, 0)
+      var result = 0
+      // Linux ends a call with a deadline when the process was stopped meanwhile.
+      repeat { result = recv(descriptor, buffer.baseAddress, capacity, 0) } while result < 0 && errno == EINTR
       failed = result < 0
       count = max(0, result)
     }

@@ -160,7 +160,7 @@ import Testing
       let shards = Shards(on: loop, store, clientName: "test")
       self.shards = shards
       shards.start()
-      try await shards.waitUntilUp(withinMilliseconds: 20_000)
+      try await shards.waitUntilUp(withinMilliseconds: 60_000)
     }
 
     /// Lets one process after the other begin until one comes to the end of all records.

@@ -119,7 +119,7 @@ private actor CheckpointsLane {
     self.parts = parts
     try kafka.embedded?.createTopic(parts.topics.requests, partitions: 1)
     parts.shards.start()
-    try await parts.shards.waitUntilUp(withinMilliseconds: 20_000)
+    try await parts.shards.waitUntilUp(withinMilliseconds: 60_000)
     var options = Consumer.Options(group: "checkpoints")
     options.offersPartitions = true
     options.revocationTimeoutMilliseconds = 60_000
@@ -127,7 +127,7 @@ private actor CheckpointsLane {
     let consumer = try Consumer(on: loop, configuration, options, handler: parts)
     parts.consumer = consumer
     try consumer.subscribe([parts.topics.requests])
-    let deadline = ContinuousClock.now + .seconds(20)
+    let deadline = ContinuousClock.now + .seconds(180)
     while consumer.assignment.isEmpty, ContinuousClock.now < deadline {
       _ = await parts.checkpoints.compare(consumer) {
         true

@@ -48,7 +48,7 @@ import Testing
       parts = Parts(shards: shards, detector: detector)
       detector.owner = owner
       shards.start()
-      try await shards.waitUntilUp(withinMilliseconds: 20_000)
+      try await shards.waitUntilUp(withinMilliseconds: 60_000)
     }
 
     /// A worker begins the partition at an offset: whether it is suspected.
@@ -185,7 +185,7 @@ import Testing
   }
 
   /// While Redis misses a registration the requests are held back: a request that ends workers has not been read.
-  @Test(.timeLimit(.minutes(2))) func aPartitionStaysSuspectedWhileItsRequestsAreHeldBack() async throws {
+  @Test(.timeLimit(.minutes(5))) func aPartitionStaysSuspectedWhileItsRequestsAreHeldBack() async throws {
     let token = TransformFixture.tokens(in: [(0, 1)])[0]
     let set = TransformFixture.keys.recipients(user: "ada", application: Name(TransformFixture.application))
     try await TransformFixture.with(

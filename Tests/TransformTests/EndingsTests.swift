@@ -57,7 +57,9 @@ private actor EndingsLane {
     var failure: StoreError?
 
     init(on loop: EventLoop, _ address: RedisAddress) {
-      shards = Shards(on: loop, StoreConfiguration(address, buckets: TransformFixture.buckets), clientName: "test")
+      var configuration = StoreConfiguration(address, buckets: TransformFixture.buckets)
+      configuration.callDeadlineMilliseconds = 60_000
+      shards = Shards(on: loop, configuration, clientName: "test")
       endings = Endings(Mailboxes(shards), verdicts)
       endings.owner = self
     }

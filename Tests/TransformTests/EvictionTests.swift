@@ -19,12 +19,12 @@ import Worker
       let events = TopicPartition(lane.topics.events, 0)
       try lane.kafka.embedded?.setLeader(of: events, to: -1)
       try await lane.request("device:" + token, count: 60)
-      await lane.eventually("all are in the mailbox", withinSeconds: 60) { try await lane.waiting(token) == 60 }
+      await lane.eventually("all are in the mailbox") { try await lane.waiting(token) == 60 }
       await lane.eventually("the oldest are told of") { lane.metric("carillon_transform_evicted_total") >= 16 }
       try await lane.settled { Int(lane.metric("carillon_transform_evicted_total")) }
       #expect(try await lane.waiting(token) == 60, "Kafka has none of their events")
       try lane.kafka.embedded?.setLeader(of: events, to: 1)
-      await lane.eventually("the others are left", withinSeconds: 60) { try await lane.waiting(token) == Self.bound }
+      await lane.eventually("the others are left") { try await lane.waiting(token) == Self.bound }
       let fields = try await lane.probe.command("HKEYS", .text(TransformFixture.keys.mailbox(token))).array ?? []
       let left = fields.compactMap { field in field.bytes.flatMap { $0.withUnsafeBytes { Revision(bytes: $0)?.offset } } }
       #expect(left.sorted() == Array(52..<60), "the oldest go")

@@ -133,7 +133,7 @@ import Worker
 
   @Test func `while Kafka does not give the last window its partition waits, and the lane says so`() async throws {
     try await TransformFixture.with(
-      { $0.askMilliseconds = 1_000 },
+      { $0.askMilliseconds = 10_000 },
       before: { lane in
         try await Self.limit(lane, RateLimit(perTarget: 2, perApplication: nil, window: 10_000), at: Self.start - 10_000)
       }

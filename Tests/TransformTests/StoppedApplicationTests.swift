@@ -195,7 +195,7 @@ import Worker
     func start(_ kafka: KafkaFixture, _ topics: Topics) async throws {
       let reader = ApplicationsReader(on: loop, kafka.configuration, topics, logger: .silent, health: nil)
       do {
-        try await reader.start(kafka.admin, withinMilliseconds: 20_000)
+        try await reader.start(kafka.admin, withinMilliseconds: 60_000)
         await reader.close()
       } catch {
         await reader.close()
@@ -208,7 +208,7 @@ import Worker
       let health = Health()
       let reader = ApplicationsReader(on: loop, kafka.configuration, topics, logger: .silent, health: health)
       let admin = try Admin(kafka.configuration, timeoutMilliseconds: 1_000)
-      try await reader.start(kafka.admin, withinMilliseconds: 20_000)
+      try await reader.start(kafka.admin, withinMilliseconds: 60_000)
       try kafka.embedded?.takeDown()
       let away = await ask(reader, admin, health)
       try kafka.embedded?.bringUp()

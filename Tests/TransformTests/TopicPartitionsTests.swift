@@ -61,7 +61,7 @@ import Worker
     }
     #expect(fixture.metric("carillon_transform_partitions_without_journal") == 1)
     #expect(try await committed(2, fixture) == 0)
-    #expect(fixture.metric(#"carillon_transform_requests_total"#) == 40, "what waits is not judged again and again")
+    #expect(fixture.metric(#"carillon_transform_requests_total"#) < 60, "what waits is not judged again and again")
     try await fixture.kafka.admin.addPartitions(to: fixture.topics.journal, total: 3)
     await fixture.eventually("what waited is done") { try await committed(2, fixture) == 20 }
     await fixture.eventually("the lane is ready") { fixture.health.isReady }
@@ -70,7 +70,7 @@ import Worker
 
   @Test(.enabled(if: isReal, "CARILLON_TEST_KAFKA must name a real Kafka"))
   func `a partition that is added to the requests alone waits and holds up no other`() async throws {
-    try await TransformFixture.with({ Self.soon(&$0) }, partitions: 2, sessionMilliseconds: 6_000, real: { _ in [:] }) { fixture in
+    try await TransformFixture.with({ Self.soon(&$0) }, partitions: 2, real: { _ in [:] }) { fixture in
       try await fixture.kafka.admin.addPartitions(to: fixture.topics.requests, total: 3)
       try await Self.waitAndGoOn(fixture)
     }
@@ -80,7 +80,7 @@ import Worker
   func `a lane starts though the journal has fewer partitions than the requests`() async throws {
     try await TransformFixture.with(
       { Self.soon(&$0) },
-      before: { try await $0.kafka.admin.addPartitions(to: $0.topics.requests, total: 3) }, partitions: 2, sessionMilliseconds: 6_000,
+      before: { try await $0.kafka.admin.addPartitions(to: $0.topics.requests, total: 3) }, partitions: 2,
       real: { _ in [:] }, awaitsReadiness: false
     ) { try await Self.waitAndGoOn($0) }
   }

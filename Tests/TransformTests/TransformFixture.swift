@@ -350,7 +350,7 @@ actor TransformFixture {
 
   /// Waits until a condition holds, and says so when it does not.
   nonisolated func eventually(
-    _ what: String, withinSeconds seconds: Int = 60, _ location: SourceLocation = #_sourceLocation,
+    _ what: String, withinSeconds seconds: Int = 180, _ location: SourceLocation = #_sourceLocation,
     _ condition: () async throws -> Bool
   ) async {
     let deadline = ContinuousClock.now + .seconds(seconds)

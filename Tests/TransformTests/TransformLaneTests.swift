@@ -1,3 +1,4 @@
+import EventLoop
 import Kafka
 import Notifications
 import Redis
@@ -25,14 +26,14 @@ import Worker
       try await lane.whileRedisStandsStill {
         try await lane.request("user:ada", count: 60, bytes: Self.payload)
         // Unless it has looked for the bucket by itself in between: then it takes none before it has it again.
-        await lane.eventually("all requests are taken", withinSeconds: 50) {
+        await lane.eventually("all requests are taken") {
           lane.metric("carillon_transform_requests_total") == 60 || !lane.health.isReady
         }
       }
       await lane.eventually("the lane knows that a bucket is lost") { !lane.health.isReady }
       try await lane.settled { try await lane.calls() }
       try await lane.putBack(other)
-      await lane.eventually("every request waits in every mailbox", withinSeconds: 40) {
+      await lane.eventually("every request waits in every mailbox") {
         for token in [tokens[0], tokens[Self.devices - 1]] where try await lane.waiting(token) != 60 { return false }
         return true
       }
@@ -46,11 +47,11 @@ import Worker
       try await lane.register(tokens, for: "ada")
       try await lane.whileRedisStandsStill {
         try await lane.request("user:ada", count: 20_000)
-        await lane.eventually("all requests are taken", withinSeconds: 60) { lane.metric("carillon_transform_requests_total") == 20_000 }
+        await lane.eventually("all requests are taken") { lane.metric("carillon_transform_requests_total") == 20_000 }
       }
       try await lane.probe.command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
       // What was judged just before comes again where the loss has taken its markers, and counts twice.
-      await lane.eventually("all of them are judged", withinSeconds: 120) {
+      await lane.eventually("all of them are judged") {
         let isDone = try await lane.committed(lane.topics.requests) == 20_000
         return isDone && lane.count(.addressed) >= 20_000
       }
@@ -113,7 +114,7 @@ import Worker
       try await lane.settled { lane.count(.addressed) }
       #expect(lane.count(.addressed) < 120, "the others wait")
       try lane.kafka.embedded?.setLeader(of: deliveries, to: 1)
-      await lane.eventually("the others go on", withinSeconds: 40) { lane.count(.addressed) == 120 }
+      await lane.eventually("the others go on") { lane.count(.addressed) == 120 }
     }
   }
 
@@ -227,11 +228,13 @@ import Worker
     try await TransformFixture.with { lane in
       let tokens = TransformFixture.tokens(in: [(0, 1)])
       try await lane.register(tokens, for: "ada")
+      let began = WallClock.milliseconds()
       try await lane.request("user:ada", count: 2)
       try await lane.request("user:")
       await lane.eventually("all are finished") { try await lane.committed(lane.topics.requests) == 3 }
+      let seconds = Double(WallClock.milliseconds() - began) / 1000
       #expect(lane.metric("carillon_published_to_transformed_seconds_count") == 3, "registrations are none")
-      #expect(lane.metric("carillon_published_to_transformed_seconds_sum") < 60)
+      #expect(lane.metric("carillon_published_to_transformed_seconds_sum") <= 3 * seconds + 1)
       #expect(lane.metric("carillon_transform_dead_letters_total{reason=\"bad_device_token\"}") == 1)
       #expect(lane.metric("carillon_events_total{type=\"rejected\"}") == 1)
       #expect(lane.metric("carillon_events_total{type=\"addressed\"}") == 2)
@@ -424,7 +427,7 @@ import Worker
 
   /// What the journal says of a page may be all that is left of a request: its partition has another owner by then.
   @Test func aDrainEndsWithTheLastRecordOfTheJournal() async throws {
-    try await TransformFixture.with(sessionMilliseconds: 4_000) { lane in
+    try await TransformFixture.with(sessionMilliseconds: 20_000) { lane in
       let home = TransformFixture.keys.bucket(of: "ada")
       let (first, second) = ((home + 1) % TransformFixture.buckets, (home + 2) % TransformFixture.buckets)
       // A page is judged, and the next one fails.
@@ -433,10 +436,10 @@ import Worker
       try lane.kafka.embedded?.setLeader(of: journal, to: -1)
       try await lane.lose(second)
       try await lane.request("user:ada")
-      await lane.eventually("the page is in the journal") { lane.metric("carillon_transform_journal_records_total") == 1 }
+      await lane.eventually("the page is in the journal") { lane.metric("carillon_transform_journal_records_total") >= 1 }
       let request = try #require(try await lane.kafka.records(of: lane.topics.requests, count: 1).first)
       try await lane.putBack(second, andMark: Marker(offset: 1, timestamp: request.timestamp ?? -1))
-      await lane.eventually("the request is left to the other owner", withinSeconds: 40) { lane.count(.revoked) == 1 }
+      await lane.eventually("the request is left to the other owner") { lane.count(.revoked) >= 1 }
       let began = ContinuousClock.now
       async let drained: Void = lane.drain(withinMilliseconds: 90_000)
       try lane.kafka.embedded?.setLeader(of: journal, to: 1)

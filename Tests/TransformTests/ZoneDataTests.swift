@@ -1,3 +1,4 @@
+import EventLoop
 import Kafka
 import Notifications
 import Redis
@@ -10,7 +11,11 @@ import Worker
 
 /// What becomes of due times that a worker with another version of the time zone database computed.
 @Suite struct ZoneDataTests {
-  private static let trigger = #"{"type":"calendar","dateComponents":{"hour":9,"minute":0,"timeZone":"Europe/Rome"},"repeats":true}"#
+  /// Due about half a day from now.
+  private static let trigger = {
+    let hour = (WallClock.seconds() / 3_600 + 13) % 24
+    return #"{"type":"calendar","dateComponents":{"hour":\#(hour),"minute":0,"timeZone":"Europe/Rome"},"repeats":true}"#
+  }()
 
   @Test func `due times of another time zone database are moved, in Redis and in Kafka, and the place gets the version`() async throws {
     try await TransformFixture.with { lane in
@@ -47,8 +52,8 @@ import Worker
       }
       let standing = try #require(try await lane.probe.command("HGET", .text(key), "daily").bytes)
       #expect(Array(standing).withUnsafeBytes { ScheduleRecord($0) }?.pending?.earliest == right)
-      // Only the schedule that moves costs a record.
-      #expect(try await lane.committed(lane.topics.requests) <= 154)
+      // Only the schedule that moves costs a record: one for each would be 300.
+      #expect(try await lane.committed(lane.topics.requests) < 200)
     }
   }
 }

@@ -46,7 +46,7 @@ final class FanOutCore {
   weak var owner: (any FanOutCoreOwner)?
 
   init(on loop: EventLoop, _ settings: FanOutSettings, logger: Logger, health: Health, metrics: FanOutMetrics) throws(KafkaError) {
-    admin = try Admin(settings.kafka, timeoutMilliseconds: 3_000)
+    admin = try Admin(settings.kafka, timeoutMilliseconds: settings.askMilliseconds)
     self.loop = loop
     self.settings = settings
     self.logger = logger

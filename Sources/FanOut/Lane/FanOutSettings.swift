@@ -100,6 +100,8 @@ public struct FanOutSettings: Sendable {
   public var reconnectsPerSecond = Defaults.reconnectsPerSecond
   /// How long a silent lane counts as alive, in milliseconds.
   public var laneMilliseconds = Defaults.laneMilliseconds
+  /// How long Kafka may take to answer a question at the start, in milliseconds.
+  public var askMilliseconds: Int32 = 3_000
   /// How long Redis and Kafka may take to answer at the start, in milliseconds.
   public var startMilliseconds = 30_000
   /// The cluster's name in events.
