@@ -30,6 +30,8 @@ final class ChildRun: StreamHandler {
   private var isStreamOver = false
   private var exit: ChildExit?
   private var reason: ExtensionFailure?
+  /// Whether its process was killed because it took too long to end.
+  private var isOverdue = false
   private var lines = LineSplitter(limit: ExtensionMessage.longestAnswer)
   private let timer: Timer
   private weak var owner: (any ChildRunOwner)?
@@ -82,12 +84,16 @@ final class ChildRun: StreamHandler {
 
   /// Ends it at once.
   func kill(_ reason: ExtensionFailure) {
+    if self.reason == nil, exit == nil { self.reason = reason }
+    kill()
+  }
+
+  private func kill() {
     if case .over = phase { return }
     phase = .ending
     stream.close()
     // A child that has ended reports that itself, and the processes that it had started were ended with it.
     guard exit == nil else { return }
-    if self.reason == nil { self.reason = reason }
     process?.killGroup(SIGKILL)
   }
 
@@ -132,12 +138,18 @@ final class ChildRun: StreamHandler {
     process = nil
     let owner = self.owner
     self.owner = nil
-    owner?.ended(self, reason ?? ExtensionFailure("its program has ended \(exit.words)"))
+    // A process that had already ended when it was killed has its own exit.
+    let end = isOverdue && exit == .killed(signal: SIGKILL) ? "closed its output" : "ended \(exit.words)"
+    owner?.ended(self, reason ?? ExtensionFailure("its program has \(end)"))
   }
 
   /// Ends everything that remains of it after a while.
   private func limit() {
-    timer.handler = { [weak self] in self?.kill(ExtensionFailure("its program has closed its output")) }
+    timer.handler = { [weak self] in
+      guard let self else { return }
+      isOverdue = exit == nil
+      kill()
+    }
     timer.start(after: Self.graceMilliseconds)
   }
 }
