@@ -39,6 +39,7 @@ public actor ClusterFixture {
   public nonisolated let prefix: String
   /// The address of its Redis.
   public nonisolated let redis: String
+  private let isEmbedded: Bool
   private let folder: String
   private var processes: [ClusterProcess] = []
 
@@ -54,8 +55,9 @@ public actor ClusterFixture {
   }()
   private static let topics = ["requests", "deliveries", "devices", "events", "dead-letters", "applications"]
 
-  private init(kafka: String, redis: String) throws {
+  private init(kafka: String, redis: String, isEmbedded: Bool) throws {
     self.kafka = kafka
+    self.isEmbedded = isEmbedded
     self.redis = redis
     prefix = KafkaFixture.unique("cluster") + "."
     folder = try TemporaryFolder.make()
@@ -72,7 +74,7 @@ public actor ClusterFixture {
       try await withRedis { redis in
         let servers = kafka.configuration.bootstrapServers.joined(separator: ",")
         print("this cluster runs on \(broker == .real ? "the real Kafka" : "an embedded broker") at \(servers)")
-        let cluster = try ClusterFixture(kafka: servers, redis: redis.address.description)
+        let cluster = try ClusterFixture(kafka: servers, redis: redis.address.description, isEmbedded: kafka.embedded != nil)
         do {
           if let embedded = kafka.embedded {
             if isForLoad { try embedded.createTopic(cluster.prefix + "load", partitions: 1) }
@@ -105,7 +107,8 @@ public actor ClusterFixture {
   /// Starts a transform worker, and answers when it is ready.
   @discardableResult
   public func transform(_ flags: [String] = []) async throws -> ClusterProcess {
-    try await worker("transform", ["--group", prefix + "transform"] + flags)
+    let poll = isEmbedded && !flags.contains("--session-timeout") ? KafkaFixture.embeddedPoll : []
+    return try await worker("transform", ["--group", prefix + "transform"] + poll + flags)
   }
 
   /// Starts a fan-out worker, and answers when it is ready.

@@ -88,6 +88,11 @@ public final class KafkaFixture: Sendable {
   /// How long a test waits for a Kafka. One that many tests share has stood still for a minute.
   public static let patienceSeconds = 180
 
+  /// Flags for a transform worker on an embedded broker, unless its session is longer.
+  ///
+  /// The broker never answers a member whose session ends while it waits to join. It joins again after its poll interval.
+  public static let embeddedPoll = ["--kafka.max.poll.interval.ms", "10000"]
+
   /// What a test that needs one says where it is skipped.
   public static let howToGetOne = "it needs a real Kafka: Deploy/test --kafka FOLDER, an unpacked Apache Kafka 4.0 or newer"
 

@@ -115,8 +115,10 @@ struct UpProcess: Sendable {
     }
     try await parts.keep { await admin.close() }
 
+    // The broker never answers a member whose session ends while it waits to join. It joins again after this interval.
     let place = ClusterPlace(
-      topics: topics, kafka: broker.configuration, store: StoreConfiguration(redis.address), name: ClusterSettings.defaultName)
+      topics: topics, kafka: broker.configuration.merging(["max.poll.interval.ms": "10000"]), store: StoreConfiguration(redis.address),
+      name: ClusterSettings.defaultName)
     let media = try await values.listening(by: MediaOptions.listen) {
       try await places.media.listening {
         try await MediaOptions.serve(values, at: $0, key: key?.bytes, cluster: place.name, descriptors, logger, metrics)
