@@ -6,9 +6,9 @@ import socket
 
 
 def free_port():
-    """Below those that the system gives to whoever asks for any, so that nobody takes it meanwhile by chance."""
+    """Below those of Deploy/kafka, and those that the system gives to whoever asks for any, so that nobody takes it meanwhile by chance."""
     while True:
-        port = random.randrange(15_000, 30_000)
+        port = random.randrange(15_000, 20_000)
         with contextlib.suppress(OSError), socket.socket() as probe:
             probe.bind(("127.0.0.1", port))
             return port
