@@ -7,6 +7,7 @@
   together   several people stop an application at once, and start it again: it is stopped once, and started once
 """
 import asyncio
+import calendar
 import collections
 import json
 import signal
@@ -15,7 +16,7 @@ import time
 
 from clients import APPLICATION, Producer, Reader, expect, say, until
 from extensions import RememberingDevice, tool
-from healing import committed, on_one_redis, ready, run_part
+from healing import committed, on_one_redis, ready, run_part, unready
 from letters import audit, quietly
 
 OTHER = "com.example.other"
@@ -115,6 +116,8 @@ async def stopped(arguments, folder):
         expect([line["application"] for line in listed] == [APPLICATION], "it is listed", listed)
 
         before = len(load.published)
+        # All of it has its time before the end of the stop.
+        await load.producer.flush()
         started = (await applications(arguments, "start", APPLICATION, "--by", "bob"))[0]
         after = len(load.published)
         workers[1].send_signal(signal.SIGKILL)
@@ -126,8 +129,8 @@ async def stopped(arguments, folder):
         names = list(load.published)
         await until(lambda: len(reader.records[requests]) == len(names), "all requests are read", 60)
         stamp = {record.headers["apns-id"]: record.timestamp for record in reader.records[requests]}
-        begin, end = [int(1000 * time.mktime(time.strptime(started["stops"][-1][word][:19], "%Y-%m-%dT%H:%M:%S")) - 1000 * time.timezone
-                          + int(started["stops"][-1][word][20:23])) for word in ("from", "to")]
+        begin, end = [1000 * calendar.timegm(time.strptime(started["stops"][-1][word][:19], "%Y-%m-%dT%H:%M:%S"))
+                          + int(started["stops"][-1][word][20:23]) for word in ("from", "to")]
         inside = [name for name in names[heard:before] if begin <= stamp[name] < end]
         outside = [name for name in names[after:] if stamp[name] >= end]
         expect(len(inside) == before - heard and len(outside) == len(names) - after, "the clock of the broker decides", [len(inside), len(outside)])
@@ -220,7 +223,7 @@ async def rebuilt(arguments, folder):
         await until(lambda: set(after) <= ended("addressed"), "what is published afterwards waits")
         await until(lambda: committed(arguments) >= sum(1 for _ in before + during + after), "the group has committed", 30)
         redis.cli("FLUSHALL")
-        await until(lambda: not ready(transform) and not ready(fan_out), "both workers say that Redis has lost what it had", 30)
+        await until(lambda: unready(transform, fan_out), "both workers say that Redis has lost what it had", 60)
         done = await quietly(subprocess.run, [arguments.binary, "rebuild", *cluster.common, *cluster.group, "--json"], capture_output=True, text=True, timeout=60)
         expect(done.returncode == 0, "Redis is rebuilt", done.stderr)
         await until(lambda: ready(transform) and ready(fan_out), "the workers go on by themselves", 30)

@@ -18,7 +18,7 @@ import confluent_kafka
 import confluent_kafka.admin
 
 from clients import Device, Failed, Producer, expect, say, until
-from healing import Cluster, Redis, bodies, ready
+from healing import Cluster, Redis, bodies, ready, unready
 from machine import kafka_script
 
 
@@ -161,7 +161,7 @@ async def run(arguments, folder):
                 await device.send(response)
             for number in range(20):
                 await producer.notify("user:ada", "meanwhile %d" % number)
-            await until(lambda: not ready(transform) and not ready(fan_out), "both workers say that they cannot work", 30)
+            await until(lambda: unready(transform, fan_out), "both workers say that they cannot work", 60)
             await asyncio.sleep(arguments.seconds)
             expect(not ready(transform) and not ready(fan_out), "they go on saying so")
             expect(device.closed is None, "the device stays connected", device.closed)

@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 import journal
 from clients import APPLICATION, Contract, Device, Producer, Reader, expect, say, until
-from healing import PILL, DeadlyProxy, committed, on_one_redis, ready, run_part
+from healing import PILL, DeadlyProxy, committed, on_one_redis, ready, run_part, unready
 
 MARKED = "com.example.marked"
 KEYS = {"2026-05": os.urandom(16), "2026-11": os.urandom(32)}
@@ -472,7 +472,7 @@ async def after_a_rebuilding(arguments, folder, file, count):
         # What comes next shows the workers that Redis is empty.
         names.append(publisher.mutable("user:grace", "last"))
         await publisher.flush()
-        await until(lambda: not ready(worker) and not ready(fan_out), "both workers say that Redis has lost what it had", 30)
+        await until(lambda: unready(worker, fan_out), "both workers say that Redis has lost what it had", 60)
         done = tool(arguments, "rebuild", "--redis", "127.0.0.1:%d" % redis.port, *cluster.group, "--extensions", file.path)
         expect(done.returncode == 0, "Redis is rebuilt", done.stderr)
         await until(lambda: ready(worker) and ready(fan_out), "the workers go on by themselves", 30)

@@ -422,7 +422,8 @@ async def killed(arguments, folder):
             line = [arguments.binary, "dead-letters", "redrive", "--reason", "MissingTopic", "--set", "apns-topic=" + APPLICATION,
                     "--kafka", arguments.kafka, "--topic-prefix", arguments.prefix, "--json"]
             for number in (signal.SIGKILL, signal.SIGKILL, signal.SIGINT):
-                process = await asyncio.create_subprocess_exec(*line, stdout=asyncio.subprocess.PIPE, stderr=cluster.log, limit=1 << 20)
+                # Little is read ahead of the test, and the tool waits for its reader: so it is in the middle.
+                process = await asyncio.create_subprocess_exec(*line, stdout=asyncio.subprocess.PIPE, stderr=cluster.log, limit=1 << 14)
                 for _ in range(300):
                     expect(await process.stdout.readline(), "it redrives some")
                 process.send_signal(number)

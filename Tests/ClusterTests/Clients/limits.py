@@ -18,7 +18,7 @@ import uuid
 import confluent_kafka.admin
 
 from clients import APPLICATION, Device, Producer, Reader, expect, say, until
-from healing import bodies, committed, on_one_redis, ready, run_part, two_devices
+from healing import bodies, committed, on_one_redis, ready, run_part, two_devices, unready
 
 PER_TARGET, PER_APPLICATION, WINDOW = 25, 160, 2_000
 TARGETS = ["user:ada", "user:grace", "user:linus", "device:" + "ab" * 32, "device:" + "AB" * 32] + ["user:%d" % number for number in range(40)]
@@ -87,7 +87,7 @@ async def flood(arguments, folder):
                 cluster.start("transform", *cluster.group)
             elif step == "flush":
                 redis.cli("FLUSHALL")
-                await until(lambda: not ready(workers[1]), "the worker says that Redis has lost what it had", 60)
+                await until(lambda: unready(workers[1]), "the worker says that Redis has lost what it had", 60)
             elif step == "rebuild":
                 rebuild = subprocess.run(
                     [arguments.binary, "rebuild", *cluster.common, *cluster.group, "--json"], capture_output=True, text=True, timeout=120)
@@ -145,7 +145,7 @@ async def untold(arguments, folder):
         for deletion in admin.delete_records(ends).values():
             deletion.result(60)
         redis.cli("FLUSHALL")
-        await until(lambda: not ready(transform) and not ready(fan_out), "both workers say that Redis has lost what it had")
+        await until(lambda: unready(transform, fan_out), "both workers say that Redis has lost what it had")
         rebuild = subprocess.run(
             [arguments.binary, "rebuild", *cluster.common, *cluster.group, "--json"], capture_output=True, text=True, timeout=120)
         expect(rebuild.returncode == 0, "Redis is rebuilt", rebuild.stderr)
@@ -183,7 +183,7 @@ async def behind(arguments, folder):
                 await until(lambda: any(frame["id"] == single["apns-id"] for frame in other.of("notify")), "the single one arrives", 120)
                 took[name] = round(time.monotonic() - began, 2)
                 await until(lambda: committed(arguments) >= (count + 1) * len(took), "all requests are finished", 120)
-            expect(ready(transform) and ready(fan_out), "the workers are ready")
+            await until(lambda: ready(transform) and ready(fan_out), "the workers are ready")
         audit = run(arguments, "audit", "--grace", "0s")
         expect(audit[-1]["violations"] == 0, "the audit finds no violation", audit[:5])
         say(seconds=took)

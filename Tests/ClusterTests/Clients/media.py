@@ -176,7 +176,8 @@ def configure(folder, media, **settings):
     places = [{"url": "/custom/" + name, "options": OPTIONS} for name in ("photo", "sound")]
     attach = {"name": "photo", "use": "attach", "attachments": places, "hosts": media.hosts, "networks": ["127.0.0.2/32"], "plaintext": True,
               "breaker": 0, "timeout": 15_000, "budget": 25_000, **settings}
-    file.write({"applications": {APPLICATION: [attach], HASTY: [{**attach, "budget": 10_000}], PATIENT: [{**attach, "timeout": 30_000}]}})
+    patient = {**attach, "timeout": 30_000, "budget": 30_000}
+    file.write({"applications": {APPLICATION: [attach], HASTY: [{**attach, "budget": 10_000}], PATIENT: [patient]}})
     return file, os.path.join(folder, "media")
 
 

@@ -90,7 +90,7 @@ def saved(state):
 class Replay:
     """A replay that goes on beside the test, so slowly that it is not at its end before something is done to it."""
 
-    def __init__(self, arguments, state, *words, rate=20):
+    def __init__(self, arguments, state, *words, rate=5):
         self.state, self.before = state, saved(state)
         line = [arguments.binary, "replay", "--kafka", arguments.kafka, "--topic-prefix", arguments.prefix, "--max-behind", "0",
                 "--records-per-second", str(rate), *words]
@@ -105,7 +105,7 @@ class Replay:
         """It ends, perhaps by a signal, with this code and with words that say why and what to type."""
         if number:
             self.process.send_signal(number)
-        await until(lambda: self.process.poll() is not None, "it ends", 60)
+        await until(lambda: self.process.poll() is not None, "it ends", 120)
         errors = self.process.stderr.read()
         expect(self.process.returncode == code and all(word in errors for word in words), "it ends with %d and says %s" % (code, words),
                [self.process.returncode, errors])
@@ -273,7 +273,7 @@ async def broker(arguments, folder):
         await producer.flush()
         # Nobody waits a minute for what one knows after some seconds.
         soon = ["--kafka-property", "message.timeout.ms=15000"]
-        replay = Replay(arguments, state, "--state", state, *soon, rate=200)
+        replay = Replay(arguments, state, "--state", state, *soon, rate=100)
         await replay.is_under_way(200)
         kafka.kill()
         await replay.ends(3, "Kafka does not answer any more at " + arguments.kafka, "when it does, --resume %s continues" % state)
@@ -347,7 +347,7 @@ async def gone(arguments, folder):
     # A deletion while it reads: more than it has fetched by then, in a partition of its own.
     await publish(1, 40, 500_000)
     state = next(path)
-    slow = Replay(arguments, state, "--state", state, "--partitions", "1", rate=4)
+    slow = Replay(arguments, state, "--state", state, "--partitions", "1", rate=1)
     await slow.is_under_way()
     delete_below(arguments, (1, confluent_kafka.OFFSET_END))
     await slow.ends(3, "was deleted meanwhile", "--resume %s --skip-gone continues after it" % state)

@@ -204,7 +204,8 @@ class Session:
 
     async def notified(self, frame):
         device = self.device
-        latest, end = self.now(), frame["expiration"]
+        # When it is judged. A machine that stands still may write the log later.
+        at, latest, end = time.time(), self.now(), frame["expiration"]
         if self.doubt > 1 and end and latest - self.doubt < end <= latest:
             # To show it might be late, to drop it early: the next hello tells.
             self.log.write("doubt", id=frame["id"], of=round(self.doubt, 3))
@@ -212,7 +213,7 @@ class Session:
             return
         verdict = device.memory.take(frame, latest)
         self.log.write(
-            verdict, id=frame["id"], identifier=frame["identifier"], revision=frame["revision"], expiration=frame["expiration"],
+            verdict, at=at, id=frame["id"], identifier=frame["identifier"], revision=frame["revision"], expiration=frame["expiration"],
             number=frame["payload"].get("number"), user=self.user)
         ack = {"type": "ack", "deliveries": [frame["delivery"]]}
         if verdict == "updated":
