@@ -1,5 +1,6 @@
 import EventLoop
 import Foundation
+import FoundationNetworking
 import JSON
 import TestSupport
 import Testing
@@ -37,7 +38,9 @@ extension ClusterTests {
         let found = lines.dropLast().map { "\($0["violation"]?.stringValue ?? "?") \($0["id"]?.stringValue ?? "?")" }
         #expect(Set(found) == Set(harmed.map { "\(violation) \($0)" }), "it said: \(run.errors)")
         #expect(found.count == Set(found).count && harmed.count == (fault == "none" ? 0 : 3))
-        #expect(run.status == (fault == "none" ? 0 : 1), "it said: \(run.errors)")
+        // On a machine that stands still the run itself is late.
+        let isKept = (report["schedule"]?.doubleValue ?? 0) >= 0.99
+        #expect(run.status == (fault == "none" && isKept ? 0 : 1), "it said: \(run.errors)")
         #expect(report["published"]?.integerValue == 250 && report["pairs"]?["unfinished"]?.integerValue == 0)
         #expect(report["reach"]?.doubleValue == (fault == "lose" ? 0.988 : 1))
         try await proxy.stop()
@@ -63,7 +66,13 @@ extension ClusterTests {
             "load", "--json", "--kafka", cluster.kafka, "--redis", cluster.redis, "--topic-prefix", cluster.prefix, "--fan-out",
             fanOut.devices, "--devices", "40", "--rate", "40", "--duration", "24s", "--collapsing", "0.2", "--duplicate", "0.05",
           ])
-        try await Self.wait(withinSeconds: 60, "the run publishes") { run.text.contains(": publishing") }
+        try await Self.wait("the run publishes") { run.text.contains(": publishing") }
+        let admin = try #require(transform.lines.lazy.compactMap { $0["admin"]?.stringValue }.first)
+        let metrics = try #require(URL(string: admin + "/metrics"))
+        try await Self.wait("a request is taken") {
+          String(decoding: try await URLSession.shared.data(from: metrics).0, as: UTF8.self)
+            .contains(/carillon_transform_requests_total [1-9]/)
+        }
         try await Task.sleep(for: .seconds(3))
         let stalled = WallClock.milliseconds()
         await fanOut.signal(SIGSTOP)
@@ -111,10 +120,10 @@ extension ClusterTests {
       #expect((delay?["longestSeconds"]?.doubleValue ?? 0) >= seconds - 0.5, "from \(from) s: \(report["delays"]?.text ?? "no delays")")
     }
 
-    private static func wait(withinSeconds seconds: Int, _ what: String, _ condition: () -> Bool) async throws {
-      let deadline = ContinuousClock.now + .seconds(seconds)
-      while !condition() {
-        guard ContinuousClock.now < deadline else { throw ClusterFailure("not within \(seconds) s: \(what)") }
+    private static func wait(_ what: String, until condition: () async throws -> Bool) async throws {
+      let deadline = ContinuousClock.now + .seconds(120)
+      while try await !condition() {
+        guard ContinuousClock.now < deadline else { throw ClusterFailure("not within 120 s: \(what)") }
         try await Task.sleep(for: .milliseconds(20))
       }
     }

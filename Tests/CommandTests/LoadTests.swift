@@ -17,12 +17,19 @@ import Testing
       let up = try carillon.start(Self.up)
       _ = try await up.firstLine()
       let (page, result) = (carillon.folder.appendingPathComponent("load.html"), carillon.folder.appendingPathComponent("load.json"))
-      let run = try await carillon.run(
-        [
-          "load", "--profile", "smoke", "--duration", "4s", "--run", "first", "--require", "reach=1,max=1h", "--report", page.path,
-          "--result",
-          result.path,
-        ], withinSeconds: 180)
+      func load(_ name: String) async throws -> CarillonCommand.Result {
+        try await carillon.run(
+          [
+            "load", "--profile", "smoke", "--duration", "4s", "--run", name, "--require", "reach=1,max=1h", "--report", page.path,
+            "--result", result.path,
+          ], withinSeconds: 180)
+      }
+      // A machine that stands still makes requests late, and servers silent. Then the run is repeated.
+      var (name, run) = ("first-0", try await load("first-0"))
+      for attempt in 1..<5 where run.status != 0 || run.output.contains("did not answer") {
+        name = "first-\(attempt)"
+        run = try await load(name)
+      }
       #expect(run.status == 0, "it said: \(run.errors)\n\(run.output)")
       #expect(run.output.contains("reach 100 %") && !run.output.contains("WRONG"))
       let report = try JSONValue(parsing: try String(contentsOf: result, encoding: .utf8))
@@ -43,12 +50,12 @@ import Testing
       }
       #expect((report["processorMsPerRequest"]?.doubleValue ?? 0) > 0 && report["silentServers"]?.elements?.isEmpty == true)
       let html = try String(contentsOf: page, encoding: .utf8)
-      #expect(html.contains("<svg") && html.contains("stroke-dasharray") && html.contains("Load run first"))
+      #expect(html.contains("<svg") && html.contains("stroke-dasharray") && html.contains("Load run \(name)"))
       #expect(html.contains("aria-label=\"Processor time\"") && html.contains("transformed (at most)"))
       for outside in ["http://", "https://", "<script", "<link", "@import"] { #expect(!html.contains(outside)) }
 
       // Its devices are gone, so the name is free again; the difference of a run to itself is none.
-      let devices = try await carillon.run(["devices", "--user", "load-first-0", "--app", "load.first"])
+      let devices = try await carillon.run(["devices", "--user", "load-\(name)-0", "--app", "load.\(name)"])
       #expect(devices.status == 1, "it said: \(devices.output)")
       let diff = try await carillon.run(["load", "diff", result.path, result.path])
       #expect(diff.status == 0 && diff.output.contains("arrived p99") && diff.output.contains("+0 %"), "it said: \(diff.output)")
@@ -63,19 +70,31 @@ import Testing
       let up = try carillon.start(Self.up)
       let place = try JSONValue(parsing: try await up.firstLine())
       func address(_ name: String) throws -> String { try #require(place[name]?.stringValue) }
-      let run = try await carillon.run(
-        [
-          "load", "--json", "--kafka", try address("kafka"), "--fan-out", try address("devices"), "--workers",
-          "\(try address("admin")),http://127.0.0.1:1", "--devices", "4", "--rate", "10", "--duration", "3s",
-        ], withinSeconds: 180)
-      #expect(run.status == 0, "it said: \(run.errors)")
-      let report = try JSONValue(parsing: try #require(run.lines.last))
+      let line = try [
+        "load", "--json", "--kafka", address("kafka"), "--fan-out", address("devices"), "--workers",
+        address("admin") + ",http://127.0.0.1:1", "--devices", "4", "--rate", "10", "--duration", "3s",
+      ]
+      var (status, report, silent): (Int32, JSONValue, [String]) = (-1, .null, [])
+      // A machine that stands still makes requests late, and the other server silent. Then the run is repeated.
+      for _ in 0..<5 {
+        let run = try await carillon.run(line, withinSeconds: 180)
+        report = try JSONValue(parsing: try #require(run.lines.last, "it said: \(run.errors)"))
+        silent = report["silentServers"]?.elements?.compactMap(\.stringValue) ?? []
+        status = run.status
+        if status == 0, silent.count == 1 { break }
+      }
+      #expect(status == 0, "it said: \(report.text)")
       #expect(report["workerStages"]?["sent"]?["count"]?.integerValue == report["pairs"]?["reached"]?.integerValue)
       #expect((report["processors"]?["up"]?["seconds"]?.doubleValue ?? 0) > 0 && report["processors"]?["redis"] == nil)
-      let silent = report["silentServers"]?.elements?.compactMap(\.stringValue) ?? []
       #expect(silent.count == 1 && silent[0].hasPrefix("http://127.0.0.1:1 did not answer: "), "\(silent)")
       try await up.stop()
     }
+  }
+
+  /// The longest of the delays that a run has reported.
+  private static func longestDelay(_ result: CarillonCommand.Result?) throws -> JSONValue? {
+    let report = try JSONValue(parsing: try #require(result?.lines.last))
+    return report["delays"]?.elements?.max { ($0["longestSeconds"]?.doubleValue ?? 0) < ($1["longestSeconds"]?.doubleValue ?? 0) }
   }
 
   @Test(.timeLimit(.minutes(5))) func `a stall of the cluster is reported with its length, and counts for the requests that it delays`()
@@ -85,11 +104,11 @@ import Testing
       let up = try carillon.start(Self.up)
       _ = try await up.firstLine()
       var result: CarillonCommand.Result?
-      // A machine that stands still may begin the stall when the run is over. Then the run is repeated.
+      // A machine that stands still may begin the stall when the run is over, or publish nothing in it. Then the run is repeated.
       for attempt in 0..<3 {
         let run = try carillon.start(
           ["load", "--json", "--devices", "10", "--rate", "30", "--duration", "20s", "--run", "stalled-\(attempt)"])
-        try await run.untilErrors(contain: "publishing", withinSeconds: 90)
+        try await run.untilErrors(contain: "publishing")
         let seen = ContinuousClock.now
         try await Task.sleep(for: .seconds(3))
         up.signal(SIGSTOP)
@@ -97,12 +116,11 @@ import Testing
         try await Task.sleep(for: .seconds(6))
         up.signal(SIGCONT)
         result = try await run.result(withinSeconds: 200)
-        if isInTime { break }
+        if isInTime, (try Self.longestDelay(result)?["longestSeconds"]?.doubleValue ?? 0) >= 5 { break }
       }
       let report = try JSONValue(parsing: try #require(result?.lines.last))
       #expect(report["violations"]?["lost"]?.integerValue == 0 && report["pairs"]?["unfinished"]?.integerValue == 0)
-      let delays = report["delays"]?.elements ?? []
-      let longest = delays.max { ($0["longestSeconds"]?.doubleValue ?? 0) < ($1["longestSeconds"]?.doubleValue ?? 0) }
+      let longest = try Self.longestDelay(result)
       #expect((longest?["longestSeconds"]?.doubleValue ?? 0) >= 5, "it said: \(result?.output ?? "")")
       // Those that were due at its end waited for less than a second.
       let (from, to) = (longest?["fromSeconds"]?.doubleValue ?? 0, longest?["toSeconds"]?.doubleValue ?? 0)
@@ -119,12 +137,12 @@ import Testing
       let up = try carillon.start(Self.up)
       _ = try await up.firstLine()
       let run = try carillon.start(["load", "--devices", "5", "--rate", "10", "--duration", "60s", "--run", "killed"])
-      try await run.untilErrors(contain: "requests published", withinSeconds: 90)
+      try await run.untilErrors(contain: "requests published")
       run.signal(SIGKILL)
-      _ = try await run.result(withinSeconds: 30)
+      _ = try await run.result()
       let again = try await carillon.run(["load", "--devices", "5", "--run", "killed"])
       #expect(again.status == 2 && again.errors.contains("'carillon load clean killed'"), "it said: \(again.errors)")
-      let clean = try await carillon.run(["load", "clean", "killed"], withinSeconds: 120)
+      let clean = try await carillon.run(["load", "clean", "killed"])
       #expect(clean.status == 0 && clean.errors.contains("5 devices unregistered"), "it said: \(clean.errors)")
       let further = try await carillon.run(["load", "clean", "killed"])
       #expect(further.status == 1)
@@ -137,9 +155,9 @@ import Testing
       let up = try carillon.start(Self.up)
       _ = try await up.firstLine()
       let run = try carillon.start(["load", "--devices", "5", "--rate", "10", "--duration", "10m", "--run", "ended"])
-      try await run.untilErrors(contain: "requests published", withinSeconds: 90)
+      try await run.untilErrors(contain: "requests published")
       run.signal(SIGINT)
-      let result = try await run.result(withinSeconds: 90)
+      let result = try await run.result()
       #expect(result.status == 1 && result.output.contains("the run was ended early"), "it said: \(result.errors)")
       let clean = try await carillon.run(["load", "clean", "ended"])
       #expect(clean.status == 1, "no device is left: \(clean.errors)")
@@ -255,7 +273,7 @@ import Testing
         (["--report", page, "--result", "/dev/full"], ["--result"], page),
         (["--report", "/dev/full", "--result", "/dev/full"], ["--report", "--result"], nil),
       ] as [([String], [String], String?)] {
-        let full = try await carillon.run(run + flags, withinSeconds: 120)
+        let full = try await carillon.run(run + flags)
         #expect(full.status == 3 && full.output.contains("reach 100 %"), "it said: \(full.errors)")
         for flag in ["--report", "--result"] {
           let text = "\(flag): the report cannot be written: No space left on device"
