@@ -12,7 +12,7 @@ import Testing
     try await ScriptedServer.with({ _ in .reply(answer) }) { _, port in
       try await CarillonCommand.with { carillon in
         let fetch =
-          #"{"name":"fetch","use":"attach","hosts":["127.0.0.1:\#(port)"],"networks":["127.0.0.0/8"],"plaintext":true,"attachments":[{"url":"/photo"}]}"#
+          #"{"name":"fetch","use":"attach","hosts":["127.0.0.1:\#(port)"],"networks":["127.0.0.0/8"],"plaintext":true,"attachments":[{"url":"/photo"}],"budget":30000,"timeout":30000}"#
         let extensions = try carillon.file("extensions.json", #"{"applications":{"com.example.events":[\#(fetch)]}}"#)
         let url = try await Self.up(
           carillon, ["--extensions", extensions, "--media", "\(carillon.folder.path)/media", "--media-listen", "127.0.0.1:0"])

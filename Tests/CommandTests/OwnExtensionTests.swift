@@ -56,14 +56,14 @@ import Testing
     for (scope, flags, title) in [
       ("request", ["--device", token], "nobody"), ("device", ["--device", token], token), ("device", [], String(repeating: "0", count: 64)),
     ] {
-      let told = #"{"name":"own","use":"told","per":"\#(scope)","settings":{"mode":"whose"}}"#
+      let told = #"{"name":"own","use":"told","budget":30000,"per":"\#(scope)","settings":{"mode":"whose"}}"#
       let (_, lines, errors) = try await Self.attempt("OwnExtensions", told, Self.mutable, flags)
       #expect(lines.first?["payload"]?["aps"]?["alert"]?["title"] == .string("com.example.shop \(title)"), "it said: \(errors)")
     }
   }
 
   @Test func settingsThatItRefusesAreItsFailure() async throws {
-    let (status, lines, _) = try await Self.attempt("OwnExtensions", #"{"name":"own","use":"told"}"#)
+    let (status, lines, _) = try await Self.attempt("OwnExtensions", #"{"name":"own","use":"told","budget":30000}"#)
     #expect(status == 1)
     #expect(lines.first?["reason"] == "its program says that it has failed: it refuses its settings: there is no mode")
   }
@@ -89,8 +89,9 @@ import Testing
     try await TestFolder.with { folder in
       try await ScriptedServer.with({ _ in .reply("HTTP/1.1 200 OK\r\ncontent-length: \(gif.utf8.count)\r\n\r\n\(gif)") }) { server, port in
         let extensions = #"""
-          {"name":"own","use":"my-attachment"},
-          {"name":"fetch","use":"attach","hosts":["127.0.0.1:\#(port)"],"networks":["127.0.0.0/8"],"plaintext":true}
+          {"name":"own","use":"my-attachment","budget":30000},
+          {"name":"fetch","use":"attach","hosts":["127.0.0.1:\#(port)"],"networks":["127.0.0.0/8"],"plaintext":true,
+           "budget":30000,"timeout":30000}
           """#
         let payload = #"{"aps":{"alert":"News","mutable-content":1},"my-attachment":"http://127.0.0.1:\#(port)/cat.gif"}"#
         let (status, lines, errors) = try await Self.attempt("MyAttachment", extensions, payload, ["--media", "\(folder.path)/media"])
@@ -106,7 +107,7 @@ import Testing
   /// The sample of Apple's documentation; sealed by Python's `http-ece`, with the key of sixteen zeros and no key id.
   @Test func theSampleShowsWhatWasEncrypted() async throws {
     let sealed = "K9y5dFnWoLLmNBsGjINfaQAAEAAAS9V7MhcDp7K/TlJSDOdp0XRDxF+TbhwVnT5lNuE2huw="
-    let key = #"{"name":"open","use":"encrypted-message","settings":{"key":"AAAAAAAAAAAAAAAAAAAAAA"}}"#
+    let key = #"{"name":"open","use":"encrypted-message","budget":30000,"settings":{"key":"AAAAAAAAAAAAAAAAAAAAAA"}}"#
     func payload(_ sealed: String) -> String {
       #"{"aps":{"alert":{"title":"News","body":"You have a message"},"mutable-content":1},"ENCRYPTED":"\#(sealed)"}"#
     }

@@ -265,11 +265,17 @@ import Testing
       }
       let definition = Self.definition(work) { $0.breaker = 3 }
       for _ in 0..<3 { #expect(await lane.pass([definition]).outcomes.map(\.state) == [.failed]) }
-      #expect(await lane.pass([definition]).outcomes.map(\.state) == [.overloaded])
-      #expect(work.called == 3)
+      // It is left alone for a second, and twice as long after each trial, for which a machine that stands still may have had the time.
+      var isLeftAlone = false
+      for _ in 0..<6 where !isLeftAlone {
+        let called = work.called
+        isLeftAlone = await lane.pass([definition]).outcomes.map(\.state) == [.overloaded]
+        if isLeftAlone { #expect(work.called == called) }
+      }
+      #expect(isLeftAlone)
       isBroken.turnOff()
       var state: ExtensionState?
-      for _ in 0..<600 where state != .unchanged {
+      for _ in 0..<2_400 where state != .unchanged {
         try await Task.sleep(for: .milliseconds(50))
         state = await lane.pass([definition]).outcomes.first?.state
       }

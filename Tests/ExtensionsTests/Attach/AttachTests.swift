@@ -214,14 +214,18 @@ import Testing
   }
 
   @Test func oneThatIsGivenUpCostsTheOthersNothing() async throws {
+    let asked = Atomic(false)
     let gate = Atomic(false)
     try await Self.with({ _ in
+      asked.store(true, ordering: .releasing)
       while !gate.load(ordering: .acquiring) {}
       return Self.reply(Self.gif)
     }) { place in
       let attach = try place.attach()
       let url = place.url("x")
       async let patient = place.pass(["photo": url], through: attach)
+      let deadline = ContinuousClock.now + .seconds(60)
+      while !asked.load(ordering: .acquiring), ContinuousClock.now < deadline { try await Task.sleep(for: .milliseconds(5)) }
       // A notification that is about to expire waits for the same file, and no longer than it may.
       let hasty = await place.pass(["photo": url], through: attach, lifetime: 2_000)
       #expect(Self.states(hasty) == [.timedOut])

@@ -172,7 +172,7 @@ import Testing
       """
     try await TestFolder.with { folder in
       let again = "if os.path.exists(sys.argv[0] + '.helper'): answer(call, 'again'); continue\n"
-      let child = try Self.definition(folder, again + body, #""budget":9000"#)
+      let child = try Self.definition(folder, again + body, #""budget":25000"#)
       try await ExtensionCallsTests.Lane.with { lane in
         #expect(await lane.pass([child]).content.title == "first")
         #expect(await lane.pass([child]).outcomes.map(\.state) == [.timedOut])
