@@ -30,7 +30,7 @@ extension ClusterTests {
         let fleet = try Fleet(200, url: first.devices)
         let publisher = SteadyPublisher()
         try await fleet.start()
-        try await fleet.until("all devices are connected", withinSeconds: 30) { $0.allSatisfy(\.isConnected) }
+        try await fleet.until("all devices are connected", withinSeconds: 120) { $0.allSatisfy(\.isConnected) }
         let load = Task {
           try await publisher.run(cluster.kafka, topic: cluster.prefix + "requests", tokens: fleet.tokens, perSecond: 100)
         }
@@ -46,7 +46,7 @@ extension ClusterTests {
           try await restart(worker)
           let took = SteadyClock.milliseconds() - began
           try await cluster.fanOut(flags)
-          try await fleet.until("all devices are connected again", withinSeconds: 30) { $0.allSatisfy(\.isConnected) }
+          try await fleet.until("all devices are connected again", withinSeconds: 120) { $0.allSatisfy(\.isConnected) }
           let returns = zip(fleet.read(), before).flatMap { $0.welcomes.dropFirst($1) }
           let most = Fleet.mostInASecond(returns)
           report.append("\(returns.count) devices went in \(took) ms and came back, at most \(most) in a second")
@@ -57,7 +57,7 @@ extension ClusterTests {
         }
         await publisher.stop()
         let published = try await load.value
-        try await fleet.until("every request is shown", withinSeconds: 30) { logs in
+        try await fleet.until("every request is shown", withinSeconds: 120) { logs in
           zip(logs, published).allSatisfy { $0.shown.count >= $1.count }
         }
         let logs = fleet.read()
@@ -90,7 +90,7 @@ extension ClusterTests {
         try #require(late < 10, "\(worker.name) was still ready three seconds after SIGTERM")
         try await Task.sleep(for: .milliseconds(10))
       }
-      let exit = try await worker.exit(withinSeconds: 30)
+      let exit = try await worker.exit(withinSeconds: 120)
       guard exit == .exited(0) else { throw ClusterFailure("\(worker.name) ended with \(exit)") }
     }
 
@@ -108,7 +108,7 @@ extension ClusterTests {
         let fleet = try Fleet(300, url: first.devices)
         let publisher = SteadyPublisher()
         try await fleet.start()
-        try await fleet.until("all devices are connected", withinSeconds: 30) { $0.allSatisfy(\.isConnected) }
+        try await fleet.until("all devices are connected", withinSeconds: 120) { $0.allSatisfy(\.isConnected) }
         let load = Task {
           try await publisher.run(cluster.kafka, topic: cluster.prefix + "requests", tokens: fleet.tokens, perSecond: 200)
         }
@@ -116,14 +116,14 @@ extension ClusterTests {
         let before = fleet.read().map(\.welcomes.count)
         let (killed, overslept) = (SteadyClock.milliseconds(), fleet.overslept)
         await first.kill()
-        try await fleet.until("the killed worker's devices have noticed", withinSeconds: 10) { logs in
+        try await fleet.until("the killed worker's devices have noticed", withinSeconds: 120) { logs in
           logs.contains { !$0.ends.isEmpty }
         }
-        try await fleet.until("all devices are connected again", withinSeconds: 30) { $0.allSatisfy(\.isConnected) }
+        try await fleet.until("all devices are connected again", withinSeconds: 120) { $0.allSatisfy(\.isConnected) }
         let still = fleet.overslept - overslept
         await publisher.stop()
         let published = try await load.value
-        try await fleet.until("every request is shown", withinSeconds: 30) { logs in
+        try await fleet.until("every request is shown", withinSeconds: 120) { logs in
           zip(logs, published).allSatisfy { $0.shown.count >= $1.count }
         }
         for (log, ids) in zip(fleet.read(), published) {
@@ -136,7 +136,7 @@ extension ClusterTests {
           "kill -9 of a fan-out worker: \(returns.count) devices were welcomed again after \(returns[returns.count / 2]) ms (median), "
             + "\(returns[returns.count * 99 / 100]) ms (99 %), \(returns.last ?? 0) ms (the last); "
             + "\(published.map(\.count).reduce(0, +)) requests, each shown once")
-        #expect((returns.last ?? 0) < 5_000 + still, "nothing ran for \(still) ms")
+        #expect((returns.last ?? 0) < 20_000 + still, "nothing ran for \(still) ms")
         await fleet.close()
         await publisher.loop.close()
       }

@@ -77,6 +77,8 @@ import Worker
 
   @Test func aReplayThatWasBegunUnderAnotherNameIsNotGoneOnWith() async throws {
     try await Place.with { place in
+      // So many that a machine that stands still does not let it come to its end.
+      try await place.kafka.publish(Array(repeating: WorkerPair.request("user:ada"), count: 600), to: place.topics.requests)
       let state = place.carillon.folder.appendingPathComponent("state.json").path
       let begun = try place.carillon.start(["replay", "--state", state, "--records-per-second", "1"] + place.flags)
       try await begun.untilErrors(contain: "its progress is in")

@@ -74,7 +74,7 @@ import Worker
         let terminal = try PseudoTerminal(width: 80)
         let process = try carillon.start(
           [
-            "dead-letters", "redrive", "--everything", "--wait", "8s", "--json", "--topic-prefix", topics.prefix, "--kafka",
+            "dead-letters", "redrive", "--everything", "--wait", "20s", "--json", "--topic-prefix", topics.prefix, "--kafka",
             kafka.configuration.bootstrapServers.joined(separator: ","),
           ], streams: .init(errors: terminal.terminal))
         let said = try await terminal.read(until: "1000 of 1000 have no outcome yet")

@@ -176,7 +176,9 @@ import Testing
     let written = "order 7 of today"
     try await place.publish("user:ada", id: written, #"{"aps":{"alert":"refused"}}"#)
     try await place.publish("user:ada", id: written + "!", #"{"aps":{"alert":"another"}}"#)
-    let found = try await place.explain([written], until: { $0.first?["state"] == "rejected" })
+    let found = try await place.explain(
+      [written],
+      until: { $0.first?["state"] == "rejected" && $0.first?["steps"]?.elements?.last?["step"] == "dead letter" })
     #expect(found.count == 1 && found.first?["reason"] == "BadMessageId")
     #expect(found.first?["steps"]?.elements?.compactMap { $0["step"]?.stringValue } == ["published", "rejected", "dead letter"])
     let text = try await place.tool(["explain", written]).output

@@ -19,7 +19,7 @@ import Testing
     let flags: [String]
     let redis: String
 
-    private static let sessionSeconds = 4
+    private static let sessionSeconds = 10
 
     /// Starts a transform worker, and answers when it is ready.
     func transform() async throws -> (process: RunningCommand, places: JSONValue) {
@@ -65,7 +65,8 @@ import Testing
 
     /// Lets members join again when the session of the fenced one has ended, which the broker looks for once a second.
     func untilForgotten() async throws {
-      try await Task.sleep(for: .seconds(Self.sessionSeconds + 3))
+      // A machine that stood still for one long sleep would let them join before the broker has looked.
+      for _ in 0..<(Self.sessionSeconds + 5) { try await Task.sleep(for: .seconds(1)) }
       try kafka.embedded?.clearFailures(of: .joinGroup)
     }
 
@@ -106,9 +107,9 @@ import Testing
     }
 
     func eventually(_ what: String, said: () -> String = { "" }, _ condition: () async throws -> Bool) async throws {
-      let deadline = ContinuousClock.now + .seconds(90)
+      let deadline = ContinuousClock.now + .seconds(120)
       while try await !condition() {
-        guard ContinuousClock.now < deadline else { throw ClusterFailure("not within 90 s: \(what)\n\(said())") }
+        guard ContinuousClock.now < deadline else { throw ClusterFailure("not within 120 s: \(what)\n\(said())") }
         try await Task.sleep(for: .milliseconds(50))
       }
     }
@@ -141,7 +142,7 @@ import Testing
     return String(decoding: try await URLSession.shared.data(from: url).0, as: UTF8.self)
   }
 
-  @Test(.timeLimit(.minutes(5))) func aTransformLaneStartsAgainThreeTimesBeforeItsProcessEndsAndLosesNothing() async throws {
+  @Test(.timeLimit(.minutes(10))) func aTransformLaneStartsAgainThreeTimesBeforeItsProcessEndsAndLosesNothing() async throws {
     try await withCluster { cluster in
       let transform = try await cluster.transform()
       let fanOut = try await cluster.fanOut()
@@ -161,7 +162,7 @@ import Testing
       #expect(try await get(transform.places, "/readyz").contains(#"{"ready":true"#))
 
       ids.append(try await cluster.fence())
-      let result = try await transform.process.result(withinSeconds: 40)
+      let result = try await transform.process.result()
       #expect(result.status == 3 && result.errors.contains("Static consumer fenced"), "\(result.status): \(result.errors)")
       try cluster.kafka.embedded?.clearFailures(of: .produce)
       try await cluster.untilForgotten()
@@ -201,7 +202,7 @@ import Testing
       let carol = try cluster.device(Self.carol, user: "carol", of: fanOut.places)
       try await cluster.untilRestart(2, of: fanOut.process)
       fanOut.process.signal(SIGTERM)
-      let result = try await fanOut.process.result(withinSeconds: 40)
+      let result = try await fanOut.process.result()
       #expect(result.status == 0, "it said: \(result.errors)")
       for device in [ada, bob, carol] { device.signal(SIGKILL) }
     }
@@ -211,9 +212,9 @@ import Testing
 extension RunningCommand {
   /// Waits until a device has said that something has happened to it.
   fileprivate func until(_ event: String) async throws {
-    let deadline = ContinuousClock.now + .seconds(40)
+    let deadline = ContinuousClock.now + .seconds(120)
     while !outputSoFar.contains(#""event":"\#(event)""#) {
-      guard ContinuousClock.now < deadline else { throw ClusterFailure("not within 40 s: '\(event)' in \(outputSoFar)\(errorsSoFar)") }
+      guard ContinuousClock.now < deadline else { throw ClusterFailure("not within 120 s: '\(event)' in \(outputSoFar)\(errorsSoFar)") }
       try await Task.sleep(for: .milliseconds(20))
     }
   }

@@ -28,7 +28,7 @@ import Testing
       #expect(ready.text.contains("is Redis running there?"))
       #expect(try await get("\(admin)/livez").status == 200)
       process.signal(SIGTERM)
-      let result = try await process.result(withinSeconds: 20)
+      let result = try await process.result()
       #expect(result.status == 0, "it said: \(result.errors)")
       #expect(result.output.isEmpty)
       for line in result.errors.split(separator: "\n") { #expect(throws: Never.self) { try JSONValue(parsing: String(line)) } }
@@ -57,7 +57,7 @@ import Testing
       // It is done with before the next commit is due, most probably.
       try await pair.eventually("it is judged") { try await pair.sum("carillon_transform_verdicts_total") == 1 }
       pair.transform.signal(SIGTERM)
-      #expect(try await pair.transform.result(withinSeconds: 30).status == 0)
+      #expect(try await pair.transform.result().status == 0)
       let partition = TopicPartition(pair.prefix + "requests", 0)
       #expect(try await pair.kafka.admin.committed(group: pair.prefix + "transform", of: [partition]) == [partition: 1])
     }
@@ -118,14 +118,13 @@ import Testing
           #expect(created.status == 0, "it said: \(created.errors)")
           let process = try carillon.start([
             "fan-out", "--listen", "127.0.0.1:0", "--kafka", servers, "--redis", redis.address.description, "--topic-prefix", prefix,
-            "--json",
-            "--drain", "60s", "--unready-for", "30s",
+            "--json", "--drain", "120s", "--unready-for", "60s",
           ])
           let line = try JSONValue(parsing: try await process.firstLine())
           let admin = try #require(line["admin"]?.stringValue)
           let port = try #require(line["devices"]?.stringValue?.firstMatch(of: /:([0-9]+)\//).flatMap { Int($0.1) })
           process.signal(SIGTERM)
-          let deadline = ContinuousClock.now + .seconds(10)
+          let deadline = ContinuousClock.now + .seconds(25)
           while try await get(admin + "/readyz").status == 200, ContinuousClock.now < deadline {
             try await Task.sleep(for: .milliseconds(10))
           }
@@ -139,7 +138,7 @@ import Testing
           // It is closed when its hello does not come.
           let answer = String(decoding: try device.readToEnd(), as: UTF8.self)
           #expect(answer.hasPrefix("HTTP/1.1 101"), "it answered: \(answer.prefix(200))")
-          let result = try await process.result(withinSeconds: 120)
+          let result = try await process.result(withinSeconds: 200)
           #expect(result.status == 0, "it said: \(result.errors)")
         }
       }
@@ -155,7 +154,7 @@ import Testing
           let created = try await carillon.run(["topics", "create", "--kafka", servers, "--topic-prefix", prefix, "--partitions", "4"])
           #expect(created.status == 0, "it said: \(created.errors)")
           let place = ["--kafka", servers, "--redis", redis.address.description, "--topic-prefix", prefix, "--json", "--lanes", "2"]
-          let transform = try carillon.start(["transform"] + place)
+          let transform = try carillon.start(["transform"] + place + (kafka.embedded == nil ? [] : KafkaFixture.embeddedPoll))
           let fanOut = try carillon.start(["fan-out", "--listen", "127.0.0.1:0"] + place)
           let transformLine = try JSONValue(parsing: try await transform.firstLine())
           let fanOutLine = try JSONValue(parsing: try await fanOut.firstLine())
@@ -166,7 +165,7 @@ import Testing
           #expect(devices.wholeMatch(of: /ws:\/\/127\.0\.0\.1:[0-9]+\/v1\/device/) != nil)
           for process in [transform, fanOut] {
             process.signal(SIGTERM)
-            let result = try await process.result(withinSeconds: 30)
+            let result = try await process.result()
             #expect(result.status == 0, "it said: \(result.errors)")
             #expect(result.lines.count == 1)
           }

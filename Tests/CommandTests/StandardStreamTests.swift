@@ -18,9 +18,13 @@ import Testing
   }
 
   /// A pipe that nobody reads any more.
-  private func brokenPipe() throws -> FileHandle {
+  private func brokenPipe() async throws -> FileHandle {
     let pipe = Pipe()
     try pipe.fileHandleForReading.close()
+    // A process that another test starts just now has the reading end until its program runs.
+    var writer = pollfd(fd: pipe.fileHandleForWriting.fileDescriptor, events: 0, revents: 0)
+    let deadline = ContinuousClock.now + .seconds(60)
+    while poll(&writer, 1, 0) == 0, ContinuousClock.now < deadline { try await Task.sleep(for: .milliseconds(5)) }
     return pipe.fileHandleForWriting
   }
 
@@ -31,11 +35,11 @@ import Testing
     try await CarillonCommand.with { carillon in
       let flags = ["--kafka", "127.0.0.1:9", "--redis", "127.0.0.1:9"] + (role == "fan-out" ? ["--listen", "127.0.0.1:0"] : [])
       let process = try carillon.start([role] + flags, streams: .init(closed: closed))
-      let deadline = ContinuousClock.now + .seconds(30)
+      let deadline = ContinuousClock.now + .seconds(120)
       while !awaitsSignals(process), ContinuousClock.now < deadline { try await Task.sleep(for: .milliseconds(10)) }
       for descriptor in closed { #expect(target(of: descriptor, in: process) == "/dev/null", "descriptor \(descriptor)") }
       process.signal(SIGTERM)
-      let result = try await process.result(withinSeconds: 40)
+      let result = try await process.result()
       #expect(result.status == 0, "it said: \(result.errors)")
       if !closed.contains(2) { #expect(result.errors.contains("ended")) }
     }
@@ -57,7 +61,7 @@ import Testing
       }
 
       // What is published is told, whatever becomes of standard output.
-      for output in [try fullDisk(), try brokenPipe()] {
+      for output in [try fullDisk(), try await brokenPipe()] {
         let unread = try await carillon.run(["publish"] + request, streams: .init(output: output))
         #expect(unread.status == 3)
         #expect(unread.errors.contains("standard output cannot be written"))
@@ -90,7 +94,7 @@ import Testing
       let full = try await carillon.run(arguments, streams: .init(output: try fullDisk()))
       #expect(full.status == 3)
       #expect(full.errors == "carillon: standard output cannot be written: No space left on device\n")
-      let unread = try await carillon.run(arguments, streams: .init(output: try brokenPipe()))
+      let unread = try await carillon.run(arguments, streams: .init(output: try await brokenPipe()))
       #expect(unread.status == 3)
     }
   }

@@ -2,6 +2,7 @@ import Foundation
 import JSON
 import Kafka
 import Redis
+import Synchronization
 import TestSupport
 import Testing
 import Worker
@@ -27,13 +28,15 @@ import Worker
 
   private func status(_ pair: WorkerPair, _ more: String..., redis: String? = nil) async throws -> CarillonCommand.Result {
     let place = pair.flags + ["--redis", redis ?? pair.redisAddress, "--group", pair.prefix + "transform"]
-    // What stands still for seconds is told as away: asked again, it answers.
-    let away = ["kafka-away", "Kafka does not answer"] + (redis == nil ? ["redis-away", "Redis does not answer"] : [])
-    var result = try await pair.carillon.run(["status"] + place + more)
-    for _ in 0..<4 where away.contains(where: { result.output.contains($0) }) {
-      result = try await pair.carillon.run(["status"] + place + more)
-    }
-    return result
+    return try await answered(pair.carillon, place + more, away: Self.kafkaAway + (redis == nil ? Self.redisAway : []))
+  }
+
+  /// What is told of a dependency that does not answer.
+  private static let (kafkaAway, redisAway) = (["kafka-away", "Kafka does not answer"], ["redis-away", "Redis does not answer"])
+
+  /// What `carillon status` says, asked again while it calls something away that is there.
+  private func answered(_ carillon: CarillonCommand, _ flags: [String], away: [String]) async throws -> CarillonCommand.Result {
+    try await carillon.run(["status"] + flags) { result in !away.contains { result.output.contains($0) } }
   }
 
   @Test func workersThatRunAreShownWithAllThatTheyAreAndHave() async throws {
@@ -44,7 +47,7 @@ import Worker
       try await pair.register(String(repeating: "b", count: 64), user: "bob")
       try await pair.publish((0..<3).map { _ in WorkerPair.request("user:bob") })
       try await pair.eventually("all is told") {
-        let told = try Told(try await status(pair, "--json"))
+        let told = try Told(try await status(pair, "--json", "--sample", "60s"))
         let (transform, fanOut) = (told.worker("transform"), told.worker("fan-out"))
         guard told.status == 0, let transform, let fanOut, let found = told["population"] else { return false }
         return transform["state"] == "ready" && transform["partitions"]?.integerValue == 8 && transform["connections"] == .null
@@ -60,30 +63,52 @@ import Worker
       }
       // A lane that died long ago is among them until another begins.
       try await pair.redis.command("ZADD", "lanes", "1", "0:dead/0")
-      let told = try Told(try await status(pair, "--json", "--sample", "0s"))
-      #expect(told.problems.isEmpty && told["population"] == nil && told["redis"]?["policy"] == "noeviction")
+      // A machine that stands still makes lanes look silent, and Redis too slow to be counted.
+      var latest: Told?
+      try await pair.eventually("nothing is wrong") {
+        latest = try Told(try await status(pair, "--json", "--sample", "0s", "--lane-silence", "2m"))
+        return latest?.problems.isEmpty == true
+      }
+      let told = try #require(latest)
+      #expect(told["population"] == nil && told["redis"]?["policy"] == "noeviction")
       #expect(told["redis"]?["topicPrefix"]?.stringValue == pair.prefix && told["redis"]?["usedMemory"]?.integerValue ?? 0 > 0)
       #expect(told["redis"]?["fanOutLanes"]?.integerValue == 1 && told.summary["lanes"]?.integerValue == 1)
       #expect(told["kafka"]?["id"] == told["redis"]?["kafka"] && told["kafka"]?["topics"]?.elements?.count == Topics().all.count)
       if pair.kafka.embedded == nil { #expect(told["kafka"]?["groupState"] == "Stable" && told["kafka"]?["members"]?.elements?.count == 1) }
-      let text = try await status(pair)
+      var shown: CarillonCommand.Result?
+      try await pair.eventually("a person reads that nothing is wrong") {
+        shown = try await status(pair, "--sample", "60s", "--lane-silence", "2m")
+        return shown?.status == 0
+      }
+      let text = try #require(shown)
       let columns = text.lines.map { $0.split(separator: " ").map(String.init) }
-      #expect(text.status == 0 && columns.contains { $0.first == "WORKER" } && columns.contains { $0.prefix(3).last == "ready" })
+      #expect(columns.contains { $0.first == "WORKER" } && columns.contains { $0.prefix(3).last == "ready" })
       #expect(text.output.contains("\(pair.prefix)deliveries 0 records"), "\(text.output)")
       #expect(text.output.contains("2 registered, 1 connected") && text.output.contains("3 notifications wait in 1 mailbox"))
       try await device.stop()
     }
   }
 
-  @Test func aKilledWorkerIsToldAndOneThatEndsInOrderIsGoneAtOnce() async throws {
+  @Test func aWorkerThatEndsInOrderIsGoneAtOnce() async throws {
+    let isGone = Atomic(false)
+    // Its end waits a second for Redis, which a machine that stands still may take: then another one ends.
+    for _ in 0..<3 where !isGone.load(ordering: .relaxed) {
+      try await WorkerPair.with { pair in
+        try await pair.eventually("both are there") { try Told(try await status(pair, "--json", "--sample", "0s")).workers.count == 2 }
+        pair.transform.signal(SIGTERM)
+        _ = try await pair.transform.result()
+        let told = try Told(try await status(pair, "--json", "--sample", "0s"))
+        isGone.store(told.worker("transform") == nil && told.status == 1 && told.problems.contains("no-worker"), ordering: .relaxed)
+      }
+    }
+    #expect(isGone.load(ordering: .relaxed))
+  }
+
+  @Test func aKilledWorkerIsTold() async throws {
     try await WorkerPair.with { pair in
       try await pair.eventually("both are there") { try Told(try await status(pair, "--json", "--sample", "0s")).workers.count == 2 }
-      pair.transform.signal(SIGTERM)
-      _ = try await pair.transform.result(withinSeconds: 30)
-      let ended = try Told(try await status(pair, "--json", "--sample", "0s"))
-      #expect(ended.worker("transform") == nil && ended.status == 1 && ended.problems.contains("no-worker"))
       pair.fanOut.signal(SIGKILL)
-      _ = try await pair.fanOut.result(withinSeconds: 30)
+      _ = try await pair.fanOut.result()
       try await pair.eventually("it is seen to be silent") {
         try Told(try await status(pair, "--json", "--sample", "0s")).problems.contains("worker-silent")
       }
@@ -94,9 +119,9 @@ import Worker
   }
 
   @Test func aWorkerThatWasToldToEndIsSeenToDoSoAndIsNotWrong() async throws {
-    try await WorkerPair.with { pair in
+    // It lets devices in until it is told to end for the second time, as all are at the end of the test.
+    try await WorkerPair.with(fanOut: ["--unready-for", "2m", "--drain", "3m"]) { pair in
       try await pair.eventually("both are there") { try Told(try await status(pair, "--json", "--sample", "0s")).workers.count == 2 }
-      // It lets devices in for five seconds more.
       pair.fanOut.signal(SIGTERM)
       try await pair.eventually("it is seen to end") {
         let told = try Told(try await status(pair, "--json", "--sample", "0s"))
@@ -114,19 +139,22 @@ import Worker
         // What a terminal obeys, as it is written with seven bits and with eight.
         let name = "waits\u{1B}[2J\u{9B}2J\u{7F}"
         let worker = try carillon.start(["transform", "--worker", name] + place)
-        try await worker.untilErrors(contain: "could not start", withinSeconds: 60)
-        var told = try Told(try await carillon.run(["status", "--json", "--sample", "0s"] + place))
-        let deadline = ContinuousClock.now + .seconds(40)
+        try await worker.untilErrors(contain: "could not start")
+        func answer(_ more: String...) async throws -> CarillonCommand.Result {
+          try await answered(carillon, ["--sample", "0s"] + place + more, away: Self.redisAway)
+        }
+        var told = try Told(try await answer("--json"))
+        let deadline = ContinuousClock.now + .seconds(120)
         while told.workers.isEmpty, ContinuousClock.now < deadline {
           try await Task.sleep(for: .milliseconds(200))
-          told = try Told(try await carillon.run(["status", "--json", "--sample", "0s"] + place))
+          told = try Told(try await answer("--json"))
         }
         #expect(told.status == 1 && told.problems.contains("kafka-away") && told.problems.contains("worker-not-ready"))
         #expect(told.workers.first?["state"] == "not-ready" && told.workers.first?["conditions"]?[0]?["forMs"]?.integerValue ?? -1 >= 0)
-        let json = try await carillon.run(["status", "--json", "--sample", "0s"] + place)
+        let json = try await answer("--json")
         #expect(try Told(json).workers.first?["worker"]?.stringValue == name)
         #expect(json.output.unicodeScalars.allSatisfy { $0 == "\n" || $0.value >= 0x20 && !(0x7F...0x9F).contains($0.value) })
-        let text = try await carillon.run(["status", "--sample", "0s"] + place)
+        let text = try await answer()
         #expect(
           text.status == 1 && text.output.contains("NOT READY") && text.output.contains("WRONG  Kafka does not answer at 127.0.0.1:1"))
         #expect(text.lines.contains { $0.hasPrefix("WRONG  waits\u{FFFD}[2J\u{FFFD}2J\u{FFFD} is not ready: ") }, "it said: \(text.output)")
@@ -154,7 +182,8 @@ import Worker
       try await pair.eventually("Redis is theirs") { try await pair.redis.command("EXISTS", "cluster").integer == 1 }
       let prefix = KafkaFixture.unique("none") + "."
       let place = ["--kafka", pair.kafka.configuration.bootstrapServers.joined(separator: ","), "--redis", pair.redisAddress]
-      let told = try Told(try await pair.carillon.run(["status", "--json", "--sample", "0s", "--topic-prefix", prefix] + place))
+      let flags = ["--json", "--sample", "0s", "--topic-prefix", prefix] + place
+      let told = try Told(try await answered(pair.carillon, flags, away: Self.kafkaAway + Self.redisAway))
       #expect(told.status == 1 && told.problems.filter { $0 == "topic-missing" }.count == Topics().all.count)
       let other = try #require(told.summary["problems"]?.elements?.first { $0["problem"] == "other-cluster" })
       #expect(other["topicPrefix"]?.stringValue == pair.prefix)
@@ -167,7 +196,8 @@ import Worker
       try await RedisProbe.with(server.address) { redis in
         for number in 0..<60 { try await redis.command("SET", .text("key-\(number)"), .bytes([UInt8](repeating: 1, count: 100_000))) }
         try await CarillonCommand.with { carillon in
-          let result = try await carillon.run(["status", "--kafka", "127.0.0.1:1", "--redis", server.address.description])
+          let place = ["--kafka", "127.0.0.1:1", "--redis", server.address.description]
+          let result = try await answered(carillon, place, away: Self.redisAway)
           #expect(result.status == 1 && result.output.contains("WRONG  Redis: maxmemory-policy is allkeys-random"))
           #expect(
             result.output.contains("WRONG  Redis has evicted ") && result.output.contains("WRONG  Redis has used "), "\(result.output)")

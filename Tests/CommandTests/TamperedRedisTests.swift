@@ -41,9 +41,13 @@ import Testing
       #expect(metrics[#"carillon_fanout_mailbox_damage_total{part="payload"}"#] == 1)
       #expect(pair.fanOut.errorsSoFar.contains("mailbox=\(mailbox) fields=4"))
       // Nothing is known of the request whose id may have been changed; the id of zeros is one like any other.
-      let audit = try await pair.carillon.run(["audit", "--json", "--grace", "0"] + pair.flags)
-      let outcomes = try JSONValue(parsing: try #require(audit.lines.last))["outcomes"]
-      #expect(audit.status == 0 && outcomes?["delivered"] == 2 && outcomes?["rejected"] == 1, "\(audit.output)\(audit.errors)")
+      var audit: CarillonCommand.Result?
+      try await pair.eventually("the audit finds nothing") {
+        audit = try await pair.carillon.run(["audit", "--json", "--grace", "0"] + pair.flags)
+        return audit?.status == 0
+      }
+      let outcomes = try JSONValue(parsing: try #require(audit?.lines.last))["outcomes"]
+      #expect(outcomes?["delivered"] == 2 && outcomes?["rejected"] == 1, "\(audit?.output ?? "")")
     }
   }
 

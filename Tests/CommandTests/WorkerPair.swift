@@ -23,7 +23,7 @@ struct WorkerPair: Sendable {
   private let devices: String
 
   /// Gives `body` the workers when they are ready, and ends them.
-  static func with(transform: [String] = [], _ body: @Sendable (WorkerPair) async throws -> Void) async throws {
+  static func with(transform: [String] = [], fanOut: [String] = [], _ body: @Sendable (WorkerPair) async throws -> Void) async throws {
     try await CarillonCommand.with { carillon in
       try await KafkaFixture.with { kafka in
         try await withRedis(listening: .port(nil)) { server in
@@ -37,7 +37,7 @@ struct WorkerPair: Sendable {
             let session = transform.contains("--session-timeout") ? [] : ["--session-timeout", "5m"]
             let workers = [
               try carillon.start(["transform", "--group", prefix + "transform"] + place + session + transform),
-              try carillon.start(["fan-out", "--listen", "127.0.0.1:0"] + place),
+              try carillon.start(["fan-out", "--listen", "127.0.0.1:0"] + place + fanOut),
             ]
             var lines: [JSONValue] = []
             for worker in workers { lines.append(try JSONValue(parsing: try await worker.firstLine())) }
@@ -130,7 +130,7 @@ struct WorkerPair: Sendable {
   }
 
   /// Waits until something holds.
-  func eventually(_ what: String, withinSeconds seconds: Int = 40, _ condition: () async throws -> Bool) async throws {
+  func eventually(_ what: String, withinSeconds seconds: Int = 120, _ condition: () async throws -> Bool) async throws {
     let deadline = ContinuousClock.now + .seconds(seconds)
     while try await !condition() {
       guard ContinuousClock.now < deadline else {

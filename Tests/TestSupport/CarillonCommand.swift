@@ -86,10 +86,19 @@ public struct CarillonCommand: Sendable {
   ///   - seconds: after so long it is killed, and the status is 137.
   public func run(
     _ arguments: [String], environment: [String: String] = [:], input: String = "", streams: Streams = Streams(),
-    program: URL = CarillonCommand.program, withinSeconds seconds: Int = 60
+    program: URL = CarillonCommand.program, withinSeconds seconds: Int = 120
   ) async throws -> Result {
     let process = try start(arguments, environment: environment, input: input, streams: streams, program: program)
     return try await process.result(withinSeconds: seconds)
+  }
+
+  /// Runs the program again until its answer is as wanted, five times at most.
+  ///
+  /// It says of what stands still for seconds that it does not answer.
+  public func run(_ arguments: [String], until isWanted: (Result) -> Bool) async throws -> Result {
+    var result = try await run(arguments)
+    for _ in 0..<4 where !isWanted(result) { result = try await run(arguments) }
+    return result
   }
 
   /// Starts the program.
@@ -157,7 +166,7 @@ public final class RunningCommand: Sendable {
   public var errorsSoFar: String { Self.text(errors) }
 
   /// Waits for the first whole line of standard output.
-  public func firstLine(withinSeconds seconds: Int = 60) async throws -> String {
+  public func firstLine(withinSeconds seconds: Int = 120) async throws -> String {
     var line: String?
     try await wait(seconds, "a line on standard output") {
       let text = outputSoFar
@@ -169,17 +178,17 @@ public final class RunningCommand: Sendable {
   }
 
   /// Waits until standard error has a text.
-  public func untilErrors(contain text: String, withinSeconds seconds: Int = 60) async throws {
+  public func untilErrors(contain text: String, withinSeconds seconds: Int = 120) async throws {
     try await wait(seconds, "'\(text)' on standard error") { errorsSoFar.contains(text) }
   }
 
   /// Waits for its end.
-  public func result(withinSeconds seconds: Int = 60) async throws -> CarillonCommand.Result {
+  public func result(withinSeconds seconds: Int = 120) async throws -> CarillonCommand.Result {
     do {
       try await wait(seconds, "its end") { hasEnded }
     } catch {
       signal(SIGKILL)
-      try await wait(10, "its end by SIGKILL") { hasEnded }
+      try await wait(120, "its end by SIGKILL") { hasEnded }
     }
     return CarillonCommand.Result(status: process.status ?? -1, output: Self.text(output), errors: Self.text(errors))
   }
