@@ -9,7 +9,7 @@ extension ClusterTests {
       if: ClusterFixture.python != nil, "CARILLON_TEST_PYTHON must name a Python with test-requirements.txt, as Deploy/test makes it"),
     .enabled(if: ClusterKafka.available.contains(.real), "\(KafkaFixture.howToGetOne)"))
   struct HealingTests {
-    private let healing = Script("healing.py", withinSeconds: 180)
+    private let healing = Script("healing.py", withinSeconds: 300)
 
     @Test func whatAnEmptyRedisHasLostIsRebuilt() async throws { try await healing.holds("lost") }
 

@@ -9,7 +9,7 @@ extension ClusterTests {
       if: ClusterFixture.python != nil, "CARILLON_TEST_PYTHON must name a Python with test-requirements.txt, as Deploy/test makes it"),
     .enabled(if: ClusterKafka.available.contains(.real), "\(KafkaFixture.howToGetOne)"))
   struct ReplayTests {
-    private let replay = Script("replay.py", withinSeconds: 180, ClusterFixture.kafkaFolder.map { ["--kafka-folder", $0] } ?? [])
+    private let replay = Script("replay.py", withinSeconds: 300, ClusterFixture.kafkaFolder.map { ["--kafka-folder", $0] } ?? [])
 
     @Test func whatIsLostBelowTheMarkersIsBroughtOnce() async throws { try await replay.holds("unfinished") }
 

@@ -168,7 +168,7 @@ import Testing
       try #require(mkfifo(fifo, 0o600) == 0)
       for path in [fifo, carillon.folder.path, "/dev/zero"] {
         for command in [["extensions", "check"], ["transform"] + InputFileTests.worker + ["--extensions"]] {
-          let result = try await carillon.run(command + [path], withinSeconds: 20)
+          let result = try await carillon.run(command + [path])
           #expect(result.status == 2 && result.errors.contains("\(path): only a regular file is read"), "it said: \(result.errors)")
         }
       }
@@ -179,7 +179,7 @@ import Testing
     try await CarillonCommand.with { carillon in
       let path = try carillon.file("extensions.json", #"{"applications":7}"#)
       for command in [["transform"] + InputFileTests.worker, ["rebuild"] + InputFileTests.worker, ["up"]] {
-        let result = try await carillon.run(command + ["--extensions", path], withinSeconds: 20)
+        let result = try await carillon.run(command + ["--extensions", path])
         #expect(result.status == 2 && result.errors.contains("\(path): applications: This must be an object."), "it said: \(result.errors)")
       }
     }

@@ -25,7 +25,7 @@ import Testing
   @Test(arguments: readers) func onlyARegularFileIsRead(arguments: [String], flag: String) async throws {
     try await CarillonCommand.with { carillon in
       for (path, kind) in [(try fifo(carillon), "a FIFO"), (carillon.folder.path, "a directory"), ("/dev/zero", "a device")] {
-        let result = try await carillon.run(arguments + [path], withinSeconds: 20)
+        let result = try await carillon.run(arguments + [path])
         #expect(result.status == 2, "\(kind): it said: \(result.errors)")
         #expect(result.errors.contains("\(flag): \(path) is \(kind): it must be a regular file"), "it said: \(result.errors)")
       }
@@ -35,10 +35,10 @@ import Testing
   @Test func theErrorNamesWhereThePathWasGiven() async throws {
     try await CarillonCommand.with { carillon in
       let line = Array(Self.credential.dropLast())
-      let variable = try await carillon.run(line, environment: ["CARILLON_TOKEN_KEY": "/dev/zero"], withinSeconds: 20)
+      let variable = try await carillon.run(line, environment: ["CARILLON_TOKEN_KEY": "/dev/zero"])
       #expect(variable.status == 2 && variable.errors.contains("CARILLON_TOKEN_KEY (token.key): /dev/zero is a device"))
       let file = try carillon.file("carillon.conf", "\u{FEFF}# written with an editor that marks its files\ntoken.key = /dev/zero\n")
-      let configured = try await carillon.run(line + ["--config", file], withinSeconds: 20)
+      let configured = try await carillon.run(line + ["--config", file])
       #expect(configured.status == 2 && configured.errors.contains("\(file):2 (token.key): /dev/zero is a device"))
     }
   }
@@ -87,7 +87,7 @@ import Testing
       try file.write(contentsOf: Data(#"{"aps":{"alert":7}}"#.utf8))
       try file.close()
       // Refused by its rules, so it was read.
-      let result = try await publish.result(withinSeconds: 20)
+      let result = try await publish.result()
       #expect(result.status == 2 && result.errors.contains("the cluster would reject this request"), "it said: \(result.errors)")
     }
   }

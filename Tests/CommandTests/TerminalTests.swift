@@ -30,7 +30,7 @@ import Testing
     }
 
     func wait(for part: String) async throws {
-      let deadline = ContinuousClock.now + .seconds(30)
+      let deadline = ContinuousClock.now + .seconds(120)
       while !text.contains(part), ContinuousClock.now < deadline { try await Task.sleep(for: .milliseconds(10)) }
       #expect(text.contains(part), "on the terminal: \(text)")
     }

@@ -67,7 +67,7 @@ import Testing
       for text in [up.errorsSoFar, second.errors] { #expect(!text.contains(password)) }
 
       up.signal(signal)
-      let result = try await up.result(withinSeconds: 30)
+      let result = try await up.result()
       #expect(result.status == 0, "it said: \(result.errors)")
       #expect(result.lines.count == 1)
       #expect(!isAlive(redis))
@@ -149,7 +149,7 @@ import Testing
       let up = try carillon.start(["up", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"])
       _ = try await up.firstLine()
       up.signal(SIGTERM)
-      let text = try await up.result(withinSeconds: 30).output
+      let text = try await up.result().output
       #expect(text.contains("redis://:***@127.0.0.1:"))
       for word in ["It keeps nothing", " device ", " publish ", " events ", "kcat", "Ctrl-C"] {
         #expect(text.contains(word), "no '\(word)' in the banner")
@@ -163,7 +163,7 @@ import Testing
       // The signals are taken over before anything is started.
       if milliseconds > 50 { try await up.untilErrors(contain: milliseconds > 200 ? "up: Redis at" : "up: Kafka at") }
       up.signal(SIGTERM)
-      let result = try await up.result(withinSeconds: 30)
+      let result = try await up.result()
       #expect(result.status == 0 || milliseconds == 50, "it said: \(result.errors)")
       let temporary = carillon.folder.appendingPathComponent("tmp").path
       #expect(try FileManager.default.contentsOfDirectory(atPath: temporary).isEmpty)
@@ -179,7 +179,7 @@ import Testing
               let up = try carillon.start(["up", "--json", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"])
               try await Task.sleep(for: .microseconds(microseconds))
               up.signal(SIGTERM)
-              let result = try await up.result(withinSeconds: 30)
+              let result = try await up.result()
               // Before it takes the signals over they end it as they end any program.
               #expect(
                 [0, 128 + SIGTERM].contains(result.status), "after \(microseconds) µs it ended with \(result.status): \(result.errors)")

@@ -161,7 +161,7 @@ import Worker
       let typed = "x\u{1B}]0;stolen\u{7}\u{9B}2J\u{202E}y\u{200B}"
       let file = try carillon.file("carillon.conf", "\(typed) = 1\n")
       let line = words.map { $0 == "FILE" ? file : $0.replacing("TEXT", with: typed) }
-      let result = try await carillon.run(line, withinSeconds: 60)
+      let result = try await carillon.run(line)
       #expect(result.status == 2, "\(words): \(result.status)")
       let shown = result.errors.replacing("\n", with: "")
       #expect(!shown.isEmpty && shown.unicodeScalars.allSatisfy(PrintedText.isVisible), "\(words): \(PrintedText.escaped(result.errors))")

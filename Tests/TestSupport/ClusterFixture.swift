@@ -100,7 +100,7 @@ public actor ClusterFixture {
       "topics", carillon(),
       ["topics", "create", "--kafka", kafka, "--topic-prefix", prefix, "--partitions", "\(partitions)", "--json"]
         + (isForLoad ? ["--for-load"] : []))
-    let exit = try await process.exit(withinSeconds: 60)
+    let exit = try await process.exit(withinSeconds: 120)
     guard exit == .exited(0) else { throw ClusterFailure("topics create ended with \(exit)") }
   }
 
@@ -121,7 +121,7 @@ public actor ClusterFixture {
     let process = try await start(
       "\(role)-\(processes.count)", carillon(),
       [role, "--json", "--kafka", kafka, "--redis", redis, "--topic-prefix", prefix, "--admin", "127.0.0.1:0"] + flags)
-    try await process.line(withinSeconds: 60, "is ready") { $0["admin"] != nil }
+    try await process.line(withinSeconds: 120, "is ready") { $0["admin"] != nil }
     return process
   }
 
@@ -245,7 +245,7 @@ public actor ClusterProcess {
   /// Ends it as `kill -9` does, and answers when it has gone.
   public func kill() async {
     if ended == nil { child?.kill(SIGKILL) }
-    _ = try? await exit(withinSeconds: 10)
+    _ = try? await exit(withinSeconds: 120)
   }
 }
 

@@ -61,7 +61,7 @@ public final class PseudoTerminal {
   /// Reads until a text has come, and answers all that came.
   ///
   /// - Parameter process: the process under it; when that ends before, the error says what it wrote to standard error.
-  public func read(until wanted: String, of process: RunningCommand? = nil, withinSeconds seconds: Int = 60) async throws -> String {
+  public func read(until wanted: String, of process: RunningCommand? = nil, withinSeconds seconds: Int = 120) async throws -> String {
     let deadline = ContinuousClock.now + .seconds(seconds)
     var text = ""
     while true {
