@@ -67,8 +67,8 @@ extension ClusterTests {
             fanOut.devices, "--devices", "40", "--rate", "40", "--duration", "24s", "--collapsing", "0.2", "--duplicate", "0.05",
           ])
         try await Self.wait("the run publishes") { run.text.contains(": publishing") }
-        let admin = try #require(transform.lines.lazy.compactMap { $0["admin"]?.stringValue }.first)
-        let metrics = try #require(URL(string: admin + "/metrics"))
+        let admin = transform.lines.compactMap { $0["admin"]?.stringValue }
+        let metrics = try #require(URL(string: (admin.first ?? "") + "/metrics"))
         try await Self.wait("a request is taken") {
           String(decoding: try await URLSession.shared.data(from: metrics).0, as: UTF8.self)
             .contains(/carillon_transform_requests_total [1-9]/)

@@ -128,7 +128,8 @@ public final class KafkaFixture: Sendable {
     } else {
       let broker = try EmbeddedBroker(brokers: brokers)
       embedded = broker
-      configuration = broker.configuration
+      // As `embeddedPoll`, for a session of a minute at most.
+      configuration = broker.configuration.merging(["max.poll.interval.ms": "60000"])
     }
     admin = try Admin(configuration, timeoutMilliseconds: Int32(Self.patienceSeconds) * 1_000)
     loop = EventLoop(name: "kafka-fixture")
