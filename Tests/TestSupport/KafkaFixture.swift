@@ -90,8 +90,9 @@ public final class KafkaFixture: Sendable {
 
   /// Flags for a transform worker on an embedded broker, unless its session is longer.
   ///
-  /// The broker never answers a member whose session ends while it waits to join. It joins again after its poll interval.
-  public static let embeddedPoll = ["--kafka.max.poll.interval.ms", "10000"]
+  /// The broker never answers a member whose session ends while it waits to join. It joins again after its poll interval, which may not be
+  /// shorter than the longest session of its clients: 45 seconds, unless they ask for another.
+  public static let embeddedPoll = ["--kafka.max.poll.interval.ms", "60000"]
 
   /// What a test that needs one says where it is skipped.
   public static let howToGetOne = "it needs a real Kafka: Deploy/test --kafka FOLDER, an unpacked Apache Kafka 4.0 or newer"
