@@ -17,8 +17,6 @@ TOLD = {"delivered": 1, "updated": 2, "collapsed": 4, "expired": 8, "evicted": 1
         "unregistered": 256, "rejected": 512, "kept": 1024}
 HAS_IT = TOLD["delivered"] | TOLD["updated"] | TOLD["collapsed"] | TOLD["evicted"] | TOLD["filtered"] | TOLD["expired"]
 ENDED = TOLD["evicted"]
-# What a broker says of a partition that it does not lead any more, or not yet.
-MOVED = {confluent_kafka.KafkaError.NOT_LEADER_FOR_PARTITION, confluent_kafka.KafkaError.LEADER_NOT_AVAILABLE}
 # How much later than it was sent a notification may arrive, in seconds: a worker or a connection may stand still in between.
 ON_THE_WAY = 60
 # Between a device's look at the clock and the line in its log, in seconds.
@@ -47,7 +45,7 @@ class Topics:
             "log_level": 0})
         topic = self.prefix + name
         self.ends = {place: end for place, end in self.ends.items() if place[0] != topic}
-        partitions = consumer.list_topics(topic, 30).topics[topic].partitions
+        partitions = persistently(lambda: consumer.list_topics(topic, 30).topics[topic].partitions)
         consumer.assign([confluent_kafka.TopicPartition(topic, number, 0) for number in partitions])
         self.consumers[name] = consumer
 
@@ -70,7 +68,7 @@ class Topics:
         consumer, left = self.consumers[name], 0
         for place in consumer.position(consumer.assignment()):
             read = max(place.offset, self.ends.get((place.topic, place.partition), 0), 0)
-            left += max(0, end_of(consumer, place) - read)
+            left += max(0, ends_of(consumer, place)[1] - read)
         return left
 
     def unfinished(self, group, applied):
@@ -79,8 +77,8 @@ class Topics:
         try:
             places = [confluent_kafka.TopicPartition(place.topic, place.partition) for place in self.consumers["requests"].assignment()]
             left, ends = 0, 0
-            for place in consumer.committed(places, timeout=30):
-                low, end = consumer.get_watermark_offsets(place, timeout=30)
+            for place in persistently(lambda: consumer.committed(places, timeout=30)):
+                low, end = ends_of(consumer, place)
                 left += end - (place.offset if place.offset >= 0 else low)
                 ends += end
             return max(left, ends - applied)
@@ -96,15 +94,21 @@ class Topics:
         return found
 
 
-def end_of(consumer, place):
-    """The end of a partition, whose leader may have just changed."""
+def ends_of(consumer, place):
+    """The first and the next offset of a partition."""
+    return persistently(lambda: consumer.get_watermark_offsets(place, timeout=30))
+
+
+def persistently(question):
+    """What Kafka answers, asked again for a minute: a broker may have just gone or come back, or a topic may have been made anew."""
     for attempt in range(60):
         try:
-            return consumer.get_watermark_offsets(place, timeout=30)[1]
-        except confluent_kafka.KafkaException as error:
-            if attempt == 59 or not error.args[0].retriable() and error.args[0].code() not in MOVED:
+            if (answer := question()) or attempt == 59:
+                return answer
+        except confluent_kafka.KafkaException:
+            if attempt == 59:
                 raise
-            time.sleep(1)
+        time.sleep(1)
 
 
 class Shown:
