@@ -48,6 +48,14 @@ import Testing
     #expect(history.violations == [])
   }
 
+  @Test mutating func `a record with the apns-id of a scheduled one is its duplicate once the occurrence was shown`() {
+    history.schedule(1, repeats: false)
+    history.fire(2, of: 1, 1, due: 60_000)
+    history.publish(1, offset: 5, at: 70_000)
+    history.tell(.duplicate, 1, source: 5, at: 70_010)
+    #expect(history.violations == [])
+  }
+
   @Test mutating func `each zone has a chain of its own, and one that comes again begins anew`() {
     history.schedule(1, interval: nil)
     history.fire(2, of: 1, 900, due: 60_000, zone: 7)

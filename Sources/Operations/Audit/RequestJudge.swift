@@ -452,8 +452,8 @@ struct RequestJudge {
     // The other record of an occurrence has the apns-id of the request that scheduled it.
     guard rules.beginsAtBeginning, !request.isYoung, !request.isFiring, let duplicate = run.first else { return }
     let hasOther = others(run, request).contains { $0.outcome.map { $0 != .duplicate && $0 != .replayed } ?? false }
-    // The first record is scheduled, and has no outcome at the device.
-    if !hasOther, request.settled != .scheduled {
+    // A record that is scheduled has no outcome at the device. Its occurrence has, under another apns-id.
+    if !hasOther, !request.all.contains(where: { $0.outcome == .scheduled }) {
       findings.add(.duplicateOfNothing, Violation(.duplicateOfNothing, duplicate.id, "", request.all))
     }
   }
