@@ -11,6 +11,8 @@ final class EvictionStage {
   private let metrics: TransformMetrics
   private let logger: Logger
   private var evictions = Evictions()
+  /// Whether the last call to Redis failed. The next answer of Redis resets it.
+  private var hasFailed = false
   /// How many entries a mailbox keeps.
   private let bounds: MailboxBounds
 
@@ -29,11 +31,16 @@ final class EvictionStage {
   func found(_ token: UnsafeRawBufferPointer, _ ending: Evictions.Ending) {
     // A rebuild has no events, and without its event no entry ends.
     guard !outcomes.isSilent else { return }
+    hasFailed = false
     if let number = evictions.begin(token, ending) { delete([], of: String(decoding: token, as: UTF8.self), number, ending) }
+    beginWaiting()
   }
 
+  /// Begins the cancellations that wait, as many as there is room for.
   private func beginWaiting() {
-    while let (number, device, ending) = evictions.next() { delete([], of: String(decoding: device, as: UTF8.self), number, ending) }
+    while !hasFailed, let (number, device, ending) = evictions.next() {
+      delete([], of: String(decoding: device, as: UTF8.self), number, ending)
+    }
   }
 
   /// Begins to end entries of a device's mailbox.
@@ -73,6 +80,7 @@ final class EvictionStage {
   /// An eviction's entries are deleted. The rest comes next.
   private func deleted(_ number: Int, _ ending: Evictions.Ending, _ answer: Result<MailboxEntries, StoreError>) {
     guard let token = evictions.ended(number) else { return }
+    hasFailed = if case .failure = answer { true } else { false }
     // First, since an overflow that finds no place now is found again.
     beginWaiting()
     switch answer {
@@ -80,7 +88,10 @@ final class EvictionStage {
       // A newer removal may have come meanwhile, and what stands between the two is canceled by that one.
       let ending = overflow.floor.map { .canceled(by: $0.id) } ?? ending
       token.withUnsafeBytes { begin($0, overflow, ending) }
-    case .failure(let error): errors.tell(error)
+    case .failure(let error):
+      // Redis has not looked at it.
+      if error.code == .unavailable || error.code == .overloaded { evictions.wait(token, ending) }
+      errors.tell(error)
     }
   }
 }

@@ -55,7 +55,8 @@ struct Evictions: ~Copyable {
     return slots.add(Eviction(token: device, ending: ending, revisions: []))
   }
 
-  private mutating func wait(_ device: [UInt8], _ ending: Ending) {
+  /// Lets a device wait for its turn, unless it is an overflow, which a later request finds again.
+  mutating func wait(_ device: [UInt8], _ ending: Ending) {
     guard case .canceled = ending, waiting.count < Self.waitingMaximum, waitingDevices.insert(device).inserted else { return }
     waiting.append((device, ending))
   }
