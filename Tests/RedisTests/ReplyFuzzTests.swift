@@ -108,6 +108,6 @@ import Testing
     if fuzz.count > 50_000 {
       print("fuzz redis replies: \(passed) connections, \(answered) calls, memory grew by \(grown) MiB, seed \(fuzz.seed)")
     }
-    if fuzz.count > 50_000 { #expect(grown < 512) }
+    #expect(grown < 512)
   }
 }

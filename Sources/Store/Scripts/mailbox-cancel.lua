@@ -15,8 +15,7 @@ local floorTimestamp, floorPartition, floorOffset = struct.unpack('>I8I4I8', str
 
 local function isDelivered(entry)
   local place = placeOfTrigger(entry)
-  local high, low = string.byte(entry, place, place + 1)
-  return (high or 0) + (low or 0) == 0
+  return pastLong(entry, place) == place + 2
 end
 
 local below, names = {}, redis.call('HKEYS', KEYS[2])

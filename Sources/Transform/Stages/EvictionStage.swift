@@ -80,15 +80,16 @@ final class EvictionStage {
   /// An eviction's entries are deleted. The rest comes next.
   private func deleted(_ number: Int, _ ending: Evictions.Ending, _ answer: Result<MailboxEntries, StoreError>) {
     guard let token = evictions.ended(number) else { return }
-    hasFailed = if case .failure = answer { true } else { false }
-    // First, since an overflow that finds no place now is found again.
-    beginWaiting()
     switch answer {
     case .success(let overflow):
+      hasFailed = false
+      // First, since an overflow that finds no place now is found again.
+      beginWaiting()
       // A newer removal may have come meanwhile, and what stands between the two is canceled by that one.
       let ending = overflow.floor.map { .canceled(by: $0.id) } ?? ending
       token.withUnsafeBytes { begin($0, overflow, ending) }
     case .failure(let error):
+      hasFailed = true
       // Redis has not looked at it.
       if error.code == .unavailable || error.code == .overloaded { evictions.wait(token, ending) }
       errors.tell(error)

@@ -1,20 +1,21 @@
--- Where the trigger of an entry begins: behind 64 bytes, four fields with a length of one byte, and the category.
-local function placeOfTrigger(entry)
-  local place = 65
-  for _ = 1, 4 do place = place + 1 + (string.byte(entry, place) or 0) end
+-- The place behind a field with a length of two bytes.
+local function pastLong(entry, place)
   local high, low = string.byte(entry, place, place + 1)
   return place + 2 + (high or 0) * 256 + (low or 0)
 end
 
+-- Where the trigger of an entry begins: behind 64 bytes, four fields with a length of one byte, and the category.
+local function placeOfTrigger(entry)
+  local place = 65
+  for _ = 1, 4 do place = place + 1 + (string.byte(entry, place) or 0) end
+  return pastLong(entry, place)
+end
+
 -- An entry without its payload, which is most of its bytes.
 local function headOf(entry)
-  local place = placeOfTrigger(entry)
-  local high, low = string.byte(entry, place, place + 1)
-  place = place + 2 + (high or 0) * 256 + (low or 0)
+  local place = pastLong(entry, placeOfTrigger(entry))
   -- Behind the trigger: the extensions, the attachments, and the time of publication where a bit of the form says so.
-  place = place + 1 + (string.byte(entry, place) or 0)
-  high, low = string.byte(entry, place, place + 1)
-  place = place + 2 + (high or 0) * 256 + (low or 0)
+  place = pastLong(entry, place + 1 + (string.byte(entry, place) or 0))
   if (string.byte(entry, 17) or 0) % 16 > 7 then place = place + 8 end
   return string.sub(entry, 1, place - 1)
 end
