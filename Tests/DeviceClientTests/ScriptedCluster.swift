@@ -225,17 +225,3 @@ func notifyFrame(_ value: JSONValue) throws -> NotifyFrame {
   }
   return frame
 }
-
-/// Waits until a condition holds, at most five minutes.
-func eventually(
-  _ what: @autoclosure () -> String, _ location: SourceLocation = #_sourceLocation, _ condition: () async -> Bool
-) async {
-  let deadline = ContinuousClock.now + .seconds(300)
-  while await !condition() {
-    guard ContinuousClock.now < deadline else {
-      Issue.record("never came true: \(what())", sourceLocation: location)
-      return
-    }
-    try? await Task.sleep(nanoseconds: 2_000_000)
-  }
-}

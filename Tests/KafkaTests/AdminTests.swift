@@ -85,7 +85,7 @@ import Testing
       let lane = ConsumerLane()
       try await lane.open(kafka.configuration, .init(group: group))
       try await lane.subscribe(topic)
-      try await eventually("all is committed") { try await kafka.admin.committed(group: group)[TopicPartition(topic, 0)] == 10 }
+      await eventually("all is committed") { try await kafka.admin.committed(group: group)[TopicPartition(topic, 0)] == 10 }
       #expect(try await kafka.admin.groups().contains { $0.name == group && $0.state == "Stable" })
       await lane.close()
     }
@@ -101,7 +101,7 @@ import Testing
         try await ConsumerLane.member("two", of: group, kafka, reading: topic)
       )
       let all = (Int32(0)..<3).map { TopicPartition(topic, $0) }
-      try await eventually("both have partitions, and none has two owners") {
+      await eventually("both have partitions, and none has two owners") {
         let found = try await kafka.admin.members(of: group)
         return found.state == "Stable" && found.members.count == 2 && found.members.allSatisfy { !$0.partitions.isEmpty }
           && found.members.flatMap(\.partitions).sorted() == all
@@ -109,9 +109,9 @@ import Testing
       let member = try await kafka.admin.members(of: group).members.first
       #expect(member?.client == "carillon-test" && member?.host.isEmpty == false && member?.id.hasPrefix("carillon-test") == true)
       await one.close()
-      try await eventually("the other one has all") { try await kafka.admin.members(of: group).members.map { $0.partitions.count } == [3] }
+      await eventually("the other one has all") { try await kafka.admin.members(of: group).members.map { $0.partitions.count } == [3] }
       await two.close()
-      try await eventually("nobody is left") { try await kafka.admin.members(of: group) == GroupMembers(state: "Empty", members: []) }
+      await eventually("nobody is left") { try await kafka.admin.members(of: group) == GroupMembers(state: "Empty", members: []) }
     }
   }
 

@@ -15,9 +15,9 @@ import Testing
       try await lane.open(kafka.configuration)
       await lane.holdBatches()
       _ = try await lane.assign([(TopicPartition(topic, 0), .earliest)])
-      try await eventually("500 records come") { await lane.count == 500 }
+      await eventually("500 records come") { await lane.count == 500 }
       try await kafka.publish(values, to: topic)
-      try await eventually("1000 records come") { await lane.count == 1_000 }
+      await eventually("1000 records come") { await lane.count == 1_000 }
       #expect(await lane.closeConsumer(withinMilliseconds: 500) == false, "the consumer cannot be freed before the batches")
       let held = await lane.heldRecords
       #expect(held.map(\.value) == (values + values).map(\.value))
@@ -44,7 +44,7 @@ import Testing
       }
       #expect(await lane.pauses >= 30, "pauses met records")
       await lane.stopPausing()
-      try await eventually("all records come") { await lane.count >= published }
+      await eventually("all records come") { await lane.count >= published }
       let records = await lane.records
       for partition in Int32(0)..<4 {
         let offsets = records.filter { $0.partition == partition }.compactMap(\.offset)
@@ -63,10 +63,10 @@ import Testing
       let assigned = try await lane.assign([(TopicPartition(topic, 0), .earliest), (TopicPartition(topic, 1), .earliest)])
       await lane.pause(assigned[0].index)
       try await kafka.publish((0..<100).map { TestRecord("\($0)", partition: Int32($0 % 2)) }, to: topic)
-      try await eventually("the other partition flows") { await lane.count >= 50 }
+      await eventually("the other partition flows") { await lane.count >= 50 }
       #expect(await lane.records.allSatisfy { $0.partition == 1 })
       await lane.resume(assigned[0].index)
-      try await eventually("the paused one goes on") { await lane.count == 100 }
+      await eventually("the paused one goes on") { await lane.count == 100 }
       await lane.close()
     }
   }
@@ -83,7 +83,7 @@ import Testing
       try await lane.open(kafka.configuration, options)
       _ = try await lane.assign((0..<partitions).map { (TopicPartition(topic, $0), .earliest) })
       for time in 1...times {
-        try await eventually("each partition is read for the \(time). time") { await lane.count >= Int(partitions) * time }
+        await eventually("each partition is read for the \(time). time") { await lane.count >= Int(partitions) * time }
         guard await lane.count == Int(partitions) * time else { break }
         await lane.startAllAgain()
       }
@@ -101,12 +101,12 @@ import Testing
       let assigned = try await lane.assign([(TopicPartition(topic, 0), .latest), (TopicPartition(topic, 1), .offset(0))])
       #expect(assigned.map(\.startOffset) == [10, 0])
       try await kafka.publish((0..<10).map { TestRecord("new \($0)", partition: Int32($0 % 2)) }, to: topic)
-      try await eventually("the new records come") { await lane.count == 10 }
+      await eventually("the new records come") { await lane.count == 10 }
       #expect(await lane.records.allSatisfy { $0.text.hasPrefix("new") })
       await lane.unassign([TopicPartition(topic, 0)])
       #expect(await lane.owned.map(\.topicPartition) == [TopicPartition(topic, 1)])
       try await kafka.publish([TestRecord("away", partition: 0), TestRecord("here", partition: 1)], to: topic)
-      try await eventually("the other partition still flows") { await lane.count == 11 }
+      await eventually("the other partition still flows") { await lane.count == 11 }
       #expect(await lane.records.last?.text == "here")
       #expect(await lane.close())
     }
@@ -121,7 +121,7 @@ import Testing
       options.reportsPartitionEnd = true
       try await lane.open(kafka.configuration, options)
       _ = try await lane.assign([(TopicPartition(topic, 0), .earliest)])
-      try await eventually("the end is told") { await lane.ends == [2] }
+      await eventually("the end is told") { await lane.ends == [2] }
       #expect(await lane.count == 2)
       await lane.close()
     }
@@ -149,7 +149,7 @@ import Testing
       try await lane.open(kafka.configuration)
       let start = ContinuousClock.now
       let asking = Task { try await lane.assign([(TopicPartition(topic, 0), .latest)], timeoutMilliseconds: 60_000) }
-      try await eventually("it is asked") { await !lane.errors.isEmpty }
+      await eventually("it is asked") { await !lane.errors.isEmpty }
       #expect(await lane.closeConsumer(withinMilliseconds: 30_000))
       await #expect(throws: KafkaError.self) { _ = try await asking.value }
       #expect(ContinuousClock.now - start < .seconds(45))
@@ -188,7 +188,7 @@ import Testing
       options.recordsPerTurn = 10
       try await lane.open(kafka.configuration, options, finishing: .never)
       try await lane.subscribe(topic)
-      try await eventually("records flow") { await lane.count > 100 }
+      await eventually("records flow") { await lane.count > 100 }
       let start = ContinuousClock.now
       #expect(await lane.close())
       #expect(ContinuousClock.now - start < .seconds(30))
@@ -204,7 +204,7 @@ import Testing
       options.revocationTimeoutMilliseconds = 500
       try await lane.open(kafka.configuration.merging(["session.timeout.ms": "6000"]), options)
       try await lane.subscribe(topic)
-      try await eventually("records flow") { await lane.count == 100 }
+      await eventually("records flow") { await lane.count == 100 }
       try kafka.embedded?.takeDown()
       let start = ContinuousClock.now
       _ = await lane.closeConsumer(withinMilliseconds: 3_000)
@@ -221,9 +221,9 @@ import Testing
       try await lane.open(kafka.configuration.merging(["statistics.interval.ms": "100"]), .init())
       await lane.hold()
       _ = try await lane.assign([(TopicPartition(topic, 0), .earliest)])
-      try await eventually("all is fetched") { await lane.fetched == 2_000 }
+      await eventually("all is fetched") { await lane.fetched == 2_000 }
       await lane.release()
-      try await eventually("all has come") { await lane.count == 2_000 }
+      await eventually("all has come") { await lane.count == 2_000 }
       // One more look of librdkafka at its counters.
       try await Task.sleep(for: .milliseconds(300))
       #expect(await lane.fetched == 2_000)

@@ -64,7 +64,7 @@ import Testing
     let lane = ConsumerLane()
     try await lane.open(configuration, .init(group: "readers"))
     try await lane.subscribe("orders")
-    try await eventually("a member of a group gets all records") { await lane.count == 20 }
+    await eventually("a member of a group gets all records") { await lane.count == 20 }
     await lane.close()
     await kafka.close()
     await port.close()

@@ -4,22 +4,6 @@ import Kafka
 import TestSupport
 import Testing
 
-/// Waits until `condition` holds; records a failure when it does not within the time.
-func eventually(
-  _ what: Comment, seconds: Int = KafkaFixture.patienceSeconds, sourceLocation: SourceLocation = #_sourceLocation,
-  _ condition: () async throws -> Bool
-) async throws {
-  let deadline = ContinuousClock.now + .seconds(seconds)
-  while try await !condition() {
-    guard ContinuousClock.now < deadline else {
-      Issue.record(what, sourceLocation: sourceLocation)
-      return
-    }
-    // Swift 6.3 does not come back to the caller's executor from `sleep(for:)` in a function that runs on it.
-    try await Task.sleep(nanoseconds: 5_000_000)
-  }
-}
-
 /// The total behind those of the partitions in librdkafka's statistics.
 private func fetchedRecords(_ statistics: UnsafeRawBufferPointer) -> Int {
   let text = String(decoding: statistics, as: UTF8.self)

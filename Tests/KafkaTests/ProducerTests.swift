@@ -65,7 +65,7 @@ import Testing
       try await lane.open(kafka.configuration, options)
       let outcomes = try await lane.produce(topic, opaques: 0..<12)
       #expect(outcomes == Array(repeating: true, count: 10) + [false, false])
-      try await eventually("the producer says that it has room again") { await lane.rooms == 1 }
+      await eventually("the producer says that it has room again") { await lane.rooms == 1 }
       guard case .taken = try await lane.produce(topic, "x", opaque: 12) else { throw Unexpected("still full") }
       #expect(await lane.flush())
       #expect(await lane.reports.map(\.opaque).sorted() == Array(0..<10) + [12])
@@ -90,7 +90,7 @@ import Testing
       let error = await #expect(throws: KafkaError.self) { try await lane.send(topic, key: nil, "does not") }
       #expect(error?.code == .messageTimedOut && error?.isRetriable == true)
       _ = try await lane.produce(topic, "neither", opaque: 7)
-      try await eventually("the report of a record that could not be delivered") { await lane.reports.count == 1 }
+      await eventually("the report of a record that could not be delivered") { await lane.reports.count == 1 }
       #expect(await lane.reports.first?.opaque == 7)
       #expect(await lane.reports.first?.failure == .messageTimedOut)
       await lane.end()
@@ -173,7 +173,7 @@ import Testing
   @Test func whatIsWaitedForFailsRatherThanToComeAfterALaterOneThatWasTakenFirst() async throws {
     try await withFirstRecordRefused(givingAgain: true) { kafka, lane, topic in
       let sent = Task { try await lane.send(topic, key: nil, "waited for") }
-      try await eventually("it is on its way") { await lane.inFlight == 1 }
+      await eventually("it is on its way") { await lane.inFlight == 1 }
       for number in 0..<4 { _ = try await lane.produce(topic, "\(number)", opaque: UInt64(number)) }
       do {
         _ = try await sent.value
@@ -409,7 +409,7 @@ private actor Copier {
     core.topic = try producer.topic(target)
     let consumer = try Consumer(on: loop, configuration, .init(), handler: core)
     try await consumer.assign([(source, .earliest)])
-    try await eventually("records are copied") { core.copied == count }
+    await eventually("records are copied") { core.copied == count }
     await consumer.close()
     await producer.close()
   }
