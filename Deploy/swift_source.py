@@ -1,60 +1,73 @@
 """What the gates check-imports, check-names, check-outcomes and check-articles share: how they read a Swift file without a compiler."""
 
+import functools
 import re
+
+
+# Where a comment or a literal begins. The frequent ones are matched up to their end; of the others `opening` is only the beginning.
+SKIPPED = re.compile(r'//[^\n]*|"(?!"")[^"\\\n]*(?:\\[^(\n][^"\\\n]*)*"|(?P<opening>/\*|"""|"|#{1,7}"(?:"")?)')
+COMMENT_MARK = re.compile(r"/\*|\*/")
+INTERPOLATION_MARK = re.compile(r'["()]')
 
 
 def without_comments_and_strings(text):
     """The text with comments and string literals blanked; lines keep their numbers."""
-    out, i, end = [], 0, len(text)
-
-    def skip_string(i):
-        hashes = 0
-        while text[i] == "#":
-            hashes, i = hashes + 1, i + 1
-        quote = '"""' if text.startswith('"""', i) else '"'
-        i += len(quote)
-        closing, escape = quote + "#" * hashes, "\\" + "#" * hashes
-        while i < end:
-            if text.startswith(closing, i):
-                return i + len(closing)
-            if text.startswith(escape, i):
-                i += len(escape)
-                if i < end and text[i] == "(":
-                    depth = 0
-                    while i < end:
-                        if text[i] == '"':
-                            i = skip_string(i)
-                            continue
-                        depth += {"(": 1, ")": -1}.get(text[i], 0)
-                        i += 1
-                        if depth == 0:
-                            break
-                else:
-                    i += 1
-                continue
-            if text[i] == "\n" and len(quote) == 1:
-                return i  # not a literal after all, such as a quote within a regular expression
-            i += 1
-        return end
-
-    while i < end:
-        if text.startswith("//", i):
-            stop = text.find("\n", i)
-            stop = end if stop < 0 else stop
-        elif text.startswith("/*", i):
-            depth, stop = 1, i + 2
-            while stop < end and depth:
-                step = {"/*": 1, "*/": -1}.get(text[stop:stop + 2], 0)
-                depth, stop = depth + step, stop + (2 if step else 1)
-        elif text[i] == '"' or re.match(r'#+"', text[i:i + 8]):
-            stop = skip_string(i)
-        else:
-            out.append(text[i])
-            i += 1
-            continue
-        out.append(" " + "\n" * text.count("\n", i, stop))
-        i = stop
+    out, place = [], 0
+    while match := SKIPPED.search(text, place):
+        start, stop = match.span()
+        if opening := match["opening"]:
+            stop = comment_end(text, stop) if opening == "/*" else string_end(text, stop, opening)
+        out += (text[place:start], " ", "\n" * text.count("\n", start, stop))
+        place = stop
+    out.append(text[place:])
     return "".join(out)
+
+
+def comment_end(text, place):
+    """The place behind a comment, which may have others in it, whose content begins at a place."""
+    depth = 1
+    while match := COMMENT_MARK.search(text, place):
+        depth, place = depth + (1 if match[0] == "/*" else -1), match.end()
+        if not depth:
+            return place
+    return len(text)
+
+
+@functools.cache
+def string_mark(opening):
+    """What ends a literal, by what opens it: its end, an escape, and the end of the line where it has but one."""
+    quotes = opening.lstrip("#")
+    hashes = "#" * (len(opening) - len(quotes))
+    return re.compile("|".join([re.escape(quotes + hashes), rf"(?P<escape>\\{hashes})"] + [r"(?P<line>\n)"] * (len(quotes) == 1)))
+
+
+def string_end(text, place, opening):
+    """The place behind a literal whose content begins at a place."""
+    mark = string_mark(opening)
+    while match := mark.search(text, place):
+        place = match.end()
+        if match["escape"]:
+            place = interpolation_end(text, place + 1) if text.startswith("(", place) else place + 1
+        elif match.lastgroup == "line":
+            return match.start()  # not a literal after all, such as a quote within a regular expression
+        else:
+            return place
+    return len(text)
+
+
+def interpolation_end(text, place):
+    """The place behind an interpolation whose content begins at a place."""
+    depth = 1
+    while match := INTERPOLATION_MARK.search(text, place):
+        place = match.end()
+        if match[0] == '"':
+            opening = '"""' if text.startswith('"""', match.start()) else '"'
+            place = string_end(text, match.start() + len(opening), opening)
+            continue
+        depth += 1 if match[0] == "(" else -1
+        if not depth:
+            return place
+    return len(text)
 
 
 MODIFIERS = r"(?:(?:public|package|internal|fileprivate|private|final|indirect|nonisolated|static|mutating|lazy|weak)(?:\(\w+\))?\s+)*"
