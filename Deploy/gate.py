@@ -1,16 +1,16 @@
-"""What the gates check-deployment and check-monitoring share: how they read, what they have found, and the proof that they find it.
+"""What the gates share: how they read, what they remember of former runs, what they have found, and the proof that they find it.
 
 They import it from the folder that they lie in, so they work from anywhere, and in a copy of that folder.
 """
 
+import contextlib
+import functools
+import hashlib
+import json
 import os
 import shutil
 import sys
 import tempfile
-
-import yaml
-
-LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
@@ -25,8 +25,87 @@ def write(root, path, text):
         file.write(text)
 
 
+def load_all(text):
+    """The documents of a YAML file. They are shared by all who load the same text, and nobody changes them."""
+    import yaml
+
+    return _load_all(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+
+
+@functools.lru_cache(maxsize=256)
+def _load_all(text, loader):
+    import yaml
+
+    return list(yaml.load_all(text, loader))
+
+
 def load(text):
-    return yaml.load(text, LOADER)
+    return load_all(text)[0]
+
+
+def digest(*parts):
+    """A sum of texts or bytes, which differs where one of them or their number does."""
+    sums = (hashlib.sha256(part.encode(errors="surrogateescape") if isinstance(part, str) else part).digest() for part in parts)
+    return hashlib.sha256(b"".join(sums)).hexdigest()
+
+
+def program(name):
+    """What tells one version of an installed program from another; the name alone where it is not installed."""
+    path = os.path.realpath(shutil.which(name) or name)
+    with contextlib.suppress(OSError):
+        status = os.stat(path)
+        return f"{path} {status.st_size} {status.st_mtime_ns}"
+    return name
+
+
+class Memory:
+    """Answers of former runs, by a sum of all that they depend on, in a file of the tree's folder .build/gates.
+
+    The file begins with a sum of the rest, and is replaced as a whole. One that is damaged is read as an empty one. What another run has
+    written in the meantime is kept, and what is lost nevertheless is computed once more.
+    """
+
+    # More than twice the files of the tree. What was used last stays.
+    MAXIMUM = 4096
+
+    def __init__(self, name, is_kept=True):
+        self.path, self.is_kept = os.path.join(ROOT, ".build/gates", f"{name}.json"), is_kept
+        self.known, self.used, self.is_new = self.stored() if is_kept else {}, {}, False
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.keep()
+
+    def stored(self):
+        with contextlib.suppress(OSError, ValueError):
+            with open(self.path, "rb") as file:
+                if file.readline().decode().strip() == hashlib.sha256(body := file.read()).hexdigest():
+                    return json.loads(body)
+        return {}
+
+    def answer(self, key, compute):
+        """What `compute` answers, or has answered for the same key: something that JSON can express."""
+        if key not in self.used:
+            if key not in self.known:
+                # Through JSON, so that a new answer is what a remembered one is.
+                self.known[key], self.is_new = json.loads(json.dumps(compute())), True
+            self.used[key] = self.known[key]
+        return self.used[key]
+
+    def keep(self):
+        if not (self.is_new and self.is_kept):
+            return
+        others = {key: answer for key, answer in self.stored().items() if key not in self.used}
+        kept = list((others | self.used).items())[-self.MAXIMUM:]
+        body = json.dumps(dict(kept), separators=(",", ":")).encode()
+        # Without a folder to write into there is nothing to remember.
+        with contextlib.suppress(OSError):
+            os.makedirs(os.path.dirname(self.path), exist_ok=True)
+            with open(f"{self.path}.{os.getpid()}", "wb") as file:
+                file.write(hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
+            os.replace(file.name, self.path)
 
 
 class Findings:

@@ -1,7 +1,58 @@
-"""What the gates check-imports, check-names, check-outcomes and check-articles share: how they read a Swift file without a compiler."""
+"""What the gates check-imports, check-names, check-outcomes, check-articles and check-pace share: how they read Swift without a compiler.
 
+Each says in its `READ` which folders it reads and what it extracts from a file. `facts` does that for one gate, or in one pass for several.
+What was extracted is remembered by the file's content and by the code that extracted it.
+"""
+
+import contextlib
 import functools
+import os
 import re
+
+from gate import ROOT, Memory, digest
+
+
+class Source:
+    """A Swift file: its path, its text, and its text without comments and string literals."""
+
+    def __init__(self, path, text):
+        self.path, self.text = path, text
+
+    @functools.cached_property
+    def code(self):
+        return without_comments_and_strings(self.text)
+
+
+def swift_files(root, folders):
+    """The paths of the Swift files of folders, in their order."""
+    for top in folders:
+        for folder, inner, files in os.walk(os.path.join(root, top)):
+            inner.sort()
+            for file in sorted(files):
+                if file.endswith(".swift"):
+                    yield os.path.relpath(os.path.join(folder, file), root)
+
+
+def facts(root, *reads):
+    """What gates extract from the Swift files of a tree: for each gate a dictionary by path.
+
+    A gate's `READ` is the name of its file, the folders that it reads, and a function that answers what a `Source` has for it. The answer
+    depends on the source alone, and JSON can express it.
+    """
+    with contextlib.ExitStack() as stack:
+        gates = []
+        for name, folders, extract in reads:
+            memory = stack.enter_context(Memory(name, is_kept=root == ROOT))
+            code = digest(*(open(os.path.join(ROOT, "Deploy", each), "rb").read() for each in (name, "swift_source.py")))
+            gates.append((memory, code, set(swift_files(root, folders)), extract, {}))
+        for path in sorted(set().union(*(paths for _, _, paths, _, _ in gates))):
+            with open(os.path.join(root, path), encoding="utf-8") as file:
+                source = Source(path, file.read())
+            content = digest(path, source.text)
+            for memory, code, paths, extract, found in gates:
+                if path in paths:
+                    found[path] = memory.answer(content + code, functools.partial(extract, source))
+    return [found for *_, found in gates]
 
 
 # Where a comment or a literal begins. The frequent ones are matched up to their end; of the others `opening` is only the beginning.
@@ -85,30 +136,30 @@ def public_symbols(text, found, prefix="", is_type=None):
     place, outside = 0, []
     while match := TYPE.search(text, place):
         outside.append(text[place:match.start()])
-        end, depth = match.end(), 1
-        while end < len(text) and depth:
-            depth += {"{": 1, "}": -1}.get(text[end], 0)
-            end += 1
+        end = closing(text, match.end())
         is_extension = match["kind"] == "extension"
         name = prefix + match["name"]
-        known = found.setdefault(name, {"public": False, "members": set(), "calls": {}})
+        known = found.setdefault(name, {"public": False, "members": [], "calls": {}})
         known["public"] |= "public" in match["modifiers"] and not is_extension
-        public_symbols(text[match.end():end - 1], found, f"{name}.", (known, match["kind"], "public" in match["modifiers"]))
-        place = end
+        public_symbols(text[match.end():end], found, f"{name}.", (known, match["kind"], "public" in match["modifiers"]))
+        place = end + 1
     outside.append(text[place:])
     if not is_type:
         return
     known, kind, is_public = is_type
-    direct = without_braces("".join(outside))
+    direct = "".join(outside)
+    if not is_public and "public" not in direct:
+        return
+    direct = without_braces(direct)
     for match in MEMBER.finditer(direct):
         if "public" in match["modifiers"].split() or is_public and kind == "protocol":
             names = match["names"] if match["kind"] not in ("init", "subscript") else match["kind"]
-            known["members"].update(each.strip(" `") for each in (names or "").split(","))
+            known["members"] += [each.strip(" `") for each in (names or "").split(",")]
             if match["kind"] in ("func", "init", "subscript"):
                 known["calls"].setdefault((names or "").strip("`"), []).append(labels(direct, match.end()))
     if is_public and kind == "enum":
         for line in CASES.findall(without_braces(direct, "()")):
-            known["members"].update(re.findall(r"(?:^|,)\s*`?(\w+)", line))
+            known["members"] += re.findall(r"(?:^|,)\s*`?(\w+)", line)
 
 
 def labels(text, place):
@@ -128,11 +179,26 @@ def labels(text, place):
     return found
 
 
+@functools.cache
+def marks(pair):
+    return re.compile(f"[{re.escape(pair)}]")
+
+
+def closing(text, place, pair="{}"):
+    """The place of the bracket that closes the one before a place; the text's end where there is none."""
+    depth = 1
+    for match in marks(pair).finditer(text, place):
+        depth += 1 if match[0] == pair[0] else -1
+        if not depth:
+            return match.start()
+    return len(text)
+
+
 def without_braces(text, pair="{}"):
     """The text without what is in braces."""
-    out, depth = [], 0
-    for character in text:
-        depth += {pair[0]: 1, pair[1]: -1}.get(character, 0)
-        if depth == 0 and character != pair[1]:
-            out.append(character)
-    return "".join(out)
+    out, depth, place = [], 0, 0
+    for match in marks(pair).finditer(text):
+        if depth == 0:
+            out.append(text[place:match.start()])
+        depth, place = depth + (1 if match[0] == pair[0] else -1), match.end()
+    return "".join(out + [text[place:]] * (depth == 0))
