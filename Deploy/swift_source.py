@@ -24,8 +24,10 @@ class Source:
 
 
 def swift_files(root, folders):
-    """The paths of the Swift files of folders, in their order."""
+    """The paths of the Swift files of folders, in their order; a file stands for itself."""
     for top in folders:
+        if os.path.isfile(os.path.join(root, top)):
+            yield top
         for folder, inner, files in os.walk(os.path.join(root, top)):
             inner.sort()
             for file in sorted(files):
@@ -119,6 +121,36 @@ def interpolation_end(text, place):
         if not depth:
             return place
     return len(text)
+
+
+SUITE_MARK = re.compile(
+    r"(?P<attribute>@Suite|@Test)\b|\b(?:struct|class|enum|actor|extension)\s+(?P<type>[A-Z][\w.]*)|\bfunc\s+(?P<function>`[^`]+`|\w+)|[{}]")
+
+
+def tests(text):
+    """The suites and tests of a text without comments and strings: each one's suite with those around it, its name, and its traits.
+
+    Of a suite the name is empty. A name in backticks stands without them.
+    """
+    found, around, attribute, kind = [], [], None, None
+    for mark in SUITE_MARK.finditer(text):
+        traits = text[attribute:mark.start()] if attribute is not None else ""
+        if mark["attribute"]:
+            attribute, kind = mark.start(), None
+        elif mark["type"]:
+            kind, attribute = mark["type"].replace(".", "/"), None
+            if traits.startswith("@Suite"):
+                found.append({"suite": "/".join([each for each in around if each] + [kind]), "name": "", "traits": traits})
+        elif mark["function"]:
+            if traits.startswith("@Test"):
+                found.append({"suite": "/".join(each for each in around if each), "name": mark["function"].strip("`"), "traits": traits})
+            attribute = None
+        elif mark[0] == "{":
+            around.append(kind)
+            kind = None
+        elif around:
+            around.pop()
+    return found
 
 
 MODIFIERS = r"(?:(?:public|package|internal|fileprivate|private|final|indirect|nonisolated|static|mutating|lazy|weak)(?:\(\w+\))?\s+)*"
