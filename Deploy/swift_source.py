@@ -153,6 +153,25 @@ def tests(text):
     return found
 
 
+def enclosing(text, place):
+    """The types and functions around a place of a text without comments and strings, outermost first, each with its attribute before it."""
+    around, attribute, next_one = [], None, None
+    for mark in SUITE_MARK.finditer(text):
+        if mark.start() >= place:
+            break
+        if mark["attribute"]:
+            attribute = mark.start()
+        elif mark["type"] or mark["function"]:
+            traits = text[attribute:mark.start()] if attribute is not None else ""
+            next_one, attribute = ((mark["type"] or mark["function"]).strip("`"), traits), None
+        elif mark[0] == "{":
+            around.append(next_one)
+            next_one = None
+        elif around:
+            around.pop()
+    return [each for each in around if each]
+
+
 MODIFIERS = r"(?:(?:public|package|internal|fileprivate|private|final|indirect|nonisolated|static|mutating|lazy|weak)(?:\(\w+\))?\s+)*"
 TYPE = re.compile(rf"(?P<modifiers>{MODIFIERS})\b(?P<kind>class|struct|enum|actor|protocol|extension)\s+(?P<name>[A-Z]\w*(?:\.[A-Z]\w*)*)[^{{}}]*{{")
 MEMBER = re.compile(rf"(?P<modifiers>{MODIFIERS})\b(?P<kind>func|var|let|typealias|init|subscript)\b\s*(?P<names>`?\w+`?(?:\s*,\s*\w+)*)?")
