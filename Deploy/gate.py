@@ -3,12 +3,14 @@
 They import it from the folder that they lie in, so they work from anywhere, and in a copy of that folder.
 """
 
+import atexit
 import contextlib
 import functools
 import hashlib
 import json
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 
@@ -85,13 +87,18 @@ class Memory:
                     return json.loads(body)
         return {}
 
-    def answer(self, key, compute):
-        """What `compute` answers, or has answered for the same key: something that JSON can express."""
-        if key not in self.used:
-            if key not in self.known:
-                # Through JSON, so that a new answer is what a remembered one is.
-                self.known[key], self.is_new = json.loads(json.dumps(compute())), True
-            self.used[key] = self.known[key]
+    def knows(self, key):
+        return key in self.known
+
+    def answer(self, key, compute, lasts=lambda answer: True):
+        """What `compute` answers, or has answered for the same key: something that JSON can express, and remembered where it lasts."""
+        if key not in self.known:
+            # Through JSON, so that a new answer is what a remembered one is.
+            answer = json.loads(json.dumps(compute()))
+            if not lasts(answer):
+                return answer
+            self.known[key], self.is_new = answer, True
+        self.used[key] = self.known[key]
         return self.used[key]
 
     def keep(self):
@@ -106,6 +113,24 @@ class Memory:
             with open(f"{self.path}.{os.getpid()}", "wb") as file:
                 file.write(hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
             os.replace(file.name, self.path)
+
+
+@functools.cache
+def answers():
+    """What other programs and libraries have answered this gate, which is kept when it ends."""
+    memory = Memory(os.path.basename(sys.argv[0]))
+    atexit.register(memory.keep)
+    return memory
+
+
+def ran(words, folder, content):
+    """How a program has ended in a folder, and what it has said: that depends on its version, on its words and on `content`."""
+    def run():
+        made = subprocess.run(words, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        return made.returncode, made.stdout, made.stderr
+
+    # One that was killed has not answered.
+    return answers().answer(digest(program(words[0]), *words, *content), run, lasts=lambda made: 0 <= made[0] < 128)
 
 
 class Findings:
