@@ -1,12 +1,13 @@
+import EmbeddedScripts
 import Redis
 
-/// The scripts are the files of the folder `Scripts`, embedded in the program.
+/// The scripts are the files of the folder `Scripts`, embedded in the program by `EmbeddedScripts`.
 ///
 /// The head of each file says what the script does, which keys and arguments it takes, and what it answers. `Deploy/check-scripts` composes
 /// and checks them.
 extension RedisScript {
   /// Composes a script: replaces each line `-- include: NAME` of the file by the file `Pieces/NAME.lua`.
-  convenience init(file: [UInt8]) {
+  convenience init(file: String) {
     let lines = Self.text(file).split(separator: "\n", omittingEmptySubsequences: false)
     self.init(lines.map { Self.piece(named: $0) ?? String($0) }.joined(separator: "\n"))
   }
@@ -15,24 +16,11 @@ extension RedisScript {
   private static func piece(named line: Substring) -> String? {
     let words = line.drop { $0 == " " }
     guard words.hasPrefix("-- include: ") else { return nil }
-    guard let file = pieces[words.dropFirst("-- include: ".count)] else { preconditionFailure("there is no piece for '\(line)'") }
-    return text(file)
+    return text(String(words.dropFirst("-- include: ".count)))
   }
 
-  private static func text(_ file: [UInt8]) -> String { String(decoding: file, as: UTF8.self) }
-
-  /// The pieces by the names that scripts include them by.
-  private static let pieces: [Substring: [UInt8]] = [
-    "earlier": PackageResources.earlier_lua,
-    "entries": PackageResources.entries_lua,
-    "fields": PackageResources.fields_lua,
-    "floor": PackageResources.floor_lua,
-    "head": PackageResources.head_lua,
-    "mend": PackageResources.mend_lua,
-    "newness": PackageResources.newness_lua,
-    "now": PackageResources.now_lua,
-    "placed": PackageResources.placed_lua,
-    "refusals": PackageResources.refusals_lua,
-    "refused": PackageResources.refused_lua,
-  ]
+  private static func text(_ file: String) -> String {
+    guard let text = carillon_script(file) else { preconditionFailure("EmbeddedScripts has no file '\(file)'") }
+    return String(cString: text)
+  }
 }

@@ -24,7 +24,7 @@ public struct ClusterIdentity: Sendable, Hashable {
   private static let fields: [RedisArgument] = ["kafka", "prefix", "buckets", "name"]
 
   /// Sets each missing field, and answers the value of each field afterwards.
-  static let claimScript = RedisScript(file: PackageResources.cluster_claim_lua)
+  static let claimScript = RedisScript(file: "cluster-claim")
 
   // MARK: The owner
 

@@ -28,7 +28,7 @@ public final class Presences {
   // MARK: The hello
 
   /// Takes the presence for a new session.
-  static let enterScript = RedisScript(file: PackageResources.presence_enter_lua)
+  static let enterScript = RedisScript(file: "presence-enter")
 
   /// The result of a hello.
   public enum Welcome: Sendable {
@@ -70,7 +70,7 @@ public final class Presences {
   // MARK: Later
 
   /// Restores a missing presence, and finds out whether another session has it.
-  static let refreshScript = RedisScript(file: PackageResources.presence_refresh_lua)
+  static let refreshScript = RedisScript(file: "presence-refresh")
 
   /// The result of a repeated hello.
   public enum Refreshed: Sendable {
@@ -96,7 +96,7 @@ public final class Presences {
   }
 
   /// Removes the presence if it is still this session's.
-  static let leaveScript = RedisScript(file: PackageResources.presence_leave_lua)
+  static let leaveScript = RedisScript(file: "presence-leave")
 
   /// Removes the presence of a session that has ended. If the call fails, the presence stays until the device's next hello. Delivery
   /// records are dropped until then, and the entries stay in the mailbox.
@@ -109,7 +109,7 @@ public final class Presences {
   // MARK: The gap
 
   /// Removes a gap that the device was notified of, if neither the gap nor the session has changed.
-  static let gapScript = RedisScript(file: PackageResources.presence_gap_lua)
+  static let gapScript = RedisScript(file: "presence-gap")
 
   /// Removes a gap after the session has sent it. If the call fails, or more was evicted meanwhile, the next hello sends it again.
   public func told(_ gap: MailboxGap, _ token: String, _ presence: Presence) {

@@ -17,7 +17,7 @@ public final class Recipients {
   // MARK: Pages
 
   /// A page of a person's devices.
-  static let pageScript = RedisScript(file: PackageResources.recipients_page_lua)
+  static let pageScript = RedisScript(file: "recipients-page")
 
   /// A page as it lies in Redis' answer. Valid only during the call that gets it.
   public struct Page {

@@ -17,7 +17,7 @@ public final class Registrations {
   }
 
   /// Applies a registration, unless a later record was applied.
-  static let script = RedisScript(file: PackageResources.registration_lua)
+  static let script = RedisScript(file: "registration")
 
   /// A record of `devices`.
   public struct Record: Sendable {

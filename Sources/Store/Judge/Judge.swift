@@ -32,7 +32,7 @@ public final class Judge {
   }
 
   /// Judges requests in order, and applies them: the one atomic call of the transform stage.
-  static let script = RedisScript(file: PackageResources.judge_lua)
+  static let script = RedisScript(file: "judge")
 
   private let shards: Shards
   private let limits: Limits

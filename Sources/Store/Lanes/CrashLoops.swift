@@ -20,13 +20,13 @@ public final class CrashLoops {
   public init(_ shards: Shards) { self.shards = shards }
 
   /// Counts a begin, and the end of another process that did not finish its group.
-  static let beginScript = RedisScript(file: PackageResources.crash_loop_begin_lua)
+  static let beginScript = RedisScript(file: "crash-loop-begin")
 
   /// Notes the group that the process works on now.
-  static let markScript = RedisScript(file: PackageResources.crash_loop_mark_lua)
+  static let markScript = RedisScript(file: "crash-loop-mark")
 
   /// Removes all counts of partitions.
-  static let clearScript = RedisScript(file: PackageResources.crash_loop_clear_lua)
+  static let clearScript = RedisScript(file: "crash-loop-clear")
 
   /// The counts of a partition that begins.
   public struct Counts: Sendable {

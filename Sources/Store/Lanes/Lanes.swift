@@ -12,13 +12,13 @@ public final class Lanes {
   public init(_ shards: Shards) { self.shards = shards }
 
   /// Claims a partition that no living lane has, else one that the fewest lanes have.
-  static let claimScript = RedisScript(file: PackageResources.lane_claim_lua)
+  static let claimScript = RedisScript(file: "lane-claim")
 
   /// Stores a heartbeat.
-  static let beatScript = RedisScript(file: PackageResources.lane_beat_lua)
+  static let beatScript = RedisScript(file: "lane-beat")
 
   /// Lists the lanes, and how long each has been silent.
-  static let listScript = RedisScript(file: PackageResources.lane_list_lua)
+  static let listScript = RedisScript(file: "lane-list")
 
   /// A lane and its last heartbeat.
   public struct Listing: Sendable, Hashable {

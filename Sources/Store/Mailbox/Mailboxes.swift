@@ -15,7 +15,7 @@ public final class Mailboxes {
   // MARK: Pages
 
   /// The oldest entries of the mailbox.
-  static let pageScript = RedisScript(file: PackageResources.mailbox_page_lua)
+  static let pageScript = RedisScript(file: "mailbox-page")
 
   /// Reads the oldest entries after the first `skipped`. A page with fewer than `count` entries is the last.
   public func page(
@@ -49,7 +49,7 @@ public final class Mailboxes {
   }
 
   /// Deletes an entry if it belongs to this apns-id.
-  static let deleteScript = RedisScript(file: PackageResources.mailbox_delete_lua)
+  static let deleteScript = RedisScript(file: "mailbox-delete")
 
   /// Deletes the entry of a request. If another request with the same revision has the entry, it stays.
   public func delete(_ revision: Revision, ofRequest id: NotificationID, of token: String, _ then: @escaping (StoreError?) -> Void) {
@@ -87,7 +87,7 @@ public final class Mailboxes {
   // MARK: A full mailbox
 
   /// Deletes the entries that a full mailbox evicts, and notes in the device's hash which revisions it missed.
-  static let evictScript = RedisScript(file: PackageResources.mailbox_evict_lua)
+  static let evictScript = RedisScript(file: "mailbox-evict")
 
   /// Deletes entries whose `evicted` events Kafka has, and answers which entries to evict next.
   ///
@@ -107,7 +107,7 @@ public final class Mailboxes {
   // MARK: A removal of all
 
   /// Deletes canceled entries.
-  static let cancelScript = RedisScript(file: PackageResources.mailbox_cancel_lua)
+  static let cancelScript = RedisScript(file: "mailbox-cancel")
 
   /// Deletes entries whose `canceled` events Kafka has, and answers which entries to cancel next, with the removal that cancels them: the
   /// newest. Without revisions it answers the first.

@@ -69,7 +69,7 @@ public final class Markers {
   public private(set) var foreignKeys: [String] = []
 
   /// Sets each field that has the expected value.
-  static let script = RedisScript(file: PackageResources.markers_lua)
+  static let script = RedisScript(file: "markers")
 
   /// Makes them for these servers.
   public init(_ shards: Shards) {

@@ -111,7 +111,7 @@ public final class Population {
   public static let mailboxCommands = 3
 
   /// The size of a mailbox, and the timestamp of the oldest entry if the mailbox is small enough to search.
-  static let mailboxScript = RedisScript(file: PackageResources.mailbox_depth_lua)
+  static let mailboxScript = RedisScript(file: "mailbox-depth")
 
   /// Reads a mailbox; nil if the key has another type.
   public func mailbox(_ token: String) async throws(StoreError) -> Mailbox? {

@@ -65,7 +65,7 @@ public final class Results {
   public init(_ shards: Shards, on loop: EventLoop) { (self.shards, self.loop) = (shards, loop) }
 
   /// Reads how a request stands, and changes nothing.
-  static let script = RedisScript(file: PackageResources.results_lua)
+  static let script = RedisScript(file: "results")
 
   /// Where the result of a request is kept.
   public func place(of request: Request) -> Place {

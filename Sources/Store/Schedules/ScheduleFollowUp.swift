@@ -34,8 +34,8 @@ extension Schedules {
     case changed(FollowUp)
   }
 
-  static let followUpScript = RedisScript(file: PackageResources.schedule_follow_up_lua)
-  static let cancelScript = RedisScript(file: PackageResources.schedule_cancel_lua)
+  static let followUpScript = RedisScript(file: "schedule-follow-up")
+  static let cancelScript = RedisScript(file: "schedule-cancel")
 
   /// Reads the state of a schedule that is among the follow-ups of a partition.
   public func followUp(

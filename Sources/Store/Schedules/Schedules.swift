@@ -116,8 +116,8 @@ public final class Schedules {
 
   // MARK: One schedule
 
-  static let readScript = RedisScript(file: PackageResources.schedule_read_lua)
-  static let writeScript = RedisScript(file: PackageResources.schedule_write_lua)
+  static let readScript = RedisScript(file: "schedule-read")
+  static let writeScript = RedisScript(file: "schedule-write")
 
   /// Reads the state of a schedule.
   public func read(_ key: ScheduleKey, _ then: @escaping (Result<State, StoreError>) -> Void) {
@@ -133,7 +133,7 @@ public final class Schedules {
     }
   }
 
-  static let settleScript = RedisScript(file: PackageResources.schedule_settle_lua)
+  static let settleScript = RedisScript(file: "schedule-settle")
 
   /// Notes that Kafka has this state and the events about its end.
   ///
@@ -213,7 +213,7 @@ public final class Schedules {
     }
   }
 
-  static let pendingScript = RedisScript(file: PackageResources.schedule_pending_lua)
+  static let pendingScript = RedisScript(file: "schedule-pending")
 
   /// Reads the pending schedules of a target for an application. Most targets have none.
   public func pending(application: Name, target: Name, _ then: @escaping (Result<[Schedule], StoreError>) -> Void) {
@@ -239,7 +239,7 @@ public final class Schedules {
 
   // MARK: Due schedules
 
-  static let dueScript = RedisScript(file: PackageResources.schedule_due_lua)
+  static let dueScript = RedisScript(file: "schedule-due")
 
   /// Reads the due schedules of a partition in a bucket, earliest first.
   ///

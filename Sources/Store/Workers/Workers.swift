@@ -23,13 +23,13 @@ public final class Workers {
   private static let keys: [RedisArgument] = [.text(Keys.workers), .text(Keys.reports)]
 
   /// Stores a heartbeat with its report.
-  static let beatScript = RedisScript(file: PackageResources.worker_beat_lua)
+  static let beatScript = RedisScript(file: "worker-beat")
 
   /// Removes a report, unless another process with its name has reported since.
-  static let leaveScript = RedisScript(file: PackageResources.worker_leave_lua)
+  static let leaveScript = RedisScript(file: "worker-leave")
 
   /// Lists the workers with the latest heartbeats.
-  static let listScript = RedisScript(file: PackageResources.worker_list_lua)
+  static let listScript = RedisScript(file: "worker-list")
 
   /// Stores a heartbeat with a report.
   public func beat(_ report: WorkerReport) async throws(StoreError) {
