@@ -70,8 +70,8 @@ class Memory:
     # More than twice the files of the tree. What was used last stays.
     MAXIMUM = 4096
 
-    def __init__(self, name, is_kept=True):
-        self.path, self.is_kept = os.path.join(ROOT, ".build/gates", f"{name}.json"), is_kept
+    def __init__(self, name, is_kept=True, folder=os.path.join(ROOT, ".build/gates")):
+        self.path, self.is_kept = os.path.join(folder, f"{name}.json"), is_kept
         self.known, self.used, self.is_new = self.stored() if is_kept else {}, {}, False
 
     def __enter__(self):
@@ -113,6 +113,43 @@ class Memory:
             with open(f"{self.path}.{os.getpid()}", "wb") as file:
                 file.write(hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
             os.replace(file.name, self.path)
+
+
+def memory_faults():
+    """What is wrong with `Memory`: what it forgets, what it believes of a damaged file, and what two at once do to each other."""
+    found = []
+
+    def expect(what, condition):
+        found.extend([] if condition else [f"a memory does not hold: {what}"])
+
+    with tempfile.TemporaryDirectory() as folder:
+        def remember(*keys, answer="sound"):
+            with Memory("a", folder=folder) as memory:
+                return [memory.answer(key, lambda: answer) for key in keys]
+
+        remember("a")
+        expect("what was answered is remembered", remember("a", "b", answer="new") == ["sound", "new"])
+        with open(os.path.join(folder, "a.json"), "rb") as file:
+            whole = file.read()
+        for what, damaged in (("cut", whole[:-3]), ("changed", whole.replace(b"sound", b"wrong")), ("empty", b""), ("no text", b"\xff\n\xff")):
+            with open(os.path.join(folder, "a.json"), "wb") as file:
+                file.write(damaged)
+            expect(f"a file that is {what} is as good as none", remember("a", answer="again") == ["again"])
+        with Memory("a", folder=folder) as one, Memory("a", folder=folder) as other:
+            one.answer("one", lambda: 1)
+            other.answer("other", lambda: 2)
+        expect("what two at once have answered is remembered", remember("one", "other", answer=0) == [1, 2])
+        with Memory("a", folder=folder) as memory:
+            expect("what does not last is not remembered", memory.answer("c", lambda: 1, lasts=lambda _: False) == 1 and not memory.knows("c"))
+        remember(*map(str, range(Memory.MAXIMUM)))
+        with Memory("a", folder=folder) as memory:
+            memory.answer("c", lambda: 3)
+        with Memory("a", folder=folder) as memory:
+            expect("the oldest is forgotten beyond the bound", len(memory.known) == Memory.MAXIMUM and memory.knows("c") and not memory.knows("a"))
+        with Memory("a", folder=os.path.join(folder, "a.json", "b")) as memory:
+            expect("without a folder it answers", memory.answer("a", lambda: 4) == 4)
+        expect("only its file is left", os.listdir(folder) == ["a.json"])
+    return found
 
 
 @functools.cache
