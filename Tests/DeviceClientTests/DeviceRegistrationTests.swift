@@ -5,7 +5,7 @@ import Testing
 @testable import DeviceClient
 
 /// What the device registers, as a value.
-@Suite(.timeLimit(.minutes(5))) struct DeviceRegistrationTests {
+@Suite(.timeLimit(.minutes(10))) struct DeviceRegistrationTests {
   private typealias Change = RegistrationChanges.Change
 
   private static func registration(_ change: (inout DeviceConfiguration) -> Void = { _ in }) -> DeviceRegistration {

@@ -6,7 +6,7 @@ import Testing
 
 @testable import DeviceClient
 
-@Suite(.timeLimit(.minutes(5))) struct PendingTableTests {
+@Suite(.timeLimit(.minutes(10))) struct PendingTableTests {
   /// 2023-11-14, 22:13:20 UTC.
   private static let start: Int64 = 1_700_000_000_000
 

@@ -9,7 +9,7 @@ import Testing
 @testable import DeviceClient
 
 /// Foreground, background and the locked screen.
-@Suite(.timeLimit(.minutes(5))) struct ProgramStateTests {
+@Suite(.timeLimit(.minutes(10))) struct ProgramStateTests {
   /// The actions that differ: told at once, only unlocked, in the foreground.
   private static let category = NotificationCategory(
     identifier: "door",

@@ -6,7 +6,7 @@ import Testing
 @testable import DeviceClient
 
 /// The changes that the cluster has not answered yet.
-@Suite(.timeLimit(.minutes(5))) struct RegistrationChangesTests {
+@Suite(.timeLimit(.minutes(10))) struct RegistrationChangesTests {
   private typealias Change = RegistrationChanges.Change
 
   private static func categories(_ number: Int) -> Change { .categories([NotificationCategory(identifier: Name("c\(number)"))]) }

@@ -321,7 +321,7 @@ import Testing
     }
   }
 
-  @Test(.timeLimit(.minutes(5))) func eachAwaitedRecordIsToldOfHoweverSoonItsReportComes() async throws {
+  @Test(.timeLimit(.minutes(10))) func eachAwaitedRecordIsToldOfHoweverSoonItsReportComes() async throws {
     try await KafkaFixture.with { kafka in
       let topic = try await kafka.topic(partitions: 1)
       let lane = ProducerLane()

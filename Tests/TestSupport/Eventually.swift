@@ -50,6 +50,24 @@ public func requireEventually(_ what: @autoclosure () -> String, _ condition: ()
   }
 }
 
+/// Runs `body`, and expects that it ends by itself.
+///
+/// For what may not wait in vain: a deadline of its own is longer than `hangDeadline`, which then ends the test.
+public func endsByItself<R: Sendable>(_ what: String, _ body: @escaping @Sendable () async throws -> R) async throws -> R {
+  let result = Mutex<Result<R, any Error>?>(nil)
+  let work = Task {
+    let end: Result<R, any Error>
+    do { end = .success(try await body()) } catch { end = .failure(error) }
+    result.withLock { $0 = end }
+  }
+  do { try await requireEventually("\(what) ends") { result.withLock { $0 != nil } } } catch {
+    work.cancel()
+    throw error
+  }
+  guard let end = result.withLock({ $0 }) else { preconditionFailure("it has ended") }
+  return try end.get()
+}
+
 /// Lets others run for some milliseconds, in a loop that counts its own rounds. Nothing may depend on how long it takes.
 public func pause() async { await sleep(milliseconds: 5) }
 
