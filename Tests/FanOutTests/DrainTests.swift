@@ -8,7 +8,9 @@ import Testing
 @testable import FanOut
 
 @Suite(.serialized) struct DrainTests {
-  @Test(.onlyInAll("it is about time: how the devices that go are spread")) func aDrainSpreadsItsDevicesAndServesThemUntilTheyGo() async throws {
+  @Test(.onlyInAll("it is about time: how the devices that go are spread")) func aDrainSpreadsItsDevicesAndServesThemUntilTheyGo()
+    async throws
+  {
     try await LaneFixture.with({
       $0.reconnectsPerSecond = 100
       $0.reconnectMilliseconds = 0

@@ -71,6 +71,20 @@ public func endsByItself<R: Sendable>(_ what: String, _ body: @escaping @Sendabl
 /// Lets others run for some milliseconds, in a loop that counts its own rounds. Nothing may depend on how long it takes.
 public func pause() async { await sleep(milliseconds: 5) }
 
+/// Waits until so much time has passed at least: for a test that is about time.
+public func timePasses(_ time: Duration) async { await sleep(milliseconds: UInt64(time / .milliseconds(1))) }
+
+/// A moment, for what a test may expect only soon after it.
+public struct Moment: Sendable {
+  private let time = ContinuousClock.now
+
+  /// Now.
+  public init() {}
+
+  /// Whether it was less than so long ago.
+  public func isWithin(_ time: Duration) -> Bool { ContinuousClock.now - self.time < time }
+}
+
 /// Works until its task is cancelled.
 public func untilCancelled() async throws -> Never {
   while true { try await Task.sleep(for: hangDeadline) }
