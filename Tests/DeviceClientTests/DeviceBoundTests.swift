@@ -44,7 +44,7 @@ import Testing
       let center = device.device.userNotificationCenter
       // Nothing of the device is in the lists yet, and everything that it has is written.
       try await center.setBadgeCount(1)
-      let other = try SQLiteConnection(path: path, busyMilliseconds: hangMilliseconds)
+      let other = try SQLiteConnection(path: path, busyMilliseconds: Int32(hangMilliseconds))
       try other.run("BEGIN IMMEDIATE")
       let answers = Answers()
       // Two batches of 8 MiB at most are taken: the one that is being written, and the one that waits.

@@ -70,7 +70,7 @@ import Testing
           let photo = AttachmentStoreTests.Photo().attachment("http://127.0.0.1:\(port)/a")
           await cluster.send(AttachmentStoreTests.attached(1, "one", photo))
           await eventually("its attachment is being fetched") { await server.requests.count == 1 }
-          let holder = try SQLiteConnection(path: path, busyMilliseconds: hangMilliseconds)
+          let holder = try SQLiteConnection(path: path, busyMilliseconds: Int32(hangMilliseconds))
           try holder.run("BEGIN IMMEDIATE")
           await cluster.send(notify(2, id: "two", revision: "2"), notify(3, id: "three", revision: "3"))
           await eventually("the others are being stored") { await phone.device.delivered.count == 3 }

@@ -151,7 +151,7 @@ import Testing
         ($0.stateFile, $0.watchConnectivity, $0.stateLimits.busyMilliseconds) = (path, sent.end(of: .watch), 3_600_000)
       }
       try await watch.device.start()
-      let holder = try SQLiteConnection(path: path, busyMilliseconds: hangMilliseconds)
+      let holder = try SQLiteConnection(path: path, busyMilliseconds: Int32(hangMilliseconds))
       try holder.run("BEGIN IMMEDIATE")
       let expiration = WallClock.seconds() + 3
       let showing = NotificationShowing(identifier: "n1", id: "id-1", takenAt: 1)

@@ -32,7 +32,7 @@ import Testing
 
   /// Runs statements on a database.
   private static func sqlite(_ path: String, _ statements: String...) throws {
-    let connection = try SQLiteConnection(path: path, busyMilliseconds: hangMilliseconds)
+    let connection = try SQLiteConnection(path: path, busyMilliseconds: Int32(hangMilliseconds))
     defer { connection.close() }
     for statement in statements { try connection.run(statement) }
   }
@@ -114,7 +114,7 @@ import Testing
       limits.busyMilliseconds = 200
       let database = DeviceDatabase.forTests(path, limits)
       _ = try await database.open()
-      let holder = try SQLiteConnection(path: path, busyMilliseconds: hangMilliseconds)
+      let holder = try SQLiteConnection(path: path, busyMilliseconds: Int32(hangMilliseconds))
       try holder.run("BEGIN IMMEDIATE")
       await #expect {
         try await database.commit([.badge(1)])
@@ -271,7 +271,7 @@ import Testing
       #expect(isLocked())
       #expect(await Self.error(path)?.code == .stateInUse)
       #expect(isLocked())
-      let other = try SQLiteConnection(path: path, busyMilliseconds: hangMilliseconds)
+      let other = try SQLiteConnection(path: path, busyMilliseconds: Int32(hangMilliseconds))
       #expect(try other.integer("SELECT badge FROM device") == 0)
       await first.closeForTests()
       #expect(isLocked())
@@ -314,7 +314,7 @@ import Testing
         { await center.removeAllPendingNotificationRequests() }, { await center.removeAllDeliveredNotifications() },
       ]
       for (number, remove) in removals.enumerated() {
-        let other = try SQLiteConnection(path: path, busyMilliseconds: hangMilliseconds)
+        let other = try SQLiteConnection(path: path, busyMilliseconds: Int32(hangMilliseconds))
         try other.run("BEGIN IMMEDIATE")
         let hasReturned = Mutex(false)
         let removal = Task {

@@ -1,5 +1,6 @@
 import EventLoop
 import HTTP
+import TestSupport
 import Testing
 
 /// A client on a loop of its own.

@@ -1,6 +1,7 @@
 import EventLoop
 import HTTP
 import TestSupport
+import Testing
 
 /// A server on a loop of its own, with routes that show how it behaves.
 actor ServerFixture {

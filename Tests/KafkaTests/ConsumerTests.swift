@@ -147,7 +147,7 @@ import Testing
       try kafka.embedded?.takeDown()
       let lane = ConsumerLane()
       try await lane.open(kafka.configuration)
-      let asking = Task { try await lane.assign([(TopicPartition(topic, 0), .latest)], timeoutMilliseconds: 4 * hangMilliseconds) }
+      let asking = Task { try await lane.assign([(TopicPartition(topic, 0), .latest)], timeoutMilliseconds: 4 * Int32(hangMilliseconds)) }
       await eventually("it is asked") { await !lane.errors.isEmpty }
       try await endsByItself("the closing, and the question with it") {
         #expect(await lane.closeConsumer(withinMilliseconds: 4 * hangMilliseconds))
