@@ -106,7 +106,7 @@ import Worker
     for number in Self.told.indices {
       let (all, shown) = try Self.with(number) { (printer.text($0, width: nil), printer.text($0, width: width)) }
       #expect(!all.contains("\n") && shown.split(separator: "\n").allSatisfy { $0.count <= width }, "it says: \(shown)")
-      #expect(shown.contains("\n") && characters(shown) == characters(all))
+      #expect(characters(shown) == characters(all) && (width > 40 || shown.contains("\n")))
     }
   }
 

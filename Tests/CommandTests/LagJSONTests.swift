@@ -186,7 +186,7 @@ import Worker
     let columns = lines.map { $0.split(separator: " ").joined(separator: " ") }
     #expect(columns[0] == "2023-11-14T22:13:20.000Z group g Stable, 1 member 1 fan-out lane")
     #expect(columns[2] == "TOPIC RECORDS BEHIND IN/S OUT/S CAUGHT UP WORST")
-    #expect(columns[3] == "t.requests (2) 3 1 min 0 s 1.5 2.3 in 9 s partition 1, transform@a:7/0 10.0.0.7", "\(columns[3])")
+    #expect(columns[3] == "t.requests (2) 3 1 min 1.5 2.3 in 9 s partition 1, transform@a:7/0 10.0.0.7", "\(columns[3])")
     #expect(
       columns[6] == "t.deliveries (2) 40 500 ms ago 0.7 120 1 min 1 s lanes on 1 of 2 partitions, worst: partition 1", "\(columns[6])")
     #expect(columns[7] == "t.events (1) 0 - -")

@@ -196,6 +196,7 @@ import Worker
       kafka.cluster.topics[Self.topics.events]?.partitions[2].inSync = 1
       kafka.minimumInSync = [Self.topics.events: 2]
       if var lag = kafka.lag.value {
+        lag.members?.members = []
         lag.problems = [.missed(TopicPartition("t.requests", 0), 4..<15)]
         kafka.lag = .found(lag)
       }
