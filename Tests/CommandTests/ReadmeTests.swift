@@ -117,7 +117,9 @@ import Testing
   }()
 
   /// The flags in a text; a property of librdkafka counts as that of any.
-  private static func flags(of text: String) -> Set<String> { Set(text.matches(of: /(?:^|[^\w-])(--[a-z][a-z0-9-]*)/).map { String($0.1) }) }
+  private static func flags(of text: String) -> Set<String> {
+    Set(text.matches(of: /(?:^|[^\w-])(--[a-z][a-z0-9-]*)/).map { String($0.1) })
+  }
 
   @Test(
     .enabled(
