@@ -139,7 +139,7 @@ let package = Package(
       [
         "Command", "carillon", "EncryptedMessage", "MyAttachment", "EventInvitation", "RedGreenNotifications", "OwnExtensions",
         "KilledDevice", "DeviceClient", "Operations", "Worker", "TestSupport", "EventLoop",
-        "JSON", "Cryptography", "Kafka", "Notifications", "Redis",
+        "JSON", "Cryptography", "Extensions", "Kafka", "Notifications", "Redis", "Store",
       ]),
     // What only processes of their own can show. They are apart, since a process that is being started keeps listeners of the others open.
     tests("ProcessTests", ["Command", "Worker", "HTTP", "Kafka", "Cryptography", "EventLoop", "ThreadsLeft"]),

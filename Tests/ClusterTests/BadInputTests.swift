@@ -1,36 +1,16 @@
-import EventLoop
-import JSON
 import TestSupport
 import Testing
 
 extension ClusterTests {
-  @Suite(
-    .serialized,
-    .enabled(
-      if: ClusterFixture.python != nil, "CARILLON_TEST_PYTHON must name a Python with test-requirements.txt, as Deploy/test makes it"))
-  struct BadInputTests {
-    @Test(arguments: ClusterKafka.available)
-    func badRecordsAreAnsweredAndGoodOnesDelivered(_ broker: ClusterKafka) async throws {
-      try await expectKept(["--part", "records", "--huge", "1000000", "--huge-key", "1047600"], on: broker)
-    }
+  /// What no producer and no device should send.
+  @Suite(.serialized, .inPython) struct BadInputTests {
+    private let input = Script("bad_input.py", short: ["records", "frames", "table"])
 
-    @Test func badFramesCloseTheirOwnConnectionOnly() async throws {
-      try await expectKept(["--part", "frames"], on: .embedded)
-    }
+    @Test(arguments: ClusterKafka.ofForm)
+    func badRecordsAreAnsweredAndGoodOnesDelivered(_ kafka: ClusterKafka) async throws { try await input.holds("records", on: kafka) }
 
-    @Test func closeCodesAreThoseOfTheTable() async throws {
-      try await expectKept(["--part", "table"], on: .embedded)
-    }
+    @Test func badFramesCloseTheirOwnConnectionOnly() async throws { try await input.holds("frames") }
 
-    private func expectKept(_ arguments: [String], on broker: ClusterKafka) async throws {
-      try await ClusterFixture.with(broker) { cluster in
-        try await cluster.transform()
-        let devices = try await cluster.fanOut().devices
-        let hasty = try await cluster.fanOut(["--hello", "1s"]).devices
-        let bad = try await cluster.client(client("bad_input.py"), ["--devices-url", devices, "--hasty-url", hasty] + arguments)
-        let exit = try await bad.exit(withinSeconds: 150)
-        guard exit == .exited(0) else { throw ClusterFailure("bad_input.py ended with \(exit): \(bad.text)") }
-      }
-    }
+    @Test func closeCodesAreThoseOfTheTable() async throws { try await input.holds("table") }
   }
 }

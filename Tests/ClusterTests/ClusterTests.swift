@@ -8,30 +8,94 @@ import Testing
 @Suite(.serialized) enum ClusterTests {}
 
 extension ClusterTests {
+  /// How long a process may take that does so many things which may hang, in seconds. It only ends a hang.
+  static func hangSeconds(_ count: Int = 1) -> Int { Int(hangDeadline.components.seconds) * count }
+
   /// Where the clients of these tests are.
   static func client(_ name: String) -> String {
     URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("Clients/\(name)").path
   }
 
-  /// A client that proves one guarantee with each of its parts, starts the workers for it by itself, and says `held` in its last line.
+  /// Flags that name the AsyncAPI document.
+  static let contract = [
+    "--contract",
+    URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+      .appendingPathComponent("../../Sources/Notifications/Contract/asyncapi.json").path,
+  ]
+
+  /// A client that proves one guarantee with each of its parts, starts the workers for it by itself, and says of each part whether it held.
+  ///
+  /// One process runs the parts of the form side by side, the first time that one of them is asked for; each test judges its own part.
   struct Script {
     let name: String
-    /// How long a part may take.
-    let seconds: Int
-    /// What it is given beside the part's name and where everything is.
+    /// The parts of the short form. They need no more than an embedded broker.
+    let short: [String]
+    /// The parts that the complete form has besides, on a real Kafka. Each has a process of its own elsewhere.
+    let complete: [String]
+    /// What it is given beside the parts' names and where everything is.
     let more: [String]
 
-    init(_ name: String, withinSeconds seconds: Int, _ more: [String] = []) { (self.name, self.seconds, self.more) = (name, seconds, more) }
+    init(_ name: String, short: [String] = [], complete: [String] = [], _ more: [String] = []) {
+      (self.name, self.short, self.complete, self.more) = (name, short, complete, more)
+    }
 
-    /// Runs a part in a cluster that has topics and no workers, and throws what it said unless all that it proves holds.
-    func holds(_ part: String, on kafka: ClusterKafka = .real) async throws {
-      try await ClusterFixture.with(kafka) { cluster in
-        let script = try await cluster.client(client(name), ["--binary", cluster.carillon(), "--part", part] + more)
-        let exit = try await script.exit(withinSeconds: seconds)
-        guard exit == .exited(0), script.lines.last?["result"]?.stringValue == "held" else {
-          throw ClusterFailure("\(name) --part \(part) ended with \(exit): \(script.text)")
-        }
+    /// Throws what a part said unless all that it proves holds.
+    func holds(_ part: String, on kafka: ClusterKafka = .best) async throws {
+      let together = isComplete && kafka == .real ? short + complete : short
+      let run = try await ScriptRuns.shared.run(of: self, together.contains(part) ? together : [part], on: kafka)
+      let result = run.lines.last { $0["part"]?.stringValue == part && $0["result"] != nil }
+      guard result?["result"]?.stringValue == "held" else {
+        throw ClusterFailure("\(name) --part \(part): \(result?.text ?? "it has not ended")\n\(run.text)")
       }
     }
   }
+
+  /// The runs of scripts, each of which is made once.
+  private actor ScriptRuns {
+    /// What a script said.
+    struct Output {
+      let lines: [JSONValue]
+      let text: String
+    }
+
+    static let shared = ScriptRuns()
+    private var runs: [String: Task<Output, any Error>] = [:]
+
+    /// Runs parts in a cluster that has topics and no workers.
+    func run(of script: Script, _ parts: [String], on kafka: ClusterKafka) async throws -> Output {
+      let parts = parts.joined(separator: ",")
+      let key = "\(kafka) \(script.name) \(parts)"
+      let run =
+        runs[key]
+        ?? Task {
+          try await ClusterFixture.with(kafka) { cluster in
+            let process = try await cluster.client(
+              client(script.name), ["--binary", cluster.carillon(), "--part", parts] + script.more)
+            _ = try await process.exit(withinSeconds: hangSeconds(parts.split(separator: ",").count))
+            return Output(lines: process.lines, text: process.text)
+          }
+        }
+      runs[key] = run
+      return try await run.value
+    }
+  }
+}
+
+extension ClusterKafka {
+  /// The real one where there is one, for what is shown on one broker.
+  static var best: ClusterKafka { available.last ?? .embedded }
+  /// Both in the complete form, where there are both; otherwise the best.
+  static var ofForm: [ClusterKafka] { isComplete ? available : [best] }
+}
+
+extension Trait where Self == ConditionTrait {
+  /// A test whose client is in Python.
+  static var inPython: ConditionTrait {
+    .enabled(
+      if: ClusterFixture.python != nil, "CARILLON_TEST_PYTHON must name a Python with test-requirements.txt, as Deploy/test makes it")
+  }
+  /// A test that an embedded broker is not enough for.
+  static var onRealKafka: ConditionTrait { .enabled(if: KafkaFixture.realServers != nil, "\(KafkaFixture.howToGetOne)") }
+  /// A test that starts brokers of its own.
+  static var withOwnBrokers: ConditionTrait { .enabled(if: ClusterFixture.kafkaFolder != nil, "\(KafkaFixture.howToGetOne)") }
 }

@@ -4,57 +4,52 @@ import Testing
 
 extension ClusterTests {
   /// Mutable notifications on their way through their application's service extensions, encrypted and read by clients in Python.
-  @Suite(
-    .serialized,
-    .enabled(
-      if: ClusterFixture.python != nil, "CARILLON_TEST_PYTHON must name a Python with test-requirements.txt, as Deploy/test makes it"),
-    .enabled(if: ClusterKafka.available.contains(.real), "\(KafkaFixture.howToGetOne)"))
+  @Suite(.serialized, .inPython)
   struct ExtensionTests {
     private let extensions = Script(
-      "extensions.py", withinSeconds: 300,
-      [
-        "--contract",
-        URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-          .appendingPathComponent("../../Sources/Notifications/Contract/asyncapi.json").path,
-      ])
-    private let webhook = Script("webhook.py", withinSeconds: 300)
-    private let child = Script("child.py", withinSeconds: 300)
-    private let media = Script("media.py", withinSeconds: 300)
+      "extensions.py", short: ["killed", "opened"], complete: ["unopened", "reloaded", "rebuilt"], ClusterTests.contract)
+    private let webhook = Script("webhook.py", complete: ["asked", "interrupted", "rebuilt"])
+    private let child = Script("child.py")
+    private let media = Script("media.py", complete: ["attached", "kept"])
+    /// Why the short form leaves out what is shown of the kinds of extensions.
+    private static let kinds: ConditionTrait = .onlyInAll("the tests of Extensions and Transform show each kind of extension")
 
     @Test func whatOthersHaveEncryptedIsShownDecryptedAndItsPlaintextStandsNowhereElse() async throws {
       try await extensions.holds("opened")
     }
 
-    @Test func whatOnlyTheDeviceHasTheKeyForIsOpenedThere() async throws { try await extensions.holds("unopened") }
+    @Test(.onRealKafka, kinds) func whatOnlyTheDeviceHasTheKeyForIsOpenedThere() async throws { try await extensions.holds("unopened") }
 
-    @Test func aSignalPutsAnotherFileInForceAndABrokenOneChangesNothing() async throws { try await extensions.holds("reloaded") }
+    @Test(.onRealKafka, kinds) func aSignalPutsAnotherFileInForceAndABrokenOneChangesNothing() async throws {
+      try await extensions.holds("reloaded")
+    }
 
     @Test func killedWorkersLoseAndRepeatNothingAndShowNothingUnchanged() async throws { try await extensions.holds("killed") }
 
-    @Test func whatATeamsOwnServiceAnswersIsShownAndWhateverElseItDoesLosesNothing() async throws {
+    @Test(.onRealKafka, kinds) func whatATeamsOwnServiceAnswersIsShownAndWhateverElseItDoesLosesNothing() async throws {
       try await webhook.holds("asked")
     }
 
-    @Test func killedWorkersAskAgainWithTheSameKeyAndShowNothingTwice() async throws {
+    @Test(.onRealKafka, kinds) func killedWorkersAskAgainWithTheSameKeyAndShowNothingTwice() async throws {
       try await webhook.holds("interrupted")
     }
 
-    @Test func whatIsRebuiltHasBeenAskedForHoweverLittleTheServiceTakesAtATime() async throws {
+    @Test(.onRealKafka, kinds) func whatIsRebuiltHasBeenAskedForHoweverLittleTheServiceTakesAtATime() async throws {
       try await webhook.holds("rebuilt")
     }
 
-    @Test func aProgramThatHangsFailsEndsAndFloodsLosesNothingAndOutlivesNoWorker() async throws {
+    @Test(.onRealKafka, kinds) func aProgramThatHangsFailsEndsAndFloodsLosesNothingAndOutlivesNoWorker() async throws {
       try await child.holds("rough")
     }
 
-    @Test func mediaAreAttachedAndServedAndWhateverTheirServerDoesLosesNothing() async throws {
+    @Test(.onRealKafka, kinds) func mediaAreAttachedAndServedAndWhateverTheirServerDoesLosesNothing() async throws {
       try await media.holds("attached")
     }
 
-    @Test func killedWorkersLoseNoAttachmentAndAFileIsKeptAsLongAsItsNotification() async throws {
+    @Test(.onRealKafka, kinds) func killedWorkersLoseNoAttachmentAndAFileIsKeptAsLongAsItsNotification() async throws {
       try await media.holds("kept")
     }
 
-    @Test func whatIsRebuiltHasPassedItsExtensions() async throws { try await extensions.holds("rebuilt") }
+    @Test(.onRealKafka, kinds) func whatIsRebuiltHasPassedItsExtensions() async throws { try await extensions.holds("rebuilt") }
   }
 }

@@ -5,6 +5,7 @@ import Kafka
 import Notifications
 import Synchronization
 import TestSupport
+import Testing
 
 /// Devices of the project's own library, and what each of them has gone through.
 final class Fleet: Sendable {
@@ -51,10 +52,10 @@ final class Fleet: Sendable {
   private static func note(_ event: DeviceEvent, _ log: inout Log) {
     switch event {
     case .connected:
-      log.welcomes.append(SteadyClock.milliseconds())
+      log.welcomes.append(RealTime.now())
       log.isConnected = true
     case .closed(let code, _, _):
-      log.ends.append((SteadyClock.milliseconds(), code))
+      log.ends.append((RealTime.now(), code))
       log.isConnected = false
     case .unreachable(let reason, _): log.unreachable.append(reason)
     case .shown(let notification), .updated(let notification): log.shown[notification.identifier.text, default: 0] += 1
@@ -78,15 +79,14 @@ final class Fleet: Sendable {
   var overslept: Int64 { oversleptInAll.withLock { $0 } }
 
   /// Waits until something is true of all logs.
-  func until(_ what: String, withinSeconds seconds: Int, _ condition: ([Log]) -> Bool) async throws {
-    let deadline = ContinuousClock.now + .seconds(seconds)
-    while !condition(read()) {
-      guard ContinuousClock.now < deadline else { throw ClusterFailure("not within \(seconds) s: \(what)") }
-      let began = SteadyClock.milliseconds()
-      try await Task.sleep(for: .milliseconds(20))
-      let late = SteadyClock.milliseconds() - began - 200
-      if late > 0 { oversleptInAll.withLock { $0 += late } }
+  func until(_ what: String, _ condition: ([Log]) -> Bool) async throws {
+    let isTrue = await eventually(what) {
+      if condition(read()) { return true }
+      let late = await RealTime.passMoment()
+      oversleptInAll.withLock { $0 += late }
+      return false
     }
+    guard isTrue else { throw ClusterFailure("never: \(what)") }
   }
 
   /// The longest of the pauses between these times.
@@ -130,10 +130,10 @@ actor SteadyPublisher {
     let handle = try producer.topic(topic)
     let headers = RecordHeaders()
     let value = Array(#"{"aps":{"alert":{"title":"Order","body":"It is on its way"}}}"#.utf8)
-    let beginning = ContinuousClock.now
+    let beginning = RealTime.now()
     var count = 0
     while !isStopping {
-      let wanted = Int((ContinuousClock.now - beginning) / .milliseconds(1)) * perSecond / 1000
+      let wanted = Int(RealTime.now() - beginning) * perSecond / 1000
       while count < wanted {
         let device = Int.random(in: tokens.indices)
         let id = UUID().uuidString.lowercased()
@@ -147,9 +147,9 @@ actor SteadyPublisher {
         published[device].append(id)
         count += 1
       }
-      try await Task.sleep(for: .milliseconds(5))
+      await pause()
     }
-    guard await producer.close(withinMilliseconds: 20_000), failures.first == nil else {
+    guard await producer.close(withinMilliseconds: ClusterTests.hangSeconds() * 1000), failures.first == nil else {
       throw ClusterFailure("Kafka did not take every request: \(failures.first.map { "\($0)" } ?? "too slow")")
     }
     return published

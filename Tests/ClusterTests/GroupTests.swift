@@ -3,14 +3,10 @@ import Testing
 
 extension ClusterTests {
   /// The workers' group in Kafka, where a member of it is none of ours.
-  @Suite(
-    .serialized,
-    .enabled(
-      if: ClusterFixture.python != nil, "CARILLON_TEST_PYTHON must name a Python with test-requirements.txt, as Deploy/test makes it"),
-    .enabled(if: ClusterKafka.available.contains(.real), "\(KafkaFixture.howToGetOne)"))
+  @Suite(.serialized, .inPython, .onRealKafka, .onlyInAll("it waits until a worker suspects its group"))
   struct GroupTests {
     @Test func aWorkerThatIsGivenNothingThoughPartitionsHaveNoOwnerJoinsAgain() async throws {
-      try await Script("group.py", withinSeconds: 240).holds("unfair")
+      try await Script("group.py").holds("unfair")
     }
   }
 }

@@ -4,31 +4,30 @@ import Testing
 
 extension ClusterTests {
   /// Dead letters, redriven when their cause is mended, with real processes that are really killed.
-  @Suite(
-    .serialized,
-    .enabled(
-      if: ClusterFixture.python != nil, "CARILLON_TEST_PYTHON must name a Python with test-requirements.txt, as Deploy/test makes it"),
-    .enabled(if: ClusterKafka.available.contains(.real), "\(KafkaFixture.howToGetOne)"))
+  @Suite(.serialized, .inPython)
   struct LetterTests {
     private let letters = Script(
-      "letters.py", withinSeconds: 300,
-      [
-        "--contract",
-        URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-          .appendingPathComponent("../../Sources/Notifications/Contract/asyncapi.json").path,
-      ] + (ClusterFixture.kafkaFolder.map { ["--kafka-folder", $0] } ?? []))
+      "letters.py", short: ["mended"], complete: ["reasons", "deadly", "killed"],
+      ClusterTests.contract + (ClusterFixture.kafkaFolder.map { ["--kafka-folder", $0] } ?? []))
 
-    @Test func lettersOfEveryReasonArriveOnceWhenTheirCauseIsMended() async throws { try await letters.holds("reasons") }
+    /// Why the short form leaves out the other reasons, and killed tools.
+    private static let further: ConditionTrait = .onlyInAll("OperationsTests and CommandTests show it as values")
+
+    @Test(.onRealKafka, further) func lettersOfEveryReasonArriveOnceWhenTheirCauseIsMended() async throws {
+      try await letters.holds("reasons")
+    }
 
     @Test func whatIsMendedAndNeitherSupersededNorExpiredIsShownOnce() async throws { try await letters.holds("mended") }
 
-    @Test func whatEndedWorkersIsRedrivenAloneAndOnlyWhenThatIsSaid() async throws { try await letters.holds("deadly") }
+    @Test(.onRealKafka, further) func whatEndedWorkersIsRedrivenAloneAndOnlyWhenThatIsSaid() async throws {
+      try await letters.holds("deadly")
+    }
 
-    @Test func aRedrivingThatIsKilledGoesOnWhereItWasAndEachArrivesOnce() async throws { try await letters.holds("killed") }
+    @Test(.onRealKafka, further) func aRedrivingThatIsKilledGoesOnWhereItWasAndEachArrivesOnce() async throws {
+      try await letters.holds("killed")
+    }
 
-    @Test(
-      .enabled(
-        if: ClusterFixture.kafkaFolder != nil, "\(KafkaFixture.howToGetOne)"))
+    @Test(.onRealKafka, .withOwnBrokers, further)
     func aRedrivingThatLosesItsOnlyBrokerGoesOnWhereItWasAndEachArrivesOnce() async throws { try await letters.holds("broker") }
   }
 }

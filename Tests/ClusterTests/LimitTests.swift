@@ -3,13 +3,9 @@ import Testing
 
 extension ClusterTests {
   /// An application with a rate limit, with real processes that are really killed.
-  @Suite(
-    .serialized,
-    .enabled(
-      if: ClusterFixture.python != nil, "CARILLON_TEST_PYTHON must name a Python with test-requirements.txt, as Deploy/test makes it"),
-    .enabled(if: ClusterKafka.available.contains(.real), "\(KafkaFixture.howToGetOne)"))
+  @Suite(.serialized, .inPython, .onRealKafka, .onlyInAll("it is about time: a limit counts in windows"))
   struct LimitTests {
-    private let limits = Script("limits.py", withinSeconds: 400)
+    private let limits = Script("limits.py", complete: ["flood", "untold", "behind"])
 
     @Test func `those beyond a limit are the same whoever is killed and whatever Redis loses`() async throws {
       try await limits.holds("flood")

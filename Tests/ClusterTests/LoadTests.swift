@@ -7,15 +7,12 @@ import Testing
 
 extension ClusterTests {
   /// A load run finds what a cluster does wrong, and nothing else.
-  @Suite(
-    .serialized,
-    .enabled(
-      if: ClusterFixture.python != nil, "CARILLON_TEST_PYTHON must name a Python with test-requirements.txt, as Deploy/test makes it"))
+  @Suite(.serialized, .inPython, .onlyInAll("it is about time: a load run measures it"))
   struct LoadTests {
     /// What the proxy does to single notifications, and what the run must call it.
     static let faults = [("none", ""), ("lose", "lost"), ("repeat", "repeated"), ("delay", "late"), ("reorder", "out-of-order")]
 
-    @Test(.timeLimit(.minutes(5)), arguments: faults)
+    @Test(arguments: faults)
     func `each notification that a proxy harms is reported while the run goes on, and no other`(fault: String, violation: String)
       async throws
     {
@@ -30,7 +27,7 @@ extension ClusterTests {
           [
             "load", "--json", "--fan-out", url, "--devices", "6", "--rate", "25", "--duration", "10s", "--to-users", "0", "--lifetime",
             "30s",
-          ], withinSeconds: 240)
+          ], withinSeconds: hangSeconds())
         let lines = try run.lines.map { try JSONValue(parsing: $0) }
         let report = try #require(lines.last)
         let harmed = try proxy.outputSoFar.split(separator: "\n").compactMap { try JSONValue(parsing: String($0))["harmed"]?.stringValue }
@@ -50,11 +47,11 @@ extension ClusterTests {
   }
 
   /// A load run tells what faults of the workers cost, and that they break no promise.
-  @Suite(.serialized) struct LoadFaultTests {
+  @Suite(.serialized, .onlyInAll("it is about time: a load run measures it")) struct LoadFaultTests {
     /// How long the fan-out worker stands still, and how long there is no transform worker, at least.
     private static let (stall, absence): (Duration, Duration) = (.seconds(6), .seconds(2))
 
-    @Test(.timeLimit(.minutes(5)), arguments: ClusterKafka.available.suffix(1))
+    @Test(arguments: [ClusterKafka.best])
     func `a fan-out worker that stands still and a killed transform worker are gaps with their lengths, and nothing is lost`(
       broker: ClusterKafka
     ) async throws {
@@ -66,24 +63,24 @@ extension ClusterTests {
             "load", "--json", "--kafka", cluster.kafka, "--redis", cluster.redis, "--topic-prefix", cluster.prefix, "--fan-out",
             fanOut.devices, "--devices", "40", "--rate", "40", "--duration", "24s", "--collapsing", "0.2", "--duplicate", "0.05",
           ])
-        try await Self.wait("the run publishes") { run.text.contains(": publishing") }
+        await eventually("the run publishes") { run.text.contains(": publishing") }
         let admin = transform.lines.compactMap { $0["admin"]?.stringValue }
         let metrics = try #require(URL(string: (admin.first ?? "") + "/metrics"))
-        try await Self.wait("a request is taken") {
+        await eventually("a request is taken") {
           String(decoding: try await URLSession.shared.data(from: metrics).0, as: UTF8.self)
             .contains(/carillon_transform_requests_total [1-9]/)
         }
-        try await Task.sleep(for: .seconds(3))
+        try await RealTime.pass(.seconds(3))
         let stalled = WallClock.milliseconds()
         await fanOut.signal(SIGSTOP)
-        try await Task.sleep(for: Self.stall)
+        try await RealTime.pass(Self.stall)
         await fanOut.signal(SIGCONT)
-        try await Task.sleep(for: .seconds(2))
+        try await RealTime.pass(.seconds(2))
         let killed = WallClock.milliseconds()
         await transform.kill()
-        try await Task.sleep(for: Self.absence)
+        try await RealTime.pass(Self.absence)
         try await cluster.transform()
-        _ = try await run.exit(withinSeconds: 150)
+        _ = try await run.exit(withinSeconds: hangSeconds())
         let report = try #require(run.lines.last { $0["startedAt"] != nil }, "it said: \(run.text)")
 
         // Nothing that a promise is about.
@@ -118,14 +115,6 @@ extension ClusterTests {
         (delay["fromSeconds"]?.doubleValue ?? .infinity) <= from + 0.5 && (delay["toSeconds"]?.doubleValue ?? 0) >= from + seconds - 1.5
       }
       #expect((delay?["longestSeconds"]?.doubleValue ?? 0) >= seconds - 0.5, "from \(from) s: \(report["delays"]?.text ?? "no delays")")
-    }
-
-    private static func wait(_ what: String, until condition: () async throws -> Bool) async throws {
-      let deadline = ContinuousClock.now + .seconds(120)
-      while try await !condition() {
-        guard ContinuousClock.now < deadline else { throw ClusterFailure("not within 120 s: \(what)") }
-        try await Task.sleep(for: .milliseconds(20))
-      }
     }
   }
 }

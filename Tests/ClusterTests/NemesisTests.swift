@@ -9,12 +9,7 @@ extension ClusterTests {
   ///
   /// `CARILLON_NEMESIS` has further arguments for it, such as `--seed 7 --minutes 30 --requests 500000 --faults 400`, and
   /// `CARILLON_NEMESIS_MINUTES` how long the whole may then take.
-  @Suite(
-    .serialized,
-    .enabled(
-      if: ClusterFixture.python != nil, "CARILLON_TEST_PYTHON must name a Python with test-requirements.txt, as Deploy/test makes it"),
-    .enabled(if: ClusterFixture.kafkaFolder != nil, "\(KafkaFixture.howToGetOne)")
-  )
+  @Suite(.serialized, .inPython, .onlyInAll("a nemesis takes minutes"), .withOwnBrokers)
   struct NemesisTests {
     @Test func faultsLoseRepeatOutdateAndDelayNothing() async throws {
       let environment = ProcessInfo.processInfo.environment

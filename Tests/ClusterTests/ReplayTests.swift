@@ -3,23 +3,24 @@ import Testing
 
 extension ClusterTests {
   /// `carillon replay` brings what was lost, and does no harm, however often it is interrupted.
-  @Suite(
-    .serialized,
-    .enabled(
-      if: ClusterFixture.python != nil, "CARILLON_TEST_PYTHON must name a Python with test-requirements.txt, as Deploy/test makes it"),
-    .enabled(if: ClusterKafka.available.contains(.real), "\(KafkaFixture.howToGetOne)"))
+  @Suite(.serialized, .inPython)
   struct ReplayTests {
-    private let replay = Script("replay.py", withinSeconds: 300, ClusterFixture.kafkaFolder.map { ["--kafka-folder", $0] } ?? [])
+    private let replay = Script(
+      "replay.py", short: ["unfinished"], complete: ["interrupted", "gone"],
+      ClusterFixture.kafkaFolder.map { ["--kafka-folder", $0] } ?? [])
+
+    /// Why the short form leaves out replays that are interrupted.
+    private static let further: ConditionTrait = .onlyInAll("OperationsTests show it as values")
 
     @Test func whatIsLostBelowTheMarkersIsBroughtOnce() async throws { try await replay.holds("unfinished") }
 
-    @Test func aReplayThatIsInterruptedAndKilledIsResumedExactly() async throws { try await replay.holds("interrupted") }
+    @Test(.onRealKafka, further) func aReplayThatIsInterruptedAndKilledIsResumedExactly() async throws {
+      try await replay.holds("interrupted")
+    }
 
-    @Test(
-      .enabled(
-        if: ClusterFixture.kafkaFolder != nil, "\(KafkaFixture.howToGetOne)"))
+    @Test(.onRealKafka, .withOwnBrokers, further)
     func aReplayThatLosesItsOnlyBrokerSaysHowToGoOnAndIsResumedExactly() async throws { try await replay.holds("broker") }
 
-    @Test func whatIsGoneOrWasMadeAgainOrIsNotThereEndsWithTheWayOn() async throws { try await replay.holds("gone") }
+    @Test(.onRealKafka, further) func whatIsGoneOrWasMadeAgainOrIsNotThereEndsWithTheWayOn() async throws { try await replay.holds("gone") }
   }
 }

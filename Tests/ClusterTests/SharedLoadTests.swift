@@ -5,25 +5,14 @@ import Testing
 
 extension ClusterTests {
   /// Several processes of a load run are one run, and one that is lost is named.
-  @Suite(.serialized) struct SharedLoadTests {
+  @Suite(.serialized, .onlyInAll("it is about time: a load run measures it")) struct SharedLoadTests {
     private static func load(_ cluster: ClusterFixture, _ devices: String, _ flags: [String]) async throws -> ClusterProcess {
       try await cluster.tool(
         ["load", "--json", "--kafka", cluster.kafka, "--redis", cluster.redis, "--topic-prefix", cluster.prefix, "--fan-out", devices]
           + flags)
     }
 
-    private static func wait(_ what: String, until condition: () -> Bool) async throws {
-      let deadline = ContinuousClock.now + .seconds(120)
-      while !condition() {
-        guard ContinuousClock.now < deadline else { throw ClusterFailure("not within 120 s: \(what)") }
-        try await Task.sleep(for: .milliseconds(50))
-      }
-    }
-
-    @Test(
-      .timeLimit(.minutes(5)),
-      .enabled(if: ClusterFixture.python != nil, "CARILLON_TEST_PYTHON must name a Python with test-requirements.txt"),
-      arguments: ClusterKafka.available.suffix(1))
+    @Test(.inPython, arguments: [ClusterKafka.best])
     func `three processes make one load, and the first reports the sum and each violation of the others at once`(broker: ClusterKafka)
       async throws
     {
@@ -32,18 +21,18 @@ extension ClusterTests {
         let devices = try await cluster.fanOut().devices
         let proxy = try await cluster.program(
           ClusterTests.client("load_proxy.py"), ["--devices", devices, "--fault", "repeat", "--each", "20"])
-        let listening = try await proxy.line(withinSeconds: 120, "listens") { $0["devices"] != nil }
+        let listening = try await proxy.line(withinSeconds: ClusterTests.hangSeconds(), "listens") { $0["devices"] != nil }
         let harmful = try #require(listening["devices"]?.stringValue)
         let first = try await Self.load(
           cluster, devices, ["--run", "three", "--processes", "3", "--devices", "12", "--rate", "30", "--duration", "30s"])
         let harmed = try await Self.load(cluster, harmful, ["--join", "three"])
         let other = try await Self.load(cluster, devices, ["--join", "three"])
-        try await first.line(withinSeconds: 120, "prints a violation") { $0["violation"] != nil }
+        try await first.line(withinSeconds: ClusterTests.hangSeconds(), "prints a violation") { $0["violation"] != nil }
         // The run still goes on.
         #expect(first.lines.allSatisfy { $0["startedAt"] == nil }, "it said: \(first.text)")
-        let otherExit = try await other.exit(withinSeconds: 120)
-        #expect(try await harmed.exit(withinSeconds: 120) == .exited(1), "it said: \(harmed.text)")
-        #expect(try await first.exit(withinSeconds: 120) == .exited(1), "it said: \(first.text)")
+        let otherExit = try await other.exit(withinSeconds: ClusterTests.hangSeconds())
+        #expect(try await harmed.exit(withinSeconds: ClusterTests.hangSeconds()) == .exited(1), "it said: \(harmed.text)")
+        #expect(try await first.exit(withinSeconds: ClusterTests.hangSeconds()) == .exited(1), "it said: \(first.text)")
 
         let ids = Set(proxy.lines.compactMap { $0["harmed"]?.stringValue })
         let found = first.lines.filter { $0["violation"] != nil }
@@ -69,11 +58,13 @@ extension ClusterTests {
         #expect(arrivals > 750, "\(report["intervals"]?.text ?? "none")")
 
         let late = try await Self.load(cluster, devices, ["--join", "three"])
-        #expect(try await late.exit(withinSeconds: 120) == .exited(2) && late.text.contains("--join: run three is over"), "\(late.text)")
+        #expect(
+          try await late.exit(withinSeconds: ClusterTests.hangSeconds()) == .exited(2) && late.text.contains("--join: run three is over"),
+          "\(late.text)")
       }
     }
 
-    @Test(.timeLimit(.minutes(5)), arguments: ClusterKafka.available.suffix(1))
+    @Test(arguments: [ClusterKafka.best])
     func `a process that is killed in the middle is named, and all that it did not tell counts as not arrived`(broker: ClusterKafka)
       async throws
     {
@@ -84,12 +75,12 @@ extension ClusterTests {
           cluster, devices,
           ["--run", "torn", "--processes", "2", "--devices", "8", "--rate", "20", "--duration", "30s", "--silence", "6s"])
         let victim = try await Self.load(cluster, devices, ["--join", "torn"])
-        try await Self.wait("the run starts") { victim.text.contains("publishing from") }
+        await eventually("the run starts") { victim.text.contains("publishing from") }
         let late = try await Self.load(cluster, devices, ["--join", "torn"])
-        #expect(try await late.exit(withinSeconds: 120) == .exited(2), "\(late.text)")
+        #expect(try await late.exit(withinSeconds: ClusterTests.hangSeconds()) == .exited(2), "\(late.text)")
         #expect(late.text.contains("--join: run torn has started without this process"), "\(late.text)")
         await victim.kill()
-        #expect(try await first.exit(withinSeconds: 120) == .exited(1), "it said: \(first.text)")
+        #expect(try await first.exit(withinSeconds: ClusterTests.hangSeconds()) == .exited(1), "it said: \(first.text)")
         #expect(first.text.contains("process 2 of 2") && first.text.contains("is silent"), "it said: \(first.text)")
 
         let report = try #require(first.lines.last { $0["startedAt"] != nil }, "it said: \(first.text)")
@@ -101,7 +92,7 @@ extension ClusterTests {
         // Its devices are left, and one command removes them.
         let clean = try await cluster.tool(
           ["load", "clean", "torn", "--kafka", cluster.kafka, "--topic-prefix", cluster.prefix, "--fan-out", devices])
-        #expect(try await clean.exit(withinSeconds: 120) == .exited(0), "it said: \(clean.text)")
+        #expect(try await clean.exit(withinSeconds: ClusterTests.hangSeconds()) == .exited(0), "it said: \(clean.text)")
         #expect(clean.text.contains("4 devices unregistered"), "it said: \(clean.text)")
       }
     }

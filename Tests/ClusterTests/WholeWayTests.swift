@@ -18,14 +18,12 @@ extension ClusterTests {
 
     private static func run(on broker: ClusterKafka) async throws -> [JSONValue] {
       try await ClusterFixture.with(broker) { cluster in
-        let contract = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-          .appendingPathComponent("../../Sources/Notifications/Contract/asyncapi.json").path
         // A machine that stands still costs the worker no partition, whose records would count twice.
         try await cluster.transform(["--session-timeout", "60s"])
         let fanOuts = [try await cluster.fanOut(["--window", "8"]), try await cluster.fanOut(["--window", "8"])]
         let way = try await cluster.client(
-          client("whole_way.py"), fanOuts.flatMap { ["--devices-url", $0.devices] } + ["--contract", contract, "--window", "8"])
-        let exit = try await way.exit(withinSeconds: 300)
+          client("whole_way.py"), fanOuts.flatMap { ["--devices-url", $0.devices] } + ClusterTests.contract + ["--window", "8"])
+        let exit = try await way.exit(withinSeconds: hangSeconds(3))
         if exit != .exited(0) { print(await cluster.logs()) }
         if way.lines.isEmpty { throw ClusterFailure("whole_way.py ended with \(exit): \(way.text)") }
         return way.lines
@@ -33,12 +31,9 @@ extension ClusterTests {
     }
   }
 
-  @Suite(
-    .serialized,
-    .enabled(
-      if: ClusterFixture.python != nil, "CARILLON_TEST_PYTHON must name a Python with test-requirements.txt, as Deploy/test makes it"))
+  @Suite(.serialized, .inPython)
   struct WholeWayTests {
-    @Test(arguments: ClusterKafka.available)
+    @Test(arguments: ClusterKafka.ofForm)
     func thirdPartyClientsGoTheWholeWay(_ broker: ClusterKafka) async throws {
       let lines = try await WholeWay.shared.lines(on: broker)
       for line in lines where line["broken"] != nil { Issue.record("\(line.text)") }
@@ -46,7 +41,7 @@ extension ClusterTests {
       #expect(lines.last?["result"]?.stringValue == "passed")
     }
 
-    @Test(arguments: ClusterKafka.available)
+    @Test(arguments: ClusterKafka.ofForm)
     func realRecordsKeepTheContract(_ broker: ClusterKafka) async throws {
       let lines = try await WholeWay.shared.lines(on: broker)
       let verdict = try #require(lines.first { $0["contract"] != nil })

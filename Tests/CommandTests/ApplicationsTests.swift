@@ -2,6 +2,9 @@ import JSON
 import Kafka
 import TestSupport
 import Testing
+import Worker
+
+@testable import Command
 
 /// What `carillon applications` promises to the person who types.
 @Suite struct ApplicationsTests {
@@ -22,39 +25,15 @@ import Testing
     (["limit", "a.b", "--per-target", "0", "--kafka", "127.0.0.1:9"], "--per-target"),
     (["limit", "a.b", "--per-target", "5", "--window", "11s", "--kafka", "127.0.0.1:9"], "a duration from 100ms to 10s"),
     (["start", "a.b", "--reason", "x"], "'applications start' has no flag '--reason'"),
-    (["list"], "start 'carillon up' on this machine, or give --kafka"),
   ]
 
   @Test(arguments: mistakes) func wrongUsageIsExplainedAndEndsWithTwo(arguments: [String], text: String) async throws {
-    try await CarillonCommand.with { carillon in
-      let result = try await carillon.run(["applications"] + arguments)
-      #expect(result.status == 2 && result.output.isEmpty)
-      #expect(result.errors.contains(text), "it said: \(result.errors)")
-    }
+    let refusal = try await Typed.refusal(["applications"] + arguments)
+    #expect(refusal.code == .wrongUsage && refusal.text.contains(text), "it says: \(refusal.text)")
   }
 
-  @Test func withoutKafkaItEndsWithThree() async throws {
-    try await CarillonCommand.with { carillon in
-      let result = try await carillon.run(["applications", "stop", "a.b", "--kafka", "127.0.0.1:9"])
-      #expect(result.status == 3 && result.output.isEmpty)
-      #expect(result.errors.contains("Kafka does not answer at 127.0.0.1:9"), "it said: \(result.errors)")
-    }
-  }
-
-  @Test func withoutTheTopicItSaysWhatMakesIt() async throws {
-    try await KafkaFixture.with { kafka in
-      try await CarillonCommand.with { carillon in
-        let servers = kafka.configuration.bootstrapServers.joined(separator: ",")
-        let prefix = KafkaFixture.unique("none") + "."
-        let result = try await carillon.run(["applications", "list", "--kafka", servers, "--topic-prefix", prefix])
-        #expect(result.status == 3)
-        #expect(result.errors.contains("there is no topic \(prefix)applications"), "it said: \(result.errors)")
-        #expect(result.errors.contains("'carillon topics create' makes it"), "it said: \(result.errors)")
-      }
-    }
-  }
-
-  @Test func `a limit is set, shown, applied and ended`() async throws {
+  @Test(.onlyInAll("it is about time: a limit begins five seconds later, and ClusterTests/LimitTests have it too"))
+  func `a limit is set, shown, applied and ended`() async throws {
     try await CarillonCommand.with { carillon in
       let up = try carillon.start(["up", "--json", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"])
       let kafka = try #require(try JSONValue(parsing: try await up.firstLine())["kafka"]?.stringValue)
@@ -73,9 +52,12 @@ import Testing
       #expect(try await run("list").output == limited.output)
       // It begins some seconds later. Two requests may lie in two windows.
       let publish = ["publish", "--kafka", kafka, "--target", "user:ada", "--body", "x", "--app", "com.example"]
-      var explained = try await Self.published(publish, carillon, kafka)
-      for _ in 0..<100 where explained["state"] != "rejected" { explained = try await Self.published(publish, carillon, kafka) }
-      #expect(explained["state"] == "rejected" && explained["reason"] == "TooManyRequests", "it said: \(explained.text)")
+      var explained = JSONValue.null
+      await eventually("the limit applies") {
+        explained = try await Self.published(publish, carillon, kafka)
+        return explained["state"] == "rejected"
+      }
+      #expect(explained["reason"] == "TooManyRequests", "it said: \(explained.text)")
       #expect(explained.text.contains("retryAfter"), "it said: \(explained.text)")
       let none = try JSONValue(parsing: try await run("limit", "com.example", "--none", "--json").output)
       #expect(none["changed"] == true && none["limits"]?.elements?.count == 2 && none["limits"]?[0]?["windowMilliseconds"] == 10_000)
@@ -83,10 +65,7 @@ import Testing
       #expect(try await run("list", "--all").lines.count == 2)
       // The last events come a moment later.
       let line = ["audit", "--grace", "0s", "--kafka", kafka]
-      var audit = try await carillon.run(line)
-      let deadline = ContinuousClock.now + .seconds(60)
-      while audit.status != 0, ContinuousClock.now < deadline { audit = try await carillon.run(line) }
-      #expect(audit.status == 0, "it said: \(audit.output)")
+      _ = try await carillon.answer(line, "the audit finds nothing") { $0.status == 0 }
       try await up.stop()
     }
   }
@@ -118,9 +97,12 @@ import Testing
 
       let publish = ["publish", "--kafka", kafka, "--target", "user:ada", "--body", "x", "--app", "com.example"]
       // The worker may hear of the stop a moment later.
-      var explained = try await Self.published(publish, carillon, kafka)
-      for _ in 0..<50 where explained["state"] != "filtered" { explained = try await Self.published(publish, carillon, kafka) }
-      #expect(explained["state"] == "filtered" && explained["reason"] == "ApplicationStopped: wrong prices", "it said: \(explained.text)")
+      var explained = JSONValue.null
+      await eventually("the worker has heard of the stop") {
+        explained = try await Self.published(publish, carillon, kafka)
+        return explained["state"] == "filtered"
+      }
+      #expect(explained["reason"] == "ApplicationStopped: wrong prices", "it said: \(explained.text)")
       let started = try JSONValue(parsing: try await run("start", "com.example", "--by", "bob", "--json").output)
       #expect(started["changed"] == true && started["state"] == "started" && started["stops"]?[0]?["endedBy"] == "bob")
       // However late the worker hears of the start.
@@ -133,7 +115,8 @@ import Testing
     }
   }
 
-  @Test func `a stop of an application that nobody publishes for is warned of, and status shows what is stopped`() async throws {
+  @Test(.onlyInAll("ApplicationLedgerTests find the requests, and StatusJSONTests have what is told"))
+  func `a stop of an application that nobody publishes for is warned of, and status shows what is stopped`() async throws {
     try await CarillonCommand.with { carillon in
       let up = try carillon.start(["up", "--json", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"])
       let place = try JSONValue(parsing: try await up.firstLine())
@@ -179,12 +162,9 @@ import Testing
   /// Publishes a request, and gives what became of it.
   private static func published(_ publish: [String], _ carillon: CarillonCommand, _ kafka: String) async throws -> JSONValue {
     let id = try #require(try await carillon.run(publish).lines.first)
-    var explained = JSONValue.null
-    for _ in 0..<100 {
-      explained = try JSONValue(parsing: try await carillon.run(["explain", id, "--kafka", kafka, "--json"]).output)
-      if explained["state"] != "unprocessed" { break }
-      try await Task.sleep(for: .milliseconds(50))
+    let explained = try await carillon.answer(["explain", id, "--kafka", kafka, "--json"], "the request is processed") {
+      try JSONValue(parsing: $0.output)["state"] != "unprocessed"
     }
-    return explained
+    return try JSONValue(parsing: explained.output)
   }
 }

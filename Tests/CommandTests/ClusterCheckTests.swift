@@ -75,7 +75,8 @@ import Worker
     }
   }
 
-  @Test func aReplayThatWasBegunUnderAnotherNameIsNotGoneOnWith() async throws {
+  @Test(.onlyInAll("aReplayUnderAnotherNameThanItsWorkersIsRefusedBeforeAnythingIsWritten has the same check"))
+  func aReplayThatWasBegunUnderAnotherNameIsNotGoneOnWith() async throws {
     try await Place.with { place in
       // So many that a machine that stands still does not let it come to its end.
       try await place.kafka.publish(Array(repeating: WorkerPair.request("user:ada"), count: 600), to: place.topics.requests)
@@ -146,7 +147,8 @@ import Worker
     }
   }
 
-  @Test func aGroupThatHasCommittedNothingIsRefusedWhereOthersHave() async throws {
+  @Test(.onlyInAll("it needs workers, and whatIsUnfinishedIsLookedForInTheClustersOwnRedisOnly has the other checks"))
+  func aGroupThatHasCommittedNothingIsRefusedWhereOthersHave() async throws {
     try await WorkerPair.with { pair in
       let redis = ["--redis", pair.redisAddress]
       let group = ["--group", pair.prefix + "transform"]
@@ -178,7 +180,8 @@ import Worker
   }
 
   /// The embedded broker tells nobody's members.
-  @Test(.enabled(if: KafkaFixture.realServers != nil, "\(KafkaFixture.howToGetOne)"))
+  @Test(
+    .enabled(if: KafkaFixture.realServers != nil, "\(KafkaFixture.howToGetOne)"), .onlyInAll("it stops a worker before its first commit"))
   func aGroupWhoseWorkersHaveNotCommittedYetIsNotRefused() async throws {
     try await WorkerPair.with(transform: ["--session-timeout", "5m"]) { pair in
       // It is a member, and stands still before its first commit.
@@ -194,7 +197,8 @@ import Worker
     }
   }
 
-  @Test func aRedisThatIsRebuiltBelongsToItsClusterAgainAndToNoOther() async throws {
+  @Test(.onlyInAll("ClusterTests rebuild a Redis across processes"))
+  func aRedisThatIsRebuiltBelongsToItsClusterAgainAndToNoOther() async throws {
     try await WorkerPair.with { pair in
       try await pair.register(Self.token, user: "ada")
       try await pair.publish([WorkerPair.request("device:\(Self.token)", ["apns-id": Self.id])])

@@ -1,6 +1,9 @@
 import Foundation
 import TestSupport
 import Testing
+import Worker
+
+@testable import Command
 
 /// What a shell offers where somebody begins to type.
 @Suite struct CompletionTests {
@@ -55,9 +58,9 @@ import Testing
 
   @Test func everyFlagIsOffered() async throws {
     try await CarillonCommand.with { carillon in
-      let zsh = try await carillon.run(["completion", "zsh"]).output
+      let zsh = Typed.program.completionScript(for: .zsh)
       var typed: [[String]] = []
-      for row in try await carillon.run(["settings"]).lines where row.hasPrefix("| `") {
+      for row in Typed.program.settingsMarkdown.split(separator: "\n") where row.hasPrefix("| `") {
         let flag = try #require(row.firstMatch(of: /`(--[^`]+)`/)?.1)
         let users = try #require(row.firstMatch(of: /\| ([^|]+) \|$/)?.1)
         let commands = users == "all" ? UsageTests.commands : users.matches(of: /`([^`]+)`/).map { String($0.1) }
@@ -74,7 +77,7 @@ import Testing
   @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: zsh), "zsh is not installed")) func zshUnderstandsItsScript() async throws
   {
     try await CarillonCommand.with { carillon in
-      let script = try carillon.file("_carillon", try await carillon.run(["completion", "zsh"]).output)
+      let script = try carillon.file("_carillon", Typed.program.completionScript(for: .zsh))
       let line = #"zsh -fn "$1" && autoload -Uz compinit && compinit -u -D && source "$1" && print $_comps[carillon]"#
       let answer = try await carillon.run(["-fc", line, "zsh", script], program: URL(fileURLWithPath: Self.zsh))
       #expect(answer.lines == ["_carillon"], "it said: \(answer.errors)")
@@ -82,9 +85,7 @@ import Testing
   }
 
   @Test func anotherShellIsRefused() async throws {
-    try await CarillonCommand.with { carillon in
-      let result = try await carillon.run(["completion", "fish"])
-      #expect(result.status == 2 && result.output.isEmpty && result.errors.contains("it must be one of bash, zsh"))
-    }
+    let refusal = try await Typed.refusal(["completion", "fish"])
+    #expect(refusal.code == .wrongUsage && refusal.text.contains("it must be one of bash, zsh"))
   }
 }

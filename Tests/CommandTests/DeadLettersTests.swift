@@ -34,27 +34,21 @@ import Worker
     (["redrive", "1:1", "2:2", "--force"], "--force goes with one LETTER"),
     (["redrive", "1:1", "--wait", "0s"], "--wait: '0s' is not allowed"),
     (["discard", "1:1", "--set", "a=1"], "'dead-letters discard' has no flag '--set'"),
-    (["list"], "start 'carillon up' on this machine, or give --kafka"),
   ]
 
   @Test(arguments: mistakes) func wrongUsageIsExplainedAndEndsWithTwo(arguments: [String], text: String) async throws {
-    try await CarillonCommand.with { carillon in
-      let result = try await carillon.run(["dead-letters"] + arguments)
-      #expect(result.status == 2)
-      #expect(result.output.isEmpty)
-      #expect(result.errors.contains(text), "it said: \(result.errors)")
-    }
+    let refusal = try await Typed.refusal(["dead-letters"] + arguments)
+    #expect(refusal.code == .wrongUsage && refusal.text.contains(text), "it says: \(refusal.text)")
   }
 
-  @Test func theHelpOfDiscardPromisesNoCounts() async throws {
-    try await CarillonCommand.with { carillon in
-      let help = try await carillon.run(["dead-letters", "discard", "--help"]).output
-      #expect(help.contains("shows which letters would be discarded") && !help.contains("superseded"), "it says: \(help)")
-      #expect(try await carillon.run(["dead-letters", "redrive", "--help"]).output.contains("superseded"))
-    }
+  @Test func theHelpOfDiscardPromisesNoCounts() throws {
+    let help = try Typed.printed(["dead-letters", "discard", "--help"])
+    #expect(help.contains("shows which letters would be discarded") && !help.contains("superseded"), "it says: \(help)")
+    #expect(try Typed.printed(["dead-letters", "redrive", "--help"]).contains("superseded"))
   }
 
-  @Test func theRedrivenOnesThatAreTooManyToFollowAreCounted() async throws {
+  @Test(.onlyInAll("it is about time: outcomes are waited for, and OutcomeWatchTests have what is followed"))
+  func theRedrivenOnesThatAreTooManyToFollowAreCounted() async throws {
     try await KafkaFixture.with(embeddedOnly: true) { kafka in
       try await CarillonCommand.with { carillon in
         let topics = Topics(prefix: KafkaFixture.unique("followed") + ".")
@@ -88,7 +82,8 @@ import Worker
     }
   }
 
-  @Test func `a terminal gets counts and a screenful of letters, all else each letter`() async throws {
+  @Test(.onlyInAll("LetterSummaryTests have what a screen has room for"))
+  func `a terminal gets counts and a screenful of letters, all else each letter`() async throws {
     try await KafkaFixture.with(embeddedOnly: true) { kafka in
       try await CarillonCommand.with { carillon in
         let topics = Topics(prefix: KafkaFixture.unique("many") + ".")
@@ -130,14 +125,6 @@ import Worker
     }
   }
 
-  @Test func withoutKafkaItEndsWithThree() async throws {
-    try await CarillonCommand.with { carillon in
-      let result = try await carillon.run(["dead-letters", "list", "--kafka", "127.0.0.1:9"])
-      #expect(result.status == 3 && result.output.isEmpty)
-      #expect(result.errors.contains("Kafka does not answer at 127.0.0.1:9"), "it said: \(result.errors)")
-    }
-  }
-
   @Test func wordsStandToTheLeftAndCountsAndAgesToTheRight() {
     var shop = LetterGroup(reason: "BadTopic", application: "com.example.shop", oldest: 0, newest: 60_000)
     (shop.counts, shop.again) = ([.pending: 2, .redriven: 10], 1)
@@ -162,11 +149,7 @@ import Worker
       let publish = ["publish", "--kafka", kafka, "--target", "user:ada", "--body", "secret", "--id", Self.id, "--unchecked"]
       let published = try await carillon.run(publish + ["--app", "com/example"])
       #expect(published.status == 0, "it said: \(published.errors)")
-      var list = try await run("list", "--json")
-      for _ in 0..<100 where list.status != 0 {
-        try await Task.sleep(for: .milliseconds(100))
-        list = try await run("list", "--json")
-      }
+      let list = try await carillon.answer(["dead-letters", "list", "--json", "--kafka", kafka], "the letter is there") { $0.status == 0 }
       let group = try JSONValue(parsing: list.output)
       #expect(group["reason"] == "BadTopic" && group["pending"] == 1 && group["again"] == 0 && group["application"] == .null)
       let table = try await run("list")

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// The samples of the device library at a running cluster: what their panels show, and what reaches application and cluster.
-@Suite(.timeLimit(.minutes(10))) struct DeviceSampleTests {
+@Suite struct DeviceSampleTests {
   @Test func `an invitation shows photo, date and place, says what was answered, and takes comments by itself`() async throws {
     // 352 by 264 pixels.
     let gif = "GIF89a`\u{1}\u{8}\u{1}" + String(repeating: "x", count: 96)
@@ -48,7 +48,8 @@ import Testing
     }
   }
 
-  @Test func `a square turns in its panel, and its action to reset comes and goes`() async throws {
+  @Test(.onlyInAll("the invitation is the sample of the short form"))
+  func `a square turns in its panel, and its action to reset comes and goes`() async throws {
     try await CarillonCommand.with { carillon in
       let sample = try Sample("RedGreenNotifications", carillon, try await Self.up(carillon, []), token: "d2")
       try await sample.expect("-- connected")
@@ -86,7 +87,8 @@ import Testing
     }
   }
 
-  @Test func `a response at which a content extension trapped is an event that says so, and explain tells it`() async throws {
+  @Test(.onlyInAll("KilledDeviceTests have what a trapped extension leaves"))
+  func `a response at which a content extension trapped is an event that says so, and explain tells it`() async throws {
     try await CarillonCommand.with { carillon in
       let device = String(repeating: "d3", count: 32)
       let arguments = [try await Self.up(carillon, []), device, carillon.folder.appendingPathComponent("state").path, "0"]
@@ -102,7 +104,7 @@ import Testing
         "--category", "reply", "--id", id,
       ])
       #expect(published.status == 0, "it said: \(published.errors)")
-      let ended = try await trapping.result(withinSeconds: 120)
+      let ended = try await trapping.result()
       #expect(ended.status > 128 && ended.lines.contains { $0.hasPrefix("asked ") }, "\(ended.output) \(ended.errors)")
       let again = try start("forwards")
       let event = try #require(try await Self.events(carillon, "response", 1).first)
@@ -151,7 +153,7 @@ import Testing
 
   private static func events(_ carillon: CarillonCommand, _ type: String, _ count: Int) async throws -> [JSONValue] {
     try await carillon.run(
-      ["events", "--from", "beginning", "--type", type, "--limit", "\(count)", "--until-idle", "60s", "--json"], withinSeconds: 120
+      ["events", "--from", "beginning", "--type", type, "--limit", "\(count)", "--until-idle", "5m", "--json"]
     ).lines.map { try JSONValue(parsing: $0) }
   }
 }
@@ -174,19 +176,14 @@ private final class Sample {
   /// Reads up to a text, and returns what stands before it.
   @discardableResult
   func expect(_ text: String, _ location: SourceLocation = #_sourceLocation) async throws -> Substring {
-    let deadline = ContinuousClock.now + .seconds(60)
-    while true {
-      let unread = process.outputSoFar.dropFirst(read)
-      if let found = unread.range(of: text) {
-        read += unread.distance(from: unread.startIndex, to: found.upperBound)
-        return unread[..<found.lowerBound]
-      }
-      guard ContinuousClock.now < deadline else {
-        Issue.record("no '\(text)' in \(unread)\(process.errorsSoFar)", sourceLocation: location)
-        throw ClusterFailure("no '\(text)'")
-      }
-      try await Task.sleep(for: .milliseconds(20))
+    var unread: Substring = ""
+    await eventually("'\(text)' in \(unread)\(process.errorsSoFar)", location) {
+      unread = process.outputSoFar.dropFirst(read)
+      return unread.contains(text)
     }
+    guard let found = unread.range(of: text) else { throw ClusterFailure("no '\(text)'") }
+    read += unread.distance(from: unread.startIndex, to: found.upperBound)
+    return unread[..<found.lowerBound]
   }
 
   /// The actions at the end of the panel that is being read.

@@ -2,6 +2,9 @@ import JSON
 import Redis
 import TestSupport
 import Testing
+import Worker
+
+@testable import Command
 
 /// `carillon devices`, over what workers have put into Redis, and over what may lie there.
 @Suite struct DevicesTests {
@@ -12,7 +15,8 @@ import Testing
     return String(repeating: "0", count: 64 - digits.count) + digits
   }
 
-  @Test func `a person's devices are listed with where they are connected and what waits`() async throws {
+  @Test(.onlyInAll("the other tests of this suite read what workers write"))
+  func `a person's devices are listed with where they are connected and what waits`() async throws {
     try await WorkerPair.with { pair in
       let (connected, away) = (String(repeating: "a", count: 64), String(repeating: "b", count: 64))
       let device = try pair.device(connected, user: "ada")
@@ -98,7 +102,8 @@ import Testing
     }
   }
 
-  @Test func `of very many devices as many are listed as were asked for, and it says that there are more`() async throws {
+  @Test(.onlyInAll("it is many devices"))
+  func `of very many devices as many are listed as were asked for, and it says that there are more`() async throws {
     try await withPlace { place in
       try await place.register((0..<3_000).map(Self.token), user: "ada")
       let some = try await place.run("--user", "ada", "--limit", "200")
@@ -136,13 +141,11 @@ import Testing
       #expect(text.output.contains("nothing waits") && text.output.contains("evicted since the device was told last: from "))
       try await place.redis.command("ZADD", "lanes", "99999999999999", "7:fan-out-1/0")
       // A machine that stands still for seconds makes the lane old before it is asked for.
-      var there = ""
-      for _ in 0..<5 where !there.contains(" connected at fan-out-1/0") {
+      await eventually("the device is connected") {
         let now = try await place.redis.command("TIME").array?.first?.text ?? "0"
         try await place.redis.command("ZADD", "lanes", .text(now + "000"), "7:fan-out-1/0")
-        there = try await place.run("--device", token).output
+        return try await place.run("--device", token).output.contains(" connected at fan-out-1/0")
       }
-      #expect(there.contains(" connected at fan-out-1/0"), "it said: \(there)")
     }
   }
 
@@ -181,9 +184,7 @@ import Testing
       (["--device", token(1), "--app", "a"], "--app is for --user"), (["--device", "short"], "a device token"),
     ] as [([String], String)])
   func whatIsAskedMustBeOneThing(arguments: [String], text: String) async throws {
-    try await CarillonCommand.with { carillon in
-      let result = try await carillon.run(["devices", "--redis", "127.0.0.1:1"] + arguments)
-      #expect(result.status == 2 && result.errors.contains(text), "it said: \(result.errors)")
-    }
+    let refusal = try await Typed.refusal(["devices", "--redis", "127.0.0.1:1"] + arguments)
+    #expect(refusal.code == .wrongUsage && refusal.text.contains(text), "it says: \(refusal.text)")
   }
 }

@@ -1,11 +1,28 @@
 import Foundation
 import JSON
+import Notifications
 import TestSupport
 import Testing
+import Worker
+
+@testable import Command
 
 /// What `carillon publish` says of requests before a Kafka has anything to do with them.
 @Suite struct DryRunTests {
   private static let flags = ["publish", "--target", "user:ada", "--app", "com.example"]
+
+  /// The records that flags make; throws why they are refused.
+  static func requests(_ flags: [String]) throws -> [RequestToSend] {
+    let values = try Typed.values(flags)
+    let draft = try PublishSettings.draft(values, now: 1_000_000)
+    return try PublishCommand.requests(values, draft, values[PublishSettings.isUnchecked] ? nil : RequestLimits(values)) ?? []
+  }
+
+  /// Why flags are refused; nil if they are not.
+  private static func refusal(_ flags: [String]) throws -> String? {
+    do { _ = try requests(flags) } catch let error as UsageError { return error.description }
+    return nil
+  }
 
   @Test func aDryRunShowsTheRecordsAndNeedsNoKafka() async throws {
     try await CarillonCommand.with { carillon in
@@ -34,15 +51,21 @@ import Testing
         {"target":"user:2","titel":"two"}
         {"target":"user:3"}
         {"target":"user:4","operation":"remove","identifiers":["a","b"]}
+        {"target":"user:5","title":"five","headers":{"apns-priorty":"5"}}
+        {"target":"user:6","title":"six","headers":{"apns-priorty":"5"}}
         """
       let result = try await carillon.run(["publish", "--app", "com.example", "--lines", "-", "--dry-run", "--json"], input: lines)
       #expect(result.status == 1)
       let records = try result.lines.map { try JSONValue(parsing: $0) }
-      #expect(records.map { $0["line"]?.integerValue } == [1, 4, 4])
-      #expect(records.map { $0["headers"]?["apns-collapse-id"]?.stringValue } == [nil, "a", "b"])
-      #expect(records.last?["value"] == .null)
+      #expect(records.map { $0["line"]?.integerValue } == [1, 4, 4, 5, 6])
+      #expect(records.map { $0["headers"]?["apns-collapse-id"]?.stringValue } == [nil, "a", "b", nil, nil])
+      #expect(records[at: 2]?["value"] == .null)
       #expect(result.errors.contains("line 2: no member 'titel' is known; did you mean 'title'?"))
       #expect(result.errors.contains("line 3: it would show nothing and do nothing: add 'title'"))
+      let warnings = result.errors.split(separator: "\n").filter { $0.contains("warning") }
+      #expect(
+        warnings == ["carillon: line 5: warning: apns-priorty is unknown, and has no effect; did you mean 'apns-priority'?"],
+        "it said: \(result.errors)")
     }
   }
 
@@ -53,53 +76,59 @@ import Testing
       (["--content-available", "--custom", "n=1"], true), (["--operation", "remove", "--identifiers", "a"], true),
       (["--push-type", "mdm", "--custom", "n=1"], true), (["--unchecked"], true),
     ] as [([String], Bool)])
-  func aRequestThatWouldDoNothingIsRefused(content: [String], hasEffect: Bool) async throws {
-    try await CarillonCommand.with { carillon in
-      let result = try await carillon.run(Self.flags + content + ["--dry-run"])
-      #expect(result.status == (hasEffect ? 0 : 2), "it said: \(result.errors)")
-      #expect(hasEffect || result.errors.contains("add --title, --subtitle, --body, --badge or --sound, or --content-available"))
-    }
+  func aRequestThatWouldDoNothingIsRefused(content: [String], hasEffect: Bool) throws {
+    let refusal = try Self.refusal(Self.flags + content)
+    #expect((refusal == nil) == hasEffect)
+    #expect(refusal?.contains("add --title, --subtitle, --body, --badge or --sound, or --content-available") != false)
   }
 
-  @Test func `what no rule knows is published with a warning`() async throws {
-    try await CarillonCommand.with { carillon in
-      let flags = Self.flags + ["--dry-run", "--json"]
-      let header = try await carillon.run(flags + ["--body", "x", "--header", "apns-colapse-id=c", "--header", "mark=1"])
-      #expect(header.status == 0 && header.lines.count == 1)
-      #expect(
-        header.errors == "carillon: warning: apns-colapse-id is unknown, and has no effect; did you mean 'apns-collapse-id'?\n",
-        "it said: \(header.errors)")
-      let member = try await carillon.run(flags + ["--payload", "-"], input: #"{"aps":{"alertt":"x"}}"#)
-      #expect(member.status == 0 && member.errors.contains("warning: aps.alertt is unknown, and has no effect; did you mean 'aps.alert'?"))
-      let refused = try await carillon.run(["publish", "--target", "user:ada", "--body", "x", "--header", "apns-topci=a", "--dry-run"])
-      #expect(refused.status == 2 && refused.errors.contains("The header apns-topci is unknown."), "it said: \(refused.errors)")
-      let line = #"{"target":"user:1","title":"one","headers":{"apns-priorty":"5"}}"#
-      let lines = try await carillon.run(
-        ["publish", "--app", "com.example", "--lines", "-", "--dry-run"], input: [line, line].joined(separator: "\n"))
-      #expect(lines.status == 0 && lines.errors.split(separator: "\n").count == 1, "it said: \(lines.errors)")
-      #expect(lines.errors.contains("line 1: warning: apns-priorty is unknown, and has no effect; did you mean 'apns-priority'?"))
+  @Test func `what no rule knows is published with a warning`() throws {
+    try TestFolder.with { folder in
+      let payload = try folder.write("payload.json", #"{"aps":{"alertt":"x"}}"#)
+      for (content, warning) in [
+        (
+          ["--body", "x", "--header", "apns-colapse-id=c", "--header", "mark=1"],
+          "apns-colapse-id is unknown, and has no effect; did you mean 'apns-collapse-id'?"
+        ), (["--payload", payload], "aps.alertt is unknown, and has no effect; did you mean 'aps.alert'?"),
+      ] {
+        let requests = try Self.requests(Self.flags + content)
+        #expect(try requests.map { try $0.check(RequestLimits()) } == [[warning]])
+      }
     }
+    let refusal = try Self.refusal(["publish", "--target", "user:ada", "--body", "x", "--header", "apns-topci=a"])
+    #expect(refusal?.contains("The header apns-topci is unknown.") == true, "it says: \(refusal ?? "")")
   }
 
-  @Test func `a header of the contract is one header in any case`() async throws {
-    try await CarillonCommand.with { carillon in
-      let given = [
-        "--body", "x", "--header", "Apns-Collapse-Id=c", "--collapse-id", "d", "--header", "Target=user:eve", "--dry-run", "--json",
-      ]
-      let result = try await carillon.run(Self.flags + given)
-      #expect(result.status == 0, "it said: \(result.errors)")
-      let headers = try JSONValue(parsing: result.output)["headers"]
-      #expect(headers?["apns-collapse-id"] == "d" && headers?["target"] == "user:ada" && headers?["Apns-Collapse-Id"] == nil)
-    }
+  @Test func `a header of the contract is one header in any case`() throws {
+    let given = ["--body", "x", "--header", "Apns-Collapse-Id=c", "--collapse-id", "d", "--header", "Target=user:eve"]
+    let request = try #require(try Self.requests(Self.flags + given).first)
+    #expect(request.headers.map(\.name) == ["target", "apns-id", "apns-topic", "apns-collapse-id"])
+    #expect(request.headers.first?.value == "user:ada" && request.headers.last?.value == "d" && request.key == Array("user:ada".utf8))
   }
 
   @Test(arguments: [("1.5", false), ("-1", false), (#""3""#, false), ("2147483648", false), ("0", true)])
-  func aBadgeIsAnIntegerOfZeroOrMore(badge: String, isBadge: Bool) async throws {
-    try await CarillonCommand.with { carillon in
-      let result = try await carillon.run(Self.flags + ["--payload", "-", "--dry-run"], input: #"{"aps":{"badge":\#(badge)}}"#)
-      #expect(result.status == (isBadge ? 0 : 2))
-      #expect(isBadge || result.errors.contains("aps.badge: A badge is an integer from 0 to 2147483647"), "it said: \(result.errors)")
+  func aBadgeIsAnIntegerOfZeroOrMore(badge: String, isBadge: Bool) throws {
+    try TestFolder.with { folder in
+      let refusal = try Self.refusal(Self.flags + ["--payload", try folder.write("payload.json", #"{"aps":{"badge":\#(badge)}}"#)])
+      #expect((refusal == nil) == isBadge)
+      #expect(refusal?.contains("aps.badge: A badge is an integer from 0 to 2147483647") != false, "it says: \(refusal ?? "")")
     }
+  }
+
+  @Test func `a record is shown with its line, its headers and its value, without what a terminal obeys`() throws {
+    let draft = try RequestLineTests.draft(#"{"target":"user:\u001b[2J","title":"x","headers":{"mark":"\u0007"}}"#)
+    let request = try #require(draft.records(line: 7).first)
+    let text = RequestPrinter(isJSON: false).text(request)
+    #expect(
+      text.split(separator: "\n").filter { !$0.hasPrefix("header apns-id: ") } == [
+        "line 7", "key: user:\u{FFFD}[2J", "header target: user:\u{FFFD}[2J", "header mark: \u{FFFD}",
+        #"value: {"aps":{"alert":{"title":"x"}}}"#,
+      ])
+    let json = try JSONValue(parsing: RequestPrinter(isJSON: true).json(request))
+    #expect(json["line"] == 7 && json["key"] == "user:\u{1B}[2J" && json["headers"]?["mark"] == "\u{7}")
+    let removal = RequestToSend(line: 0, id: "", key: [], headers: [], value: nil)
+    #expect(RequestPrinter(isJSON: false).text(removal) == "key: (none)\nvalue: (none)\n")
+    #expect(RequestPrinter(isJSON: true).json(removal) == #"{"key":null,"headers":{},"value":null}"#)
   }
 
   @Test func whoeverWaitsForSlowLinesSeesHowFarItIs() async throws {

@@ -3,6 +3,9 @@ import JSON
 import Kafka
 import TestSupport
 import Testing
+import Worker
+
+@testable import Command
 
 /// `carillon events`, over records as workers write them.
 @Suite struct EventsTests {
@@ -61,28 +64,69 @@ import Testing
     }
   }
 
-  @Test(arguments: [40, 80, 100]) func aTerminalGetsNoLineThatIsWiderThanItAndMissesNothing(width: UInt16) async throws {
-    try await withEvents { carillon, _, _, flags in
-      let all = try await carillon.run(flags + ["--from", "beginning", "--until-idle", "300ms"])
-      let terminal = try PseudoTerminal(width: width)
-      let process = try carillon.start(
-        flags + ["--from", "beginning", "--until-idle", "300ms"], streams: .init(output: terminal.terminal))
-      #expect(try await process.result().status == 0)
-      let shown = terminal.read()
-      #expect(shown.split(separator: "\n").allSatisfy { $0.count <= Int(width) }, "it said: \(shown)")
-      #expect(shown.split(separator: "\n").count > all.lines.count)
-      func characters(_ text: String) -> String { text.filter { !$0.isWhitespace } }
-      #expect(characters(shown) == characters(all.output))
+  // MARK: One event
+
+  /// The events of `withEvents`, for a printer and a filter.
+  private static let told: [(type: String, time: String, value: String, subject: String)] = [
+    (
+      "addressed", "2026-01-31T12:00:00.000Z",
+      #"{"identifier":"order-7","target":"user:ada","source":{"offset":9007199254740993},"devices":2}"#, id
+    ),
+    (
+      "response", "2026-01-31T12:00:01.000Z",
+      #"{"identifier":"order-7","device":"\#(device)","action":"reply","userText":"thank \u001b[2J\#(control) you"}"#, id
+    ), ("delivered", "2099-01-31T12:00:02.000Z", #"{"device":"ff"}"#, other),
+  ]
+
+  /// Lends an event as a record has it.
+  private static func with<R>(_ number: Int, _ body: (EventRecord) throws -> R) throws -> R {
+    let (type, time, value, subject) = told[number]
+    let attributes = [
+      ("ce_specversion", "1.0"), ("ce_id", "id-\(type)"), ("ce_type", "carillon.\(type).v1"), ("ce_source", "/carillon/t"),
+      ("ce_subject", subject), ("ce_time", time), ("traceparent", trace),
+    ].map { ($0, Array($1.utf8)) }
+    let bytes = attributes.flatMap(\.1)
+    return try bytes.withUnsafeBytes { bytes in
+      var start = 0
+      let fields = attributes.map { name, value in
+        defer { start += value.count }
+        return EventRecord.Attribute(name: name, value: UnsafeRawBufferPointer(rebasing: bytes[start..<start + value.count]))
+      }
+      return try Array(value.utf8).withUnsafeBytes { value in
+        try body(
+          EventRecord(
+            partition: 0, offset: Int64(number), attributes: fields, members: try EventRecord.members(of: value), value: value))
+      }
     }
   }
 
-  @Test func aProgramReadsWhatATerminalDoesNotObey() async throws {
-    try await withEvents { carillon, _, _, flags in
-      let result = try await carillon.run(flags + ["--from", "beginning", "--type", "response", "--until-idle", "300ms", "--json"])
-      let line = try #require(result.lines.first, "it said: \(result.errors)")
-      #expect(!line.contains(Self.control))
-      #expect(line.contains(#""userText":"thank \u001b[2J\u009b you""#), "\(line)")
+  @Test(arguments: [40, 80, 100]) func aTerminalGetsNoLineThatIsWiderThanItAndMissesNothing(width: Int) throws {
+    func characters(_ text: String) -> String { text.filter { !$0.isWhitespace } }
+    let printer = EventPrinter()
+    for number in Self.told.indices {
+      let (all, shown) = try Self.with(number) { (printer.text($0, width: nil), printer.text($0, width: width)) }
+      #expect(!all.contains("\n") && shown.split(separator: "\n").allSatisfy { $0.count <= width }, "it says: \(shown)")
+      #expect(characters(shown) == characters(all) && (width > 40 || shown.contains("\n")))
     }
+  }
+
+  @Test func aProgramReadsWhatATerminalDoesNotObey() throws {
+    var printer = EventPrinter()
+    let line = try Self.with(1) { printer.json($0) }
+    #expect(!line.contains(Self.control))
+    #expect(line.contains(#""userText":"thank \u001b[2J\u009b you""#), "\(line)")
+  }
+
+  @Test(arguments: [
+    (["--type", "delivered,response"], ["response", "delivered"]), (["--id", id], ["addressed", "response"]),
+    (["--id", id.uppercased()], ["addressed", "response"]), (["--device", device], ["response"]),
+    (["--from", "2030-01-01T00:00:00Z"], ["delivered"]), (["--app", "com.example"], []), ([], ["addressed", "response", "delivered"]),
+  ]) func onlyWhatIsWantedIsShown(flags: [String], types: [String]) throws {
+    let values = try Typed.values(["events"] + flags)
+    var filter = EventsCommand.filter(values)
+    if case .time(let moment) = values[EventsCommand.from] { filter.since = moment.before(now: 0) }
+    let admitted = try Self.told.indices.filter { try Self.with($0) { filter.admits($0) } }
+    #expect(admitted.map { Self.told[$0].type } == types)
   }
 
   @Test func aProgramReadsTheValueByteForByteWithItsAttributes() async throws {
@@ -95,21 +139,8 @@ import Testing
             + #""ce_subject":"\#(Self.id)","ce_time":"2026-01-31T12:00:00.000Z","traceparent":"\#(Self.trace)","identifier":"order-7","target":"user:ada","#
             + #""source":{"offset":9007199254740993},"devices":2,"record":{"partition":0,"offset":0}}"#
         ])
-    }
-  }
-
-  @Test(arguments: [
-    (["--type", "delivered,response"], ["response", "delivered"]), (["--id", id], ["addressed", "response"]),
-    (["--id", id.uppercased()], ["addressed", "response"]), (["--device", device], ["response"]),
-    (["--from", "2030-01-01T00:00:00Z"], ["delivered"]),
-  ]) func onlyWhatIsWantedIsShown(filter: [String], types: [String]) async throws {
-    try await withEvents { carillon, kafka, _, flags in
-      // A real Kafka finds offsets by the records' times, which all are now.
-      if filter.first == "--from", kafka.embedded == nil { return }
-      let begin = filter.first == "--from" ? [] : ["--from", "beginning"]
-      let result = try await carillon.run(flags + filter + begin + ["--until-idle", "300ms", "--json"])
-      #expect(result.status == 0, "it said: \(result.errors)")
-      #expect(try result.lines.map { try JSONValue(parsing: $0)["ce_type"]?.stringValue } == types.map { "carillon.\($0).v1" })
+      let nothing = try await carillon.run(flags + ["--from", "beginning", "--type", "evicted", "--until-idle", "300ms"])
+      #expect(nothing.status == 1 && nothing.output.isEmpty, "nothing found is the answer no")
     }
   }
 
@@ -128,21 +159,11 @@ import Testing
         try await kafka.publish(records, to: topic)
         let servers = kafka.configuration.bootstrapServers.joined(separator: ",")
         let line = ["events", "--kafka", servers, "--topic-prefix", prefix, "--from", "beginning", "--until-idle", "300ms", "--json"]
-        var seen: [Int64] = []
         // What a machine that stands still gives too late counts as new.
-        for _ in 0..<4 where seen != Array(10..<40) {
-          seen = try await carillon.run(line).lines.compactMap { try JSONValue(parsing: $0)["n"]?.integerValue }
+        _ = try await carillon.answer(line, "they are in their order") { result in
+          try result.lines.compactMap { try JSONValue(parsing: $0)["n"]?.integerValue } == Array(10..<40)
         }
-        #expect(seen == Array(10..<40))
       }
-    }
-  }
-
-  @Test func nothingFoundIsTheAnswerNo() async throws {
-    try await withEvents { carillon, _, _, flags in
-      let result = try await carillon.run(flags + ["--from", "beginning", "--type", "evicted", "--until-idle", "300ms"])
-      #expect(result.status == 1)
-      #expect(result.output.isEmpty)
     }
   }
 

@@ -4,6 +4,9 @@ import Kafka
 import Redis
 import TestSupport
 import Testing
+import Worker
+
+@testable import Command
 
 /// `carillon explain`, by whatever a person knows of a request, over what a running cluster has written.
 @Suite struct ExplainTests {
@@ -25,11 +28,7 @@ import Testing
     }
 
     func untilOutput(of process: RunningCommand, contains text: String) async throws {
-      let deadline = ContinuousClock.now + .seconds(60)
-      while !process.outputSoFar.contains(text) {
-        if ContinuousClock.now > deadline { throw ClusterFailure("no '\(text)': \(process.outputSoFar)\(process.errorsSoFar)") }
-        try await Task.sleep(for: .milliseconds(20))
-      }
+      try await process.untilOutput(contains: text)
     }
 
     /// Publishes as any other client does.
@@ -52,25 +51,19 @@ import Testing
 
     /// Audits until nothing is found: the last requests' journal and events come a moment later.
     func auditFindsNothing() async throws {
-      let deadline = ContinuousClock.now + .seconds(60)
-      while true {
-        let audit = try await carillon.run(["audit", "--grace", "0", "--json"] + flags)
-        if audit.status == 0, try JSONValue(parsing: audit.lines.last ?? "")["violations"] == 0 { return }
-        if ContinuousClock.now > deadline { throw ClusterFailure("still \(audit.output)\(audit.errors)") }
-        try await Task.sleep(for: .milliseconds(200))
+      _ = try await carillon.answer(["audit", "--grace", "0", "--json"] + flags, "the audit finds nothing") { audit in
+        try audit.status == 0 && JSONValue(parsing: audit.lines.last ?? "")["violations"] == 0
       }
     }
 
     /// Explains until the answer is as wanted.
     func explain(_ arguments: [String], until isWanted: ([JSONValue]) -> Bool) async throws -> [JSONValue] {
-      let deadline = ContinuousClock.now + .seconds(60)
-      while true {
-        let result = try await carillon.run(["explain", "--json"] + arguments + flags)
-        let answers = try result.lines.map { try JSONValue(parsing: $0) }
-        if isWanted(answers) { return answers }
-        if ContinuousClock.now > deadline { throw ClusterFailure("still \(result.output)\(result.errors)") }
-        try await Task.sleep(for: .milliseconds(200))
+      var answers: [JSONValue] = []
+      _ = try await carillon.answer(["explain", "--json"] + arguments + flags, "it is explained") { result in
+        answers = try result.lines.map { try JSONValue(parsing: $0) }
+        return isWanted(answers)
       }
+      return answers
     }
   }
 
@@ -104,7 +97,8 @@ import Testing
     }
   }
 
-  @Test func `a scheduled request is explained with its occurrences, and an occurrence with its request`() async throws {
+  @Test(.onlyInAll("TimelineTests and OccurrenceTests have what is told of schedules"))
+  func `a scheduled request is explained with its occurrences, and an occurrence with its request`() async throws {
     try await withCluster { place in
       let ada = try place.device(Self.device, user: "ada")
       try await place.untilOutput(of: ada, contains: #""event":"connected""#)
@@ -213,7 +207,8 @@ import Testing
       try await place.tool(["explain", "--user", "nobody"], status: 1).errors.contains("there is nothing about requests for user:nobody"))
   }
 
-  @Test func `a request to the wrong application says which applications its target has devices for`() async throws {
+  @Test(.onlyInAll("RegisteredApplicationsTests have it"))
+  func `a request to the wrong application says which applications its target has devices for`() async throws {
     try await withCluster { place in
       let ada = try place.device(Self.device, user: "ada")
       try await place.untilOutput(of: ada, contains: #""event":"connected""#)
@@ -238,7 +233,8 @@ import Testing
     }
   }
 
-  @Test func aTerminalGetsATimelineThatFits() async throws {
+  @Test(.onlyInAll("TerminalTextTests have how lines are broken"))
+  func aTerminalGetsATimelineThatFits() async throws {
     try await withCluster { place in
       try await place.publish("user:nobody", id: Self.upper, #"{"aps":{"alert":"x"}}"#)
       _ = try await place.explain([Self.upper], until: { $0.first?["state"] == "unregistered" })
@@ -258,9 +254,7 @@ import Testing
       ([upper, "--user", "ada"], "--user and --app list requests"),
     ] as [([String], String)])
   func whatIsAskedMustBeOneThing(arguments: [String], text: String) async throws {
-    try await CarillonCommand.with { carillon in
-      let result = try await carillon.run(["explain"] + arguments)
-      #expect(result.status == 2 && result.errors.contains(text), "it said: \(result.errors)")
-    }
+    let refusal = try await Typed.refusal(["explain"] + arguments)
+    #expect(refusal.code == .wrongUsage && refusal.text.contains(text), "it says: \(refusal.text)")
   }
 }

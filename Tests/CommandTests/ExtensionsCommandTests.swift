@@ -1,7 +1,11 @@
+import Extensions
 import Foundation
 import JSON
 import TestSupport
 import Testing
+import Worker
+
+@testable import Command
 
 /// `carillon extensions check` and `carillon extensions try`, and what the stage says of a file that is wrong.
 @Suite struct ExtensionsCommandTests {
@@ -24,7 +28,7 @@ import Testing
       let path = try carillon.file(
         "extensions.json", #"{"applications":{"com.example.shop":[\#(opening),\#(Self.marking)],"com.example.mail":[\#(Self.marking)]}}"#)
       let text = try await carillon.run(["extensions", "check", path])
-      #expect(text.status == 0, "it said: \(text.errors)")
+      #expect(text.status == 0 && text.errors.isEmpty, "it said: \(text.errors)")
       #expect(text.lines == ["com.example.mail: mark", "com.example.shop: open, mark"])
       let json = try await carillon.run(["extensions", "check", path, "--json"])
       #expect(json.status == 0, "it said: \(json.errors)")
@@ -34,15 +38,10 @@ import Testing
           ["application": "com.example.mail", "extensions": ["mark"]],
           ["application": "com.example.shop", "extensions": ["open", "mark"]],
         ])
-    }
-  }
-
-  @Test func aFileWithoutExtensionsIsInOrderAndSaysSo() async throws {
-    try await CarillonCommand.with { carillon in
-      let result = try await carillon.run(["extensions", "check", try carillon.file("extensions.json", "{}")])
-      #expect(result.status == 0 && result.lines.isEmpty)
+      let empty = try await carillon.run(["extensions", "check", try carillon.file("empty.json", "{}")])
+      #expect(empty.status == 0 && empty.lines.isEmpty)
       let said = "the file is in order, and no application has extensions that run in the place workers"
-      #expect(result.errors.contains(said), "it said: \(result.errors)")
+      #expect(empty.errors.contains(said), "it said: \(empty.errors)")
     }
   }
 
@@ -73,13 +72,13 @@ import Testing
       ),
     ])
   func whatIsWrongIsSaidWithItsPlaceAndItsRule(text: String, error: String) async throws {
-    try await CarillonCommand.with { carillon in
-      let path = try carillon.file("extensions.json", text)
-      let error = path + ": " + error.replacing("FOLDER", with: carillon.folder.path)
-      for command in [["extensions", "check", path], ["extensions", "try", path, "--app", "com.example.shop", "--payload", "-"]] {
-        let result = try await carillon.run(command, input: Self.mutable)
-        #expect(result.status == 2 && result.errors.contains(error), "it said: \(result.errors)")
-        #expect(result.output.isEmpty)
+    try await TestFolder.with { folder in
+      let path = try folder.write("extensions.json", text)
+      let error = path + ": " + error.replacing("FOLDER", with: folder.path)
+      let payload = try folder.write("payload.json", Self.mutable)
+      for command in [["extensions", "check", path], ["extensions", "try", path, "--app", "com.example.shop", "--payload", payload]] {
+        let refusal = try await Typed.refusal(command)
+        #expect(refusal.code == .wrongUsage && refusal.text.contains(error), "it says: \(refusal.text)")
       }
     }
   }
@@ -114,74 +113,69 @@ import Testing
   }
 
   @Test func `check refuses an address that try would refuse`() async throws {
-    try await CarillonCommand.with { carillon in
-      _ = try carillon.file("keys.json", #"{"keys":[{"id":"a","key":"BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc"}]}"#)
+    try await TestFolder.with { folder in
+      try folder.write("keys.json", #"{"keys":[{"id":"a","key":"BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc"}]}"#)
       let webhook = #"{"name":"ask","use":"webhook","keys":"keys.json","plaintext":true,"url":"http://127.0.0.1/ask""#
-      let path = try carillon.file("extensions.json", Self.file(webhook + "}"))
-      let result = try await carillon.run(["extensions", "check", path])
-      #expect(result.status == 2, "it said: \(result.errors)")
-      #expect(result.errors.contains(#"[0].url: 127.0.0.1 must not be connected to (loopback): "networks" must admit it"#))
-      _ = try carillon.file("extensions.json", Self.file(webhook + #","networks":["127.0.0.0/8"]}"#))
-      #expect(try await carillon.run(["extensions", "check", path]).status == 0)
+      let path = try folder.write("extensions.json", Self.file(webhook + "}"))
+      let refusal = try await Typed.refusal(["extensions", "check", path])
+      #expect(refusal.code == .wrongUsage)
+      #expect(
+        refusal.text.contains(#"[0].url: 127.0.0.1 must not be connected to (loopback): "networks" must admit it"#),
+        "it says: \(refusal.text)")
+      try folder.write("extensions.json", Self.file(webhook + #","networks":["127.0.0.0/8"]}"#))
+      #expect(try ExtensionsInForce.read(path).all.count == 1)
     }
   }
 
-  @Test func `check shows texts that would take no argument, and calls the file in order`() async throws {
-    try await CarillonCommand.with { carillon in
-      let folder = carillon.folder.appending(path: "texts/en.lproj")
-      try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-      try Data(#""ORDER" = "%d parcels";"#.utf8).write(to: folder.appending(path: "Localizable.strings"))
-      let path = try carillon.file("extensions.json", Self.file(#"{"name":"words","use":"localize","strings":"texts"}"#))
-      let text = try await carillon.run(["extensions", "check", path])
-      #expect(text.status == 0, "it said: \(text.errors)")
-      #expect(text.lines == ["com.example.shop: words"])
-      #expect(text.errors.contains("en.lproj/Localizable.strings:1: %d takes no argument: write %@ or %1$@ for one"))
-      let json = try await carillon.run(["extensions", "check", path, "--json"])
-      let line = try #require(json.lines.first)
-      #expect(try JSONValue(parsing: line)["remarks"]?[0] != nil)
+  @Test func `check shows texts that would take no argument, and calls the file in order`() throws {
+    try TestFolder.with(["texts/en.lproj/Localizable.strings": #""ORDER" = "%d parcels";"#]) { folder in
+      let path = try folder.write("extensions.json", Self.file(#"{"name":"words","use":"localize","strings":"texts"}"#))
+      let chain = try #require(try ExtensionsInForce.read(path).all.first)
+      let (line, remarks) = ExtensionsCommand.text(chain)
+      #expect(line == "com.example.shop: words" && remarks.count == 1)
+      #expect(
+        remarks.first?.contains("en.lproj/Localizable.strings:1: %d takes no argument: write %@ or %1$@ for one") == true, "\(remarks)")
+      #expect(ExtensionsCommand.json(chain)["remarks"]?.elements?.count == 1)
     }
   }
 
   @Test func aKeyThatIsWrongIsNamedAndNotShown() async throws {
-    try await CarillonCommand.with { carillon in
-      let keys = try carillon.file("keys.json", #"{"keys":[{"id":"one","key":"c2hvcnQ"}]}"#)
-      let path = try carillon.file("extensions.json", Self.file(#"{"name":"open","use":"decrypt","keys":"keys.json"}"#))
-      let result = try await carillon.run(["extensions", "check", path])
-      #expect(result.status == 2)
-      #expect(result.errors.contains("[0].keys: \(keys): keys[0].key: A key has 16 to 64 bytes; this one has 5."))
-      #expect(!result.errors.contains("c2hvcnQ"))
+    try await TestFolder.with { folder in
+      let keys = try folder.write("keys.json", #"{"keys":[{"id":"one","key":"c2hvcnQ"}]}"#)
+      let path = try folder.write("extensions.json", Self.file(#"{"name":"open","use":"decrypt","keys":"keys.json"}"#))
+      let refusal = try await Typed.refusal(["extensions", "check", path])
+      #expect(refusal.code == .wrongUsage)
+      #expect(
+        refusal.text.contains("[0].keys: \(keys): keys[0].key: A key has 16 to 64 bytes; this one has 5."), "it says: \(refusal.text)")
+      #expect(!refusal.text.contains("c2hvcnQ"))
     }
   }
 
   @Test func aMissingFileIsNamed() async throws {
-    try await CarillonCommand.with { carillon in
-      let path = carillon.folder.appendingPathComponent("none.json").path
-      let result = try await carillon.run(["extensions", "check", path])
-      #expect(
-        result.status == 2 && result.errors.contains("\(path): there is no such file"), "it said: \(result.errors)")
-    }
+    let refusal = try await Typed.refusal(["extensions", "check", "/nowhere/none.json"])
+    #expect(
+      refusal.code == .wrongUsage && refusal.text.contains("/nowhere/none.json: there is no such file"), "it says: \(refusal.text)")
   }
 
   @Test func onlyARegularFileIsRead() async throws {
-    try await CarillonCommand.with { carillon in
-      let fifo = carillon.folder.appendingPathComponent("fifo").path
+    try await TestFolder.with { folder in
+      let fifo = folder.path + "/fifo"
       try #require(mkfifo(fifo, 0o600) == 0)
-      for path in [fifo, carillon.folder.path, "/dev/zero"] {
-        for command in [["extensions", "check"], ["transform"] + InputFileTests.worker + ["--extensions"]] {
-          let result = try await carillon.run(command + [path])
-          #expect(result.status == 2 && result.errors.contains("\(path): only a regular file is read"), "it said: \(result.errors)")
-        }
+      for path in [fifo, folder.path, "/dev/zero"] {
+        let refusal = try await Typed.refusal(["extensions", "check", path])
+        #expect(
+          refusal.code == .wrongUsage && refusal.text.contains("\(path): only a regular file is read"), "it says: \(refusal.text)")
       }
     }
   }
 
-  @Test func aWorkerDoesNotStartWithAFileThatIsWrong() async throws {
+  @Test(arguments: isComplete ? ["transform", "rebuild", "up"] : ["transform"])
+  func aWorkerDoesNotStartWithAFileThatIsWrong(command: String) async throws {
     try await CarillonCommand.with { carillon in
       let path = try carillon.file("extensions.json", #"{"applications":7}"#)
-      for command in [["transform"] + InputFileTests.worker, ["rebuild"] + InputFileTests.worker, ["up"]] {
-        let result = try await carillon.run(command + ["--extensions", path])
-        #expect(result.status == 2 && result.errors.contains("\(path): applications: This must be an object."), "it said: \(result.errors)")
-      }
+      let result = try await carillon.run([command] + (command == "up" ? [] : InputFileTests.worker) + ["--extensions", path])
+      #expect(result.status == 2 && result.output.isEmpty)
+      #expect(result.errors.contains("--extensions: \(path): applications: This must be an object."), "it said: \(result.errors)")
     }
   }
 
@@ -189,24 +183,47 @@ import Testing
 
   /// Tries com.example.shop's extensions on a payload.
   private func attempt(
-    _ carillon: CarillonCommand, _ extensions: [String], _ payload: String, app: String = "com.example.shop", _ flags: [String] = []
-  ) async throws -> CarillonCommand.Result {
-    let path = try carillon.file("extensions.json", Self.file(extensions.joined(separator: ",")))
-    return try await carillon.run(["extensions", "try", path, "--app", app, "--payload", "-"] + flags, input: payload)
+    _ folder: TestFolder, _ extensions: [String], _ payload: String, _ flags: [String] = []
+  ) async throws -> (text: [String], attempt: ExtensionAttempt) {
+    let attempt = try await ExtensionsCommand.tried(try Typed.values(try arguments(folder, extensions, payload) + flags))
+    return (attempt.lines(isJSON: false), attempt)
+  }
+
+  private func arguments(
+    _ folder: TestFolder, _ extensions: [String], _ payload: String, app: String = "com.example.shop"
+  ) throws -> [String] {
+    let path = try folder.write("extensions.json", Self.file(extensions.joined(separator: ",")))
+    return ["extensions", "try", path, "--app", app, "--payload", try folder.write("payload.json", payload)]
+  }
+
+  /// The steps for a program.
+  private func steps(_ attempt: ExtensionAttempt) throws -> [JSONValue] {
+    try attempt.lines(isJSON: true).map { try JSONValue(parsing: $0) }
+  }
+
+  private static let idle = #"{"name":"idle","use":"set-and-copy","prefix":{"/aps/alert/subtitle":"> "}}"#
+
+  @Test func `a process shows what is made of the payload on standard input`() async throws {
+    try await CarillonCommand.with { carillon in
+      let path = try carillon.file("extensions.json", Self.file(Self.marking))
+      let line = ["extensions", "try", path, "--app", "com.example.shop", "--payload", "-"]
+      let text = try await carillon.run(line, input: Self.mutable)
+      #expect(text.status == 0 && text.errors.isEmpty && text.lines.first?.hasPrefix("mark: modified, ") == true, "it said: \(text.errors)")
+      let json = try await carillon.run(line + ["--json"], input: Self.mutable)
+      #expect(json.status == 0 && json.lines.count == 1, "it said: \(json.errors)")
+      #expect(try JSONValue(parsing: json.output)["state"] == "modified")
+      let wrong = try await carillon.run(line, input: "{")
+      #expect(wrong.status == 2 && wrong.output.isEmpty && wrong.errors.hasPrefix("carillon: --payload: "), "it said: \(wrong.errors)")
+    }
   }
 
   @Test func eachStepAndTheResultAreShown() async throws {
-    try await CarillonCommand.with { carillon in
-      let idle = #"{"name":"idle","use":"set-and-copy","prefix":{"/aps/alert/subtitle":"> "}}"#
-      let text = try await attempt(carillon, [Self.marking, idle], Self.mutable)
-      #expect(text.status == 0, "it said: \(text.errors)")
+    try await TestFolder.with { folder in
+      let (text, attempt) = try await attempt(folder, [Self.marking, Self.idle], Self.mutable)
       let result = #"{"aps":{"alert":{"title":"[modified] Order","body":"It is on its way"},"mutable-content":1}}"#
-      let lines = text.lines.map { $0.replacing(/\d+ µs/, with: "N µs") }
-      #expect(lines == ["mark: modified, N µs", "  \(result)", "idle: unchanged, N µs", "result: \(result)"])
-
-      let json = try await attempt(carillon, [Self.marking, idle], Self.mutable, ["--json"])
-      #expect(json.status == 0, "it said: \(json.errors)")
-      let steps = try json.lines.map { try JSONValue(parsing: $0) }
+      let lines = text.map { $0.replacing(/\d+ µs/, with: "N µs") }
+      #expect(lines == ["mark: modified, N µs", "  \(result)", "idle: unchanged, N µs", "result: \(result)"] && !attempt.hasFailed)
+      let steps = try steps(attempt)
       #expect(steps.map { $0["extension"] } == ["mark", "idle"])
       #expect(steps.map { $0["state"] } == ["modified", "unchanged"])
       #expect(steps.allSatisfy { ($0["microseconds"]?.integerValue ?? -1) >= 0 && $0["reason"] == nil })
@@ -215,44 +232,28 @@ import Testing
     }
   }
 
-  @Test func thePayloadMayBeAFile() async throws {
-    try await CarillonCommand.with { carillon in
-      let path = try carillon.file("extensions.json", Self.file(Self.marking))
-      let payload = try carillon.file("payload.json", Self.mutable)
-      let result = try await carillon.run(["extensions", "try", path, "--app", "com.example.shop", "--payload", payload])
-      #expect(result.status == 0 && result.lines.first?.hasPrefix("mark: modified") == true, "it said: \(result.errors)")
-    }
-  }
-
   @Test func textsAreThoseOfTheLocale() async throws {
-    try await CarillonCommand.with { carillon in
+    try await TestFolder.with { folder in
       for (locale, text) in [("en", "Hello"), ("de", "Hallo")] {
-        let folder = carillon.folder.appendingPathComponent("texts/\(locale).lproj")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        try Data("\"hello\" = \"\(text) %@\";\n".utf8).write(to: folder.appendingPathComponent("Localizable.strings"))
+        try folder.write("texts/\(locale).lproj/Localizable.strings", "\"hello\" = \"\(text) %@\";\n")
       }
       let texts = #"{"name":"texts","use":"localize","strings":"texts","default":"en"}"#
       let payload = #"{"aps":{"alert":{"loc-key":"hello","loc-args":["Ada"]},"mutable-content":1}}"#
       for (flags, body) in [([], "Hello Ada"), (["--locale", "de_AT"], "Hallo Ada")] {
-        let result = try await attempt(carillon, [texts], payload, flags)
-        #expect(result.status == 0, "it said: \(result.errors)")
-        #expect(result.lines.last == #"result: {"aps":{"alert":{"body":"\#(body)"},"mutable-content":1}}"#)
+        let lines = try await attempt(folder, [texts], payload, flags).text
+        #expect(lines.last == #"result: {"aps":{"alert":{"body":"\#(body)"},"mutable-content":1}}"#)
       }
     }
   }
 
   @Test func anExtensionThatHasFailedIsANoAndTheOthersGoOn() async throws {
-    try await CarillonCommand.with { carillon in
+    try await TestFolder.with { folder in
       let payload = #"{"aps":{"alert":{"title":"Order"},"mutable-content":1},"sender":"ada"}"#
-      let text = try await attempt(carillon, [Self.naming, Self.marking], payload)
-      #expect(text.status == 1, "it said: \(text.errors)")
-      #expect(
-        text.lines.first?.hasPrefix("name: failed, ") == true && text.lines.dropFirst().first == "  the payload has no place /sender/name")
-      #expect(text.lines.last == #"result: {"aps":{"alert":{"title":"[modified] Order"},"mutable-content":1},"sender":"ada"}"#)
-
-      let json = try await attempt(carillon, [Self.naming, Self.marking], payload, ["--json"])
-      #expect(json.status == 1)
-      let steps = try json.lines.map { try JSONValue(parsing: $0) }
+      let (lines, attempt) = try await attempt(folder, [Self.naming, Self.marking], payload)
+      #expect(attempt.hasFailed)
+      #expect(lines.first?.hasPrefix("name: failed, ") == true && lines[at: 1] == "  the payload has no place /sender/name")
+      #expect(lines.last == #"result: {"aps":{"alert":{"title":"[modified] Order"},"mutable-content":1},"sender":"ada"}"#)
+      let steps = try steps(attempt)
       #expect(steps.map { $0["state"] } == ["failed", "modified"])
       #expect(steps.map { $0["reason"] } == ["the payload has no place /sender/name", nil])
     }
@@ -262,28 +263,19 @@ import Testing
     arguments: [
       (#"{"/aps/alert":{}}"#, "the result has no title, subtitle or body any more; no extension suppresses a notification"),
       (#"{"/aps/badge":-1}"#, "the result breaks a rule: aps.badge: A badge is an integer from 0 to 2147483647"),
+      (
+        #"{"/more":"\#(String(repeating: "a", count: 20_000))"}"#,
+        "the result is much larger than a payload, which has at most 16384 bytes"
+      ),
+      // Each of these is written as two bytes.
+      (#"{"/more":"\#(String(repeating: #"\""#, count: 9_000))"}"#, "the result has 18091 bytes; a payload has at most 16384"),
     ])
   func aResultThatBreaksARuleIsNotUsed(set: String, reason: String) async throws {
-    try await CarillonCommand.with { carillon in
-      let result = try await attempt(carillon, [#"{"name":"break","use":"set-and-copy","set":\#(set)}"#], Self.mutable)
-      #expect(result.status == 1)
-      #expect(result.output.contains(reason), "it printed: \(result.output)")
-      #expect(result.lines.last == "result: \(Self.mutable)")
-    }
-  }
-
-  @Test(
-    arguments: [
-      (String(repeating: "a", count: 20_000), "the result is much larger than a payload, which has at most 16384 bytes"),
-      // Each of these is written as two bytes.
-      (String(repeating: #"\""#, count: 9_000), "the result has 18091 bytes; a payload has at most 16384"),
-    ])
-  func aResultHasSixteenKibibytesAtMost(text: String, reason: String) async throws {
-    try await CarillonCommand.with { carillon in
-      let result = try await attempt(carillon, [#"{"name":"long","use":"set-and-copy","set":{"/more":"\#(text)"}}"#], Self.mutable)
-      #expect(result.status == 1)
-      #expect(result.output.contains(reason), "it printed: \(result.output.prefix(200))")
-      #expect(result.lines.last == "result: \(Self.mutable)")
+    try await TestFolder.with { folder in
+      let (lines, attempt) = try await attempt(folder, [#"{"name":"break","use":"set-and-copy","set":\#(set)}"#], Self.mutable)
+      #expect(attempt.hasFailed)
+      #expect(lines[at: 1]?.contains(reason) == true, "\(lines.first ?? "")\(lines[at: 1]?.prefix(200) ?? "")")
+      #expect(lines.last == "result: \(Self.mutable)")
     }
   }
 
@@ -293,19 +285,19 @@ import Testing
       #"{"aps":{"content-available":1,"mutable-content":1}}"#,
     ])
   func whatIsNotMutablePassesNoExtension(payload: String) async throws {
-    try await CarillonCommand.with { carillon in
-      let result = try await attempt(carillon, [Self.marking], payload)
-      #expect(result.status == 1 && result.lines.isEmpty)
+    try await TestFolder.with { folder in
+      let refusal = try await Typed.refusal(try arguments(folder, [Self.marking], payload))
+      #expect(refusal.code == .answerIsNo)
       #expect(
-        result.errors.contains(#"no extension is called: the payload needs "mutable-content": 1 in aps"#), "it said: \(result.errors)")
+        refusal.text.contains(#"no extension is called: the payload needs "mutable-content": 1 in aps"#), "it says: \(refusal.text)")
     }
   }
 
   @Test func anApplicationWithoutExtensionsIsNamed() async throws {
-    try await CarillonCommand.with { carillon in
-      let result = try await attempt(carillon, [Self.marking], Self.mutable, app: "com.example.mail")
-      #expect(result.status == 1 && result.lines.isEmpty)
-      #expect(result.errors.contains("no extension is called: the file has none for com.example.mail"), "it said: \(result.errors)")
+    try await TestFolder.with { folder in
+      let refusal = try await Typed.refusal(try arguments(folder, [Self.marking], Self.mutable, app: "com.example.mail"))
+      #expect(refusal.code == .answerIsNo)
+      #expect(refusal.text.contains("no extension is called: the file has none for com.example.mail"), "it says: \(refusal.text)")
     }
   }
 
@@ -313,22 +305,18 @@ import Testing
     ("{", "--payload: "), ("[]", "--payload: "), (#"{"aps":{"badge":"3"}}"#, "--payload: aps.badge: A badge is an integer"),
   ])
   func aPayloadThatBreaksARuleIsWrongUsage(payload: String, error: String) async throws {
-    try await CarillonCommand.with { carillon in
-      let result = try await attempt(carillon, [Self.marking], payload)
-      #expect(result.status == 2 && result.lines.isEmpty)
-      #expect(result.errors.contains(error), "it said: \(result.errors)")
+    try await TestFolder.with { folder in
+      let refusal = try await Typed.refusal(try arguments(folder, [Self.marking], payload))
+      #expect(refusal.code == .wrongUsage && refusal.text.contains(error), "it says: \(refusal.text)")
     }
   }
 
-  @Test func whatIsMissingIsNamed() async throws {
-    try await CarillonCommand.with { carillon in
-      let path = try carillon.file("extensions.json", Self.file(Self.marking))
-      let app = try await carillon.run(["extensions", "try", path, "--payload", "-"], input: Self.mutable)
-      #expect(app.status == 2 && app.errors.contains("--app"), "it said: \(app.errors)")
-      let payload = try await carillon.run(["extensions", "try", path, "--app", "com.example.shop"])
-      #expect(payload.status == 2 && payload.errors.contains("--payload"), "it said: \(payload.errors)")
-      let file = try await carillon.run(["extensions", "check"])
-      #expect(file.status == 2 && file.errors.contains("FILE"), "it said: \(file.errors)")
-    }
+  @Test(arguments: [
+    (["try", "extensions.json", "--payload", "-"], "--app"), (["try", "extensions.json", "--app", "com.example.shop"], "--payload"),
+    (["check"], "FILE"),
+  ])
+  func whatIsMissingIsNamed(words: [String], name: String) async throws {
+    let refusal = try await Typed.refusal(["extensions"] + words)
+    #expect(refusal.code == .wrongUsage && refusal.text.contains(name), "it says: \(refusal.text)")
   }
 }

@@ -1,6 +1,9 @@
 import Foundation
 import TestSupport
 import Testing
+import Worker
+
+@testable import Command
 
 /// Files that are read at start.
 @Suite struct InputFileTests {
@@ -9,53 +12,61 @@ import Testing
   static let device = ["device", "--devices", "ws://127.0.0.1:9", "--token", token, "--app", "com.example"]
   static let worker = ["--kafka", "127.0.0.1:9", "--redis", "127.0.0.1:9"]
 
-  private func fifo(_ carillon: CarillonCommand) throws -> String {
-    let path = carillon.folder.appendingPathComponent("fifo").path
-    try #require(mkfifo(path, 0o600) == 0)
-    return path
-  }
-
-  /// What is typed before a path, and the flag that an error must name.
-  static let readers: [(arguments: [String], flag: String)] = [
-    (["fan-out"] + worker + ["--key-file"], "--key-file"), (["up", "--key-file"], "--key-file"), (credential, "--key"),
-    (["transform"] + worker + ["--config"], "--config"), (device + ["--credential-file"], "--credential-file"),
-    (device + ["--categories"], "--categories"),
+  /// What is typed before a path, the flag that an error must name, and what reads the file.
+  static let readers: [(arguments: [String], flag: String, read: @Sendable ([String]) async throws -> Void)] = [
+    (["fan-out"] + worker + ["--key-file"], "--key-file", { _ = try FanOutOptions.key(Typed.values($0)) }),
+    (["up", "--key-file"], "--key-file", { _ = try FanOutOptions.key(Typed.values($0)) }),
+    (credential, "--key", { _ = try await command($0) }),
+    (["transform"] + worker + ["--config"], "--config", { _ = try Typed.parse($0) }),
+    (device + ["--credential-file"], "--credential-file", { _ = try DeviceSettings.configuration(Typed.values($0)) }),
+    (device + ["--categories"], "--categories", { _ = try DeviceSettings.configuration(Typed.values($0)) }),
   ]
 
-  @Test(arguments: readers) func onlyARegularFileIsRead(arguments: [String], flag: String) async throws {
-    try await CarillonCommand.with { carillon in
-      for (path, kind) in [(try fifo(carillon), "a FIFO"), (carillon.folder.path, "a directory"), ("/dev/zero", "a device")] {
-        let result = try await carillon.run(arguments + [path])
-        #expect(result.status == 2, "\(kind): it said: \(result.errors)")
-        #expect(result.errors.contains("\(flag): \(path) is \(kind): it must be a regular file"), "it said: \(result.errors)")
+  /// Carries out a line that must be refused, and throws why.
+  private static func command(_ line: [String]) async throws {
+    let refusal = try await Typed.refusal(line)
+    throw UsageError(.unreadableFile, refusal.text)
+  }
+
+  @Test(arguments: readers.indices) func onlyARegularFileIsRead(number: Int) async throws {
+    let reader = Self.readers[number]
+    try await TestFolder.with { folder in
+      let fifo = folder.path + "/fifo"
+      try #require(mkfifo(fifo, 0o600) == 0)
+      for (path, kind) in [(fifo, "a FIFO"), (folder.path, "a directory"), ("/dev/zero", "a device")] {
+        let error = await #expect(throws: UsageError.self) { try await reader.read(reader.arguments + [path]) }
+        let text = error?.description ?? ""
+        #expect(text.contains("\(reader.flag): \(path) is \(kind): it must be a regular file"), "it says: \(text)")
       }
     }
   }
 
   @Test func theErrorNamesWhereThePathWasGiven() async throws {
-    try await CarillonCommand.with { carillon in
+    try await TestFolder.with { folder in
       let line = Array(Self.credential.dropLast())
-      let variable = try await carillon.run(line, environment: ["CARILLON_TOKEN_KEY": "/dev/zero"])
-      #expect(variable.status == 2 && variable.errors.contains("CARILLON_TOKEN_KEY (token.key): /dev/zero is a device"))
-      let file = try carillon.file("carillon.conf", "\u{FEFF}# written with an editor that marks its files\ntoken.key = /dev/zero\n")
-      let configured = try await carillon.run(line + ["--config", file])
-      #expect(configured.status == 2 && configured.errors.contains("\(file):2 (token.key): /dev/zero is a device"))
+      let variable = try await Typed.refusal(line, ["CARILLON_TOKEN_KEY": "/dev/zero"])
+      #expect(variable.code == .wrongUsage && variable.text.contains("CARILLON_TOKEN_KEY (token.key): /dev/zero is a device"))
+      let file = try folder.write("carillon.conf", "\u{FEFF}# written with an editor that marks its files\ntoken.key = /dev/zero\n")
+      let configured = try await Typed.refusal(line + ["--config", file])
+      #expect(configured.code == .wrongUsage && configured.text.contains("\(file):2 (token.key): /dev/zero is a device"))
     }
   }
 
   @Test func aByteOrderMarkOfAConfigurationFileIsPassedOver() async throws {
-    try await CarillonCommand.with { carillon in
-      let file = try carillon.file("carillon.conf", "\u{FEFF}fanout.window = 0\n")
-      let result = try await carillon.run(["events", "--config", file])
-      #expect(result.status == 2 && result.errors.contains("\(file):1 (fanout.window): '0' is not allowed"), "it said: \(result.errors)")
+    try await TestFolder.with { folder in
+      let file = try folder.write("carillon.conf", "\u{FEFF}fanout.window = 0\n")
+      let refusal = try await Typed.refusal(["events", "--config", file])
+      #expect(
+        refusal.code == .wrongUsage && refusal.text.contains("\(file):1 (fanout.window): '0' is not allowed"), "it says: \(refusal.text)")
     }
   }
 
   @Test func aLargeFileIsRefused() async throws {
-    try await CarillonCommand.with { carillon in
-      let file = try carillon.file("large", String(repeating: "A", count: 4097))
-      let result = try await carillon.run(Self.credential + [file])
-      #expect(result.status == 2 && result.errors.contains("--key: \(file) is too large: it may have 4KiB"), "it said: \(result.errors)")
+    try await TestFolder.with { folder in
+      let file = try folder.write("large", String(repeating: "A", count: 4097))
+      let refusal = try await Typed.refusal(Self.credential + [file])
+      #expect(
+        refusal.code == .wrongUsage && refusal.text.contains("--key: \(file) is too large: it may have 4KiB"), "it says: \(refusal.text)")
     }
   }
 
@@ -79,7 +90,8 @@ import Testing
 
   @Test func aPayloadMayComeThroughAPipe() async throws {
     try await CarillonCommand.with { carillon in
-      let path = try fifo(carillon)
+      let path = carillon.folder.appendingPathComponent("fifo").path
+      try #require(mkfifo(path, 0o600) == 0)
       let publish = try carillon.start([
         "publish", "--kafka", "127.0.0.1:9", "--target", "user:ada", "--app", "com.example", "--payload", path,
       ])

@@ -4,6 +4,7 @@ import Kafka
 import Redis
 import TestSupport
 import Testing
+import Worker
 
 /// `carillon lag`, over topics of its own and over workers that run.
 @Suite struct LagTests {
@@ -62,33 +63,8 @@ import Testing
     }
   }
 
-  @Test func eachPartitionIsToldWhenItIsWanted() async throws {
-    try await with { place in
-      try await place.kafka.publish([TestRecord("x", partition: 1)], to: place.requests)
-      let objects = try Self.objects(try await place.lag("--json", "--no-rates", "--partitions"))
-      #expect(objects.count == 13)
-      #expect(
-        objects[at: 1]?["partition"]?.integerValue == 1 && objects[at: 1]?["logEnd"]?.integerValue == 1
-          && objects[at: 1]?["committed"] == .null)
-      let lines = try await place.lag("--no-rates", "--partitions").lines
-      #expect(lines.contains { $0.hasPrefix("\(place.requests)/1 ") } && lines.contains { $0.hasPrefix("\(place.prefix)dead-letters/0 ") })
-    }
-  }
-
-  @Test func aPersonReadsATableAndWhatIsWrong() async throws {
-    try await with { place in
-      let result = try await place.lag("--interval", "500ms")
-      let columns = result.lines.map { $0.split(separator: " ").map(String.init) }
-      #expect(columns.contains { $0 == ["TOPIC", "RECORDS", "BEHIND", "IN/S", "OUT/S", "CAUGHT", "UP", "WORST"] })
-      #expect(columns.contains { $0 == [place.requests, "(2)", "0", "0", "0", "0", "at", "the", "end"] }, "it said: \(result.output)")
-      #expect(result.output.contains("NOTE   the fan-out lanes are not known without --redis"))
-      if place.kafka.embedded == nil {
-        #expect(result.output.contains("WRONG  \(place.requests): nobody works through partitions 0-1"))
-      }
-    }
-  }
-
-  @Test func aRedisThatDoesNotAnswerIsAMissingDependencyAndTheRestIsTold() async throws {
+  @Test(.onlyInAll("LagJSONTests has the exit codes"))
+  func aRedisThatDoesNotAnswerIsAMissingDependencyAndTheRestIsTold() async throws {
     try await with { place in
       let result = try await place.lag("--no-rates", "--json", "--redis", "127.0.0.1:1")
       #expect(result.status == (place.kafka.embedded == nil ? 1 : 3))
@@ -98,7 +74,8 @@ import Testing
     }
   }
 
-  @Test func aFullRedisSaysNothingOfTheLanesAndNoneIsMissing() async throws {
+  @Test(.onlyInAll("LagHistoryTests and LagJSONTests have what is told of it"))
+  func aFullRedisSaysNothingOfTheLanesAndNoneIsMissing() async throws {
     try await with { place in
       try await withRedis(listening: .port(nil), settings: ["--maxmemory", "4mb"]) { server in
         try await RedisProbe.with(server.address) { redis in
@@ -120,20 +97,19 @@ import Testing
     }
   }
 
-  @Test func watchingShowsOneReportAfterTheOther() async throws {
+  @Test(.onlyInAll("each report is that of LagJSONTests"))
+  func watchingShowsOneReportAfterTheOther() async throws {
     try await with { place in
       let watching = try place.carillon.start(place.flags + ["--watch", "--interval", "500ms", "--json"])
-      let deadline = ContinuousClock.now + .seconds(60)
-      while watching.outputSoFar.split(separator: "\n").count < 14, ContinuousClock.now < deadline {
-        try await Task.sleep(for: .milliseconds(50))
-      }
+      try await watching.untilOutput(contains: "\n", count: 14)
       try await watching.stop()
       let objects = try watching.outputSoFar.split(separator: "\n").prefix(14).map { try JSONValue(parsing: String($0)) }
       #expect(objects.count == 14 && objects[at: 0]?["inPerSecond"] == .null && objects[at: 7]?["inPerSecond"]?.integerValue == 0)
     }
   }
 
-  @Test func `a watched terminal is never scrolled, and drawn again when it gets another size`() async throws {
+  @Test(.onlyInAll("LagPrinterTests has what fits"))
+  func `a watched terminal is never scrolled, and drawn again when it gets another size`() async throws {
     // The report of a busy Kafka takes many questions, and this test is about the terminal.
     try await with(embeddedOnly: true) { place in
       let terminal = try PseudoTerminal(width: 100, height: 12)
@@ -153,25 +129,13 @@ import Testing
 
   @Test(arguments: [["--interval", "100ms"], ["--watch", "5s"], ["--partition"], ["--lane-silence", "1s"]])
   func whatIsTypedWrongIsWrongUsage(arguments: [String]) async throws {
-    try await CarillonCommand.with { carillon in
-      let result = try await carillon.run(["lag", "--kafka", "127.0.0.1:1"] + arguments)
-      #expect(result.status == 2 && result.output.isEmpty && result.errors.contains("carillon lag --help"), "it said: \(result.errors)")
-    }
+    let refusal = try await Typed.refusal(["lag", "--kafka", "127.0.0.1:1"] + arguments)
+    #expect(refusal.code == .wrongUsage && refusal.command == "lag", "it says: \(refusal.text)")
   }
 
-  @Test func withoutKafkaOrTopicsADependencyIsMissing() async throws {
-    try await CarillonCommand.with { carillon in
-      let away = try await carillon.run(["lag", "--kafka", "127.0.0.1:1"])
-      #expect(away.status == 3 && away.output.isEmpty && away.errors.contains("Kafka does not answer at 127.0.0.1:1"))
-      try await KafkaFixture.with { kafka in
-        let servers = kafka.configuration.bootstrapServers.joined(separator: ",")
-        let bare = try await carillon.run(["lag", "--kafka", servers, "--topic-prefix", KafkaFixture.unique("none") + "."])
-        #expect(bare.status == 3 && bare.errors.contains("carillon topics create"))
-      }
-    }
-  }
-
-  @Test(.enabled(if: KafkaFixture.realServers != nil && ClusterFixture.python != nil, "\(KafkaFixture.howToGetOne)"))
+  @Test(
+    .enabled(if: KafkaFixture.realServers != nil && ClusterFixture.python != nil, "\(KafkaFixture.howToGetOne)"),
+    .onlyInAll("LagHistoryTests and LagJSONTests have what is told of missed records"))
   func recordsThatAreGoneUnfinishedAreCountedAndTheirRangeIsTold() async throws {
     try await with { place in
       try await place.kafka.publish((0..<20).map { TestRecord("\($0)", partition: 0) }, to: place.requests)
@@ -203,7 +167,8 @@ import Testing
     }
   }
 
-  @Test func deliveriesAreToldByLaneWithWhatEachHasNotTaken() async throws {
+  @Test(.onlyInAll("LagJSONTests has what is told of lanes"))
+  func deliveriesAreToldByLaneWithWhatEachHasNotTaken() async throws {
     try await withRedis(listening: .port(nil)) { server in
       try await RedisProbe.with(server.address) { redis in
         try await with { place in

@@ -26,11 +26,8 @@ import Worker
     func set(mayRun: Bool = true, mayEnd: Bool = true) { state.withLock { ($0.mayRun, $0.mayEnd) = (mayRun, mayEnd) } }
 
     func eventually(_ what: String, _ condition: (State) -> Bool) async throws {
-      let deadline = ContinuousClock.now + .seconds(60)
-      while !state.withLock({ condition($0) }) {
-        guard ContinuousClock.now < deadline else { throw ClusterFailure("not within 60 s: \(what)") }
-        try await Task.sleep(for: .milliseconds(2))
-      }
+      let holds = await TestSupport.eventually(what) { state.withLock { condition($0) } }
+      if !holds { throw ClusterFailure("never: \(what)") }
     }
 
     /// Has the newest lane's clients fail for good.

@@ -2,6 +2,9 @@ import Foundation
 import JSON
 import TestSupport
 import Testing
+import Worker
+
+@testable import Command
 
 /// What a web page in a browser of the same machine can reach of `carillon up`.
 @Suite struct OriginTests {
@@ -56,8 +59,7 @@ import Testing
 
   @Test(arguments: ["https://app.example.com/", "app.example.com", "https://*.example.com", "https://"])
   func whatIsNoOriginIsWrongUsage(_ origin: String) async throws {
-    let result = try await CarillonCommand.with { try await $0.run(["up", "--allowed-origins", origin]) }
-    #expect(result.status == 2)
-    #expect(result.errors.contains("--allowed-origins"), "it said: \(result.errors)")
+    let refusal = try await Typed.refusal(["up", "--allowed-origins", origin])
+    #expect(refusal.code == .wrongUsage && refusal.text.contains("--allowed-origins"), "it says: \(refusal.text)")
   }
 }

@@ -19,11 +19,16 @@ import Testing
     }
   }
 
-  @Test(arguments: [
-    ("fine", 30_000, "modified", "com.example.shop fine", ""), ("print", 30_000, "modified", "com.example.shop print", ""),
+  private static let deeds = [
+    ("fine", 30_000, "modified", "com.example.shop fine", ""), ("trap", 30_000, "failed", "News", "its program has ended by the signal"),
+  ]
+  private static let furtherDeeds = [
+    ("print", 30_000, "modified", "com.example.shop print", ""),
     ("throw", 30_000, "failed", "News", "its program says that it has failed: it does not want to"),
-    ("trap", 30_000, "failed", "News", "its program has ended by the signal"), ("loop", 2_000, "timed-out", "News", "its time was up"),
-  ])
+    ("loop", 2_000, "timed-out", "News", "its time was up"),
+  ]
+
+  @Test(arguments: deeds + (isComplete ? furtherDeeds : []))
   func whateverItDoesTheNotificationIsShown(
     _ mode: String, _ budget: Int, _ state: String, _ title: String, _ reason: String
   ) async throws {
@@ -40,7 +45,9 @@ import Testing
   }
 
   /// It has a second between the warning and the end: a machine that stands still then may take it, so it gets some chances.
-  @Test(arguments: [("wait", "modified", "in a hurry"), ("half", "best-attempt", "half 1000")])
+  @Test(
+    .onlyInAll("it is about time: a second is left to it"),
+    arguments: [("wait", "modified", "in a hurry"), ("half", "best-attempt", "half 1000")])
   func whatItHasWhenItsTimeExpiresIsShown(_ mode: String, _ state: String, _ title: String) async throws {
     let told = #"{"name":"own","use":"told","budget":10000,"settings":{"mode":"\#(mode)"}}"#
     var seen: [[JSONValue?]] = []

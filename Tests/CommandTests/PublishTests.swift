@@ -2,6 +2,9 @@ import JSON
 import Kafka
 import TestSupport
 import Testing
+import Worker
+
+@testable import Command
 
 /// `carillon publish` and `carillon topics create`, with a Kafka.
 @Suite struct PublishTests {
@@ -21,33 +24,28 @@ import Testing
     }
   }
 
-  @Test func everyFlagIsAHeaderOrAMemberOfThePayload() async throws {
-    try await withRequests { carillon, kafka, topic, flags in
-      let id = "6f0c1a2e-0a4b-4c8e-9d52-3f6f6a9b1c11"
-      let result = try await carillon.run(
-        ["publish"] + flags + [
-          "--target", "user:ada", "--app", "com.example.shop", "--id", id, "--collapse-id", "order-7", "--expiration", "1900000000",
-          "--priority", "5", "--push-type", "alert", "--title", "T", "--subtitle", "S", "--body", "B \"quoted\" ü", "--badge", "3",
-          "--sound",
-          "default", "--category", "order", "--thread-id", "orders", "--mutable-content", "--custom", #"order={"id":7.0}"#, "--custom",
-          "kind=\"sale\"", "--header", "traceparent=00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "--header", "x-team=shop",
-        ])
-      #expect(result.status == 0, "it said: \(result.errors)")
-      #expect(result.output == id + "\n")
-      let record = try #require(try await kafka.records(of: topic, count: 1).first)
-      #expect(String(decoding: record.key ?? [], as: UTF8.self) == "user:ada")
-      let headers = record.headers.map { "\($0.name): \(String(decoding: $0.value ?? [], as: UTF8.self))" }
-      #expect(
-        headers == [
-          "target: user:ada", "apns-id: \(id)", "apns-topic: com.example.shop", "apns-collapse-id: order-7", "apns-expiration: 1900000000",
-          "apns-priority: 5", "apns-push-type: alert", "traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
-          "x-team: shop",
-        ])
-      #expect(
-        record.text
-          == #"{"aps":{"alert":{"title":"T","subtitle":"S","body":"B \"quoted\" ü"},"badge":3,"sound":"default","category":"order","#
-          + #""thread-id":"orders","mutable-content":1},"order":{"id":7.0},"kind":"sale"}"#)
-    }
+  private static let common = ["publish", "--target", "user:ada", "--app", "com.example"]
+
+  @Test func everyFlagIsAHeaderOrAMemberOfThePayload() throws {
+    let id = "6f0c1a2e-0a4b-4c8e-9d52-3f6f6a9b1c11"
+    let requests = try DryRunTests.requests([
+      "publish", "--target", "user:ada", "--app", "com.example.shop", "--id", id, "--collapse-id", "order-7", "--expiration", "1900000000",
+      "--priority", "5", "--push-type", "alert", "--title", "T", "--subtitle", "S", "--body", "B \"quoted\" ü", "--badge", "3", "--sound",
+      "default", "--category", "order", "--thread-id", "orders", "--mutable-content", "--custom", #"order={"id":7.0}"#, "--custom",
+      "kind=\"sale\"", "--header", "traceparent=00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "--header", "x-team=shop",
+    ])
+    let request = try #require(requests.first)
+    #expect(requests.count == 1 && request.id == id && request.key == Array("user:ada".utf8))
+    #expect(
+      request.headers.map { "\($0.name): \($0.value)" } == [
+        "target: user:ada", "apns-id: \(id)", "apns-topic: com.example.shop", "apns-collapse-id: order-7", "apns-expiration: 1900000000",
+        "apns-priority: 5", "apns-push-type: alert", "traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+        "x-team: shop",
+      ])
+    #expect(
+      request.value.map { String(decoding: $0, as: UTF8.self) }
+        == #"{"aps":{"alert":{"title":"T","subtitle":"S","body":"B \"quoted\" ü"},"badge":3,"sound":"default","category":"order","#
+        + #""thread-id":"orders","mutable-content":1},"order":{"id":7.0},"kind":"sale"}"#)
   }
 
   @Test func aRequestWithoutAnIDGetsARandomUUID() async throws {
@@ -72,46 +70,36 @@ import Testing
   }
 
   @Test func aBrokenRuleIsNamedBeforeAnythingIsSent() async throws {
-    try await withRequests { carillon, kafka, topic, flags in
-      let wrong = ["publish"] + flags + ["--target", "user:ada", "--app", "com.example", "--priority", "7", "--body", "x"]
-      let refused = try await carillon.run(wrong)
-      #expect(refused.status == 2)
-      #expect(refused.errors.contains("BadPriority: apns-priority: A priority is 10, 5 or 1."))
-      // Unchecked it goes, so the refused one would lie before it.
-      #expect(try await carillon.run(wrong + ["--unchecked"]).status == 0)
-      let records = try await kafka.records(of: topic, count: 1)
-      #expect(records.count == 1 && records.first?.offset == 0 && records.first?.header("apns-priority") == "7")
-    }
+    let wrong = Self.common + ["--priority", "7", "--body", "x"]
+    // Kafka is not asked: nobody listens there.
+    let refused = try await Typed.refusal(wrong + ["--kafka", "127.0.0.1:9"])
+    #expect(refused.code == .wrongUsage && refused.text.contains("BadPriority: apns-priority: A priority is 10, 5 or 1."))
+    let unchecked = try DryRunTests.requests(wrong + ["--unchecked"])
+    #expect(unchecked.first?.headers.contains { $0 == ("apns-priority", "7") } == true)
   }
 
   @Test func aPayloadGoesAsItIs() async throws {
-    try await withRequests { carillon, kafka, topic, flags in
+    try await TestFolder.with { folder in
       let payload = "{ \"aps\" : {\"alert\":\"\\u0041\"}, \"n\": 1.50e3 }"
-      let file = try carillon.file("payload.json", payload)
-      let common = ["publish"] + flags + ["--target", "user:ada", "--app", "com.example"]
-      #expect(try await carillon.run(common + ["--payload", file]).status == 0)
-      #expect(try await carillon.run(common + ["--payload", "-"], input: payload).status == 0)
-      #expect(try await kafka.records(of: topic, count: 2).map(\.text) == [payload, payload])
-      let both = try await carillon.run(common + ["--payload", file, "--title", "x"])
-      #expect(both.status == 2 && both.errors.contains("--payload is the whole payload"))
+      let file = try folder.write("payload.json", payload)
+      #expect(try DryRunTests.requests(Self.common + ["--payload", file]).map(\.value) == [Array(payload.utf8)])
+      let both = try await Typed.refusal(Self.common + ["--payload", file, "--title", "x"])
+      #expect(both.code == .wrongUsage && both.text.contains("--payload is the whole payload"))
     }
   }
 
   @Test func aRemoveIsOneRequestForEachIdentifier() async throws {
-    try await withRequests { carillon, kafka, topic, flags in
-      let common = ["publish"] + flags + ["--target", "user:ada", "--app", "com.example", "--operation", "remove"]
-      let result = try await carillon.run(common + ["--identifiers", "order-7,order-8"])
-      #expect(result.status == 0, "it said: \(result.errors)")
-      #expect(Set(result.lines).count == 2)
-      let records = try await kafka.records(of: topic, count: 2)
-      #expect(records.map { $0.header("operation") } == ["remove", "remove"])
-      #expect(records.map { $0.header("apns-collapse-id") } == ["order-7", "order-8"])
-      #expect(records.allSatisfy { $0.value == nil })
-      let unnamed = try await carillon.run(common)
-      #expect(unnamed.status == 2 && unnamed.errors.contains("BadRequestPayload: identifiers"))
-      let one = try await carillon.run(common + ["--identifiers", "a,b", "--id", "6f0c1a2e-0a4b-4c8e-9d52-3f6f6a9b1c11"])
-      #expect(one.status == 2 && one.errors.contains("--id is one request's"))
+    let common = Self.common + ["--operation", "remove"]
+    let requests = try DryRunTests.requests(common + ["--identifiers", "order-7,order-8"])
+    #expect(Set(requests.map(\.id)).count == 2 && requests.allSatisfy { $0.value == nil })
+    for (request, identifier) in zip(requests, ["order-7", "order-8"]) {
+      #expect(
+        request.headers.contains { $0 == ("operation", "remove") } && request.headers.contains { $0 == ("apns-collapse-id", identifier) })
     }
+    let unnamed = try await Typed.refusal(common)
+    #expect(unnamed.code == .wrongUsage && unnamed.text.contains("BadRequestPayload: identifiers"))
+    let one = try await Typed.refusal(common + ["--identifiers", "a,b", "--id", "6f0c1a2e-0a4b-4c8e-9d52-3f6f6a9b1c11"])
+    #expect(one.code == .wrongUsage && one.text.contains("--id is one request's"))
   }
 
   @Test func linesGoOnPastABadOne() async throws {
@@ -146,20 +134,29 @@ import Testing
 
   @Test func manyLinesAreAllAcknowledged() async throws {
     try await withRequests(partitions: 4) { carillon, kafka, topic, flags in
-      let lines = (0..<25_000).map { #"{"target":"user:\#($0)","title":"t"}"# }.joined(separator: "\n")
+      let count = isComplete ? 25_000 : 2_000
+      let lines = (0..<count).map { #"{"target":"user:\#($0)","title":"t"}"# }.joined(separator: "\n")
       let file = try carillon.file("many.jsonl", lines)
       let result = try await carillon.run(["publish"] + flags + ["--app", "com.example", "--lines", file])
       #expect(result.status == 0, "it said: \(result.errors)")
-      #expect(Set(result.lines).count == 25_000)
+      #expect(Set(result.lines).count == count)
     }
   }
 
   @Test func aMissingTopicSaysWhatMakesIt() async throws {
-    try await withRequests { carillon, _, _, flags in
-      let result = try await carillon.run(
-        ["publish"] + flags.dropLast() + ["absent.", "--target", "user:ada", "--app", "com.example", "--body", "x"])
-      #expect(result.status == 3)
-      #expect(result.errors.contains("there is no topic absent.requests") && result.errors.contains("carillon topics create"))
+    try await KafkaFixture.with(embeddedOnly: true) { kafka in
+      let servers = kafka.configuration.bootstrapServers.joined(separator: ",")
+      let request = ["--target", "user:ada", "--app", "com.example", "--body", "x"]
+      for (command, topic) in [
+        (["publish"] + request, "requests"), (["lag"], "requests"), (["applications", "list"], "applications"),
+        (["dead-letters", "list"], "dead-letters"), (["categories", "list"], "categories"),
+      ] {
+        let refused = try await Typed.refusal(command + ["--kafka", servers, "--topic-prefix", "absent."])
+        #expect(refused.code == .dependencyMissing)
+        #expect(
+          refused.text.contains("there is no topic absent.\(topic)") && refused.text.contains("'carillon topics create' makes it"),
+          "it says: \(refused.text)")
+      }
     }
   }
 

@@ -4,6 +4,9 @@ import Kafka
 import TestSupport
 import Testing
 
+@testable import Command
+@testable import Worker
+
 /// What the README and the articles for operators promise to whoever types what they show.
 @Suite struct ReadmeTests {
   /// A page of the documentation.
@@ -41,13 +44,12 @@ import Testing
   }()
   static var pages: [Page] { [readme] + articles }
 
-  @Test func theTablesOfSettingsAreWhatTheProgramPrints() async throws {
+  @Test func theTablesOfSettingsAreWhatTheProgramPrints() throws {
     let article = Page(Self.catalog + "/Settings.md").text
     let begin = try #require(article.range(of: "<!-- settings -->\n"))
     let end = try #require(article.range(of: "<!-- /settings -->"))
-    let printed = try await CarillonCommand.with { try await $0.run(["settings", "--markdown"]) }
-    #expect(printed.status == 0)
-    #expect(article[begin.upperBound..<end.lowerBound] == printed.output, "print it again: carillon settings --markdown")
+    #expect(
+      String(article[begin.upperBound..<end.lowerBound]) == Typed.program.settingsMarkdown, "print it again: carillon settings --markdown")
   }
 
   /// Whoever meets Carillon for the first time reads it in a few minutes; what only operators need is in the articles.
@@ -72,21 +74,32 @@ import Testing
     for path in others { #expect(first.relativeLinks.contains { "\(Self.catalog)/\($0)" == path }, "it does not lead to \(path)") }
   }
 
-  @Test(arguments: pages) func everyCommandLineNamesACommandAndItsFlags(page: Page) async throws {
-    try await CarillonCommand.with { carillon in
-      for line in page.commandLines {
-        // Arguments that are no flags do no harm before --help-all.
-        let help = try await carillon.run(line.prefix { !$0.hasPrefix("-") } + ["--help-all"])
-        #expect(help.status == 0, "carillon \(line.joined(separator: " ")): \(help.errors)")
-        let known = Self.flags(of: help.output)
-        for flag in line.flatMap(Self.flags) { #expect(known.contains(flag), "carillon \(line.joined(separator: " ")): no \(flag)") }
+  @Test(arguments: pages) func everyCommandLineNamesACommandAndItsFlags(page: Page) {
+    for line in page.commandLines {
+      // Arguments that are no flags do no harm before --help-all.
+      let words = Array(line.prefix { !$0.hasPrefix("-") })
+      #expect(throws: Never.self, "carillon \(line.joined(separator: " "))") { try Typed.printed(words + ["--help-all"]) }
+      for flag in line.flatMap(Self.flags) {
+        #expect(Self.takes(flag, words), "carillon \(line.joined(separator: " ")): no \(flag)")
       }
     }
   }
 
-  @Test(arguments: pages) func everyFlagAndMetricThatItNamesIsThere(page: Page) async throws {
-    let help = try await CarillonCommand.with { try await $0.run(["--help-all"]) }
-    let known = Self.flags(of: help.output)
+  /// Whether a command takes a flag, whatever its value.
+  private static func takes(_ flag: String, _ words: [String]) -> Bool {
+    do throws(UsageError) { _ = try Typed.parse(words + [flag, "--help-all"]) } catch {
+      return error.code == .missingValue
+    }
+    return true
+  }
+
+  @Test func `a flag of another command is not taken for one of a documented line's`() {
+    #expect(Self.takes("--title", ["publish"]) && Self.takes("--all", ["publish"]) && Self.takes("--no-ack", ["device"]))
+    #expect(!Self.takes("--title", ["events"]) && !Self.takes("--no-ack", ["events"]) && !Self.takes("--partitions", ["topics", "creat"]))
+  }
+
+  @Test(arguments: pages) func everyFlagAndMetricThatItNamesIsThere(page: Page) {
+    let known = Self.allFlags
     for span in page.text.matches(of: /`(--[^`]+)`/) {
       for flag in Self.flags(of: String(span.1)) { #expect(known.contains(flag), "no command has \(flag)") }
     }
@@ -96,8 +109,17 @@ import Testing
     }
   }
 
+  /// The flags of all commands.
+  private static let allFlags: Set<String> = {
+    let settings = Typed.program.commands.flatMap(\.settings) + [CommandLineProgram.configuration.declaration]
+    let switches = settings.filter(\.isSwitch).map { "--no-\($0.flag)" }
+    return Set(settings.map { "--\($0.flag)" } + switches + CommandLineProgram.standaloneFlags)
+  }()
+
   /// The flags in a text; a property of librdkafka counts as that of any.
-  private static func flags(of text: String) -> Set<String> { Set(text.matches(of: /(?:^|[^\w-])(--[a-z][a-z-]*)/).map { String($0.1) }) }
+  private static func flags(of text: String) -> Set<String> {
+    Set(text.matches(of: /(?:^|[^\w-])(--[a-z][a-z0-9-]*)/).map { String($0.1) })
+  }
 
   @Test(
     .enabled(
@@ -134,7 +156,8 @@ import Testing
 
   @Test(
     .enabled(
-      if: ClusterFixture.python != nil, "CARILLON_TEST_PYTHON must name a Python with test-requirements.txt, as Deploy/test makes it"))
+      if: ClusterFixture.python != nil, "CARILLON_TEST_PYTHON must name a Python with test-requirements.txt, as Deploy/test makes it"),
+    .onlyInAll("clients of other makers read events in WholeWayTests"))
   func `its consumer prints the events of what was published`() async throws {
     let samples = Self.readme.text.matches(of: /```python\n((?s:.+?))```/).map { String($0.1) }
     let text = try #require(samples.first { $0.contains("Consumer(") })
@@ -146,16 +169,11 @@ import Testing
       let program = try carillon.file("events.py", text.replacing("HOST:PORT", with: kafka))
       let consumer = try carillon.start(
         [program], environment: ["PYTHONUNBUFFERED": "1"], program: URL(fileURLWithPath: ClusterFixture.python ?? ""))
-      await eventually { consumer.outputSoFar.contains("carillon.unregistered.v1") }
+      try await consumer.untilOutput(contains: "carillon.unregistered.v1")
       #expect(consumer.outputSoFar.contains("carillon.addressed.v1"), "it said: \(consumer.errorsSoFar)")
       try await consumer.stop()
       try await up.stop()
     }
-  }
-
-  private func eventually(_ condition: () -> Bool) async {
-    let deadline = ContinuousClock.now + .seconds(60)
-    while !condition(), ContinuousClock.now < deadline { try? await Task.sleep(for: .milliseconds(50)) }
   }
 
   /// What stands between two texts.

@@ -7,6 +7,8 @@ import TestSupport
 import Testing
 import Worker
 
+@testable import Command
+
 /// `carillon replay` and what may be wrong with what it is given.
 @Suite struct ReplayCommandTests {
   private func command(_ kafka: KafkaFixture, _ topics: Topics, _ flags: String...) -> [String] {
@@ -49,14 +51,12 @@ import Worker
     (["--resume", "file", "--state", "other"], "--resume names the file"),
   ])
   func whatContradictsItselfIsWrongUsage(_ flags: [String], _ error: String) async throws {
-    try await CarillonCommand.with { carillon in
-      let result = try await carillon.run(["replay", "--kafka", "127.0.0.1:1"] + flags)
-      #expect(result.status == 2 && result.lines.isEmpty)
-      #expect(result.errors.contains(error), "it said: \(result.errors)")
-    }
+    let refusal = try await Typed.refusal(["replay", "--kafka", "127.0.0.1:1"] + flags)
+    #expect(refusal.code == .wrongUsage && refusal.text.contains(error), "it says: \(refusal.text)")
   }
 
-  @Test func `what was applied before is counted as without effect, and comes again with new ids`() async throws {
+  @Test(.onlyInAll("ClusterTests/ReplayTests replay across processes, and ReplayerTests have the forecast"))
+  func `what was applied before is counted as without effect, and comes again with new ids`() async throws {
     try await WorkerPair.with { pair in
       let token = String(repeating: "b", count: 64)
       try await pair.register(token, user: "bob")
@@ -101,18 +101,18 @@ import Worker
   }
 
   @Test func aFileThatCannotBeGoneOnWithIsNamedWithItsFault() async throws {
-    try await CarillonCommand.with { carillon in
+    let line = ["replay", "--kafka", "127.0.0.1:1", "--resume"]
+    try await TestFolder.with { folder in
       for (text, error) in [
         ("{}", "it is not the file of a replay"), ("\u{0}\u{1}", "it is not the file of a replay"),
         ("", "it is empty, since its replay ended before it wrote anything: remove it"),
       ] {
-        let path = try carillon.file("state.json", text)
-        let result = try await carillon.run(["replay", "--kafka", "127.0.0.1:1", "--resume", path])
-        #expect(result.status == 2 && result.errors.contains(error), "it said: \(result.errors)")
+        let refusal = try await Typed.refusal(line + [try folder.write("state.json", text)])
+        #expect(refusal.code == .wrongUsage && refusal.text.contains(error), "it says: \(refusal.text)")
       }
-      let missing = try await carillon.run(["replay", "--kafka", "127.0.0.1:1", "--resume", "/nowhere/state.json"])
-      #expect(missing.status == 3 && missing.errors.contains("No such file"), "it said: \(missing.errors)")
     }
+    let missing = try await Typed.refusal(line + ["/nowhere/state.json"])
+    #expect(missing.code == .dependencyMissing && missing.text.contains("No such file"), "it says: \(missing.text)")
   }
 
   @Test func rangesThatAreNotThereAreNamedWithWhatThereIs() async throws {
@@ -158,12 +158,11 @@ import Worker
 
   @Test func anEmptyFileThatIsInTheWayIsSaidToBeEmpty() async throws {
     try await KafkaFixture.with(embeddedOnly: true) { kafka in
-      try await CarillonCommand.with { carillon in
+      try await TestFolder.with { folder in
         let topics = try await topics(kafka, requests: 5)
-        let state = try carillon.file("state.json", "")
-        let result = try await carillon.run(command(kafka, topics, "--state", state))
-        #expect(result.status == 2 && result.errors.contains("exists already, and it is empty"), "it said: \(result.errors)")
-        #expect(!result.errors.contains("--resume"), "it said: \(result.errors)")
+        let refusal = try await Typed.refusal(command(kafka, topics, "--state", try folder.write("state.json", "")))
+        #expect(refusal.code == .wrongUsage && refusal.text.contains("exists already, and it is empty"), "it says: \(refusal.text)")
+        #expect(!refusal.text.contains("--resume"), "it says: \(refusal.text)")
       }
     }
   }

@@ -3,26 +3,28 @@ import JSON
 import Kafka
 import TestSupport
 import Testing
+import Worker
+
+@testable import Command
 
 /// What a process of a load run of several answers when it cannot begin or take part.
 @Suite struct SharedLoadTests {
   private static let up = ["up", "--json", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]
 
   @Test func `flags that the first process decides are refused with --join`() async throws {
-    try await CarillonCommand.with { carillon in
-      for flags in [
-        ["--rate", "5"], ["--run", "a"], ["--profile", "smoke"], ["--processes", "2"], ["--report", "a.html"], ["--find-capacity"],
-      ] {
-        let refused = try await carillon.run(["load", "--join", "big"] + flags)
-        let text = "\(flags[0]) cannot be combined with --join: the first process has the plan of the run, and reports for all processes"
-        #expect(refused.status == 2 && refused.errors.contains(text), "\(flags): \(refused.errors)")
-      }
-      let variable = try await carillon.run(["load", "--join", "big"], environment: ["CARILLON_LOAD_RATE": "5"])
-      #expect(variable.status == 2 && variable.errors.contains("CARILLON_LOAD_RATE cannot be combined with --join"))
+    for flags in [
+      ["--rate", "5"], ["--run", "a"], ["--profile", "smoke"], ["--processes", "2"], ["--report", "a.html"], ["--find-capacity"],
+    ] {
+      let refused = try await Typed.refusal(["load", "--join", "big"] + flags)
+      let text = "\(flags[0]) cannot be combined with --join: the first process has the plan of the run, and reports for all processes"
+      #expect(refused.code == .wrongUsage && refused.text.contains(text), "\(flags): \(refused.text)")
     }
+    let variable = try await Typed.refusal(["load", "--join", "big"], ["CARILLON_LOAD_RATE": "5"])
+    #expect(variable.code == .wrongUsage && variable.text.contains("CARILLON_LOAD_RATE cannot be combined with --join"))
   }
 
-  @Test(.timeLimit(.minutes(5))) func `a run that is absent, under way, incomplete, removed or over says so by the flag and the rule`()
+  @Test(.onlyInAll("it is load of several processes, of which ClusterTests/SharedLoadTests have a run"))
+  func `a run that is absent, under way, incomplete, removed or over says so by the flag and the rule`()
     async throws
   {
     try await CarillonCommand.with { carillon in
@@ -64,7 +66,8 @@ import Testing
     }
   }
 
-  @Test(.timeLimit(.minutes(5))) func `a plan of another version or one that breaks a rule is refused, and garbage is ignored`()
+  @Test(.onlyInAll("it is load of several processes, of which ClusterTests/SharedLoadTests have a run"))
+  func `a plan of another version or one that breaks a rule is refused, and garbage is ignored`()
     async throws
   {
     try await CarillonCommand.with { carillon in
@@ -113,15 +116,12 @@ import Testing
     let (first, second) = (try carillon.start(load + flags), try carillon.start(["load", "--join", name]))
     for process in [first, second] { try await process.untilErrors(contain: "publishing from") }
     // The start is still seconds away, and both have the same. With JSON the first says nothing of its progress.
-    let deadline = ContinuousClock.now + .seconds(120)
-    while !second.errorsSoFar.contains(/[1-9][0-9]+ of [0-9]+ requests published/) {
-      guard ContinuousClock.now < deadline else { throw ClusterFailure("not within 120 s: it publishes\n\(second.errorsSoFar)") }
-      try await Task.sleep(for: .milliseconds(50))
-    }
+    await eventually("it publishes: \(second.errorsSoFar)") { second.errorsSoFar.contains(/[1-9][0-9]+ of [0-9]+ requests published/) }
     return (first, second)
   }
 
-  @Test(.timeLimit(.minutes(5))) func `after the end of a killed first process the others unregister their devices and say why`()
+  @Test(.onlyInAll("it is load of several processes, of which ClusterTests/SharedLoadTests have a run"))
+  func `after the end of a killed first process the others unregister their devices and say why`()
     async throws
   {
     try await CarillonCommand.with { carillon in
@@ -129,7 +129,7 @@ import Testing
       _ = try await up.firstLine()
       let (first, second) = try await Self.start("headless", ["--silence", "30s"], carillon)
       first.signal(SIGKILL)
-      let ended = try await second.result(withinSeconds: 150)
+      let ended = try await second.result()
       #expect(ended.status == 1 && ended.errors.contains("the first process of run headless is silent"), "it said: \(ended.errors)")
       let taken = try await carillon.run(["load", "--run", "headless", "--processes", "2"])
       #expect(taken.status == 2, "it said: \(taken.errors)")
@@ -139,7 +139,8 @@ import Testing
     }
   }
 
-  @Test(.timeLimit(.minutes(5))) func `a signal at the first process ends all shares, and it reports what there is`() async throws {
+  @Test(.onlyInAll("it is load of several processes, of which ClusterTests/SharedLoadTests have a run"))
+  func `a signal at the first process ends all shares, and it reports what there is`() async throws {
     try await CarillonCommand.with { carillon in
       let up = try carillon.start(Self.up)
       _ = try await up.firstLine()
@@ -158,19 +159,17 @@ import Testing
   }
 
   @Test func `without the topic for load several processes are refused, also on a cluster whose id was given`() async throws {
-    try await CarillonCommand.with { carillon in
-      try await KafkaFixture.with(embeddedOnly: true) { kafka in
-        let prefix = KafkaFixture.unique("load") + "."
-        for topic in ["requests", "devices", "events"] { try kafka.embedded?.createTopic(prefix + topic, partitions: 2) }
-        let id = try #require(try await kafka.admin.describeCluster().id)
-        let servers = kafka.configuration.bootstrapServers.joined(separator: ",")
-        let flags = ["--kafka", servers, "--topic-prefix", prefix, "--fan-out", "ws://127.0.0.1:1", "--production", id]
-        for part in [["--processes", "2"], ["--join", "big"]] {
-          let refused = try await carillon.run(["load"] + part + flags)
-          #expect(
-            refused.status == 2 && refused.errors.contains("--processes and --join need the topic \(prefix)load"),
-            "it said: \(refused.errors)")
-        }
+    try await KafkaFixture.with(embeddedOnly: true) { kafka in
+      let prefix = KafkaFixture.unique("load") + "."
+      for topic in ["requests", "devices", "events"] { try kafka.embedded?.createTopic(prefix + topic, partitions: 2) }
+      let id = try #require(try await kafka.admin.describeCluster().id)
+      let servers = kafka.configuration.bootstrapServers.joined(separator: ",")
+      let flags = ["--kafka", servers, "--topic-prefix", prefix, "--fan-out", "ws://127.0.0.1:1", "--production", id]
+      for part in [["--processes", "2"], ["--join", "big"]] {
+        let refused = try await Typed.refusal(["load"] + part + flags)
+        #expect(
+          refused.code == .wrongUsage && refused.text.contains("--processes and --join need the topic \(prefix)load"),
+          "it says: \(refused.text)")
       }
     }
   }

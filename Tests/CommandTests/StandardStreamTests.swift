@@ -23,20 +23,20 @@ import Testing
     try pipe.fileHandleForReading.close()
     // A process that another test starts just now has the reading end until its program runs.
     var writer = pollfd(fd: pipe.fileHandleForWriting.fileDescriptor, events: 0, revents: 0)
-    let deadline = ContinuousClock.now + .seconds(60)
-    while poll(&writer, 1, 0) == 0, ContinuousClock.now < deadline { try await Task.sleep(for: .milliseconds(5)) }
+    await eventually("nobody reads the pipe") { poll(&writer, 1, 0) != 0 }
     return pipe.fileHandleForWriting
   }
 
   private func fullDisk() throws -> FileHandle { try #require(FileHandle(forWritingAtPath: "/dev/full")) }
 
-  @Test(arguments: ["transform", "fan-out"], [[0], [0, 1], [0, 1, 2], [2]])
+  private static let closed: [[Int32]] = [[0, 1, 2], [2]] + (isComplete ? [[0], [0, 1]] : [])
+
+  @Test(arguments: isComplete ? ["transform", "fan-out"] : ["fan-out"], closed)
   func aClosedStandardStreamHarmsNoRole(role: String, closed: [Int32]) async throws {
     try await CarillonCommand.with { carillon in
       let flags = ["--kafka", "127.0.0.1:9", "--redis", "127.0.0.1:9"] + (role == "fan-out" ? ["--listen", "127.0.0.1:0"] : [])
       let process = try carillon.start([role] + flags, streams: .init(closed: closed))
-      let deadline = ContinuousClock.now + .seconds(120)
-      while !awaitsSignals(process), ContinuousClock.now < deadline { try await Task.sleep(for: .milliseconds(10)) }
+      await eventually("it awaits signals") { awaitsSignals(process) }
       for descriptor in closed { #expect(target(of: descriptor, in: process) == "/dev/null", "descriptor \(descriptor)") }
       process.signal(SIGTERM)
       let result = try await process.result()
@@ -45,7 +45,8 @@ import Testing
     }
   }
 
-  @Test func aClosedStandardInputHarmsNoCommand() async throws {
+  @Test(.onlyInAll("it is many commands, of which whatCannotBeWrittenEndsWithThree has two"))
+  func aClosedStandardInputHarmsNoCommand() async throws {
     try await CarillonCommand.with { carillon in
       let up = try carillon.start(["up", "--json", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"], streams: .init(closed: [0]))
       _ = try await up.firstLine()
@@ -88,7 +89,7 @@ import Testing
     }
   }
 
-  @Test(arguments: [["--help"], ["publish", "--help"], ["--version"], ["settings"]])
+  @Test(arguments: [["--help"], ["settings"]] + (isComplete ? [["publish", "--help"], ["--version"]] : []))
   func whatCannotBeWrittenEndsWithThree(arguments: [String]) async throws {
     try await CarillonCommand.with { carillon in
       let full = try await carillon.run(arguments, streams: .init(output: try fullDisk()))

@@ -36,7 +36,7 @@ import Worker
 
   /// What `carillon status` says, asked again while it calls something away that is there.
   private func answered(_ carillon: CarillonCommand, _ flags: [String], away: [String]) async throws -> CarillonCommand.Result {
-    try await carillon.run(["status"] + flags) { result in !away.contains { result.output.contains($0) } }
+    try await carillon.answer(["status"] + flags, "what is there answers") { result in !away.contains { result.output.contains($0) } }
   }
 
   @Test func workersThatRunAreShownWithAllThatTheyAreAndHave() async throws {
@@ -89,7 +89,8 @@ import Worker
     }
   }
 
-  @Test func aWorkerThatEndsInOrderIsGoneAtOnce() async throws {
+  @Test(.onlyInAll("StatusReportTests has what is told of it"))
+  func aWorkerThatEndsInOrderIsGoneAtOnce() async throws {
     let isGone = Atomic(false)
     // Its end waits a second for Redis, which a machine that stands still may take: then another one ends.
     for _ in 0..<3 where !isGone.load(ordering: .relaxed) {
@@ -105,7 +106,8 @@ import Worker
     #expect(hasGone)
   }
 
-  @Test func aKilledWorkerIsTold() async throws {
+  @Test(.onlyInAll("StatusReportTests and StatusJSONTests have what is told of it"))
+  func aKilledWorkerIsTold() async throws {
     try await WorkerPair.with { pair in
       try await pair.eventually("both are there") { try Told(try await status(pair, "--json", "--sample", "0s")).workers.count == 2 }
       pair.fanOut.signal(SIGKILL)
@@ -119,7 +121,8 @@ import Worker
     }
   }
 
-  @Test func aWorkerThatWasToldToEndIsSeenToDoSoAndIsNotWrong() async throws {
+  @Test(.onlyInAll("StatusReportTests and StatusJSONTests have what is told of it"))
+  func aWorkerThatWasToldToEndIsSeenToDoSoAndIsNotWrong() async throws {
     // It lets devices in until it is told to end for the second time, as all are at the end of the test.
     try await WorkerPair.with(fanOut: ["--unready-for", "2m", "--drain", "3m"]) { pair in
       try await pair.eventually("both are there") { try Told(try await status(pair, "--json", "--sample", "0s")).workers.count == 2 }
@@ -144,12 +147,11 @@ import Worker
         func answer(_ more: String...) async throws -> CarillonCommand.Result {
           try await answered(carillon, ["--sample", "0s"] + place + more, away: Self.redisAway)
         }
-        var told = try Told(try await answer("--json"))
-        let deadline = ContinuousClock.now + .seconds(120)
-        while told.workers.isEmpty, ContinuousClock.now < deadline {
-          try await Task.sleep(for: .milliseconds(200))
-          told = try Told(try await answer("--json"))
-        }
+        let flags = ["status", "--sample", "0s"] + place
+        let told = try Told(
+          try await carillon.answer(flags + ["--json"], "the worker is told") { result in
+            try !Told(result).workers.isEmpty && !Self.redisAway.contains { result.output.contains($0) }
+          })
         #expect(told.status == 1 && told.problems.contains("kafka-away") && told.problems.contains("worker-not-ready"))
         #expect(told.workers.first?["state"] == "not-ready" && told.workers.first?["conditions"]?[0]?["forMs"]?.integerValue ?? -1 >= 0)
         let json = try await answer("--json")
@@ -164,21 +166,21 @@ import Worker
     }
   }
 
-  @Test func withRedisAwayTheRestIsToldAndWithBothAwayADependencyIsMissing() async throws {
+  @Test(.onlyInAll("StatusReportTests and StatusJSONTests have what is told then"))
+  func withRedisAwayTheRestIsToldAndWithBothAwayADependencyIsMissing() async throws {
     try await WorkerPair.with { pair in
       let noRedis = try Told(try await status(pair, "--json", redis: "127.0.0.1:1"))
       #expect(noRedis.status == 1 && noRedis.problems == ["redis-away"] && noRedis["kafka"] != nil && noRedis["redis"] == nil)
       #expect(noRedis.summary["redisAnswers"] == false && noRedis.summary["workers"] == .null)
       if pair.kafka.embedded == nil { #expect(noRedis["kafka"]?["members"]?[0]?["host"]?.stringValue?.isEmpty == false) }
-      let start = ContinuousClock.now
       let nothing = try await pair.carillon.run(["status", "--kafka", "127.0.0.1:1", "--redis", "127.0.0.1:1"])
       #expect(
         nothing.status == 3 && nothing.output.contains("WRONG  Kafka does not answer") && nothing.output.contains("WRONG  Redis does not"))
-      #expect(ContinuousClock.now - start < .seconds(40), "nothing is waited for long")
     }
   }
 
-  @Test func aRedisOfAnotherClusterIsWrongAndIsNotTaken() async throws {
+  @Test(.onlyInAll("StatusReportTests and StatusJSONTests have what is told of it"))
+  func aRedisOfAnotherClusterIsWrongAndIsNotTaken() async throws {
     try await WorkerPair.with { pair in
       try await pair.eventually("Redis is theirs") { try await pair.redis.command("EXISTS", "cluster").integer == 1 }
       let prefix = KafkaFixture.unique("none") + "."
@@ -192,7 +194,8 @@ import Worker
     }
   }
 
-  @Test func aRedisThatEvictsOrIsFullIsWrong() async throws {
+  @Test(.onlyInAll("StatusReportTests has what is wrong with it"))
+  func aRedisThatEvictsOrIsFullIsWrong() async throws {
     try await withRedis(listening: .port(nil), settings: ["--maxmemory", "4mb", "--maxmemory-policy", "allkeys-random"]) { server in
       try await RedisProbe.with(server.address) { redis in
         for number in 0..<60 { try await redis.command("SET", .text("key-\(number)"), .bytes([UInt8](repeating: 1, count: 100_000))) }
@@ -207,14 +210,12 @@ import Worker
     }
   }
 
-  @Test func watchingShowsOneReportAfterTheOther() async throws {
+  @Test(.onlyInAll("each report is that of StatusJSONTests"))
+  func watchingShowsOneReportAfterTheOther() async throws {
     try await CarillonCommand.with { carillon in
       let place = ["--kafka", "127.0.0.1:1", "--redis", "127.0.0.1:1"]
       let watching = try carillon.start(["status", "--watch", "--interval", "500ms", "--json"] + place)
-      let deadline = ContinuousClock.now + .seconds(60)
-      while watching.outputSoFar.split(separator: "\n").count < 2, ContinuousClock.now < deadline {
-        try await Task.sleep(for: .milliseconds(50))
-      }
+      try await watching.untilOutput(contains: "\n", count: 2)
       try await watching.stop()
       let objects = try watching.outputSoFar.split(separator: "\n").prefix(2).map { try JSONValue(parsing: String($0)) }
       #expect(objects.count == 2 && objects.allSatisfy { $0["kafkaAnswers"] == false })
@@ -223,9 +224,7 @@ import Worker
 
   @Test(arguments: [["--interval", "100ms"], ["--sample", "-1s"], ["--watch", "5s"], ["--workers"]])
   func whatIsTypedWrongIsWrongUsage(arguments: [String]) async throws {
-    try await CarillonCommand.with { carillon in
-      let result = try await carillon.run(["status", "--kafka", "127.0.0.1:1", "--redis", "127.0.0.1:1"] + arguments)
-      #expect(result.status == 2 && result.output.isEmpty && result.errors.contains("carillon status --help"), "it said: \(result.errors)")
-    }
+    let refusal = try await Typed.refusal(["status", "--kafka", "127.0.0.1:1", "--redis", "127.0.0.1:1"] + arguments)
+    #expect(refusal.code == .wrongUsage && refusal.command == "status", "it says: \(refusal.text)")
   }
 }

@@ -51,7 +51,8 @@ import Testing
     }
   }
 
-  @Test func aForeignFieldInAFullMailboxHoldsNoRequestUp() async throws {
+  @Test(.onlyInAll("StoreTests have what a mailbox makes of foreign fields"))
+  func aForeignFieldInAFullMailboxHoldsNoRequestUp() async throws {
     try await WorkerPair.with(transform: ["--mailbox-bound", "20"]) { pair in
       try await pair.register(Self.token, user: "ada")
       try await pair.publish([WorkerPair.request("device:\(Self.token)")])
@@ -70,7 +71,8 @@ import Testing
     }
   }
 
-  @Test func whatIsNoDeviceAmongAPersonsDevicesIsDropped() async throws {
+  @Test(.onlyInAll("StoreTests have what is dropped"))
+  func whatIsNoDeviceAmongAPersonsDevicesIsDropped() async throws {
     try await WorkerPair.with { pair in
       for token in [Self.token, Self.other] { try await pair.register(token, user: "ada") }
       let people = try await pair.key("u", "\(WorkerPair.application)/ada")

@@ -30,13 +30,12 @@ import Testing
     }
 
     func wait(for part: String) async throws {
-      let deadline = ContinuousClock.now + .seconds(120)
-      while !text.contains(part), ContinuousClock.now < deadline { try await Task.sleep(for: .milliseconds(10)) }
-      #expect(text.contains(part), "on the terminal: \(text)")
+      await eventually("'\(part)' on the terminal: \(text)") { text.contains(part) }
     }
   }
 
-  @Test func noColorIsObeyed() async throws {
+  @Test(.onlyInAll("aLogHasColorsOnATerminalUnlessNobodyWantsThem has the same variable"))
+  func noColorIsObeyed() async throws {
     try await CarillonCommand.with { carillon in
       let up = try carillon.start(["up", "--json", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"])
       _ = try await up.firstLine()

@@ -3,6 +3,9 @@ import Foundation
 import JSON
 import TestSupport
 import Testing
+import Worker
+
+@testable import Command
 
 /// `carillon token`.
 @Suite struct TokenTests {
@@ -36,11 +39,11 @@ import Testing
   }
 
   @Test func aFileThatHoldsNoKeyIsRefused() async throws {
-    try await CarillonCommand.with { carillon in
-      let path = try carillon.file("short.key", "c2hvcnQ\n")
-      let result = try await carillon.run(["token", "--token", String(repeating: "0", count: 64), "--app", "a", "--key", path])
-      #expect(result.status == 2)
-      #expect(result.errors.contains("holds no key") && !result.errors.contains("c2hvcnQ"))
+    try await TestFolder.with { folder in
+      let path = try folder.write("short.key", "c2hvcnQ\n")
+      let refusal = try await Typed.refusal(["token", "--token", String(repeating: "0", count: 64), "--app", "a", "--key", path])
+      #expect(refusal.code == .wrongUsage)
+      #expect(refusal.text.contains("holds no key") && !refusal.text.contains("c2hvcnQ"))
     }
   }
 }

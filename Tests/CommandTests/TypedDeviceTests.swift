@@ -9,7 +9,8 @@ import Testing
   /// A device that finds no cluster: its prompt is there all the same.
   private static let alone = ["device", "--devices", "ws://127.0.0.1:1", "--token", token, "--app", "com.example"]
 
-  @Test func `a notification comes above the line that is being typed, which is sent as it was typed`() async throws {
+  @Test(.onlyInAll("LineEditorTests have the line and what comes above it"))
+  func `a notification comes above the line that is being typed, which is sent as it was typed`() async throws {
     try await CarillonCommand.with { carillon in
       let up = try carillon.start(["up", "--json", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"])
       _ = try await up.firstLine()
@@ -52,10 +53,10 @@ import Testing
     }
   }
 
-  @Test(arguments: [
-    ("Ctrl-D", 0), ("SIGTERM", SIGTERM), ("SIGINT", SIGINT), ("SIGHUP", SIGHUP), ("SIGQUIT", SIGQUIT), ("SIGABRT", SIGABRT),
-    ("SIGSEGV", SIGSEGV),
-  ])
+  private static let ends = [("Ctrl-D", 0), ("SIGTERM", SIGTERM), ("SIGSEGV", SIGSEGV)]
+  private static let furtherEnds = [("SIGINT", SIGINT), ("SIGHUP", SIGHUP), ("SIGQUIT", SIGQUIT), ("SIGABRT", SIGABRT)]
+
+  @Test(arguments: ends + (isComplete ? furtherEnds : []))
   func `the terminal has its mode back after every end`(name: String, signal: Int32) async throws {
     try await CarillonCommand.with { carillon in
       let terminal = try PseudoTerminal(width: 80)

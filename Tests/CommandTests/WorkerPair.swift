@@ -129,14 +129,11 @@ struct WorkerPair: Sendable {
     try await metrics().filter { $0.key == name || $0.key.hasPrefix(name + "{") }.values.reduce(0, +)
   }
 
-  /// Waits until something holds.
-  func eventually(_ what: String, withinSeconds seconds: Int = 120, _ condition: () async throws -> Bool) async throws {
-    let deadline = ContinuousClock.now + .seconds(seconds)
-    while try await !condition() {
-      guard ContinuousClock.now < deadline else {
-        throw ClusterFailure("not within \(seconds) s: \(what)\n\(transform.errorsSoFar)\n\(fanOut.errorsSoFar)")
-      }
-      try await Task.sleep(for: .milliseconds(50))
-    }
+  /// Waits until something holds; ends the test when it never does.
+  func eventually(
+    _ what: String, _ location: SourceLocation = #_sourceLocation, _ condition: () async throws -> Bool
+  ) async throws {
+    let holds = await TestSupport.eventually("\(what)\n\(transform.errorsSoFar)\n\(fanOut.errorsSoFar)", location, condition)
+    if !holds { throw ClusterFailure("never: \(what)") }
   }
 }

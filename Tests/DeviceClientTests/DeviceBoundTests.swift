@@ -8,7 +8,7 @@ import Testing
 @testable import DeviceClient
 
 /// What waits for a disk that does not write has a bound.
-@Suite(.timeLimit(.minutes(5))) struct DeviceBoundTests {
+@Suite(.timeLimit(.minutes(10))) struct DeviceBoundTests {
   private static func request(_ number: Int, bytes: Int) -> NotificationRequest {
     NotificationRequest(
       identifier: Name("n\(number)"), content: NotificationContent(title: "Tea", body: String(repeating: "x", count: bytes)))
@@ -44,7 +44,7 @@ import Testing
       let center = device.device.userNotificationCenter
       // Nothing of the device is in the lists yet, and everything that it has is written.
       try await center.setBadgeCount(1)
-      let other = try SQLiteConnection(path: path, busyMilliseconds: 60_000)
+      let other = try SQLiteConnection(path: path, busyMilliseconds: Int32(hangMilliseconds))
       try other.run("BEGIN IMMEDIATE")
       let answers = Answers()
       // Two batches of 8 MiB at most are taken: the one that is being written, and the one that waits.

@@ -8,7 +8,7 @@ import Testing
 @testable import DeviceClient
 
 /// The end of a device, while other tasks run.
-@Suite(.timeLimit(.minutes(5))) struct DeviceEndTests {
+@Suite(.timeLimit(.minutes(10))) struct DeviceEndTests {
   /// The task that closes does not prefer the loop, as a program's does not. So each of its awaits may let other jobs of the loop run first.
   @Test(arguments: 0..<16) func `the store closes, whenever its last task ends`(_ turns: Int) async throws {
     let device = DeviceUnderTest("ws://127.0.0.1:1/")
@@ -70,7 +70,7 @@ import Testing
           let photo = AttachmentStoreTests.Photo().attachment("http://127.0.0.1:\(port)/a")
           await cluster.send(AttachmentStoreTests.attached(1, "one", photo))
           await eventually("its attachment is being fetched") { await server.requests.count == 1 }
-          let holder = try SQLiteConnection(path: path, busyMilliseconds: 60_000)
+          let holder = try SQLiteConnection(path: path, busyMilliseconds: Int32(hangMilliseconds))
           try holder.run("BEGIN IMMEDIATE")
           await cluster.send(notify(2, id: "two", revision: "2"), notify(3, id: "three", revision: "3"))
           await eventually("the others are being stored") { await phone.device.delivered.count == 3 }

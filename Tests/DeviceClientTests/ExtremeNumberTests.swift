@@ -6,7 +6,7 @@ import Testing
 @testable import DeviceClient
 
 /// Numbers of a cluster, or of a state file, that no cluster would send.
-@Suite(.timeLimit(.minutes(5))) struct ExtremeNumberTests {
+@Suite(.timeLimit(.minutes(10))) struct ExtremeNumberTests {
   private static let media =
     #"{"identifier":"a","hash":"\#(String(repeating: "0a", count: 32))","type":"image/png","size":5,"options":{"thumbnailTime":2,"thumbnailClipping":{"x":0,"y":0,"width":1,"height":1}},"url":"http://h/","expires":1800000000}"#
 

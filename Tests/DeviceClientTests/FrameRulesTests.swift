@@ -8,7 +8,7 @@ import Testing
 @testable import DeviceClient
 
 /// What the program registers, against the rules by which the cluster reads it.
-@Suite(.timeLimit(.minutes(5))) struct FrameRulesTests {
+@Suite(.timeLimit(.minutes(10))) struct FrameRulesTests {
   private static func with(
     _ body: (_ path: String, _ cluster: ScriptedCluster, _ url: String) async throws -> Void
   ) async throws {

@@ -16,15 +16,29 @@ import Testing
     ["type": "remove", "delivery": 4, "identifiers": ["z"], "revision": "4"],
   ]
 
+  /// Runs a device that is killed at a step, for each step of its disk, and once to its end. The short form takes every ninth step, from
+  /// any of the first ones.
+  private static func atSteps(_ run: (Int) async throws -> CarillonCommand.Result) async throws {
+    let stride = isComplete ? 1 : 9
+    var step = Int.random(in: 1...stride)
+    while true {
+      let result = try await run(step)
+      guard result.status == 128 + SIGKILL else {
+        #expect(result.status == 0, "step \(step): \(result.output) \(result.errors)")
+        break
+      }
+      step += stride
+    }
+    #expect(step > 50, "only \(step) steps: does the disk count them?")
+  }
+
   @Test func `a device that is killed at any step of its disk shows nothing twice and loses neither notification nor response`()
     async throws
   {
     try await CarillonCommand.with { command in
       try await ScriptedCluster.with { cluster, url in
         await cluster.follow(with: Self.frames)
-        var step = 1
-        while try await !Self.isDone(step, command, cluster, url) { step += 1 }
-        #expect(step > 50, "only \(step) steps: does the disk count them?")
+        try await Self.atSteps { try await Self.respond($0, command, cluster, url) }
       }
     }
   }
@@ -32,23 +46,17 @@ import Testing
   /// The notification `b`, which the device expands.
   private static let expanded = [notify(1, id: "one", "b", revision: "1", category: "reply")]
 
-  @Test func `a response that an extension had when its device was killed reaches cluster and application, and no extension again`()
+  @Test(.onlyInAll("the short form kills a device at steps of two other histories"))
+  func `a response that an extension had when its device was killed reaches cluster and application, and no extension again`()
     async throws
   {
     try await CarillonCommand.with { command in
       try await ScriptedCluster.with { cluster, url in
         await cluster.follow(with: Self.expanded)
-        var step = 1
-        while true {
-          let arguments = [url, DeviceUnderTest.token, command.folder.appendingPathComponent("state-\(step)").path, "\(step)", "forwards"]
-          let run = try await Self.expand(arguments, command, cluster, url)
-          guard run.status == 128 + SIGKILL else {
-            #expect(run.status == 0, "step \(step): \(run.output) \(run.errors)")
-            break
-          }
-          step += 1
+        try await Self.atSteps { step in
+          let state = command.folder.appendingPathComponent("state-\(step)").path
+          return try await Self.expand([url, DeviceUnderTest.token, state, "\(step)", "forwards"], command, cluster, url)
         }
-        #expect(step > 50, "only \(step) steps: does the disk count them?")
       }
     }
   }
@@ -76,17 +84,10 @@ import Testing
     try await CarillonCommand.with { command in
       try await ScriptedCluster.with { cluster, url in
         await cluster.follow(with: Self.mutable)
-        var step = 1
-        while true {
-          let arguments = [url, DeviceUnderTest.token, command.folder.appendingPathComponent("state-\(step)").path, "\(step)", "extends"]
-          let run = try await Self.extend(arguments, command, cluster, url)
-          guard run.status == 128 + SIGKILL else {
-            #expect(run.status == 0, "step \(step): \(run.output) \(run.errors)")
-            break
-          }
-          step += 1
+        try await Self.atSteps { step in
+          let state = command.folder.appendingPathComponent("state-\(step)").path
+          return try await Self.extend([url, DeviceUnderTest.token, state, "\(step)", "extends"], command, cluster, url)
         }
-        #expect(step > 50, "only \(step) steps: does the disk count them?")
       }
     }
   }
@@ -103,23 +104,18 @@ import Testing
     }
   }
 
-  @Test func `a locked phone and its watch that are killed at any step show nothing on both, and nothing is lost`() async throws {
+  @Test(.onlyInAll("the short form kills a device at steps of two other histories"))
+  func `a locked phone and its watch that are killed at any step show nothing on both, and nothing is lost`() async throws {
     try await CarillonCommand.with { command in
       try await ScriptedCluster.with { cluster, url in
         await cluster.follow(with: Array(Self.frames.prefix(2)))
-        var step = 1
-        while true {
+        try await Self.atSteps { step in
           let path = command.folder.appendingPathComponent("state-\(step)").path
           let run = try await command.run(
             [url, DeviceUnderTest.token, path, "\(step)", "pair"], program: CarillonCommand.product("KilledDevice"))
           try await Self.pairAgain(after: run, path, step, cluster, url)
-          guard run.status == 128 + SIGKILL else {
-            #expect(run.status == 0, "step \(step): \(run.output) \(run.errors)")
-            break
-          }
-          step += 1
+          return run
         }
-        #expect(step > 50, "only \(step) steps: does the disk count them?")
       }
     }
   }
@@ -133,7 +129,7 @@ import Testing
     let watch = DeviceUnderTest(url) { ($0.stateFile, $0.watchConnectivity) = (path + "-watch", channel.end(of: .watch)) }
     let phone = DeviceUnderTest(url) {
       ($0.stateFile, $0.watchConnectivity, $0.state) = (path + "-phone", channel.end(of: .phone), .locked)
-      $0.watchConnectivity?.leaseMilliseconds = 60_000
+      $0.watchConnectivity?.leaseMilliseconds = hangMilliseconds
     }
     channel.state.withLock { ($0.phone, $0.watch) = (phone.device, watch.device) }
     try await watch.device.start()
@@ -231,16 +227,15 @@ import Testing
     return run
   }
 
-  /// Runs the device until it is killed at a step, and again in this process; returns whether it ended before that step.
-  private static func isDone(_ step: Int, _ command: CarillonCommand, _ cluster: ScriptedCluster, _ url: String) async throws -> Bool {
+  /// Runs the device until it is killed at a step, and again in this process, and compares what was shown and responded.
+  private static func respond(
+    _ step: Int, _ command: CarillonCommand, _ cluster: ScriptedCluster, _ url: String
+  ) async throws -> CarillonCommand.Result {
     let path = command.folder.appendingPathComponent("state-\(step)").path
     let first = await cluster.count
     let run = try await command.run(
       [url, DeviceUnderTest.token, path, "\(step)"], program: CarillonCommand.product("KilledDevice"))
-    guard run.status == 128 + SIGKILL else {
-      #expect(run.status == 0, "step \(step): \(run.output) \(run.errors)")
-      return true
-    }
+    guard run.status == 128 + SIGKILL else { return run }
     let acknowledged = await cluster.frames("ack", of: first).flatMap { $0["deliveries"]?.elements ?? [] }.compactMap(\.integerValue)
     let responses = await cluster.frames("response", of: first)
     let second = try await cluster.nextSession()
@@ -273,7 +268,7 @@ import Testing
     #expect(listed.contains("tea") || !run.lines.contains("added"), "step \(step): the local request is lost")
     #expect(await device.device.pending.map(\.identifier) == ["c"], "step \(step)")
     await device.close()
-    return false
+    return run
   }
 }
 

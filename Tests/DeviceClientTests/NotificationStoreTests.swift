@@ -27,7 +27,7 @@ import TestSupport
   }
 
   /// Frames in any order, repeated, stale, expired, with removals, dismissals and kills between them.
-  @Test(arguments: 0..<100)
+  @Test(arguments: 0..<(isComplete ? 100 : 20))
   func eachIdIsShownAtMostOnceAndTheLastShownRevisionIsTheNewest(seed: UInt64) throws {
     var random = SeededRandom(seed: seed)
     var store = NotificationStore()

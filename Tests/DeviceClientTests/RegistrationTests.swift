@@ -24,7 +24,7 @@ import Testing
   {
     DeviceUnderTest(url) {
       $0 = DeviceConfiguration(urls: [url], application: "com.example.shop")
-      $0.connectMilliseconds = 60_000
+      $0.connectMilliseconds = hangMilliseconds
       $0.stateFile = path
       change(&$0)
     }

@@ -151,8 +151,8 @@ final class DeviceUnderTest: Sendable {
     var configuration = DeviceConfiguration(
       url: url,
       hello: Hello(device: token, application: "com.example.shop", user: "ada", categories: [Self.category]))
-    configuration.connectMilliseconds = 60_000
-    configuration.stateLimits.busyMilliseconds = 60_000
+    configuration.connectMilliseconds = hangMilliseconds
+    configuration.stateLimits.busyMilliseconds = hangMilliseconds
     change(&configuration)
     let log = EventLog()
     self.log = log

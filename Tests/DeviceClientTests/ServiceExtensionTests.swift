@@ -10,7 +10,7 @@ import Testing
 @testable import DeviceClient
 
 /// The program's own service extension, with a real database and a scripted cluster.
-@Suite(.timeLimit(.minutes(5))) struct ServiceExtensionTests {
+@Suite(.timeLimit(.minutes(10))) struct ServiceExtensionTests {
   private static func id(_ number: Int) -> String { NotificationID(high: 7, low: UInt64(number)).description }
 
   /// A notification that an extension may change.
@@ -74,7 +74,7 @@ import Testing
   @Test func `a notification is stored and acknowledged, then changed, then shown, and stays changed after a restart`() async throws {
     let gate = Gate()
     let calls = Calls { _, content in
-      await gate.wait()
+      await gate.waitUnlessCancelled()
       content.title = "Changed"
     }
     try await Self.with(calls, { $0.extensions = Self.mark }) { device, cluster, path in
@@ -112,7 +112,7 @@ import Testing
       case "n1": attempt.update { $0.title = "Attempt" }
       case "n4":
         // It ignores that its task is cancelled.
-        await Task.detached { await gate.wait() }.value
+        await Task.detached { _ = await gate.waitUnlessCancelled() }.value
         content.title = "Too late"
         attempt.update { $0.title = "Too late" }
         return
@@ -159,12 +159,12 @@ import Testing
   }
 
   @Test func `an extension that blocks its thread stops neither the device nor its own deadline`() async throws {
-    let isOver = Atomic(false)
-    let calls = Calls { _, _, _ in while !isOver.load(ordering: .relaxed) { usleep(1_000) } }
+    let gate = Gate()
+    let calls = Calls { _, _, _ in gate.block() }
     try await Self.with(calls, { $0.serviceExtensionMilliseconds = 300 }) { device, cluster, _ in
       await cluster.send(Self.mutable(1), notify(2, id: "plain", revision: "2"))
       await eventually("both are shown: \(device.story)") { device.story.count == 2 }
-      isOver.store(true, ordering: .relaxed)
+      gate.open()
       await eventually("it has returned") { calls.returned == 1 }
       await device.close()
     }
@@ -173,13 +173,11 @@ import Testing
   /// A machine that stands still at that moment has it expire, which the cluster's rules say, too.
   @Test func `it is not waited for beyond the expiration of its notification`() async throws {
     let calls = Calls { _, _, _ in try await Calls.never() }
-    try await Self.with(calls) { device, cluster, _ in
+    try await Self.with(calls, { $0.serviceExtensionMilliseconds = 4 * hangMilliseconds }) { device, cluster, _ in
       await eventually("it is welcomed") { device.welcome != nil }
       let now = try #require(device.welcome)
-      let began = ContinuousClock.now
       await cluster.send(Self.mutable(1, expiration: now / 1000 + 5))
       await eventually("it has ended: \(device.story)") { !device.story.isEmpty }
-      #expect(ContinuousClock.now - began < .seconds(25), "it had all of its 30 s")
       #expect(["shown n1 \(NotificationStoreTests.revision(1))", "dropped n1 expired"].contains(device.story.first))
       await device.close()
     }
@@ -190,7 +188,7 @@ import Testing
   @Test func `of many notifications a few are with the extension at the same time, and all are shown`() async throws {
     let gate = Gate()
     let calls = Calls { _, content in
-      await gate.wait()
+      await gate.waitUnlessCancelled()
       content.title = "Changed"
     }
     try await Self.with(calls) { device, cluster, _ in
@@ -208,7 +206,7 @@ import Testing
   @Test func `a newer notification of the identifier, and a removal, win over the one that the extension has`() async throws {
     let gate = Gate()
     let calls = Calls { request, content in
-      if request.id.description != Self.id(2) { await gate.wait() }
+      if request.id.description != Self.id(2) { await gate.waitUnlessCancelled() }
       content.title = request.id.description
     }
     try await Self.with(calls) { device, cluster, _ in
@@ -251,7 +249,7 @@ import Testing
   @Test func `a device that signs out while the extension works still shows the notification, and closes`() async throws {
     let gate = Gate()
     let calls = Calls { _, content in
-      await gate.wait()
+      await gate.waitUnlessCancelled()
       content.title = "Changed"
     }
     try await Self.with(calls) { device, cluster, _ in
@@ -314,7 +312,9 @@ import Testing
 
   // MARK: What decides
 
-  @Test(arguments: 0..<20) func `any history of turns keeps the order, the bound and the deadlines`(_ seed: UInt64) throws {
+  @Test(arguments: 0..<(isComplete ? 20 : 4)) func `any history of turns keeps the order, the bound and the deadlines`(_ seed: UInt64)
+    throws
+  {
     var random = SeededRandom(seed: seed)
     var turns = ExtensionTurns()
     var (waiting, running): ([(Name, UInt64)], [Name]) = ([], [])
@@ -354,7 +354,9 @@ import Testing
   }
 
   /// Frames, removals, endings of the extension and kills in any order.
-  @Test(arguments: 0..<100) func `each notification is shown once and changed, or a newer one has come`(_ seed: UInt64) throws {
+  @Test(arguments: 0..<(isComplete ? 100 : 20)) func `each notification is shown once and changed, or a newer one has come`(_ seed: UInt64)
+    throws
+  {
     var random = SeededRandom(seed: seed)
     var store = NotificationStore()
     store.hasServiceExtension = true
@@ -453,18 +455,7 @@ private final class Calls: ServiceExtension {
   }
 
   /// Waits until its task is cancelled.
-  static func never() async throws { try await Task.sleep(for: .seconds(3_600)) }
-}
-
-/// A gate that calls wait at until it is open.
-private final class Gate: Sendable {
-  private let isOpen = Atomic(false)
-
-  func open() { isOpen.store(true, ordering: .releasing) }
-
-  func wait() async {
-    while !isOpen.load(ordering: .acquiring), !Task.isCancelled { try? await Task.sleep(for: .milliseconds(2)) }
-  }
+  static func never() async throws { try await untilCancelled() }
 }
 
 extension DeviceUnderTest {

@@ -9,7 +9,7 @@ import Testing
 @testable import DeviceClient
 
 /// State files that cannot be used: each gives an error that names the file and the reason, and is left as it is.
-@Suite(.timeLimit(.minutes(5))) struct StateFaultTests {
+@Suite(.timeLimit(.minutes(10))) struct StateFaultTests {
   /// The error of opening a file; nil without one.
   private static func error(_ path: String, _ limits: StateLimits = StateLimits()) async -> DeviceError? {
     let database = DeviceDatabase.forTests(path, limits)
@@ -32,7 +32,7 @@ import Testing
 
   /// Runs statements on a database.
   private static func sqlite(_ path: String, _ statements: String...) throws {
-    let connection = try SQLiteConnection(path: path, busyMilliseconds: 60_000)
+    let connection = try SQLiteConnection(path: path, busyMilliseconds: Int32(hangMilliseconds))
     defer { connection.close() }
     for statement in statements { try connection.run(statement) }
   }
@@ -114,7 +114,7 @@ import Testing
       limits.busyMilliseconds = 200
       let database = DeviceDatabase.forTests(path, limits)
       _ = try await database.open()
-      let holder = try SQLiteConnection(path: path, busyMilliseconds: 60_000)
+      let holder = try SQLiteConnection(path: path, busyMilliseconds: Int32(hangMilliseconds))
       try holder.run("BEGIN IMMEDIATE")
       await #expect {
         try await database.commit([.badge(1)])
@@ -271,7 +271,7 @@ import Testing
       #expect(isLocked())
       #expect(await Self.error(path)?.code == .stateInUse)
       #expect(isLocked())
-      let other = try SQLiteConnection(path: path, busyMilliseconds: 60_000)
+      let other = try SQLiteConnection(path: path, busyMilliseconds: Int32(hangMilliseconds))
       #expect(try other.integer("SELECT badge FROM device") == 0)
       await first.closeForTests()
       #expect(isLocked())
@@ -298,7 +298,7 @@ import Testing
       let path = folder.path + "/state"
       let device = DeviceUnderTest("ws://127.0.0.1:1/") {
         $0.stateFile = path
-        $0.stateLimits.busyMilliseconds = 60_000
+        $0.stateLimits.busyMilliseconds = hangMilliseconds
       }
       try await device.device.start()
       let center = device.device.userNotificationCenter
@@ -314,7 +314,7 @@ import Testing
         { await center.removeAllPendingNotificationRequests() }, { await center.removeAllDeliveredNotifications() },
       ]
       for (number, remove) in removals.enumerated() {
-        let other = try SQLiteConnection(path: path, busyMilliseconds: 60_000)
+        let other = try SQLiteConnection(path: path, busyMilliseconds: Int32(hangMilliseconds))
         try other.run("BEGIN IMMEDIATE")
         let hasReturned = Mutex(false)
         let removal = Task {

@@ -7,7 +7,7 @@ import Testing
 @testable import DeviceClient
 
 /// The database of a device, under random changes.
-@Suite(.timeLimit(.minutes(5))) struct StateFuzzTests {
+@Suite(.timeLimit(.minutes(10))) struct StateFuzzTests {
   @Test func `what is read is what was written, whatever is in names, payloads and triggers`() async throws {
     try await TestFolder.with { folder in
       var random = RandomState(seed: 33)

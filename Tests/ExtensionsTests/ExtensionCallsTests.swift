@@ -66,17 +66,10 @@ import Testing
     var count: Int { calls?.count ?? 0 }
 
     /// Waits until a condition holds, and says so when it does not.
-    func eventually(
-      _ what: String, _ location: SourceLocation = #_sourceLocation, _ condition: @Sendable () -> Bool
+    nonisolated func eventually(
+      _ what: String, _ location: SourceLocation = #_sourceLocation, _ condition: () async throws -> Bool
     ) async {
-      let deadline = ContinuousClock.now + .seconds(60)
-      while !condition() {
-        guard ContinuousClock.now < deadline else {
-          Issue.record("not in time: \(what)", sourceLocation: location)
-          return
-        }
-        await loop.sleep(milliseconds: 5)
-      }
+      await TestSupport.eventually(what, location, condition)
     }
 
     /// What becomes of a notification that passes these.
@@ -116,11 +109,6 @@ import Testing
     return ExtensionDefinition(limits) { _ in work }
   }
 
-  /// Works until it is cancelled.
-  private static func hang() async throws -> Never {
-    while true { try await Task.sleep(for: .seconds(3_600)) }
-  }
-
   @Test func whatItReturnsIsShown() async throws {
     try await Lane.with { lane in
       let work = Told { request, attempt in
@@ -157,21 +145,24 @@ import Testing
 
   @Test func oneThatHangsIsStoppedAndItsBestAttemptIsShown() async throws {
     try await Lane.with { lane in
-      let nothing = Told { _, _ in try await Self.hang() }
+      let nothing = Told { _, _ in try await untilCancelled() }
       let something = Told { _, attempt in
         attempt.update { $0.title = "half" }
-        try await Self.hang()
+        try await untilCancelled()
       }
       let late = Told(lastWord: "last word") { _, attempt in
         attempt.update { $0.title = "half" }
-        try await Self.hang()
+        try await untilCancelled()
       }
-      let definitions = [nothing, something, late].map { Self.definition($0, budget: 50) }
-      let run = await lane.pass(definitions + [Self.definition(something, budget: 50) { $0.unfinished = .original }])
-      #expect(run.outcomes.map(\.state) == [.timedOut, .bestAttempt, .bestAttempt, .original])
-      #expect(run.content.title == "last word")
+      let definitions = [nothing, something, late].map { Self.definition($0, budget: 200) }
+      // One may have no time for its attempt where the machine stands still.
+      await lane.eventually("all have made their attempts in time") {
+        let run = await lane.pass(definitions + [Self.definition(something, budget: 200) { $0.unfinished = .original }])
+        #expect(run.outcomes.allSatisfy { [.timedOut, .bestAttempt, .original].contains($0.state) })
+        return run.outcomes.map(\.state) == [.timedOut, .bestAttempt, .bestAttempt, .original] && run.content.title == "last word"
+      }
       await lane.eventually("work stops") { [nothing, something, late].allSatisfy { $0.running == 0 } }
-      #expect(await lane.count == 0)
+      await lane.eventually("nothing is under way") { await lane.count == 0 }
     }
   }
 
@@ -189,10 +180,9 @@ import Testing
       #expect(await lane.pass([deaf]).outcomes.map(\.state) == [.overloaded])
       let same = Told { $1.content }
       #expect(await lane.pass([Self.definition(same)]).outcomes.map(\.state) == [.unchanged])
-      await gate.open()
+      gate.open()
       await lane.eventually("work stops") { work.running == 0 }
-      for _ in 0..<6000 where await lane.count > 0 { try await Task.sleep(for: .milliseconds(5)) }
-      #expect(await lane.count == 0)
+      await lane.eventually("nothing is under way") { await lane.count == 0 }
     }
   }
 
@@ -200,20 +190,6 @@ import Testing
     private let value = Atomic(false)
     var isOff: Bool { value.load(ordering: .relaxed) }
     func turnOff() { value.store(true, ordering: .relaxed) }
-  }
-
-  private actor Gate {
-    private var isOpen = false
-    private var waiting: [CheckedContinuation<Void, Never>] = []
-    func wait() async {
-      if isOpen { return }
-      await withCheckedContinuation { waiting.append($0) }
-    }
-    func open() {
-      isOpen = true
-      for continuation in waiting { continuation.resume() }
-      waiting = []
-    }
   }
 
   @Test func whatBreaksARuleIsNotShown() async throws {
@@ -247,7 +223,7 @@ import Testing
         var states: [ExtensionState?] = []
         for _ in 0..<500 { states.append(await group.next() ?? nil) }
         #expect(states.allSatisfy { $0 == .overloaded })
-        await gate.open()
+        gate.open()
         for await state in group { states.append(state) }
         return states
       }
@@ -266,31 +242,25 @@ import Testing
       let definition = Self.definition(work) { $0.breaker = 3 }
       for _ in 0..<3 { #expect(await lane.pass([definition]).outcomes.map(\.state) == [.failed]) }
       // It is left alone for a second, and twice as long after each trial, for which a machine that stands still may have had the time.
-      var isLeftAlone = false
-      for _ in 0..<6 where !isLeftAlone {
+      await lane.eventually("it is left alone") {
         let called = work.called
-        isLeftAlone = await lane.pass([definition]).outcomes.map(\.state) == [.overloaded]
+        let isLeftAlone = await lane.pass([definition]).outcomes.map(\.state) == [.overloaded]
         if isLeftAlone { #expect(work.called == called) }
+        return isLeftAlone
       }
-      #expect(isLeftAlone)
       isBroken.turnOff()
-      var state: ExtensionState?
-      for _ in 0..<2_400 where state != .unchanged {
-        try await Task.sleep(for: .milliseconds(50))
-        state = await lane.pass([definition]).outcomes.first?.state
-      }
-      #expect(state == .unchanged, "it is tried again")
+      await lane.eventually("it is tried again") { await lane.pass([definition]).outcomes.first?.state == .unchanged }
     }
   }
 
   @Test func oneThatHadLessThanItsBudgetHasNotFailed() async throws {
     try await Lane.with { lane in
-      let work = Told { _, _ in try await Self.hang() }
+      let work = Told { _, _ in try await untilCancelled() }
       let definition = Self.definition(work) { $0.breaker = 1 }
-      for called in 1...2 {
-        let run = await lane.pass([definition], lifetime: 4_000)
-        #expect(run.outcomes.map(\.state) == [.timedOut])
-        #expect(work.called == called, "it is called again")
+      // Where the machine stands still for so long, it has no time at all.
+      await lane.eventually("it is called again and again") {
+        #expect(await lane.pass([definition], lifetime: 2_000).outcomes.map(\.state) == [.timedOut])
+        return work.called == 2
       }
     }
   }
@@ -323,7 +293,7 @@ import Testing
 
   @Test func workOnWhatNobodyWaitsForStops() async throws {
     try await Lane.with { lane in
-      let work = Told { _, _ in try await Self.hang() }
+      let work = Told { _, _ in try await untilCancelled() }
       await lane.giveUp(Self.definition(work)) { work.running == 1 }
       await lane.eventually("work stops") { work.running == 0 }
     }
@@ -353,7 +323,7 @@ import Testing
       await lane.retire()
       await lane.eventually("what nobody uses is closed") { idle.isClosed }
       #expect(!busy.isClosed)
-      await gate.open()
+      gate.open()
       #expect(await run.outcomes.map(\.state) == [.unchanged])
       await lane.eventually("it is closed with its last call") { busy.isClosed }
     }

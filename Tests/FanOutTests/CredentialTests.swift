@@ -85,12 +85,19 @@ import Testing
   @Test func aSessionEndsWithItsCredential() async throws {
     try await LaneFixture.with({ $0.admission = .credential(key: Self.key) }) { lane in
       let lasting = try await lane.connect(Self.token, user: "ada", credential: Self.ada([:]))
-      let end = WallClock.seconds() + 30
-      let token = LaneFixture.token()
-      let credential = Credential(device: token, application: "com.example.shop", user: nil, expiration: end)
-      let device = try await lane.connect(token, credential: credential.sign(key: Self.key, now: end - 30))
-      await lane.eventually("both are welcomed") { $0.count("welcome") == 2 }
-      await lane.eventually("it is closed") { $0.end(of: device)?.code.rawValue == 4018 }
+      await lane.eventually("the lasting one is welcomed") { $0.count("welcome") == 1 }
+      var (device, end) = (0, Int64(0))
+      // Its credential may end before it is looked at.
+      while await lane.count("welcome") < 2 {
+        end = WallClock.seconds() + 3
+        let token = LaneFixture.token()
+        let credential = Credential(device: token, application: "com.example.shop", user: nil, expiration: end)
+        let next = try await lane.connect(token, credential: credential.sign(key: Self.key, now: end - 3))
+        await lane.eventually("an answer") { $0.end(of: next) != nil || !$0.frames("welcome", at: next).isEmpty }
+        device = next
+      }
+      let ending = device
+      await lane.eventually("it is closed") { $0.end(of: ending)?.code.rawValue == 4018 }
       #expect(WallClock.seconds() >= end)
       let goaway = await lane.frames("goaway", at: device)
       #expect(goaway.count == 1 && goaway.first?["reason"] == "credentialExpired")

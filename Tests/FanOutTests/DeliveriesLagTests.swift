@@ -1,3 +1,4 @@
+import EventLoop
 import Synchronization
 import TestSupport
 import Testing
@@ -58,6 +59,7 @@ import Worker
       await lane.eventually("it is at the end") { _ in
         shown("carillon_fanout_lag_records") == 0 && shown("carillon_fanout_lag_seconds") == 0
       }
+      let began = WallClock.milliseconds()
       try await lane.whileTheLaneStandsStill {
         for partition in Int32(0)...1 {
           try await lane.kafka.publish((0..<7).map { TestRecord("\($0)", partition: partition) }, to: lane.topics.deliveries)
@@ -65,13 +67,13 @@ import Worker
         await lane.eventually("what it has not taken is shown, and grows old") { _ in
           shown("carillon_fanout_lag_records") == 7 && shown("carillon_fanout_lag_seconds") ?? 0 > 5
         }
-        #expect(shown("carillon_fanout_lag_seconds") ?? 100 < 60)
+        #expect(shown("carillon_fanout_lag_seconds") ?? .infinity <= Double(WallClock.milliseconds() - began) / 1000 + 5)
       }
       await lane.eventually("it has caught up") { _ in
         shown("carillon_fanout_lag_records") == 0 && shown("carillon_fanout_lag_seconds") == 0
           && lane.metric("carillon_fanout_records_total{verdict=\"unreadable\"}") == 7
       }
-      await lane.drain(withinMilliseconds: 1_000)
+      await lane.drain(withinMilliseconds: hangMilliseconds)
       #expect(shown("carillon_fanout_lag_records") == nil && shown("carillon_fanout_lag_seconds") == nil)
     }
   }

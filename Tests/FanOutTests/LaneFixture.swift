@@ -1,12 +1,10 @@
 import EventLoop
-import Glibc
 import HTTP
 import JSON
 import Kafka
 import Notifications
 import Redis
 import Store
-import Synchronization
 import TestSupport
 import Testing
 import Worker
@@ -37,13 +35,13 @@ actor LaneFixture {
     topics = Topics(prefix: KafkaFixture.unique("lane") + ".")
     for topic in topics.all { try kafka.embedded?.createTopic(topic, partitions: 2) }
     var store = StoreConfiguration(redis.address)
-    store.callDeadlineMilliseconds = 60_000
+    store.callDeadlineMilliseconds = hangMilliseconds
     var settings = FanOutSettings(
       topics: topics, kafka: kafka.configuration, store: store,
       listen: SocketAddress(host: "127.0.0.1", port: 0),
       admission: .anyone, receiptKey: [1, 2, 3], worker: "test/0")
     // A machine that stands still looks like a Kafka or a lane that is away.
-    (settings.askMilliseconds, settings.startMilliseconds, settings.laneMilliseconds) = (60_000, 120_000, 600_000)
+    (settings.askMilliseconds, settings.startMilliseconds, settings.laneMilliseconds) = (Int32(hangMilliseconds), hangMilliseconds, 600_000)
     change(&settings)
     lane = FanOutLane(
       settings, on: EventLoop(name: "lane"), logger: .silent, health: health, metrics: FanOutMetrics(metrics))
@@ -76,7 +74,7 @@ actor LaneFixture {
     await eventually("the lane is ready") { $0.health.isReady }
     var configuration = WebSocketConfiguration()
     configuration.subprotocols = [DeviceProtocol.subprotocol]
-    devices.client = WebSocketClient(on: loop, configuration: configuration, connectMilliseconds: 60_000)
+    devices.client = WebSocketClient(on: loop, configuration: configuration, connectMilliseconds: hangMilliseconds)
   }
 
   /// The port where devices connect.
@@ -89,24 +87,17 @@ actor LaneFixture {
 
   /// Runs `body` while the lane's thread does nothing.
   nonisolated func whileTheLaneStandsStill(_ body: () async throws -> Void) async throws {
-    let standing = Standing()
-    let still = Task(executorPreference: lane.loop) { standing.stand() }
-    while !standing.hasBegun.load(ordering: .acquiring) { try await Task.sleep(for: .milliseconds(5)) }
+    let (begin, end) = (Gate(), Gate())
+    let still = Task(executorPreference: lane.loop) {
+      begin.open()
+      end.block()
+    }
+    await begin.wait()
     let result: Result<Void, any Error>
     do { result = .success(try await body()) } catch { result = .failure(error) }
-    standing.isOver.store(true, ordering: .releasing)
+    end.open()
     await still.value
     try result.get()
-  }
-
-  private final class Standing: Sendable {
-    let hasBegun = Atomic(false)
-    let isOver = Atomic(false)
-
-    func stand() {
-      hasBegun.store(true, ordering: .releasing)
-      while !isOver.load(ordering: .acquiring) { usleep(5_000) }
-    }
   }
 
   private func cutAll() {
@@ -246,17 +237,9 @@ actor LaneFixture {
 
   /// Waits until a condition holds, and says so when it does not.
   func eventually(
-    _ what: String, withinSeconds seconds: Int = 180, _ location: SourceLocation = #_sourceLocation,
-    _ condition: @Sendable (isolated LaneFixture) async -> Bool
+    _ what: String, _ location: SourceLocation = #_sourceLocation, _ condition: @Sendable (isolated LaneFixture) async -> Bool
   ) async {
-    let deadline = ContinuousClock.now + .seconds(seconds)
-    while !(await condition(self)) {
-      guard ContinuousClock.now < deadline else {
-        Issue.record("not within \(seconds) s: \(what)", sourceLocation: location)
-        return
-      }
-      try? await Task.sleep(for: .milliseconds(5))
-    }
+    await TestSupport.eventually(what, location) { await condition(self) }
   }
 
   /// A metric's value, by its name with labels as `/metrics` shows it.

@@ -55,7 +55,7 @@ import Worker
         await lane.eventually("both are acknowledged") { $0.metric("carillon_fanout_frames_total{what=\"acknowledged\"}") == 5 }
       }
       #expect(Self.count(lane, "sent", .live) == 1 && Self.count(lane, "acknowledged", .live) == 1, "the other one comes again")
-      #expect((5..<300).contains(Self.sum(lane, "sent", .live)) && (5..<300).contains(Self.sum(lane, "acknowledged", .live)))
+      for step in ["sent", "acknowledged"] { #expect((5..<3_600).contains(Self.sum(lane, step, .live))) }
       await lane.eventually("their events are told") { $0.metric("carillon_events_total{type=\"delivered\"}") == 5 }
       #expect(lane.metric("carillon_event_bytes_total") > 0)
       #expect(lane.metric("carillon_fanout_connections_limit") == 50_000)

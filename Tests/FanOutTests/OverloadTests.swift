@@ -16,9 +16,10 @@ import Testing
         for _ in 0..<300 { group.addTask { _ = try? await lane.connect() } }
       }
       await lane.eventually("all are welcomed") { $0.count("welcome") == 300 }
-      let times = await lane.welcomes.sorted()
-      // A machine that stands still for a moment makes it longer, and never shorter.
-      #expect((times.last ?? 0) - (times.first ?? 0) >= 500)
+      if isComplete {
+        let times = await lane.welcomes.sorted()
+        #expect((times.last ?? 0) - (times.first ?? 0) >= 500)
+      }
       #expect(lane.metric("carillon_fanout_sessions_total") == 300)
       #expect(lane.metric("carillon_fanout_waiting_hellos") == 0)
     }
@@ -86,12 +87,13 @@ import Testing
     try await LaneFixture.with { lane in
       let device = try await lane.connect()
       await lane.eventually("it is welcomed") { $0.count("welcome") == 1 }
-      try lane.kafka.embedded?.setRoundTrip(milliseconds: 500)
+      try lane.kafka.embedded?.takeDown()
       for number in 0..<20 {
         await lane.send(#"{"type":"settings","request":"\#(number)","locale":"de_\#(number)"}"#, from: device)
       }
       await lane.eventually("it is closed") { $0.end(of: device)?.code.rawValue == 4012 }
       #expect(lane.limited(.changes) == 1)
+      try lane.kafka.embedded?.bringUp()
     }
   }
 

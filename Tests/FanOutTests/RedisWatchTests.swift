@@ -79,8 +79,7 @@ import Worker
   }
 
   private static func scriptCalls(_ redis: RedisProbe) async -> Int {
-    let statistics = try? await redis.command("INFO", "commandstats").text
-    return statistics?.firstMatch(of: /cmdstat_evalsha:calls=(\d+)/).flatMap { Int($0.1) } ?? 0
+    (try? await redis.calls["evalsha"]) ?? 0
   }
 
   /// A device's hash is a view of its registration, which its hello brings.

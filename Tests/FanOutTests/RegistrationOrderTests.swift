@@ -34,7 +34,7 @@ import Worker
       _ = try await producer?.publish(Array(registration.utf8), of: token)
     }
 
-    func close() async { await producer?.close(withinMilliseconds: 10_000) }
+    func close() async { await producer?.close(withinMilliseconds: hangMilliseconds) }
   }
 
   @Test func `a registration that is sent once more never lands behind a newer one of its device`() async throws {
@@ -53,7 +53,7 @@ import Worker
       try kafka.embedded?.setRoundTrip(milliseconds: 500)
       try kafka.embedded?.failNext(.produce, with: [.messageTooLarge])
       let older = Task { try await lane.publish("older", of: "aa") }
-      while await lane.begun < 2 { await Task.yield() }
+      await eventually("the older one is begun") { await lane.begun >= 2 }
       let newer = Task { try await lane.publish("newer", of: "aa") }
       try await older.value
       try await newer.value

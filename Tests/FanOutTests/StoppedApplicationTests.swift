@@ -66,7 +66,7 @@ import Worker
         try await lane.put(try LaneFixture.entry(for: token, offset: 5), Self.revision(5), for: token, in: redis)
         let start = WallClock.milliseconds() + 1
         try await stop.make(.start(by: "eve"), at: start)
-        while WallClock.milliseconds() <= start { try await Task.sleep(for: .milliseconds(1)) }
+        await lane.eventually("the start has come") { _ in WallClock.milliseconds() > start }
         // The lane may not have heard of the start: what is published after it is sent all the same.
         try await lane.put(try LaneFixture.entry(for: token, offset: 6), Self.revision(6), for: token, in: redis)
         _ = try await lane.connect(token)

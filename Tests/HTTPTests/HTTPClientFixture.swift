@@ -1,5 +1,6 @@
 import EventLoop
 import HTTP
+import TestSupport
 import Testing
 
 /// A client on a loop of its own.
@@ -97,13 +98,9 @@ actor HTTPClientLane {
     }
   }
 
-  /// Waits until a condition on the loop holds, thirty seconds at least.
-  func wait(until condition: @Sendable (isolated HTTPClientLane) -> Bool) async -> Bool {
-    for _ in 0..<6000 {
-      if condition(self) { return true }
-      try? await Task.sleep(nanoseconds: 5_000_000)
-    }
-    return false
+  /// Waits until a condition on the loop holds.
+  func wait(_ location: SourceLocation = #_sourceLocation, until condition: @Sendable (isolated HTTPClientLane) -> Bool) async -> Bool {
+    await eventually("the condition holds", location) { condition(self) }
   }
 }
 

@@ -63,7 +63,7 @@ private let misbehaviors: [Misbehavior] = [
           #expect(error.message.contains("127.0.0.1") && !error.message.contains("secret") && !error.message.contains("xxx"), "\(error)")
         }
         // What came of it closes the connection, and what was read is little: the rest is what the kernel's buffers take.
-        #expect(await server.wait { $0.open == 0 })
+        await server.eventually("its connections have ended") { $0.open == 0 }
         #expect(await server.sent < 50_000_000)
         #expect(await lane.inFlight == 0)
       }
@@ -98,7 +98,7 @@ private let misbehaviors: [Misbehavior] = [
           var request = HTTPClientRequest(.get, "http://127.0.0.1:\(port)/")
           request.timeoutMilliseconds = 200
           #expect(await lane.send(request).code == .timedOut)
-          #expect(await server.wait { $0.open == 0 })
+          await server.eventually("its connections have ended") { $0.open == 0 }
         }
       }
     }

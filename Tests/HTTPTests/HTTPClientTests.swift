@@ -13,8 +13,8 @@ extension Result where Success == HTTPClientResponse, Failure == HTTPClientError
 /// A request that no test's machine is too slow for.
 func patient(_ method: HTTPClientRequest.Method, _ url: String, headers: [(name: String, value: String)] = []) -> HTTPClientRequest {
   var request = HTTPClientRequest(method, url, headers: headers)
-  request.timeoutMilliseconds = 60_000
-  request.connectMilliseconds = 60_000
+  request.timeoutMilliseconds = hangMilliseconds
+  request.connectMilliseconds = hangMilliseconds
   return request
 }
 
@@ -266,7 +266,7 @@ func pinned(_ host: String, _ port: Int, _ addresses: [String]) throws -> HTTPPi
           return .more
         }
         #expect(await lane.wait { $0.codes == [.canceled] })
-        #expect(await server.wait { $0.open == 0 })
+        await server.eventually("its connections have ended") { $0.open == 0 }
         #expect(await lane.withBody { $0.pieces } == 3)
       }
     }
@@ -297,7 +297,7 @@ func pinned(_ host: String, _ port: Int, _ addresses: [String]) throws -> HTTPPi
         }
         #expect(await lane.wait { $0.codes.count == 20 })
         #expect(await lane.codes == Array(repeating: byItsSize ? .bodyTooLarge : .canceled, count: 20))
-        #expect(await server.wait { $0.open == 0 })
+        await server.eventually("its connections have ended") { $0.open == 0 }
       }
     }
   }

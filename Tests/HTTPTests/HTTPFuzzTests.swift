@@ -241,7 +241,7 @@ private actor FuzzedClients {
     await withTaskGroup { group in
       for _ in 0..<16 { group.addTask(executorPreference: loop) { await self.connect(to: url) } }
     }
-    for _ in 0..<1000 where ends.count < connected { try? await Task.sleep(for: .milliseconds(10)) }
+    await eventually("all have ended") { ends.count >= connected }
     return (connected, refused, ends.count)
   }
 

@@ -1,6 +1,7 @@
 import EventLoop
 import HTTP
 import TestSupport
+import Testing
 
 /// A server on a loop of its own, with routes that show how it behaves.
 actor ServerFixture {
@@ -38,10 +39,10 @@ actor ServerFixture {
   static func quick() -> HTTPServerConfiguration {
     var configuration = HTTPServerConfiguration()
     configuration.sweepMilliseconds = 20
-    configuration.headMilliseconds = 120_000
-    configuration.bodyMilliseconds = 120_000
-    configuration.idleMilliseconds = 120_000
-    configuration.writeMilliseconds = 120_000
+    configuration.headMilliseconds = hangMilliseconds
+    configuration.bodyMilliseconds = hangMilliseconds
+    configuration.idleMilliseconds = hangMilliseconds
+    configuration.writeMilliseconds = hangMilliseconds
     return configuration
   }
 
@@ -49,7 +50,7 @@ actor ServerFixture {
     var configuration = WebSocketConfiguration()
     configuration.subprotocols = ["carillon.v1"]
     configuration.maximumMessageBytes = 70_000
-    configuration.closeMilliseconds = 120_000
+    configuration.closeMilliseconds = hangMilliseconds
     return configuration
   }
 
@@ -155,13 +156,9 @@ actor ServerFixture {
   /// Does something with every open connection.
   func withConnections<R: Sendable>(_ body: @Sendable ([WebSocketConnection]) -> R) -> R { body(log.connections) }
 
-  /// Waits until a condition on the loop holds, thirty seconds at least.
-  func wait(until condition: @Sendable (isolated ServerFixture) -> Bool) async -> Bool {
-    for _ in 0..<6000 {
-      if condition(self) { return true }
-      try? await Task.sleep(nanoseconds: 5_000_000)
-    }
-    return false
+  /// Waits until a condition on the loop holds.
+  func wait(_ location: SourceLocation = #_sourceLocation, until condition: @Sendable (isolated ServerFixture) -> Bool) async -> Bool {
+    await eventually("the condition holds", location) { condition(self) }
   }
 }
 

@@ -85,12 +85,9 @@ private actor ClientLane {
   var binaries: [[UInt8]] { handler.binaries }
   var ends: [WebSocketEnd] { handler.ends }
 
-  func wait(until condition: @Sendable (isolated ClientLane) -> Bool) async -> Bool {
-    for _ in 0..<2000 {
-      if condition(self) { return true }
-      try? await Task.sleep(nanoseconds: 5_000_000)
-    }
-    return false
+  /// Waits until a condition on the loop holds.
+  func wait(_ location: SourceLocation = #_sourceLocation, until condition: @Sendable (isolated ClientLane) -> Bool) async -> Bool {
+    await eventually("the condition holds", location) { condition(self) }
   }
 
   func closeListener() { listener?.close() }
@@ -225,19 +222,14 @@ private let accepted = upgraded + "Sec-WebSocket-Accept: ACCEPT\r\nSec-WebSocket
   @Test func silenceTimesOutAndAbsenceIsRefused() async throws {
     try await withClient { client in
       let url = try await client.impersonate(nil)
-      var isTimedOut = false
       // On a machine that stands still the connection itself may take so long.
-      for _ in 0..<20 where !isTimedOut { if case .timedOut? = await client.connect(url, milliseconds: 300) { isTimedOut = true } }
-      #expect(isTimedOut)
+      await eventually("it times out") { if case .timedOut? = await client.connect(url, milliseconds: 300) { true } else { false } }
       await client.closeListener()
       // A process that a test starts may keep the listener for the moment between fork and exec.
-      var code: EventLoopError.Code?
-      for _ in 0..<600 where code != .connectionRefused {
+      await eventually("it is refused") {
         // Such a listener may even accept, and another test's server may have got the port.
-        if case .connection(let error)? = await client.connect(url, milliseconds: 1000) { code = error.code }
-        if code != .connectionRefused { try await Task.sleep(for: .milliseconds(100)) }
+        if case .connection(let error)? = await client.connect(url, milliseconds: 1000) { error.code == .connectionRefused } else { false }
       }
-      #expect(code == .connectionRefused)
       guard case .url? = await client.connect("wss://127.0.0.1/") else {
         Issue.record("TLS was not refused")
         return

@@ -254,7 +254,7 @@ actor ProducerLane {
       mayGoAlone: mayGoAlone)
   }
 
-  func flush() async -> Bool { await core?.producer?.flush(withinMilliseconds: KafkaFixture.patienceSeconds * 1_000) ?? true }
+  func flush() async -> Bool { await core?.producer?.flush(withinMilliseconds: hangMilliseconds) ?? true }
   var reports: [DeliveryReport] { core?.reports ?? [] }
   var errors: [KafkaError] { core?.errors ?? [] }
   var rooms: Int { core?.rooms ?? 0 }

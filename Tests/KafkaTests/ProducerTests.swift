@@ -209,7 +209,8 @@ import Testing
     }
   }
 
-  @Test func manyRequestsWaitForADistantBrokerWhenRecordsMayComeTwice() async throws {
+  @Test(.onlyInAll("it is about time: how many round trips there are at once"))
+  func manyRequestsWaitForADistantBrokerWhenRecordsMayComeTwice() async throws {
     try await KafkaFixture.with(embeddedOnly: true) { kafka in
       let partitions: Range<Int32> = 0..<40
       let topic = try await kafka.topic(partitions: partitions.upperBound)
@@ -220,16 +221,16 @@ import Testing
       for partition in partitions { _ = try await lane.send(topic, key: nil, "near", partition: partition) }
       try kafka.embedded?.setRoundTrip(milliseconds: 1_000)
       // A machine that stands still makes some rounds longer.
-      var fastest = Duration.seconds(60)
-      for _ in 0..<4 where fastest >= .seconds(5) {
-        let start = ContinuousClock.now
+      var isFast = false
+      for _ in 0..<4 where !isFast {
+        let start = Moment()
         try await withThrowingTaskGroup { group in
           for partition in partitions { group.addTask { _ = try await lane.send(topic, key: nil, "far", partition: partition) } }
           try await group.waitForAll()
         }
-        fastest = min(fastest, ContinuousClock.now - start)
+        isFast = start.isWithin(.seconds(5))
       }
-      #expect(fastest < .seconds(5), "five at a time, of one partition each, take eight seconds")
+      #expect(isFast, "five at a time, of one partition each, take eight seconds")
       await lane.end()
     }
   }
@@ -312,16 +313,14 @@ import Testing
       _ = try await lane.send(topic, key: nil, "first")
       try kafka.embedded?.takeDown()
       for opaque in 0..<1_000 { _ = try await lane.produce(topic, "stuck", opaque: UInt64(opaque)) }
-      let start = ContinuousClock.now
-      #expect(await lane.close(withinMilliseconds: 300) == false)
-      #expect(ContinuousClock.now - start < .seconds(30))
+      #expect(try await endsByItself("the closing") { await lane.close(withinMilliseconds: 300) } == false)
       #expect(await lane.reports.count == 1_000, "each record that was taken gets a report")
       #expect(await lane.reports.allSatisfy { $0.failure == .purged || $0.failure == .purgedInFlight })
       await lane.end()
     }
   }
 
-  @Test(.timeLimit(.minutes(5))) func eachAwaitedRecordIsToldOfHoweverSoonItsReportComes() async throws {
+  @Test(.timeLimit(.minutes(10))) func eachAwaitedRecordIsToldOfHoweverSoonItsReportComes() async throws {
     try await KafkaFixture.with { kafka in
       let topic = try await kafka.topic(partitions: 1)
       let lane = ProducerLane()

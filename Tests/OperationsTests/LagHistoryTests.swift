@@ -54,7 +54,7 @@ import Worker
     }
   }
 
-  @Test(arguments: 0..<200) func ratesAndLagAreThoseOfCountedRecords(seed: UInt64) throws {
+  @Test(arguments: 0..<(isComplete ? 200 : 40)) func ratesAndLagAreThoseOfCountedRecords(seed: UInt64) throws {
     var random = SeededRandom(seed: seed)
     var (model, history) = (Model(), history(windowMilliseconds: .max))
     history.take(sample(at: 0, [model.lag]))

@@ -32,7 +32,7 @@ import Worker
       try await kafka.makeTopics(topics.all, partitions: 2)
       let (loop, group) = (EventLoop(name: "lag-test"), topics.requests + "-group")
       let reader = try LagReader(
-        on: loop, kafka.configuration, topics, group: group, store: nil, timeoutMilliseconds: Int32(KafkaFixture.patienceSeconds) * 1_000)
+        on: loop, kafka.configuration, topics, group: group, store: nil, timeoutMilliseconds: Int32(hangMilliseconds))
       try await body(Place(kafka: kafka, topics: topics, group: group, loop: loop, reader: reader))
       await reader.close()
       await loop.close()
@@ -141,8 +141,11 @@ import Worker
         #expect(owner.client == "carillon-test" && owner.partitions.count == 2)
       }
       var report = try await place.look()
-      for _ in 0..<60 where report.members?.state != "Empty" { report = try await place.look() }
-      #expect(report.members?.state == "Empty" && report.topics.map(\.ownerless) == [[0, 1], [0, 1]])
+      await eventually("the group is empty") {
+        report = try await place.look()
+        return report.members?.state == "Empty"
+      }
+      #expect(report.topics.map(\.ownerless) == [[0, 1], [0, 1]])
     }
   }
 
@@ -165,7 +168,7 @@ import Worker
       let configuration = place.kafka.configuration.merging(["session.timeout.ms": "60000"])
       let consumer = try Consumer(on: loop, configuration, .init(group: place.group), handler: owner)
       try consumer.subscribe([place.topics.requests])
-      for _ in 0..<3_600 where owner.count < 2 { await loop.sleep(milliseconds: 50) }
+      await eventually("the member has both partitions") { owner.count >= 2 }
       try await body()
       await consumer.close()
     }

@@ -253,7 +253,7 @@ import Worker
       let isUnderWay = Mutex(false)
       let ending = try await cluster.replay(first, slow, save: { plan in if plan.counts.written > 0 { isUnderWay.withLock { $0 = true } } })
       { replayer in
-        await replayer.untilTrue { isUnderWay.withLock { $0 } }
+        await eventually("it is under way") { isUnderWay.withLock { $0 } }
         await replayer.stop()
       }
       guard case .stopped(let plan) = ending else {
@@ -382,12 +382,5 @@ import Worker
         #expect(records.map(\.headers) == copies[partition]?.map { Array($0.headers.dropLast()) })
       }
     }
-  }
-}
-
-extension Replayer {
-  fileprivate nonisolated func untilTrue(_ condition: @Sendable () -> Bool) async {
-    let deadline = ContinuousClock.now + .seconds(KafkaFixture.patienceSeconds)
-    while !condition(), ContinuousClock.now < deadline { try? await Task.sleep(for: .milliseconds(10)) }
   }
 }

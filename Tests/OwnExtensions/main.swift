@@ -11,6 +11,14 @@ struct Told: ServiceExtension {
     self.mode = mode
   }
 
+  /// Works until it is cancelled.
+  private static func hang() async throws -> Never {
+    let (nothing, continuation) = AsyncStream.makeStream(of: Never.self)
+    for await _ in nothing {}
+    continuation.finish()
+    throw CancellationError()
+  }
+
   func didReceive(_ request: ExtensionRequest, _ bestAttempt: BestAttempt) async throws -> MutableContent {
     switch mode {
     case "throw": throw ExtensionFailure("it does not want to")
@@ -18,9 +26,9 @@ struct Told: ServiceExtension {
     case "loop": while true {}
     case "half":
       for number in 1...1_000 { bestAttempt.update { $0.title = "half \(number)" } }
-      try await Task.sleep(for: .seconds(3_600))
+      try await Self.hang()
     case "print": print("noise among the answers")
-    case "wait": try await Task.sleep(for: .seconds(3_600))
+    case "wait": try await Self.hang()
     default: break
     }
     var content = bestAttempt.content

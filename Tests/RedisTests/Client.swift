@@ -1,5 +1,7 @@
 import EventLoop
 import Redis
+import TestSupport
+import Testing
 
 /// What became of each call, by its tag.
 final class Recorder: RedisReplyHandler {
@@ -67,7 +69,9 @@ actor Client {
     try await waitUntilUp()
   }
 
-  func waitUntilUp(_ milliseconds: Int = 60_000) async throws { try await connection?.waitUntilUp(withinMilliseconds: milliseconds) }
+  func waitUntilUp(_ milliseconds: Int = hangMilliseconds) async throws {
+    try await connection?.waitUntilUp(withinMilliseconds: milliseconds)
+  }
 
   func command(_ arguments: RedisArgument...) async throws -> RedisValue { try await someConnection().command(arguments) }
 
@@ -105,13 +109,9 @@ actor Client {
 
   func close() { connection?.close() }
 
-  /// Waits for a condition, looking every 10 ms, for at least a minute.
-  func wait(for condition: @Sendable (isolated Client) -> Bool) async -> Bool {
-    for _ in 0..<6000 {
-      if condition(self) { return true }
-      try? await Task.sleep(for: .milliseconds(10))
-    }
-    return condition(self)
+  /// Waits for a condition.
+  func wait(_ location: SourceLocation = #_sourceLocation, for condition: @Sendable (isolated Client) -> Bool) async -> Bool {
+    await eventually("the condition holds", location) { condition(self) }
   }
 
   /// A loop is closed from outside.
@@ -125,8 +125,8 @@ extension RedisConfiguration {
   /// The same for a machine that stands still for seconds, which must not look like a Redis that does.
   var patient: RedisConfiguration {
     var copy = self
-    copy.callDeadlineMilliseconds = 60_000
-    copy.connectDeadlineMilliseconds = 60_000
+    copy.callDeadlineMilliseconds = hangMilliseconds
+    copy.connectDeadlineMilliseconds = hangMilliseconds
     return copy
   }
 }

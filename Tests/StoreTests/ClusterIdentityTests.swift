@@ -18,11 +18,11 @@ import Testing
         let loop = EventLoop(name: "identity")
         let task = Task(executorPreference: loop) {
           var configuration = StoreConfiguration(server.address, buckets: buckets)
-          configuration.callDeadlineMilliseconds = 60_000
+          configuration.callDeadlineMilliseconds = hangMilliseconds
           let shards = Shards(on: loop, configuration, clientName: "test")
           shards.start()
           defer { shards.close() }
-          try await shards.waitUntilUp(withinMilliseconds: 60_000)
+          try await shards.waitUntilUp(withinMilliseconds: hangMilliseconds)
           try await body(shards, probe)
         }
         let result = await task.result

@@ -119,16 +119,16 @@ actor TestJudge {
   }
 
   private func connect(_ address: RedisAddress) async throws {
-    let redis = RedisConnection(on: loop, RedisConfiguration(address, callDeadlineMilliseconds: 60_000))
+    let redis = RedisConnection(on: loop, RedisConfiguration(address, callDeadlineMilliseconds: hangMilliseconds))
     self.redis = redis
     redis.start()
-    try await redis.waitUntilUp(withinMilliseconds: 60_000)
+    try await redis.waitUntilUp(withinMilliseconds: hangMilliseconds)
     var configuration = StoreConfiguration(address, buckets: buckets)
-    configuration.callDeadlineMilliseconds = 60_000
+    configuration.callDeadlineMilliseconds = hangMilliseconds
     let shards = Shards(on: loop, configuration, clientName: "test")
     self.shards = shards
     shards.start()
-    try await shards.waitUntilUp(withinMilliseconds: 60_000)
+    try await shards.waitUntilUp(withinMilliseconds: hangMilliseconds)
     for bucket in 0..<buckets { _ = try await redis.command(["HSET", .text("k{\(bucket)}"), "v", 1]) }
   }
 

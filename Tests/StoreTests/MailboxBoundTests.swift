@@ -40,7 +40,8 @@ import Testing
     #expect(model.entries.count <= Self.maximum)
   }
 
-  @Test(arguments: 0..<24) func `a mailbox never has more than sixteen entries above its maximum`(seed: Int) async throws {
+  @Test(arguments: 0..<(isComplete ? 24 : 4)) func `a mailbox never has more than sixteen entries above its maximum`(seed: Int) async throws
+  {
     try await TestJudge.with { (judge) async throws in
       try await judge.register()
       var (random, model, looks) = (SeededRandom(seed: UInt64(seed)), Model(), 0)
@@ -96,14 +97,17 @@ import Testing
   }
 
   /// A mailbox that grew faster than it was evicted would cost more with each eviction, if each took as few as one call of the judge adds.
-  @Test(arguments: 0..<4) func `a mailbox that a burst has filled is evicted in few steps, the oldest first`(seed: Int) async throws {
+  @Test(arguments: 0..<(isComplete ? 4 : 2)) func `a mailbox that a burst has filled is evicted in few steps, the oldest first`(seed: Int)
+    async throws
+  {
     try await TestJudge.with { (judge) async throws in
       try await judge.register()
       var random = SeededRandom(seed: UInt64(seed))
       let burst = Self.burst(3_000, &random)
       _ = try await judge.judge(burst, maximum: Self.maximum)
-      let commands = try await judge.command("INFO", "commandstats").bytes.map { String(decoding: $0, as: UTF8.self) }
-      #expect(commands?.contains("cmdstat_hkeys") == false, "the judge looks at no mailbox as a whole, however full it is")
+      #expect(
+        try await judge.command("INFO", "commandstats").calls["hkeys"] == nil,
+        "the judge looks at no mailbox as a whole, however full it is")
       var left = Self.oldestFirst(burst)
       var (evicting, steps) = ([Judged](), 0)
       repeat {
@@ -144,7 +148,7 @@ import Testing
     return try await judge.evict([], maximum: Self.maximum).count
   }
 
-  @Test(arguments: 0..<4) func `each page of a mailbox is what a sort of all finds there`(seed: Int) async throws {
+  @Test(arguments: 0..<(isComplete ? 4 : 2)) func `each page of a mailbox is what a sort of all finds there`(seed: Int) async throws {
     try await TestJudge.with { (judge) async throws in
       try await judge.register()
       var random = SeededRandom(seed: UInt64(seed))

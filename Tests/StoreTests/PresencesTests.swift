@@ -36,7 +36,7 @@ import Testing
         var failure: (any Error)?
         do {
           var configuration = StoreConfiguration(redis.address, buckets: 1)
-          configuration.callDeadlineMilliseconds = 60_000
+          configuration.callDeadlineMilliseconds = hangMilliseconds
           try await lane.connect(configuration)
           try await body(lane)
         } catch { failure = error }
@@ -64,7 +64,7 @@ private actor PresenceLane {
     self.shards = shards
     presences = Presences(shards, keptMilliseconds: 60_000)
     shards.start()
-    try await shards.waitUntilUp(withinMilliseconds: 60_000)
+    try await shards.waitUntilUp(withinMilliseconds: hangMilliseconds)
     let stamp = withUnsafeBytes(of: Self.digest.bigEndian, Array.init) + [UInt8](repeating: 0, count: 12)
     try await probe.command("HSET", .text(shards.keys.markers(0)), "i", "1")
     try await probe.command(
@@ -73,7 +73,7 @@ private actor PresenceLane {
     let first = Presence(partition: 0, generation: 1)
     try await enter(first)
     try await leave(first)
-    while try await presence() != nil { try await Task.sleep(nanoseconds: 5_000_000) }
+    try await requireEventually("the first presence has gone") { try await presence() == nil }
   }
 
   func close() { shards?.close() }

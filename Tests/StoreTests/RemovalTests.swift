@@ -152,8 +152,7 @@ import Testing
       try await judge.register()
       for start in 0..<4 { _ = try await judge.judge((0..<64).map { removal(UInt64(start * 64 + $0), at: UInt64(start * 64 + $0)) }) }
       #expect(await judge.cancellations == 4)
-      let commands = try await judge.command("INFO", "commandstats").bytes.map { String(decoding: $0, as: UTF8.self) }
-      #expect(commands?.contains("cmdstat_hkeys") == false)
+      #expect(try await judge.command("INFO", "commandstats").calls["hkeys"] == nil)
       #expect(try await judge.cancel([]) == Array(0..<255))
     }
   }
@@ -310,7 +309,7 @@ import Testing
       }.map(\.id))
   }
 
-  @Test(arguments: 0..<30 as Range<UInt64>)
+  @Test(arguments: 0..<(isComplete ? 30 : 6) as Range<UInt64>)
   func `a device is left with the same after any order of notifications and removals`(seed: UInt64) async throws {
     try await TestJudge.with { (judge) async throws in
       var random = SeededRandom(seed: seed)

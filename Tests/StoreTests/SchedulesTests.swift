@@ -32,16 +32,16 @@ private actor TestSchedules {
   }
 
   private func connect(_ address: RedisAddress, _ limits: Schedules.Limits) async throws {
-    let redis = RedisConnection(on: loop, RedisConfiguration(address, callDeadlineMilliseconds: 60_000))
+    let redis = RedisConnection(on: loop, RedisConfiguration(address, callDeadlineMilliseconds: hangMilliseconds))
     self.redis = redis
     redis.start()
-    try await redis.waitUntilUp(withinMilliseconds: 60_000)
+    try await redis.waitUntilUp(withinMilliseconds: hangMilliseconds)
     var configuration = StoreConfiguration(address, buckets: 1)
-    configuration.callDeadlineMilliseconds = 60_000
+    configuration.callDeadlineMilliseconds = hangMilliseconds
     let shards = Shards(on: loop, configuration, clientName: "test")
     parts = (shards, Schedules(shards, limits))
     shards.start()
-    try await shards.waitUntilUp(withinMilliseconds: 60_000)
+    try await shards.waitUntilUp(withinMilliseconds: hangMilliseconds)
     _ = try await redis.command(["HSET", "k{0}", "i", "1"])
   }
 
@@ -276,9 +276,7 @@ private actor TestSchedules {
         record.newest = JournalReference(revision: Revision(timestamp: 7_000, partition: 0, offset: number), id: record.newest.id)
         _ = try await test.write(record, of: try Self.key("\(number)"), replacing: .none)
       }
-      let commands = try await test.command("INFO", "commandstats").bytes.map { String(decoding: $0, as: UTF8.self) } ?? ""
-      let calls = commands.split(separator: "cmdstat_hget:calls=").dropFirst().first?.prefix { $0.isNumber }
-      #expect(calls.flatMap { Int($0) } == 257, "the first one, and those that are compared")
+      #expect(try await test.command("INFO", "commandstats").calls["hget"] == 257, "the first one, and those that are compared")
     }
   }
 
@@ -389,7 +387,7 @@ private actor TestSchedules {
     }
   }
 
-  @Test(arguments: 0..<6) func `Redis has what the history of all writes says`(seed: UInt64) async throws {
+  @Test(arguments: 0..<(isComplete ? 6 : 3)) func `Redis has what the history of all writes says`(seed: UInt64) async throws {
     try await TestSchedules.with { test in
       var random = SeededRandom(seed: seed)
       var (model, now) = (Model(), Int64(1_000_000))

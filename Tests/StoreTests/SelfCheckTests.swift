@@ -41,11 +41,11 @@ import Testing
 
     func connect() async throws {
       var configuration = StoreConfiguration(address, buckets: 2)
-      configuration.callDeadlineMilliseconds = 60_000
+      configuration.callDeadlineMilliseconds = hangMilliseconds
       let shards = Shards(on: loop, configuration, clientName: "test")
       parts = (shards, SelfCheck(shards))
       shards.start()
-      try await shards.waitUntilUp(withinMilliseconds: 60_000)
+      try await shards.waitUntilUp(withinMilliseconds: hangMilliseconds)
     }
 
     func run() async throws -> String? { try await parts?.check.run() }

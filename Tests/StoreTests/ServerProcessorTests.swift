@@ -15,7 +15,7 @@ import Testing
       let shards = Shards(on: loop, configuration, clientName: "test")
       shards.start()
       defer { shards.close() }
-      try await shards.waitUntilUp(withinMilliseconds: 60_000)
+      try await shards.waitUntilUp(withinMilliseconds: hangMilliseconds)
       return [try await shards.processorSeconds(), try await shards.processorSeconds()]
     }
   }
@@ -24,7 +24,7 @@ import Testing
     try await withRedis { server in
       let reader = Reader()
       var configuration = StoreConfiguration(server.address, buckets: 4)
-      configuration.callDeadlineMilliseconds = 60_000
+      configuration.callDeadlineMilliseconds = hangMilliseconds
       let seconds = try await reader.read(configuration)
       await reader.loop.close()
       let first = try #require(seconds[0])

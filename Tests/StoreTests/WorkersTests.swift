@@ -16,7 +16,7 @@ import Testing
       try await RedisProbe.with(address) { probe in
         let place = Place(probe)
         var configuration = StoreConfiguration(address, buckets: 4)
-        configuration.callDeadlineMilliseconds = 60_000
+        configuration.callDeadlineMilliseconds = hangMilliseconds
         try await place.connect(configuration)
         do { try await body(place) } catch {
           await place.close()
@@ -46,7 +46,7 @@ import Testing
       shards.onMended = { [mends] in mends.keys.append($0) }
       self.shards = shards
       shards.start()
-      try await shards.waitUntilUp(withinMilliseconds: 60_000)
+      try await shards.waitUntilUp(withinMilliseconds: hangMilliseconds)
     }
 
     private func some() throws -> Shards { try #require(shards) }

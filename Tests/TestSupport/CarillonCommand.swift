@@ -83,21 +83,26 @@ public struct CarillonCommand: Sendable {
   ///   - input: standard input; empty without it.
   ///   - streams: what else is special about its standard streams.
   ///   - program: another program, in its place.
-  ///   - seconds: after so long it is killed, and the status is 137.
+  /// - Returns: how it ended. One that hangs is killed in the end, and the status is 137.
   public func run(
     _ arguments: [String], environment: [String: String] = [:], input: String = "", streams: Streams = Streams(),
-    program: URL = CarillonCommand.program, withinSeconds seconds: Int = 120
+    program: URL = CarillonCommand.program
   ) async throws -> Result {
     let process = try start(arguments, environment: environment, input: input, streams: streams, program: program)
-    return try await process.result(withinSeconds: seconds)
+    return try await process.result()
   }
 
-  /// Runs the program again until its answer is as wanted, five times at most.
+  /// Runs the program again until its answer is as wanted.
   ///
   /// It says of what stands still for seconds that it does not answer.
   public func run(_ arguments: [String], until isWanted: (Result) -> Bool) async throws -> Result {
-    var result = try await run(arguments)
-    for _ in 0..<4 where !isWanted(result) { result = try await run(arguments) }
+    var result: Result?
+    try await requireEventually("an answer as wanted: \(result.map { "\($0)" } ?? "")") {
+      let answer = try await run(arguments)
+      result = answer
+      return isWanted(answer)
+    }
+    guard let result else { preconditionFailure("the wait ends with an answer") }
     return result
   }
 
@@ -166,9 +171,9 @@ public final class RunningCommand: Sendable {
   public var errorsSoFar: String { Self.text(errors) }
 
   /// Waits for the first whole line of standard output.
-  public func firstLine(withinSeconds seconds: Int = 120) async throws -> String {
+  public func firstLine() async throws -> String {
     var line: String?
-    try await wait(seconds, "a line on standard output") {
+    try await wait("a line on standard output") {
       let text = outputSoFar
       line = text.firstIndex(of: "\n").map { String(text[..<$0]) }
       return line != nil || hasEnded
@@ -178,17 +183,17 @@ public final class RunningCommand: Sendable {
   }
 
   /// Waits until standard error has a text.
-  public func untilErrors(contain text: String, withinSeconds seconds: Int = 120) async throws {
-    try await wait(seconds, "'\(text)' on standard error") { errorsSoFar.contains(text) }
+  public func untilErrors(contain text: String) async throws {
+    try await wait("'\(text)' on standard error") { errorsSoFar.contains(text) }
   }
 
   /// Waits for its end.
-  public func result(withinSeconds seconds: Int = 120) async throws -> CarillonCommand.Result {
+  public func result() async throws -> CarillonCommand.Result {
     do {
-      try await wait(seconds, "its end") { hasEnded }
+      try await wait("its end") { hasEnded }
     } catch {
       signal(SIGKILL)
-      try await wait(120, "its end by SIGKILL") { hasEnded }
+      try await wait("its end by SIGKILL") { hasEnded }
     }
     return CarillonCommand.Result(status: process.status ?? -1, output: Self.text(output), errors: Self.text(errors))
   }
@@ -200,17 +205,11 @@ public final class RunningCommand: Sendable {
   public func stop() async throws {
     guard !hasEnded else { return }
     signal(SIGTERM)
-    _ = try await result(withinSeconds: 30)
+    _ = try await result()
   }
 
-  private func wait(_ seconds: Int, _ what: String, _ condition: () -> Bool) async throws {
-    let deadline = ContinuousClock.now + .seconds(seconds)
-    while !condition() {
-      if ContinuousClock.now > deadline {
-        throw CommandFailure(description: "\(what) did not come within \(seconds) s; standard error: \(errorsSoFar)")
-      }
-      try await Task.sleep(for: .milliseconds(10))
-    }
+  private func wait(_ what: String, _ condition: () -> Bool) async throws {
+    try await requireEventually("\(what); standard error: \(errorsSoFar)", condition)
   }
 
   private static func text(_ url: URL) -> String { (try? Data(contentsOf: url)).map { String(decoding: $0, as: UTF8.self) } ?? "" }

@@ -100,7 +100,7 @@ public actor ClusterFixture {
       "topics", carillon(),
       ["topics", "create", "--kafka", kafka, "--topic-prefix", prefix, "--partitions", "\(partitions)", "--json"]
         + (isForLoad ? ["--for-load"] : []))
-    let exit = try await process.exit(withinSeconds: 120)
+    let exit = try await process.exit()
     guard exit == .exited(0) else { throw ClusterFailure("topics create ended with \(exit)") }
   }
 
@@ -121,7 +121,7 @@ public actor ClusterFixture {
     let process = try await start(
       "\(role)-\(processes.count)", carillon(),
       [role, "--json", "--kafka", kafka, "--redis", redis, "--topic-prefix", prefix, "--admin", "127.0.0.1:0"] + flags)
-    try await process.line(withinSeconds: 120, "is ready") { $0["admin"] != nil }
+    try await process.line("is ready") { $0["admin"] != nil }
     return process
   }
 
@@ -213,29 +213,32 @@ public actor ClusterProcess {
 
   /// Waits for a line that is an object and passes `accepts`.
   @discardableResult
-  public func line(
-    withinSeconds seconds: Int, _ what: String, _ accepts: @Sendable (JSONValue) -> Bool
-  ) async throws -> JSONValue {
-    let deadline = ContinuousClock.now + .seconds(seconds)
-    while true {
-      let hasEnded = ended
-      if let found = lines.first(where: accepts) { return found }
-      if let hasEnded { throw ClusterFailure("\(name) ended (\(hasEnded)) before it \(what)") }
-      guard ContinuousClock.now < deadline else { throw ClusterFailure("\(name): not within \(seconds) s: it \(what)") }
-      try await Task.sleep(for: .milliseconds(50))
+  public func line(_ what: String, _ accepts: @Sendable (JSONValue) -> Bool) async throws -> JSONValue {
+    var found: JSONValue?
+    var read: Int?
+    try await requireEventually("\(name) \(what)") {
+      let (hasEnded, size) = (ended, size)
+      // Reading all of it costs more than asking whether there is more.
+      if size != read { found = lines.first(where: accepts) }
+      read = size
+      if let hasEnded, found == nil { throw ClusterFailure("\(name) ended (\(hasEnded)) before it \(what)") }
+      return found != nil
     }
+    return found ?? .null
+  }
+
+  /// The bytes that it has written.
+  private nonisolated var size: Int {
+    var status = stat()
+    return stat(log, &status) == 0 ? Int(status.st_size) : 0
   }
 
   /// Where devices connect to this fan-out worker.
   public nonisolated var devices: String { lines.lazy.compactMap { $0["devices"]?.stringValue }.first ?? "" }
 
   /// Waits for its end.
-  public func exit(withinSeconds seconds: Int) async throws -> ChildExit {
-    let deadline = ContinuousClock.now + .seconds(seconds)
-    while ended == nil {
-      guard ContinuousClock.now < deadline else { throw ClusterFailure("\(name) has not ended within \(seconds) s") }
-      try await Task.sleep(for: .milliseconds(20))
-    }
+  public func exit() async throws -> ChildExit {
+    try await requireEventually("\(name) ends") { ended != nil }
     return ended ?? .exited(-1)
   }
 
@@ -245,7 +248,7 @@ public actor ClusterProcess {
   /// Ends it as `kill -9` does, and answers when it has gone.
   public func kill() async {
     if ended == nil { child?.kill(SIGKILL) }
-    _ = try? await exit(withinSeconds: 120)
+    _ = try? await exit()
   }
 }
 

@@ -4,7 +4,7 @@ import Glibc
 /// A decoder under random input: valid inputs are mutated, and what comes of each must keep a property.
 ///
 /// Each input depends only on the seed and its number, so one that fails can be made again alone. The environment says how many
-/// (`CARILLON_FUZZ_INPUTS`, else so many as the target says), with which seed (`CARILLON_FUZZ_SEED`, else 1, or any for more inputs than
+/// (`CARILLON_FUZZ_INPUTS`, else as many as the target says, and fewer in the short form), with which seed (`CARILLON_FUZZ_SEED`, else 1, or any for more inputs than
 /// the target says), and, to see a single one again, which number (`CARILLON_FUZZ_NUMBER`).
 ///
 /// While it runs, the input at hand stands in a file, which a trap or a hang leaves behind; its name is printed at the start of long runs.
@@ -34,14 +34,16 @@ public struct Fuzz: Sendable {
   /// - Parameters:
   ///   - corpus: valid inputs, and those that failed once; each is tried as it is first.
   ///   - tokens: words of the format, which are put in at random places.
-  ///   - inputs: how many are tried unless the environment says otherwise.
+  ///   - inputs: how many are tried in the complete form, unless the environment says otherwise.
   ///   - longest: bytes of an input at most.
   public init(_ name: String, corpus: [[UInt8]], tokens: [String] = [], inputs: Int = 5_000, longest: Int = 16_384) {
     precondition(!corpus.isEmpty, "mutations begin with something valid")
     func variable(_ name: String) -> String? { getenv(name).map { String(cString: $0) } }
     self.name = name
-    count = variable("CARILLON_FUZZ_INPUTS").flatMap { Int($0) } ?? inputs
-    seed = variable("CARILLON_FUZZ_SEED").flatMap { UInt64($0) } ?? (count > inputs ? .random(in: 1...(.max)) : 1)
+    // Beyond the corpus, the short form tries some hundred.
+    let usual = isComplete ? inputs : min(inputs, corpus.count + max(500, inputs / 10))
+    count = variable("CARILLON_FUZZ_INPUTS").flatMap { Int($0) } ?? usual
+    seed = variable("CARILLON_FUZZ_SEED").flatMap { UInt64($0) } ?? (count > usual ? .random(in: 1...(.max)) : 1)
     only = variable("CARILLON_FUZZ_NUMBER").flatMap { Int($0) }
     mutator = Mutator(corpus: corpus, tokens: tokens.map { Array($0.utf8) }, longest: longest)
   }

@@ -85,9 +85,6 @@ public final class KafkaFixture: Sendable {
     String(cString: $0).split(separator: ",").map(String.init)
   }
 
-  /// How long a test waits for a Kafka. One that many tests share has stood still for a minute.
-  public static let patienceSeconds = 180
-
   /// Flags for a transform worker on an embedded broker, unless its session is longer.
   ///
   /// The broker never answers a member whose session ends while it waits to join. It joins again after its poll interval, which may not be
@@ -132,7 +129,7 @@ public final class KafkaFixture: Sendable {
       // As `embeddedPoll`, for a session of a minute at most.
       configuration = broker.configuration.merging(["max.poll.interval.ms": "60000"])
     }
-    admin = try Admin(configuration, timeoutMilliseconds: Int32(Self.patienceSeconds) * 1_000)
+    admin = try Admin(configuration, timeoutMilliseconds: Int32(hangMilliseconds))
     loop = EventLoop(name: "kafka-fixture")
   }
 
@@ -140,7 +137,7 @@ public final class KafkaFixture: Sendable {
   public init(at configuration: KafkaConfiguration) throws {
     embedded = nil
     self.configuration = configuration
-    admin = try Admin(configuration, timeoutMilliseconds: Int32(Self.patienceSeconds) * 1_000)
+    admin = try Admin(configuration, timeoutMilliseconds: Int32(hangMilliseconds))
     loop = EventLoop(name: "kafka-fixture")
   }
 
@@ -180,14 +177,10 @@ public final class KafkaFixture: Sendable {
   }
 
   /// Reads a topic from its beginning until it has given so many records, in the order of their partitions and offsets.
-  public func records(of topic: String, count: Int, withinSeconds seconds: Int = patienceSeconds) async throws -> [TestRecord] {
+  public func records(of topic: String, count: Int) async throws -> [TestRecord] {
     let partitions = try await admin.describe(topic: topic).partitions.map { TopicPartition(topic, $0.id) }
-    return try await Reader(loop).read(partitions, count, seconds, configuration)
+    return try await Reader(loop).read(partitions, count, configuration)
   }
-}
-
-private struct NotInTime: Error, CustomStringConvertible {
-  var description: String
 }
 
 private final class Reports: ProducerHandler {
@@ -226,9 +219,9 @@ private actor Publisher {
       }
       if case .refused(let error) = outcome { refusal = error }
     }
-    let isComplete = await producer.close(withinMilliseconds: KafkaFixture.patienceSeconds * 1_000)
+    let isComplete = await producer.close(withinMilliseconds: hangMilliseconds)
     if let error = refusal ?? reports.failure { throw error }
-    if !isComplete { throw NotInTime(description: "not all records were acknowledged within \(KafkaFixture.patienceSeconds) s") }
+    if !isComplete { throw NeverTrue(description: "all records are acknowledged") }
   }
 }
 
@@ -246,20 +239,13 @@ private actor Reader {
 
   init(_ loop: EventLoop) { self.loop = loop }
 
-  func read(_ partitions: [TopicPartition], _ count: Int, _ seconds: Int, _ configuration: KafkaConfiguration) async throws -> [TestRecord]
-  {
+  func read(_ partitions: [TopicPartition], _ count: Int, _ configuration: KafkaConfiguration) async throws -> [TestRecord] {
     let collector = Collector()
     let consumer = try Consumer(on: loop, configuration, Consumer.Options(), handler: collector)
-    let deadline = ContinuousClock.now + .seconds(seconds)
     var failure: (any Error)?
     do {
       try await consumer.assign(partitions.map { ($0, .earliest) })
-      while collector.records.count < count {
-        if ContinuousClock.now > deadline {
-          throw NotInTime(description: "only \(collector.records.count) of \(count) records within \(seconds) s")
-        }
-        try await Task.sleep(for: .milliseconds(5))
-      }
+      try await requireEventually("\(count) records are read, not only \(collector.records.count)") { collector.records.count >= count }
     } catch { failure = error }
     await consumer.close()
     if let failure { throw failure }

@@ -49,5 +49,5 @@ public actor KafkaWriter {
     return made
   }
 
-  private func close() async { await producer?.close(withinMilliseconds: 2_000) }
+  private func close() async { await producer?.close(withinMilliseconds: hangMilliseconds) }
 }

@@ -61,18 +61,17 @@ public final class PseudoTerminal {
   /// Reads until a text has come, and answers all that came.
   ///
   /// - Parameter process: the process under it; when that ends before, the error says what it wrote to standard error.
-  public func read(until wanted: String, of process: RunningCommand? = nil, withinSeconds seconds: Int = 120) async throws -> String {
-    let deadline = ContinuousClock.now + .seconds(seconds)
+  public func read(until wanted: String, of process: RunningCommand? = nil) async throws -> String {
     var text = ""
-    while true {
+    try await requireEventually("'\(wanted)' comes: \(text)\(process?.errorsSoFar ?? "")") {
       let hasEnded = process?.hasEnded == true
       text += read()
-      if text.contains(wanted) { return text }
-      if hasEnded || ContinuousClock.now > deadline {
-        let how = hasEnded ? "before its process ended" : "within \(seconds) s"
-        throw CommandFailure(description: "'\(wanted)' did not come \(how): \(text)\(process?.errorsSoFar ?? "")")
+      if text.contains(wanted) { return true }
+      if hasEnded {
+        throw CommandFailure(description: "'\(wanted)' did not come before its process ended: \(text)\(process?.errorsSoFar ?? "")")
       }
-      try await Task.sleep(for: .milliseconds(20))
+      return false
     }
+    return text
   }
 }

@@ -2,7 +2,7 @@ import Glibc
 
 /// A plain blocking TCP client of loopback, for tests that send bytes as no client would.
 ///
-/// A read that takes longer than thirty seconds counts as the end of the test's patience and throws.
+/// A read or a write that hangs throws after `hangDeadline`.
 public final class RawSocket {
   /// A call of the operating system failed.
   public struct Failure: Error, CustomStringConvertible {
@@ -22,7 +22,7 @@ public final class RawSocket {
   public init(port: Int, from host: String? = nil, receiveBufferBytes: Int32? = nil) throws {
     descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
     guard descriptor >= 0 else { throw Failure("socket") }
-    var patience = timeval(tv_sec: 30, tv_usec: 0)
+    var patience = timeval(tv_sec: hangMilliseconds / 1_000, tv_usec: 0)
     setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
     setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
     var on: Int32 = 1
@@ -70,7 +70,7 @@ public final class RawSocket {
       var one = byte
       if Glibc.send(descriptor, &one, 1, Int32(MSG_NOSIGNAL)) != 1 { return }
       // Gives the reader's thread a chance to see the byte alone; nothing depends on it.
-      usleep(20)
+      sched_yield()
     }
   }
 

@@ -11,7 +11,7 @@ public func withRedis<T>(
   let server: PrivateServer
   do {
     server = try await Task(executorPreference: loop) {
-      try await PrivateServer.start(on: loop, listening: listening, settings: settings, deadlineMilliseconds: 60_000)
+      try await PrivateServer.start(on: loop, listening: listening, settings: settings, deadlineMilliseconds: hangMilliseconds)
     }.value
   } catch {
     await loop.close()

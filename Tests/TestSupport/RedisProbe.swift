@@ -26,10 +26,15 @@ public actor RedisProbe {
   }
 
   private func connect(_ address: RedisAddress) async throws {
-    let connection = RedisConnection(on: loop, RedisConfiguration(address, clientName: "test", callDeadlineMilliseconds: 60_000))
+    let connection = RedisConnection(on: loop, RedisConfiguration(address, clientName: "test", callDeadlineMilliseconds: hangMilliseconds))
     self.connection = connection
     connection.start()
-    try await connection.waitUntilUp(withinMilliseconds: 60_000)
+    try await connection.waitUntilUp(withinMilliseconds: hangMilliseconds)
+  }
+
+  /// How often Redis was asked for each command since it started, or since `CONFIG RESETSTAT`.
+  public var calls: [String: Int] {
+    get async throws { try await command("INFO", "commandstats").calls }
   }
 
   private func close() { connection?.close() }
@@ -43,5 +48,17 @@ public actor RedisProbe {
   public func send(_ arguments: [RedisArgument]) async throws -> RedisValue {
     guard let connection else { return .null }
     return try await connection.command(arguments)
+  }
+}
+
+extension RedisValue {
+  /// The calls of each command, in the answer to `INFO commandstats`; a subcommand is named as in `script|load`.
+  public var calls: [String: Int] {
+    var calls: [String: Int] = [:]
+    for line in (text ?? "").split(whereSeparator: \.isNewline) {
+      guard let match = line.firstMatch(of: /^cmdstat_([^:]+):calls=(\d+)/) else { continue }
+      calls[String(match.1)] = Int(match.2)
+    }
+    return calls
   }
 }

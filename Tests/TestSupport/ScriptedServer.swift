@@ -1,4 +1,5 @@
 import EventLoop
+public import Testing
 
 /// A server that does as it is told, of HTTP knows only where a request ends, and remembers what it was asked.
 public actor ScriptedServer {
@@ -54,13 +55,11 @@ public actor ScriptedServer {
   /// The bytes that it has said.
   public var sent: Int { state.sent }
 
-  /// Waits until a condition holds, thirty seconds at least.
-  public func wait(until condition: @Sendable (isolated ScriptedServer) -> Bool) async -> Bool {
-    for _ in 0..<6000 {
-      if condition(self) { return true }
-      try? await Task.sleep(nanoseconds: 5_000_000)
-    }
-    return false
+  /// Waits until a condition holds.
+  public func eventually(
+    _ what: String, _ location: SourceLocation = #_sourceLocation, _ condition: @Sendable (isolated ScriptedServer) -> Bool
+  ) async {
+    await TestSupport.eventually(what, location) { condition(self) }
   }
 }
 

@@ -29,7 +29,7 @@ public enum TransactionalWriter {
     try await CarillonCommand.with { command in
       let result = try await command.run(
         [try command.file("transaction.py", script), servers, topic, end.rawValue], input: lines.joined(separator: "\n"),
-        program: URL(fileURLWithPath: ClusterFixture.python ?? ""), withinSeconds: 240)
+        program: URL(fileURLWithPath: ClusterFixture.python ?? ""))
       if result.status != 0 { throw CommandFailure(description: "the transaction was not written: \(result.errors)") }
     }
   }
@@ -40,16 +40,16 @@ public enum TransactionalWriter {
     servers, topic, end = sys.argv[1:]
     decoded = lambda text: None if text == "-" else base64.b64decode(text)
     producer = Producer({"bootstrap.servers": servers, "transactional.id": topic, "transaction.timeout.ms": 600000})
-    producer.init_transactions(120)
+    producer.init_transactions(300)
     producer.begin_transaction()
     for line in sys.stdin.read().splitlines():
         key, value, partition, timestamp, *headers = line.split(" ")
         producer.produce(topic, key=decoded(key), value=decoded(value), partition=int(partition), timestamp=int(timestamp),
             headers=[(name, base64.b64decode(text)) for name, _, text in (each.partition("=") for each in headers if each)])
-    if producer.flush(120) > 0:
+    if producer.flush(300) > 0:
         sys.exit("not all records were acknowledged")
     if end == "open":
         os._exit(0)
-    (producer.commit_transaction if end == "committed" else producer.abort_transaction)(120)
+    (producer.commit_transaction if end == "committed" else producer.abort_transaction)(300)
     """
 }

@@ -13,7 +13,7 @@ struct BatchLimitTests {
 
   /// Publishes so many requests for one device, which gets them while the lane is away, and waits until each has its verdict in the journal.
   private static func run(_ count: Int, in fixture: TransformFixture) async throws {
-    await fixture.eventually("every request is finished", withinSeconds: 240) {
+    await fixture.eventually("every request is finished") {
       try await fixture.committed(fixture.topics.requests) == Int64(count)
     }
   }

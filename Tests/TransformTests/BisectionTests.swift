@@ -42,7 +42,7 @@ import Testing
   }
 
   /// The lanes of a process end together: what another one worked on is not to blame.
-  @Test(.timeLimit(.minutes(5)), arguments: Fault.allCases, Case.all)
+  @Test(.timeLimit(.minutes(10)), arguments: Fault.allCases, Case.all)
   func theRecordThatEndsItsProcessIsFoundWhereverItLies(_ fault: Fault, _ what: Case) async throws {
     try await withRedis { redis in
       var random = SeededRandom(seed: 7)

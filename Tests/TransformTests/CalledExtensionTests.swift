@@ -172,7 +172,9 @@ import Worker
       try await lane.probe.command("ACL", "SETUSER", "default", "-hexists")
       try await lane.request("device:" + tokens[0], payload: Self.payload("broken"), collapse: "one")
       await lane.eventually("the check fails") { lane.health.json.contains("hexists") }
-      try await Task.sleep(for: .seconds(2))
+      // It looks less often than it tries a record again.
+      let looks = try await lane.looks()
+      await lane.eventually("it has looked at Redis again") { try await lane.looks() > looks }
       #expect(lane.count(.deadLettered) == 0, "the error may lie in Redis")
       try await lane.probe.command("ACL", "SETUSER", "default", "+hexists")
       await lane.eventually("it is a dead letter") { lane.count(.deadLettered) == 1 }
@@ -195,9 +197,10 @@ import Worker
       let device = RedisArgument.text(TransformFixture.keys.device(token))
       try await lane.probe.command("RENAME", device, "gone")
       try await lane.request("device:" + token, payload: Self.payload("second"))
-      await lane.eventually("both are taken") { lane.metric("carillon_transform_requests_total") == 2 }
-      // Longer than a guess counts.
-      try await Task.sleep(for: .milliseconds(1_500))
+      await lane.eventually("both are taken") { lane.taken == 2 }
+      func lag() -> Double { lane.metric("carillon_lag_seconds{topic=\"\(lane.topics.requests)\",partition=\"0\"}") }
+      let taken = lag()
+      await lane.eventually("they wait for longer than a guess counts, which is a second") { lag() > taken + 2.5 }
       try await lane.probe.command("RENAME", "gone", device)
       await work.open()
       #expect(try await Self.bodies(lane, of: token, count: 2) == ["seen: wait", "seen: second"])

@@ -119,7 +119,7 @@ private actor CheckpointsLane {
     self.parts = parts
     try kafka.embedded?.createTopic(parts.topics.requests, partitions: 1)
     parts.shards.start()
-    try await parts.shards.waitUntilUp(withinMilliseconds: 60_000)
+    try await parts.shards.waitUntilUp(withinMilliseconds: hangMilliseconds)
     var options = Consumer.Options(group: "checkpoints")
     options.offersPartitions = true
     options.revocationTimeoutMilliseconds = 60_000
@@ -127,14 +127,13 @@ private actor CheckpointsLane {
     let consumer = try Consumer(on: loop, configuration, options, handler: parts)
     parts.consumer = consumer
     try consumer.subscribe([parts.topics.requests])
-    let deadline = ContinuousClock.now + .seconds(180)
-    while consumer.assignment.isEmpty, ContinuousClock.now < deadline {
+    try await requireEventually("the partition is assigned") {
       _ = await parts.checkpoints.compare(consumer) {
         true
       } noted: { _ in
         [:]
       }
-      try await Task.sleep(nanoseconds: 10_000_000)
+      return !consumer.assignment.isEmpty
     }
     let partition: AssignedPartition = try #require(consumer.assignment.first)
     self.partition = partition
@@ -171,7 +170,7 @@ private actor CheckpointsLane {
     while parts?.revocation == nil { await Task.yield() }
   }
 
-  private func close() async { _ = await parts?.consumer?.close(withinMilliseconds: 60_000) }
+  private func close() async { _ = await parts?.consumer?.close(withinMilliseconds: hangMilliseconds) }
 
   /// Raises the markers: the offsets that they stand at then.
   ///

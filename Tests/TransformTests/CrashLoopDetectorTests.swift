@@ -42,13 +42,13 @@ import Testing
 
     func start(_ address: RedisAddress) async throws {
       var configuration = StoreConfiguration(address, buckets: 1)
-      configuration.callDeadlineMilliseconds = 60_000
+      configuration.callDeadlineMilliseconds = hangMilliseconds
       let shards = Shards(on: loop, configuration, clientName: "test")
       let detector = CrashLoopDetector(on: loop, CrashLoops(shards), CrashLoopPermit(), healthyMilliseconds: 20)
       parts = Parts(shards: shards, detector: detector)
       detector.owner = owner
       shards.start()
-      try await shards.waitUntilUp(withinMilliseconds: 60_000)
+      try await shards.waitUntilUp(withinMilliseconds: hangMilliseconds)
     }
 
     /// A worker begins the partition at an offset: whether it is suspected.
@@ -66,7 +66,7 @@ import Testing
     }
 
     /// Waits until the lane was told that Redis takes no writes.
-    func isRefused() async { while owner.refusals == 0 { await loop.sleep(milliseconds: 5) } }
+    func isRefused() async { await eventually("Redis takes no writes") { owner.refusals > 0 } }
 
     /// The lane has no further group; Redis has been told.
     func returnPermit() async throws {
@@ -80,7 +80,7 @@ import Testing
     func asked(_ count: Int, isIdle: Bool) async {
       owner.isIdle = isIdle
       let end = owner.questions + count
-      while owner.questions < end { await loop.sleep(milliseconds: 5) }
+      await eventually("the lane was asked") { owner.questions >= end }
     }
 
     func close() {
@@ -89,7 +89,7 @@ import Testing
     }
   }
 
-  @Test(.timeLimit(.minutes(5))) func aPartitionIsSuspectedUntilNothingOfItIsUnderWay() async throws {
+  @Test(.timeLimit(.minutes(10))) func aPartitionIsSuspectedUntilNothingOfItIsUnderWay() async throws {
     try await withRedis { redis in
       let lane = Lane()
       try await lane.start(redis.address)
@@ -105,7 +105,7 @@ import Testing
   }
 
   /// A lane that starts again in place, or a partition that comes back, begins what its own process has noted: that has not ended.
-  @Test(.timeLimit(.minutes(5))) func onlyTheEndOfAnotherProcessIsHeldAgainstARecordAndOnce() async throws {
+  @Test(.timeLimit(.minutes(10))) func onlyTheEndOfAnotherProcessIsHeldAgainstARecordAndOnce() async throws {
     try await withRedis { redis in
       let (lane, other) = (Lane(), Lane())
       try await lane.start(redis.address)
@@ -128,7 +128,7 @@ import Testing
   }
 
   @Test(
-    .timeLimit(.minutes(5)),
+    .timeLimit(.minutes(10)),
     arguments: [["q3", "7 x"], ["q3 group", "1 1"], ["q3 group", "x"], ["q3 ended 7", "x"], ["q3 ended x", "5"]])
   func whatCannotBeReadIsNotHeldAgainstAnything(_ field: [String]) async throws {
     try await withRedis { redis in
@@ -144,7 +144,7 @@ import Testing
     }
   }
 
-  @Test(.timeLimit(.minutes(5))) func aNoteThatRedisRefusesIsToldOfAndTakenLater() async throws {
+  @Test(.timeLimit(.minutes(10))) func aNoteThatRedisRefusesIsToldOfAndTakenLater() async throws {
     try await withRedis { redis in
       try await RedisProbe.with(redis.address) { probe in
         let lane = Lane()
@@ -166,7 +166,7 @@ import Testing
   }
 
   /// What a worker does late, of a partition that has gone to another, is not in that one's way.
-  @Test(.timeLimit(.minutes(5))) func aNoteIsWithdrawnOnlyByTheProcessThatMadeIt() async throws {
+  @Test(.timeLimit(.minutes(10))) func aNoteIsWithdrawnOnlyByTheProcessThatMadeIt() async throws {
     try await withRedis { redis in
       let (lane, other, third) = (Lane(), Lane(), Lane())
       for lane in [lane, other, third] { try await lane.start(redis.address) }
@@ -185,7 +185,7 @@ import Testing
   }
 
   /// While Redis misses a registration the requests are held back: a request that ends workers has not been read.
-  @Test(.timeLimit(.minutes(5))) func aPartitionStaysSuspectedWhileItsRequestsAreHeldBack() async throws {
+  @Test(.timeLimit(.minutes(10))) func aPartitionStaysSuspectedWhileItsRequestsAreHeldBack() async throws {
     let token = TransformFixture.tokens(in: [(0, 1)])[0]
     let set = TransformFixture.keys.recipients(user: "ada", application: Name(TransformFixture.application))
     try await TransformFixture.with(

@@ -45,7 +45,7 @@ import Worker
   }
 
   @Test func `a state of another type is told by its key, stops no other schedule, and is asked for at a pace`() async throws {
-    try await TransformFixture.with { lane in
+    try await TransformFixture.with({ $0.store.inspectionMilliseconds = 500 }) { lane in
       let tokens = TransformFixture.tokens(in: [(0, 2)])
       try await lane.register(tokens, for: "ada")
       try await Self.schedule(tokens[0], "a", seconds: 30, lane)
@@ -56,9 +56,9 @@ import Worker
       try await lane.probe.command("SET", .text(key), "x")
       await lane.eventually("the lane is not ready, and names the key") { !lane.health.isReady && lane.health.json.contains(key) }
       await lane.eventually("the other one is shown") { try await lane.waiting(tokens[1]) == 1 }
-      let before = try await lane.calls()
-      try await Task.sleep(for: .seconds(2))
-      #expect(try await lane.calls() - before < 20)
+      let (calls, looks) = (try await lane.calls(), try await lane.looks())
+      await lane.eventually("Redis was inspected a few times") { try await lane.looks() > looks + 8 }
+      #expect(try await lane.calls() - calls < 40, "the inspections keep a pace, too")
       try await lane.probe.command("RENAME", "lost", .text(key))
       await lane.eventually("it is shown") { try await lane.waiting(tokens[0]) == 1 }
       await lane.eventually("the lane is ready") { lane.health.isReady }
@@ -75,7 +75,7 @@ import Worker
         Revision(timestamp: UInt64(Timestamp.latest), partition: 0, offset: 1_000).withBytes { Array($0) }
         + [UInt8](repeating: 1, count: 16)
       try await lane.probe.command("HSET", .text("s{0}\(TransformFixture.application)/device:\(token)"), "", .bytes(floor))
-      let times = try await lane.kafka.records(of: lane.topics.requests, count: 15, withinSeconds: 300).dropFirst().compactMap(\.timestamp)
+      let times = try await lane.kafka.records(of: lane.topics.requests, count: 15).dropFirst().compactMap(\.timestamp)
         .sorted()
       let pauses = zip(times, times.dropFirst()).map { $1 - $0 }
       #expect(pauses.count >= 13 && pauses.allSatisfy { $0 >= IgnoredFirings.shortest })

@@ -44,9 +44,9 @@ import Testing
       let lane = Lane(loop)
       for _ in 0..<3 { lane.notes.finished(try Self.ticket()) }
       lane.happened.append("end of the call")
-      await loop.sleep(milliseconds: 1)
+      await eventually("they are drained") { lane.drained > 0 }
       #expect(lane.happened == ["end of the call", "drain"] && lane.drained == 3)
-      await loop.sleep(milliseconds: 1)
+      await pause()
       #expect(lane.happened.count == 2, "a turn without notes drains nothing")
       lane.notes.close()
     }
@@ -63,7 +63,8 @@ import Testing
         }
       }
       lane.notes.note()
-      await loop.sleep(milliseconds: 1)
+      await eventually("the last is drained") { lane.happened.count >= 5 }
+      await pause()
       #expect(lane.happened == ["drain", "start", "drain", "start", "drain"] && lane.drained == 2)
       lane.notes.close()
     }
@@ -80,7 +81,8 @@ import Testing
         lane.drained += lane.notes.take().count
       }
       lane.notes.finished(ticket)
-      await loop.sleep(milliseconds: 1)
+      await eventually("it is drained twice") { drains >= 2 }
+      await pause()
       #expect(drains == 2 && lane.drained == 1)
       lane.notes.close()
     }

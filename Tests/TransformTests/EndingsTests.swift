@@ -79,7 +79,7 @@ private actor EndingsLane {
     if self.parts == nil {
       self.parts = parts
       parts.shards.start()
-      try await parts.shards.waitUntilUp(withinMilliseconds: 60_000)
+      try await parts.shards.waitUntilUp(withinMilliseconds: hangMilliseconds)
     }
     if isRepeat { parts.verdicts.foundRepeat(of: id.hash64, at: token) }
     #expect(parts.endings.take(try Self.event(type, id, token), at: 5))

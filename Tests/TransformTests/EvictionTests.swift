@@ -12,7 +12,7 @@ import Worker
 @Suite struct EvictionTests {
   private static let bound = 8
 
-  @Test(.timeLimit(.minutes(3))) func anEntryLeavesAFullMailboxOnlyWhenItsEventIsInKafka() async throws {
+  @Test(.timeLimit(.minutes(10))) func anEntryLeavesAFullMailboxOnlyWhenItsEventIsInKafka() async throws {
     try await TransformFixture.with({ $0.mailboxBound = Self.bound }) { lane in
       let token = TransformFixture.tokens(in: [(0, 1)])[0]
       try await lane.register([token], for: "ada")

@@ -29,7 +29,7 @@ import Worker
       await lane.eventually("it has caught up") { shown("carillon_lag_seconds") == 0 && shown("carillon_lag_records") == 0 }
       #expect(lane.metric("carillon_transform_in_flight_bytes") == 0)
       #expect(lane.metric("carillon_transform_in_flight") == 0 && lane.metric("carillon_transform_missed_total") == 0)
-      await lane.drain(withinMilliseconds: 5_000)
+      await lane.drain(withinMilliseconds: hangMilliseconds)
       #expect(shown("carillon_lag_seconds") == nil && shown("carillon_lag_records") == nil)
       #expect(lane.metric("carillon_transform_assigned_partitions") == 0)
     }

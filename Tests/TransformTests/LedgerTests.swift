@@ -146,7 +146,7 @@ import Testing
   }
 
   @Test func `each record ends once, in the order of its target, and none is forgotten`() throws {
-    for seed in 0..<60 as Range<UInt64> {
+    for seed in 0..<(isComplete ? 60 : 12) as Range<UInt64> {
       var history = History(seed: seed)
       var late: [ParkedRecord] = []
       for _ in 0..<400 {

@@ -99,7 +99,7 @@ import Worker
         (0..<30).map { Self.request("user:ada", -30_000 + $0) } + (0..<5).map { Self.request("user:ada", -100 + $0) }
           + (0..<7).map { Self.request("user:ada", $0) })
       await lane.eventually("all are finished") { try await lane.committed(lane.topics.requests) == 42 }
-      await lane.drain(withinMilliseconds: 10_000)
+      await lane.drain(withinMilliseconds: hangMilliseconds)
       if !isTimeKnown {
         for bucket in 0..<TransformFixture.buckets {
           let marker = Marker(offset: 42, timestamp: -1, incarnation: 0)
@@ -164,7 +164,7 @@ import Worker
       try await Self.publish(lane, (0..<5).map { Self.request("device:\(token)", $0) })
       await lane.eventually("all are finished") { try await lane.committed(lane.topics.requests) == 5 }
       #expect(try await lane.waiting(token) == 3)
-      await lane.drain(withinMilliseconds: 10_000)
+      await lane.drain(withinMilliseconds: hangMilliseconds)
       try await lane.rebuild()
       #expect(try await lane.waiting(token) == 3)
     }

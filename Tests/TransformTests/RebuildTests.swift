@@ -1,4 +1,4 @@
-import Glibc
+import EventLoop
 import JSON
 import Kafka
 import Notifications
@@ -212,11 +212,7 @@ private actor RebuiltDevices {
     return record
   }
 
-  private static func now() -> Int64 {
-    var time = timespec()
-    clock_gettime(CLOCK_REALTIME, &time)
-    return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
-  }
+  private static func now() -> Int64 { WallClock.milliseconds() }
 
   // MARK: What is there
 
@@ -245,7 +241,7 @@ private actor RebuiltDevices {
       let names = [0, 1].map { TopicPartition(self.lane.topics.requests, $0) }
       return try await self.lane.committedEnds(of: names) == Int64(self.published[0].count + self.published[1].count)
     }
-    await lane.drain(withinMilliseconds: 60_000)
+    await lane.drain(withinMilliseconds: hangMilliseconds)
     let before = try await mailboxes()
     for _ in 0..<2 {
       try await lane.rebuild()

@@ -51,7 +51,7 @@ import Worker
       try await Self.keepCommands(lane)
       try await lane.whileRedisStandsStill {
         try await Self.schedule(count, seconds: 600, lane)
-        #expect(try await lane.taken(count, withinSeconds: 60) == count)
+        await lane.eventually("all are taken") { lane.taken == count }
       }
       await lane.eventually("all are scheduled") { lane.count(.scheduled) == count }
       let begun = try await Self.scripts(lane).prefix { $0 != Schedules.writeScript.sha1 }.count { $0 == Schedules.readScript.sha1 }

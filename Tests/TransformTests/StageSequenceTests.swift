@@ -173,7 +173,7 @@ import Testing
   }
 
   @Test func recordsPassTheirStagesInTheOrderOfTheirTargetsAndNoneIsForgotten() {
-    for seed in 0..<60 as Range<UInt64> {
+    for seed in 0..<(isComplete ? 60 : 12) as Range<UInt64> {
       let history = History(seed: seed)
       for _ in 0..<400 {
         switch Int.random(in: 0..<12, using: &history.random) {

@@ -62,7 +62,7 @@ struct TransactionEndTests {
       }
       let (devices, requests) = (try await lane.marker(.devices(0)), try await lane.marker(.requests(0)))
       #expect(devices?.offset == 6 && requests?.offset == 4)
-      await lane.drain(withinMilliseconds: 5_000)
+      await lane.drain(withinMilliseconds: hangMilliseconds)
       let told = Mutex<[RebuildReport]>([])
       let report = try await lane.rebuild { report in told.withLock { $0.append(report) } }
       // What was aborted and the transactions' ends have offsets, and are no records.

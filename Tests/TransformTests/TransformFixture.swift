@@ -35,7 +35,7 @@ actor TransformFixture {
     for topic in topics.all { try kafka.embedded?.createTopic(topic, partitions: partitions) }
     var store = StoreConfiguration(redis.address, buckets: Self.buckets)
     // A machine that stands still for seconds must not look like a Redis that does.
-    store.callDeadlineMilliseconds = 60_000
+    store.callDeadlineMilliseconds = hangMilliseconds
     let configuration = kafka.configuration.merging(["session.timeout.ms": String(sessionMilliseconds)])
     var settings = TransformSettings(topics: topics, kafka: configuration, store: store, cluster: "carillon", worker: "test")
     settings.group = topics.requests
@@ -257,15 +257,8 @@ actor TransformFixture {
     return lines.joined(separator: "; ")
   }
 
-  /// Waits until so many requests are taken, or for so long: how many are.
-  nonisolated func taken(_ count: Int, withinSeconds seconds: Int) async throws -> Int {
-    let deadline = ContinuousClock.now + .seconds(seconds)
-    while true {
-      let taken = Int(metric("carillon_transform_requests_total"))
-      if taken >= count || ContinuousClock.now >= deadline { return taken }
-      try await Task.sleep(for: .milliseconds(20))
-    }
-  }
+  /// How many requests are taken.
+  nonisolated var taken: Int { Int(metric("carillon_transform_requests_total")) }
 
   /// How many requests ended so.
   nonisolated func count(_ verdict: RecordVerdict) -> Int {
@@ -281,10 +274,8 @@ actor TransformFixture {
     return Int(count)
   }
 
-  /// How often Redis was asked for its memory and settings.
-  func looks() async throws -> Int {
-    try await calls(of: "info")
-  }
+  /// How often Redis was asked for its settings, some times in each inspection.
+  func looks() async throws -> Int { try await calls(of: "config|get") }
 
   /// Keys that Redis has thrown away.
   func evicted() async throws -> Int {
@@ -300,11 +291,7 @@ actor TransformFixture {
   /// How many scripts Redis has run.
   func calls() async throws -> Int { try await calls(of: "evalsha") }
 
-  private func calls(of command: String) async throws -> Int {
-    let statistics = try await probe.command("INFO", "commandstats").text ?? ""
-    let line = statistics.split(whereSeparator: \.isNewline).first { $0.hasPrefix("cmdstat_\(command):calls=") }
-    return line.flatMap { Int($0.drop { !$0.isNumber }.prefix { $0.isNumber }) } ?? 0
-  }
+  private func calls(of command: String) async throws -> Int { try await probe.calls[command] ?? 0 }
 
   // MARK: What is broken
 
@@ -339,28 +326,21 @@ actor TransformFixture {
 
   // MARK: Waiting
 
-  /// Waits until a number stays as it is from one look to the next, some time later.
+  /// Waits until a number is the same in many looks. It may grow later: only what must hold at any time is expected behind it.
   nonisolated func settled(_ number: () async throws -> Int) async throws {
-    var last = -1
-    while try await number() != last {
-      last = try await number()
-      try await Task.sleep(for: .milliseconds(300))
+    var (last, looks) = (-1, 0)
+    while looks < 50 {
+      let now = try await number()
+      (last, looks) = (now, now == last ? looks + 1 : 0)
+      await pause()
     }
   }
 
   /// Waits until a condition holds, and says so when it does not.
   nonisolated func eventually(
-    _ what: String, withinSeconds seconds: Int = 180, _ location: SourceLocation = #_sourceLocation,
-    _ condition: () async throws -> Bool
+    _ what: String, _ location: SourceLocation = #_sourceLocation, _ condition: () async throws -> Bool
   ) async {
-    let deadline = ContinuousClock.now + .seconds(seconds)
-    while (try? await condition()) != true {
-      guard ContinuousClock.now < deadline else {
-        Issue.record("not within \(seconds) s: \(what); the lane: \(health.json) \(movedMetrics)", sourceLocation: location)
-        return
-      }
-      try? await Task.sleep(for: .milliseconds(10))
-    }
+    await TestSupport.eventually("\(what); the lane: \(health.json) \(movedMetrics)", location, condition)
   }
 }
 

@@ -1,13 +1,15 @@
 import EventLoop
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 import Worker
 
 @Suite struct HealthTests {
   /// Milliseconds that only the test moves.
-  private final class TestClock: Sendable {
+  final class TestClock: Sendable {
     let milliseconds = Atomic<Int64>(1000)
+    var now: Int64 { milliseconds.load(ordering: .relaxed) }
     func advance(_ by: Int64) { milliseconds.wrappingAdd(by, ordering: .relaxed) }
   }
 
@@ -42,12 +44,12 @@ import Worker
     #expect(health.isReady)
   }
 
-  @Test func timeOfAConditionIsThatOfItsLastChange() throws {
+  @Test func timeOfAConditionIsThatOfItsLastChange() async throws {
     let health = Health()
     health.set("redis", ready: false, "one")
     let first = try conditions(health).conditions[0].since
     let then = WallClock.milliseconds()
-    while WallClock.milliseconds() < then + 2 {}
+    await eventually("the clock goes on") { WallClock.milliseconds() >= then + 2 }
     health.set("redis", ready: false, "two")
     #expect(try conditions(health).conditions[0].since == first)
     #expect(try conditions(health).conditions[0].reason == "two")
@@ -69,17 +71,16 @@ import Worker
 
   @Test func loopThatDoesNotTurnIsFoundAndForgivenWhenItTurnsAgain() async throws {
     let clock = TestClock()
-    let health = Health(silence: .seconds(5), now: { clock.milliseconds.load(ordering: .relaxed) })
+    let health = Health(silence: .seconds(5), now: { clock.now })
     let (good, stuck) = (EventLoop(name: "good"), EventLoop(name: "stuck"))
     health.watch(good)
     health.watch(stuck)
-    let release = DispatchSemaphore(value: 0)
-    let isHeld = DispatchSemaphore(value: 0)
+    let (isHeld, release) = (Gate(), Gate())
     stuck.execute {
-      isHeld.signal()
-      _ = release.wait(timeout: .now() + 300)
+      isHeld.open()
+      release.block()
     }
-    isHeld.wait(forSeconds: 10)
+    await isHeld.wait()
 
     #expect(health.silentLoops().isEmpty)
     // The good loop has answered when it has run something that came after the question.
@@ -91,7 +92,7 @@ import Worker
     #expect(health.silentLoops().map(\.name) == ["stuck"])
     #expect(health.silentLoops().first?.milliseconds == 5001)
 
-    release.signal()
+    release.open()
     try await stuck.run {}
     #expect(health.silentLoops().isEmpty)
     health.unwatch(good)
@@ -99,8 +100,4 @@ import Worker
     await good.close()
     await stuck.close()
   }
-}
-
-extension DispatchSemaphore {
-  fileprivate func wait(forSeconds seconds: Double) { #expect(wait(timeout: .now() + seconds) == .success) }
 }

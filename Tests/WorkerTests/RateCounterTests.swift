@@ -171,7 +171,7 @@ import Testing
 
   @Test func `the verdicts are those of the log alone, wherever a lane begins to read it`() throws {
     var (beyond, within) = (0, 0)
-    for seed in 0..<100 as Range<UInt64> {
+    for seed in 0..<(isComplete ? 100 : 20) as Range<UInt64> {
       let history = try History(seed: seed)
       let maximum = seed % 3 == 0 ? 2 : 100
       let expected = Model(log: history.log, limits: history.limits, maximumTargets: maximum).verdicts()
@@ -195,7 +195,7 @@ import Testing
   /// The test above is no test if a lane that reads less of the log came to the same verdicts.
   @Test func `a lane that begins without the records of the last window comes to other verdicts`() throws {
     var differing = 0
-    for seed in 0..<30 as Range<UInt64> {
+    for seed in 0..<(isComplete ? 30 : 6) as Range<UInt64> {
       let history = try History(seed: seed)
       let expected = Model(log: history.log, limits: history.limits, maximumTargets: 100).verdicts()
       for begin in history.log.indices.dropFirst() {

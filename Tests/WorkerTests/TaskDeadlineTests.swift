@@ -1,10 +1,11 @@
+import TestSupport
 import Testing
 import Worker
 
 /// Waiting for what may hang.
 @Suite struct TaskDeadlineTests {
   @Test func whatIsFoundInTimeIsTheAnswer() async {
-    #expect(await Task { 7 }.value(by: .now + .seconds(60)) == 7)
+    #expect(await Task { 7 }.value(by: .now + hangDeadline) == 7)
   }
 
   @Test func whatHangsIsWaitedForNoLongerAndGoesOn() async {
@@ -15,6 +16,6 @@ import Worker
     }
     #expect(await hanging.value(by: .now + .milliseconds(20)) == nil)
     opening.finish()
-    #expect(await hanging.value(by: .now + .seconds(60)) == "found")
+    #expect(await hanging.value(by: .now + hangDeadline) == "found")
   }
 }

@@ -25,7 +25,9 @@ struct EventRecord {
   /// The members of the value; nil if it is not a JSON object.
   let members: [Member]?
   let value: UnsafeRawBufferPointer
+}
 
+extension EventRecord {
   init(_ record: RecordView) {
     partition = record.partition
     offset = record.offset
@@ -40,7 +42,7 @@ struct EventRecord {
     members = try? Self.members(of: value)
   }
 
-  private static func members(of value: UnsafeRawBufferPointer) throws(JSONError) -> [Member] {
+  static func members(of value: UnsafeRawBufferPointer) throws(JSONError) -> [Member] {
     var members: [Member] = []
     var scanner = JSONScanner(value)
     try scanner.openObject()

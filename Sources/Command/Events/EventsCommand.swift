@@ -5,7 +5,7 @@ import Worker
 
 /// `carillon events`.
 enum EventsCommand {
-  private static let from = Setting(
+  static let from = Setting(
     "events.from", .eventsStart, default: .now, "Where reading begins.")
   private static let types = Setting<[Outcome]>(
     "events.type", .repeated(.eventType), default: [], "Only events of these types. Absent: all.")
@@ -39,9 +39,7 @@ enum EventsCommand {
     let kafka = try ClusterSettings.kafka(values, client: "carillon-events")
     let topics = ClusterSettings.topics(values)
     let topic = topics.events
-    var filter = EventFilter(
-      types: Set(values[types].compactMap { $0.cloudEventsType?.description }), device: values[device]?.text, id: values[id]?.description,
-      application: values[app])
+    var filter = filter(values)
     let positions = try await Admin.with(kafka) { admin in
       let partitions = try await admin.partitions(of: topic, at: kafka)
       switch values[from] {
@@ -63,6 +61,12 @@ enum EventsCommand {
     )
     await loop.close()
     return count > 0 ? .done : .answerIsNo
+  }
+
+  static func filter(_ values: SettingValues) -> EventFilter {
+    EventFilter(
+      types: Set(values[types].compactMap { $0.cloudEventsType?.description }), device: values[device]?.text, id: values[id]?.description,
+      application: values[app])
   }
 }
 

@@ -30,22 +30,30 @@ enum ExtensionsCommand {
     let extensions = try ExtensionsInForce.read(values[file][0], at: values[place])
     for chain in extensions.all {
       if values[AnswerSettings.json] {
-        let names = chain.steps.map { JSONValue.string($0.name) }
-        var line: JSONValue = ["application": .string(chain.application.text), "extensions": .array(names)]
-        let remarks = chain.steps.flatMap(\.remarks).map { JSONValue.string($0) }
-        if !remarks.isEmpty { line.set("remarks", .array(remarks)) }
-        StandardOutput.json(line.text)
+        StandardOutput.json(json(chain).text)
       } else {
-        StandardOutput.line("\(PrintedText.escaped(chain.application.text)): \(chain.steps.map(\.name).joined(separator: ", "))")
-        for step in chain.steps {
-          for remark in step.remarks { StandardError.line("\(step.name): \(PrintedText.escaped(remark))") }
-        }
+        let (line, remarks) = text(chain)
+        StandardOutput.line(line)
+        for remark in remarks { StandardError.line(remark) }
       }
     }
     if extensions.isEmpty {
       StandardError.line("the file is in order, and no application has extensions that run in the place \(values[place].rawValue)")
     }
     return .done
+  }
+
+  static func json(_ chain: ExtensionChain) -> JSONValue {
+    let names = chain.steps.map { JSONValue.string($0.name) }
+    var line: JSONValue = ["application": .string(chain.application.text), "extensions": .array(names)]
+    let remarks = chain.steps.flatMap(\.remarks).map { JSONValue.string($0) }
+    if !remarks.isEmpty { line.set("remarks", .array(remarks)) }
+    return line
+  }
+
+  static func text(_ chain: ExtensionChain) -> (line: String, remarks: [String]) {
+    let remarks = chain.steps.flatMap { step in step.remarks.map { "\(step.name): \(PrintedText.escaped($0))" } }
+    return ("\(PrintedText.escaped(chain.application.text)): \(chain.steps.map(\.name).joined(separator: ", "))", remarks)
   }
 
   static let attempt = Command(
@@ -59,6 +67,13 @@ enum ExtensionsCommand {
     ],
     examples: [Example("extensions try extensions.json --app com.example.shop --payload payload.json", "what a device would be shown")]
   ) { values in
+    let attempt = try await tried(values)
+    let isJSON = values[AnswerSettings.json]
+    for line in attempt.lines(isJSON: isJSON) { if isJSON { StandardOutput.json(line) } else { StandardOutput.line(line) } }
+    return attempt.hasFailed ? .answerIsNo : .done
+  }
+
+  static func tried(_ values: SettingValues) async throws -> ExtensionAttempt {
     let media = try await MediaOptions.store(values)
     let extensions = try ExtensionsInForce.read(values[file][0], at: values[place], media: media)
     let bytes = try Descriptor.contents(of: values[payload], limit: 1 << 20)
@@ -84,13 +99,12 @@ enum ExtensionsCommand {
       device: values[device]?.text ?? String(repeating: "0", count: 64),
       ContentRules(RequestLimits(payloadBytes: values[RequestSettings.payloadBytes])))
     await media?.close()
-    attempt.print(isJSON: values[AnswerSettings.json])
-    return attempt.hasFailed ? .answerIsNo : .done
+    return attempt
   }
 }
 
 /// A payload for a trial of an application's extensions.
-private struct ExtensionAttempt {
+struct ExtensionAttempt {
   private let steps: [(outcome: ExtensionRun.Outcome, content: MutableContent)]
   private let result: MutableContent
 
@@ -130,7 +144,9 @@ private struct ExtensionAttempt {
 
   var hasFailed: Bool { steps.contains { $0.outcome.failure != nil } }
 
-  func print(isJSON: Bool) {
+  /// The outcome of each extension, and then the result.
+  func lines(isJSON: Bool) -> [String] {
+    var lines: [String] = []
     for (outcome, content) in steps {
       if isJSON {
         var line: JSONValue = [
@@ -139,14 +155,15 @@ private struct ExtensionAttempt {
         ]
         if !content.attachments.isEmpty { line.set("attachments", .array(content.attachments.map(\.object))) }
         if let failure = outcome.failure { line.set("reason", .string("\(failure)")) }
-        StandardOutput.json(line.text)
+        lines.append(line.text)
       } else {
-        StandardOutput.line("\(outcome.name): \(outcome.state.word), \(outcome.microseconds) µs")
-        if let failure = outcome.failure { StandardOutput.line("  \(PrintedText.escaped("\(failure)"))") }
-        if outcome.state == .modified { StandardOutput.line("  \(Self.text(content))") }
+        lines.append("\(outcome.name): \(outcome.state.word), \(outcome.microseconds) µs")
+        if let failure = outcome.failure { lines.append("  \(PrintedText.escaped("\(failure)"))") }
+        if outcome.state == .modified { lines.append("  \(Self.text(content))") }
       }
     }
-    if !isJSON { StandardOutput.line("result: \(Self.text(result))") }
+    if !isJSON { lines.append("result: \(Self.text(result))") }
+    return lines
   }
 
   private static func text(_ content: MutableContent) -> String {

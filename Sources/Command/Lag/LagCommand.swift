@@ -103,7 +103,7 @@ enum LagCommand {
 
 extension LagReport {
   /// The exit code.
-  fileprivate var exitCode: ExitCode {
+  var exitCode: ExitCode {
     if !problems.isEmpty { return .answerIsNo }
     return gaps.contains { if case .redisAway = $0 { true } else { false } } ? .dependencyMissing : .done
   }

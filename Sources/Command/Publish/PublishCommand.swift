@@ -74,7 +74,7 @@ enum PublishCommand {
   }
 
   /// The requests of the flags, checked; nil if a file has them.
-  private static func requests(_ values: SettingValues, _ draft: RequestDraft, _ limits: RequestLimits?) throws(UsageError)
+  static func requests(_ values: SettingValues, _ draft: RequestDraft, _ limits: RequestLimits?) throws(UsageError)
     -> [RequestToSend]?
   {
     let hasID = draft.headers[RequestHeader.id] != nil
@@ -131,7 +131,7 @@ enum PublishCommand {
 }
 
 /// Reads, checks and publishes the requests of a file's lines, and reports the progress.
-private struct LineSource {
+struct LineSource {
   private let values: SettingValues
   /// The defaults for the lines.
   let draft: RequestDraft
@@ -172,7 +172,7 @@ private struct LineSource {
     }
   }
 
-  private mutating func requests(_ number: Int, _ line: UnsafeRawBufferPointer?, _ now: Int64) throws(LineError) -> [RequestToSend] {
+  mutating func requests(_ number: Int, _ line: UnsafeRawBufferPointer?, _ now: Int64) throws(LineError) -> [RequestToSend] {
     guard let line else { throw LineError(description: "it has more than \(LineReader.longestLine) bytes") }
     var request = try RequestLine.read(line, now: now)
     request.fill(from: draft)

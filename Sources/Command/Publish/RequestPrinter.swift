@@ -10,7 +10,7 @@ struct RequestPrinter {
   }
 
   /// Renders the key, a line for each header, the value, and an empty line.
-  private func text(_ request: RequestToSend) -> String {
+  func text(_ request: RequestToSend) -> String {
     var lines = request.line > 0 ? ["line \(request.line)"] : []
     lines.append("key: " + (request.key.isEmpty ? "(none)" : TerminalText.visible(String(decoding: request.key, as: UTF8.self))))
     for (name, value) in request.headers { lines.append("header \(TerminalText.visible(name)): \(TerminalText.visible(value))") }
@@ -19,7 +19,7 @@ struct RequestPrinter {
   }
 
   /// Renders an object. The value is a string, since a record's value is bytes.
-  private func json(_ request: RequestToSend) -> String {
+  func json(_ request: RequestToSend) -> String {
     func text(_ bytes: [UInt8]?) -> JSONValue { bytes.map { .string(String(decoding: $0, as: UTF8.self)) } ?? .null }
     var members: [JSONValue.Member] = [
       .init(key: "key", value: text(request.key.isEmpty ? nil : request.key)),

@@ -11,13 +11,12 @@ import calendar
 import collections
 import json
 import signal
-import subprocess
 import time
 
-from clients import APPLICATION, Producer, Reader, expect, say, until
+from clients import APPLICATION, Producer, Reader, expect, run, say, until
 from extensions import RememberingDevice, tool
-from healing import committed, on_one_redis, ready, run_part, unready
-from letters import audit, quietly
+from healing import SOON, committed, on_one_redis, ready, run_part, unready
+from letters import audit
 
 OTHER = "com.example.other"
 
@@ -25,7 +24,7 @@ OTHER = "com.example.other"
 async def applications(arguments, *words, code=0):
     """Runs a tool of the applications and gives its lines."""
     line = [arguments.binary, "applications", *words, "--kafka", arguments.kafka, "--topic-prefix", arguments.prefix, "--json"]
-    done = await quietly(subprocess.run, line, capture_output=True, text=True, timeout=100)
+    done = await run(*line)
     expect(code is None or done.returncode == code, "'applications %s' ends with %s" % (" ".join(words), code), [done.returncode, done.stdout[-1500:], done.stderr[-800:]])
     return [json.loads(text) for text in done.stdout.splitlines()]
 
@@ -43,6 +42,17 @@ class Ends:
             self.kinds[record.type].add(record.headers["ce_subject"])
             self.seen += 1
         return self.kinds[kind]
+
+
+async def all_hear(publish, ended):
+    """Waits until all that work on requests have heard of a stop: from then on they filter. One request in each partition, until all of a round
+    are filtered."""
+    async def filter():
+        probes = {await publish("user:probe%d" % number, APPLICATION) for number in range(40)}
+        await until(lambda: probes <= ended("filtered") | ended("unregistered"), "each request has an end")
+        return probes <= ended("filtered")
+
+    await until(filter, "all workers hear of the stop")
 
 
 class Load:
@@ -95,21 +105,15 @@ async def stopped(arguments, folder):
         await until(lambda: len(late.of("welcome")) == 1, "the late one is registered")
         targets = [*devices, ("user:late", APPLICATION)]
         load = Load(arguments, targets, ended)
-        await until(lambda: len(ended("delivered")) > 300, "the load is delivered", 60)
+        await until(lambda: len(ended("delivered")) > 300, "the load is delivered")
 
         await applications(arguments, "stop", APPLICATION, "--reason", "wrong prices", "--by", "ada")
-        # Whoever has heard of the stop filters from then on: one request in each partition, until all of a round are filtered.
-        for _ in range(60):
-            probes = [await load.publish("user:probe%d" % number, APPLICATION) for number in range(40)]
-            await until(lambda: set(probes) <= ended("filtered") | ended("unregistered"), "each request has an end", 60)
-            if set(probes) <= ended("filtered"):
-                break
-        expect(set(probes) <= ended("filtered"), "all workers hear of the stop")
+        await all_hear(load.publish, ended)
         heard = len(load.published)
-        await asyncio.sleep(0.5)
+        await until(lambda: len(load.published) > heard, "the load goes on")
         workers[0].send_signal(signal.SIGKILL)
         workers.append(await cluster.started("transform", *settings))
-        await until(lambda: len(ended("filtered").intersection(list(load.published)[heard:])) > 200, "the others go on", 60)
+        await until(lambda: len(ended("filtered").intersection(list(load.published)[heard:])) > 200, "the others go on")
         again = (await applications(arguments, "stop", APPLICATION))[0]
         expect(not again["changed"] and again["stops"][-1]["reason"] == "wrong prices", "what is stopped stays as it was stopped", again)
         listed = await applications(arguments, "list")
@@ -122,12 +126,12 @@ async def stopped(arguments, folder):
         after = len(load.published)
         workers[1].send_signal(signal.SIGKILL)
         workers.append(await cluster.started("transform", *settings))
-        await until(lambda: len(load.published) > after + 500, "the load goes on", 60)
+        await until(lambda: len(load.published) > after + 500, "the load goes on")
         await load.end()
         expect(await applications(arguments, "list", code=1) == [], "nothing is stopped any more")
 
         names = list(load.published)
-        await until(lambda: len(reader.records[requests]) == len(names), "all requests are read", 60)
+        await until(lambda: len(reader.records[requests]) == len(names), "all requests are read")
         stamp = {record.headers["apns-id"]: record.timestamp for record in reader.records[requests]}
         begin, end = [1000 * calendar.timegm(time.strptime(started["stops"][-1][word][:19], "%Y-%m-%dT%H:%M:%S"))
                           + int(started["stops"][-1][word][20:23]) for word in ("from", "to")]
@@ -142,12 +146,12 @@ async def stopped(arguments, folder):
 
         online = {name for name, (target, application) in load.published.items() if (target, application) in devices}
         wanted = {name for name in outside if name in online} | {name for name in of[OTHER] if name in online}
-        await until(lambda: wanted <= shown(), "what is published outside of the stop is shown", 60,
+        await until(lambda: wanted <= shown(), "what is published outside of the stop is shown",
                     lambda: [(name, load.published[name], stamp[name] - end) for name in wanted - shown()])
         wrong = [name for name in inside if load.published[name][1] == APPLICATION and name in shown()]
         expect(not wrong, "nothing of the stop is shown", wrong[:5])
         filtered = {name for name in inside if load.published[name][1] == APPLICATION}
-        await until(lambda: filtered <= ended("filtered"), "each of the stop has its end", 60, lambda: len(filtered - ended("filtered")))
+        await until(lambda: filtered <= ended("filtered"), "each of the stop has its end", lambda: len(filtered - ended("filtered")))
         expect(not ended("filtered") & set(of[OTHER]), "another application has none")
 
         # What waited for the late one since before the stop ends as well; what came after it is shown.
@@ -155,8 +159,8 @@ async def stopped(arguments, folder):
         async with late:
             mine = {name: stamp[name] for name, (target, _) in load.published.items() if target == "user:late"}
             expected = {name for name, time in mine.items() if time >= end}
-            await until(lambda: late.shown >= expected, "what came after the stop waits for it", 60)
-            await until(lambda: set(mine) - expected <= ended("filtered"), "what came before its end is filtered", 60,
+            await until(lambda: late.shown >= expected, "what came after the stop waits for it")
+            await until(lambda: set(mine) - expected <= ended("filtered"), "what came before its end is filtered",
                         lambda: len(set(mine) - expected - ended("filtered")))
             expect(late.shown == expected, "and not shown", [len(late.shown), len(expected)])
         told = collections.defaultdict(set)
@@ -165,18 +169,13 @@ async def stopped(arguments, folder):
                 told[record.headers["ce_subject"], record.json.get("device")].add(record.headers["ce_id"])
                 expect(record.json["reason"] == "ApplicationStopped" and record.json["detail"] == "wrong prices", "an event says why", record.json)
         expect(max(len(ids) for ids in told.values()) == 1, "each end has one event, however often it is told")
-        done = await quietly(tool, arguments, "explain", inside[[load.published[name][1] for name in inside].index(APPLICATION)])
+        done = await tool(arguments, "explain", inside[[load.published[name][1] for name in inside].index(APPLICATION)])
         expect("ApplicationStopped" in done.stdout and "wrong prices" in done.stdout, "explain tells it", done.stdout)
         for device in set(devices.values()):
             await device.__aexit__()
-        await until(lambda: audits(arguments), "an audit finds nothing amiss", 30)
         # An audit counts what was shown twice, too.
-        say(requests=len(names), stopped=len(filtered), audit=audit(arguments))
+        say(requests=len(names), stopped=len(filtered), audit=await audit(arguments))
     reading.cancel()
-
-
-def audits(arguments):
-    return tool(arguments, "audit", "--grace", "1s", "--json").returncode == 0
 
 
 async def rebuilt(arguments, folder):
@@ -187,13 +186,18 @@ async def rebuilt(arguments, folder):
 
     async with on_one_redis(arguments, folder) as (redis, cluster):
         transform = await cluster.started("transform", *cluster.group)
-        fan_out = await cluster.started("fan-out", "--listen", "127.0.0.1:0")
+        fan_out = await cluster.started("fan-out", *SOON, "--listen", "127.0.0.1:0")
         url = fan_out.addresses["devices"]
         absent = RememberingDevice(url, None, user="late")
         async with absent:
             pass
-        producer = Producer(arguments.kafka, arguments.prefix + "requests")
-        before = [await producer.notify("user:late", "before") for _ in range(5)]
+        producer, every = Producer(arguments.kafka, arguments.prefix + "requests"), []
+
+        async def publish(target, application=APPLICATION, **more):
+            every.append(await producer.notify(target, "x", apns_topic=application, **more))
+            return every[-1]
+
+        before = [await publish("user:late") for _ in range(5)]
         await producer.flush()
         await until(lambda: set(before) <= ended("addressed"), "what is published before waits")
         await applications(arguments, "stop", APPLICATION)
@@ -205,34 +209,24 @@ async def rebuilt(arguments, folder):
         await hostile.flush()
         expect((await applications(arguments, "list"))[0]["application"] == APPLICATION, "what cannot be read leaves it stopped")
 
-        async def heard():
-            probe = await producer.notify("user:late", "probe")
-            await until(lambda: probe in ended("filtered") | ended("addressed"), "a request has an end")
-            return probe in ended("filtered")
-
-        while not await heard():
-            pass
-        # A lane hears of a stop within this time: what comes later is known to be filtered.
-        await asyncio.sleep(5)
-        during = [await producer.notify("user:late", "during") for _ in range(5)]
-        during += [await producer.notify("device:" + absent.token, "during") for _ in range(5)]
+        await all_hear(publish, ended)
+        during = [await publish(target) for target in ("user:late", "device:" + absent.token) for _ in range(5)]
         await until(lambda: set(during) <= ended("filtered"), "what is published during the stop is filtered")
         await applications(arguments, "start", APPLICATION)
-        after = [await producer.notify("user:late", "after"), await producer.notify("user:late", "again", id=during[0])]
+        after = [await publish("user:late"), await publish("user:late", id=during[0])]
         await producer.flush()
         await until(lambda: set(after) <= ended("addressed"), "what is published afterwards waits")
-        await until(lambda: committed(arguments) >= sum(1 for _ in before + during + after), "the group has committed", 30)
+        await until(lambda: committed(arguments) >= len(every), "the group has committed")
         redis.cli("FLUSHALL")
-        await until(lambda: unready(transform, fan_out), "both workers say that Redis has lost what it had", 60)
-        done = await quietly(subprocess.run, [arguments.binary, "rebuild", *cluster.common, *cluster.group, "--json"], capture_output=True, text=True, timeout=60)
+        await until(lambda: unready(transform, fan_out), "both workers say that Redis has lost what it had")
+        done = await run(arguments.binary, "rebuild", *cluster.common, *cluster.group, "--json")
         expect(done.returncode == 0, "Redis is rebuilt", done.stderr)
-        await until(lambda: ready(transform) and ready(fan_out), "the workers go on by themselves", 30)
+        await until(lambda: ready(transform) and ready(fan_out), "the workers go on by themselves")
         async with RememberingDevice(url, None, user="late", device=absent.token) as late:
-            await until(lambda: late.shown >= set(after), "what was published afterwards arrives", 30, lambda: len(late.shown))
-            await until(lambda: set(before) <= ended("filtered"), "what waited before the stop is filtered", 30)
+            await until(lambda: late.shown >= set(after), "what was published afterwards arrives", lambda: len(late.shown))
+            await until(lambda: set(before) <= ended("filtered"), "what waited before the stop is filtered")
             expect(late.shown == set(after), "and nothing else is shown", len(late.shown))
-        await until(lambda: audits(arguments), "an audit finds nothing amiss", 30)
-        say(audit=audit(arguments))
+        say(audit=await audit(arguments))
     reading.cancel()
 
 

@@ -1,20 +1,20 @@
-#!/usr/bin/env python3
-"""Publishes a thousand bad records with good ones among them, and sends a fan-out worker what no device should send.
+"""What no producer and no device should send: real processes on a real Redis.
 
-Each bad record must have a `rejected` event with its reason and a dead letter that is the record itself; every good one must arrive.
-Standard output has one JSON object per line: promises that were kept or broken, then the result.
+  records    a thousand bad records with good ones among them: each bad one has a `rejected` event with its reason and a dead letter that is the
+             record itself; every good one arrives
+  frames     bad frames: each closes its own connection with its code, and no other one
+  table      further codes of the table
 """
-import argparse
 import asyncio
 import json
-import os
 import struct
-import sys
 import urllib.parse
 import uuid
 
 import websockets
-from clients import APPLICATION, Device, Producer, Reader, expect, say, until
+
+from clients import APPLICATION, HANG, Device, Producer, Reader, expect, until
+from healing import run_part, shares
 
 OK = b'{"aps": {"alert": "hello"}}'
 
@@ -68,12 +68,17 @@ BAD = [
 ]
 
 
-async def bad_records(arguments, count):
+# As large as a value may be; and as large as a key, or a header: with the headers of a dead letter they are more than a record may be.
+HUGE, HUGE_KEY = 1_000_000, 1_047_600
+
+
+@shares
+async def records(arguments, folder, shared):
     topics = {name: arguments.prefix + name for name in ("requests", "events", "dead-letters")}
     reader = Reader(arguments.kafka, [topics["events"], topics["dead-letters"]])
     reading = asyncio.create_task(reader.run())
     producer = Producer(arguments.kafka, topics["requests"], linger=20)
-    async with Device(arguments.devices_url, None) as device:
+    async with shared.workers() as (_, _, (url, _)), Device(url, None) as device:
         target = "device:" + device.token
         sent, good = {}, []
 
@@ -86,7 +91,7 @@ async def bad_records(arguments, count):
 
             producer.publish(pairs, value, key=key, reported=reported)
 
-        for number in range(count):
+        for number in range(1_000):
             changes, value, reason = BAD[number % len(BAD)]
             headers = {"apns-topic": APPLICATION, "target": target, "apns-id": str(uuid.uuid4()), **changes}
             publish([(name, text) for name, text in headers.items() if text is not None], value, reason)
@@ -95,25 +100,22 @@ async def bad_records(arguments, count):
         publish([("apns-topic", APPLICATION), ("target", target), ("target", target)], OK, "DuplicateHeaders")
         publish([("apns-topic", APPLICATION)], OK, "MissingDeviceToken", key=None)
         publish([], OK, "MissingTopic")
-        for size in arguments.huge:
-            await producer.flush()
-            publish([("apns-topic", APPLICATION), ("target", target)], b"x" * size, "PayloadTooLarge")
-        # With the headers of a dead letter they are more than a record may be; their values have room.
-        for size in arguments.huge_key:
-            await producer.flush()
-            publish([("apns-topic", APPLICATION)], OK, "BadDeviceToken", key="x" * size)
-            publish([("apns-topic", APPLICATION), ("target", "planet:mars"), ("more", b"x" * size)], OK, "BadDeviceToken")
+        await producer.flush()
+        publish([("apns-topic", APPLICATION), ("target", target)], b"x" * HUGE, "PayloadTooLarge")
+        await producer.flush()
+        publish([("apns-topic", APPLICATION)], OK, "BadDeviceToken", key="x" * HUGE_KEY)
+        publish([("apns-topic", APPLICATION), ("target", "planet:mars"), ("more", b"x" * HUGE_KEY)], OK, "BadDeviceToken")
         good.append(await producer.notify(target, "last"))
         await producer.flush()
         letters = reader.records[topics["dead-letters"]]
         places = lambda: {tuple(int(r.headers["carillon-dead-letter-" + n]) for n in ("partition", "offset")): r for r in letters}
-        await until(lambda: set(good) <= {frame["id"] for frame in device.of("notify")}, "all good ones are delivered", 40,
+        await until(lambda: set(good) <= {frame["id"] for frame in device.of("notify")}, "all good ones are delivered",
                     lambda: [len(good), len(device.of("notify"))])
-        await until(lambda: len(places()) >= len(sent), "each bad one is a dead letter", 40,
+        await until(lambda: len(places()) >= len(sent), "each bad one is a dead letter",
                     lambda: [len(places()), len(sent), [str(sent[p])[:200] for p in set(sent) - set(places())][:5]])
         rejected = lambda: {(r.json["source"]["partition"], r.json["source"]["offset"]): r.json
                             for r in reader.records[topics["events"]] if r.type == "rejected"}
-        await until(lambda: len(rejected()) >= len(sent), "each bad one has an event", 40, lambda: [len(rejected()), len(sent)])
+        await until(lambda: len(rejected()) >= len(sent), "each bad one has an event", lambda: [len(rejected()), len(sent)])
         events, found = rejected(), places()
         expect(set(events) == set(sent) and set(found) == set(sent), "only the bad ones")
         for place, (pairs, value, reason, key) in sent.items():
@@ -132,39 +134,54 @@ async def bad_records(arguments, count):
     reading.cancel()
 
 
-async def bad_frames(arguments):
-    hello = {"type": "hello", "device": uuid.uuid4().hex * 2, "application": APPLICATION}
+HELLO = {"type": "hello", "device": uuid.uuid4().hex * 2, "application": APPLICATION}
+
+
+@shares
+async def frames(arguments, folder, shared):
     expected = [
         ("nothing", None, 4001), ("binary", b"\x01\x02", 4017), ("no JSON", "hello", 4000),
-        ("number as device", json.dumps({**hello, "device": 7}), 4002), ("short token", json.dumps({**hello, "device": "ab"}), 4002),
-        ("no application", json.dumps({"type": "hello", "device": hello["device"]}), 4002),
-        ("list as user", json.dumps({**hello, "user": []}), 4002), ("text as categories", json.dumps({**hello, "categories": "x"}), 4002),
+        ("number as device", json.dumps({**HELLO, "device": 7}), 4002), ("short token", json.dumps({**HELLO, "device": "ab"}), 4002),
+        ("no application", json.dumps({"type": "hello", "device": HELLO["device"]}), 4002),
+        ("list as user", json.dumps({**HELLO, "user": []}), 4002), ("text as categories", json.dumps({**HELLO, "categories": "x"}), 4002),
     ]
+    await close(expected, arguments, shared)
 
-    if arguments.part == "table":
-        expected = [
-            ("no hello first", '{"type": "ack"}', 4000), ("too large", json.dumps({**hello, "locale": "x" * 200_000}), 4010),
-        ]
 
-    async def close_code(first):
-        url = arguments.hasty_url if first is None else arguments.devices_url
-        async with websockets.connect(url, subprotocols=["carillon.v1"], open_timeout=60) as socket:
-            if first is not None:
-                await socket.send(first)
-            try:
-                await asyncio.wait_for(socket.recv(), 60)
-            except websockets.exceptions.ConnectionClosed:
-                pass
-            return socket.close_code
+@shares
+async def table(arguments, folder, shared):
+    expected = [
+        ("no hello first", '{"type": "ack"}', 4000), ("too large", json.dumps({**HELLO, "locale": "x" * 200_000}), 4010),
+    ]
+    await close(expected, arguments, shared)
 
-    async with Device(arguments.devices_url, None) as bystander:
-        codes = await asyncio.gather(*(close_code(first) for _, first, _ in expected), return_exceptions=True)
-        wrong = [(name, code, seen) for (name, _, code), seen in zip(expected, codes) if code != seen]
-        expect(not wrong, "the close code of the table (what, expected, seen)", wrong)
-        expect(await unmasked(arguments.devices_url) == 1002, "an unmasked frame is a protocol error")
-        producer = Producer(arguments.kafka, arguments.prefix + "requests")
-        name = await producer.notify("device:" + bystander.token)
-        await bystander.frame("notify", id=name)
+
+async def close(expected, arguments, shared):
+    """What is sent as the first frame closes its connection with its code; nobody else notices."""
+    async with shared.workers() as (_, cluster, (url, _)):
+        # Where a device has a second to say hello.
+        hasty = None
+        if any(first is None for _, first, _ in expected):
+            hasty = (await cluster.started("fan-out", "--listen", "127.0.0.1:0", "--hello", "1s")).addresses["devices"]
+
+        async def close_code(first):
+            async with websockets.connect(hasty if first is None else url, subprotocols=["carillon.v1"], open_timeout=HANG) as socket:
+                if first is not None:
+                    await socket.send(first)
+                try:
+                    await asyncio.wait_for(socket.recv(), HANG)
+                except websockets.exceptions.ConnectionClosed:
+                    pass
+                return socket.close_code
+
+        async with Device(url, None) as bystander:
+            codes = await asyncio.gather(*(close_code(first) for _, first, _ in expected), return_exceptions=True)
+            wrong = [(name, code, seen) for (name, _, code), seen in zip(expected, codes) if code != seen]
+            expect(not wrong, "the close code of the table (what, expected, seen)", wrong)
+            expect(await unmasked(url) == 1002, "an unmasked frame is a protocol error")
+            producer = Producer(arguments.kafka, arguments.prefix + "requests")
+            name = await producer.notify("device:" + bystander.token)
+            await bystander.frame("notify", id=name)
 
 
 async def unmasked(url):
@@ -174,35 +191,14 @@ async def unmasked(url):
     writer.write((
         "GET %s HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
         "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Protocol: carillon.v1\r\n\r\n" % place.path).encode())
-    await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 60)
+    await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), HANG)
     writer.write(b"\x81\x02{}")
-    head = await asyncio.wait_for(reader.readexactly(4), 60)
+    head = await asyncio.wait_for(reader.readexactly(4), HANG)
     writer.close()
     return struct.unpack(">H", head[2:])[0] if head[0] == 0x88 else None
 
 
-async def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--kafka", required=True)
-    parser.add_argument("--prefix", required=True)
-    parser.add_argument("--devices-url", required=True)
-    parser.add_argument("--hasty-url", required=True, help="where a device has a second to say hello")
-    parser.add_argument("--count", type=int, default=1000)
-    parser.add_argument("--huge", type=int, action="append", default=[], help="a value of so many bytes among them")
-    parser.add_argument("--huge-key", type=int, action="append", default=[], help="a key, and a header, of so many bytes among them")
-    parser.add_argument("--part", choices=["records", "frames", "table"], required=True)
-    arguments = parser.parse_args()
-    failed = []
-    try:
-        await (bad_records(arguments, arguments.count) if arguments.part == "records" else bad_frames(arguments))
-        say(kept=arguments.part)
-    except Exception as error:  # noqa: BLE001 - whatever it is, it is told
-        failed.append(arguments.part)
-        say(broken=arguments.part, why="%s: %s" % (type(error).__name__, error))
-    say(result="failed" if failed else "passed", failed=failed)
-    # The reader's thread may be in the middle of a poll.
-    sys.stdout.flush()
-    os._exit(1 if failed else 0)
+PARTS = {part.__name__: part for part in (records, frames, table)}
 
-
-asyncio.run(main())
+if __name__ == "__main__":
+    run_part(__doc__, PARTS, "carillon-bad-input-")

@@ -107,18 +107,18 @@ async def rough(arguments, folder):
                 await asyncio.sleep(0.5)
                 worker.send_signal(signal.SIGKILL)
                 await asyncio.to_thread(worker.wait)
-                await until(lambda: not running(path), "the programs of a worker that was killed are gone", 30, lambda: running(path))
+                await until(lambda: not running(path), "the programs of a worker that was killed are gone", lambda: running(path))
                 worker = await start(cluster, file, *flags)
         await publisher.flush()
         await until(
-            lambda: all(set(wanted[device.token]) <= device.shown for device in devices), "nothing is lost", 90,
+            lambda: all(set(wanted[device.token]) <= device.shown for device in devices), "nothing is lost",
             lambda: [len(set(wanted[device.token]) - device.shown) for device in devices])
 
         def told():
             return {record.headers["ce_subject"]: states(record.json) for record in reader.records[arguments.prefix + "events"]
                     if record.type == "delivered"}
 
-        await until(lambda: sum(map(len, wanted.values())) == len(told()), "events tell of all of them", 60, lambda: len(told()))
+        await until(lambda: sum(map(len, wanted.values())) == len(told()), "events tell of all of them", lambda: len(told()))
         events, seen = told(), collections.Counter()
         for device in devices:
             expect(device.shown == set(wanted[device.token]), "nothing is shown that is not meant")
@@ -143,7 +143,7 @@ async def rough(arguments, folder):
         expect('its program says that it has failed' in log and "com.example" in log, "the log says why", log[-1000:])
         expect("plaintext of it" not in log, "without what the program says", log[-1000:])
         reading.cancel()
-        say(states={" ".join(key): number for key, number in sorted(seen.items())}, audit=audit(arguments))
+        say(states={" ".join(key): number for key, number in sorted(seen.items())}, audit=await audit(arguments))
 
 
 PARTS = {part.__name__: part for part in (rough,)}

@@ -3,7 +3,9 @@
 Written against the contract alone: confluent-kafka, websockets and jsonschema, nothing of Carillon's.
 """
 import asyncio
+import inspect
 import json
+import subprocess
 import time
 import uuid
 
@@ -12,6 +14,8 @@ import jsonschema
 import websockets
 
 APPLICATION = "com.example.shop"
+# It only ends a hang, and says nothing of how fast anything is: a machine may stand still for a minute.
+HANG = 300
 
 
 class Failed(Exception):
@@ -27,13 +31,23 @@ def expect(condition, promise, seen=None):
         raise Failed("%s%s" % (promise, "" if seen is None else ": " + json.dumps(seen, default=repr)[:1500]))
 
 
-async def until(found, promise, seconds=60, seen=lambda: None):
-    """Waits for what `found` gives when it is true of it."""
-    deadline = time.monotonic() + seconds
-    while not (result := found()):
-        expect(time.monotonic() < deadline, "not within %s s: %s" % (seconds, promise), seen())
+async def until(found, promise, seen=lambda: None):
+    """Waits for what `found` gives, at once or as a coroutine, when it is true of it. All clients wait here."""
+    deadline = time.monotonic() + HANG
+    while not (result := await answer if inspect.isawaitable(answer := found()) else answer):
+        expect(time.monotonic() < deadline, "never came true: %s" % promise, seen())
         await asyncio.sleep(0.02)
     return result
+
+
+async def quietly(work, *arguments, **more):
+    """Runs what blocks while devices and proxies go on."""
+    return await asyncio.get_running_loop().run_in_executor(None, lambda: work(*arguments, **more))
+
+
+async def run(*line):
+    """Runs a program while devices and proxies go on, and gives how it has ended and what it said."""
+    return await quietly(subprocess.run, line, capture_output=True, text=True, timeout=HANG)
 
 
 class Contract:
@@ -104,8 +118,8 @@ class Reader:
 class Producer:
     """Publishes requests; batches for as long as it is told."""
 
-    def __init__(self, kafka, topic, linger=0):
-        self.topic = topic
+    def __init__(self, kafka, topic, linger=0, application=APPLICATION):
+        self.topic, self.application = topic, application
         self.producer = confluent_kafka.Producer(
             {"bootstrap.servers": kafka, "linger.ms": linger, "enable.idempotence": True, "message.max.bytes": 2_000_000,
              "batch.size": 500_000})
@@ -129,14 +143,14 @@ class Producer:
         self.producer.poll(0)
 
     async def flush(self):
-        left = await asyncio.get_running_loop().run_in_executor(None, self.producer.flush, 30)
+        left = await asyncio.get_running_loop().run_in_executor(None, self.producer.flush, HANG)
         expect(not left and not self.failed, "Kafka takes all requests", self.failed or left)
 
     async def notify(self, target, body="hello", **more):
         """Publishes one alert and gives its apns-id."""
         name, key = more.pop("id", None) or str(uuid.uuid4()), more.pop("key", target)
         aps = {"alert": {"title": "Order", "body": body}, **more.pop("aps", {})}
-        headers = {"target": target, "apns-topic": APPLICATION, "apns-id": name}
+        headers = {"target": target, "apns-topic": self.application, "apns-id": name}
         headers.update({key.replace("_", "-"): value for key, value in more.items()})
         self.publish(headers, json.dumps({"aps": aps, "custom": {"body": body}}).encode(), key=key)
         return name
@@ -155,11 +169,11 @@ class Device:
 
     async def __aenter__(self):
         self.socket = await websockets.connect(
-            self.url, subprotocols=["carillon.v1"], max_size=1 << 21, open_timeout=60, close_timeout=2, ping_interval=None)
+            self.url, subprotocols=["carillon.v1"], max_size=1 << 21, open_timeout=HANG, close_timeout=2, ping_interval=None)
         self.task = asyncio.create_task(self.read())
         await self.send(self.hello)
         # Who travels tries again elsewhere as soon as its connection has ended.
-        await until(lambda: self.of("welcome") or self.closed, "a welcome or a close", seen=lambda: self.frames)
+        await until(lambda: self.of("welcome") or self.closed, "a welcome or a close", lambda: self.frames)
         expect(self.of("welcome"), "it is welcomed", self.closed)
         return self
 
@@ -185,12 +199,12 @@ class Device:
             pass
         self.closed = (self.socket.close_code, self.socket.close_reason)
 
-    async def frame(self, kind, seconds=60, **members):
+    async def frame(self, kind, **members):
         """Waits for a frame of this type with these members."""
         def found():
             return next((f for f in self.frames if f["type"] == kind and all(f.get(k) == v for k, v in members.items())), None)
 
-        return await until(found, "%s with %s" % (kind, members), seconds, lambda: [self.closed, self.frames[-5:]])
+        return await until(found, "%s with %s" % (kind, members), lambda: [self.closed, self.frames[-5:]])
 
     def of(self, kind):
         return [frame for frame in self.frames if frame["type"] == kind]

@@ -8,6 +8,7 @@ ended as it should.
 import argparse
 import asyncio
 import collections
+import contextlib
 import json
 import random
 import sys
@@ -170,6 +171,18 @@ class Plan:
         self.records.append(record)
         return record, {name: text for name, text in headers.items() if text is not None}, value
 
+    def last(self):
+        """A request for each device and each person."""
+        targets = {"device:" + device.token: [device.token] for device in self.devices}
+        for device in self.devices:
+            targets.setdefault("user:" + device.user, []).append(device.token)
+        requests = []
+        for target, tokens in targets.items():
+            record = {"id": str(uuid.UUID(int=self.random.getrandbits(128))), "tokens": tokens, "target": target, "kind": "good", "collapse": None}
+            self.records.append(record)
+            requests.append((record, {"apns-topic": APPLICATION, "target": target, "apns-id": record["id"]}, b'{"aps": {"alert": "The last"}}'))
+        return requests
+
     def expectation(self):
         """Per token: ids that must be shown once, ids that may be, and the newest id per collapse id."""
         once = collections.defaultdict(set)
@@ -214,7 +227,7 @@ def problems(plan, devices):
     return found
 
 
-async def publish(arguments, plan):
+async def publish(arguments, requests):
     producer = confluent_kafka.Producer(
         {"bootstrap.servers": arguments.kafka, "linger.ms": 5, "enable.idempotence": True, "message.timeout.ms": 120000}
     )
@@ -230,8 +243,9 @@ async def publish(arguments, plan):
         return report
 
     began = time.monotonic()
-    for number in range(arguments.requests):
-        record, headers, value = plan.next(number)
+    count = len(requests)
+    for number in range(count):
+        record, headers, value = requests[number]() if callable(requests[number]) else requests[number]
         while True:
             try:
                 producer.produce(
@@ -242,14 +256,14 @@ async def publish(arguments, plan):
                 producer.poll(0.1)
         producer.poll(0)
         for share in (25, 50, 75):
-            if number == arguments.requests * share // 100:
-                producer.flush(30)
+            if number == count * share // 100:
+                producer.flush(clients.HANG)
                 say(published=number, percent=share)
         ahead = number / arguments.rate - (time.monotonic() - began)
         if ahead > 0.02 or number % 50 == 0:
             await asyncio.sleep(max(0, ahead))
-    await asyncio.get_running_loop().run_in_executor(None, producer.flush, 60)
-    say(published=arguments.requests, percent=100)
+    await asyncio.get_running_loop().run_in_executor(None, producer.flush, clients.HANG)
+    say(published=count, percent=100)
 
 
 async def read_times(arguments, plan):
@@ -262,7 +276,7 @@ async def read_times(arguments, plan):
             found = {(record.partition, record.offset): record.timestamp for record in reader.records[topic]}
             return found if all(record["place"] in found for record in plan.records) else None
 
-        found = await clients.until(times, "all requests are read back", 60)
+        found = await clients.until(times, "all requests are read back")
     finally:
         reading.cancel()
     for record in plan.records:
@@ -278,31 +292,23 @@ async def main():
     parser.add_argument("--requests", type=int, default=5000)
     parser.add_argument("--rate", type=float, default=400)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--deadline", type=float, default=90)
     arguments = parser.parse_args()
     devices = [
         Device("%064x" % (0xC0FFEE0000 + number), "person-%d" % (number // 2), arguments.devices_url, arguments.seed * 1000 + number)
         for number in range(arguments.devices)
     ]
     tasks = [asyncio.create_task(device.run()) for device in devices]
-    end = time.monotonic() + 60
-    while not all(device.welcomed for device in devices):
-        if time.monotonic() > end:
-            say(result="failed", problem="not all devices were welcomed", closes=sum((device.closes for device in devices), collections.Counter()))
-            return 1
-        await asyncio.sleep(0.05)
+    await clients.until(lambda: all(device.welcomed for device in devices), "all devices are welcomed",
+                        lambda: sum((device.closes for device in devices), collections.Counter()))
     say(connected=len(devices))
     plan = Plan(arguments, devices)
-    await publish(arguments, plan)
-    plan.records = [record for record in plan.records if "place" in record]
-    await read_times(arguments, plan)
-    end = time.monotonic() + arguments.deadline
-    found = problems(plan, devices)
-    while found and time.monotonic() < end:
-        await asyncio.sleep(0.5)
-        found = problems(plan, devices)
-    # Nothing more may come: what would be shown twice or too late has a while to come.
-    await asyncio.sleep(3)
+    # What lies behind all others, for each target: what would be shown twice or too late comes before it.
+    for requests in ([lambda number=number: plan.next(number) for number in range(arguments.requests)], plan.last()):
+        await publish(arguments, requests)
+        plan.records = [record for record in plan.records if "place" in record]
+        await read_times(arguments, plan)
+        with contextlib.suppress(clients.Failed):
+            await clients.until(lambda: not problems(plan, devices), "each device ends as it should")
     found = problems(plan, devices)
     for device in devices:
         device.wanted = False

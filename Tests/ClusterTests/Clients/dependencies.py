@@ -1,8 +1,12 @@
 """A dependency that is gone for a while: Kafka or Redis is killed, hangs, takes no writes, or Redis refuses a command, and comes back.
 
+  kafka-killed, kafka-hangs, redis-killed, redis-hangs, redis-full, redis-refuses
+  kafka-too-few   nothing can be written, since two of three brokers are killed
+
 Both workers must say that they are not ready, the device must stay connected, what is published meanwhile must arrive afterwards, and the
 worker processes must be the same ones all along. While Kafka is away no response is accepted, and no mailbox forgets what was acknowledged.
-When it goes away once more, workers that are told to end do so in the time that they have for it, with work under way that cannot be done.
+When it goes away once more, workers that are told to end do so, with work under way that cannot be done, and in the time that they have for it
+(`--timed`).
 """
 import argparse
 import asyncio
@@ -17,7 +21,7 @@ import time
 import confluent_kafka
 import confluent_kafka.admin
 
-from clients import Device, Failed, Producer, expect, say, until
+from clients import HANG, Device, Failed, Producer, expect, quietly, say, until
 from healing import Cluster, Redis, bodies, ready, unready
 from machine import kafka_script
 
@@ -62,14 +66,14 @@ class Kafka:
             except confluent_kafka.KafkaException:
                 return None
 
-        await until(answers, "each partition answers again", 60)
+        await until(answers, "each partition answers again")
 
     def each(self, word, *brokers):
         for broker in brokers:
             self.do(word, self.folder, broker)
 
     def do(self, *words):
-        done = subprocess.run([self.script, *words], capture_output=True, text=True, timeout=120)
+        done = subprocess.run([self.script, *words], capture_output=True, text=True, timeout=HANG)
         expect(done.returncode == 0, "kafka %s works" % words[0], done.stderr[-500:])
         return done.stdout.strip()
 
@@ -102,28 +106,111 @@ class Stillness:
 
 
 async def ends(worker, name, stillness):
-    """A worker that is told to end does it in its time, whatever is gone."""
+    """A worker that is told to end does it, whatever is gone; in its time where there is somebody who knows how long nothing ran."""
     worker.send_signal(signal.SIGTERM)
-    began, before = asyncio.get_running_loop().time(), stillness.lost
-    await until(lambda: worker.poll() is not None, "the %s worker ends" % name, DRAIN + 30)
-    took = asyncio.get_running_loop().time() - began
+    began, before = time.monotonic(), stillness and stillness.lost
+    await until(lambda: worker.poll() is not None, "the %s worker ends" % name)
+    took = time.monotonic() - began
     expect(worker.returncode == 0, "the %s worker ends in order" % name, worker.returncode)
-    # The other task has its turn first.
-    await asyncio.sleep(0.2)
-    lost = stillness.lost - before
-    expect(took - lost < DRAIN + GRACE, "the %s worker ends in its time" % name, "%.1f s, of which nothing ran for %.1f s" % (took, lost))
+    if stillness:
+        # The other task has its turn first.
+        await asyncio.sleep(0.2)
+        lost = stillness.lost - before
+        expect(took - lost < DRAIN + GRACE, "the %s worker ends in its time" % name, "%.1f s, of which nothing ran for %.1f s" % (took, lost))
+
+
+class Away:
+    """Workers, a device, and what takes a dependency away from them and gives it back."""
+
+    def __init__(self, arguments, kafka, redis, cluster, workers, device):
+        self.arguments, self.kafka, self.redis, self.cluster, self.workers, self.device = arguments, kafka, redis, cluster, workers, device
+        self.producer = Producer(arguments.kafka, arguments.prefix + "requests")
+
+    async def change(self, part, is_gone):
+        """Takes away what a part is about, or gives it back."""
+        kafka, redis = self.kafka, self.redis
+        await {
+            "kafka-killed": lambda: quietly(kafka.do, "kill" if is_gone else "restart", kafka.folder, "1"),
+            "kafka-too-few": lambda: quietly(kafka.each, "kill" if is_gone else "restart", "2", "3"),
+            "kafka-hangs": lambda: quietly(kafka.do, "freeze" if is_gone else "thaw", kafka.folder, "1"),
+            "redis-killed": lambda: quietly(redis.kill) if is_gone else redis.start(),
+            "redis-full": lambda: quietly(redis.cli, "CONFIG", "SET", "maxmemory", "1" if is_gone else "0"),
+            "redis-refuses": lambda: quietly(redis.cli, "ACL", "SETUSER", "default", "-hmget" if is_gone else "+hmget"),
+            "redis-hangs": lambda: quietly(redis.process.send_signal, signal.SIGSTOP if is_gone else signal.SIGCONT),
+        }[part]()
+
+    async def publish(self, *names):
+        for name in names:
+            await self.producer.notify("user:ada", name)
+
+    async def pauses_and_resumes(self, part):
+        device, workers, redis = self.device, self.workers, self.redis
+        is_kafka = part.startswith("kafka")
+        await self.publish(part + " before")
+        await self.producer.flush()
+        await until(lambda: part + " before" in bodies(device), "what is published before arrives")
+        device.acknowledges = not is_kafka
+        await self.publish(part + " held")
+        await self.producer.flush()
+        held = await until(
+            lambda: next((f for f in device.of("notify") if f["payload"]["custom"]["body"] == part + " held"), None), "it is sent")
+        response = {
+            "type": "response", "response": "r-" + part, "receipt": held["receipt"], "identifier": held["identifier"],
+            "action": "com.apple.UNNotificationDefaultActionIdentifier", "at": 1}
+
+        def is_accepted():
+            return any(frame["response"] == response["response"] for frame in device.of("accepted"))
+
+        await self.change(part, True)
+        if is_kafka:
+            # Both are safe only when Kafka has them.
+            await device.send({"type": "ack", "deliveries": [held["delivery"]]})
+            await device.send(response)
+        wanted = {"%s %d" % (part, number) for number in range(20)}
+        await self.publish(*wanted)
+        await until(lambda: unready(*workers), "both workers say that they cannot work")
+        await asyncio.sleep(self.arguments.seconds)
+        expect(not any(map(ready, workers)), "they go on saying so")
+        expect(device.closed is None, "the device stays connected", device.closed)
+        if is_kafka:
+            expect(not is_accepted(), "a response is not accepted before Kafka has it")
+            expect(redis.cli("--scan", "--pattern", "m{*"), "the mailbox keeps what Kafka does not know to be delivered")
+        device.acknowledges = True
+        await self.change(part, False)
+        await until(lambda: all(map(ready, workers)), "both are ready again, by themselves")
+        await until(lambda: wanted <= set(bodies(device)), "what was published meanwhile arrives", lambda: bodies(device))
+        if is_kafka:
+            # What has not been accepted for long is sent again, as every device does.
+            if not is_accepted():
+                await device.send(response)
+            await until(is_accepted, "the response is accepted")
+        await until(lambda: not redis.cli("--scan", "--pattern", "m{*"), "the mailbox becomes empty")
+        await self.publish(part + " after")
+        await self.producer.flush()
+        await until(lambda: part + " after" in bodies(device), "and what is published after")
+        expect(device.closed is None and len(device.of("welcome")) == 1, "by the same connection", device.closed)
+        expect(all(worker.poll() is None for worker in workers), "and the same processes")
+
+    async def end(self, part, stillness):
+        """What a part is about is gone once more, with work that cannot be done: the workers are told to end."""
+        await self.publish(*("%s at last %d" % (part, number) for number in range(200)))
+        await self.producer.flush()
+        await self.change(part, True)
+        await asyncio.gather(*(ends(worker, name, stillness) for worker, name in zip(self.workers, ("transform", "fan-out"))))
 
 
 async def run(arguments, folder):
-    stillness = Stillness()
-    sampling = asyncio.create_task(stillness.run())
+    """Runs parts one after the other, with the same workers; at the end of the last one they are told to end."""
+    names = arguments.part.split(",")
+    stillness = Stillness() if arguments.timed else None
+    sampling = asyncio.create_task(stillness.run()) if stillness else None
     kafka = Kafka(kafka_script(arguments.kafka_folder), os.path.join(folder, "kafka"))
     redis = Redis(folder)
     # With two of three brokers away no topic has the two copies in step that min.insync.replicas asks for.
-    brokers = ["--brokers", "3", "--heap", "256m"] if arguments.part == "kafka-too-few" else []
+    brokers = ["--brokers", "3", "--heap", "256m"] if "kafka-too-few" in names else []
     arguments.kafka = kafka.start(*brokers, "--config", "group.min.session.timeout.ms=1000")
     arguments.prefix = "away."
-    cluster = None
+    cluster, part = None, names[0]
     try:
         subprocess.run(
             [arguments.binary, "topics", "create", "--kafka", arguments.kafka, "--topic-prefix", arguments.prefix, "--partitions", "4"],
@@ -132,68 +219,20 @@ async def run(arguments, folder):
         cluster = Cluster(arguments, folder, redis.port)
         transform = await cluster.started("transform", *cluster.group, "--drain", "%ds" % DRAIN)
         fan_out = await cluster.started("fan-out", "--listen", "127.0.0.1:0", "--drain", "%ds" % DRAIN)
-        producer = Producer(arguments.kafka, arguments.prefix + "requests")
-        take, give = {
-            "kafka-killed": (lambda: kafka.do("kill", kafka.folder, "1"), lambda: kafka.do("restart", kafka.folder, "1")),
-            "kafka-too-few": (lambda: kafka.each("kill", "2", "3"), lambda: kafka.each("restart", "2", "3")),
-            "kafka-hangs": (lambda: kafka.do("freeze", kafka.folder, "1"), lambda: kafka.do("thaw", kafka.folder, "1")),
-            "redis-killed": (redis.kill, None),
-            "redis-full": (lambda: redis.cli("CONFIG", "SET", "maxmemory", "1"), lambda: redis.cli("CONFIG", "SET", "maxmemory", "0")),
-            "redis-refuses": (lambda: redis.cli("ACL", "SETUSER", "default", "-hmget"), lambda: redis.cli("ACL", "SETUSER", "default", "+hmget")),
-            "redis-hangs": (lambda: redis.process.send_signal(signal.SIGSTOP), lambda: redis.process.send_signal(signal.SIGCONT)),
-        }[arguments.part]
-        loop = asyncio.get_running_loop()
         async with Device(fan_out.addresses["devices"], None, user="ada") as device:
-            await producer.notify("user:ada", "before")
-            await producer.flush()
-            await until(lambda: "before" in bodies(device), "what is published before arrives")
-            device.acknowledges = not arguments.part.startswith("kafka")
-            await producer.notify("user:ada", "held")
-            await producer.flush()
-            held = await until(lambda: next((f for f in device.of("notify") if f["payload"]["custom"]["body"] == "held"), None), "it is sent")
-            await loop.run_in_executor(None, take)
-            if arguments.part.startswith("kafka"):
-                # Both are safe only when Kafka has them.
-                await device.send({"type": "ack", "deliveries": [held["delivery"]]})
-                response = {
-                    "type": "response", "response": "r-1", "receipt": held["receipt"], "identifier": held["identifier"],
-                    "action": "com.apple.UNNotificationDefaultActionIdentifier", "at": 1}
-                await device.send(response)
-            for number in range(20):
-                await producer.notify("user:ada", "meanwhile %d" % number)
-            await until(lambda: unready(transform, fan_out), "both workers say that they cannot work", 60)
-            await asyncio.sleep(arguments.seconds)
-            expect(not ready(transform) and not ready(fan_out), "they go on saying so")
-            expect(device.closed is None, "the device stays connected", device.closed)
-            if arguments.part.startswith("kafka"):
-                expect(not device.of("accepted"), "a response is not accepted before Kafka has it")
-                expect(redis.cli("--scan", "--pattern", "m{*"), "the mailbox keeps what Kafka does not know to be delivered")
-            device.acknowledges = True
-            began = loop.time()
-            await (redis.start() if give is None else loop.run_in_executor(None, give))
-            await until(lambda: ready(transform) and ready(fan_out), "both are ready again, by themselves", 60)
-            wanted = {"meanwhile %d" % number for number in range(20)}
-            await until(lambda: wanted <= set(bodies(device)), "what was published meanwhile arrives", 60, lambda: bodies(device))
-            resumed = round(loop.time() - began, 1)
-            if arguments.part.startswith("kafka"):
-                # What has not been accepted for long is sent again, as every device does.
-                if not device.of("accepted"):
-                    await device.send(response)
-                await device.frame("accepted", 30, response="r-1")
-            await until(lambda: not redis.cli("--scan", "--pattern", "m{*"), "the mailbox becomes empty", 30)
-            await producer.notify("user:ada", "after")
-            await producer.flush()
-            await until(lambda: "after" in bodies(device), "and what is published after")
-            expect(device.closed is None and len(device.of("welcome")) == 1, "by the same connection", device.closed)
-            expect(transform.poll() is None and fan_out.poll() is None, "and the same processes")
-            for number in range(200):
-                await producer.notify("user:ada", "at last %d" % number)
-            await producer.flush()
-            await loop.run_in_executor(None, take)
-            await asyncio.gather(ends(transform, "transform", stillness), ends(fan_out, "fan-out", stillness))
-        say(part=arguments.part, result="held", gone=arguments.seconds, resumed=resumed)
+            away = Away(arguments, kafka, redis, cluster, [transform, fan_out], device)
+            for part in names:
+                await away.pauses_and_resumes(part)
+                if part == names[-1]:
+                    await away.end(part, stillness)
+                say(part=part, result="held")
+    except Failed as error:
+        print(open(os.path.join(folder, "workers.log")).read()[-8000:] if cluster else "there are no workers")
+        say(part=part, result="broken", promise=str(error))
+        raise SystemExit(1)
     finally:
-        sampling.cancel()
+        if sampling:
+            sampling.cancel()
         if cluster:
             cluster.end()
         if redis.process:
@@ -202,24 +241,22 @@ async def run(arguments, folder):
         subprocess.run([kafka.script, "stop", kafka.folder], capture_output=True)
 
 
+PARTS = ["kafka-killed", "kafka-hangs", "kafka-too-few", "redis-killed", "redis-hangs", "redis-full", "redis-refuses"]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kafka-folder", required=True)
     parser.add_argument("--binary", required=True, help="the program under test")
-    parser.add_argument(
-        "--part", required=True,
-        choices=["kafka-killed", "kafka-hangs", "kafka-too-few", "redis-killed", "redis-hangs", "redis-full", "redis-refuses"])
-    parser.add_argument("--seconds", type=float, default=5, help="how long it is gone, after the workers have noticed")
+    parser.add_argument("--part", required=True, help="one of %s, or several with commas between: one after the other" % ", ".join(PARTS))
+    parser.add_argument("--seconds", type=float, default=0, help="how long it is gone, after the workers have noticed")
+    parser.add_argument("--timed", action="store_true", help="whether the workers must end in their time")
     arguments = parser.parse_args()
+    if unknown := set(arguments.part.split(",")) - set(PARTS):
+        parser.error("--part: there is no %s" % ", ".join(sorted(unknown)))
     folder = tempfile.mkdtemp(prefix="carillon-away-")
     try:
         asyncio.run(run(arguments, folder))
-    except Failed as error:
-        log = os.path.join(folder, "workers.log")
-        if os.path.exists(log):
-            print(open(log).read()[-8000:])
-        say(part=arguments.part, result="broken", promise=str(error))
-        raise SystemExit(1)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

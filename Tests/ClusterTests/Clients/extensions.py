@@ -13,8 +13,6 @@ import collections
 import json
 import os
 import signal
-import subprocess
-import time
 import uuid
 
 import http_ece
@@ -22,8 +20,8 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 import journal
-from clients import APPLICATION, Contract, Device, Producer, Reader, expect, say, until
-from healing import PILL, DeadlyProxy, committed, on_one_redis, ready, run_part, unready
+from clients import APPLICATION, Contract, Device, Producer, Reader, expect, run, say, until
+from healing import PILL, SOON, DeadlyProxy, committed, on_one_redis, ready, run_part, unready
 
 MARKED = "com.example.marked"
 KEYS = {"2026-05": os.urandom(16), "2026-11": os.urandom(32)}
@@ -108,7 +106,7 @@ class Log:
         def lines():
             return [line for line in self.text().splitlines() if all(word in line for word in words)]
 
-        await until(lambda: len(lines()) >= count, "the log says %s" % (words,), 30, lambda: self.text()[-1500:])
+        await until(lambda: len(lines()) >= count, "the log says %s" % (words,), lambda: self.text()[-1500:])
 
 
 class RememberingDevice(Device):
@@ -153,20 +151,22 @@ async def start(cluster, file, *flags):
     return await cluster.started("transform", "--extensions", file.path, *flags, *cluster.group)
 
 
-def tool(arguments, *words):
+async def tool(arguments, *words):
     """Runs a tool of the program on this Kafka."""
-    return subprocess.run(
-        [arguments.binary, words[0], "--kafka", arguments.kafka, "--topic-prefix", arguments.prefix, *words[1:]], capture_output=True, text=True,
-        timeout=300)
+    return await run(arguments.binary, words[0], "--kafka", arguments.kafka, "--topic-prefix", arguments.prefix, *words[1:])
 
 
-def audit(arguments):
-    """What an audit says that finds nothing amiss; for half a minute workers may be late to tell what became of something."""
-    deadline = time.monotonic() + 30
-    while (done := tool(arguments, "audit", "--grace", "1s", "--json")).returncode != 0 and time.monotonic() < deadline:
-        time.sleep(0.5)
-    expect(done.returncode == 0, "an audit finds nothing amiss", done.stdout[:1500] + done.stderr[-500:])
-    return json.loads(done.stdout.splitlines()[-1])
+async def audit(arguments, *flags, is_complete=lambda report: True):
+    """What an audit says that finds nothing amiss, and that is complete. Workers may be late to tell what became of something."""
+    seen = []
+
+    async def finds_nothing():
+        done = await tool(arguments, "audit", "--grace", "1s", "--json", *flags)
+        seen[:] = [done.stdout[:1500], done.stderr[-500:]]
+        report = json.loads(done.stdout.splitlines()[-1]) if done.returncode == 0 else None
+        return report and is_complete(report) and report
+
+    return await until(finds_nothing, "an audit finds nothing amiss", lambda: seen)
 
 
 def states(event):
@@ -223,21 +223,21 @@ async def opened(arguments, folder):
                 return next((frame["payload"] for frame in device.of("notify") if frame["id"] == name), None)
 
             for name, aps in wanted.items():
-                shown = await until(lambda: payload(name), "what is encrypted is shown", 30, lambda: device.frames[-3:])
+                shown = await until(lambda: payload(name), "what is encrypted is shown", lambda: device.frames[-3:])
                 expect(shown["aps"] == {**aps, "mutable-content": 1}, "as it was before it was encrypted", [shown, aps])
                 expect("encrypted-content" not in shown, "without the ciphertext", shown)
                 expect(("from" in shown) == ("subtitle" in aps["alert"]), "with what an object adds", shown)
             for name in failed:
-                shown = await until(lambda: payload(name), "what cannot be opened is shown", 30)
+                shown = await until(lambda: payload(name), "what cannot be opened is shown")
                 alert = {"title": "[modified] News", "body": PUBLISHED["body"]}
                 expect(shown == {"aps": {"alert": alert, "mutable-content": 1}}, "with what it has beside the ciphertext", shown)
-            shown = await until(lambda: payload(unknown), "what has an unknown key id is shown", 30)
+            shown = await until(lambda: payload(unknown), "what has an unknown key id is shown")
             expect(shown["aps"]["alert"] == {**PUBLISHED, "title": "[modified] News"} and shown["encrypted-content"], "as it is", shown)
-            shown = await until(lambda: payload(plain), "what is not mutable is shown", 30)
+            shown = await until(lambda: payload(plain), "what is not mutable is shown")
             expect(shown == {"aps": {"alert": PUBLISHED}, "encrypted-content": "none"}, "as it was published", shown)
-            shown = await until(lambda: payload(silent), "what is silent arrives", 30)
+            shown = await until(lambda: payload(silent), "what is silent arrives")
             expect(shown["aps"] == {"content-available": 1, "mutable-content": 1}, "as it was published", shown)
-            shown = await until(lambda: payload(marked, other), "the other application's is shown", 30)
+            shown = await until(lambda: payload(marked, other), "the other application's is shown")
             expect(shown["aps"]["alert"] == {**PUBLISHED, "subtitle": "(Encrypted)"}, "marked, as its file says", shown)
 
             # What is told.
@@ -251,15 +251,15 @@ async def opened(arguments, folder):
             expected.update({name: [("open", "failed"), ("mark", "modified")] for name in failed})
             expected.update({unknown: [("open", "unchanged"), ("mark", "modified")], marked: [("open", "failed")], plain: [], silent: []})
             for name, passed in expected.items():
-                await until(lambda: told("delivered", name), "an event tells that it was delivered", 30)
+                await until(lambda: told("delivered", name), "an event tells that it was delivered")
                 expect(told("delivered", name) == [passed], "and what became of it at its extensions", [name, told("delivered", name), passed])
-            await until(lambda: told("rejected", bad), "what breaks a rule is rejected", 30)
+            await until(lambda: told("rejected", bad), "what breaks a rule is rejected")
             letters = reader.records[topics["dead-letters"]]
-            await until(lambda: letters, "and is a dead letter", 30)
+            await until(lambda: letters, "and is a dead letter")
             expect(len(letters) == 1 and b"encrypted-content" in letters[0].value, "as it was published", letters[0].value)
             # The group commits what Kafka has the journal of.
-            await until(lambda: committed(arguments) >= len(expected) + 1, "the group has committed", 30, lambda: committed(arguments))
-            explain(arguments, next(iter(wanted)), failed[0])
+            await until(lambda: committed(arguments) >= len(expected) + 1, "the group has committed", lambda: committed(arguments))
+            await explain(arguments, next(iter(wanted)), failed[0])
 
             def journaled():
                 requests = {(record.partition, record.offset): record.headers["apns-id"] for record in reader.records[topics["requests"]]}
@@ -272,15 +272,15 @@ async def opened(arguments, folder):
                         found[requests.get((record.partition, offset))] = [step[:2] for step in passed.get(offset, [])]
                 return found
 
-            await until(lambda: journaled() == {**expected, bad: []}, "the journal tells the same", 30, journaled)
+            await until(lambda: journaled() == {**expected, bad: []}, "the journal tells the same", journaled)
 
             # Where the plaintext is. The first shows that the others would be found.
             def holds(topic):
                 return [record for record in reader.records[topics[topic]] if secret.encode() in
                         b"".join([record.value or b"", record.key or b"", *(value or b"" for _, value in record.pairs)])]
 
-            await until(lambda: len(holds("deliveries")) >= len(wanted), "the deliveries have it", 30)
-            await until(lambda: len(reader.records[topics["journal"]]) > 0, "the journal is written", 30)
+            await until(lambda: len(holds("deliveries")) >= len(wanted), "the deliveries have it")
+            await until(lambda: len(reader.records[topics["journal"]]) > 0, "the journal is written")
             for topic in ("requests", "events", "journal", "dead-letters", "devices"):
                 expect(reader.records[topics[topic]], "there is something in %s" % topic)
                 expect(not holds(topic), "%s has no plaintext" % topic, [record.value for record in holds(topic)[:1]])
@@ -295,18 +295,18 @@ async def opened(arguments, folder):
     for record in reader.records[topics["journal"]]:
         contract.hold("journalHeaders", record.headers)
     expect(not contract.broken, "all keeps the contract", contract.broken[:3])
-    say(held=contract.held, audit=audit(arguments))
+    say(held=contract.held, audit=await audit(arguments))
 
 
-def explain(arguments, changed, failed):
+async def explain(arguments, changed, failed):
     for name, details in ((changed, {"open": "modified", "mark": "modified"}), (failed, {"open": "failed", "mark": "modified"})):
-        done = tool(arguments, "explain", name, "--json")
+        done = await tool(arguments, "explain", name, "--json")
         expect(done.returncode == 0, "explain finds it", done.stderr)
         steps = [step for step in json.loads(done.stdout)["steps"] if step["step"] == "extensions"]
         expect(len(steps) == 1 and set(steps[0]["details"]) == set(details), "and has a step of its extensions", done.stdout)
         for extension, state in details.items():
             expect(steps[0]["details"][extension].startswith(state + ", "), "with the state of each", steps)
-    lines = tool(arguments, "explain", changed).stdout.splitlines()
+    lines = (await tool(arguments, "explain", changed)).stdout.splitlines()
     steps = ("published", "extensions", "queued", "delivered")
     order = [next((at for at, line in enumerate(lines) if "  %s  " % step in line), None) for step in steps]
     expect(None not in order and order == sorted(order), "in its place", lines)
@@ -327,7 +327,7 @@ async def reloaded(arguments, folder):
             async def shows(mark):
                 name = publisher.mutable("user:ada", "x")
                 await publisher.flush()
-                shown = await until(lambda: alert(device, name), "it is shown", 30)
+                shown = await until(lambda: alert(device, name), "it is shown")
                 expect(shown == {"title": mark + ": Order", "body": mark + ": x"}, "as the file in force says: " + mark, shown)
 
             await shows("one")
@@ -372,7 +372,7 @@ async def reloaded(arguments, folder):
                 await log.says(3 + number, "the extensions' file is in force")
             await publisher.flush()
             await shows(mark)
-            await until(lambda: all(alert(device, name) for name in names), "all are shown", 60)
+            await until(lambda: all(alert(device, name) for name in names), "all are shown")
             marks = collections.Counter()
             for name in names:
                 shown = alert(device, name)
@@ -381,8 +381,8 @@ async def reloaded(arguments, folder):
                 marks[before] += 1
             expect(len(marks) > 2, "by several files", marks)
             expect(worker.poll() is None, "the worker is the same one all along")
-            await until(lambda: ready(worker), "and is ready", 30)
-            say(marks=len(marks), audit=audit(arguments))
+            await until(lambda: ready(worker), "and is ready")
+            say(marks=len(marks), audit=await audit(arguments))
 
 
 async def killed(arguments, folder):
@@ -412,14 +412,14 @@ async def killed(arguments, folder):
                 for device in receivers:
                     wanted[device.token].add(name)
             await publisher.flush()
-            await until(lambda: worker.poll() is not None, "the worker is killed", 60)
+            await until(lambda: worker.poll() is not None, "the worker is killed")
             expect(worker.returncode == -signal.SIGKILL, "it did not end by itself", worker.returncode)
             worker = await start(cluster, file, *flags)
             await until(
-                lambda: all(wanted[device.token] <= device.shown for device in devices), "nothing is lost", 90,
+                lambda: all(wanted[device.token] <= device.shown for device in devices), "nothing is lost",
                 lambda: {device.token[:4]: len(wanted[device.token] - device.shown) for device in devices})
         expect(proxy.deaths == rounds, "each time in the middle", proxy.deaths)
-        await until(lambda: committed(arguments) == rounds * count, "the group has committed", 60, lambda: committed(arguments))
+        await until(lambda: committed(arguments) == rounds * count, "the group has committed", lambda: committed(arguments))
 
         def delivered():
             found = [(record.headers["ce_subject"], record.json["device"]) for record in reader.records[arguments.prefix + "events"]
@@ -427,9 +427,12 @@ async def killed(arguments, folder):
             return collections.Counter(found)
 
         promised = {(name, token) for token, names in wanted.items() for name in names}
-        await until(lambda: set(delivered()) >= promised, "an event tells of each", 60, lambda: len(delivered()))
-        # What is told twice is told in the same words, and what would be shown twice has a while to come.
-        await asyncio.sleep(1)
+        await until(lambda: set(delivered()) >= promised, "an event tells of each", lambda: len(delivered()))
+        # What lies behind all of these is shown, and each of them once before it.
+        for device in devices:
+            wanted[device.token].add(publisher.mutable("device:" + device.token, "behind"))
+        await publisher.flush()
+        await until(lambda: all(wanted[device.token] <= device.shown for device in devices), "what lies behind them is shown")
         again = 0
         for device in devices:
             expect(device.shown == wanted[device.token], "nothing is shown that is not meant", len(device.shown - wanted[device.token]))
@@ -439,14 +442,14 @@ async def killed(arguments, folder):
                 expect(payloads.setdefault(frame["id"], frame["payload"]) == frame["payload"], "what comes again is the same", frame)
                 alert, body = frame["payload"]["aps"]["alert"], frame["payload"]["custom"]["body"]
                 expect(alert == {"title": "changed: Order", "body": "changed: " + body}, "all are shown changed", frame)
+        promised = {(name, token) for token, names in wanted.items() for name in names}
+        await until(lambda: set(delivered()) >= promised, "an event tells of these, too", lambda: len(delivered()))
         expect(set(delivered()) == promised, "and of nothing else", len(delivered()))
         for device in devices:
             await device.__aexit__()
-        say(killed=proxy.deaths, again=again, audit=audit(arguments))
+        say(killed=proxy.deaths, again=again, audit=await audit(arguments))
     reading.cancel()
-    # The proxy's connections end behind the workers.
     proxy.server.close()
-    await until(lambda: len(asyncio.all_tasks()) == 1, "nothing is under way any more", 10)
 
 
 async def rebuilt(arguments, folder):
@@ -461,23 +464,23 @@ async def after_a_rebuilding(arguments, folder, file, count):
     publisher = Publisher(arguments)
     async with on_one_redis(arguments, folder) as (redis, cluster):
         worker = await start(cluster, file, "--mailbox-bound", "10000")
-        fan_out = await cluster.started("fan-out", "--listen", "127.0.0.1:0")
+        fan_out = await cluster.started("fan-out", *SOON, "--listen", "127.0.0.1:0")
         url, absent = fan_out.addresses["devices"], Device(fan_out.addresses["devices"], None, user="grace")
         async with absent:
             pass
         names = [publisher.mutable("user:grace" if number % 2 else "device:" + absent.token, "%d" % number) for number in range(count)]
         await publisher.flush()
-        await until(lambda: committed(arguments) >= len(names), "the group has committed", 60, lambda: committed(arguments))
+        await until(lambda: committed(arguments) >= len(names), "the group has committed", lambda: committed(arguments))
         redis.cli("FLUSHALL")
         # What comes next shows the workers that Redis is empty.
         names.append(publisher.mutable("user:grace", "last"))
         await publisher.flush()
-        await until(lambda: unready(worker, fan_out), "both workers say that Redis has lost what it had", 60)
-        done = tool(arguments, "rebuild", "--redis", "127.0.0.1:%d" % redis.port, *cluster.group, "--extensions", file.path)
+        await until(lambda: unready(worker, fan_out), "both workers say that Redis has lost what it had")
+        done = await tool(arguments, "rebuild", "--redis", "127.0.0.1:%d" % redis.port, *cluster.group, "--extensions", file.path)
         expect(done.returncode == 0, "Redis is rebuilt", done.stderr)
-        await until(lambda: ready(worker) and ready(fan_out), "the workers go on by themselves", 30)
+        await until(lambda: ready(worker) and ready(fan_out), "the workers go on by themselves")
         async with Device(url, None, **{key: absent.hello[key] for key in ("device", "user")}) as late:
-            await until(lambda: len(late.of("notify")) >= len(names), "all that waited is there", 60, lambda: len(late.of("notify")))
+            await until(lambda: len(late.of("notify")) >= len(names), "all that waited is there", lambda: len(late.of("notify")))
             expect({frame["id"] for frame in late.of("notify")} == set(names), "and nothing else")
             for frame in late.of("notify"):
                 yield frame["payload"]["custom"]["body"], frame["payload"]["aps"]["alert"]
@@ -518,7 +521,7 @@ async def unopened(arguments, folder):
 
             reading = asyncio.create_task(read())
             try:
-                await until(lambda: any(each.get("event") == "connected" for each in events), "the device is connected", 30, lambda: events[-3:])
+                await until(lambda: any(each.get("event") == "connected" for each in events), "the device is connected", lambda: events[-3:])
                 target, text = "device:" + token, "plaintext " + token[:8]
                 sealed = http_ece.encrypt(text.encode(), private_key=ec.generate_private_key(ec.SECP256R1()), dh=public, auth_secret=secret,
                                           version="aes128gcm")
@@ -529,7 +532,7 @@ async def unopened(arguments, folder):
                 def shown():
                     return {each["id"]: each for each in events if each.get("event") == "shown"}
 
-                await until(lambda: set(wanted) <= set(shown()), "the device shows all", 30, lambda: events[-3:])
+                await until(lambda: set(wanted) <= set(shown()), "the device shows all", lambda: events[-3:])
                 for each, body in wanted.items():
                     expect(shown()[each]["body"] == body and shown()[each]["title"] == mark + PUBLISHED["title"], "as only it can", shown()[each])
                 came = [each["frame"] for each in events if each.get("frame", {}).get("type") == "notify"]
@@ -540,7 +543,7 @@ async def unopened(arguments, folder):
                 device.kill()
                 await device.wait()
                 await reading
-        say(audit=audit(arguments))
+        say(audit=await audit(arguments))
 
 
 PARTS = {part.__name__: part for part in (opened, unopened, reloaded, killed, rebuilt)}

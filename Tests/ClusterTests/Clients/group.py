@@ -127,20 +127,20 @@ async def unfair(arguments, folder):
     partitions = len(reader.consumer.list_topics(topic, 20).topics[topic].partitions)
     leader = Leader(arguments.kafka, arguments.prefix + "transform", topic, partitions)
     leader.start()
-    await until(lambda: leader.failure or leader.generation >= 0, "the leader has its group", 60)
+    await until(lambda: leader.failure or leader.generation >= 0, "the leader has its group")
     async with on_one_redis(arguments, folder) as (_, cluster):
         try:
             task = asyncio.create_task(reader.run())
             worker = asyncio.create_task(cluster.started("transform", *cluster.group))
-            await until(lambda: leader.failure or leader.others, "the worker joins, and is given nothing", 60)
-            await until(lambda: leader.failure or len(leader.others) > 1, "it joins again", 120, lambda: leader.generation)
+            await until(lambda: leader.failure or leader.others, "the worker joins, and is given nothing")
+            await until(lambda: leader.failure or len(leader.others) > 1, "it joins again", lambda: leader.generation)
             expect(leader.failure is None, "the leader leads", leader.failure)
             await asyncio.wait_for(worker, 60)
             producer = Producer(arguments.kafka, topic)
             names = {await producer.notify("device:" + "%064x" % number) for number in range(20)}
             await producer.flush()
             events = reader.records[arguments.prefix + "events"]
-            await until(lambda: names <= {record.headers["ce_subject"] for record in events}, "every request has its answer", 60)
+            await until(lambda: names <= {record.headers["ce_subject"] for record in events}, "every request has its answer")
             say(members=len(leader.others))
         finally:
             leader.ended.set()

@@ -13,24 +13,30 @@
 """
 import argparse
 import asyncio
+import concurrent.futures
 import contextlib
+import copy
+import functools
 import json
 import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
-import time
+import traceback
 import urllib.error
 import urllib.request
 
 import confluent_kafka
 import confluent_kafka.admin
 
-from clients import APPLICATION, Device, Failed, Producer, Reader, expect, say, until
+from clients import APPLICATION, HANG, Device, Failed, Producer, Reader, expect, quietly, run, say, until
 from machine import free_port, has_stopped
 
 PILL = b"the pill that no worker survives"
+# A fan-out worker with these looks soon whether Redis has what it had.
+SOON = ["--refresh", "5s"]
 
 
 class Redis:
@@ -124,29 +130,23 @@ def unready(*processes):
 async def stood_still(process):
     """Stops a process; returns when it stands still."""
     process.send_signal(signal.SIGSTOP)
-    await until(lambda: has_stopped(process.pid), "the process stands still", 30)
+    await until(lambda: has_stopped(process.pid), "the process stands still")
+
+
+@functools.lru_cache(maxsize=None)
+def asking(kafka, group):
+    """A consumer that asks what a group has committed, and never joins it."""
+    return confluent_kafka.Consumer({"bootstrap.servers": kafka, "group.id": group})
 
 
 def committed(arguments):
-    """The sum of the group's offsets; asked for again for a minute, for the machine may stand still."""
-    deadline = time.monotonic() + 60
-    while True:
-        try:
-            return committed_once(arguments)
-        except confluent_kafka.KafkaException as error:
-            expect(time.monotonic() < deadline, "Kafka says what the group has committed", str(error))
-        time.sleep(0.2)
-
-
-def committed_once(arguments):
-    consumer = confluent_kafka.Consumer({"bootstrap.servers": arguments.kafka, "group.id": arguments.prefix + "transform"})
-    try:
-        topic = arguments.prefix + "requests"
+    """The sum of the group's offsets; -1 where Kafka does not answer, for the machine may stand still. Whoever waits asks again."""
+    consumer, topic = asking(arguments.kafka, arguments.prefix + "transform"), arguments.prefix + "requests"
+    with contextlib.suppress(confluent_kafka.KafkaException):
         partitions = consumer.list_topics(topic, 5).topics[topic].partitions
         wanted = [confluent_kafka.TopicPartition(topic, number) for number in partitions]
         return sum(max(0, each.offset) for each in consumer.committed(wanted, 5))
-    finally:
-        consumer.close()
+    return -1
 
 
 def bodies(device):
@@ -170,7 +170,7 @@ async def two_devices(arguments, folder, work, *flags):
     """A Redis, a transform with flags, a fan-out, a device that stays and one that comes late; `work` is what happens meanwhile."""
     async with on_one_redis(arguments, folder) as (redis, cluster):
         transform = await cluster.started("transform", *flags, *cluster.group)
-        fan_out = await cluster.started("fan-out", "--listen", "127.0.0.1:0")
+        fan_out = await cluster.started("fan-out", *SOON, "--listen", "127.0.0.1:0")
         url = fan_out.addresses["devices"]
         absent = Device(url, None, user="grace")
         async with Device(url, None, user="ada") as present:
@@ -188,12 +188,12 @@ async def lost(arguments, folder):
         await producer.notify("user:ada", "before")
         await producer.flush()
         await until(lambda: "before" in bodies(present), "what is published before arrives")
-        await until(lambda: committed(arguments) >= 201, "the group has committed", 30, lambda: committed(arguments))
+        await until(lambda: committed(arguments) >= 201, "the group has committed", lambda: committed(arguments))
         redis.cli("FLUSHALL")
         await producer.notify("user:ada", "after")
         await producer.notify("user:grace", "waits for ever", apns_collapse_id="c")
         await producer.flush()
-        await until(lambda: unready(transform, fan_out), "both workers say that Redis has lost what it had", 60)
+        await until(lambda: unready(transform, fan_out), "both workers say that Redis has lost what it had")
         expect("after" not in bodies(present), "nothing is guessed while Redis is empty")
         rebuild = [arguments.binary, "rebuild", *cluster.common, *cluster.group, "--json"]
         for _ in range(5):
@@ -205,20 +205,20 @@ async def lost(arguments, folder):
                 break
             # This process stood still, and the rebuilding came to its end.
             redis.cli("FLUSHALL")
-            await until(lambda: unready(transform, fan_out), "both workers say that Redis has lost what it had", 60)
+            await until(lambda: unready(transform, fan_out), "both workers say that Redis has lost what it had")
         expect(b"k{0}" not in redis.cli("KEYS", "k{*"), "a rebuilding that was killed leaves no markers")
         redis.cli("DEL", "rebuild")  # what its lock does by itself after ten seconds
-        second = subprocess.run(rebuild, capture_output=True, text=True, timeout=60)
+        second = await run(*rebuild)
         expect(second.returncode == 0, "Redis is rebuilt", second.stderr)
         say(rebuilt=json.loads(second.stdout))
-        await until(lambda: ready(transform) and ready(fan_out), "the workers go on by themselves", 30)
-        await until(lambda: "after" in bodies(present), "what was published meanwhile arrives", 30)
-        again = subprocess.run(rebuild, capture_output=True, text=True, timeout=60)
+        await until(lambda: ready(transform) and ready(fan_out), "the workers go on by themselves")
+        await until(lambda: "after" in bodies(present), "what was published meanwhile arrives")
+        again = await run(*rebuild)
         expect(again.returncode == 0 and "nothing to rebuild" in again.stderr, "there is nothing more to rebuild", again.stderr)
         async with Device(url, None, **{key: absent[key] for key in ("device", "user")}) as late:
             wanted = {"waits %d" % number for number in range(0, 200, 2)} | {"waits for ever"}
             # Hundred places in the mailbox: the oldest was evicted, before or after.
-            await until(lambda: len(set(bodies(late)) & wanted) >= 100, "the late device finds its mailbox", 30, lambda: len(bodies(late)))
+            await until(lambda: len(set(bodies(late)) & wanted) >= 100, "the late device finds its mailbox", lambda: len(bodies(late)))
             expect(set(bodies(late)) <= wanted, "and nothing that was collapsed", sorted(set(bodies(late)) - wanted)[:5])
 
     await two_devices(arguments, folder, work)
@@ -234,25 +234,26 @@ async def make_again(arguments, log=None):
     loop = asyncio.get_running_loop()
     await loop.run_in_executor(None, admin.delete_topics([topic])[topic].result)
     if log:
-        await until(lambda: "partition count changed" in open(log).read(), "the worker is told that the topic is gone", 60)
-    for _ in range(200):
+        await until(lambda: "partition count changed" in open(log).read(), "the worker is told that the topic is gone")
+
+    async def make():
         with contextlib.suppress(confluent_kafka.KafkaException):
             made = admin.create_topics([confluent_kafka.admin.NewTopic(topic, 4, config={"message.timestamp.type": "LogAppendTime"})])
             await loop.run_in_executor(None, made[topic].result)
-            # A broker may tell of it a moment later than it was made.
-            await until(lambda: len(getattr(admin.list_topics(timeout=20).topics.get(topic), "partitions", ())) == 4, "the topic is told", 60)
-            return
-        await asyncio.sleep(0.1)
-    raise Failed("the topic could not be made again")
+            return True
+
+    await until(make, "the topic can be made again")
+    # A broker may tell of it a moment later than it was made.
+    await until(lambda: len(getattr(admin.list_topics(timeout=20).topics.get(topic), "partitions", ())) == 4, "the topic is told")
 
 
 async def emptied_and_rebuilt(redis, cluster, transform, fan_out):
     """Takes everything from Redis, and restores it when both workers have noticed."""
     redis.cli("FLUSHALL")
-    await until(lambda: unready(transform, fan_out), "both workers say that Redis has lost what it had", 60)
-    done = subprocess.run([cluster.binary, "rebuild", *cluster.common, *cluster.group], capture_output=True, text=True, timeout=60)
+    await until(lambda: unready(transform, fan_out), "both workers say that Redis has lost what it had")
+    done = await run(cluster.binary, "rebuild", *cluster.common, *cluster.group)
     expect(done.returncode == 0, "Redis is rebuilt", done.stderr)
-    await until(lambda: ready(transform) and ready(fan_out), "the workers go on by themselves", 30)
+    await until(lambda: ready(transform) and ready(fan_out), "the workers go on by themselves")
 
 
 async def at_once(arguments, folder):
@@ -262,8 +263,8 @@ async def at_once(arguments, folder):
             producer = Producer(arguments.kafka, arguments.prefix + "requests")
             await producer.notify("user:ada", body, apns_collapse_id="c")
             await producer.flush()
-            await until(lambda: body in bodies(present), "what is published arrives", 60, lambda: bodies(present))
-            await until(lambda: committed(arguments) >= 1, "the group has committed", 30)
+            await until(lambda: body in bodies(present), "what is published arrives", lambda: bodies(present))
+            await until(lambda: committed(arguments) >= 1, "the group has committed")
             if body == "one":
                 await make_again(arguments)
         expect(incarnation(present.of("notify")[-1]) == 1, "its revisions are of the next incarnation", present.of("notify")[-1]["revision"])
@@ -277,7 +278,7 @@ async def again(arguments, folder):
         await producer.notify("user:ada", "one", apns_collapse_id="c")
         await producer.flush()
         await until(lambda: "one" in bodies(present), "what is published before arrives")
-        await until(lambda: committed(arguments) >= 1, "the group has committed", 30)
+        await until(lambda: committed(arguments) >= 1, "the group has committed")
         await make_again(arguments, os.path.join(folder, "workers.log"))
         producer = Producer(arguments.kafka, arguments.prefix + "requests")
         again = {key: absent[key] for key in ("device", "user")}
@@ -287,22 +288,22 @@ async def again(arguments, folder):
                 await producer.notify("user:ada", body, apns_collapse_id="c")
                 await producer.notify("user:grace", "seen " + body)
                 await producer.flush()
-                await until(lambda: body in bodies(present), "what is published in the new topic arrives", 60, lambda: bodies(present))
-            await until(lambda: len(bodies(other)) == 2, "at the other device too", 20)
+                await until(lambda: body in bodies(present), "what is published in the new topic arrives", lambda: bodies(present))
+            await until(lambda: len(bodies(other)) == 2, "at the other device too")
         expect(incarnation(present.of("notify")[-1]) == 1, "its revisions are of the next incarnation", present.of("notify")[-1]["revision"])
         await producer.notify("user:grace", "waits")
         await producer.flush()
-        await until(lambda: committed(arguments) >= 5, "the group has committed", 30, lambda: committed(arguments))
+        await until(lambda: committed(arguments) >= 5, "the group has committed", lambda: committed(arguments))
         await emptied_and_rebuilt(redis, cluster, transform, fan_out)
         await producer.notify("user:ada", "three", apns_collapse_id="c")
         await producer.flush()
-        await until(lambda: "three" in bodies(present), "an update after it arrives", 30, lambda: bodies(present))
+        await until(lambda: "three" in bodies(present), "an update after it arrives", lambda: bodies(present))
         expect(incarnation(present.of("notify")[-1]) == 1, "in the same incarnation", present.of("notify")[-1]["revision"])
         async with Device(url, None, **again) as late:
-            await until(lambda: "waits" in bodies(late), "what has waited is there", 30, lambda: bodies(late))
+            await until(lambda: "waits" in bodies(late), "what has waited is there", lambda: bodies(late))
             await producer.notify("user:grace", "last")
             await producer.flush()
-            await until(lambda: "last" in bodies(late), "and what comes then", 30)
+            await until(lambda: "last" in bodies(late), "and what comes then")
             expect(bodies(late) == ["waits", "last"], "what was delivered before is not sent again", bodies(late))
 
     await two_devices(arguments, folder, work)
@@ -316,14 +317,14 @@ async def forgotten(arguments, folder):
             await producer.notify("user:ada", body, apns_collapse_id="c")
         await producer.flush()
         await until(lambda: "three" in bodies(present), "what is published before arrives")
-        await until(lambda: committed(arguments) >= 3, "the group has committed", 30)
+        await until(lambda: committed(arguments) >= 3, "the group has committed")
         await make_again(arguments, os.path.join(folder, "workers.log"))
         await emptied_and_rebuilt(redis, cluster, transform, fan_out)
-        expect(committed(arguments) == 0, "Kafka has forgotten what was committed", committed(arguments))
+        await until(lambda: committed(arguments) == 0, "Kafka has forgotten what was committed", lambda: committed(arguments))
         later = Producer(arguments.kafka, arguments.prefix + "requests")
         await later.notify("user:ada", "four", apns_collapse_id="c")
         await later.flush()
-        await until(lambda: "four" in bodies(present), "an update after it arrives", 30, lambda: bodies(present))
+        await until(lambda: "four" in bodies(present), "an update after it arrives", lambda: bodies(present))
         expect(incarnation(present.of("notify")[-1]) >= 1, "in the next incarnation", present.of("notify")[-1]["revision"])
 
     await two_devices(arguments, folder, work)
@@ -336,7 +337,7 @@ async def judged(arguments, folder):
         await producer.notify("user:ada", "one")
         await producer.flush()
         await until(lambda: "one" in bodies(present), "what is published before arrives")
-        await until(lambda: committed(arguments) >= 1, "the group has committed", 30)
+        await until(lambda: committed(arguments) >= 1, "the group has committed")
         log = os.path.join(folder, "workers.log")
         before = os.path.getsize(log)
 
@@ -348,43 +349,44 @@ async def judged(arguments, folder):
         await make_again(arguments, log)
         # One that begins at what Redis has of the former topic, and has read nothing yet.
         transform.send_signal(signal.SIGTERM)
-        await until(lambda: transform.poll() is not None, "the first worker ends", 40)
+        await until(lambda: transform.poll() is not None, "the first worker ends")
         transform = await cluster.started("transform", *cluster.group)
         # In another partition, so that it is known to be at work.
         producer = Producer(arguments.kafka, arguments.prefix + "requests")
         beside = (int(present.of("notify")[-1]["revision"][20:24], 16) + 1) % 4
         producer.publish({"target": "user:grace", "apns-topic": APPLICATION}, b'{"aps": {"alert": "beside"}}', partition=beside)
         await producer.flush()
-        await until(lambda: committed(arguments) >= 1, "the new worker works", 60)
+        await until(lambda: committed(arguments) >= 1, "the new worker works")
         await stood_still(redis.process)
         await producer.notify("user:ada", "two")
         await producer.flush()
-        await until(lambda: "the topic was deleted and made again" in said(), "it finds that the topic is another one", 30)
+        await until(lambda: "the topic was deleted and made again" in said(), "it finds that the topic is another one")
         await stood_still(transform)
         redis.process.send_signal(signal.SIGCONT)
         other = await cluster.started("transform", *cluster.group)
-        await until(lambda: "two" in bodies(present), "the other worker works on the new topic", 60)
+        await until(lambda: "two" in bodies(present), "the other worker works on the new topic")
         expect(incarnation(present.of("notify")[-1]) == 1, "in the next incarnation", present.of("notify")[-1]["revision"])
         transform.send_signal(signal.SIGCONT)
-        await until(lambda: committed(arguments) >= 2, "the group has committed", 30)
+        await until(lambda: committed(arguments) >= 2, "the group has committed")
         other.send_signal(signal.SIGTERM)
-        await until(lambda: other.poll() is not None, "the other worker ends", 40)
+        await until(lambda: other.poll() is not None, "the other worker ends")
         await producer.notify("user:ada", "three")
         await producer.flush()
-        await until(lambda: "three" in bodies(present), "the first one goes on", 60, lambda: bodies(present))
+        await until(lambda: "three" in bodies(present), "the first one goes on", lambda: bodies(present))
         expect(incarnation(present.of("notify")[-1]) == 1, "in the same incarnation", present.of("notify")[-1]["revision"])
         expect(said().count("the topic was deleted and made again") == 2, "which each has found once", said().count("the topic was deleted and made again"))
 
     await two_devices(arguments, folder, work)
 
 
-async def limit(arguments, topic, size):
-    """How large a topic's batches may be; without a size as large as by default."""
+async def configure(arguments, setting, value, *topics):
+    """Gives topics another setting; without a value the default."""
     admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": arguments.kafka})
-    operation = confluent_kafka.admin.AlterConfigOpType.DELETE if size is None else confluent_kafka.admin.AlterConfigOpType.SET
-    entry = confluent_kafka.admin.ConfigEntry("max.message.bytes", size, incremental_operation=operation)
-    resource = confluent_kafka.admin.ConfigResource(confluent_kafka.admin.ResourceType.TOPIC, topic, incremental_configs=[entry])
-    await asyncio.get_running_loop().run_in_executor(None, admin.incremental_alter_configs([resource])[resource].result)
+    operation = confluent_kafka.admin.AlterConfigOpType.DELETE if value is None else confluent_kafka.admin.AlterConfigOpType.SET
+    for topic in topics:
+        entry = confluent_kafka.admin.ConfigEntry(setting, value, incremental_operation=operation)
+        resource = confluent_kafka.admin.ConfigResource(confluent_kafka.admin.ResourceType.TOPIC, topic, incremental_configs=[entry])
+        await quietly(admin.incremental_alter_configs([resource])[resource].result)
 
 
 async def late(arguments, folder):
@@ -406,7 +408,7 @@ async def late(arguments, folder):
 
         async def arrived(what):
             wanted = {"%s %d" % (what, number) for number in range(counts[what])}
-            await until(lambda: wanted <= set(bodies(present)), "all of the %s arrive" % what, 60, lambda: sorted(wanted - set(bodies(present))))
+            await until(lambda: wanted <= set(bodies(present)), "all of the %s arrive" % what, lambda: sorted(wanted - set(bodies(present))))
 
         def begun():
             """The partitions of which something has arrived."""
@@ -422,29 +424,28 @@ async def late(arguments, folder):
             return told
 
         # Both workers judge, and neither can write it down. What they have not begun by the first refusal they do not begin until it ends.
-        await limit(arguments, topic, "10")
+        await configure(arguments, "max.message.bytes", "10", topic)
         await publish("former")
-        await until(lambda: len(begun()) == 4, "something of each partition arrives", 60, begun)
+        await until(lambda: len(begun()) == 4, "something of each partition arrives", begun)
         await stood_still(transform)
-        await limit(arguments, topic, None)
-        await until(lambda: committed(arguments) >= counts["former"], "the other worker has finished them", 60, lambda: committed(arguments))
+        await configure(arguments, "max.message.bytes", None, topic)
+        await until(lambda: committed(arguments) >= counts["former"], "the other worker has finished them", lambda: committed(arguments))
         await arrived("former")
         await make_again(arguments, os.path.join(folder, "workers.log"))
         await publish("new")
         await arrived("new")
         shown = {incarnation(frame) for frame in present.of("notify") if frame["payload"]["custom"]["body"].startswith("new")}
         expect(shown == {1}, "they are of the next incarnation", shown)
-        await until(lambda: len([told for told in incarnations().values() if 1 in told]) == 4, "the journal tells of the new topic", 60)
+        await until(lambda: len([told for told in incarnations().values() if 1 in told]) == 4, "the journal tells of the new topic")
         transform.send_signal(signal.SIGCONT)
-        await until(lambda: any(told != sorted(told) for told in incarnations().values()), "the worker writes late", 60, incarnations)
+        await until(lambda: any(told != sorted(told) for told in incarnations().values()), "the worker writes late", incarnations)
         await publish("last")
         await arrived("last")
-        await until(lambda: committed(arguments) >= counts["new"] + counts["last"], "the group has committed", 60, lambda: committed(arguments))
+        await until(lambda: committed(arguments) >= counts["new"] + counts["last"], "the group has committed", lambda: committed(arguments))
         expect(other.poll() is None and transform.poll() is None, "both workers go on")
         task.cancel()
-        audit = subprocess.run(
-            [arguments.binary, "audit", "--kafka", arguments.kafka, "--topic-prefix", arguments.prefix, "--json", "--grace", "1s"],
-            capture_output=True, text=True, timeout=60)
+        audit = await run(
+            arguments.binary, "audit", "--kafka", arguments.kafka, "--topic-prefix", arguments.prefix, "--json", "--grace", "1s")
         expect(audit.returncode == 0, "an audit finds nothing amiss", audit.stdout[:1500] + audit.stderr[-500:])
         say(late=sum(told != sorted(told) for told in incarnations().values()), audit=json.loads(audit.stdout.splitlines()[-1]))
 
@@ -471,9 +472,9 @@ async def older(arguments, folder):
         await redis.put_back(copy)
         await producer.notify("user:ada", "third")
         await producer.flush()
-        await until(lambda: "third" in bodies(present), "the third arrives", 30)
+        await until(lambda: "third" in bodies(present), "the third arrives")
         async with Device(url, None, **{key: absent[key] for key in ("device", "user")}) as late:
-            await until(lambda: set(bodies(late)) == {"second", "further"}, "what Redis had forgotten is there", 30, lambda: bodies(late))
+            await until(lambda: set(bodies(late)) == {"second", "further"}, "what Redis had forgotten is there", lambda: bodies(late))
         returns = [line for line in open(os.path.join(folder, "workers.log")) if "rewinding" in line]
         expect(returns, "the worker has rewound")
         # The device remembers by its ids; that it was told again of one that it has is no fault of the cluster's.
@@ -508,12 +509,12 @@ async def midway(arguments, folder):
         await cluster.started("transform", *bound, *cluster.group)
         copy = os.path.join(folder, "copy")
         for goal in (count // 8, count // 2):
-            await until(lambda: waiting() >= goal, "the worker works", 60, waiting)
+            await until(lambda: waiting() >= goal, "the worker works", waiting)
             await redis.copied(copy)
             since = waiting()
-            await until(lambda: waiting() >= min(since + 500, count), "the worker goes on", 60, waiting)
+            await until(lambda: waiting() >= min(since + 500, count), "the worker goes on", waiting)
             await redis.put_back(copy)
-        await until(lambda: waiting() == count, "all that was published waits in a mailbox", 90, waiting)
+        await until(lambda: waiting() == count, "all that was published waits in a mailbox", waiting)
 
 
 async def backlog(arguments, folder):
@@ -535,7 +536,7 @@ async def backlog(arguments, folder):
                 async with Device(fan_out.addresses["devices"], None, user="grace"):
                     pass
             await cluster.started("transform", *bound, *cluster.group)
-            await until(lambda: len(set(bodies(device))) == 2001, "all that waited arrives", 60, lambda: len(bodies(device)))
+            await until(lambda: len(set(bodies(device))) == 2001, "all that waited arrives", lambda: len(bodies(device)))
 
 
 class DeadlyProxy:
@@ -600,13 +601,13 @@ async def pill(arguments, folder):
         supervisor = asyncio.create_task(supervise())
         try:
             letters = reader.records[arguments.prefix + "dead-letters"]
-            await until(lambda: letters, "the pill lies in the dead letters", 150, lambda: proxy.deaths)
+            await until(lambda: letters, "the pill lies in the dead letters", lambda: proxy.deaths)
             events = reader.records[arguments.prefix + "events"]
 
             def answered(kind):
                 return {record.headers["ce_subject"] for record in events if record.type == kind}
 
-            await until(lambda: answered("unregistered") >= set(names) - {poisoned}, "every other request has its answer", 60)
+            await until(lambda: answered("unregistered") >= set(names) - {poisoned}, "every other request has its answer")
             expect(answered("rejected") == {poisoned}, "and the pill has one of its own", answered("rejected"))
             expect(len(letters) == 1, "one dead letter", [letter.headers for letter in letters])
             headers = letters[0].headers
@@ -622,17 +623,86 @@ async def pill(arguments, folder):
         rebuild = subprocess.Popen(
             [arguments.binary, "rebuild", *cluster.common, *cluster.group], stdout=subprocess.DEVNULL, stderr=cluster.log)
         proxy.victim, before = rebuild, proxy.deaths
-        await until(lambda: rebuild.poll() is not None, "the rebuilding ends", 60)
+        await until(lambda: rebuild.poll() is not None, "the rebuilding ends")
         expect(rebuild.returncode == 0 and proxy.deaths == before, "a rebuilding leaves the pill alone", rebuild.returncode)
 
 
 PARTS = {part.__name__: part for part in (lost, again, at_once, forgotten, judged, late, older, midway, backlog, pill)}
 
 
+class Shared:
+    """The workers of the parts that can share them: one cluster for all of these. The first part that asks starts it; it ends with the process."""
+
+    def __init__(self, arguments, folder):
+        self.arguments, self.folder = arguments, folder
+        self.stack, self.lock, self.found = contextlib.AsyncExitStack(), asyncio.Lock(), None
+
+    @contextlib.asynccontextmanager
+    async def workers(self):
+        """Their Redis, themselves, and where devices connect to two of them."""
+        async with self.lock:
+            if self.found is None:
+                redis, cluster = await self.stack.enter_async_context(on_one_redis(self.arguments, self.folder))
+                await cluster.started("transform", *cluster.group)
+                urls = [(await cluster.started("fan-out", "--listen", "127.0.0.1:0")).addresses["devices"] for _ in range(2)]
+                self.found = redis, cluster, urls
+        yield self.found
+
+
+def shares(part):
+    """A part that shares its workers with others: it names its own people and applications, and breaks nothing."""
+    part.shares = True
+    return part
+
+
+async def own_topics(arguments, name):
+    """Topics of a part's own, on the same Kafka."""
+    own = copy.copy(arguments)
+    own.prefix = "%s%s." % (arguments.prefix, name.replace("_", "-"))
+    # An embedded broker makes a topic for whoever asks for it, and no other way.
+    producer = confluent_kafka.Producer({"bootstrap.servers": own.kafka, "allow.auto.create.topics": True})
+    if producer.list_topics(timeout=HANG).cluster_id.startswith("mockCluster"):
+        for topic in ("requests", "deliveries", "devices", "events", "dead-letters", "applications"):
+            await quietly(producer.list_topics, own.prefix + topic, HANG)
+    done = await run(own.binary, "topics", "create", "--kafka", own.kafka, "--topic-prefix", own.prefix, "--partitions", "4")
+    expect(done.returncode == 0, "there are topics for %s" % name, done.stderr)
+    return own
+
+
+async def run_parts(parts, arguments, folder):
+    """Runs parts side by side, and says of each whether it held. Where one is broken, what its workers have logged is shown."""
+    asyncio.get_running_loop().set_default_executor(concurrent.futures.ThreadPoolExecutor(64))
+    names = arguments.part.split(",")
+    shared, places = Shared(arguments, folder), asyncio.Semaphore(arguments.beside)
+    # Who has the topics that were made for this process: those that share them, or else the first.
+    owners = [name for name in names if hasattr(parts[name], "shares")] or names[:1]
+
+    async def one(name):
+        own, home = copy.copy(arguments), folder if name in owners else os.path.join(folder, name)
+        async with places:
+            try:
+                if name not in owners:
+                    os.mkdir(home)
+                    own = await own_topics(arguments, name)
+                await parts[name](own, home, *([shared] if hasattr(parts[name], "shares") else []))
+                say(part=name, result="held")
+                return True
+            except Exception as error:  # noqa: BLE001 - each part is judged for itself
+                log = os.path.join(home, "workers.log")
+                if os.path.exists(log):
+                    print(open(log).read()[-20_000:])
+                why = str(error) if isinstance(error, Failed) else traceback.format_exc()
+                say(part=name, result="broken", promise=why)
+
+    try:
+        return all(await asyncio.gather(*(one(name) for name in names)))
+    finally:
+        await shared.stack.aclose()
+
+
 def run_part(documentation, parts, prefix, **options):
-    """Runs the part that the command line names, in a folder of its own; where it is broken, what the workers have logged is shown. An option
-    is a text that says what must be given, a number that holds where nothing is, a pair of what holds then and what may be given, or None for
-    what only some parts need."""
+    """Runs the parts that the command line names, in folders of their own. An option is a text that says what must be given, a number that holds
+    where nothing is, a pair of what holds then and what may be given, or None for what only some parts need."""
     parser = argparse.ArgumentParser(description=documentation, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kafka", required=True)
     parser.add_argument("--prefix", required=True)
@@ -645,20 +715,19 @@ def run_part(documentation, parts, prefix, **options):
             parser.add_argument(flag, type=int, default=what, help="(%d)" % what)
         else:
             parser.add_argument(flag, required=what is not None, help=what)
-    parser.add_argument("--part", required=True, choices=parts)
+    parser.add_argument("--part", required=True, help="one of %s, or several with commas between: they run side by side" % ", ".join(parts))
+    parser.add_argument("--beside", type=int, default=4, help="how many parts run at the same time (4)")
     arguments = parser.parse_args()
+    if unknown := set(arguments.part.split(",")) - set(parts):
+        parser.error("--part: there is no %s" % ", ".join(sorted(unknown)))
     folder = tempfile.mkdtemp(prefix=prefix)
     try:
-        asyncio.run(parts[arguments.part](arguments, folder))
-        say(part=arguments.part, result="held")
-    except Failed as error:
-        log = os.path.join(folder, "workers.log")
-        if os.path.exists(log):
-            print(open(log).read()[-20000:])
-        say(part=arguments.part, result="broken", promise=str(error))
-        raise SystemExit(1)
+        held = asyncio.run(run_parts(parts, arguments, folder))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+    # The threads of readers may be in the middle of a poll.
+    sys.stdout.flush()
+    os._exit(0 if held else 1)
 
 
 if __name__ == "__main__":

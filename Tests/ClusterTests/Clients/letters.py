@@ -13,26 +13,20 @@ import json
 import os
 import re
 import signal
-import subprocess
 import time
 import uuid
 
 import journal
-from clients import APPLICATION, Device, Producer, Reader, expect, say, until
+from clients import APPLICATION, HANG, Device, Producer, Reader, expect, quietly, run, say, until
 from dependencies import own_kafka
 from extensions import RememberingDevice, audit
 from healing import PILL, DeadlyProxy, bodies, on_one_redis, run_part
 
 
-async def quietly(work, *arguments, **more):
-    """Runs what blocks while devices and proxies go on."""
-    return await asyncio.get_running_loop().run_in_executor(None, lambda: work(*arguments, **more))
-
-
 async def letters(arguments, *words, code=0):
     """Runs a tool of the dead letters and gives its lines."""
     line = [arguments.binary, "dead-letters", *words, "--kafka", arguments.kafka, "--topic-prefix", arguments.prefix, "--json"]
-    done = await quietly(subprocess.run, line, capture_output=True, text=True, timeout=100)
+    done = await run(*line)
     expect(code is None or done.returncode == code, "'dead-letters %s' ends with %s" % (" ".join(words), code), [done.returncode, done.stdout[-1500:], done.stderr[-800:]])
     return [json.loads(text) for text in done.stdout.splitlines()]
 
@@ -159,7 +153,7 @@ async def reasons(arguments, folder):
                     payload = json.dumps({"aps": {"alert": payload or "x"}, "custom": {"body": str(number)}}).encode()
                 producer.publish(pairs, payload)
             await producer.flush()
-            await until(lambda: len(written()) == len(ways), "each is a dead letter", 60, lambda: [len(written()), len(ways)])
+            await until(lambda: len(written()) == len(ways), "each is a dead letter", lambda: [len(written()), len(ways)])
             found = {int(record.headers["way"]): record for record in written()}
             told = {number: record.headers["carillon-dead-letter-reason"] for number, record in found.items()}
             expect(told == {number: reason for number, (reason, _) in enumerate(ways)}, "for the reason that it was made for", told)
@@ -198,12 +192,12 @@ async def reasons(arguments, folder):
             wanted = (collections.Counter(str(n) for n, (_, way) in enumerate(ways) if way.mend and not way.damaged),
                       collections.Counter(str(n) for n, (_, way) in enumerate(ways) if way.damaged))
             await redrive()
-            await until(lambda: seen() == wanted, "each arrives once, at its device", 30, lambda: [wanted[0] - seen()[0], seen()[0] - wanted[0]])
+            await until(lambda: seen() == wanted, "each arrives once, at its device", lambda: [wanted[0] - seen()[0], seen()[0] - wanted[0]])
 
             # All of it again. What kept its first place is known to the device's ids as the same record, what is new as another.
-            await until(lambda: not redis.cli("--scan", "--pattern", "m{*"), "the mailboxes are empty", 30)
+            await until(lambda: not redis.cli("--scan", "--pattern", "m{*"), "the mailboxes are empty")
             again = await redrive("--again")
-            await until(lambda: all(place in verdicts() for place, _ in again.values()), "each is judged", 30)
+            await until(lambda: all(place in verdicts() for place, _ in again.values()), "each is judged")
             new = set()
             for number, (place, name) in again.items():
                 isNew = "--as-new" in ways[number][1].mend
@@ -214,7 +208,7 @@ async def reasons(arguments, folder):
             def twice():
                 return {record.headers["ce_subject"] for record in reader.records[arguments.prefix + "events"] if record.type == "duplicate"}
 
-            await until(lambda: new <= twice(), "and an event says so of each duplicate", 30, lambda: sorted(new - twice()))
+            await until(lambda: new <= twice(), "and an event says so of each duplicate", lambda: sorted(new - twice()))
             expect(not redis.cli("--scan", "--pattern", "m{*"), "no mailbox has it a second time")
             for each in (device, damaged):
                 await each.frame("notify", id=await producer.notify("device:" + each.token, "last"))
@@ -227,7 +221,7 @@ async def reasons(arguments, folder):
             done = await letters(arguments, "redrive", *(places[number] for number in hopeless), "--unchecked", "--wait", "60s", code=1)
             outcomes = [line["outcome"]["state"] for line in done if "outcome" in line]
             expect(done[-1]["redriven"] == len(hopeless) and outcomes == ["rejected"] * len(hopeless), "it is rejected again", done)
-            await until(lambda: len(written()) == len(ways) + len(hopeless), "and is a letter again", 30, lambda: len(written()))
+            await until(lambda: len(written()) == len(ways) + len(hopeless), "and is a letter again", lambda: len(written()))
             names = {ways[number][0] for number in hopeless}
             told = collections.Counter(record.headers["carillon-dead-letter-reason"] for record in written()[-len(hopeless):])
             expect(told == collections.Counter(ways[number][0] for number in hopeless), "for its reason", told)
@@ -237,7 +231,7 @@ async def reasons(arguments, folder):
             expect({reason for (reason, _), group in counts.items() if group["discarded"]} == names, "and these are discarded", list(counts.values()))
             say(ways=len(ways), reasons=len({reason for reason, _ in ways}), hopeless=sorted(names))
     reading.cancel()
-    audit(arguments)
+    await audit(arguments)
 
 
 async def mended(arguments, folder):
@@ -274,7 +268,7 @@ async def mended(arguments, folder):
             good = await bad.producer.notify(bad.target, "good")
             await bad.flush()
             await device.frame("notify", id=good)
-            await until(lambda: len(written()) == len(bad.bodies), "each is a dead letter", 30, lambda: [len(written()), len(bad.bodies)])
+            await until(lambda: len(written()) == len(bad.bodies), "each is a dead letter", lambda: [len(written()), len(bad.bodies)])
             redis.cli("DEL", key)
             redis.cli("RENAME", "kept", key)
 
@@ -323,7 +317,7 @@ async def mended(arguments, folder):
 
             # What is superseded or has expired is not shown.
             wanted = sorted({"good", "newer", *bad.bodies} - {"poison", "collapsed", "expired"})
-            await until(lambda: sorted(bodies(device)) == wanted and bodies(damaged) == ["poison"], "each arrives once", 30,
+            await until(lambda: sorted(bodies(device)) == wanted and bodies(damaged) == ["poison"], "each arrives once",
                         lambda: [sorted(bodies(device)), bodies(damaged), wanted])
             expect(await letters(arguments, "list", "--state", "pending", code=1) == [], "nothing is pending")
             shown = (await letters(arguments, "show", place["MissingTopic"][0]))[0]
@@ -348,11 +342,14 @@ async def mended(arguments, folder):
             done = await letters(arguments, "discard", "--reason", "BadMessageId", "--note", "a test")
             expect((done[-1]["discarded"], done[-1]["handled"]) == (1, 1), "it is discarded", done)
             expect((await groups(arguments))["BadMessageId", APPLICATION]["discarded"] == 1, "and that is noted", list((await groups(arguments)).values()))
-            await asyncio.sleep(2)
+            # What lies behind all of these comes, and nothing of them before it.
+            for each in (device, damaged):
+                await each.frame("notify", id=await bad.producer.notify("device:" + each.token, "behind"))
+            wanted.append("behind")
             expect(sorted(bodies(device)) == sorted(wanted + ["last"]), "nothing is shown twice", sorted(bodies(device)))
-            expect(bodies(damaged) == ["poison"], "nor at the other device", bodies(damaged))
+            expect(bodies(damaged) == ["poison", "behind"], "nor at the other device", bodies(damaged))
     reading.cancel()
-    audit(arguments)
+    await audit(arguments)
 
 
 async def deadly(arguments, folder):
@@ -373,11 +370,7 @@ async def deadly(arguments, folder):
             for number in range(10):
                 await producer.notify(target, PILL.decode() if number == 5 else "good %d" % number)
             await producer.flush()
-            found = []
-            for _ in range(150):
-                if (found := await letters(arguments, "list", "--all", code=None)):
-                    break
-                await asyncio.sleep(1)
+            found = await until(lambda: letters(arguments, "list", "--all", code=None), "there is a dead letter", lambda: proxy.deaths)
             expect(len(found) == 1 and found[0]["reason"] == "Poison", "the pill is a dead letter", found)
             place = found[0]["letter"]
             left = await letters(arguments, "redrive", "--everything", code=1)
@@ -389,14 +382,14 @@ async def deadly(arguments, folder):
             # One that is refused and one that goes are told apart by the word alone.
             done = await letters(arguments, "redrive", place, "--force", "--wait", "60s")
             expect(done[-1]["redriven"] == 1 and proxy.deaths == deaths, "it is redriven alone", done)
-            await until(lambda: len(device.of("notify")) == 10, "each arrives once", 30, lambda: bodies(device))
+            await until(lambda: len(device.of("notify")) == 10, "each arrives once", lambda: bodies(device))
             await letters(arguments, "redrive", place, "--force", "--again")
             await producer.notify(target, "last")
             await producer.flush()
-            await until(lambda: "last" in bodies(device), "the last one arrives", 30, lambda: bodies(device))
+            await until(lambda: "last" in bodies(device), "the last one arrives", lambda: bodies(device))
             expect(sorted(bodies(device)) == sorted(set(bodies(device))) and len(bodies(device)) == 11, "nothing is shown twice", bodies(device))
         supervisor.cancel()
-    audit(arguments)
+    await audit(arguments)
 
 
 async def killed(arguments, folder):
@@ -415,10 +408,10 @@ async def killed(arguments, folder):
             async def pending():
                 return (await groups(arguments)).get(("MissingTopic", None), {"pending": -1})["pending"]
 
-            for _ in range(60):
-                if await pending() == count:
-                    break
-                await asyncio.sleep(0.5)
+            async def are_all():
+                return await pending() == count
+
+            await until(are_all, "each is a dead letter")
             line = [arguments.binary, "dead-letters", "redrive", "--reason", "MissingTopic", "--set", "apns-topic=" + APPLICATION,
                     "--kafka", arguments.kafka, "--topic-prefix", arguments.prefix, "--json"]
             for number in (signal.SIGKILL, signal.SIGKILL, signal.SIGINT):
@@ -436,11 +429,10 @@ async def killed(arguments, folder):
             await letters(arguments, "redrive", "--reason", "MissingTopic", "--set", "apns-topic=" + APPLICATION)
             expect(await pending() == 0, "the same line goes on to the end")
             # What was redriven by two of them comes twice where the cluster has forgotten its id, and the device knows it.
-            await until(lambda: len(device.shown) >= count, "each is shown", 60, lambda: len(device.shown))
+            await until(lambda: len(device.shown) >= count, "each is shown", lambda: len(device.shown))
             expect({int(body) for body in bodies(device)} == set(range(count)), "and none is another", len(device.shown))
             say(notified=len(bodies(device)))
-            await asyncio.sleep(2)
-    audit(arguments)
+    await audit(arguments)
 
 
 async def broker(arguments, folder):
@@ -455,16 +447,13 @@ async def broker(arguments, folder):
             await bad.flush()
 
             async def pending():
-                for _ in range(60):
-                    # There may be none yet.
-                    if found := await letters(arguments, "list", code=None):
-                        return sum(group["pending"] for group in found)
-                    await asyncio.sleep(1)
+                # There may be none yet.
+                return sum(group["pending"] for group in await letters(arguments, "list", code=None))
 
-            for _ in range(60):
-                if await pending() == count:
-                    break
-                await asyncio.sleep(1)
+            async def are_all():
+                return await pending() == count
+
+            await until(are_all, "each is a dead letter")
             words = ["redrive", "--reason", "MissingTopic", "--set", "apns-topic=" + APPLICATION]
             # Nobody waits a minute for what one knows after some seconds.
             soon = ["--kafka-property", "message.timeout.ms=15000"]
@@ -474,7 +463,7 @@ async def broker(arguments, folder):
             for _ in range(300):
                 expect(await process.stdout.readline(), "it redrives some")
             kafka.kill()
-            output, errors = await asyncio.wait_for(process.communicate(), 90)
+            output, errors = await asyncio.wait_for(process.communicate(), HANG)
             expect(process.returncode == 3, "it ends since Kafka is lost", [process.returncode, errors.decode()])
             says = "Kafka does not answer any more at " + arguments.kafka
             expect(says in errors.decode() and "the same command continues, and nothing is shown twice" in errors.decode(),
@@ -484,11 +473,11 @@ async def broker(arguments, folder):
             expect(0 < left < count, "some of them are left", left)
             done = await letters(arguments, *words)
             expect(await pending() == 0 and done[-1]["redriven"] == left, "the same line goes on to the end", done[-1])
-            await until(lambda: len(device.shown) >= count, "each is shown", 90, lambda: len(device.shown))
+            await until(lambda: len(device.shown) >= count, "each is shown", lambda: len(device.shown))
             expect({int(body) for body in bodies(device)} == set(range(count)) and len(device.shown) == count, "and shown once", len(device.shown))
             say(left=left, notified=len(bodies(device)))
-            await until(lambda: not redis.cli("--scan", "--pattern", "m{*"), "nothing waits any more", 30)
-        audit(arguments)
+            await until(lambda: not redis.cli("--scan", "--pattern", "m{*"), "nothing waits any more")
+        await audit(arguments)
 
 
 PARTS = {part.__name__: part for part in (reasons, mended, deadly, killed, broker)}

@@ -11,13 +11,12 @@ import datetime
 import json
 import random
 import signal
-import subprocess
 import time
 import uuid
 
 import confluent_kafka.admin
 
-from clients import APPLICATION, Device, Producer, Reader, expect, say, until
+from clients import APPLICATION, Device, Producer, Reader, expect, run, say, until
 from healing import bodies, committed, on_one_redis, ready, run_part, two_devices, unready
 
 PER_TARGET, PER_APPLICATION, WINDOW = 25, 160, 2_000
@@ -25,10 +24,8 @@ TARGETS = ["user:ada", "user:grace", "user:linus", "device:" + "ab" * 32, "devic
 DELAY, STEP_BACK = 5_000, 60_000
 
 
-def run(arguments, *words, code=0):
-    result = subprocess.run(
-        [arguments.binary, *words, "--kafka", arguments.kafka, "--topic-prefix", arguments.prefix, "--json"], capture_output=True, text=True,
-        timeout=120)
+async def said(arguments, *words, code=0):
+    result = await run(arguments.binary, *words, "--kafka", arguments.kafka, "--topic-prefix", arguments.prefix, "--json")
     expect(result.returncode == code, "carillon %s ends with %d" % (" ".join(words[:2]), code), result.stdout + result.stderr)
     return [json.loads(line) for line in result.stdout.splitlines()]
 
@@ -58,7 +55,7 @@ def model(requests, since, per_target=PER_TARGET, per_application=PER_APPLICATIO
 
 async def flood(arguments, folder):
     requests, events, letters = [arguments.prefix + name for name in ("requests", "events", "dead-letters")]
-    limit = run(arguments, "applications", "limit", APPLICATION, "--per-target", str(PER_TARGET), "--per-application", str(PER_APPLICATION),
+    limit = await said(arguments, "applications", "limit", APPLICATION, "--per-target", str(PER_TARGET), "--per-application", str(PER_APPLICATION),
                 "--window", "2s")
     expect(limit[0]["limits"][-1]["perTarget"] == PER_TARGET, "the limit is set", limit)
     async with on_one_redis(arguments, folder) as (redis, cluster):
@@ -87,14 +84,13 @@ async def flood(arguments, folder):
                 cluster.start("transform", *cluster.group)
             elif step == "flush":
                 redis.cli("FLUSHALL")
-                await until(lambda: unready(workers[1]), "the worker says that Redis has lost what it had", 60)
+                await until(lambda: unready(workers[1]), "the worker says that Redis has lost what it had")
             elif step == "rebuild":
-                rebuild = subprocess.run(
-                    [arguments.binary, "rebuild", *cluster.common, *cluster.group, "--json"], capture_output=True, text=True, timeout=120)
+                rebuild = await run(arguments.binary, "rebuild", *cluster.common, *cluster.group, "--json")
                 expect(rebuild.returncode == 0, "Redis is rebuilt", rebuild.stderr)
             (at, step) = next(steps)
         await producer.flush()
-        await until(lambda: committed(arguments) >= sent, "all requests are finished", 120, lambda: (committed(arguments), sent))
+        await until(lambda: committed(arguments) >= sent, "all requests are finished", lambda: (committed(arguments), sent))
         reader = Reader(arguments.kafka, [requests, events, letters])
         task = asyncio.create_task(reader.run())
         await until(lambda: len(reader.records[requests]) >= sent, "all requests are read")
@@ -106,7 +102,7 @@ async def flood(arguments, folder):
             return {(event.json["source"]["partition"], event.json["source"]["offset"]) for event in reader.records[events]
                     if event.type == "rejected" and event.json["reason"] == "TooManyRequests"}
 
-        await until(lambda: len(rejected()) >= len(wanted), "the rejected requests are read", 60, lambda: (len(rejected()), len(wanted)))
+        await until(lambda: len(rejected()) >= len(wanted), "the rejected requests are read", lambda: (len(rejected()), len(wanted)))
         await asyncio.sleep(1)
         expect(rejected() == wanted, "those beyond the limit are rejected, and no others",
                {"not rejected": sorted(wanted - rejected())[:10], "rejected": sorted(rejected() - wanted)[:10]})
@@ -114,14 +110,14 @@ async def flood(arguments, folder):
         others = [letter.headers["carillon-dead-letter-reason"] for letter in reader.records[letters]]
         expect(others and set(others) == {"BadPriority"}, "only what breaks a rule is a dead letter", collections.Counter(others))
         task.cancel()
-        audit = run(arguments, "audit", "--grace", "0s")
+        audit = await said(arguments, "audit", "--grace", "0s")
         expect(audit[-1]["violations"] == 0, "the audit counts the same", audit[:5])
         say(sent=sent, rejected=len(wanted))
 
 
 async def untold(arguments, folder):
     requests, journal = arguments.prefix + "requests", arguments.prefix + "journal"
-    limit = run(arguments, "applications", "limit", APPLICATION, "--per-target", "3", "--window", "10s")
+    limit = await said(arguments, "applications", "limit", APPLICATION, "--per-target", "3", "--window", "10s")
     since = parsed(limit[0]["limits"][-1]["from"])
     count = 30
 
@@ -146,12 +142,11 @@ async def untold(arguments, folder):
             deletion.result(60)
         redis.cli("FLUSHALL")
         await until(lambda: unready(transform, fan_out), "both workers say that Redis has lost what it had")
-        rebuild = subprocess.run(
-            [arguments.binary, "rebuild", *cluster.common, *cluster.group, "--json"], capture_output=True, text=True, timeout=120)
+        rebuild = await run(arguments.binary, "rebuild", *cluster.common, *cluster.group, "--json")
         expect(rebuild.returncode == 0, "Redis is rebuilt", rebuild.stderr)
         await until(lambda: ready(transform) and ready(fan_out), "the workers go on by themselves")
         async with Device(url, None, **{key: absent[key] for key in ("device", "user")}) as late:
-            await until(lambda: set(bodies(late)) >= accepted, "the device finds what was accepted", 60, lambda: bodies(late))
+            await until(lambda: set(bodies(late)) >= accepted, "the device finds what was accepted", lambda: bodies(late))
             # Pages of a mailbox are sent in its order, before what comes later.
             await until(lambda: time.time() * 1000 > reader.records[requests][-1].timestamp + 10_000, "the next window has begun")
             await producer.notify("user:grace", "the last")
@@ -171,7 +166,7 @@ async def behind(arguments, folder):
         async with Device(url, None, user="eve", application=flooding) as flooded, Device(url, None, user="ada") as other:
             for name in ("without a limit", "with a limit"):
                 if name == "with a limit":
-                    limit = run(arguments, "applications", "limit", flooding, "--per-target", "20")
+                    limit = await said(arguments, "applications", "limit", flooding, "--per-target", "20")
                     await until(lambda: time.time() * 1000 > parsed(limit[0]["limits"][-1]["from"]) + 1_000, "the limit has begun")
                 for _ in range(count):
                     headers = {"target": "device:" + flooded.token, "apns-topic": flooding}
@@ -180,11 +175,11 @@ async def behind(arguments, folder):
                 producer.publish(single, b'{"aps":{"alert":"single"},"custom":{"body":"single"}}', key="single", partition=0)
                 began = time.monotonic()
                 await producer.flush()
-                await until(lambda: any(frame["id"] == single["apns-id"] for frame in other.of("notify")), "the single one arrives", 120)
+                await until(lambda: any(frame["id"] == single["apns-id"] for frame in other.of("notify")), "the single one arrives")
                 took[name] = round(time.monotonic() - began, 2)
-                await until(lambda: committed(arguments) >= (count + 1) * len(took), "all requests are finished", 120)
+                await until(lambda: committed(arguments) >= (count + 1) * len(took), "all requests are finished")
             await until(lambda: ready(transform) and ready(fan_out), "the workers are ready")
-        audit = run(arguments, "audit", "--grace", "0s")
+        audit = await said(arguments, "audit", "--grace", "0s")
         expect(audit[-1]["violations"] == 0, "the audit finds no violation", audit[:5])
         say(seconds=took)
 

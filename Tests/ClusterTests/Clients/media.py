@@ -19,7 +19,7 @@ import time
 import urllib.parse
 import uuid
 
-from clients import APPLICATION, Reader, expect, say, until
+from clients import APPLICATION, HANG, Reader, expect, say, until
 from extensions import File, Log, Publisher, RememberingDevice, audit, start, states
 from healing import committed, on_one_redis, run_part
 from service import Handler, Service
@@ -194,7 +194,7 @@ async def served(url, method="GET", **fields):
     """What the media port answers: status, fields and body."""
     def ask():
         parts = urllib.parse.urlsplit(url)
-        connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=60)
+        connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=HANG)
         try:
             connection.request(method, "%s?%s" % (parts.path, parts.query), headers={name.replace("_", "-"): text for name, text in fields.items()})
             answer = connection.getresponse()
@@ -224,7 +224,7 @@ async def holds(attachment, content, kind, identifier="photo"):
 async def new_link(device, digest):
     request = uuid.uuid4().hex
     await device.send({"type": "link", "hash": digest, "request": request})
-    answer = await device.frame("linked", 60, request=request)
+    answer = await device.frame("linked", request=request)
     expect(answer["expires"] > time.time(), "a new link is good for a while", answer)
     return answer["url"]
 
@@ -264,7 +264,7 @@ class Told:
         def told():
             return {record.headers["ce_subject"]: states(record.json) for record in self.reader.records[self.topic] if record.type == "delivered"}
 
-        await until(lambda: set(names) <= set(told()), "events tell of all of them", 60, lambda: len(told()))
+        await until(lambda: set(names) <= set(told()), "events tell of all of them", lambda: len(told()))
         return {name: [state for _, state in told()[name]] for name in names}
 
 
@@ -286,13 +286,13 @@ async def attached(arguments, folder):
             await links(media, publisher, device, quick)
             await once(media, publisher, told, (device, quick))
             memory = await endless(media, publisher, told, worker, patient)
-            await until(lambda: not coming(media_folder), "what was not finished is gone", 30, lambda: coming(media_folder))
+            await until(lambda: not coming(media_folder), "what was not finished is gone", lambda: coming(media_folder))
             hashes = {hashlib.sha256(content).hexdigest() for content, _ in GOOD.values()}
             expect(set(stored(media_folder)) == hashes, "nothing else is stored than what was shown", sorted(stored(media_folder)))
             log = Log(folder).text()
             expect(SECRET not in log, "the log has nothing of a URL", [line for line in log.splitlines() if SECRET in line][:3])
             expect("signature=" not in log, "nor a link", [line for line in log.splitlines() if "signature=" in line][:3])
-        say(asked=sum(media.asked.values()), memory=memory, audit=audit(arguments))
+        say(asked=sum(media.asked.values()), memory=memory, audit=await audit(arguments))
     told.reading.cancel()
     media.close()
 
@@ -302,7 +302,7 @@ async def nobody_else(media, publisher, told, device, log):
     urls = [url for do in media.places for url in (media.places[do] + SECRET, media.url(do))]
     names = [publish(publisher, "device:" + device.token, photo=url) for url in urls]
     await publisher.flush()
-    await until(lambda: set(names) <= device.shown, "all are shown", 60, lambda: len(device.shown))
+    await until(lambda: set(names) <= device.shown, "all are shown", lambda: len(device.shown))
     for name, state in (await told.of(names)).items():
         expect(state == ["failed"] and attachments(device, name) == [], "without what they name", [state, urls[names.index(name)]])
     expect(media.untouched(), "and nobody has connected to them")
@@ -326,13 +326,13 @@ async def whatever_comes(media, publisher, told, device, quick):
     behind = [publisher.payload("device:" + quick.token, {"aps": {"alert": "plain"}, "custom": {"photo": media.url("never")}}) for _ in range(20)]
     behind += [publish(publisher, "device:" + quick.token, photo=media.url("small")) for _ in range(20)]
     await publisher.flush()
-    await until(lambda: set(behind) <= quick.shown, "another target's are shown", 60, lambda: len(quick.shown))
+    await until(lambda: set(behind) <= quick.shown, "another target's are shown", lambda: len(quick.shown))
     hanging = {name for name, do in wanted.items() if do in HANGING}
     # Later its time may be up.
     if time.monotonic() - began < 13:
         expect(not device.shown & hanging, "before what the server does not answer")
     every = {*wanted, both, half, none}
-    await until(lambda: every <= device.shown, "all are shown", 120, lambda: [wanted.get(name) for name in every - device.shown])
+    await until(lambda: every <= device.shown, "all are shown", lambda: [wanted.get(name) for name in every - device.shown])
     seen = await told.of([*every, *behind])
     for name, do in wanted.items():
         came = attachments(device, name)
@@ -364,7 +364,7 @@ async def too_late(media, publisher, told, device):
     never = publish(publisher, "device:" + device.token, HASTY, photo=media.url("hang", "late"))
     late = publish(publisher, "device:" + device.token, HASTY, photo=media.url("small", "late"), sound=media.url("hang", "later"))
     await publisher.flush()
-    await until(lambda: {never, late} <= device.shown, "what is not there in time is not waited for", 60)
+    await until(lambda: {never, late} <= device.shown, "what is not there in time is not waited for")
     seen = await told.of([never, late])
     expect(seen == {never: ["timed-out"], late: ["best-attempt"]}, "events tell so", seen)
     expect(attachments(device, never) == [], "what is not there in time is not shown", attachments(device, never))
@@ -378,7 +378,7 @@ async def links(media, publisher, device, other):
     name = publish(publisher, "user:ada", photo=media.url("small"))
     others = publish(publisher, "user:grace", photo=media.url("small"))
     await publisher.flush()
-    await until(lambda: name in device.shown and others in other.shown, "both have it", 60)
+    await until(lambda: name in device.shown and others in other.shown, "both have it")
     attachment, = attachments(device, name)
     link, digest, tag = attachment["url"], attachment["hash"], '"%s"' % attachment["hash"]
     others_link = attachments(other, others)[0]["url"]
@@ -427,7 +427,7 @@ async def once(media, publisher, told, devices):
     """What many notifications name at the same time is fetched once."""
     names = [publish(publisher, "device:" + devices[number % 2].token, photo=media.url("shared")) for number in range(100)]
     await publisher.flush()
-    await until(lambda: set(names) <= devices[0].shown | devices[1].shown, "all are shown", 60)
+    await until(lambda: set(names) <= devices[0].shown | devices[1].shown, "all are shown")
     expect(media.asked["shared"] == 1, "what they name was fetched once", media.asked["shared"])
     for number, name in enumerate(names):
         expect([each["hash"] for each in attachments(devices[number % 2], name)] == [hashlib.sha256(PNG).hexdigest()], "each has it", name)
@@ -488,7 +488,7 @@ async def kept(arguments, folder):
                 to(devices[:2] if each % 5 == 0 else [devices[each % len(devices)]], ("small", "slow", "misnamed")[each % 3], number)
             await publisher.flush()
             await until(
-                lambda: media.asked["held"] >= asked + 7 and len(coming(media_folder) - left) >= 7, "files are on their way", 60,
+                lambda: media.asked["held"] >= asked + 7 and len(coming(media_folder) - left) >= 7, "files are on their way",
                 lambda: [media.asked, len(coming(media_folder))])
             worker.send_signal(signal.SIGKILL)
             await asyncio.to_thread(worker.wait)
@@ -496,9 +496,9 @@ async def kept(arguments, folder):
             media.release.set()
             worker = await start(cluster, file, *flags)
             await until(
-                lambda: all(set(wanted[device.token]) <= device.shown for device in devices), "nothing is lost", 90,
+                lambda: all(set(wanted[device.token]) <= device.shown for device in devices), "nothing is lost",
                 lambda: {device.token[:4]: len(set(wanted[device.token]) - device.shown) for device in devices})
-            await until(lambda: committed(arguments) == number * (count + 7), "the group has committed", 60, lambda: committed(arguments))
+            await until(lambda: committed(arguments) == number * (count + 7), "the group has committed", lambda: committed(arguments))
         await asyncio.sleep(1)
         expect(coming(media_folder) <= left, "none but a worker that is killed leaves half of a file", [coming(media_folder), left])
         again, seen = 0, await told.of({name for names in wanted.values() for name in names})
@@ -520,7 +520,7 @@ async def kept(arguments, folder):
         await unserved(arguments, cluster, publisher, media, device)
         await gone(cluster, file, flags, publisher, media, media_folder, worker, device)
         await device.__aexit__()
-        say(again=again, left=len(left), audit=audit(arguments))
+        say(again=again, left=len(left), audit=await audit(arguments))
     told.reading.cancel()
     media.close()
 
@@ -529,7 +529,7 @@ async def shows(publisher, device, url, expiration=None):
     """Publishes a notification with this file, and gives what the device is shown with it."""
     name = publish(publisher, "device:" + device.token, expiration=expiration, photo=url)
     await publisher.flush()
-    await until(lambda: name in device.shown, "it is shown", 60)
+    await until(lambda: name in device.shown, "it is shown")
     return attachments(device, name)
 
 
@@ -541,7 +541,7 @@ async def unserved(arguments, cluster, publisher, media, device):
         expected = {"identifier": "photo", "hash": hashlib.sha256(PNG).hexdigest(), "type": "image/png", "size": len(PNG), "options": OPTIONS}
         expect(attachment == expected, "a worker that serves no media gives no link", attachment)
         await other.send({"type": "link", "hash": attachment["hash"], "request": "x"})
-        refused = await other.frame("refused", 60, request="x")
+        refused = await other.frame("refused", request="x")
         expect(refused["reason"] == "UnknownMedia", "nor when it is asked", refused)
         expect(not other.of("linked") and other.closed is None, "and goes on", other.closed)
     expect((await served(await new_link(device, attachment["hash"])))[2] == PNG, "another worker does")

@@ -29,7 +29,7 @@ import confluent_kafka.admin
 import websockets.exceptions
 import yaml
 
-from clients import Device, Failed, Producer, expect, say, until
+from clients import HANG, Device, Failed, Producer, expect, say, until
 from healing import bodies, committed, on_one_redis, ready, run_part
 from machine import free_port
 
@@ -80,17 +80,17 @@ class Prometheus:
     async def started(self):
         def answers():
             with contextlib.suppress(OSError):
-                with urllib.request.urlopen("http://127.0.0.1:%d/-/ready" % self.port, timeout=60):
+                with urllib.request.urlopen("http://127.0.0.1:%d/-/ready" % self.port, timeout=HANG):
                     return bool(self.ask("query", query="up == 1")["result"])
 
-        await until(answers, "Prometheus has asked the workers", 60, lambda: open(self.log.name).read()[-500:])
+        await until(answers, "Prometheus has asked the workers", lambda: open(self.log.name).read()[-500:])
 
     @property
     def firing(self):
         return {alert["labels"]["alertname"] for alert in self.ask("alerts")["alerts"] if alert["state"] == "firing"}
 
-    async def fires(self, *names, seconds=60):
-        await until(lambda: set(names) <= self.firing, "%s fires" % " and ".join(names), seconds, lambda: sorted(self.firing))
+    async def fires(self, *names):
+        await until(lambda: set(names) <= self.firing, "%s fires" % " and ".join(names), lambda: sorted(self.firing))
 
     def end(self):
         self.process.terminate()
@@ -108,7 +108,7 @@ async def watched(*arguments, **more):
 
 
 def shown(worker):
-    with urllib.request.urlopen(worker.addresses["admin"] + "/metrics", timeout=60) as answer:
+    with urllib.request.urlopen(worker.addresses["admin"] + "/metrics", timeout=HANG) as answer:
         return answer.read().decode()
 
 
@@ -186,7 +186,7 @@ async def queries(arguments, folder):
                     await producer.notify("user:u0", apns_priority="7")
                     await producer.flush()
                     async with Device(fan_outs[0].addresses["devices"], None, device=away.token, user="away") as back:
-                        await back.frame("notify", 20)  # so soon that the end of this shows below
+                        await back.frame("notify")  # so soon that the end of this shows below
                     await asyncio.sleep(0.2)
 
             publishing = asyncio.create_task(publish())
@@ -201,7 +201,7 @@ async def queries(arguments, folder):
                     if title in QUIET or title in ONLY_REAL and not is_real:
                         values()
                     else:
-                        await until(values, "'%s' has data: %s" % (title, query), 30)
+                        await until(values, "'%s' has data: %s" % (title, query))
                 with open(os.path.join(MONITORING, "alerts.yaml")) as file:
                     rules = [rule for group in yaml.safe_load(file)["groups"] for rule in group["rules"]]
                 for rule in rules:
@@ -209,7 +209,7 @@ async def queries(arguments, folder):
                     # Both sides of its comparisons are there, too: one that compares nothing never fires.
                     for name in set(re.findall(r"\b(?:carillon|process)_\w+|\bup\b", rule["expr"])):
                         if not ELSEWHERE.match(name):
-                            await until(lambda: prometheus.ask("query", query=name)["result"], "%s finds %s" % (rule["alert"], name), 30)
+                            await until(lambda: prometheus.ask("query", query=name)["result"], "%s finds %s" % (rule["alert"], name))
                 if arguments.picture:
                     draw(arguments.picture, pictured(prometheus, 40))
                 for rule in prometheus.ask("rules")["groups"][0]["rules"]:
@@ -293,7 +293,7 @@ async def rolling(arguments, folder):
                     await asyncio.sleep(0.1)
 
             tasks = [asyncio.create_task(device.run()) for device in devices]
-            await until(lambda: all(device.connections for device in devices), "the devices connect", 30)
+            await until(lambda: all(device.connections for device in devices), "the devices connect")
             await asyncio.sleep(3)
             publishing = asyncio.create_task(publish())
             began = time.time()
@@ -301,7 +301,7 @@ async def rolling(arguments, folder):
                 def broken():
                     return [repr(task.exception()) for task in [publishing, *tasks] if task.done()]
 
-                await until(lambda: all(device.shown for device in devices), "all of them are shown something", 60, broken)
+                await until(lambda: all(device.shown for device in devices), "all of them are shown something", broken)
                 for number, worker in enumerate(workers):
                     at = time.time()
                     worker.send_signal(signal.SIGTERM)
@@ -311,20 +311,20 @@ async def rolling(arguments, folder):
                         # At the moment of an evaluation it answers nothing.
                         return prometheus.ask("query", query='up{instance="%s"} == 0' % admins[number])["result"]
 
-                    await until(is_away, "Prometheus sees that it is away", 20)
+                    await until(is_away, "Prometheus sees that it is away")
                     workers[number] = await started(number)
                     if number >= 2:
                         fan_outs[number - 2] = workers[number]
-                    await until(lambda: not is_away() and all(ready(each) for each in workers), "all are ready", 60)
+                    await until(lambda: not is_away() and all(ready(each) for each in workers), "all are ready")
                     say(replaced=admins[number], seconds=round(time.time() - at, 1))
                     await asyncio.sleep(5)  # of work on the new one
                 publishing.cancel()
                 count = sum(len(bodies) for bodies in published.values())
                 await until(
-                    lambda: all(published[device] <= device.shown for device in devices), "every notification is shown", 60,
+                    lambda: all(published[device] <= device.shown for device in devices), "every notification is shown",
                     lambda: [len(published[device] - device.shown) for device in devices])
                 # What has just begun to wait would fire soon.
-                await until(lambda: not prometheus.ask("alerts")["alerts"], "nothing is pending", 180, lambda: prometheus.ask("alerts")["alerts"])
+                await until(lambda: not prometheus.ask("alerts")["alerts"], "nothing is pending", lambda: prometheus.ask("alerts")["alerts"])
                 span = "[%ds]" % (time.time() - began + 5)
                 fired = prometheus.ask("query", query='count by (alertname) (count_over_time(ALERTS{alertstate="firing"}%s))' % span)["result"]
                 expect(not fired, "no alert has fired", [each["metric"] for each in fired])
@@ -381,7 +381,7 @@ async def slow_device(producer, url):
 async def alerts(arguments, folder):
     seen = []
 
-    async def fires(prometheus, *names, seconds=60):
+    async def fires(prometheus, *names):
         await prometheus.fires(*names, seconds=seconds)
         seen.extend(names)
 
@@ -458,7 +458,7 @@ async def alerts(arguments, folder):
             redis.cli("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
             await fires(prometheus, "CarillonRedisUnsuitable")
             redis.cli("CONFIG", "SET", "maxmemory-policy", "noeviction")
-            await until(lambda: ready(transform) and ready(large), "the workers are ready again", 60)
+            await until(lambda: ready(transform) and ready(large), "the workers are ready again")
 
             # Redis is killed with work under way, and comes back as it was before.
             copy = os.path.join(folder, "copy")
@@ -468,7 +468,7 @@ async def alerts(arguments, folder):
             for number in range(20):
                 await producer.notify("user:u1", "more")
             await producer.flush()
-            await until(lambda: committed(arguments) >= before + 20, "these are judged", 30)
+            await until(lambda: committed(arguments) >= before + 20, "these are judged")
             await until(lambda: redis.cli("HGETALL", "k{7}") != marked, "the markers are raised")
             redis.process.send_signal(signal.SIGSTOP)
             for number in range(300):
@@ -478,11 +478,11 @@ async def alerts(arguments, folder):
             redis.kill()
             await fires(prometheus, "CarillonNotReady", "CarillonBehind", "CarillonBehindRetention")
             await redis.put_back(copy)
-            await until(lambda: ready(transform), "the worker is ready again", 60)
+            await until(lambda: ready(transform), "the worker is ready again")
             await fires(prometheus, "CarillonRewound")
             await until(
                 lambda: not {"CarillonNotReady", "CarillonBehind", "CarillonBehindRetention", "CarillonInFlight"} & prometheus.firing,
-                "these end by themselves", 60, lambda: sorted(prometheus.firing))
+                "these end by themselves", lambda: sorted(prometheus.firing))
 
             transform.kill()
             transform.wait()
@@ -496,7 +496,7 @@ async def alerts(arguments, folder):
                 await producer.notify("user:u%d" % number, "is read again")
             await producer.flush()
             await fires(prometheus, "CarillonRecordsMissed")
-            await until(lambda: "CarillonPartitionsWithoutOwner" not in prometheus.firing, "the partitions have an owner", 30)
+            await until(lambda: "CarillonPartitionsWithoutOwner" not in prometheus.firing, "the partitions have an owner")
             say(fired=sorted(seen), count=len(seen))
 
 

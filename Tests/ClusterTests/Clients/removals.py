@@ -7,13 +7,11 @@
 """
 import asyncio
 import json
-import subprocess
 import uuid
 
-from clients import APPLICATION, Contract, Device, Producer, Reader, expect, say, until
+from clients import APPLICATION, Contract, Device, Producer, Reader, expect, run, say, until
 from extensions import audit
-from healing import committed, emptied_and_rebuilt, on_one_redis, run_part
-from letters import quietly
+from healing import SOON, committed, emptied_and_rebuilt, on_one_redis, run_part, shares
 
 PLACE = json.dumps({"type": "location", "region": {"identifier": "shop", "latitude": 52.5, "longitude": 13.4, "radius": 100}})
 
@@ -27,31 +25,29 @@ def told(reader, topic, name, kind, device):
 async def publish(arguments, *words):
     """Publishes by the command, and gives the apns-id."""
     line = [arguments.binary, "publish", "--kafka", arguments.kafka, "--topic-prefix", arguments.prefix, "--app", APPLICATION, "--json", *words]
-    done = await quietly(subprocess.run, line, capture_output=True, text=True, timeout=100)
+    done = await run(*line)
     expect(done.returncode == 0, "it is published", done.stdout + done.stderr)
     return json.loads(done.stdout.splitlines()[-1])["apnsId"]
 
 
-async def everything(arguments, folder):
+@shares
+async def everything(arguments, folder, shared):
     contract = Contract(arguments.contract)
     events = arguments.prefix + "events"
     reader = Reader(arguments.kafka, [events])
     reading = asyncio.create_task(reader.run())
     producer = Producer(arguments.kafka, arguments.prefix + "requests")
-    async with on_one_redis(arguments, folder) as (_, cluster):
-        await cluster.started("transform", *cluster.group)
-        fan_out = await cluster.started("fan-out", "--listen", "127.0.0.1:0")
-        url = fan_out.addresses["devices"]
-        tablet = Device(url, contract, user="ada")
-        async with tablet, Device(url, contract, user="ada", application="com.example.news"):
-            seen = await producer.notify("user:ada", "seen by both")
+    async with shared.workers() as (_, _, (url, _)):
+        tablet = Device(url, contract, user="ann")
+        async with tablet, Device(url, contract, user="ann", application="com.example.news"):
+            seen = await producer.notify("user:ann", "seen by both")
             await tablet.frame("notify", id=seen)
             await until(lambda: told(reader, events, seen, "delivered", tablet), "it is delivered")
-        news = Device(url, contract, user="ada", application="com.example.news")
-        async with Device(url, contract, user="ada") as phone:
-            plain = await producer.notify("user:ada", "plain")
-            named = await producer.notify("user:ada", "named", apns_collapse_id="order-7")
-            placed = await producer.notify("user:ada", "placed", trigger=PLACE)
+        news = Device(url, contract, user="ann", application="com.example.news")
+        async with Device(url, contract, user="ann") as phone:
+            plain = await producer.notify("user:ann", "plain")
+            named = await producer.notify("user:ann", "named", apns_collapse_id="order-7")
+            placed = await producer.notify("user:ann", "placed", trigger=PLACE)
             async with news:
                 pass
             other = await producer.notify("device:" + news.token, "another application's", apns_topic="com.example.news")
@@ -59,7 +55,7 @@ async def everything(arguments, folder):
             for name in plain, named, placed:
                 await phone.frame("notify", id=name)
 
-            removal = await publish(arguments, "--target", "user:ada", "--operation", "remove", "--all")
+            removal = await publish(arguments, "--target", "user:ann", "--operation", "remove", "--all")
             frame = await phone.frame("remove")
             expect(frame["all"] is True and frame["identifiers"] == [], "all are removed", frame)
             newest = max(frame["revision"] for frame in phone.of("notify"))
@@ -69,21 +65,21 @@ async def everything(arguments, folder):
             for name in plain, named:
                 event = await until(lambda: told(reader, events, name, "canceled", tablet), "it is canceled", seen=lambda: name)
                 expect(event["by"]["apnsId"] == removal, "the event names the removal", event)
-            after = await producer.notify("user:ada", "after")
+            after = await producer.notify("user:ann", "after")
             await phone.frame("notify", id=after)
 
-            async with Device(url, contract, user="ada", device=tablet.token) as back:
+            async with Device(url, contract, user="ann", device=tablet.token) as back:
                 await back.frame("notify", id=after)
                 await back.frame("remove")
                 await back.frame("notify", id=placed)
                 await until(lambda: told(reader, events, removal, "removed", back), "it has acknowledged the removal")
                 ids = {frame["id"] for frame in back.of("notify")}
                 expect(ids == {placed, after}, "it finds the result and not the history", [ids, back.frames])
-            async with Device(url, contract, user="ada", application="com.example.news", device=news.token) as reads:
+            async with Device(url, contract, user="ann", application="com.example.news", device=news.token) as reads:
                 await reads.frame("notify", id=other)
                 expect(not reads.of("remove"), "another application's stay", reads.frames)
             # By identifier, as ever; and one that comes too late for a removal of all.
-            gone = await publish(arguments, "--target", "user:ada", "--operation", "remove", "--identifiers", after)
+            gone = await publish(arguments, "--target", "user:ann", "--operation", "remove", "--identifiers", after)
             frame = await phone.frame("remove", identifiers=[after])
             expect("all" not in frame, "one is removed", frame)
             await until(lambda: told(reader, events, gone, "removed", phone), "the device has acknowledged it")
@@ -92,7 +88,7 @@ async def everything(arguments, folder):
     for record in reader.records[events]:
         contract.hold("event." + record.type, record.json)
     expect(not contract.broken, "all events keep the contract", contract.broken[:3])
-    say(audit=audit(arguments))
+    say(audit=await audit(arguments))
 
 
 async def rebuilt(arguments, folder):
@@ -103,7 +99,7 @@ async def rebuilt(arguments, folder):
     producer = Producer(arguments.kafka, arguments.prefix + "requests")
     async with on_one_redis(arguments, folder) as (redis, cluster):
         transform = await cluster.started("transform", *cluster.group)
-        fan_out = await cluster.started("fan-out", "--listen", "127.0.0.1:0")
+        fan_out = await cluster.started("fan-out", *SOON, "--listen", "127.0.0.1:0")
         url = fan_out.addresses["devices"]
         device = Device(url, contract, user="ada")
         async with device:
@@ -119,7 +115,7 @@ async def rebuilt(arguments, folder):
         after = await producer.notify("user:ada", "after")
         await producer.flush()
         await until(lambda: told(reader, events, before, "canceled", device), "what nobody saw is canceled")
-        await until(lambda: committed(arguments) >= 3, "the group has committed", 30)
+        await until(lambda: committed(arguments) >= 3, "the group has committed")
         kept = floor()
         expect(len(kept[0]) > 60 and kept[1] == b"44", "the device has a floor", repr(kept))
         await emptied_and_rebuilt(redis, cluster, transform, fan_out)
@@ -130,10 +126,11 @@ async def rebuilt(arguments, folder):
             await until(lambda: told(reader, events, removal, "removed", back), "it has acknowledged the removal")
             expect(len(back.of("notify")) == 1, "what was canceled does not come", back.frames)
     reading.cancel()
-    say(audit=audit(arguments))
+    say(audit=await audit(arguments))
 
 
-async def opened(arguments, folder):
+@shares
+async def opened(arguments, folder, shared):
     contract = Contract(arguments.contract)
     events, requests = arguments.prefix + "events", arguments.prefix + "requests"
     reader = Reader(arguments.kafka, [events, requests])
@@ -151,16 +148,13 @@ async def opened(arguments, folder):
         await device.frame("accepted", response=name)
         return name
 
-    async with on_one_redis(arguments, folder) as (_, cluster):
-        await cluster.started("transform", *cluster.group)
-        fan_out = await cluster.started("fan-out", "--listen", "127.0.0.1:0")
-        url = fan_out.addresses["devices"]
-        away = Device(url, contract, user="ada")
+    async with shared.workers() as (_, _, (url, _)):
+        away = Device(url, contract, user="otto")
         async with away:
             pass
-        async with Device(url, contract, user="ada") as phone, Device(url, contract, user="ada") as tablet:
-            name = await producer.notify("user:ada", when_opened="remove")
-            other = await producer.notify("user:ada")
+        async with Device(url, contract, user="otto") as phone, Device(url, contract, user="otto") as tablet:
+            name = await producer.notify("user:otto", when_opened="remove")
+            other = await producer.notify("user:otto")
             here, there = await phone.frame("notify", id=name), await tablet.frame("notify", id=name)
             plain = await phone.frame("notify", id=other)
             await respond(phone, plain)
@@ -172,15 +166,15 @@ async def opened(arguments, folder):
             expect(frame["revision"] >= there["revision"], "it takes what the tablet shows", [frame, there])
             await respond(tablet, there)
             expect(not removals(plain), "nobody asked for that one", [record.value.decode() for record in removals(plain)])
-            async with Device(url, contract, user="ada", device=away.token) as back:
+            async with Device(url, contract, user="otto", device=away.token) as back:
                 await back.frame("notify", id=other)
                 await back.frame("remove", identifiers=[name])
                 expect(name not in {frame["id"] for frame in back.of("notify")}, "what was opened does not come to a device that was away")
 
             # What was opened is older than what the others show by now.
-            first = await producer.notify("user:ada", "first", apns_collapse_id="score", when_opened="remove")
+            first = await producer.notify("user:otto", "first", apns_collapse_id="score", when_opened="remove")
             old = await phone.frame("notify", id=first)
-            second = await producer.notify("user:ada", "second", apns_collapse_id="score")
+            second = await producer.notify("user:otto", "second", apns_collapse_id="score")
             await tablet.frame("notify", id=second)
             await respond(phone, old)
             record = await until(lambda: removals(old), "the removal is among the requests")
@@ -190,7 +184,7 @@ async def opened(arguments, folder):
             expect(not [frame for frame in tablet.of("remove") if "score" in frame["identifiers"]], "and nothing is removed", tablet.of("remove"))
     reading.cancel()
     expect(not contract.broken, "all frames keep the contract", contract.broken[:3])
-    say(audit=audit(arguments))
+    say(audit=await audit(arguments))
 
 
 PARTS = {"all": everything, "opened": opened, "rebuilt": rebuilt}

@@ -16,15 +16,17 @@ import json
 import os
 import signal
 import subprocess
+import time
 import uuid
 
 import confluent_kafka
 import confluent_kafka.admin
 
-from clients import APPLICATION, Producer, Reader, expect, say, until
+import clients
+from clients import APPLICATION, HANG, Producer, Reader, expect, say, until
 from dependencies import own_kafka
 from extensions import RememberingDevice, audit, tool
-from healing import committed, emptied_and_rebuilt, make_again, on_one_redis, run_part
+from healing import SOON, committed, emptied_and_rebuilt, make_again, on_one_redis, run_part
 
 # The devices of `unfinished`, those of them that forget ids, and how many requests wait for each.
 PEOPLE, FORGETFUL, EACH = 48, 40, 50
@@ -98,14 +100,14 @@ class Replay:
 
     async def is_under_way(self, count=0):
         """Waits until it has written, and saved that."""
-        await until(lambda: saved(self.state) > self.before + count, "it writes and saves", 60,
+        await until(lambda: saved(self.state) > self.before + count, "it writes and saves",
                     lambda: self.process.stderr.read() if self.process.poll() is not None else saved(self.state))
 
     async def ends(self, code, *words, number=None):
         """It ends, perhaps by a signal, with this code and with words that say why and what to type."""
         if number:
             self.process.send_signal(number)
-        await until(lambda: self.process.poll() is not None, "it ends", 120)
+        await until(lambda: self.process.poll() is not None, "it ends")
         errors = self.process.stderr.read()
         expect(self.process.returncode == code and all(word in errors for word in words), "it ends with %d and says %s" % (code, words),
                [self.process.returncode, errors])
@@ -122,7 +124,7 @@ async def again_and_again(arguments, total):
     reader = Reader(arguments.kafka, [arguments.prefix + "requests"])
     reading = asyncio.create_task(reader.run())
     records = reader.records[arguments.prefix + "requests"]
-    await until(lambda: len(records) >= total, "the topic is read", 60, lambda: [len(records), total])
+    await until(lambda: len(records) >= total, "the topic is read", lambda: [len(records), total])
     reading.cancel()
     again = [record for record in records if "carillon-replay" in record.headers]
     return collections.Counter((record.partition, int(record.headers["carillon-replay"].split("/")[1])) for record in again)
@@ -132,7 +134,7 @@ async def unfinished(arguments, folder):
     producer = Producer(arguments.kafka, arguments.prefix + "requests", linger=20)
     async with on_one_redis(arguments, folder) as (redis, cluster):
         transform = await cluster.started("transform", *cluster.group)
-        fan_out = await cluster.started("fan-out", "--listen", "127.0.0.1:0")
+        fan_out = await cluster.started("fan-out", *SOON, "--listen", "127.0.0.1:0")
         url = fan_out.addresses["devices"]
         devices = [Screen(url, None, user="u%d" % number) for number in range(PEOPLE)]
         for device in devices:
@@ -144,51 +146,53 @@ async def unfinished(arguments, folder):
                 target = "user:u%d" % place if number % 2 else "device:" + device.token
                 names.append(await producer.notify(target, "waits %d" % number, **({"apns_collapse_id": "c%d" % number} if number % 5 else {})))
         await producer.flush()
-        await until(lambda: committed(arguments) >= len(names), "all is below the markers", 60, lambda: committed(arguments))
+        await until(lambda: committed(arguments) >= len(names), "all is below the markers", lambda: committed(arguments))
         *taken, forgotten = redis.cli("EVAL", LOSE, "0", *(device.token for device in devices[:FORGETFUL])).split()
         gone = {str(uuid.UUID(name.decode())) for name in taken}
         expect(len(gone) == len(names) // 2, "half of it is lost", len(gone))
         expect(int(forgotten) == FORGETFUL * EACH // 2 == 1_000, "1,000 of them with the remembered id", int(forgotten))
 
         flags = [*cluster.common[2:4], "--only-unfinished", "--json", "--group", cluster.group[1], "--grace", "1s"]
-        await asyncio.sleep(1)
-        dry = tool(arguments, "replay", *flags, "--dry-run")
+        # A request that is younger than the grace may be under way.
+        youngest = time.time()
+        await until(lambda: time.time() > youngest + 1, "each is older than the grace")
+        dry = await tool(arguments, "replay", *flags, "--dry-run")
         expect(dry.returncode == 0, "a dry run says how much there is to do", dry.stderr)
         expect(json.loads(dry.stdout)["written"] == len(gone), "exactly what was lost", dry.stdout)
-        plain = tool(arguments, "replay", "--json", "--records-per-second", "0", "--group", cluster.group[1], "--state", os.path.join(folder, "plain"))
+        plain = await tool(arguments, "replay", "--json", "--records-per-second", "0", "--group", cluster.group[1], "--state", os.path.join(folder, "plain"))
         expect(plain.returncode == 0 and json.loads(plain.stdout)["written"] == len(names), "a replay brings all of it", plain.stdout + plain.stderr)
-        await until(lambda: committed(arguments) >= 2 * len(names), "which is below the markers", 60, lambda: committed(arguments))
+        await until(lambda: committed(arguments) >= 2 * len(names), "which is below the markers", lambda: committed(arguments))
         expect(waiting(redis) == len(names) - len(gone), "and does nothing, for it was applied before", waiting(redis))
 
-        done = tool(arguments, "replay", *flags, "--state", os.path.join(folder, "state"))
+        done = await tool(arguments, "replay", *flags, "--state", os.path.join(folder, "state"))
         expect(done.returncode == 0, "the lost ones are brought", done.stderr)
         expect(json.loads(done.stdout)["written"] == len(gone), "exactly these", done.stdout)
         reader = Reader(arguments.kafka, [arguments.prefix + "requests"])
         reading = asyncio.create_task(reader.run())
-        await until(lambda: sum(replayed(arguments, reader).values()) == len(names) + len(gone), "they are in the topic", 30)
+        await until(lambda: sum(replayed(arguments, reader).values()) == len(names) + len(gone), "they are in the topic")
         twice = {name for name, count in replayed(arguments, reader).items() if count == 2}
         expect(twice == gone, "and no others", [len(twice), len(gone)])
         reading.cancel()
-        await until(lambda: committed(arguments) >= 2 * len(names) + len(gone), "they are judged", 60, lambda: committed(arguments))
-        again = tool(arguments, "replay", *flags, "--dry-run")
+        await until(lambda: committed(arguments) >= 2 * len(names) + len(gone), "they are judged", lambda: committed(arguments))
+        again = await tool(arguments, "replay", *flags, "--dry-run")
         expect(again.returncode == 1 and json.loads(again.stdout)["written"] == 0, "nothing more is unfinished", again.stdout + again.stderr)
         shown = collections.Counter()
         for device in devices:
             async with device:
-                await until(lambda: len(device.shown) == EACH, "a device finds all of its notifications", 30, lambda: len(device.shown))
+                await until(lambda: len(device.shown) == EACH, "a device finds all of its notifications", lambda: len(device.shown))
                 shown += device.times
         expect(set(shown) == set(names) and max(shown.values()) == 1, "each is shown once", len(shown))
-        await until(lambda: audit(arguments)["outcomes"].get("pending", 0) == 0, "the audit knows of all of them", 60)
+        await audit(arguments, is_complete=lambda report: report["outcomes"].get("pending", 0) == 0)
         await emptied_and_rebuilt(redis, cluster, transform, fan_out)
         expect(waiting(redis) == 0, "a rebuilding brings none of it back, though all of it was published twice", waiting(redis))
-        say(lost=len(gone), forgotten=int(forgotten), audit=audit(arguments))
+        say(lost=len(gone), forgotten=int(forgotten), audit=await audit(arguments))
 
 
 async def interrupted(arguments, folder):
     producer = Producer(arguments.kafka, arguments.prefix + "requests", linger=20)
     flags = ["--mailbox-bound", "10000", "--session-timeout", "2s"]
-    # What takes a minute of a million takes no less of a machine that stands still.
-    patience = 60 + arguments.records // 1000
+    # The long form waits longer for each thing.
+    clients.HANG = max(HANG, arguments.records // 1000)
     async with on_one_redis(arguments, folder) as (redis, cluster):
         transform = await cluster.started("transform", *flags, *cluster.group)
         fan_out = await cluster.started("fan-out", "--listen", "127.0.0.1:0")
@@ -213,7 +217,7 @@ async def interrupted(arguments, folder):
         rounds = arguments.records // SCREENS
         for begin in range(0, rounds // 2, AHEAD // SCREENS):
             await publish(min(AHEAD // SCREENS, rounds // 2 - begin))
-            await until(lambda: committed(arguments) >= len(names), "the workers keep up", patience, lambda: [committed(arguments), len(names)])
+            await until(lambda: committed(arguments) >= len(names), "the workers keep up", lambda: [committed(arguments), len(names)])
         transform.kill()
         transform.wait()
         await publish(rounds - rounds // 2)
@@ -226,16 +230,16 @@ async def interrupted(arguments, folder):
             # So slow that a machine that stands still for a while does not let it come to its end.
             words, before = [*command, *first, "--records-per-second", str(max(100, arguments.records // 100))], saved(state)
             process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-            await until(lambda: saved(state) > before, "it writes and saves", 60, lambda: process.stderr.read() if process.poll() is not None else None)
+            await until(lambda: saved(state) > before, "it writes and saves", lambda: process.stderr.read() if process.poll() is not None else None)
             await asyncio.sleep(0.5)
             process.send_signal(ending)
-            await until(lambda: process.poll() is not None, "it ends", 60)
+            await until(lambda: process.poll() is not None, "it ends")
             expect(process.returncode in (1, -9), "it was interrupted in the middle", [process.returncode, process.stderr.read()])
             first = ["--resume", state]
             if number == 0:
                 await cluster.started("transform", *flags, *cluster.group)
         left = await asyncio.create_subprocess_exec(*command, *first, "--records-per-second", "0", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        output, errors = await asyncio.wait_for(left.communicate(), 2 * patience)
+        output, errors = await asyncio.wait_for(left.communicate(), 2 * clients.HANG)
         expect(left.returncode == 0, "what is left is replayed", errors.decode())
         total = json.loads(output)
         newer.cancel()
@@ -243,14 +247,14 @@ async def interrupted(arguments, folder):
         reader = Reader(arguments.kafka, [arguments.prefix + "requests"])
         reading = asyncio.create_task(reader.run())
         records = reader.records[arguments.prefix + "requests"]
-        await until(lambda: len(records) == len(names) + total["written"], "the topic is read", patience, lambda: len(records))
+        await until(lambda: len(records) == len(names) + total["written"], "the topic is read", lambda: len(records))
         reading.cancel()
         again = replayed(arguments, reader)
         expect(max(again.values()) == 1, "each record comes once more, and not twice", again.most_common(3))
         expect(len(again) == total["written"] >= range_end, "and none is forgotten", [len(again), total, range_end])
         expect(set(names[:range_end]) <= set(again), "of those that were there when it began", len(set(names[:range_end]) - set(again)))
         judged = len(names) + total["written"]
-        await until(lambda: committed(arguments) >= judged, "all of it is judged", patience, lambda: [committed(arguments), judged])
+        await until(lambda: committed(arguments) >= judged, "all of it is judged", lambda: [committed(arguments), judged])
         last = {}
         for record in records:
             if "carillon-replay" not in record.headers:
@@ -259,10 +263,10 @@ async def interrupted(arguments, folder):
         for place, device in enumerate(devices):
             target = "user:u%d" % place
             await until(
-                lambda: wanted[target] <= device.shown, "a device has the newest of everything", patience, lambda: len(wanted[target] - device.shown))
+                lambda: wanted[target] <= device.shown, "a device has the newest of everything", lambda: len(wanted[target] - device.shown))
             expect(max(device.times.values()) == 1, "and nothing twice")
             await device.__aexit__()
-        say(written=total["written"], shown=sum(len(device.shown) for device in devices), audit=audit(arguments))
+        say(written=total["written"], shown=sum(len(device.shown) for device in devices), audit=await audit(arguments))
 
 
 async def broker(arguments, folder):
@@ -279,8 +283,8 @@ async def broker(arguments, folder):
         await replay.ends(3, "Kafka does not answer any more at " + arguments.kafka, "when it does, --resume %s continues" % state)
         expect(saved(state) < count, "it was in the middle", saved(state))
         await kafka.restart(arguments.kafka)
-        done = await asyncio.to_thread(
-            tool, arguments, "replay", "--resume", state, "--max-behind", "0", "--records-per-second", "0", "--json")
+        done = await tool(
+            arguments, "replay", "--resume", state, "--max-behind", "0", "--records-per-second", "0", "--json")
         says(done, 0)
         expect(json.loads(done.stdout)["written"] == count, "all of it is replayed", done.stdout)
         again = await again_and_again(arguments, 2 * count)
@@ -306,7 +310,7 @@ async def gone(arguments, folder):
         await producer.flush()
 
     async def replay(*words):
-        return await asyncio.to_thread(tool, arguments, "replay", "--max-behind", "0", "--records-per-second", "0", "--json", *words)
+        return await tool(arguments, "replay", "--max-behind", "0", "--records-per-second", "0", "--json", *words)
 
     # A range without records.
     says(await replay("--from", "2h", "--to", "1h", "--state", next(path)), 1, topic + " holds no records")

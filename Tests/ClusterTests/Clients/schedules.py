@@ -22,17 +22,16 @@ import json
 import os
 import signal
 import struct
-import subprocess
 import time
 import uuid
 import zoneinfo
 
 import webhook
 from applications import applications
-from clients import APPLICATION, Contract, Device, Producer, Reader, expect, say, until
-from extensions import trace
-from healing import bodies, committed, on_one_redis, ready, run_part, unready
-from letters import letters, quietly
+from clients import APPLICATION, Contract, Device, Producer, Reader, expect, run, say, until
+from extensions import audit, trace
+from healing import bodies, committed, on_one_redis, ready, run_part, shares, unready
+from letters import letters
 
 
 def interval(seconds, **more):
@@ -42,12 +41,12 @@ def interval(seconds, **more):
 class Scene:
     """A cluster, a reader of its events, and a producer."""
 
-    def __init__(self, arguments):
-        self.arguments = arguments
+    def __init__(self, arguments, application=APPLICATION):
+        self.arguments, self.application = arguments, application
         self.contract = Contract(arguments.contract)
         self.events = arguments.prefix + "events"
         self.reader = Reader(arguments.kafka, [self.events])
-        self.producer = Producer(arguments.kafka, arguments.prefix + "requests")
+        self.producer = Producer(arguments.kafka, arguments.prefix + "requests", application=application)
         self.reading = asyncio.create_task(self.reader.run())
 
     def told(self, name, kind):
@@ -55,39 +54,48 @@ class Scene:
                      if record.type == kind and record.headers["ce_subject"] == name), None)
 
     async def event(self, name, kind):
-        return await until(lambda: self.told(name, kind), "%s is told of %s" % (kind, name), seen=lambda: [
+        return await until(lambda: self.told(name, kind), "%s is told of %s" % (kind, name), lambda: [
             (record.type, record.json) for record in self.reader.records[self.events] if record.headers["ce_subject"] == name])
 
     async def cancel(self, target, identifier):
         name = str(uuid.uuid4())
-        headers = {"target": target, "apns-topic": APPLICATION, "apns-id": name, "operation": "cancel", "apns-collapse-id": identifier}
+        headers = {"target": target, "apns-topic": self.application, "apns-id": name, "operation": "cancel", "apns-collapse-id": identifier}
         self.producer.publish(headers, None, key=target)
         await self.producer.flush()
         return name
 
     async def audit(self, *flags):
         """Holds that the audit finds nothing; some records are too young for it at first."""
-        line = [self.arguments.binary, "audit", "--kafka", self.arguments.kafka, "--topic-prefix", self.arguments.prefix, "--json", *flags]
-        while True:
-            done = await quietly(subprocess.run, line, capture_output=True, text=True, timeout=120)
-            expect(done.returncode == 0, "the audit finds no violation", [done.stdout[-3000:], done.stderr[-500:]])
-            report = json.loads(done.stdout.splitlines()[-1])
-            if not report.get("inFlight"):
-                return report
-            await asyncio.sleep(1)
+        return await audit(self.arguments, *flags, is_complete=lambda report: not report.get("inFlight"))
+
+    async def pending(self, target=None):
+        """The lines of the schedules that are pending, of a target or of all, by the topic; none where it says that there is none."""
+        line = ["pending", *(["--target", target] if target else []), "--kafka", self.arguments.kafka, "--topic-prefix", self.arguments.prefix, "--json"]
+        done = await run(self.arguments.binary, *line)
+        expect(done.returncode in (0, 1) and (done.returncode == 1) == (not done.stdout), "what is pending is listed", done.stdout + done.stderr)
+        return [json.loads(text) for text in done.stdout.splitlines()]
+
+    async def pended(self, name, target):
+        """Waits until a schedule is pending."""
+        async def is_pending():
+            return name in [each["apnsId"] for each in await self.pending(target)]
+
+        await until(is_pending, "%s is pending" % name)
 
     def end(self):
         self.reading.cancel()
         expect(not self.contract.broken, "all frames keep the contract", self.contract.broken[:3])
 
 
-async def once(arguments, folder):
+async def nothing_waits(scene, target=None):
+    return not await scene.pending(target)
+
+
+@shares
+async def once(arguments, folder, shared):
     scene = Scene(arguments)
     producer = scene.producer
-    async with on_one_redis(arguments, folder) as (redis, cluster):
-        await cluster.started("transform", *cluster.group)
-        fan_out = await cluster.started("fan-out", "--listen", "127.0.0.1:0")
-        url = fan_out.addresses["devices"]
+    async with shared.workers() as (redis, _, (url, _)):
         absent = Device(url, scene.contract, user="eve")
         async with absent:
             pass
@@ -130,23 +138,20 @@ async def once(arguments, folder):
             # What waits is listed.
             waiting = await producer.notify("user:tom", "waits", trigger=interval(3600, repeats=True), apns_collapse_id="waits")
             await producer.flush()
-            line = [arguments.binary, "pending", "--target", "user:tom", "--kafka", arguments.kafka, "--topic-prefix", arguments.prefix, "--json"]
-            while not (listed := (await quietly(subprocess.run, line, capture_output=True, text=True, timeout=60)).stdout):
-                await asyncio.sleep(0.1)
-            listed = json.loads(listed)
+            listed = (await until(lambda: scene.pending("user:tom"), "it is listed"))[0]
             expect(listed["apnsId"] == waiting and listed["identifier"] == "waits" and listed["trigger"]["repeats"] is True, "it is listed", listed)
             await scene.cancel("user:tom", "waits")
             await scene.event(waiting, "canceled")
-            done = await quietly(subprocess.run, line, capture_output=True, text=True, timeout=60)
-            expect(done.returncode == 1, "nothing waits after the cancel", done.stdout)
+            await until(lambda: nothing_waits(scene, "user:tom"), "nothing waits after the cancel")
 
             # Canceled in time, and too late.
-            due = time.time() + 15
-            never = await producer.notify(target, "never", trigger=interval(15), apns_collapse_id="never")
+            never = await producer.notify(target, "never", trigger=interval(20), apns_collapse_id="never")
             await producer.flush()
             cancel = await scene.cancel(target, "never")
             event = await scene.event(never, "canceled")
             expect(event["by"]["apnsId"] == cancel, "the event names the cancel", event)
+            # It is due behind the one that is canceled.
+            await producer.notify(target, "behind", trigger=interval(20), apns_collapse_id="behind")
             late = await scene.cancel(target, "later")
             event = await scene.event(late, "expired")
             expect(event["reason"] == "nothing is pending that could be canceled", "a late cancel says so", event)
@@ -187,22 +192,28 @@ async def once(arguments, folder):
             await producer.flush()
             await device.frame("notify", identifier="across")
 
-            # A stopped application's occurrences are filtered.
-            stopped = await producer.notify(target, "stopped", trigger=interval(20), apns_collapse_id="stopped")
-            await producer.flush()
-            await asyncio.sleep(0.5)
-            await applications(arguments, "stop", APPLICATION)
-            filtered = await until(
-                lambda: next((record for record in scene.reader.records[scene.events] if record.type == "filtered"
-                              and record.json.get("identifier") == "stopped"), None), "the occurrence is filtered")
-            expect(filtered.headers["ce_subject"] != stopped, "the occurrence, and not the request", filtered.json)
-            await applications(arguments, "start", APPLICATION)
+            # A stopped application's occurrences are filtered. It must have heard of the stop before that: where it has not, there is another one.
+            stopping = "com.example.stopping"
+            async with Device(url, scene.contract, user="ada", application=stopping) as other:
+                async def filters(identifier, seconds):
+                    name = await producer.notify("user:ada", "stopped", trigger=interval(seconds), apns_collapse_id=identifier, apns_topic=stopping)
+                    await scene.pended(name, "user:ada")
+                    await applications(arguments, "stop", stopping)
+                    record = await until(
+                        lambda: next((record for record in scene.reader.records[scene.events] if record.type in ("filtered", "delivered")
+                                      and record.json.get("identifier") == identifier), None), "the occurrence has an end")
+                    expect(record.headers["ce_subject"] != name, "the occurrence, and not the request", record.json)
+                    await applications(arguments, "start", stopping)
+                    return record.type == "filtered"
 
-            # The schedule of a device is its person's, and so is an occurrence that waits for the device.
-            await producer.notify(target, "ada's", trigger=interval(20), apns_collapse_id="hers")
-            await producer.notify(target, "ada's", trigger=interval(12), apns_collapse_id="waits")
-            await producer.flush()
-            await asyncio.sleep(1)
+                expect(await filters("stopped", 8) or await filters("again", 60), "the occurrence is filtered", other.frames)
+            await device.frame("notify", identifier="behind")
+            expect("never" not in bodies(device), "nothing is shown of what was canceled", bodies(device))
+
+        # The schedule of a device is its person's, and so is an occurrence that waits for the device.
+        await producer.notify(target, "ada's", trigger=interval(6), apns_collapse_id="hers")
+        await producer.notify(target, "ada's", trigger=interval(1), apns_collapse_id="waits")
+        await producer.flush()
         await until(lambda: redis.cli("HLEN", redis.cli("KEYS", "m{*" + device.token) or "m") != b"0", "it waits in the mailbox")
         async with Device(url, scene.contract, user="tom", device=device.token) as toms:
             for identifier in ("hers", "waits"):
@@ -225,7 +236,8 @@ async def once(arguments, folder):
                       "repeats": False}
             name = await producer.notify("device:" + toms.token, "forged", **{"carillon-firing": json.dumps(forged)}, apns_collapse_id="x")
             await scene.event(name, "rejected")
-            await asyncio.sleep(max(2.0, due + 3 - time.time()))
+            last = await producer.notify("device:" + toms.token, "last")
+            await toms.frame("notify", id=last)
             expect("never" not in bodies(toms) and "ada's" not in bodies(toms) and "forged" not in bodies(toms),
                    "nothing of it is shown", bodies(toms))
         shown = bodies(device)
@@ -238,23 +250,21 @@ async def once(arguments, folder):
     scene.end()
 
 
-async def repeats(arguments, folder):
-    scene = Scene(arguments)
-    async with on_one_redis(arguments, folder) as (_, cluster):
-        await cluster.started("transform", *cluster.group)
-        fan_out = await cluster.started("fan-out", "--listen", "127.0.0.1:0")
-        url = fan_out.addresses["devices"]
-        async with Device(url, scene.contract, user="ada", timeZone="Africa/Lagos") as here, \
-                Device(url, scene.contract, user="ada", timeZone="America/New_York") as there:
+@shares
+async def repeats(arguments, folder, shared):
+    scene = Scene(arguments, "com.example.repeats")
+    async with shared.workers() as (_, _, (url, _)):
+        async with Device(url, scene.contract, application=scene.application, user="rita", timeZone="Africa/Lagos") as here, \
+                Device(url, scene.contract, application=scene.application, user="rita", timeZone="America/New_York") as there:
             # One wall time that is due in a moment where the first device is, and hours later where the second is.
             wall = datetime.datetime.now(zoneinfo.ZoneInfo("Africa/Lagos")) + datetime.timedelta(seconds=20)
             units = {"hour": wall.hour, "minute": wall.minute, "second": wall.second}
-            await scene.producer.notify("user:ada", "wall time", apns_collapse_id="wall",
+            await scene.producer.notify("user:rita", "wall time", apns_collapse_id="wall",
                                         trigger=json.dumps({"type": "calendar", "dateComponents": units}))
             # Each minute, in whatever zone.
             second = (datetime.datetime.now().second + 4) % 60
             name = await scene.producer.notify(
-                "user:ada", "each minute", apns_collapse_id="minute",
+                "user:rita", "each minute", apns_collapse_id="minute",
                 trigger=json.dumps({"type": "calendar", "dateComponents": {"second": second, "timeZone": "UTC"}, "repeats": True}))
             await scene.producer.flush()
             await here.frame("notify", identifier="wall")
@@ -263,17 +273,20 @@ async def repeats(arguments, folder):
                 return [frame for frame in device.of("notify") if frame["identifier"] == "minute"]
 
             for device in (here, there):
-                await until(lambda: len(minutes(device)) == 2, "two occurrences are shown", 180, lambda: minutes(device))
+                await until(lambda: len(minutes(device)) == 2, "two occurrences are shown", lambda: minutes(device))
                 ids = [frame["id"] for frame in minutes(device)]
                 expect(len(set(ids)) == 2 and name not in ids, "each has an apns-id of its own", ids)
                 times = [int(frame["revision"][:16], 16) / 1000 for frame in minutes(device)]
                 expect(all(moment % 60 >= second and moment % 60 < second + 30 or second > 30 for moment in times),
                        "at the second that was asked for, or somewhat later", [times, second])
             expect([f["id"] for f in minutes(here)] == [f["id"] for f in minutes(there)], "one occurrence has one apns-id at all devices")
-            await scene.cancel("user:ada", "minute")
+            await scene.cancel("user:rita", "minute")
             await scene.event(name, "canceled")
             seen = len(minutes(here))
-            await asyncio.sleep(62)
+            # It is due behind the next minute's.
+            await scene.producer.notify("user:rita", "behind", trigger=interval(62), apns_collapse_id="behind")
+            for device in (here, there):
+                await device.frame("notify", identifier="behind")
             expect(len(minutes(here)) == seen, "nothing fires after the cancel", minutes(here))
             expect("wall time" in bodies(here) and "wall time" not in bodies(there), "it is another time there", [bodies(here), bodies(there)])
         say(audit=await scene.audit())
@@ -297,14 +310,11 @@ async def moves(arguments, folder):
 
         async def zones(target, *expected, count=1):
             """Waits until so many schedules of a target are due in these zones, by the topic."""
-            line = [arguments.binary, "pending", "--target", target, "--kafka", arguments.kafka, "--topic-prefix", arguments.prefix, "--json"]
-            deadline = time.monotonic() + 60
-            while True:
-                listed = (await quietly(subprocess.run, line, capture_output=True, text=True, timeout=60)).stdout.splitlines()
-                found = [sorted(due["zone"] for due in json.loads(one)["dueTimes"]) for one in listed]
-                if found == [list(expected)] * count:
-                    return
-                expect(time.monotonic() < deadline, "%d of %s are due in %s" % (count, target, expected), listed)
+            async def are_due():
+                found = [sorted(due["zone"] for due in one["dueTimes"]) for one in await scene.pending(target)]
+                return found == [list(expected)] * count
+
+            await until(are_due, "%d of %s are due in %s" % (count, target, expected))
 
         # One that repeats and one that does not, for a person and for a device, who are hours west of where they will be.
         async with Device(url, scene.contract, user="ada", **west) as device, Device(url, scene.contract, user="bob", **west) as bobs:
@@ -323,7 +333,7 @@ async def moves(arguments, folder):
             await zones("user:bob", "Africa/Lagos", "America/New_York", count=2)
             for target in targets:
                 for repeats in (True, False):
-                    await (new if target == "user:bob" else moved).frame("notify", 120, identifier="m%s" % repeats + target[:6])
+                    await (new if target == "user:bob" else moved).frame("notify", identifier="m%s" % repeats + target[:6])
             expect(time.time() - began >= 74, "it is not shown before its time", time.time() - began)
 
             # What does not repeat has ended, but for the device that stays in the west. At another place with the same time it is over, too.
@@ -341,7 +351,7 @@ async def moves(arguments, folder):
             transform.wait()
         async with Device(url, scene.contract, user="ada", device=device.token, timeZone="Asia/Tokyo") as far:
             await cluster.started("transform", *cluster.group)
-            await far.frame("notify", 180, identifier="down")
+            await far.frame("notify", identifier="down")
             expect([frame["identifier"] for frame in again.of("notify") + far.of("notify")] == ["down"], "nothing is shown twice",
                    again.of("notify") + far.of("notify"))
         expect(not bobs.of("notify"), "it is another time where the other device is", bodies(bobs))
@@ -351,17 +361,15 @@ async def moves(arguments, folder):
     scene.end()
 
 
-async def places(arguments, folder):
-    scene = Scene(arguments)
+@shares
+async def places(arguments, folder, shared):
+    scene = Scene(arguments, "com.example.places")
     place = json.dumps({"type": "location", "region": {"identifier": "shop", "latitude": 52.5, "longitude": 13.4, "radius": 100}})
-    async with on_one_redis(arguments, folder) as (_, cluster):
-        await cluster.started("transform", *cluster.group)
-        fan_out = await cluster.started("fan-out", "--listen", "127.0.0.1:0")
-        url = fan_out.addresses["devices"]
-        away = Device(url, scene.contract, user="ada")
+    async with shared.workers() as (_, _, (url, _)):
+        away = Device(url, scene.contract, application=scene.application, user="paul")
         async with away:
             pass
-        async with Device(url, scene.contract, user="ada") as device:
+        async with Device(url, scene.contract, application=scene.application, user="paul") as device:
             producer = scene.producer
 
             async def placed(target, identifier):
@@ -371,7 +379,7 @@ async def places(arguments, folder):
                 return await device.frame("notify", identifier=identifier)
 
             # Canceled, for the person and for the device.
-            for target in ("user:ada", "device:" + device.token):
+            for target in ("user:paul", "device:" + device.token):
                 identifier = "canceled " + target[:6]
                 frame = await placed(target, identifier)
                 expect("trigger" in frame, "the device gets the trigger", frame)
@@ -383,46 +391,46 @@ async def places(arguments, folder):
                 expect(not scene.told(cancel, "expired"), "the first cancel was in time")
 
             # Once more after a removal of all, which leaves it alone.
-            await placed("user:ada", "after all")
-            removal = {"target": "user:ada", "apns-topic": APPLICATION, "apns-id": str(uuid.uuid4()), "operation": "remove"}
-            producer.publish(removal, b'{"all": true}', key="user:ada")
+            await placed("user:paul", "after all")
+            removal = {"target": "user:paul", "apns-topic": scene.application, "apns-id": str(uuid.uuid4()), "operation": "remove"}
+            producer.publish(removal, b'{"all": true}', key="user:paul")
             await producer.flush()
             await device.frame("remove", all=True)
-            await scene.cancel("user:ada", "after all")
+            await scene.cancel("user:paul", "after all")
             await device.frame("remove", identifiers=["after all"], scope="pending")
 
             # A cancel of all takes each of them.
             for identifier in ("first of all", "second of all"):
-                await placed("user:ada", identifier)
-            cancel = {"target": "user:ada", "apns-topic": APPLICATION, "apns-id": str(uuid.uuid4()), "operation": "cancel"}
-            producer.publish(cancel, b'{"all": true}', key="user:ada")
+                await placed("user:paul", identifier)
+            cancel = {"target": "user:paul", "apns-topic": scene.application, "apns-id": str(uuid.uuid4()), "operation": "cancel"}
+            producer.publish(cancel, b'{"all": true}', key="user:paul")
             await producer.flush()
             for identifier in ("first of all", "second of all"):
                 await device.frame("remove", identifiers=[identifier], scope="pending")
 
             # Replaced by one that is due at a time, and by one that is due now, which itself takes its place.
-            await placed("user:ada", "later")
-            await producer.notify("user:ada", "later", trigger=interval(2), apns_collapse_id="later")
+            await placed("user:paul", "later")
+            await producer.notify("user:paul", "later", trigger=interval(2), apns_collapse_id="later")
             await producer.flush()
             await device.frame("remove", identifiers=["later"], scope="pending")
             await until(lambda: [frame for frame in device.of("notify") if frame["identifier"] == "later" and "trigger" not in frame], "it fires")
-            await placed("user:ada", "now")
-            now = await producer.notify("user:ada", "now", apns_collapse_id="now")
+            await placed("user:paul", "now")
+            now = await producer.notify("user:paul", "now", apns_collapse_id="now")
             await producer.flush()
             await device.frame("notify", id=now)
             # What was shown since then stays.
-            await scene.cancel("user:ada", "now")
-            await producer.notify("user:ada", "last", apns_collapse_id="last")
+            await scene.cancel("user:paul", "now")
+            await producer.notify("user:paul", "last", apns_collapse_id="last")
             await producer.flush()
             await device.frame("notify", identifier="last")
             expect(not [frame for frame in device.of("remove") if frame["identifiers"] == ["now"]], "a cancel takes nothing that was shown",
                    device.of("remove"))
-        async with Device(url, scene.contract, user="ada", device=away.token) as back:
+        async with Device(url, scene.contract, application=scene.application, user="paul", device=away.token) as back:
             await back.frame("notify", identifier="last")
             notified, removed = [[f for f in back.of(kind)] for kind in ("notify", "remove")]
             expect(sorted(f["identifier"] for f in notified) == ["last", "later", "now"], "it finds the result", notified)
             expect(all("trigger" not in frame for frame in notified), "and not the history", notified)
-            expect(["canceled user:a"] in [frame["identifiers"] for frame in removed], "what was canceled it is to drop", removed)
+            expect(["canceled user:p"] in [frame["identifiers"] for frame in removed], "what was canceled it is to drop", removed)
         say(audit=await scene.audit())
     scene.end()
 
@@ -435,7 +443,6 @@ async def rules(arguments, folder):
         transform = await cluster.started("transform", *flags, *cluster.group)
         fan_out = await cluster.started("fan-out", "--listen", "127.0.0.1:0", *flags)
         url = fan_out.addresses["devices"]
-        line = [arguments.binary, "pending", "--kafka", arguments.kafka, "--topic-prefix", arguments.prefix, "--json", "--target"]
 
         def occurrences(identifier, kind):
             return [record for record in scene.reader.records[scene.events]
@@ -476,11 +483,8 @@ async def rules(arguments, folder):
             later = int(time.time()) + 86_400
             await producer.notify("user:bob", "later", apns_collapse_id="later", trigger=interval(60, repeats=True, notBefore=later))
             await producer.flush()
-            deadline = time.monotonic() + 60
-            while not (listed := (await quietly(subprocess.run, [*line, "user:bob"], capture_output=True, text=True, timeout=60)).stdout):
-                expect(time.monotonic() < deadline, "it is listed")
-                await asyncio.sleep(0.1)
-            due = datetime.datetime.fromisoformat(json.loads(listed)["due"].replace("Z", "+00:00")).timestamp()
+            listed = (await until(lambda: scene.pending("user:bob"), "it is listed"))[0]
+            due = datetime.datetime.fromisoformat(listed["due"].replace("Z", "+00:00")).timestamp()
             expect(later <= due <= later + 60, "it is not due before that", [due, later])
 
             # While no worker runs, one of a repeating trigger is too late, and is told with its count. One that is shown once is shown late,
@@ -493,10 +497,10 @@ async def rules(arguments, folder):
             await producer.notify("user:ada", "attempt over", apns_collapse_id="over", apns_expiration="0",
                                   trigger=json.dumps({"type": "calendar", "dateComponents": units}))
             await producer.flush()
-            deadline = time.monotonic() + 60
-            while len((await quietly(subprocess.run, [*line, "user:ada"], capture_output=True, text=True, timeout=60)).stdout.splitlines()) < 3:
-                expect(time.monotonic() < deadline, "all three are listed")
-                await asyncio.sleep(0.1)
+            async def are_listed():
+                return len(await scene.pending("user:ada")) >= 3
+
+            await until(are_listed, "all three are listed")
             transform.kill()
             transform.wait()
             await asyncio.sleep(max(0.0, moment.timestamp() + 3 - time.time()))
@@ -538,7 +542,7 @@ async def killed(arguments, folder):
                 return {record.json["identifier"] for record in scene.reader.records[scene.events]
                         if record.type in ("delivered", "evicted", "updated") and record.json.get("identifier", "").startswith("c")}
 
-            await until(lambda: len(ended()) == count, "each fires, or is told to be too many", 180,
+            await until(lambda: len(ended()) == count, "each fires, or is told to be too many",
                         lambda: sorted({"c%d" % number for number in range(count)} - ended())[:10])
             shown = bodies(device)
             expect(len(shown) == len(set(shown)), "nothing is shown twice", [body for body in shown if shown.count(body) > 1])
@@ -683,20 +687,13 @@ async def stepped(arguments, folder):
                 name = "step %d" % number
                 scheduled = await scene.producer.notify(target, name, trigger=interval(1), apns_collapse_id="s%d" % number)
                 await scene.producer.flush()
-                await until(lambda: steps.victim is None, "%s is written" % write[0], 60, lambda: steps.seen)
+                await until(lambda: steps.victim is None, "%s is written" % write[0], lambda: steps.seen)
                 transform.wait()
                 transform = await cluster.started("transform", *cluster.group)
-                await until(lambda: name in bodies(device), "it is shown", 120, lambda: [write, bodies(device)])
+                await until(lambda: name in bodies(device), "it is shown", lambda: [write, bodies(device)])
                 say(write=write[0], nth=write[1], scheduled=scheduled)
             await until(lambda: not redis.cli("KEYS", "t{*").strip(), "nothing is due any more")
-            line = [arguments.binary, "pending", "--kafka", arguments.kafka, "--topic-prefix", arguments.prefix, "--json"]
-
-            async def is_listed():
-                return (await quietly(subprocess.run, line, capture_output=True, text=True, timeout=60)).returncode == 0
-
-            deadline = time.monotonic() + 60
-            while await is_listed():
-                expect(time.monotonic() < deadline, "nothing waits by the topic")
+            await until(lambda: nothing_waits(scene), "nothing waits by the topic")
         shown = bodies(device)
         expect(sorted(shown) == sorted("step %d" % number for number in range(len(WRITES))), "each is shown once", shown)
         say(audit=await scene.audit())
@@ -727,9 +724,7 @@ async def all_canceled(arguments, folder):
                 event = await scene.event(name, "canceled")
                 expect(event["by"]["apnsId"] == cancel, "the event names the cancel", event)
             await until(lambda: committed(arguments) >= 15 * (rounds + 1), "the records are finished", seen=lambda: committed(arguments))
-            line = [arguments.binary, "pending", "--kafka", arguments.kafka, "--topic-prefix", arguments.prefix, "--json"]
-            done = await quietly(subprocess.run, line, capture_output=True, text=True, timeout=60)
-            listed = {json.loads(text)["apnsId"] for text in done.stdout.splitlines()}
+            listed = {each["apnsId"] for each in await scene.pending()}
             expect(after in listed and other in listed and not listed & set(names), "what came afterwards stays", [listed, after, other])
             expect(not any(scene.told(after, kind) for kind in ("canceled", "collapsed")), "and nobody is told of an end of it")
             say(killed_at=nth)
@@ -737,7 +732,7 @@ async def all_canceled(arguments, folder):
         for kind in ("canceled", "expired"):
             line = [arguments.binary, "publish", "--kafka", arguments.kafka, "--topic-prefix", arguments.prefix, "--app", APPLICATION,
                     "--target", "user:ada", "--operation", "cancel", "--all", "--json"]
-            done = await quietly(subprocess.run, line, capture_output=True, text=True, timeout=100)
+            done = await run(*line)
             expect(done.returncode == 0, "it is published", done.stdout + done.stderr)
             cancel = json.loads(done.stdout.splitlines()[-1])["apnsId"]
             await scene.event(after if kind == "canceled" else cancel, kind)
@@ -768,9 +763,7 @@ async def replaced(arguments, folder):
                 expect((await scene.event(replaced, "collapsed"))["by"]["apnsId"] == newer, "the end of the replaced one is told")
                 # A record that ends one worker after the other would become a dead letter.
                 await until(lambda: committed(arguments) >= 2 * number + 2, "the records are finished", seen=lambda: committed(arguments))
-            line = [arguments.binary, "pending", "--kafka", arguments.kafka, "--topic-prefix", arguments.prefix, "--json"]
-            done = await quietly(subprocess.run, line, capture_output=True, text=True, timeout=60)
-            expect(done.returncode == 1, "and nothing waits by the topic", done.stdout)
+            await until(lambda: nothing_waits(scene), "and nothing waits by the topic")
             await until(lambda: not redis.cli("KEYS", "h{*").strip(), "nor is anybody looked up for it", seen=lambda: redis.cli("KEYS", "h{*"))
         say(audit=await scene.audit())
     scene.end()
@@ -796,7 +789,7 @@ async def overtaken(arguments, folder):
                     apns_collapse_id="o%d" % number)
                 await scene.producer.flush()
                 # The firing lies behind the request, whose service extension has not answered.
-                await until(lambda: len(requests.records[scene.producer.topic]) == published + 3, "the schedule fires", 60)
+                await until(lambda: len(requests.records[scene.producer.topic]) == published + 3, "the schedule fires")
                 service.release.set()
                 await device.frame("notify", id=newer)
                 expect((await scene.event(later, "collapsed"))["by"]["apnsId"] == newer, "the request replaces what was pending")
@@ -839,13 +832,13 @@ async def tools(arguments, folder):
             await scene.producer.notify(target, "fired", trigger=interval(1), apns_collapse_id="fired")
             await scene.producer.flush()
             await device.frame("notify", identifier="fired")
-            await until(lambda: committed(arguments) == 2, "the firing is finished", 60, lambda: committed(arguments))
+            await until(lambda: committed(arguments) == 2, "the firing is finished", lambda: committed(arguments))
             # The request and its firing are applied once more, and nothing becomes of either.
             line = [arguments.binary, "replay", *cluster.common, *cluster.group, "--json", "--max-behind", "0",
                     "--state", os.path.join(folder, "state")]
-            done = await quietly(subprocess.run, line, capture_output=True, text=True, timeout=120)
+            done = await run(*line)
             expect(done.returncode == 0 and json.loads(done.stdout.splitlines()[-1])["written"] == 2, "both are replayed", done.stdout + done.stderr)
-            await until(lambda: committed(arguments) == 4, "the replayed ones are finished", 60, lambda: committed(arguments))
+            await until(lambda: committed(arguments) == 4, "the replayed ones are finished", lambda: committed(arguments))
 
             # The bucket has room for one.
             first = await scene.producer.notify(target, "first", trigger=interval(600), apns_collapse_id="first")
@@ -879,20 +872,21 @@ async def lost(arguments, folder):
             await device.frame("notify", identifier="fired")
             await scene.cancel(target, "gone")
             await scene.event(gone, "canceled")
-            await until(lambda: committed(arguments) >= 5, "the group has committed", 60, lambda: committed(arguments))
+            await until(lambda: committed(arguments) >= 5, "the group has committed", lambda: committed(arguments))
             # Nothing that has been told is lost with Redis.
             redis.cli("FLUSHALL")
             await until(lambda: unready(transform), "the worker says that Redis has lost what it had")
-            line = [arguments.binary, "rebuild", *cluster.common, *cluster.group, "--json"]
-            done = await quietly(subprocess.run, line, capture_output=True, text=True, timeout=120)
+            done = await run(arguments.binary, "rebuild", *cluster.common, *cluster.group, "--json")
             expect(done.returncode == 0, "Redis is rebuilt", done.stderr)
             say(rebuilt=json.loads(done.stdout))
             expect(json.loads(done.stdout)["schedules"] >= 3, "with the schedules", done.stdout)
             await until(lambda: ready(transform) and ready(fan_out), "the workers go on")
             frame = await device.frame("notify", identifier="kept")
             expect(frame["id"] != kept, "it is the occurrence", frame)
-            await asyncio.sleep(3)
-            expect(sorted(bodies(device)) == ["fired", "kept"], "each is shown once, and the canceled one not at all", bodies(device))
+            # It is due behind what was canceled.
+            await scene.producer.notify(target, "behind", trigger=interval(1), apns_collapse_id="behind")
+            await device.frame("notify", identifier="behind")
+            expect(sorted(bodies(device)) == ["behind", "fired", "kept"], "each is shown once, and the canceled one not at all", bodies(device))
             again = await scene.producer.notify(target, "kept", id=kept, trigger=interval(1), apns_collapse_id="kept")
             await scene.event(again, "duplicate")
         say(audit=await scene.audit())

@@ -10,15 +10,12 @@ import asyncio
 import datetime
 import json
 import os
-import subprocess
-import time
 import uuid
 import zoneinfo
 
 from applications import applications
-from clients import APPLICATION, Contract, Device, Producer, Reader, expect, say, until
-from healing import on_one_redis, run_part
-from letters import quietly
+from clients import APPLICATION, Contract, Device, Producer, Reader, expect, run, say, until
+from healing import run_part, shares
 
 ALERT = {"alert": {"title": "Order", "body": "hello"}, "sound": "default", "badge": 3}
 ALL = ["banner", "lockScreen", "list", "sound", "badge"]
@@ -71,36 +68,33 @@ async def holds(reader, topic, device, name, expected):
         expect(frame and frame["presentation"] == expected, "it is presented as %s" % expected, frame or filtered(reader, topic, name))
 
 
-async def switches(arguments, folder):
+@shares
+async def switches(arguments, folder, shared):
     contract = Contract(arguments.contract)
     events = arguments.prefix + "events"
     reader = Reader(arguments.kafka, [events])
     reading = asyncio.create_task(reader.run())
     producer = Producer(arguments.kafka, arguments.prefix + "requests")
-    async with on_one_redis(arguments, folder) as (_, cluster):
-        await cluster.started("transform", *cluster.group)
-        fan_out = await cluster.started("fan-out", "--listen", "127.0.0.1:0")
-        url = fan_out.addresses["devices"]
-
+    async with shared.workers() as (_, _, (url, _)):
         # Connected: the settings change before each notification.
-        async with Device(url, contract, user="ada") as device:
+        async with Device(url, contract, user="ann") as device:
             for number, (authorization, members, expected) in enumerate(ROWS):
                 if authorization:
                     await device.send({"type": "settings", "request": "s%d" % number, "authorization": authorization})
                     await device.frame("accepted", request="s%d" % number)
-                name = await producer.notify("user:ada", aps={**ALERT, **members})
+                name = await producer.notify("user:ann", aps={**ALERT, **members})
                 await holds(reader, events, device, name, expected)
         say(rows=len(ROWS), device="connected")
 
         # Absent: published while nothing may be shown, and judged by the settings with which the device comes back.
         token = device.token
         for authorization, members, expected in ROWS:
-            async with Device(url, contract, user="ada", device=token, authorization={"status": "denied"}):
+            async with Device(url, contract, user="ann", device=token, authorization={"status": "denied"}):
                 pass
-            name = await producer.notify("user:ada", aps={**ALERT, **members})
+            name = await producer.notify("user:ann", aps={**ALERT, **members})
             await producer.flush()
             hello = {"authorization": authorization} if authorization else {}
-            async with Device(url, contract, user="ada", device=token, **hello) as device:
+            async with Device(url, contract, user="ann", device=token, **hello) as device:
                 await holds(reader, events, device, name, expected)
         say(rows=len(ROWS), device="absent")
 
@@ -120,24 +114,29 @@ async def switches(arguments, folder):
     expect(not contract.broken, "all frames keep the contract", contract.broken[:3])
 
 
-async def granted(arguments, folder):
+@shares
+async def granted(arguments, folder, shared):
     contract = Contract(arguments.contract)
-    producer = Producer(arguments.kafka, arguments.prefix + "requests")
+    application = "com.example.granted"
+    producer = Producer(arguments.kafka, arguments.prefix + "requests", application=application)
     summary = {"status": "authorized", "scheduledDelivery": True, "sound": False}
-    async with on_one_redis(arguments, folder) as (_, cluster):
-        await cluster.started("transform", *cluster.group)
-        fan_out = await cluster.started("fan-out", "--listen", "127.0.0.1:0")
-        async with Device(fan_out.addresses["devices"], contract, user="ada", authorization=summary) as device:
+    async with shared.workers() as (_, _, (url, _)):
+        async with Device(url, contract, application=application, user="ken", authorization=summary) as device:
             async def shown(members):
-                name = await producer.notify("user:ada", aps={**ALERT, **members})
+                name = await producer.notify("user:ken", aps={**ALERT, **members})
                 frame = await device.frame("notify", id=name)
                 return frame["presentation"], frame.get("interruptionLevel")
 
             async def becomes(members, expected):
+                async def is_so():
+                    return await shown(members) == expected
+
                 # The worker may hear of the change a moment later.
-                while (seen := await shown(members)) != expected:
-                    say(seen=seen)
-                    await asyncio.sleep(0.1)
+                await until(is_so, "it is presented as %s" % (expected,), lambda: device.frames[-2:])
+
+            async def listed():
+                lines = await applications(arguments, "list", code=None)
+                return [line for line in lines if line["application"] == application]
 
             levels = {"time-sensitive": {"interruption-level": "time-sensitive"}, "critical": {"interruption-level": "critical"},
                       "sound": {"sound": {"critical": 1, "name": "alarm", "volume": 0.5}}}
@@ -145,41 +144,38 @@ async def granted(arguments, folder):
             silent = (["banner", "lockScreen", "list", "badge"], None)
             for members in levels.values():
                 expect(await shown(members) == quiet, "without a grant it counts as active", members)
-            answer = (await applications(arguments, "allow", APPLICATION, "--time-sensitive"))[0]
+            answer = (await applications(arguments, "allow", application, "--time-sensitive"))[0]
             expect(answer["changed"] and answer["allowed"] == ["timeSensitive"], "it says what is allowed", answer)
             await becomes(levels["time-sensitive"], silent)
             expect(await shown(levels["critical"]) == quiet, "the other level was not allowed")
-            await applications(arguments, "allow", APPLICATION, "--critical")
+            await applications(arguments, "allow", application, "--critical")
             for kind in "critical", "sound":
                 await becomes(levels[kind], loud)
             expect(await shown(levels["time-sensitive"]) == silent, "what was allowed before stays allowed")
             # A stop and a start leave the grants as they are.
-            await applications(arguments, "stop", APPLICATION)
-            await applications(arguments, "start", APPLICATION)
-            listed = await applications(arguments, "list")
-            expect(listed[0]["allowed"] == ["critical", "timeSensitive"], "it is listed", listed)
+            await applications(arguments, "stop", application)
+            await applications(arguments, "start", application)
+            expect((await listed())[0]["allowed"] == ["critical", "timeSensitive"], "it is listed", await listed())
             await device.send({"type": "settings", "request": "s", "authorization": {**summary, "criticalAlert": False}})
             await device.frame("accepted", request="s")
             expect(await shown(levels["critical"]) == quiet, "the person has the last word")
-            await applications(arguments, "disallow", APPLICATION, "--critical", "--time-sensitive")
+            await applications(arguments, "disallow", application, "--critical", "--time-sensitive")
             await becomes(levels["time-sensitive"], quiet)
-            await applications(arguments, "list", code=1)
+            expect(not await listed(), "and is listed no more", await listed())
     expect(not contract.broken, "all frames keep the contract", contract.broken[:3])
 
 
-async def quiet(arguments, folder):
+@shares
+async def quiet(arguments, folder, shared):
     contract = Contract(arguments.contract)
     events = arguments.prefix + "events"
     reader = Reader(arguments.kafka, [events])
     reading = asyncio.create_task(reader.run())
     producer = Producer(arguments.kafka, arguments.prefix + "requests")
-    async with on_one_redis(arguments, folder) as (_, cluster):
-        await cluster.started("transform", *cluster.group)
-        workers = [await cluster.started("fan-out", "--listen", "127.0.0.1:0") for _ in range(2)]
-        urls = [worker.addresses["devices"] for worker in workers]
+    async with shared.workers() as (_, cluster, urls):
         await applications(arguments, "allow", APPLICATION, "--critical", "--time-sensitive")
-        async with Device(urls[0], contract, user="ada") as phone, Device(urls[1], contract, user="ada") as tablet, \
-                Device(urls[1], contract, user="bob") as other:
+        async with Device(urls[0], contract, user="quinn") as phone, Device(urls[1], contract, user="quinn") as tablet, \
+                Device(urls[1], contract, user="quentin") as other:
             async def shown(device, user, members=None):
                 name = await producer.notify("user:" + user, aps={**ALERT, **(members or {})})
                 return (await device.frame("notify", id=name))["presentation"]
@@ -194,42 +190,44 @@ async def quiet(arguments, folder):
             begin = (now - datetime.timedelta(hours=2)).strftime("%H:%M")
             end = (now + datetime.timedelta(hours=3)).strftime("%H:%M")
             await set_quiet(phone, {"from": begin, "to": end, "timeZone": "Pacific/Auckland"})
-            accepted = time.monotonic()
+            async def becomes(device, expected, members=None):
+                async def is_so():
+                    return await shown(device, "quinn", members) == expected
+
+                await until(is_so, "it is presented as %s" % expected, lambda: device.frames[-2:])
+
             for device in phone, tablet:
-                while await shown(device, "ada") != ["list", "badge", "quietly"]:
-                    expect(time.monotonic() - accepted < 60, "both sessions hear of the quiet hours")
-            say(heard_after=round(time.monotonic() - accepted, 3))
-            expect(await shown(other, "bob") == ALL, "another person is not concerned")
+                await becomes(device, ["list", "badge", "quietly"])
+            expect(await shown(other, "quentin") == ALL, "another person is not concerned")
             for level in "time-sensitive", "critical":
                 # The tablet's worker may hear a moment later that the application may send them.
-                while (seen := await shown(tablet, "ada", {"interruption-level": level})) != ALL:
-                    expect(time.monotonic() - accepted < 60, "a %s one passes" % level, seen)
-            name = await producer.notify("user:ada", aps={"alert": None, "sound": "default"})
+                await becomes(tablet, ALL, {"interruption-level": level})
+            name = await producer.notify("user:quinn", aps={"alert": None, "sound": "default"})
             event = await until(lambda: filtered(reader, events, name), "a sound alone is filtered")
             expect("quiet hours" in event["reason"], "the event says why", event)
-            async with Device(urls[0], contract, user="ada") as watch:
+            async with Device(urls[0], contract, user="quinn") as watch:
                 expect(watch.of("welcome")[0]["quiet"]["from"] == begin, "the welcome tells the quiet hours", watch.frames)
             # Another day of the week: they do not hold. Yesterday's would hold over midnight.
             today = (now.weekday() + 1) % 7 + 1
             days = [day for day in range(1, 8) if day not in (today, (today + 5) % 7 + 1, today % 7 + 1)]
             await set_quiet(tablet, {"from": begin, "to": end, "days": days, "timeZone": "Pacific/Auckland"})
             for device in phone, tablet:
-                while await shown(device, "ada") != ALL:
-                    await asyncio.sleep(0.05)
+                await becomes(device, ALL)
             await set_quiet(tablet, {})
-            expect(await shown(phone, "ada") == ALL, "there are none any more")
+            expect(await shown(phone, "quinn") == ALL, "there are none any more")
             # Each person of a cluster is known to a worker that starts now.
             await set_quiet(phone, {"from": begin, "to": end, "timeZone": "Pacific/Auckland"})
         late = await cluster.started("fan-out", "--listen", "127.0.0.1:0")
-        async with Device(late.addresses["devices"], contract, user="ada") as phone:
+        async with Device(late.addresses["devices"], contract, user="quinn") as phone:
             expect("quiet" in phone.of("welcome")[0], "a worker that starts has read the quiet hours before it lets devices in")
-            name = await producer.notify("user:ada", aps=ALERT)
+            name = await producer.notify("user:quinn", aps=ALERT)
             expect((await phone.frame("notify", id=name))["presentation"] == ["list", "badge", "quietly"], "and they hold")
     reading.cancel()
     expect(not contract.broken, "all frames keep the contract", contract.broken[:3])
 
 
-async def categories(arguments, folder):
+@shares
+async def categories(arguments, folder, shared):
     contract = Contract(arguments.contract)
     events = arguments.prefix + "events"
     reader = Reader(arguments.kafka, [events])
@@ -241,21 +239,26 @@ async def categories(arguments, folder):
         with open(path, "w") as file:
             json.dump([category(actions)] if actions else [], file)
         line = [arguments.binary, "categories", "publish", path, "--app", APPLICATION, "--kafka", arguments.kafka, "--topic-prefix", arguments.prefix]
-        done = await quietly(subprocess.run, line, capture_output=True, text=True, timeout=100)
+        done = await run(*line)
         expect(done.returncode == 0, "the categories are published", done.stderr)
 
     def category(actions):
         return {"identifier": "chat", "options": ["customDismissAction"],
                 "actions": [{"identifier": name, "title": name, **({"textInput": {}} if name == "reply" else {})} for name in actions]}
 
-    async with on_one_redis(arguments, folder) as (_, cluster):
-        await cluster.started("transform", *cluster.group)
-        workers = [await cluster.started("fan-out", "--listen", "127.0.0.1:0") for _ in range(2)]
-        urls = [worker.addresses["devices"] for worker in workers]
+    async with shared.workers() as (_, _, urls):
 
         async def notified(device, user):
             name = await producer.notify("user:" + user, aps={"category": "chat"})
             return await device.frame("notify", id=name)
+
+        async def becomes(device, user, holds):
+            async def found():
+                frame = await notified(device, user)
+                return holds(frame) and frame
+
+            # The worker may hear of what is published a moment later.
+            return await until(found, "the worker hears of the categories", lambda: device.frames[-2:])
 
         async def respond(device, notify, action, **more):
             name = str(uuid.uuid4())
@@ -266,26 +269,24 @@ async def categories(arguments, folder):
             frame = await until(answer, "a response is answered")
             return frame.get("reason", "accepted")
 
-        async with Device(urls[0], contract, user="ada") as phone, Device(urls[1], contract, user="bob") as other, \
-                Device(urls[1], contract, user="eve", categories=[category(["like"])]) as own:
-            unknown = await notified(phone, "ada")
+        async with Device(urls[0], contract, user="carl") as phone, Device(urls[1], contract, user="cora") as other, \
+                Device(urls[1], contract, user="cleo", categories=[category(["like"])]) as own:
+            unknown = await notified(phone, "carl")
             expect("category" not in unknown, "an unknown category has no actions", unknown)
             expect(await respond(phone, unknown, "reply", userText="x") == "UnknownCategory", "and takes no response")
             await publish(["reply", "mute"])
-            for device, user in (phone, "ada"), (other, "bob"):
-                while (frame := await notified(device, user)).get("category") is None:
-                    await asyncio.sleep(0.05)
+            for device, user in (phone, "carl"), (other, "cora"):
+                frame = await becomes(device, user, lambda frame: "category" in frame)
                 expect([action["identifier"] for action in frame["category"]["actions"]] == ["reply", "mute"], "both workers hear of it", frame)
-            frame = await notified(own, "eve")
+            frame = await notified(own, "cleo")
             expect("category" not in frame, "a device's own outranks the published one", frame)
             expect(await respond(own, frame, "like") == "accepted", "its own action is taken")
             expect(await respond(own, frame, "reply", userText="x") == "UnknownAction", "the published one's is not")
 
             # What was delivered keeps the actions that it had, whatever is published or registered since.
-            before = await notified(phone, "ada")
+            before = await notified(phone, "carl")
             await publish(["like"])
-            while (after := await notified(phone, "ada"))["category"]["actions"][0]["identifier"] != "like":
-                await asyncio.sleep(0.05)
+            after = await becomes(phone, "carl", lambda frame: frame["category"]["actions"][0]["identifier"] == "like")
             await phone.send({"type": "categories", "request": "c", "categories": []})
             await phone.frame("accepted", request="c")
             expect(await respond(phone, before, "reply", userText="thanks") == "accepted", "by the category as it was")
@@ -302,8 +303,7 @@ async def categories(arguments, folder):
             event = (await until(lambda: told("sigh"), "the response is an event"))[0]
             expect(event["unanswered"] is True, "and its event says so, too", event)
             await publish([])
-            while "category" in await notified(phone, "ada"):
-                await asyncio.sleep(0.05)
+            await becomes(phone, "carl", lambda frame: "category" not in frame)
     reading.cancel()
     expect(not contract.broken, "all frames keep the contract", contract.broken[:3])
 

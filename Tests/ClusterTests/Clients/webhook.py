@@ -117,18 +117,18 @@ async def asked(arguments, folder):
             behind = [publisher.payload("device:" + quick.token, {"aps": {"alert": "plain"}}) for _ in range(20)]
             behind += [publisher.mutable("device:" + quick.token, "well") for _ in range(20)]
             await publisher.flush()
-            await until(lambda: set(behind) <= quick.shown, "another target's are shown", 60, lambda: len(quick.shown))
+            await until(lambda: set(behind) <= quick.shown, "another target's are shown", lambda: len(quick.shown))
             hung = [name for name, do in wanted.items() if do in ("hang", "lie")]
             # Later its time may be up.
             if time.monotonic() - began < 13:
                 expect(not slow.shown & set(hung), "before what the service does not answer")
-            await until(lambda: set(wanted) <= slow.shown, "all are shown", 90, lambda: [wanted[name] for name in set(wanted) - slow.shown])
+            await until(lambda: set(wanted) <= slow.shown, "all are shown", lambda: [wanted[name] for name in set(wanted) - slow.shown])
 
             def told():
                 return {record.headers["ce_subject"]: states(record.json) for record in reader.records[arguments.prefix + "events"]
                         if record.type == "delivered"}
 
-            await until(lambda: set(wanted) <= set(told()), "events tell of all of them", 60)
+            await until(lambda: set(wanted) <= set(told()), "events tell of all of them")
             for frame in slow.of("notify"):
                 do = wanted[frame["id"]]
                 title = "Order" if do in WRONG else "asked: Order"
@@ -140,7 +140,7 @@ async def asked(arguments, folder):
             expect(len(slow.of("notify")) == len(wanted), "each is shown once", len(slow.of("notify")))
         expect(not service.faults, "the library knows who asks, and the trace is the request's", service.faults[:3])
         expect(set(service.asked.values()) == {1}, "each is asked for once", service.asked.most_common(3))
-        say(asked=len(service.asked), audit=audit(arguments))
+        say(asked=len(service.asked), audit=await audit(arguments))
     reading.cancel()
     service.close()
 
@@ -175,7 +175,7 @@ async def interrupted(arguments, folder):
             await publisher.flush()
             remembered = "return #redis.call('KEYS', 'x*')"
             await until(
-                lambda: int(redis.cli("EVAL", remembered, "0")) == count, "what the service has answered is remembered", 60,
+                lambda: int(redis.cli("EVAL", remembered, "0")) == count, "what the service has answered is remembered",
                 lambda: redis.cli("EVAL", remembered, "0"))
             worker.send_signal(signal.SIGKILL)
             await asyncio.to_thread(worker.wait)
@@ -183,9 +183,9 @@ async def interrupted(arguments, folder):
             service.release.set()
             worker = await start(cluster, file, *flags)
             await until(
-                lambda: all(wanted[device.token] <= device.shown for device in devices), "nothing is lost", 90,
+                lambda: all(wanted[device.token] <= device.shown for device in devices), "nothing is lost",
                 lambda: {device.token[:4]: len(wanted[device.token] - device.shown) for device in devices})
-            await until(lambda: committed(arguments) == number * (count + 9), "the group has committed", 60, lambda: committed(arguments))
+            await until(lambda: committed(arguments) == number * (count + 9), "the group has committed", lambda: committed(arguments))
             for name in names["well"]:
                 expect(service.asked[name + "_ask"] == before[name + "_ask"], "what was remembered is not asked for again")
         await asyncio.sleep(1)
@@ -199,7 +199,7 @@ async def interrupted(arguments, folder):
         expect(not service.faults, "the library knows who asks, and the trace is the request's", service.faults[:3])
         expect(all(service.asked[name + "_ask"] > 1 for name in names["slow"]), "what was not answered is, with the same key")
         expect(len(service.asked) == len(names["slow"]) + len(names["well"]), "each notification has a key of its own")
-        say(asked=len(service.asked), again=sum(service.asked.values()) - len(service.asked), audit=audit(arguments))
+        say(asked=len(service.asked), again=sum(service.asked.values()) - len(service.asked), audit=await audit(arguments))
     service.close()
 
 

@@ -57,7 +57,7 @@ class WholeWay:
         def seen():
             return [(record.type, record.json) for record in self.events()][-6:]
 
-        return (await until(lambda: self.events(kind, **members), "event %s with %s" % (kind, members), 20, seen))[0]
+        return (await until(lambda: self.events(kind, **members), "event %s with %s" % (kind, members), seen))[0]
 
     def kept(self, name):
         """Whether the journal says that the request of this id was kept for its device."""
@@ -271,9 +271,10 @@ class WholeWay:
         async with connection as device:
             taken = 0
             while taken < len(names):
-                await until(lambda: len(device.of("notify")) >= min(len(names), taken + self.window), "a window is filled", 20)
-                # What would come too much comes at once.
-                await asyncio.sleep(0.1)
+                await until(lambda: len(device.of("notify")) >= min(len(names), taken + self.window), "a window is filled")
+                # What would come too much comes before this answer.
+                await device.send({"type": "settings", "request": "w%d" % taken, "authorization": HELLO["authorization"]})
+                await device.frame("accepted", request="w%d" % taken)
                 notifies = device.of("notify")
                 expect(len(notifies) - taken <= self.window, "at most a window is unacknowledged", len(notifies) - taken)
                 step = self.window // 2 + 1
@@ -288,8 +289,7 @@ class WholeWay:
         await self.producer.flush()
         await self.queued(names[-1])
         evicted = await until(
-            lambda: (found := self.events("evicted", device=device.token)) and len(found) >= 200 and found, "the mailbox is within its bound",
-            20, lambda: len(self.events("evicted", device=device.token)))
+            lambda: (found := self.events("evicted", device=device.token)) and len(found) >= 200 and found, "the mailbox is within its bound", lambda: len(self.events("evicted", device=device.token)))
         # A few more than the bound may wait: they are given up several at a time.
         kept = names[len(evicted):]
         expect(100 <= len(kept) <= 117, "as many as the bound says stay, about", len(kept))
@@ -375,7 +375,7 @@ class WholeWay:
         # What nobody has waited for. Without it the contract is broken, or never held.
         letters = self.reader.records[self.topics["dead-letters"]]
         with contextlib.suppress(Failed):
-            await until(lambda: self.events("removed") and len(letters) >= len(self.events("rejected")), "removal and dead letters are told", 60)
+            await until(lambda: self.events("removed") and len(letters) >= len(self.events("rejected")), "removal and dead letters are told")
         self.hold_records()
         say(contract="broken" if self.contract.broken else "kept", held=self.contract.held, first=self.contract.broken[:10],
             problems=len(self.contract.broken))

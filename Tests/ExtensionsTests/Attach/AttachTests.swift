@@ -169,7 +169,7 @@ import Testing
         let run = await place.pass(["photo": place.url("x")], through: try place.attach(budget: 1_500))
         #expect(Self.states(run) == [.timedOut])
         // Nobody wants it any more: the transfer ends, though its own time is not up.
-        #expect(await place.server.wait { $0.open == 0 })
+        await place.server.eventually("the transfer has ended") { $0.open == 0 }
         await place.lane.eventually("nothing is left on its way") { TestFolder.count(of: "\(place.folder.path)/new") == 0 }
       }
     }
@@ -214,22 +214,20 @@ import Testing
   }
 
   @Test func oneThatIsGivenUpCostsTheOthersNothing() async throws {
-    let asked = Atomic(false)
-    let gate = Atomic(false)
+    let (asked, gate) = (Gate(), Gate())
     try await Self.with({ _ in
-      asked.store(true, ordering: .releasing)
-      while !gate.load(ordering: .acquiring) {}
+      asked.open()
+      gate.block()
       return Self.reply(Self.gif)
     }) { place in
       let attach = try place.attach()
       let url = place.url("x")
       async let patient = place.pass(["photo": url], through: attach)
-      let deadline = ContinuousClock.now + .seconds(60)
-      while !asked.load(ordering: .acquiring), ContinuousClock.now < deadline { try await Task.sleep(for: .milliseconds(5)) }
+      await asked.wait()
       // A notification that is about to expire waits for the same file, and no longer than it may.
       let hasty = await place.pass(["photo": url], through: attach, lifetime: 2_000)
       #expect(Self.states(hasty) == [.timedOut])
-      gate.store(true, ordering: .releasing)
+      gate.open()
       #expect(await Self.states(patient) == [.modified])
       #expect(await place.server.requests.count == 1)
     }
@@ -237,22 +235,18 @@ import Testing
 
   /// A network file system may hang for as long as it likes.
   @Test func aFolderThatHangsCostsNoMoreThanTheTimeOfTheCall() async throws {
-    let gate = Atomic(false)
+    let gate = Gate()
     try await Self.with({ _ in Self.reply(Self.gif) }) { place in
       let attach = try place.attach(budget: 1_500)
-      var known = await place.pass(["photo": place.url("known")], through: attach)
-      for _ in 0..<20 where Self.states(known) != [.modified] {
-        known = await place.pass(["photo": place.url("known")], through: attach)
+      await eventually("one is fetched") {
+        await Self.states(place.pass(["photo": place.url("known")], through: attach)) == [.modified]
       }
-      #expect(Self.states(known) == [.modified])
-      place.store.loop.execute { while !gate.load(ordering: .acquiring) { usleep(1_000) } }
+      place.store.loop.execute { gate.block() }
       for path in ["known", "new"] {
         #expect(await Self.states(place.pass(["photo": place.url(path)], through: attach)) == [.timedOut], "\(path)")
       }
-      let deadline = ContinuousClock.now + .seconds(60)
-      while await place.lane.count > 0, ContinuousClock.now < deadline { try await Task.sleep(for: .milliseconds(5)) }
-      #expect(await place.lane.count == 0, "nothing of it is under way any more")
-      gate.store(true, ordering: .releasing)
+      await eventually("nothing of it is under way any more") { await place.lane.count == 0 }
+      gate.open()
       let again = await place.pass(["photo": place.url("new")], through: try place.attach())
       #expect(Self.states(again) == [.modified])
     }

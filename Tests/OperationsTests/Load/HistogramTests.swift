@@ -24,7 +24,7 @@ import Testing
   @Test(arguments: layouts, [1, 2, 7, 1000]) func `a percentile is that of a sorted list, to the digits of the layout`(
     layout: HistogramLayout, count: Int
   ) {
-    for seed in 1...20 as ClosedRange<UInt64> {
+    for seed in 1...(isComplete ? 20 : 4) as ClosedRange<UInt64> {
       let values = Self.values(count, layout, seed: seed)
       var histogram = Histogram(layout)
       for value in values { histogram.record(value) }
@@ -64,7 +64,7 @@ import Testing
   @Test func `merged histograms are the histogram of all values`() {
     for layout in Self.layouts {
       var (all, merged) = (Histogram(layout), Histogram(layout))
-      for seed in 1...5 as ClosedRange<UInt64> {
+      for seed in 1...(isComplete ? 5 : 2) as ClosedRange<UInt64> {
         var part = Histogram(layout)
         for value in Self.values(Int(seed) * 100, layout, seed: seed) {
           all.record(value)
