@@ -170,7 +170,7 @@ import Worker
       #expect(left.status == 1 && left.output.contains("it would be rejected again: BadTopic: apns-topic"), "it said: \(left.output)")
       let dry = try await run("redrive", place, "--set", "apns-topic=com.example", "--dry-run")
       #expect(dry.status == 0 && dry.output.contains("would be redriven"), "it said: \(dry.output)")
-      let redriven = try await run("redrive", place, "--set", "apns-topic=com.example", "--wait", "20s", "--json")
+      let redriven = try await run("redrive", place, "--set", "apns-topic=com.example", "--wait", "10m", "--json")
       #expect(redriven.status == 0, "it said: \(redriven.errors)\(redriven.output)")
       let lines = try redriven.lines.map { try JSONValue(parsing: $0) }
       #expect(lines.map { $0["result"]?.stringValue } == ["redriven", nil, nil] && lines.last?["redriven"] == 1)

@@ -48,7 +48,7 @@ import Worker
         objects.map { $0["topic"]?.stringValue?.dropFirst(place.prefix.count) }
           == ["requests", "devices", "deliveries", "events", "journal", "dead-letters", nil])
       #expect(objects[at: 0]?["records"]?.integerValue == 3 && objects[at: 0]?["worstPartition"]?.integerValue == 1)
-      #expect((60_000..<120_000).contains(objects[at: 0]?["behindMs"]?.integerValue ?? 0) && objects[at: 0]?["state"] == "unknown")
+      #expect(objects[at: 0]?["behindMs"]?.integerValue ?? 0 >= 60_000 && objects[at: 0]?["state"] == "unknown")
       #expect(
         objects[at: 1]?["records"]?.integerValue == 0 && objects[at: 1]?["behindMs"]?.integerValue == 0
           && objects[at: 1]?["state"] == "at-end")

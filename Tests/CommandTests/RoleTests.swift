@@ -47,7 +47,7 @@ import Testing
     }
   }
 
-  @Test(.onlyInAll("DrainTests of TransformTests have it, and ClusterTests audit workers that end"))
+  @Test(.onlyInAll("KafkaTests have it, and ClusterTests audit workers that end"))
   func aTransformWorkerThatEndsHasCommittedWhatItHasFinished() async throws {
     try await WorkerPair.with { pair in
       try await pair.publish([WorkerPair.request("user:nobody")])

@@ -36,6 +36,8 @@ enum Typed {
   }
 
   /// Carries out a command line that is refused before it prints anything.
+  ///
+  /// Not for commands that Kafka fails in the midst of their reading: their threads are left to the end of their process.
   static func refusal(
     _ arguments: [String], _ environment: [String: String] = [:], _ location: SourceLocation = #_sourceLocation
   ) async throws -> Refusal {

@@ -212,9 +212,9 @@ import Worker
   }
 
   @Test(arguments: [
-    ["publish", "--target", "user:ada", "--app", "com.example", "--body", "x", "--timeout", "2s"], ["events"], ["audit"],
-    ["explain", "6f0c1a2e-0a4b-4c8e-9d52-3f6f6a9b1c11"], ["topics", "create", "--timeout", "2s"], ["lag"], ["dead-letters", "list"],
-    ["applications", "stop", "a.b"], ["load", "--fan-out", "ws://127.0.0.1:1"],
+    ["publish", "--target", "user:ada", "--app", "com.example", "--body", "x", "--timeout", "2s"], ["events"],
+    ["topics", "create", "--timeout", "2s"], ["lag"], ["dead-letters", "list"], ["applications", "stop", "a.b"],
+    ["load", "--fan-out", "ws://127.0.0.1:1"],
   ])
   func whereNobodyListensKafkaDoesNotAnswer(arguments: [String]) async throws {
     // The discard port, where nobody listens.
@@ -227,11 +227,14 @@ import Worker
       let web = HostileServer()
       let other = try await web.listen { _, _ in [Array("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n".utf8)] }
       let silent = try SilentListener()
-      // One that accepts and says nothing, and a web server.
-      for address in ["127.0.0.1:\(silent.port)", "\(other)"] {
-        let result = try await carillon.run(["topics", "create", "--timeout", "2s", "--kafka", address])
-        #expect(result.status == 3 && result.output.isEmpty)
-        #expect(result.errors.contains("Kafka does not answer at \(address)"), "it said: \(result.errors)")
+      let further = [["explain", "6f0c1a2e-0a4b-4c8e-9d52-3f6f6a9b1c11"], ["topics", "create", "--timeout", "2s"]]
+      for line in [["audit"]] + (isComplete ? further : []) {
+        // One that accepts and says nothing, and a web server.
+        for address in ["127.0.0.1:\(silent.port)", "\(other)"] {
+          let result = try await carillon.run(line + ["--kafka", address])
+          #expect(result.status == 3 && result.output.isEmpty)
+          #expect(result.errors.contains("Kafka does not answer at \(address)"), "it said: \(result.errors)")
+        }
       }
       await web.close()
     }
