@@ -16,10 +16,13 @@ extension ClusterTests {
       try await limits.holds("flood")
     }
 
-    @Test(.onRealKafka, flood) func `a notification behind another application's flood arrives, with a limit and without one`() async throws {
+    @Test(.onRealKafka, flood) func `a notification behind another application's flood arrives, with a limit and without one`() async throws
+    {
       try await limits.holds("behind")
     }
 
-    @Test(.onRealKafka, flood) func `a rebuild without the journal brings back what was accepted`() async throws { try await limits.holds("untold") }
+    @Test(.onRealKafka, flood) func `a rebuild without the journal brings back what was accepted`() async throws {
+      try await limits.holds("untold")
+    }
   }
 }

@@ -118,7 +118,7 @@ async def flood(arguments, folder):
 
 async def few(arguments, folder):
     requests, events = [arguments.prefix + name for name in ("requests", "events")]
-    limit = await said(arguments, "applications", "limit", APPLICATION, "--per-target", "3", "--window", "60s")
+    limit = await said(arguments, "applications", "limit", APPLICATION, "--per-target", "3", "--window", "10s")
     since = parsed(limit[0]["limits"][-1]["from"])
     reader = Reader(arguments.kafka, [requests, events])
     task = asyncio.create_task(reader.run())
@@ -126,8 +126,8 @@ async def few(arguments, folder):
         await cluster.started("transform", *cluster.group)
         await until(lambda: time.time() * 1000 > since + 1_000, "the limit has begun")
         producer = Producer(arguments.kafka, requests)
-        names = {await producer.notify(target) for target in ("user:ada", "user:grace") for _ in range(8)}
-        names |= {await producer.notify("user:ada", apns_topic="com.example.other") for _ in range(8)}
+        names = {await producer.notify(target) for target in ("user:ada", "user:grace") for _ in range(20)}
+        names |= {await producer.notify("user:ada", apns_topic="com.example.other") for _ in range(20)}
         await producer.flush()
 
         def told(kind):
@@ -135,7 +135,7 @@ async def few(arguments, folder):
 
         await until(lambda: len(reader.records[requests]) == len(names), "all requests are read")
         await until(lambda: told("rejected") | told("unregistered") == names, "each has its answer")
-        beyond = model(reader.records[requests], since, 3, len(names), 60_000)
+        beyond = model(reader.records[requests], since, 3, len(names), 10_000)
         wanted = {record.headers["apns-id"] for record in reader.records[requests] if (record.partition, record.offset) in beyond}
         expect(wanted and told("rejected") == wanted, "those beyond the limit are rejected, and no others", [len(told("rejected")), len(wanted)])
         reasons = {record.json["reason"] for record in reader.records[events] if record.type == "rejected"}
