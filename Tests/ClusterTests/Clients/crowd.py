@@ -302,9 +302,9 @@ async def main():
                         lambda: sum((device.closes for device in devices), collections.Counter()))
     say(connected=len(devices))
     plan = Plan(arguments, devices)
-    # What lies behind all others, for each target: what would be shown twice or too late comes before it.
-    for requests in ([lambda number=number: plan.next(number) for number in range(arguments.requests)], plan.last()):
-        await publish(arguments, requests)
+    # Behind all others lies one for each target: what would be shown twice or too late comes before it.
+    for requests in (lambda: [lambda number=number: plan.next(number) for number in range(arguments.requests)]), plan.last:
+        await publish(arguments, requests())
         plan.records = [record for record in plan.records if "place" in record]
         await read_times(arguments, plan)
         with contextlib.suppress(clients.Failed):

@@ -26,7 +26,7 @@ from healing import Cluster, Redis, bodies, ready, unready
 from machine import kafka_script
 
 
-# What --drain gives the workers, and what they may take besides, in seconds.
+# What --drain gives workers that must end in their time, and what they may take besides, in seconds.
 DRAIN, GRACE = 10, 8
 
 
@@ -217,8 +217,9 @@ async def run(arguments, folder):
             check=True, capture_output=True)
         await redis.start()
         cluster = Cluster(arguments, folder, redis.port)
-        transform = await cluster.started("transform", *cluster.group, "--drain", "%ds" % DRAIN)
-        fan_out = await cluster.started("fan-out", "--listen", "127.0.0.1:0", "--drain", "%ds" % DRAIN)
+        drain = "%ds" % (DRAIN if arguments.timed else 2)
+        transform = await cluster.started("transform", *cluster.group, "--drain", drain)
+        fan_out = await cluster.started("fan-out", "--listen", "127.0.0.1:0", "--drain", drain)
         async with Device(fan_out.addresses["devices"], None, user="ada") as device:
             away = Away(arguments, kafka, redis, cluster, [transform, fan_out], device)
             for part in names:

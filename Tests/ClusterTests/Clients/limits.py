@@ -1,5 +1,6 @@
 """Rate limits, with real processes, a real Redis and a real Kafka.
 
+  few     an application has a limit: the requests beyond it are rejected, and no others
   flood   an application floods: one of two workers is killed in the middle, another takes its partitions over, and Redis loses everything and is
           rebuilt. The requests that are rejected are those that a model counts in the log, no more and no fewer, and the audit says the same.
   untold  Redis loses everything, and the journal is deleted: a rebuild counts the requests, and brings back those that were accepted
@@ -115,6 +116,33 @@ async def flood(arguments, folder):
         say(sent=sent, rejected=len(wanted))
 
 
+async def few(arguments, folder):
+    requests, events = [arguments.prefix + name for name in ("requests", "events")]
+    limit = await said(arguments, "applications", "limit", APPLICATION, "--per-target", "3", "--window", "10s")
+    since = parsed(limit[0]["limits"][-1]["from"])
+    reader = Reader(arguments.kafka, [requests, events])
+    task = asyncio.create_task(reader.run())
+    async with on_one_redis(arguments, folder) as (_, cluster):
+        await cluster.started("transform", *cluster.group)
+        await until(lambda: time.time() * 1000 > since + 1_000, "the limit has begun")
+        producer = Producer(arguments.kafka, requests)
+        names = {await producer.notify(target) for target in ("user:ada", "user:grace") for _ in range(20)}
+        names |= {await producer.notify("user:ada", apns_topic="com.example.other") for _ in range(20)}
+        await producer.flush()
+
+        def told(kind):
+            return {record.headers["ce_subject"] for record in reader.records[events] if record.type == kind}
+
+        await until(lambda: len(reader.records[requests]) == len(names), "all requests are read")
+        await until(lambda: told("rejected") | told("unregistered") == names, "each has its answer")
+        beyond = model(reader.records[requests], since, 3, len(names), 10_000)
+        wanted = {record.headers["apns-id"] for record in reader.records[requests] if (record.partition, record.offset) in beyond}
+        expect(wanted and told("rejected") == wanted, "those beyond the limit are rejected, and no others", [len(told("rejected")), len(wanted)])
+        reasons = {record.json["reason"] for record in reader.records[events] if record.type == "rejected"}
+        expect(reasons == {"TooManyRequests"}, "for that reason", reasons)
+    task.cancel()
+
+
 async def untold(arguments, folder):
     requests, journal = arguments.prefix + "requests", arguments.prefix + "journal"
     limit = await said(arguments, "applications", "limit", APPLICATION, "--per-target", "3", "--window", "10s")
@@ -189,4 +217,4 @@ def parsed(text):
 
 
 if __name__ == "__main__":
-    run_part(__doc__, {"flood": flood, "untold": untold, "behind": behind}, "carillon-limits-")
+    run_part(__doc__, {"few": few, "flood": flood, "untold": untold, "behind": behind}, "carillon-limits-")

@@ -139,7 +139,7 @@ async def opened(arguments, folder, shared):
 
     def removals(of):
         return [record for record in reader.records[requests]
-                if record.headers.get("operation") == "remove" and of["identifier"] in json.loads(record.value)["identifiers"]]
+                if record.headers.get("operation") == "remove" and of["identifier"] in json.loads(record.value).get("identifiers", [])]
 
     async def respond(device, notify, action="com.apple.UNNotificationDefaultActionIdentifier", name=None):
         name = name or str(uuid.uuid4())
