@@ -103,7 +103,7 @@ import Worker
       let standings = Mutex<[String: OutcomeWatch.Standing]>([:])
       let answered = Mutex(false)
       try await endsByItself("following them, none to the end of its time") {
-        try await watch.follow((0..<3).map { ("\($0)", 0, $0) }, forMilliseconds: 4 * Int64(hangMilliseconds), waitsForAbsent: false) {
+        try await watch.follow((0..<3).map { ("\($0)", 0, $0) }, forMilliseconds: 4 * hangMilliseconds, waitsForAbsent: false) {
           progress in
           let known = standings.withLock { $0 }
           // The one whose device is away is over while the two connected ones have not answered.
