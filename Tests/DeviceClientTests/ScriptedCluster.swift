@@ -152,6 +152,7 @@ final class DeviceUnderTest: Sendable {
       url: url,
       hello: Hello(device: token, application: "com.example.shop", user: "ada", categories: [Self.category]))
     configuration.connectMilliseconds = hangMilliseconds
+    configuration.serviceExtensionMilliseconds = 4 * hangMilliseconds
     configuration.stateLimits.busyMilliseconds = hangMilliseconds
     change(&configuration)
     let log = EventLog()

@@ -56,7 +56,7 @@ import Testing
         ($0.stateFile, $0.state, $0.delegate) = (folder + "/phone", .locked, phoneProgram)
         $0.watchConnectivity = channel.end(of: .phone)
         // No machine stands still for so long.
-        $0.watchConnectivity?.leaseMilliseconds = 60_000
+        $0.watchConnectivity?.leaseMilliseconds = hangMilliseconds
         change(&$0)
       }
       channel.state.withLock { $0.phone = phone.device }
@@ -228,7 +228,8 @@ import Testing
       await watch.expect("shown n1 1", "shown tea local")
       try await watch.device.respond(to: "tea", action: "like")
       await eventually("the phone's program has it") { pair.phoneProgram.actions == ["n1 like", "tea like"] }
-      #expect(await pair.cluster.expect("response").count == 1 && phone.story == ["removed tea"])
+      #expect(await pair.cluster.expect("response").count == 1)
+      await eventually("the phone has removed its own: \(phone.story)") { phone.story == ["removed tea"] }
       await phone.close()
       await watch.close()
     }

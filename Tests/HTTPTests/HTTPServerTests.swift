@@ -396,6 +396,7 @@ private let upgradeRequest = [
         try? late.send("GET /held HTTP/1.1\r\nHost: a\r\n\r\n")
         // Some turns in which the server would see it.
         for _ in 0..<20 { await pause() }
+        #expect(await fixture.heldCount == 1)
         late.close()
       }
       await fixture.release("finished")
@@ -403,7 +404,6 @@ private let upgradeRequest = [
       #expect(response.contains("Connection: close") && response.hasSuffix("finished"))
       busy.close()
       await closed
-      #expect(await fixture.heldCount == 1)
       #expect(await fixture.statistics.open == 0)
     }
   }

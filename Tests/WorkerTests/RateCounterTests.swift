@@ -171,7 +171,7 @@ import Testing
 
   @Test func `the verdicts are those of the log alone, wherever a lane begins to read it`() throws {
     var (beyond, within) = (0, 0)
-    for seed in 0..<(isComplete ? 100 : 20) as Range<UInt64> {
+    for seed in 0..<(isComplete ? 100 : 60) as Range<UInt64> {
       let history = try History(seed: seed)
       let maximum = seed % 3 == 0 ? 2 : 100
       let expected = Model(log: history.log, limits: history.limits, maximumTargets: maximum).verdicts()
