@@ -137,9 +137,13 @@ async def unfinished(arguments, folder):
         fan_out = await cluster.started("fan-out", *SOON, "--listen", "127.0.0.1:0")
         url = fan_out.addresses["devices"]
         devices = [Screen(url, None, user="u%d" % number) for number in range(PEOPLE)]
-        for device in devices:
+
+        async def visit(device, count):
+            """Connects, and leaves when it has been shown so many."""
             async with device:
-                pass
+                await until(lambda: len(device.shown) == count, "a device finds all of its notifications", lambda: len(device.shown))
+
+        await asyncio.gather(*(visit(device, 0) for device in devices))
         names = []
         for number in range(EACH):
             for place, device in enumerate(devices):
@@ -177,10 +181,9 @@ async def unfinished(arguments, folder):
         again = await tool(arguments, "replay", *flags, "--dry-run")
         expect(again.returncode == 1 and json.loads(again.stdout)["written"] == 0, "nothing more is unfinished", again.stdout + again.stderr)
         shown = collections.Counter()
+        await asyncio.gather(*(visit(device, EACH) for device in devices))
         for device in devices:
-            async with device:
-                await until(lambda: len(device.shown) == EACH, "a device finds all of its notifications", lambda: len(device.shown))
-                shown += device.times
+            shown += device.times
         expect(set(shown) == set(names) and max(shown.values()) == 1, "each is shown once", len(shown))
         await audit(arguments, is_complete=lambda report: report["outcomes"].get("pending", 0) == 0)
         await emptied_and_rebuilt(redis, cluster, transform, fan_out)

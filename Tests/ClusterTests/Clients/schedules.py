@@ -219,7 +219,8 @@ async def once(arguments, folder, shared):
             for identifier in ("hers", "waits"):
                 event = (await until(
                     lambda: [record.json for record in scene.reader.records[scene.events] if record.type == "filtered"
-                             and record.json.get("identifier") == identifier], "%s is filtered" % identifier))[0]
+                             and record.json.get("identifier") == identifier], "%s is filtered" % identifier, lambda: [
+                                 (record.type, record.json) for record in scene.reader.records[scene.events][-12:]]))[0]
                 expect(event["reason"] == "the device belongs to another person now", "the event says why", event)
 
             # What breaks a rule is rejected, and says which.
