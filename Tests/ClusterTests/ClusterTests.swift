@@ -8,9 +8,6 @@ import Testing
 @Suite(.serialized) enum ClusterTests {}
 
 extension ClusterTests {
-  /// How long a process may take that does so many things which may hang, in seconds. It only ends a hang.
-  static func hangSeconds(_ count: Int = 1) -> Int { Int(hangDeadline.components.seconds) * count }
-
   /// Where the clients of these tests are.
   static func client(_ name: String) -> String {
     URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("Clients/\(name)").path
@@ -71,7 +68,7 @@ extension ClusterTests {
           try await ClusterFixture.with(kafka) { cluster in
             let process = try await cluster.client(
               client(script.name), ["--binary", cluster.carillon(), "--part", parts] + script.more)
-            _ = try await process.exit(withinSeconds: hangSeconds(parts.split(separator: ",").count))
+            _ = try await process.exit(hangs: parts.split(separator: ",").count + 1)
             return Output(lines: process.lines, text: process.text)
           }
         }

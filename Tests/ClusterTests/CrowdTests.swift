@@ -25,18 +25,18 @@ extension ClusterTests {
         let crowd = try await cluster.client(
           client("crowd.py"),
           fanOuts.flatMap { ["--devices-url", $0.devices] } + ["--devices", "200", "--requests", isComplete ? "5000" : "2000"])
-        try await crowd.line(withinSeconds: hangSeconds(), "has published half") { $0["percent"]?.integerValue == 50 }
+        try await crowd.line("has published half") { $0["percent"]?.integerValue == 50 }
         await transforms[0].kill()
         await fanOuts[0].kill()
         // The others go on without them.
-        try await crowd.line(withinSeconds: hangSeconds(), "has published more") { $0["percent"]?.integerValue == 75 }
+        try await crowd.line("has published more") { $0["percent"]?.integerValue == 75 }
         try await cluster.transform()
         try await expectPassed(crowd)
       }
     }
 
     private func expectPassed(_ crowd: ClusterProcess) async throws {
-      let exit = try await crowd.exit(withinSeconds: hangSeconds(2))
+      let exit = try await crowd.exit(hangs: 2)
       let result = crowd.lines.last
       print("crowd: \(result?.text ?? "said nothing")")
       guard exit == .exited(0), result?["result"]?.stringValue == "passed" else {

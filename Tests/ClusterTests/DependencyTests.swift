@@ -31,7 +31,7 @@ extension ClusterTests {
         let script = try await cluster.program(
           client("dependencies.py"),
           ["--kafka-folder", folder, "--binary", cluster.carillon(), "--part", parts.joined(separator: ",")] + flags)
-        _ = try await script.exit(withinSeconds: hangSeconds(parts.count))
+        _ = try await script.exit(hangs: parts.count + 1)
         return script.text
       }
     }

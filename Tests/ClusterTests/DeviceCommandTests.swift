@@ -27,21 +27,21 @@ extension ClusterTests {
         ]
         // It shows, and the cluster never hears of it.
         let first = try await cluster.tool(arguments + ["--no-ack"])
-        try await first.line(withinSeconds: hangSeconds(), "is connected") { $0["event"] == "connected" }
+        try await first.line("is connected") { $0["event"] == "connected" }
         let published = try await cluster.tool(publish + ["--title", "On its way"])
-        let exit = try await published.exit(withinSeconds: hangSeconds())
+        let exit = try await published.exit()
         #expect(exit == .exited(0))
-        let shown = try await first.line(withinSeconds: hangSeconds(), "shows it") { $0["event"] == "shown" }
+        let shown = try await first.line("shows it") { $0["event"] == "shown" }
         await first.kill()
 
         let second = try await cluster.tool(arguments)
-        let dropped = try await second.line(withinSeconds: hangSeconds(), "gets it again") { $0["event"] == "dropped" }
+        let dropped = try await second.line("gets it again") { $0["event"] == "dropped" }
         #expect(dropped["id"] == shown["id"] && dropped["reason"] == "known")
         let again = try await cluster.tool(publish + ["--title", "At the door"])
-        let exitAgain = try await again.exit(withinSeconds: hangSeconds())
+        let exitAgain = try await again.exit()
         #expect(exitAgain == .exited(0))
         // The one that was shown before the kill is still in its list.
-        let updated = try await second.line(withinSeconds: hangSeconds(), "updates it") { $0["event"] == "updated" }
+        let updated = try await second.line("updates it") { $0["event"] == "updated" }
         #expect(updated["title"] == "At the door")
         #expect(!second.lines.contains { $0["event"] == "shown" })
       }
@@ -59,18 +59,18 @@ extension ClusterTests {
           "device", "--devices", workers.map(\.devices).joined(separator: ","), "--token", String(repeating: "c7", count: 32), "--app",
           "com.example.shop", "--json",
         ])
-        let first = try await device.line(withinSeconds: hangSeconds(), "is at the first") { $0["url"]?.stringValue == workers[0].devices }
+        let first = try await device.line("is at the first") { $0["url"]?.stringValue == workers[0].devices }
         await workers[0].signal(SIGTERM)
-        try await device.line(withinSeconds: hangSeconds(), "is at the second") { $0["url"]?.stringValue == workers[1].devices }
-        #expect(try await workers[0].exit(withinSeconds: hangSeconds()) == .exited(0))
+        try await device.line("is at the second") { $0["url"]?.stringValue == workers[1].devices }
+        #expect(try await workers[0].exit() == .exited(0))
         #expect(!device.lines.contains { $0["event"] == "unreachable" })
         // Nobody is left: both are tried again and again, at first without a wait that a person would notice.
         await workers[1].signal(SIGTERM)
-        try await device.line(withinSeconds: hangSeconds(), "finds nobody") { $0["event"] == "unreachable" }
+        try await device.line("finds nobody") { $0["event"] == "unreachable" }
         let waits = device.lines.filter { $0["event"] == "closed" || $0["event"] == "unreachable" }.prefix(3)
         #expect(waits.allSatisfy { (0...2_000).contains($0["reconnectAfterMs"]?.integerValue ?? -1) }, "\(waits.map(\.text))")
         try await cluster.fanOut(listening)
-        try await device.line(withinSeconds: hangSeconds(), "is back at the first") {
+        try await device.line("is back at the first") {
           $0["url"] == first["url"] && $0["session"] != first["session"]
         }
       }
@@ -85,17 +85,17 @@ extension ClusterTests {
       try await ClusterFixture.with(.embedded) { cluster in
         @Sendable func credential(_ expires: String) async throws -> String {
           let token = try await cluster.tool(["token", "--key", key, "--expires", expires, "--json"] + identity)
-          return try await token.line(withinSeconds: hangSeconds(), "prints a credential") { $0["credential"] != nil }["credential"]?
+          return try await token.line("prints a credential") { $0["credential"] != nil }["credential"]?
             .stringValue
             ?? ""
         }
-        #expect(try await cluster.tool(["token", "key", key]).exit(withinSeconds: hangSeconds()) == .exited(0))
+        #expect(try await cluster.tool(["token", "key", key]).exit() == .exited(0))
         try await cluster.transform()
         let devices = try await cluster.fanOut(["--key-file", key]).devices
         let arguments = ["device", "--devices", devices, "--json"] + identity
 
         let stranger = try await cluster.tool(arguments)
-        #expect(try await stranger.exit(withinSeconds: hangSeconds()) == .exited(2))
+        #expect(try await stranger.exit() == .exited(2))
         #expect(stranger.text.contains("no credential was given") && stranger.text.contains("--credential-file"), "\(stranger.text)")
 
         let lasting = try await credential("1h")
@@ -104,17 +104,17 @@ extension ClusterTests {
         for lifetime in ["6s", "60s", "300s"] where connected == nil {
           try await credential(lifetime).write(toFile: file, atomically: true, encoding: .utf8)
           let device = try await cluster.tool(arguments + ["--credential-file", file])
-          if let line = try? await device.line(withinSeconds: hangSeconds(), "is connected", { $0["event"] == "connected" }) {
+          if let line = try? await device.line("is connected", { $0["event"] == "connected" }) {
             connected = (device, line)
           }
         }
         let (device, first) = try #require(connected, "no credential lasted until the device was connected")
         try lasting.write(toFile: file, atomically: true, encoding: .utf8)
-        try await device.line(withinSeconds: hangSeconds(), "is told to go") {
+        try await device.line("is told to go") {
           $0["event"] == "goaway" && $0["reason"] == "credentialExpired"
         }
-        try await device.line(withinSeconds: hangSeconds(), "is closed") { $0["event"] == "closed" && $0["code"] == 4018 }
-        try await device.line(withinSeconds: hangSeconds(), "is back") { $0["event"] == "connected" && $0["session"] != first["session"] }
+        try await device.line("is closed") { $0["event"] == "closed" && $0["code"] == 4018 }
+        try await device.line("is back") { $0["event"] == "connected" && $0["session"] != first["session"] }
       }
     }
 
@@ -126,10 +126,10 @@ extension ClusterTests {
           "device", "--devices", devices, "--token", String(repeating: "c5", count: 32), "--app", "com.example.shop", "--json",
         ]
         let first = try await cluster.tool(arguments)
-        try await first.line(withinSeconds: hangSeconds(), "is connected") { $0["event"] == "connected" }
+        try await first.line("is connected") { $0["event"] == "connected" }
         let second = try await cluster.tool(arguments)
-        try await second.line(withinSeconds: hangSeconds(), "is connected") { $0["event"] == "connected" }
-        let closed = try await first.line(withinSeconds: hangSeconds(), "is closed") { $0["event"] == "closed" }
+        try await second.line("is connected") { $0["event"] == "connected" }
+        let closed = try await first.line("is closed") { $0["event"] == "closed" }
         #expect(closed["name"] == "takenOver" && closed["reconnectAfterMs"] == .null)
       }
     }
@@ -143,7 +143,7 @@ extension ClusterTests {
           (token + ["--devices", "ws://127.0.0.1:1", "--categories", "/nowhere"], 2),
         ]
         for (flags, code) in attempts {
-          let exit = try await cluster.tool(["device", "--app", "com.example.shop"] + flags).exit(withinSeconds: hangSeconds())
+          let exit = try await cluster.tool(["device", "--app", "com.example.shop"] + flags).exit()
           #expect(exit == .exited(code), "\(flags)")
         }
       }

@@ -149,7 +149,7 @@ actor SteadyPublisher {
       }
       await pause()
     }
-    guard await producer.close(withinMilliseconds: ClusterTests.hangSeconds() * 1000), failures.first == nil else {
+    guard await producer.close(withinMilliseconds: hangMilliseconds), failures.first == nil else {
       throw ClusterFailure("Kafka did not take every request: \(failures.first.map { "\($0)" } ?? "too slow")")
     }
     return published

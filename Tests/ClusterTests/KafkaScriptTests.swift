@@ -28,7 +28,7 @@ extension ClusterTests {
           environment: [
             "CARILLON_KAFKA_FOLDER": distribution ?? self.distribution, "JAVA_HOME": "", "PATH": self.distribution + "/java:/usr/bin:/bin",
           ],
-          program: KafkaScriptTests.script, withinSeconds: hangSeconds())
+          program: KafkaScriptTests.script)
       }
 
       /// The process id of a broker.

@@ -19,7 +19,7 @@ extension ClusterTests {
         let folder = try #require(ClusterFixture.kafkaFolder)
         let nemesis = try await cluster.program(
           client("nemesis"), ["--json", "--kafka-folder", folder, "--binary", cluster.carillon()] + given)
-        let exit = try await nemesis.exit(withinSeconds: minutes * 60)
+        let exit = try await nemesis.exit(hangs: max(1, minutes * 60 / Int(hangDeadline.components.seconds)))
         let result = nemesis.lines.last { $0["result"] != nil }
         print("nemesis: \(result?.text ?? "said nothing")")
         guard exit == .exited(0), result?["result"]?.stringValue == "held" else {

@@ -89,7 +89,7 @@ extension ClusterTests {
         try #require(late < 10, "\(worker.name) was still ready three seconds after SIGTERM")
         await pause()
       }
-      let exit = try await worker.exit(withinSeconds: hangSeconds())
+      let exit = try await worker.exit()
       guard exit == .exited(0) else { throw ClusterFailure("\(worker.name) ended with \(exit)") }
     }
 

@@ -21,18 +21,18 @@ extension ClusterTests {
         let devices = try await cluster.fanOut().devices
         let proxy = try await cluster.program(
           ClusterTests.client("load_proxy.py"), ["--devices", devices, "--fault", "repeat", "--each", "20"])
-        let listening = try await proxy.line(withinSeconds: ClusterTests.hangSeconds(), "listens") { $0["devices"] != nil }
+        let listening = try await proxy.line("listens") { $0["devices"] != nil }
         let harmful = try #require(listening["devices"]?.stringValue)
         let first = try await Self.load(
           cluster, devices, ["--run", "three", "--processes", "3", "--devices", "12", "--rate", "30", "--duration", "30s"])
         let harmed = try await Self.load(cluster, harmful, ["--join", "three"])
         let other = try await Self.load(cluster, devices, ["--join", "three"])
-        try await first.line(withinSeconds: ClusterTests.hangSeconds(), "prints a violation") { $0["violation"] != nil }
+        try await first.line("prints a violation") { $0["violation"] != nil }
         // The run still goes on.
         #expect(first.lines.allSatisfy { $0["startedAt"] == nil }, "it said: \(first.text)")
-        let otherExit = try await other.exit(withinSeconds: ClusterTests.hangSeconds())
-        #expect(try await harmed.exit(withinSeconds: ClusterTests.hangSeconds()) == .exited(1), "it said: \(harmed.text)")
-        #expect(try await first.exit(withinSeconds: ClusterTests.hangSeconds()) == .exited(1), "it said: \(first.text)")
+        let otherExit = try await other.exit()
+        #expect(try await harmed.exit() == .exited(1), "it said: \(harmed.text)")
+        #expect(try await first.exit() == .exited(1), "it said: \(first.text)")
 
         let ids = Set(proxy.lines.compactMap { $0["harmed"]?.stringValue })
         let found = first.lines.filter { $0["violation"] != nil }
@@ -59,7 +59,7 @@ extension ClusterTests {
 
         let late = try await Self.load(cluster, devices, ["--join", "three"])
         #expect(
-          try await late.exit(withinSeconds: ClusterTests.hangSeconds()) == .exited(2) && late.text.contains("--join: run three is over"),
+          try await late.exit() == .exited(2) && late.text.contains("--join: run three is over"),
           "\(late.text)")
       }
     }
@@ -77,10 +77,10 @@ extension ClusterTests {
         let victim = try await Self.load(cluster, devices, ["--join", "torn"])
         await eventually("the run starts") { victim.text.contains("publishing from") }
         let late = try await Self.load(cluster, devices, ["--join", "torn"])
-        #expect(try await late.exit(withinSeconds: ClusterTests.hangSeconds()) == .exited(2), "\(late.text)")
+        #expect(try await late.exit() == .exited(2), "\(late.text)")
         #expect(late.text.contains("--join: run torn has started without this process"), "\(late.text)")
         await victim.kill()
-        #expect(try await first.exit(withinSeconds: ClusterTests.hangSeconds()) == .exited(1), "it said: \(first.text)")
+        #expect(try await first.exit() == .exited(1), "it said: \(first.text)")
         #expect(first.text.contains("process 2 of 2") && first.text.contains("is silent"), "it said: \(first.text)")
 
         let report = try #require(first.lines.last { $0["startedAt"] != nil }, "it said: \(first.text)")
@@ -92,7 +92,7 @@ extension ClusterTests {
         // Its devices are left, and one command removes them.
         let clean = try await cluster.tool(
           ["load", "clean", "torn", "--kafka", cluster.kafka, "--topic-prefix", cluster.prefix, "--fan-out", devices])
-        #expect(try await clean.exit(withinSeconds: ClusterTests.hangSeconds()) == .exited(0), "it said: \(clean.text)")
+        #expect(try await clean.exit() == .exited(0), "it said: \(clean.text)")
         #expect(clean.text.contains("4 devices unregistered"), "it said: \(clean.text)")
       }
     }

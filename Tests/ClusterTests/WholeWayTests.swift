@@ -23,7 +23,7 @@ extension ClusterTests {
         let fanOuts = [try await cluster.fanOut(["--window", "8"]), try await cluster.fanOut(["--window", "8"])]
         let way = try await cluster.client(
           client("whole_way.py"), fanOuts.flatMap { ["--devices-url", $0.devices] } + ClusterTests.contract + ["--window", "8"])
-        let exit = try await way.exit(withinSeconds: hangSeconds(3))
+        let exit = try await way.exit(hangs: 3)
         if exit != .exited(0) { print(await cluster.logs()) }
         if way.lines.isEmpty { throw ClusterFailure("whole_way.py ended with \(exit): \(way.text)") }
         return way.lines

@@ -310,7 +310,7 @@ extension Device {
 
 /// Stops a thread in the middle of its queue.
 private final class Stop: Sendable {
-  private let (reached, gate) = (Gate(), Gate())
+  private let (reached, gate) = (Latch(), Latch())
 
   init(_ loop: EventLoop) {
     loop.execute {

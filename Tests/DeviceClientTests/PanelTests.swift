@@ -583,7 +583,7 @@ private final class ToldExtension: ContentExtension {
       context.lines.append(response.actionIdentifier.text)
       return option
     }
-    await Gate().waitUnlessCancelled()
+    await Latch().waitUnlessCancelled()
     story.note("canceled \(response.actionIdentifier)")
     return .doNotDismiss
   }

@@ -72,7 +72,7 @@ import Testing
   }
 
   @Test func `a notification is stored and acknowledged, then changed, then shown, and stays changed after a restart`() async throws {
-    let gate = Gate()
+    let gate = Latch()
     let calls = Calls { _, content in
       await gate.waitUnlessCancelled()
       content.title = "Changed"
@@ -106,7 +106,7 @@ import Testing
   // MARK: Extensions that do not finish
 
   @Test func `when the time is up the best attempt is shown, else what was received, and a later result changes nothing`() async throws {
-    let gate = Gate()
+    let gate = Latch()
     let calls = Calls(last: ["n3": "Last chance"]) { request, content, attempt in
       switch request.identifier {
       case "n1": attempt.update { $0.title = "Attempt" }
@@ -159,7 +159,7 @@ import Testing
   }
 
   @Test func `an extension that blocks its thread stops neither the device nor its own deadline`() async throws {
-    let gate = Gate()
+    let gate = Latch()
     let calls = Calls { _, _, _ in gate.block() }
     try await Self.with(calls, { $0.serviceExtensionMilliseconds = 300 }) { device, cluster, _ in
       await cluster.send(Self.mutable(1), notify(2, id: "plain", revision: "2"))
@@ -186,7 +186,7 @@ import Testing
   // MARK: Several notifications
 
   @Test func `of many notifications a few are with the extension at the same time, and all are shown`() async throws {
-    let gate = Gate()
+    let gate = Latch()
     let calls = Calls { _, content in
       await gate.waitUnlessCancelled()
       content.title = "Changed"
@@ -204,7 +204,7 @@ import Testing
   }
 
   @Test func `a newer notification of the identifier, and a removal, win over the one that the extension has`() async throws {
-    let gate = Gate()
+    let gate = Latch()
     let calls = Calls { request, content in
       if request.id.description != Self.id(2) { await gate.waitUnlessCancelled() }
       content.title = request.id.description
@@ -247,7 +247,7 @@ import Testing
   }
 
   @Test func `a device that signs out while the extension works still shows the notification, and closes`() async throws {
-    let gate = Gate()
+    let gate = Latch()
     let calls = Calls { _, content in
       await gate.waitUnlessCancelled()
       content.title = "Changed"

@@ -169,7 +169,7 @@ import Testing
   /// It cannot be stopped, and so it goes on; but nobody waits for it.
   @Test func oneThatDoesNotListenHoldsUpNothingButItsOwnPlace() async throws {
     try await Lane.with { lane in
-      let gate = Gate()
+      let gate = Latch()
       let work = Told { _, attempt in
         await gate.wait()
         return attempt.content
@@ -211,7 +211,7 @@ import Testing
     var bounds = ExtensionCalls.Bounds()
     bounds.calls = 2_000
     try await Lane.with(bounds) { lane in
-      let gate = Gate()
+      let gate = Latch()
       let waiting = Told { _, attempt in
         await gate.wait()
         return attempt.content
@@ -309,7 +309,7 @@ import Testing
 
   @Test func whatAnotherFileHasReplacedIsClosedWithItsLastCall() async throws {
     try await Lane.with { lane in
-      let gate = Gate()
+      let gate = Latch()
       let (idle, busy) = (
         Told { $1.content },
         Told { _, attempt in

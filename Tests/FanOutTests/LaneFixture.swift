@@ -87,7 +87,7 @@ actor LaneFixture {
 
   /// Runs `body` while the lane's thread does nothing.
   nonisolated func whileTheLaneStandsStill(_ body: () async throws -> Void) async throws {
-    let (begin, end) = (Gate(), Gate())
+    let (begin, end) = (Latch(), Latch())
     let still = Task(executorPreference: lane.loop) {
       begin.open()
       end.block()

@@ -237,8 +237,10 @@ public actor ClusterProcess {
   public nonisolated var devices: String { lines.lazy.compactMap { $0["devices"]?.stringValue }.first ?? "" }
 
   /// Waits for its end.
-  public func exit() async throws -> ChildExit {
-    try await requireEventually("\(name) ends") { ended != nil }
+  ///
+  /// - Parameter hangs: the number of deadlines to wait, for a process that does so many things which may hang.
+  public func exit(hangs: Int = 1) async throws -> ChildExit {
+    try await requireEventually("\(name) ends", hangs: hangs) { ended != nil }
     return ended ?? .exited(-1)
   }
 

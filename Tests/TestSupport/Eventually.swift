@@ -11,6 +11,9 @@ public let hangMilliseconds = 300_000
 /// The tests that hung once: each has failed, so its later waits end at once.
 private let hung = Mutex<Set<Test.ID>>([])
 
+/// Lets a test wait again, when it runs once more.
+func forgetHang(of test: Test) { hung.withLock { _ = $0.remove(test.id) } }
+
 /// A condition that a helper needs did not come true.
 public struct NeverTrue: Error, CustomStringConvertible {
   /// What never came true.
@@ -22,7 +25,7 @@ public struct NeverTrue: Error, CustomStringConvertible {
 /// All tests wait here: this is their only file that sleeps and reads elapsed time.
 ///
 /// - Parameters:
-///   - what: the condition in words, for the issue. It is asked when the wait has ended in vain.
+///   - what: the condition in words, for the issue. It is computed only then.
 ///   - condition: asked every few milliseconds. An error that it throws counts as "not yet", and the issue names the last one.
 /// - Returns: whether the condition holds.
 @discardableResult
@@ -42,9 +45,12 @@ public func eventually(
 
 /// Waits as `eventually` does, for a helper that cannot go on without it.
 ///
+/// - Parameter hangs: the number of deadlines to wait, for a process that does so many things which may hang.
 /// - Throws: `NeverTrue` after `hangDeadline`, and at once what the condition throws.
-public func requireEventually(_ what: @autoclosure () -> String, _ condition: () async throws -> Bool) async throws {
-  var wait = Wait()
+public func requireEventually(
+  _ what: @autoclosure () -> String, hangs: Int = 1, _ condition: () async throws -> Bool
+) async throws {
+  var wait = Wait(hangs: hangs)
   while try await !condition() {
     guard await wait.goesOn() else { throw NeverTrue(description: "never came true: \(what())") }
   }
@@ -92,16 +98,19 @@ public func untilCancelled() async throws -> Never {
 
 /// One wait, with its deadline.
 private struct Wait {
-  private let deadline = ContinuousClock.now + hangDeadline
+  private let deadline: ContinuousClock.Instant
   private let test = Test.current?.id
   private var rounds = 0
 
-  /// Lets others run before the condition is asked again; false when it has been in vain.
+  init(hangs: Int = 1) { deadline = ContinuousClock.now + hangDeadline * hangs }
+
+  /// Lets others run before the condition is asked again. Returns false when the wait is over.
   mutating func goesOn() async -> Bool {
-    if ContinuousClock.now >= deadline || Task.isCancelled || hung.withLock({ hung in test.map(hung.contains) ?? false }) {
+    guard ContinuousClock.now < deadline else {
       if let test { hung.withLock { _ = $0.insert(test) } }
       return false
     }
+    guard !Task.isCancelled, !hung.withLock({ hung in test.map(hung.contains) ?? false }) else { return false }
     rounds += 1
     // What takes seconds is asked seldom: many tests wait beside each other, and each question costs them all.
     await sleep(milliseconds: rounds <= 100 ? 5 : 20)

@@ -13,9 +13,7 @@ private let folder = "/tmp/carillon-test-ports"
 public func freePort(on loop: EventLoop) async throws -> Int {
   mkdir(folder, 0o777)
   chmod(folder, 0o1777)
-  while true {
-    let port = Int.random(in: 15_000..<20_000)
-    guard reserve(port) else { continue }
+  for port in (15_000..<20_000).shuffled() where reserve(port) {
     do {
       try await loop.run { try Listener(on: loop, at: SocketAddress(host: "127.0.0.1", port: port)) { $0.close() }.close() }
       return port
@@ -23,6 +21,7 @@ public func freePort(on loop: EventLoop) async throws -> Int {
       continue
     }
   }
+  throw ClusterFailure("no port from 15000 to 19999 is free, or \(folder) cannot be written")
 }
 
 /// Locks the port's file; false when another process, or this one, has it.

@@ -40,7 +40,7 @@ import Worker
     health.watch(loop)
     let admin = try await AdminServer.start(at: SocketAddress(host: "127.0.0.1", port: 0), health: health, metrics: MetricRegistry())
     #expect(try await get("/livez", admin).status == 200)
-    let (isHeld, release) = (Gate(), Gate())
+    let (isHeld, release) = (Latch(), Latch())
     loop.execute {
       isHeld.open()
       release.block()

@@ -75,7 +75,7 @@ import Worker
     let (good, stuck) = (EventLoop(name: "good"), EventLoop(name: "stuck"))
     health.watch(good)
     health.watch(stuck)
-    let (isHeld, release) = (Gate(), Gate())
+    let (isHeld, release) = (Latch(), Latch())
     stuck.execute {
       isHeld.open()
       release.block()

@@ -2,140 +2,98 @@
 #include "EmbeddedScripts.h"
 #include <string.h>
 
-#define FILE(name) {name, (const char[]){
-#define END , 0}},
+// Ends the text of the file before it, and begins another one.
+#define FILE(name) 0}}, {name, (const char[]){
 
 static const struct {
   const char *name;
   const char *text;
-} files[] = {
+} files[] = {{"", (const char[]){
     FILE("cluster-claim")
-#embed "../Scripts/cluster-claim.lua"
-    END
+#embed "../Scripts/cluster-claim.lua" suffix(,)
     FILE("crash-loop-begin")
-#embed "../Scripts/crash-loop-begin.lua"
-    END
+#embed "../Scripts/crash-loop-begin.lua" suffix(,)
     FILE("crash-loop-clear")
-#embed "../Scripts/crash-loop-clear.lua"
-    END
+#embed "../Scripts/crash-loop-clear.lua" suffix(,)
     FILE("crash-loop-mark")
-#embed "../Scripts/crash-loop-mark.lua"
-    END
+#embed "../Scripts/crash-loop-mark.lua" suffix(,)
     FILE("judge")
-#embed "../Scripts/judge.lua"
-    END
+#embed "../Scripts/judge.lua" suffix(,)
     FILE("lane-beat")
-#embed "../Scripts/lane-beat.lua"
-    END
+#embed "../Scripts/lane-beat.lua" suffix(,)
     FILE("lane-claim")
-#embed "../Scripts/lane-claim.lua"
-    END
+#embed "../Scripts/lane-claim.lua" suffix(,)
     FILE("lane-list")
-#embed "../Scripts/lane-list.lua"
-    END
+#embed "../Scripts/lane-list.lua" suffix(,)
     FILE("mailbox-cancel")
-#embed "../Scripts/mailbox-cancel.lua"
-    END
+#embed "../Scripts/mailbox-cancel.lua" suffix(,)
     FILE("mailbox-delete")
-#embed "../Scripts/mailbox-delete.lua"
-    END
+#embed "../Scripts/mailbox-delete.lua" suffix(,)
     FILE("mailbox-depth")
-#embed "../Scripts/mailbox-depth.lua"
-    END
+#embed "../Scripts/mailbox-depth.lua" suffix(,)
     FILE("mailbox-evict")
-#embed "../Scripts/mailbox-evict.lua"
-    END
+#embed "../Scripts/mailbox-evict.lua" suffix(,)
     FILE("mailbox-page")
-#embed "../Scripts/mailbox-page.lua"
-    END
+#embed "../Scripts/mailbox-page.lua" suffix(,)
     FILE("markers")
-#embed "../Scripts/markers.lua"
-    END
+#embed "../Scripts/markers.lua" suffix(,)
     FILE("presence-enter")
-#embed "../Scripts/presence-enter.lua"
-    END
+#embed "../Scripts/presence-enter.lua" suffix(,)
     FILE("presence-gap")
-#embed "../Scripts/presence-gap.lua"
-    END
+#embed "../Scripts/presence-gap.lua" suffix(,)
     FILE("presence-leave")
-#embed "../Scripts/presence-leave.lua"
-    END
+#embed "../Scripts/presence-leave.lua" suffix(,)
     FILE("presence-refresh")
-#embed "../Scripts/presence-refresh.lua"
-    END
+#embed "../Scripts/presence-refresh.lua" suffix(,)
     FILE("recipients-page")
-#embed "../Scripts/recipients-page.lua"
-    END
+#embed "../Scripts/recipients-page.lua" suffix(,)
     FILE("registration")
-#embed "../Scripts/registration.lua"
-    END
+#embed "../Scripts/registration.lua" suffix(,)
     FILE("results")
-#embed "../Scripts/results.lua"
-    END
+#embed "../Scripts/results.lua" suffix(,)
     FILE("schedule-cancel")
-#embed "../Scripts/schedule-cancel.lua"
-    END
+#embed "../Scripts/schedule-cancel.lua" suffix(,)
     FILE("schedule-due")
-#embed "../Scripts/schedule-due.lua"
-    END
+#embed "../Scripts/schedule-due.lua" suffix(,)
     FILE("schedule-follow-up")
-#embed "../Scripts/schedule-follow-up.lua"
-    END
+#embed "../Scripts/schedule-follow-up.lua" suffix(,)
     FILE("schedule-pending")
-#embed "../Scripts/schedule-pending.lua"
-    END
+#embed "../Scripts/schedule-pending.lua" suffix(,)
     FILE("schedule-read")
-#embed "../Scripts/schedule-read.lua"
-    END
+#embed "../Scripts/schedule-read.lua" suffix(,)
     FILE("schedule-settle")
-#embed "../Scripts/schedule-settle.lua"
-    END
+#embed "../Scripts/schedule-settle.lua" suffix(,)
     FILE("schedule-write")
-#embed "../Scripts/schedule-write.lua"
-    END
+#embed "../Scripts/schedule-write.lua" suffix(,)
     FILE("worker-beat")
-#embed "../Scripts/worker-beat.lua"
-    END
+#embed "../Scripts/worker-beat.lua" suffix(,)
     FILE("worker-leave")
-#embed "../Scripts/worker-leave.lua"
-    END
+#embed "../Scripts/worker-leave.lua" suffix(,)
     FILE("worker-list")
-#embed "../Scripts/worker-list.lua"
-    END
+#embed "../Scripts/worker-list.lua" suffix(,)
     FILE("earlier")
-#embed "../Scripts/Pieces/earlier.lua"
-    END
+#embed "../Scripts/Pieces/earlier.lua" suffix(,)
     FILE("entries")
-#embed "../Scripts/Pieces/entries.lua"
-    END
+#embed "../Scripts/Pieces/entries.lua" suffix(,)
     FILE("fields")
-#embed "../Scripts/Pieces/fields.lua"
-    END
+#embed "../Scripts/Pieces/fields.lua" suffix(,)
     FILE("floor")
-#embed "../Scripts/Pieces/floor.lua"
-    END
+#embed "../Scripts/Pieces/floor.lua" suffix(,)
     FILE("head")
-#embed "../Scripts/Pieces/head.lua"
-    END
+#embed "../Scripts/Pieces/head.lua" suffix(,)
     FILE("mend")
-#embed "../Scripts/Pieces/mend.lua"
-    END
+#embed "../Scripts/Pieces/mend.lua" suffix(,)
     FILE("newness")
-#embed "../Scripts/Pieces/newness.lua"
-    END
+#embed "../Scripts/Pieces/newness.lua" suffix(,)
     FILE("now")
-#embed "../Scripts/Pieces/now.lua"
-    END
+#embed "../Scripts/Pieces/now.lua" suffix(,)
     FILE("placed")
-#embed "../Scripts/Pieces/placed.lua"
-    END
+#embed "../Scripts/Pieces/placed.lua" suffix(,)
     FILE("refusals")
-#embed "../Scripts/Pieces/refusals.lua"
-    END
+#embed "../Scripts/Pieces/refusals.lua" suffix(,)
     FILE("refused")
-#embed "../Scripts/Pieces/refused.lua"
-    END
-};
+#embed "../Scripts/Pieces/refused.lua" suffix(,)
+    0}}};
 
 const char *carillon_script(const char *name) {
   for (size_t i = 0; i < sizeof files / sizeof *files; i++) {

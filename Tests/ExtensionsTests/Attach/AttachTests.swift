@@ -214,7 +214,7 @@ import Testing
   }
 
   @Test func oneThatIsGivenUpCostsTheOthersNothing() async throws {
-    let (asked, gate) = (Gate(), Gate())
+    let (asked, gate) = (Latch(), Latch())
     try await Self.with({ _ in
       asked.open()
       gate.block()
@@ -235,7 +235,7 @@ import Testing
 
   /// A network file system may hang for as long as it likes.
   @Test func aFolderThatHangsCostsNoMoreThanTheTimeOfTheCall() async throws {
-    let gate = Gate()
+    let gate = Latch()
     try await Self.with({ _ in Self.reply(Self.gif) }) { place in
       let attach = try place.attach(budget: 1_500)
       await eventually("one is fetched") {

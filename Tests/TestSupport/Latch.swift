@@ -1,8 +1,8 @@
 import Dispatch
 import Synchronization
 
-/// A gate that a test opens once: what comes before that waits at it.
-public final class Gate: Sendable {
+/// A latch that a test opens once. Tasks and threads that reach it before that wait at it.
+public final class Latch: Sendable {
   private struct State {
     var isOpen = false
     var next = 0
@@ -12,7 +12,7 @@ public final class Gate: Sendable {
   private let state = Mutex(State())
   private let opening = DispatchSemaphore(value: 0)
 
-  /// Makes a gate that is closed.
+  /// Makes a latch that is closed.
   public init() {}
 
   /// Whether it is open.
