@@ -12,7 +12,7 @@ extension ClusterTests {
     private let child = Script("child.py")
     private let media = Script("media.py", complete: ["attached", "kept"])
     /// Why the short form leaves out what is shown of the kinds of extensions.
-    private static let kinds: ConditionTrait = .onlyInAll("the tests of Extensions and Transform show each kind of extension")
+    private static let kinds: CompleteFormTrait = .onlyInAll("the tests of Extensions and Transform show each kind of extension")
 
     @Test func whatOthersHaveEncryptedIsShownDecryptedAndItsPlaintextStandsNowhereElse() async throws {
       try await extensions.holds("opened")

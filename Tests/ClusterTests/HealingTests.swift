@@ -8,7 +8,7 @@ extension ClusterTests {
     private let healing = Script(
       "healing.py", short: ["lost", "older", "pill"], complete: ["midway", "late", "again", "judged", "forgotten", "backlog", "at_once"])
     /// Why the short form leaves out topics that were made again, and backlogs.
-    private static let further: ConditionTrait = .onlyInAll("StoreTests and TransformTests show it as values")
+    private static let further: CompleteFormTrait = .onlyInAll("StoreTests and TransformTests show it as values")
 
     @Test func whatAnEmptyRedisHasLostIsRebuilt() async throws { try await healing.holds("lost") }
 

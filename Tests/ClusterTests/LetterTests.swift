@@ -11,7 +11,7 @@ extension ClusterTests {
       ClusterTests.contract + (ClusterFixture.kafkaFolder.map { ["--kafka-folder", $0] } ?? []))
 
     /// Why the short form leaves out the other reasons, and killed tools.
-    private static let further: ConditionTrait = .onlyInAll("OperationsTests and CommandTests show it as values")
+    private static let further: CompleteFormTrait = .onlyInAll("OperationsTests and CommandTests show it as values")
 
     @Test(.onRealKafka, further) func lettersOfEveryReasonArriveOnceWhenTheirCauseIsMended() async throws {
       try await letters.holds("reasons")

@@ -8,7 +8,7 @@ extension ClusterTests {
     private let limits = Script("limits.py", short: ["few"], complete: ["flood", "untold", "behind"])
 
     /// Why the short form leaves out floods.
-    private static let flood: ConditionTrait = .onlyInAll("it publishes floods, and is about time")
+    private static let flood: CompleteFormTrait = .onlyInAll("it publishes floods, and is about time")
 
     @Test func `requests beyond a limit are rejected, and no others`() async throws { try await limits.holds("few") }
 

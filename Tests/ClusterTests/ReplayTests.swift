@@ -10,7 +10,7 @@ extension ClusterTests {
       ClusterFixture.kafkaFolder.map { ["--kafka-folder", $0] } ?? [])
 
     /// Why the short form leaves out replays that are interrupted.
-    private static let further: ConditionTrait = .onlyInAll("OperationsTests show it as values")
+    private static let further: CompleteFormTrait = .onlyInAll("OperationsTests show it as values")
 
     @Test func whatIsLostBelowTheMarkersIsBroughtOnce() async throws { try await replay.holds("unfinished") }
 

@@ -7,7 +7,7 @@ extension ClusterTests {
   @Suite(.serialized, .inPython)
   struct ScheduleTests {
     /// Why the short form leaves out all but one: a trigger is waited for in reality.
-    private static let further: ConditionTrait = .onlyInAll(
+    private static let further: CompleteFormTrait = .onlyInAll(
       "CalendarsTests, TransformTests and StoreTests show it with values and a clock of theirs")
     private let schedules = Script(
       "schedules.py", short: ["once"],

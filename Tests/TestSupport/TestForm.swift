@@ -17,10 +17,12 @@ public struct CompleteFormTrait: TestTrait, SuiteTrait, TestScoping {
   public func prepare(for test: Test) async throws { try await condition.prepare(for: test) }
 
   /// Runs the test; the issues of a first run that is about time count as known.
-  public func provideScope(for test: Test, testCase: Test.Case?, performing function: @Sendable () async throws -> Void) async throws {
+  @concurrent public func provideScope(
+    for test: Test, testCase: Test.Case?, performing function: @concurrent @Sendable () async throws -> Void
+  ) async throws {
     guard isAboutTime, testCase != nil else { return try await function() }
     let hasFailed = Mutex(false)
-    await withKnownIssue("it is about time, and runs once more", isIntermittent: true) {
+    try await withKnownIssue("it is about time, and runs once more", isIntermittent: true) {
       try await function()
     } matching: { _ in
       hasFailed.withLock { $0 = true }
