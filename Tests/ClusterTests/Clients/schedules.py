@@ -211,10 +211,15 @@ async def once(arguments, folder, shared):
             expect("never" not in bodies(device), "nothing is shown of what was canceled", bodies(device))
 
         # The schedule of a device is its person's, and so is an occurrence that waits for the device.
-        await producer.notify(target, "ada's", trigger=interval(6), apns_collapse_id="hers")
+        def waiting():
+            return redis.cli("HLEN", redis.cli("KEYS", "m{*" + device.token) or "m") != b"0"
+
+        # What was acknowledged leaves the mailbox a moment later. And a request that is judged after the device has changed hands is its new person's.
+        await until(lambda: not waiting(), "the mailbox is empty")
+        await scene.pended(await producer.notify(target, "ada's", trigger=interval(8), apns_collapse_id="hers"), target)
         await producer.notify(target, "ada's", trigger=interval(1), apns_collapse_id="waits")
         await producer.flush()
-        await until(lambda: redis.cli("HLEN", redis.cli("KEYS", "m{*" + device.token) or "m") != b"0", "it waits in the mailbox")
+        await until(waiting, "it waits in the mailbox")
         async with Device(url, scene.contract, user="tom", device=device.token) as toms:
             for identifier in ("hers", "waits"):
                 event = (await until(
