@@ -259,7 +259,7 @@ import Testing
 
   private static let sound = String(repeating: "x", count: 300)
 
-  @Test(.enabled(if: KafkaFixture.realServers != nil, "CARILLON_TEST_KAFKA must name a real Kafka"))
+  @Test(.enabled(if: KafkaFixture.realServers != nil, "\(KafkaFixture.howToGetOne)"))
   func `no batch of sound records is larger than its topic takes`() async throws {
     try await withSmallLimit(known: true, givingAgain: false) { _, lane, topic in
       for number in 0..<4_000 { _ = try await lane.produce(topic, Self.sound, opaque: UInt64(number)) }
@@ -268,7 +268,7 @@ import Testing
     }
   }
 
-  @Test(.enabled(if: KafkaFixture.realServers != nil, "CARILLON_TEST_KAFKA must name a real Kafka"))
+  @Test(.enabled(if: KafkaFixture.realServers != nil, "\(KafkaFixture.howToGetOne)"))
   func `a refused batch blames only the record that is refused alone`() async throws {
     try await withSmallLimit(known: false, givingAgain: true) { kafka, lane, topic in
       for number in 0..<1_000 {

@@ -41,7 +41,7 @@ import Testing
     #expect(refusals.isEmpty)
   }
 
-  @Test(.enabled(if: KafkaFixture.realServers != nil, "CARILLON_TEST_KAFKA must name a real Kafka"))
+  @Test(.enabled(if: KafkaFixture.realServers != nil, "\(KafkaFixture.howToGetOne)"))
   func `a topic that refuses every record at once is known to`() async throws {
     try await KafkaFixture.with { kafka in
       let topic = try await kafka.topic(settings: ["message.timestamp.type": "CreateTime", "message.timestamp.before.max.ms": "1000"])

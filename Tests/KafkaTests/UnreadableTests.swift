@@ -28,7 +28,7 @@ import Testing
   }
 }
 
-@Suite(.enabled(if: BombWriter.isPossible, "bombs need CARILLON_TEST_KAFKA and CARILLON_TEST_PYTHON"))
+@Suite(.enabled(if: BombWriter.isPossible, "\(KafkaFixture.howToGetOne)"))
 struct UnreadableTests {
   private actor Lane {
     nonisolated let loop: EventLoop

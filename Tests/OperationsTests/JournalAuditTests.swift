@@ -129,7 +129,7 @@ import Worker
     }
   }
 
-  @Test(.enabled(if: BombWriter.isPossible, "bombs need CARILLON_TEST_KAFKA and CARILLON_TEST_PYTHON"))
+  @Test(.enabled(if: BombWriter.isPossible, "\(KafkaFixture.howToGetOne)"))
   func `what the audit itself cannot read is counted as unreadable`() async throws {
     try await KafkaFixture.with { kafka in
       let cluster = try await Cluster(kafka, requests: 4)

@@ -97,7 +97,7 @@ import Worker
     }
   }
 
-  @Test(.enabled(if: TransactionalWriter.isPossible, "transactions need CARILLON_TEST_KAFKA and CARILLON_TEST_PYTHON"))
+  @Test(.enabled(if: TransactionalWriter.isPossible, "\(KafkaFixture.howToGetOne)"))
   func `an open transaction is named, and is no lag`() async throws {
     try await with { place in
       let requests = place.topics.requests

@@ -172,7 +172,7 @@ import Worker
     }
   }
 
-  @Test(.enabled(if: KafkaFixture.realServers != nil, "CARILLON_TEST_KAFKA must name a real Kafka"))
+  @Test(.enabled(if: KafkaFixture.realServers != nil, "\(KafkaFixture.howToGetOne)"))
   func `a replay makes no batch that its topic does not take`() async throws {
     try await KafkaFixture.with { kafka in
       let cluster = try await Cluster(kafka, settings: ["max.message.bytes": "16384"])

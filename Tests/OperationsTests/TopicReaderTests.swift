@@ -80,7 +80,7 @@ import Worker
     (0..<count).map { TestRecord(key: nil, "\($0)", partition: Int32($0) % partitions) }
   }
 
-  @Test(.enabled(if: TransactionalWriter.isPossible, "transactions need CARILLON_TEST_KAFKA and CARILLON_TEST_PYTHON"))
+  @Test(.enabled(if: TransactionalWriter.isPossible, "\(KafkaFixture.howToGetOne)"))
   func `reading ends behind the last transaction that has ended`() async throws {
     try await KafkaFixture.with { kafka in
       let topic = try await kafka.topic("stretches", partitions: 1)
@@ -94,7 +94,7 @@ import Worker
     }
   }
 
-  @Test(.enabled(if: BombWriter.isPossible, "bombs need CARILLON_TEST_KAFKA and CARILLON_TEST_PYTHON"))
+  @Test(.enabled(if: BombWriter.isPossible, "\(KafkaFixture.howToGetOne)"))
   func `what cannot be read is told and passed over, also of records that must be there`() async throws {
     try await KafkaFixture.with { kafka in
       let topic = try await kafka.topic("stretches", partitions: 1)

@@ -7,7 +7,7 @@ import Worker
 @testable import Transform
 
 /// Topics that take smaller batches than brokers do by default, on a real Kafka: the embedded one has no such limit.
-@Suite(.enabled(if: KafkaFixture.realServers != nil, "CARILLON_TEST_KAFKA must name a real Kafka"))
+@Suite(.enabled(if: KafkaFixture.realServers != nil, "\(KafkaFixture.howToGetOne)"))
 struct BatchLimitTests {
   private static let token = String(repeating: "0", count: 64)
 

@@ -68,7 +68,7 @@ import Worker
     #expect(fixture.metric("carillon_transform_partitions_without_journal") == 0)
   }
 
-  @Test(.enabled(if: isReal, "CARILLON_TEST_KAFKA must name a real Kafka"))
+  @Test(.enabled(if: isReal, "\(KafkaFixture.howToGetOne)"))
   func `a partition that is added to the requests alone waits and holds up no other`() async throws {
     try await TransformFixture.with({ Self.soon(&$0) }, partitions: 2, real: { _ in [:] }) { fixture in
       try await fixture.kafka.admin.addPartitions(to: fixture.topics.requests, total: 3)
@@ -76,7 +76,7 @@ import Worker
     }
   }
 
-  @Test(.enabled(if: isReal, "CARILLON_TEST_KAFKA must name a real Kafka"))
+  @Test(.enabled(if: isReal, "\(KafkaFixture.howToGetOne)"))
   func `a lane starts though the journal has fewer partitions than the requests`() async throws {
     try await TransformFixture.with(
       { Self.soon(&$0) },

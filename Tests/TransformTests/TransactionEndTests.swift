@@ -11,7 +11,7 @@ import Worker
 @testable import Transform
 
 /// Topics whose last offset has no record: it is a transaction's end, or lies in an aborted transaction.
-@Suite(.enabled(if: TransactionalWriter.isPossible, "transactions need CARILLON_TEST_KAFKA and CARILLON_TEST_PYTHON"))
+@Suite(.enabled(if: TransactionalWriter.isPossible, "\(KafkaFixture.howToGetOne)"))
 struct TransactionEndTests {
   private static func registration(_ token: String, for user: String) throws -> TestRecord {
     var json = JSONWriter(capacity: 256)

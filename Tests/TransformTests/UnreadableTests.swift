@@ -9,7 +9,7 @@ import Worker
 @testable import Transform
 
 /// Batches that librdkafka cannot read, in the topics of a lane.
-@Suite(.enabled(if: BombWriter.isPossible, "bombs need CARILLON_TEST_KAFKA and CARILLON_TEST_PYTHON"))
+@Suite(.enabled(if: BombWriter.isPossible, "\(KafkaFixture.howToGetOne)"))
 struct UnreadableTests {
   @Test func `a batch that cannot be decompressed goes to the dead letters as a range, and its partition goes on`() async throws {
     try await TransformFixture.with(real: { _ in [:] }) { lane in
