@@ -35,6 +35,15 @@ struct CivilDay: Equatable, Comparable {
     dayOfYear = 0
   }
 
+  /// Moves to the previous day.
+  mutating func goBack() {
+    guard day > 1 else {
+      self = lastOfPreviousMonth
+      return
+    }
+    self = earlierInMonth(by: 1)
+  }
+
   /// Moves to the first day of the year, quarter or month.
   mutating func goBack(toStartOf period: CalendarUnits.Unit) {
     while day > 1 || (period == .year && month > 1) || (period == .quarter && month % 3 != 1) {
@@ -67,6 +76,12 @@ struct CivilDay: Equatable, Comparable {
   }
 
   // MARK: Units
+
+  /// The number of days since 1970-01-01.
+  var daysSince1970: Int64 {
+    let years = Int64(year - 1)
+    return years * 365 + years / 4 - years / 100 + years / 400 + Int64(dayOfYear) - 719_162
+  }
 
   /// The value of a unit of date; nil for a unit of time.
   subscript(_ unit: CalendarUnits.Unit) -> Int? {

@@ -2,8 +2,8 @@ public import Notifications
 
 /// Computes when a timed trigger is due. Each lane has its own.
 ///
-/// The due times depend only on the trigger, the time of its request and its zone. As in Foundation, a time of day that a gap of one hour
-/// skips is due an hour later. If the gap has another length, the trigger is not due on that day.
+/// The due times depend only on the trigger, the time of its request and its zone. A time of day that a gap skips is due as much later as
+/// the gap is long. One that exists twice is due the first time, unless the trigger names no hour: then each hour counts.
 public struct DueTimes {
   /// One due time of a trigger.
   public struct Occurrence: Sendable, Hashable {
@@ -178,37 +178,26 @@ public struct DueTimes {
     return due
   }
 
-  /// The maximum number of days to try. On some days the zone lacks the time of day, or it has passed.
+  /// The maximum number of days to try: the wanted time may have passed on the first of them.
   private static let maximumTries = 8
 
   private static func search(_ units: CalendarUnits, _ clock: WallClock, after moment: Int64) -> Int64? {
-    let search = DaySearch(units)
+    let (search, time) = (DaySearch(units), TimeOfDay(units))
+    // A gap at the end of a day moves its times into the next day.
     var day = clock.day(at: moment)
+    day.goBack()
+    var earliest: Int64?
     for _ in 0..<maximumTries {
-      guard let found = search.first(from: day), let start = clock.lastMoment(before: found) else { return nil }
+      guard let found = search.first(from: day) else { break }
       day = found
       day.advance()
-      // Foundation's search passes over times beside a gap of half an hour, and may answer the second of two. So it is asked only for times
-      // that a gap skips.
-      if let hour = units[.hour], let due = clock.first(on: found, hour: hour, minute: units[.minute] ?? 0, second: units[.second] ?? 0) {
-        guard due > moment || due > Timestamp.latest else { continue }
-        return due <= Timestamp.latest ? due : nil
-      }
-      let due = time(units, clock, after: search.isOnceInItsPeriod ? start : max(moment, start))
-      guard let due, due <= Timestamp.latest else { return nil }
-      guard due > moment else { continue }
-      if clock.day(at: due) == found { return due }
-      // The time falls into a gap at the end of the day, and is due after it. Or this day lacks the time, and the next day has it.
-      if let next = clock.lastMoment(before: day), time(units, clock, after: next) != due { return due }
+      // Where it is due once in a period, only the day's first time counts.
+      let due = clock.first(time, on: found, after: search.isOnceInItsPeriod ? .min : moment)
+      guard let due, due > moment else { continue }
+      earliest = min(earliest ?? due, due)
+      // Only where the clock changes may a time of the next day come before one of this day.
+      guard clock.changes(near: due) else { break }
     }
-    return nil
-  }
-
-  /// Finds the next time of day. A unit that is smaller than all given ones is 0.
-  private static func time(_ units: CalendarUnits, _ clock: WallClock, after moment: Int64) -> Int64? {
-    let (hour, minute, second) = (units[.hour], units[.minute], units[.second])
-    return clock.next(
-      hour: hour ?? (minute == nil && second == nil ? 0 : nil), minute: minute ?? (second == nil ? 0 : nil), second: second ?? 0,
-      after: moment)
+    return earliest.flatMap { $0 <= Timestamp.latest ? $0 : nil }
   }
 }

@@ -41,30 +41,35 @@ struct WallClock {
     return CivilDay(year: year, month: month, day: day, weekday: weekday, dayOfYear: ofYear - 1)
   }
 
-  /// Returns the last whole second before a day. If the zone skipped the day, the next day counts.
-  func lastMoment(before day: CivilDay) -> Int64? {
-    calendar.date(from: DateComponents(year: day.year, month: day.month, day: day.day)).map { Self.milliseconds($0) - 1000 }
+  /// Finds the first moment strictly after this one at which a time of day is due on a day.
+  ///
+  /// - Parameter moment: milliseconds since 1970; `Int64.min` for the first one of the day.
+  func first(_ time: TimeOfDay, on day: CivilDay, after moment: Int64) -> Int64? {
+    let midnight = day.daysSince1970 * 86_400
+    let noon = (midnight + 43_200) * 1000
+    guard changes(near: noon) else {
+      let offset = offset(at: noon)
+      return time.seconds.lazy.map { (midnight + $0 - offset) * 1000 }.first { $0 > moment }
+    }
+    return time.seconds.lazy.flatMap { moments(showing: midnight + $0, isFirstOnly: time.hasHour) }.filter { $0 > moment }.min()
   }
 
-  /// Finds the first moment strictly after this one with a time of day. A nil unit matches any value.
-  func next(hour: Int?, minute: Int?, second: Int?, after moment: Int64) -> Int64? {
-    calendar.nextDate(
-      after: Self.date(moment), matching: DateComponents(hour: hour, minute: minute, second: second),
-      matchingPolicy: .nextTimePreservingSmallerComponents, repeatedTimePolicy: .first
-    ).map(Self.milliseconds)
+  /// Returns the moments at which the clock shows a time: one, two, or, if a gap skips the time, the one that is as much later as the gap is
+  /// long.
+  ///
+  /// It expects at most one change of the clock within two days.
+  private func moments(showing local: Int64, isFirstOnly: Bool) -> [Int64] {
+    let (before, after) = (offset(at: (local - 86_400) * 1000), offset(at: (local + 86_400) * 1000))
+    let found = [before, after].filter { offset(at: (local - $0) * 1000) == $0 }.map { (local - $0) * 1000 }
+    guard let first = found.first else { return [(local - before) * 1000] }
+    return isFirstOnly || before == after ? [first] : found
   }
 
-  /// Finds the first moment of a time on a day; nil in a gap.
-  func first(on day: CivilDay, hour: Int, minute: Int, second: Int) -> Int64? {
-    let wanted = DateComponents(year: day.year, month: day.month, day: day.day, hour: hour, minute: minute, second: second)
-    guard let date = calendar.date(from: wanted) else { return nil }
-    let shown = calendar.dateComponents([.year, .month, .day, .hour, .minute, .second], from: date)
-    guard shown.year == day.year, shown.month == day.month, shown.day == day.day, shown.hour == hour, shown.minute == minute,
-      shown.second == second
-    else { return nil }
-    let moment = Self.milliseconds(date)
-    return showing(at: moment).earlier ?? moment
-  }
+  /// Whether the clock changes within two days of a moment.
+  func changes(near moment: Int64) -> Bool { offset(at: moment - 172_800_000) != offset(at: moment + 172_800_000) }
+
+  /// Returns how many seconds the clock is ahead of UTC.
+  private func offset(at moment: Int64) -> Int64 { Int64(calendar.timeZone.secondsFromGMT(for: Self.date(moment))) }
 
   /// Returns the reading of the clock as a number.
   ///
@@ -78,15 +83,12 @@ struct WallClock {
   ///
   /// It looks back one day.
   private func showing(at moment: Int64) -> (local: Int64, earlier: Int64?) {
-    let offset = calendar.timeZone.secondsFromGMT(for: Self.date(moment))
-    let local = moment / 1000 + Int64(offset)
-    let earlierOffset = calendar.timeZone.secondsFromGMT(for: Self.date(moment - 86_400_000))
-    let earlier = (local - Int64(earlierOffset)) * 1000
-    let isSecond = earlierOffset > offset && calendar.timeZone.secondsFromGMT(for: Self.date(earlier)) == earlierOffset
-    return (local, isSecond ? earlier : nil)
+    let offset = offset(at: moment)
+    let local = moment / 1000 + offset
+    let earlierOffset = self.offset(at: moment - 86_400_000)
+    let earlier = (local - earlierOffset) * 1000
+    return (local, earlierOffset > offset && self.offset(at: earlier) == earlierOffset ? earlier : nil)
   }
 
   private static func date(_ moment: Int64) -> Date { Date(timeIntervalSince1970: Double(moment) / 1000) }
-
-  private static func milliseconds(_ date: Date) -> Int64 { Int64((date.timeIntervalSince1970 * 1000).rounded()) }
 }

@@ -58,7 +58,26 @@ import Testing
       due: ["2023-04-28 01:00:00", "2023-04-29 00:00:00"]),
     Row(
       title: "a half-hour gap", trigger: trigger([.hour: 2, .minute: 15]), zone: "Australia/Lord_Howe", after: "2026-10-03T12:00:00Z",
-      due: ["2026-10-05 02:15:00", "2026-10-06 02:15:00"]),
+      due: ["2026-10-04 02:45:00", "2026-10-05 02:15:00"]),
+    Row(
+      title: "each hour through a half-hour gap", trigger: trigger([.minute: 15]), zone: "Australia/Lord_Howe",
+      after: "2026-10-03T14:00:00Z", due: ["2026-10-04 01:15:00", "2026-10-04 02:45:00", "2026-10-04 03:15:00"]),
+    Row(
+      title: "a gap of two hours", trigger: trigger([.hour: 2, .minute: 0]), zone: "Antarctica/Troll", after: "2027-03-27T12:00:00Z",
+      due: ["2027-03-28 04:00:00", "2027-03-29 02:00:00"]),
+    Row(
+      title: "a gap that ends at midnight", trigger: trigger([.hour: 23, .minute: 30]), zone: "America/Nuuk", after: "2027-03-27T12:00:00Z",
+      due: ["2027-03-28 00:30:00", "2027-03-28 23:30:00"]),
+    Row(
+      title: "a gap that ends at midnight, asked from behind it", trigger: trigger([.hour: 23, .minute: 30]), zone: "America/Nuuk",
+      after: "2027-03-28T01:10:00Z", due: ["2027-03-28 00:30:00", "2027-03-28 23:30:00"]),
+    Row(
+      title: "the only day has a gap that ends at midnight",
+      trigger: trigger([.year: 2027, .month: 3, .day: 27, .hour: 23, .minute: 30], repeats: false), zone: "America/Scoresbysund",
+      after: "2027-03-01T12:00:00Z", due: ["2027-03-28 00:30:00"]),
+    Row(
+      title: "each hour through a gap that ends at midnight", trigger: trigger([.minute: 30]), zone: "America/Nuuk",
+      after: "2027-03-28T00:00:00Z", due: ["2027-03-27 22:30:00", "2027-03-28 00:30:00", "2027-03-28 01:30:00"]),
     Row(
       title: "a day that does not exist", trigger: trigger([.hour: 9]), zone: "Pacific/Apia", after: "2011-12-29T12:00:00Z",
       due: ["2011-12-29 09:00:00", "2011-12-31 09:00:00", "2012-01-01 09:00:00"]),
@@ -101,7 +120,7 @@ import Testing
       due: ["2021-11-07 00:30:00", "2021-11-07 01:30:00", "2021-11-07 01:30:00", "2021-11-07 02:30:00"]),
     Row(
       title: "a half-hour gap at the end of a day", trigger: trigger([.hour: 23, .minute: 45]), zone: "Asia/Pyongyang",
-      after: "2018-05-04T12:00:00Z", due: ["2018-05-05 23:45:00", "2018-05-06 23:45:00"]),
+      after: "2018-05-04T12:00:00Z", due: ["2018-05-05 00:15:00", "2018-05-05 23:45:00", "2018-05-06 23:45:00"]),
     Row(
       title: "not before a time", trigger: trigger([.hour: 9], notBefore: 1_767_258_000_000), zone: "UTC", after: "2020-01-01T00:00:00Z",
       due: ["2026-01-01 09:00:00", "2026-01-02 09:00:00"]),

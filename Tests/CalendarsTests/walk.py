@@ -81,34 +81,38 @@ def times(day, zone, units):
         hour = 0
     if minute is None and second is None:
         minute = 0
+    if hour is not None and minute is None:
+        minute = 0
     seconds = second or 0
     shown = list(minutes(day, zone))
-    matching = [at + seconds for at, of_day in shown if hour in (None, of_day // 60) and minute in (None, of_day % 60)]
-    # A time of day that exists twice is due the first time only; without an hour it is due in each hour.
-    if hour is None or matching:
-        return matching if hour is None else matching[:1]
-    return gap(shown, hour, minute, seconds)
+    wanted = [of_day for of_day in range(1440) if hour in (None, of_day // 60) and minute in (None, of_day % 60)]
+    due, times_of = set(), {}
+    for at, of_day in shown:
+        times_of.setdefault(of_day, []).append(at)
+    for of_day in wanted:
+        matching = times_of.get(of_day, [])
+        # A time of day that exists twice is due the first time only; without an hour it is due in each hour.
+        due.update(at + seconds for at in (matching if hour is None else matching[:1]) or gap(day, zone, of_day))
+    return sorted(due)
 
 
-def gap(shown, hour, minute, seconds):
-    """When a time of day is due that a gap skips: in the first full hour after the gap, at its minute.
-
-    A gap that begins at a full hour and is not one hour long has none.
-    """
-    wanted = hour * 60 + (minute or 0)
-    for (_, last), (at, of_day) in zip([(None, -1)] + shown, shown):
-        if last < wanted < of_day or last == -1 and wanted == 0 and of_day > 0:
-            if (last + 1) % 60 == 0 and of_day - last - 1 != 60:
-                return []
-            hours = [second for second, other in shown if second >= at and other % 60 == 0]
-            return [second + seconds for second, other in shown if hours and second >= hours[0] and minute in (None, other % 60)][:1]
-    return []
+def gap(day, zone, of_day):
+    """When a time of day is due that a gap skips: as much later as the gap is long."""
+    wanted = datetime.datetime(day.year, day.month, day.day, tzinfo=UTC) + datetime.timedelta(minutes=of_day)
+    second = int(wanted.timestamp()) - 30 * 3600
+    while True:
+        local = datetime.datetime.fromtimestamp(second, zone)
+        if local.replace(tzinfo=UTC) > wanted:
+            before = datetime.datetime.fromtimestamp(second - 60, zone).replace(tzinfo=UTC)
+            return [second - 60 + int((wanted - before).total_seconds())]
+        second += 60
 
 
 def search(question):
     units, zone = question["units"], zoneinfo.ZoneInfo(question["zone"])
     dates = {unit: units[unit] for unit in DATE_UNITS if unit in units}
-    day = datetime.datetime.fromtimestamp(question["after"], zone).date()
+    # A gap at the end of a day moves its times into the next one.
+    day = datetime.datetime.fromtimestamp(question["after"], zone).date() - DAY
     if period(day, dates):
         day = datetime.date(day.year, 1, 1)
     found, done = [], None
@@ -118,7 +122,7 @@ def search(question):
             due = times(day, zone, units)
             if here is not None and due:
                 due, done = due[:1], here
-            found += [at for at in due if at > question["after"]]
+            found += [at for at in due if at > question["after"] and at not in found]
         day += DAY
         if day.year > 9990 or datetime.datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp() > question["until"]:
             break
