@@ -194,6 +194,12 @@ import Testing
     }
   }
 
+  private static func units(month: Int? = nil, hour: Int? = nil, minute: Int? = nil) -> CalendarUnits {
+    var units = CalendarUnits()
+    (units[.month], units[.hour], units[.minute]) = (month, hour, minute)
+    return units
+  }
+
   @Test func `a request that can never be shown is refused with the rule, and changes nothing`() async throws {
     try await Self.with { path, _, url in
       let device = DeviceUnderTest(url) { $0.stateFile = path }
@@ -205,6 +211,10 @@ import Testing
         (Self.request("tea", "Tea", .timeInterval(.nan, repeats: false)), "timeInterval"),
         (Self.request("tea", "Tea", .timeInterval(59, repeats: true)), "60 seconds"),
         (Self.request("tea", "Tea", .calendar(CalendarUnits(), repeats: false)), "dateComponents"),
+        (Self.request("tea", "Tea", .calendar(Self.units(hour: 25, minute: 30), repeats: true)), "dateComponents.hour"),
+        (Self.request("tea", "Tea", .calendar(Self.units(month: 13), repeats: true)), "dateComponents.month"),
+        (Self.request("tea", "Tea", .calendar(Self.units(hour: -1), repeats: true)), "dateComponents.hour"),
+        (Self.request("tea", "Tea", .calendar(Self.units(hour: .min), repeats: true)), "dateComponents.hour"),
         (Self.request("tea", "Tea", .location("{}")), "trigger"), (Self.request(""), "identifier"), (Self.request("a\nb"), "identifier"),
         (NotificationRequest(identifier: "tea", content: NotificationContent(badge: 0)), "badge other than 0"),
         (NotificationRequest(identifier: "tea", content: NotificationContent(badge: -1)), "from 0 to"),

@@ -28,16 +28,20 @@ public struct CalendarUnits: Sendable, Hashable {
     ]
   }
 
-  /// One lane for each unit; -1 if it matches any value.
-  private var values = SIMD16<Int16>(repeating: -1)
+  private static let any = Int16.min
+
+  /// One lane for each unit.
+  private var values = SIMD16<Int16>(repeating: any)
 
   /// Creates units without values, which match any wall time.
   public init() {}
 
-  /// The value of a unit; nil if it matches any. A value outside the unit's range is ignored.
+  /// The value of a unit; nil if it matches any.
+  ///
+  /// A value outside the unit's range stays outside, so that the trigger is refused where it is used.
   public subscript(_ unit: Unit) -> Int? {
-    get { values[unit.rawValue] < 0 ? nil : Int(values[unit.rawValue]) }
-    set { values[unit.rawValue] = newValue.flatMap { unit.range.contains(Int64($0)) ? Int16($0) : nil } ?? -1 }
+    get { values[unit.rawValue] == Self.any ? nil : Int(values[unit.rawValue]) }
+    set { values[unit.rawValue] = newValue.map { max(Int16(clamping: $0), Self.any + 1) } ?? Self.any }
   }
 
   /// Whether no unit has a value.
