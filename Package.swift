@@ -81,8 +81,8 @@ let package = Package(
     module(
       "Command",
       [
-        "Transform", "FanOut", "Operations", "Worker", "Extensions", "DeviceClient", "Store", "EventLoop", "Cryptography", "JSON", "HTTP",
-        "Kafka", "Redis", "Notifications", .target(name: "CJemalloc", condition: .when(traits: ["Jemalloc"])),
+        "Transform", "FanOut", "Operations", "Worker", "Extensions", "DeviceClient", "Calendars", "Store", "EventLoop", "Cryptography",
+        "JSON", "HTTP", "Kafka", "Redis", "Notifications", .target(name: "CJemalloc", condition: .when(traits: ["Jemalloc"])),
       ]),
     .executableTarget(name: "carillon", dependencies: ["Command"], swiftSettings: settings),
     sample("EncryptedMessage", ["Command", "Extensions", "Cryptography", "JSON"]),
@@ -138,7 +138,7 @@ let package = Package(
       "CommandTests",
       [
         "Command", "carillon", "EncryptedMessage", "MyAttachment", "EventInvitation", "RedGreenNotifications", "OwnExtensions",
-        "KilledDevice", "DeviceClient", "Operations", "Worker", "TestSupport", "EventLoop",
+        "KilledDevice", "DeviceClient", "Operations", "Worker", "TestSupport", "EventLoop", "Calendars",
         "JSON", "Cryptography", "Extensions", "Kafka", "Notifications", "Redis", "Store",
       ]),
     // What only processes of their own can show. They are apart, since a process that is being started keeps listeners of the others open.

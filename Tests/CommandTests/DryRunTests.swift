@@ -1,3 +1,4 @@
+import Calendars
 import Foundation
 import JSON
 import Notifications
@@ -42,6 +43,25 @@ import Worker
       #expect(record["key"] == "user:ada" && record["headers"]?["apns-id"]?.stringValue == id.lowercased())
       #expect(record["value"] == #"{"aps":{"alert":{"title":"Order"}}}"#)
     }
+  }
+
+  @Test(arguments: [
+    (#"{"type":"calendar","dateComponents":{"hour":9,"timeZone":"Mars/Base"}}"#, "trigger.dateComponents.timeZone"),
+    (#"{"type":"calendar","dateComponents":{"year":2001,"hour":9}}"#, "trigger.dateComponents"),
+    (#"{"type":"calendar","dateComponents":{"month":2,"day":31,"year":2001,"timeZone":"UTC"}}"#, "trigger.dateComponents"),
+    (#"{"type":"timeInterval","timeInterval":60,"repeats":true,"notBefore":253402300799}"#, "trigger.notBefore"),
+  ])
+  func `a trigger that is never due, or not in a zone that exists, is refused before Kafka has it`(_ trigger: String, _ field: String)
+    throws
+  {
+    let refusal = try #require(try Self.refusal(Self.flags + ["--title", "Order", "--trigger", trigger]))
+    #expect(refusal.contains("the cluster would reject this request") && refusal.contains(field), "\(refusal)")
+    #expect(try Self.requests(Self.flags + ["--title", "Order", "--trigger", trigger, "--unchecked"]).count == 1)
+  }
+
+  @Test func `a wall time without a zone is taken as long as it may be due somewhere`() throws {
+    let hour = #"{"type":"calendar","dateComponents":{"hour":9}}"#
+    #expect(try Self.requests(Self.flags + ["--title", "Order", "--trigger", hour]).count == 1)
   }
 
   @Test func aDryRunOfLinesShowsThemAndWhatIsWrongWithThem() async throws {
@@ -92,7 +112,8 @@ import Worker
         ), (["--payload", payload], "aps.alertt is unknown, and has no effect; did you mean 'aps.alert'?"),
       ] {
         let requests = try Self.requests(Self.flags + content)
-        #expect(try requests.map { try $0.check(RequestLimits()) } == [[warning]])
+        var times = DueTimes()
+        #expect(try requests.map { try $0.check(RequestLimits(), &times) } == [[warning]])
       }
     }
     let refusal = try Self.refusal(["publish", "--target", "user:ada", "--body", "x", "--header", "apns-topci=a"])

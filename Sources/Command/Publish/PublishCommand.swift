@@ -1,3 +1,4 @@
+import Calendars
 import EventLoop
 import Kafka
 import Notifications
@@ -97,13 +98,14 @@ enum PublishCommand {
       )
     }
     var warnings = RequestWarnings()
-    for request in requests { warnings.tell(try checked(request, limits), line: 0) }
+    var times = DueTimes()
+    for request in requests { warnings.tell(try checked(request, limits, &times), line: 0) }
     return requests
   }
 
-  private static func checked(_ request: RequestToSend, _ limits: RequestLimits) throws(UsageError) -> [String] {
+  private static func checked(_ request: RequestToSend, _ limits: RequestLimits, _ times: inout DueTimes) throws(UsageError) -> [String] {
     do throws(Rejection) {
-      return try request.check(limits)
+      return try request.check(limits, &times)
     } catch {
       throw UsageError(.contradiction, "the cluster would reject this request: \(error)", command: "publish")
     }
@@ -140,6 +142,7 @@ struct LineSource {
   private var refused = 0
   private var published = 0
   private var warnings = RequestWarnings()
+  private var times = DueTimes()
   private let started = ContinuousClock.now
   private var nextReport: ContinuousClock.Instant
 
@@ -185,7 +188,7 @@ struct LineSource {
         description: "it would show nothing and do nothing: add 'title', 'subtitle', 'body', 'badge' or 'sound', or 'content-available'")
     }
     do throws(Rejection) {
-      if let limits { for record in records { warnings.tell(try record.check(limits), line: number) } }
+      if let limits { for record in records { warnings.tell(try record.check(limits, &times), line: number) } }
     } catch {
       throw LineError(description: "\(error)")
     }

@@ -1,3 +1,4 @@
+import Calendars
 import EventLoop
 import JSON
 import Notifications
@@ -18,8 +19,11 @@ struct RequestToSend: Sendable {
 
   /// Checks it by every rule of the cluster.
   ///
+  /// A wall time without a zone is that of devices which only the cluster knows. It counts as due if it is due in any zone.
+  ///
+  /// - Parameter times: keeps what it has found of zones for the next request.
   /// - Returns: a warning for each unknown field.
-  func check(_ limits: RequestLimits) throws(Rejection) -> [String] {
+  func check(_ limits: RequestLimits, _ times: inout DueTimes) throws(Rejection) -> [String] {
     // One buffer for all, since a view borrows its parts.
     var bytes = key
     for (name, value) in headers {
@@ -27,6 +31,8 @@ struct RequestToSend: Sendable {
       bytes += value.utf8
     }
     let payload = value ?? []
+    let now = WallClock.milliseconds()
+    var due: TimedTrigger?
     let result = bytes.withUnsafeBytes { bytes in
       payload.withUnsafeBytes { payload -> Result<[String], Rejection> in
         var position = 0
@@ -44,17 +50,23 @@ struct RequestToSend: Sendable {
         }
         let record = RequestRecord(
           key: key, value: payload, headers: fields, topic: UnsafeRawBufferPointer(start: nil, count: 0),
-          position: SourcePosition(partition: 0, offset: 0, timestamp: WallClock.milliseconds()))
+          position: SourcePosition(partition: 0, offset: 0, timestamp: now))
         switch RequestView.read(record, limits: limits) {
         case .accepted(let view):
           if let member = view.facts.unknown { unknown.append(member) }
+          if case .time(let trigger) = view.timing, case .timed(let timed)? = try? Trigger(trigger) { due = timed }
           return .success(unknown.map(\.warning))
         case .rejected(let rejection, _): return .failure(rejection)
         }
       }
     }
-    return try result.get()
+    let warnings = try result.get()
+    if let due { try times.check(due, requested: now, deviceZone: Self.lastZone) }
+    return warnings
   }
+
+  /// No other zone reaches a wall time later.
+  private static let lastZone: Name = "Etc/GMT+12"
 }
 
 extension UnknownField {
