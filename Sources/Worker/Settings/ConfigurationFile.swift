@@ -2,9 +2,9 @@ import JSON
 
 /// The configuration file: one `key = value` a line.
 ///
-/// A line that begins with `#` is a comment, and so is the text after a space and `#`. A value needs double quotes if it begins or ends
-/// with a space or contains ` #`; inside them nothing is escaped. There are no sections: write complete keys, `fanout.window = 64`. A key
-/// may appear once, unless its setting takes several values.
+/// A line that begins with `#` is a comment. Anywhere else `#` is a character of the value. A value that begins or ends with a space or a
+/// double quote stands in double quotes; inside them nothing is escaped. There are no sections: write complete keys, `fanout.window = 64`.
+/// A key may appear once, unless its setting takes several values.
 struct ConfigurationFile: Sendable {
   struct Line: Sendable, Hashable {
     let number: Int
@@ -48,20 +48,9 @@ struct ConfigurationFile: Sendable {
     self.lines = lines
   }
 
+  /// The value without its quotes; nil if it begins with a quote and does not end with another one.
   private static func value(_ text: Substring) -> String? {
-    if text.hasPrefix("\"") {
-      let inner = text.dropFirst()
-      guard let quote = inner.firstIndex(of: "\"") else { return nil }
-      let rest = inner[inner.index(after: quote)...].trimmingSpaces
-      return rest.isEmpty || rest.hasPrefix("#") ? String(inner[..<quote]) : nil
-    }
-    if text.hasPrefix("#") { return "" }
-    var end = text.startIndex
-    while let hash = text[end...].firstIndex(of: "#") {
-      let before = text[text.index(before: hash)]
-      if before == " " || before == "\t" { return String(text[..<hash].trimmingSpaces) }
-      end = text.index(after: hash)
-    }
-    return String(text)
+    guard text.hasPrefix("\"") else { return String(text) }
+    return text.count > 1 && text.hasSuffix("\"") ? String(text.dropFirst().dropLast()) : nil
   }
 }

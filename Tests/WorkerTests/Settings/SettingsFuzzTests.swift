@@ -9,7 +9,7 @@ import Testing
   private static let file = """
     # a worker
     kafka = 10.0.0.1:9092, [::1]:9093
-    fanout.window = 64        # twice
+    fanout.window = 64
     fanout.outbox = 128KiB
     fanout.hello = 2500ms
     fanout.compress = no
