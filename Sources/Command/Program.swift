@@ -18,8 +18,13 @@ public enum Program {
   public static func main(extensions: [OwnExtension] = []) async -> Never {
     StandardStreams.prepare()
     precondition(Set(extensions.map(\.name)).count == extensions.count, "two extensions have the same name")
-    let arguments = Array(CommandLine.arguments.dropFirst())
-    let code = await Self.$extensions.withValue(extensions) { await run(arguments) }
+    let code: ExitCode
+    do throws(UsageError) {
+      let arguments = try CommandLineProgram.processArguments()
+      code = await Self.$extensions.withValue(extensions) { await run(arguments) }
+    } catch {
+      code = refuse(error)
+    }
     // An extension may have printed text that is still in C's buffer.
     fflush(nil)
     // `exit` would tear down C libraries under running threads, such as one in a hanging Kafka call.

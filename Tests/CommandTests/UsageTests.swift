@@ -63,6 +63,20 @@ import Worker
     }
   }
 
+  @Test(arguments: [
+    (#"exec "$0" publish --app com.example --title x --dry-run --target $'user:\xff'"#, "argument 8 is not UTF-8"),
+    (
+      #"CARILLON_PUBLISH_TARGET=$'user:\xfe' exec "$0" publish --app com.example --title x --dry-run"#,
+      "CARILLON_PUBLISH_TARGET is not UTF-8"
+    ),
+  ])
+  func `what is not UTF-8 is refused, and not repaired to another name`(_ line: String, _ text: String) async throws {
+    try await CarillonCommand.with { carillon in
+      let refused = try await carillon.run(["-c", line, CarillonCommand.program.path], program: URL(fileURLWithPath: "/bin/bash"))
+      #expect(refused.status == 2 && refused.output.isEmpty && refused.errors.contains(text), "it said: \(refused.errors)")
+    }
+  }
+
   /// The flags of ports that somebody has taken, with the lines that name them last.
   private static let taken = [
     ["up", "--new", "--listen", "ADDRESS"], ["up", "--new", "--kafka-port", "PORT"],

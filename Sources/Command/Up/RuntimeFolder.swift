@@ -43,7 +43,7 @@ final class RuntimeFolder: Sendable {
   }
 
   /// `$XDG_RUNTIME_DIR/carillon`, `/tmp/carillon-UID` (or in `$TMPDIR` if set), and `~/.carillon`, which no other user can take.
-  static func places(_ variable: (String) -> String? = CommandLineProgram.processEnvironment) -> [String] {
+  static func places(_ variable: (String) -> String? = { try? CommandLineProgram.processEnvironment($0) }) -> [String] {
     func folder(_ name: String, isOwn: Bool) -> String? {
       var facts = stat()
       guard let path = variable(name), path.hasPrefix("/"), stat(path, &facts) == 0, facts.st_mode & S_IFMT == S_IFDIR else { return nil }

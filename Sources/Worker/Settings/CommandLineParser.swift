@@ -11,7 +11,9 @@ extension CommandLineProgram {
   /// - Parameters:
   ///   - arguments: the words after the program's name.
   ///   - environment: looks up a variable. An empty one counts as missing.
-  public func parse(_ arguments: [String], environment: (String) -> String? = Self.processEnvironment) throws(UsageError) -> Invocation {
+  public func parse(_ arguments: [String], environment: (String) throws(UsageError) -> String? = Self.processEnvironment)
+    throws(UsageError) -> Invocation
+  {
     guard let first = arguments.first else { throw UsageError(.unknownCommand, "which command? 'carillon --help' lists them") }
     if ["--help", "-h", "help"].contains(first) {
       // `help fan-out` is `fan-out --help`.
@@ -40,7 +42,26 @@ extension CommandLineProgram {
   }
 
   /// Reads a variable of this process' environment.
-  public static func processEnvironment(_ name: String) -> String? { getenv(name).map { String(cString: $0) } }
+  public static func processEnvironment(_ name: String) throws(UsageError) -> String? {
+    guard let text = getenv(name) else { return nil }
+    return try validText(text, of: name)
+  }
+
+  /// The arguments of this process, without the program's name.
+  public static func processArguments() throws(UsageError) -> [String] {
+    let all = UnsafeBufferPointer(start: Swift.CommandLine.unsafeArgv, count: Int(Swift.CommandLine.argc)).compactMap { $0 }
+    var arguments: [String] = []
+    for (place, text) in all.enumerated().dropFirst() { arguments.append(try validText(text, of: "argument \(place)")) }
+    return arguments
+  }
+
+  /// Swift would repair a text that is not UTF-8, and two names would become one.
+  private static func validText(_ text: UnsafePointer<CChar>, of place: String) throws(UsageError) -> String {
+    guard let valid = String(validatingCString: text) else {
+      throw UsageError(.wrongValue, "\(place) is not UTF-8")
+    }
+    return valid
+  }
 
   private func command(in arguments: [String]) -> (Command, [String])? {
     // `topics create` before `topics`.
@@ -61,12 +82,13 @@ extension CommandLineProgram {
       .unknownCommand, "no command '\(PrintedText.echo(first))'" + Suggestion.question(near) + "; 'carillon --help' lists them")
   }
 
-  private func values(of line: CommandLine, _ environment: (String) -> String?) throws(UsageError) -> SettingValues {
+  private func values(of line: CommandLine, _ environment: (String) throws(UsageError) -> String?) throws(UsageError) -> SettingValues {
     var values = SettingValues()
     values.arguments = try line.boundArguments()
     let configuration = Self.configuration.declaration
     let flag = line.flags[configuration.key]?.texts.last
-    let path = flag ?? environment(configuration.environment).flatMap { $0.isEmpty ? nil : $0 }
+    let variable = try environment(configuration.environment)
+    let path = flag ?? (variable == "" ? nil : variable)
     let place = flag != nil ? "--\(configuration.flag)" : configuration.environment
     let file = try path.map { path throws(UsageError) in try FileSettings(ConfigurationFile(path: path, givenAt: place), of: self) }
 
@@ -74,7 +96,7 @@ extension CommandLineProgram {
       let (texts, source): ([String], SettingSource)
       if let given = line.flags[declaration.key] {
         (texts, source) = (given.texts, .flag("--" + given.written))
-      } else if let text = environment(declaration.environment), !text.isEmpty {
+      } else if let text = try environment(declaration.environment), !text.isEmpty {
         (texts, source) = ([text], .environment(declaration.environment))
       } else if let given = file?.settings[declaration.key] {
         (texts, source) = (given.texts, given.source)
