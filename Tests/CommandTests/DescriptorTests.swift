@@ -4,6 +4,7 @@ import Kafka
 import Redis
 import TestSupport
 import Testing
+import Worker
 
 @testable import Command
 
@@ -84,6 +85,8 @@ import Testing
     #expect(ample.wanted < ample.limit)
     let scarce = DescriptorPlan(limit: 256, lanes: 8, devices: 50_000)
     #expect(scarce.maximum == 128 && scarce.wanted > scarce.limit)
+    #expect(throws: UsageError.self) { try DescriptorPlan(limit: 133, lanes: 2, devices: 1).check(lanes: 2) }
+    #expect(throws: Never.self) { try DescriptorPlan(limit: 256, lanes: 2, devices: 1).check(lanes: 2) }
     let unlimited = DescriptorPlan(limit: .max, lanes: 1, devices: 50_000)
     #expect(unlimited.maximum == .max && unlimited.wanted < unlimited.limit)
   }

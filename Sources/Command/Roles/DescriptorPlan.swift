@@ -13,6 +13,9 @@ struct DescriptorPlan: Sendable {
   /// devices that are being refused.
   static let perLane = 256
 
+  /// What a process opens before it serves anything, and what each of its lanes does. With less, libraries end the process.
+  private static let (leastPerProcess, leastPerLane) = (128, 48)
+
   /// The process's limit of open descriptors.
   let limit: Int
   /// The descriptors reserved for the process itself; at most half of all.
@@ -33,10 +36,22 @@ struct DescriptorPlan: Sendable {
   /// Raises the limit of this process as far as the system allows, and shares it.
   ///
   /// - Parameter connections: the most devices of all lanes.
-  init(raisingFor lanes: Int, connections: Int, servesMedia: Bool) {
+  /// - Throws: an error if the process could not even start with that limit.
+  init(raisingFor lanes: Int, connections: Int, servesMedia: Bool) throws(UsageError) {
     // A device that fetches a file uses one descriptor for its connection and one for the file.
     let media = servesMedia ? 2 * MediaServer.maximumConnections : 0
     self.init(limit: DescriptorLimit.raise(), lanes: lanes, devices: connections + media)
+    try check(lanes: lanes)
+  }
+
+  /// Throws if the process could not start with its limit.
+  func check(lanes: Int) throws(UsageError) {
+    let least = Self.leastPerProcess + lanes * Self.leastPerLane
+    guard limit < least else { return }
+    throw UsageError(
+      .contradiction,
+      "the limit of open descriptors is \(limit), and this process needs \(least) with \(lanes) lane\(lanes == 1 ? "" : "s"): raise the hard "
+        + "limit (LimitNOFILE= of systemd, ulimit -Hn)")
   }
 
   /// Descriptors from this number on are refused to devices.

@@ -21,7 +21,7 @@ enum FanOutCommand {
   ) { values in
     let place = try ClusterPlace(values, client: "carillon-fan-out")
     let key = try FanOutOptions.key(values)
-    let process = RoleProcess(
+    let process = try RoleProcess(
       "fan-out", values, connections: values[FanOutOptions.connections], servesMedia: values[MediaOptions.folder] != nil)
     if let file = key?.exposedFile { process.logger.warning(ClusterKey.exposure, ["file": file]) }
     if key == nil { process.logger.warning("any device may connect, since no --key-file is given; this is for development only") }

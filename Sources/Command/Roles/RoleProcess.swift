@@ -24,11 +24,12 @@ struct RoleProcess: Sendable {
   private let signals: StopSignals
 
   /// - Parameter connections: the most devices of one lane.
-  init(_ role: String, _ values: SettingValues, connections: Int = 0, servesMedia: Bool = false) {
+  /// - Throws: an error if the process may open too few descriptors.
+  init(_ role: String, _ values: SettingValues, connections: Int = 0, servesMedia: Bool = false) throws {
     self.role = role
     self.values = values
     let lanes = values[RoleSettings.lanes]
-    descriptors = DescriptorPlan(raisingFor: lanes, connections: lanes * connections, servesMedia: servesMedia)
+    descriptors = try DescriptorPlan(raisingFor: lanes, connections: lanes * connections, servesMedia: servesMedia)
     log = LogSettings.writer(values)
     logger = Logger(log, component: role)
     control = EventLoop(name: "control")

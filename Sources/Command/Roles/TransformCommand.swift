@@ -14,7 +14,7 @@ enum TransformCommand {
     examples: [Example("transform --kafka broker:9092 --redis redis:6379 --lanes 4 --admin 0.0.0.0:9464", "a worker of a cluster")]
   ) { values in
     let place = try ClusterPlace(values, client: "carillon-transform")
-    let role = RoleProcess("transform", values)
+    let role = try RoleProcess("transform", values)
     let extensions = try await ExtensionsInForce(values, role.logger, role.metrics)
     let permit = CrashLoopPermit()
     let code = try await role.run(

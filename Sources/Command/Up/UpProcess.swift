@@ -40,12 +40,13 @@ struct UpProcess: Sendable {
   /// - Parameters:
   ///   - key: signs credentials; nil accepts any device.
   ///   - claim: the right to be found by the tools; nil for a further one.
-  init(_ values: SettingValues, _ places: Places, key: ClusterKey?, claim: UpClaim?) {
+  /// - Throws: an error if the process may open too few descriptors.
+  init(_ values: SettingValues, _ places: Places, key: ClusterKey?, claim: UpClaim?) throws {
     self.values = values
     self.places = places
     self.key = key
     self.claim = claim
-    descriptors = DescriptorPlan(
+    descriptors = try DescriptorPlan(
       raisingFor: Self.lanes, connections: values[FanOutOptions.connections], servesMedia: values[MediaOptions.folder] != nil)
     // On a terminal the banner is more important.
     log = LogSettings.writer(values, defaultLevel: .warning)
