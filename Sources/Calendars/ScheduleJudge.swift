@@ -233,7 +233,7 @@ public struct ScheduleJudge {
     _ firing: Firing, _ record: ScheduleRecord?, zones: [Name]? = nil, floor: JournalReference? = nil
   ) -> Decision {
     guard let record, record.newest.revision == firing.schedule, !Self.isCanceled(record.newest, by: floor),
-      !record.firings.contains(where: { $0.revision == firing.revision })
+      !record.firings.contains(where: { $0.revision.sharesPlace(with: firing.revision) })
     else { return judge(firing, on: record, floor: floor) }
     guard var adapted = adapted(record, toZones: zones, at: firing.at) else {
       var decision = judge(firing, on: record, floor: floor)
@@ -259,7 +259,7 @@ public struct ScheduleJudge {
   }
 
   private mutating func judge(_ firing: Firing, on record: ScheduleRecord?, floor: JournalReference?) -> Decision {
-    if let known = record?.firings.last(where: { $0.revision == firing.revision }) {
+    if let known = record?.firings.last(where: { $0.revision.sharesPlace(with: firing.revision) }) {
       return Decision(verdict: .firing(known.fate), isAgain: true)
     }
     // The cancel of all is about to end the schedule.

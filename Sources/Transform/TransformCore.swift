@@ -52,7 +52,7 @@ final class TransformCore: TransformTaskRunner {
     checkpoints = Checkpoints(markers, crashes, settings.topics)
     lag = LaneLag(on: loop, settings, checkpoints, logger: logger, health: health, metrics: metrics)
     applications = ApplicationsReader(on: loop, settings.kafka, settings.topics, logger: logger, health: health)
-    rates = RateLimits(applications, settings, checkpoints)
+    rates = RateLimits(applications, settings)
     crashes.owner = self
     lag.owner = self
     notes.drain = { [unowned self] in drainNotes() }
@@ -82,7 +82,7 @@ final class TransformCore: TransformTaskRunner {
     let outcomes = try Outcomes(
       on: loop, settings, events: producers.patient, deliveries: producers.prompt, metrics: metrics.clients)
     let pipeline = Pipeline(
-      on: loop, settings, state: state, shards: shards, checkpoints: checkpoints, applications: applications, outcomes: outcomes,
+      on: loop, settings, state: state, shards: shards, applications: applications, outcomes: outcomes,
       schedules: try ScheduleWriter(producers, names, ExpirationRule(oneAttemptSeconds: settings.oneAttemptSeconds)), journal: journal,
       notes: notes, logger: logger, metrics: metrics)
     pipeline.owner = self

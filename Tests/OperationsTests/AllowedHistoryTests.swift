@@ -508,6 +508,15 @@ import Testing
     expect(history, [.queued: 1, .collapsed: 1], inFlight: 2)
   }
 
+  @Test mutating func aRedriveThatIsKeptWithAnEarlierTimeIsTheSameRequest() {
+    history.publish(1, offset: 900)
+    history.keep(1, offset: 900, at: 910)
+    history.publish(1, offset: 950, source: 900, at: 920, .isRedrive)
+    history.facts[history.facts.count - 1].revision -= 500
+    history.keep(1, offset: 950, at: 930)
+    expect(history, [.queued: 1])
+  }
+
   @Test mutating func aReplayOfWhatWasAppliedIsTheSameRequest() {
     history.publish(1)
     history.keep(1, at: 10)

@@ -7,7 +7,7 @@ import Testing
 
 /// Two requests of one place: every producer can write an origin, and name another request's place.
 @Suite struct ContestedPlaceTests {
-  private static let purposes: [RequestEntry.ComesAgain] = [.replayed, .redriven, .unfinished]
+  private static let purposes: [RequestEntry.ComesAgain] = [.redriven, .unfinished]
 
   /// A request at offset 5, and another one that names this place as its first.
   private static func pair(_ purpose: RequestEntry.ComesAgain, collapse: String = "", forged time: UInt64 = 1000) -> (Judged, Judged) {
@@ -83,6 +83,21 @@ import Testing
           return
         }
       }
+    }
+  }
+
+  /// The first record of a request may have been written by a broker whose clock is ahead of the others'.
+  @Test(arguments: ["", "x"], purposes)
+  func `a record that comes again with an earlier time finds its request`(collapse: String, purpose: RequestEntry.ComesAgain) async throws {
+    try await TestJudge.with { (judge) async throws in
+      try await judge.register(isConnected: true)
+      let first = Judged(id: 1, collapse: collapse, offset: 5)
+      let again = Judged(comesAgain: purpose, id: 1, collapse: collapse, timestamp: 700, offset: 5)
+      #expect(try await judge.judge([first]) == [applied(first)])
+      let repeated = Said.again(revision: first.revision, superseded: nil, presence: true)
+      #expect(try await judge.judge([again, again]) == [repeated, repeated])
+      #expect(try await judge.mailbox() == [1])
+      #expect(try await judge.command("HLEN", await judge.mailboxKey("a")).integer == 1)
     }
   }
 

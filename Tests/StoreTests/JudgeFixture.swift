@@ -282,11 +282,11 @@ actor TestJudge {
   }
 
   /// Deletes what a removal of all has canceled, and answers the offsets of what it cancels next, in order.
-  func cancel(_ requests: [Judged]) async throws -> [UInt64] {
+  func cancel(_ requests: [Judged], of token: String = "a") async throws -> [UInt64] {
     guard let shards else { return [] }
     let mailboxes = Mailboxes(shards)
     return try await withCheckedContinuation { continuation in
-      mailboxes.cancel(requests.map(\.revision), of: "a") { answer in
+      mailboxes.cancel(requests.map(\.revision), of: token) { answer in
         continuation.resume(returning: answer.map { Self.offsets($0).sorted() })
       }
     }.get()

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Store
 
-/// The rule of newness in Swift says what the judge says on a real Redis.
+/// The rule of newness in Swift says what each script says on a real Redis.
 @Suite struct NewnessTests {
   /// A kept revision, and a position that is published afterwards.
   private struct Pair {
@@ -22,7 +22,7 @@ import Testing
       if Bool.random(using: &random) { published.partition = Self.partitions.randomElement(using: &random) ?? 0 }
       // Elsewhere the same apns-id is a duplicate, whatever is newer.
       if published.partition == kept.partition, published.offset == kept.offset, Bool.random(using: &random) { published.id = 1 }
-      if Bool.random(using: &random) { published.comesAgain = [.replayed, .redriven, .unfinished].randomElement(using: &random) }
+      if Bool.random(using: &random) { published.comesAgain = [.redriven, .unfinished].randomElement(using: &random) }
       (self.kept, self.published) = (kept, published)
     }
 
@@ -102,6 +102,64 @@ import Testing
         let (known, published) = (pair.kept.revision, pair.published.revision)
         let removed: UInt64? = known.judging(published) == nil ? nil : 1
         #expect(said[index] == .new(revision: published, superseded: removed, presence: false), "seed \(seed): \(published) after \(known)")
+      }
+    }
+  }
+
+  /// Pairs of requests of different places, without origins.
+  private static func ordinary(_ seed: UInt64) -> [Pair] {
+    var random = SeededRandom(seed: seed)
+    return (0..<200).map { Pair($0, &random) }.filter { !$0.kept.revision.sharesPlace(with: $0.published.revision) }
+  }
+
+  @Test(arguments: 0..<(isComplete ? 6 : 3) as Range<UInt64>)
+  func `a removal of all bars what is older by the same rule, in the mailbox and afterwards`(seed: UInt64) async throws {
+    try await TestJudge.with { (judge) async throws in
+      let pairs = Self.ordinary(seed)
+      for pair in pairs {
+        for device in [pair.kept.device, "later" + pair.kept.device] { try await judge.register(device) }
+      }
+      let removals = pairs.map { pair in
+        var removal = pair.kept
+        (removal.removesAll, removal.collapse) = (true, "")
+        return removal
+      }
+      func requests(_ prefix: String = "") -> [Judged] {
+        pairs.map { pair in
+          var request = pair.published
+          (request.device, request.id, request.collapse, request.comesAgain) = (prefix + request.device, 2, "", nil)
+          return request
+        }
+      }
+      _ = try await judge.judge(requests())
+      _ = try await judge.judge(removals)
+      let later = removals.map { removal in
+        var removal = removal
+        removal.device = "later" + removal.device
+        return removal
+      }
+      _ = try await judge.judge(later)
+      let said = try await judge.judge(requests("later"))
+      for (index, pair) in pairs.enumerated() {
+        let (removal, request) = (pair.kept.revision, pair.published.revision)
+        let canceled = try await judge.cancel([], of: pair.kept.device)
+        #expect(canceled == (request.isOlder(than: removal) ? [request.offset] : []), "seed \(seed): \(request) below \(removal)")
+        let expected: Said =
+          removal.judging(request).map { .new(revision: $0, superseded: nil, presence: false) } ?? .canceled(by: pair.kept.id)
+        #expect(said[index] == expected, "seed \(seed): \(request) after \(removal)")
+      }
+    }
+  }
+
+  @Test(arguments: 0..<(isComplete ? 6 : 3) as Range<UInt64>)
+  func `of two cancels of all the newer one by the same rule stays`(seed: UInt64) async throws {
+    try await TestSchedules.with { test in
+      for (number, pair) in Self.ordinary(seed).enumerated() {
+        let key = try #require(ScheduleKey(application: "com.example.shop", target: Name("user:\(number)"), identifier: "all"))
+        let cancels = [pair.kept, pair.published].map { JournalReference(revision: $0.revision, id: NotificationID(number: $0.id)) }
+        for cancel in cancels { _ = try await test.cancelAll(key, cancel) }
+        let newest = cancels[0].revision.isOlder(than: cancels[1].revision) ? cancels[1] : cancels[0]
+        #expect(try await test.read(key).floor == newest, "seed \(seed): \(cancels)")
       }
     }
   }

@@ -7,7 +7,7 @@ import Testing
 @testable import Store
 
 /// The schedules on a Redis of the test's own.
-private actor TestSchedules {
+actor TestSchedules {
   nonisolated let loop = EventLoop(name: "schedules")
   nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   private var redis: RedisConnection?

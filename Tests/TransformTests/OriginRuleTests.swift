@@ -1,4 +1,5 @@
 import JSON
+import EventLoop
 import Kafka
 import Notifications
 import Redis
@@ -70,6 +71,40 @@ import Worker
       #expect(entries.compactMap(\.bytes).map { $0[0] } == [0x10], "the mailbox has the entry of the first one")
       let event = try JSONValue(parsing: try #require(try await lane.kafka.records(of: lane.topics.events, count: 1).first).text)
       #expect(event["by"]?["apnsId"]?.stringValue == Self.id(1), "it says: \(event.text)")
+    }
+  }
+
+  /// One record would otherwise silence its target for five minutes.
+  @Test func `a removal or a collapse id whose origin is ahead bars nothing that is published afterwards`() async throws {
+    try await TransformFixture.with(partitions: 2) { lane in
+      let tokens = TransformFixture.tokens(in: [(0, 2)])
+      try await lane.register(tokens, for: "ada")
+      func ahead(_ offset: Int64) -> String { Self.origin(lane, offset: offset, timestamp: WallClock.milliseconds() + 290_000) }
+      var removal = Self.request(tokens[0], 3, origin: ahead(0))
+      (removal.value, removal.headers) = (Array(#"{"all":true}"#.utf8), removal.headers + [.init("operation", "remove")])
+      try await lane.kafka.publish(
+        [Self.request(tokens[1], 1), Self.request(tokens[1], 2), removal, Self.request(tokens[0], 4, collapse: "x", origin: ahead(1))],
+        to: lane.topics.requests)
+      await lane.eventually("all are kept") { lane.count(.queued) == 4 }
+      var later = [Self.request(tokens[0], 5), Self.request(tokens[0], 6, collapse: "x")]
+      for index in later.indices { later[index].partition = 1 }
+      try await lane.kafka.publish(later, to: lane.topics.requests)
+      await lane.eventually("what is published afterwards has a verdict") {
+        lane.count(.queued) + lane.count(.canceled) + lane.count(.collapsed) >= 6
+      }
+      #expect(lane.count(.queued) == 6 && lane.count(.canceled) == 0)
+    }
+  }
+
+  @Test func `a replay has no effect of its own, whatever its origin names`() async throws {
+    try await TransformFixture.with { lane in
+      let token = TransformFixture.tokens(in: [(0, 1)])[0]
+      try await lane.register([token], for: "ada")
+      let replay = Self.origin(lane, offset: 0, why: .replay)
+      try await lane.kafka.publish([Self.request(token, 1), Self.request(token, 2, origin: replay)], to: lane.topics.requests)
+      await lane.eventually("both have a verdict") { lane.count(.queued) + lane.count(.replayed) == 2 }
+      #expect(lane.count(.replayed) == 1)
+      #expect(try await lane.waiting(token) == 1)
     }
   }
 }

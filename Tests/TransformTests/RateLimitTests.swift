@@ -200,8 +200,7 @@ import Worker
     }
   }
 
-  /// Mostly before the marker is raised above the first record, which would show that a replay of it has nothing to do.
-  @Test func `a replay of a request that was beyond the limit is rejected like it`() async throws {
+  @Test func `a replay of a request that was beyond the limit does not pass it`() async throws {
     try await TransformFixture.with(before: { lane in
       try await Self.limit(lane, RateLimit(perTarget: 1, perApplication: nil, window: 10_000), at: Self.start - 10_000)
     }) { lane in
@@ -218,7 +217,7 @@ import Worker
         await lane.eventually("all are finished") { try await lane.committed(lane.topics.requests) == 3 * (round + 1) }
         #expect(try await lane.waiting(token) == Int(round) + 1)
       }
-      #expect(lane.count(.rejected) + lane.count(.replayed) == 10)
+      #expect(lane.count(.rejected) == 5 && lane.count(.replayed) == 5)
       #expect(try await Self.rejected(lane) == [1, 4, 7, 10, 13])
     }
   }

@@ -119,8 +119,7 @@ import Worker
       try await Self.publish(lane, Self.request("device:\(token)", 1_500))
       await lane.eventually("it is filtered") { lane.count(.filtered) == 1 }
       try await Self.publish(lane, Self.request("device:\(token)", 3_000, origin: origin(.replay)))
-      // Applied where the lane's marker is above it, filtered again where it is not yet.
-      await lane.eventually("the replay changes nothing") { lane.count(.filtered) + lane.count(.replayed) == 2 }
+      await lane.eventually("the replay changes nothing") { lane.count(.replayed) == 1 }
       #expect(try await lane.waiting(token) == 0)
       try await Self.publish(lane, Self.request("device:\(token)", 3_000, origin: origin(.redrive)))
       await lane.eventually("new work waits for its device") { try await lane.waiting(token) == 1 }

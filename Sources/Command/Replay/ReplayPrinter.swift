@@ -86,7 +86,7 @@ struct ReplayPrinter: Sendable {
       StandardOutput.line("  so at most \(possible) are delivered again, under new ids")
     } else {
       StandardOutput.line(
-        "  so at most \(possible) have an effect: of what the workers judge again, a device gets only what it has not had")
+        "  so at most \(possible) have an effect: the workers had not finished them, and judge them in their turn")
     }
     if counts.unknown > 0 {
       StandardError.line(

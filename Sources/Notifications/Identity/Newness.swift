@@ -16,8 +16,8 @@ extension Revision {
   /// Among published positions the rule is not an order: three of two partitions can be newer than each other in a circle. So it matters
   /// which of them came first. What is kept only grows, and kept revisions have one order: `<`.
   ///
-  /// The judge applies the rule in Lua: `newness.lua` finds stale positions, and `judge.lua` raises the revision. `NewnessTests` compares
-  /// both with this function. Lua's numbers are exact up to 2^53, far above each timestamp and offset.
+  /// Redis applies the rule in Lua: `newness.lua` finds stale positions for every script, and `judge.lua` raises the revision. `NewnessTests`
+  /// compares them with this function. Lua's numbers are exact up to 2^53, far above each timestamp and offset.
   ///
   /// - Parameters:
   ///   - published: the revision of the request's position, or of its origin's.
@@ -26,7 +26,7 @@ extension Revision {
   /// - Returns: the revision to keep; nil for a stale position.
   public func judging(_ published: Revision, isSameRequest: Bool = true, comesAgain: Bool = false) -> Revision? {
     guard published.partition == partition else { return published < self ? nil : published }
-    if published.offset == offset {
+    if sharesPlace(with: published) {
       if isSameRequest { return self }
       if comesAgain { return nil }
       return Revision(timestamp: max(timestamp &+ 1, published.timestamp), partition: partition, offset: offset)
@@ -37,4 +37,10 @@ extension Revision {
 
   /// Whether a published position is stale beside another one.
   public func isOlder(than other: Revision) -> Bool { other.judging(self) == nil }
+
+  /// Whether a published position is newer than another one, and of another place.
+  public func isNewer(than other: Revision) -> Bool { !sharesPlace(with: other) && !isOlder(than: other) }
+
+  /// Whether two revisions have one partition and offset. Of one request they are the same, whatever their times.
+  public func sharesPlace(with other: Revision) -> Bool { partition == other.partition && offset == other.offset }
 }

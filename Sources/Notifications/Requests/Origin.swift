@@ -7,7 +7,7 @@ public import JSON
 public struct Origin {
   /// Why a record was published again.
   public enum Purpose: UInt8, Sendable {
-    /// To repeat what was applied before.
+    /// To repeat what was applied before, or will be. It never has an effect of its own.
     case replay
     /// As new work: a mended dead letter, or a request that a device missed.
     case redrive

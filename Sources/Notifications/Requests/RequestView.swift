@@ -46,10 +46,7 @@ public struct RequestEnvelope {
   public let source: SourcePosition
   /// The origin of a record that was published again; nil unless it counts.
   public let origin: Origin?
-  /// The publication time for the stops of its application, in milliseconds since 1970.
-  ///
-  /// A replay repeats the past, so it has the time of its first record. Any other record has its own time, even if it was published again
-  /// as new work.
+  /// The time of its own record, in milliseconds since 1970.
   public let published: Int64
   /// The trace context; empty if there is none.
   public let traceparent: UnsafeRawBufferPointer
@@ -60,7 +57,7 @@ public struct RequestEnvelope {
   public init(_ record: RequestRecord) {
     origin = (try? Origin.counting(for: record)) ?? nil
     source = origin?.position ?? record.position
-    published = origin?.purpose == .replay ? source.timestamp : record.position.timestamp
+    published = record.position.timestamp
     let given = record.headers.id.flatMap(NotificationID.init(text:))
     id = given ?? .derived(topic: record.topic, source: source)
     topic = record.headers.topic ?? .none
@@ -72,8 +69,15 @@ public struct RequestEnvelope {
     firing = record.headers.firing ?? .none
   }
 
-  /// The request's revision.
-  public var revision: Revision { Revision(source) }
+  /// The request's revision: its first place, with the earlier of its first time and its own record's.
+  ///
+  /// An origin says which request a record is, and any producer can write one with a time minutes ahead. What the request supersedes, removes
+  /// or cancels was therefore published before its own record.
+  public var revision: Revision {
+    var place = source
+    place.timestamp = min(source.timestamp, published)
+    return Revision(place)
+  }
 
   /// The application, as far as the headers of a rejected request tell it.
   ///
@@ -192,7 +196,7 @@ public struct RequestView {
     }
     if givenType == .background { try HeaderRules.checkBackground(givenPriority) }
     // An origin's time may be up to five minutes after the record's. It must not prolong the lifetime.
-    let published = min(envelope.source.timestamp, record.position.timestamp)
+    let published = min(envelope.source.timestamp, envelope.published)
     expiration = try HeaderRules.expiration(headers.expiration, published: published, limits)
     if headers.channelID != nil {
       throw Rejection(.featureNotEnabled, field: "apns-channel-id", rule: "Broadcasts to a channel are not available in this version.")
@@ -274,11 +278,10 @@ public struct RequestView {
   /// Returns the bound of a removal, if it is older than the removal itself.
   ///
   /// A removal removes nothing newer than its bound. Any producer may set a bound, and it only narrows the removal. So it counts only if it
-  /// is older by the rule of newness, and not far in the future. `own` is the removal's revision in the topic.
+  /// is older by the rule of newness, and up to the time of the removal. `own` is the removal's revision in the topic.
   public func bound(below own: Revision) -> Revision? {
-    guard let bound, bound.judging(own) != nil, bound.offset != own.offset || bound.partition != own.partition else { return nil }
-    let latest = own.timestamp.addingReportingOverflow(UInt64(Origin.clockTolerance))
-    return latest.overflow || bound.timestamp <= latest.partialValue ? bound : nil
+    guard let bound, own.isNewer(than: bound) else { return nil }
+    return Revision(timestamp: min(bound.timestamp, own.timestamp), partition: bound.partition, offset: bound.offset)
   }
 
   /// Calls `body` with each header that the request's occurrences take over, and its value, valid during the call.

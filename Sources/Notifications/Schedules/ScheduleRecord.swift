@@ -39,7 +39,7 @@ public struct ScheduleRecord: Sendable, Hashable {
   public struct Recent: Sendable, Hashable {
     /// The hash of the request's apns-id.
     public var id: UInt64
-    /// A hash of the record's position. Another record with the same id is a duplicate.
+    /// A hash of the record's first place. Another record with the same id is a duplicate.
     public var source: UInt32
     /// The pending request that it superseded.
     public var superseded: JournalReference?
@@ -55,7 +55,8 @@ public struct ScheduleRecord: Sendable, Hashable {
 
     /// Creates a recent request from its revision and apns-id.
     public init(_ request: JournalReference, superseded: JournalReference?, isFromDevices: Bool = false) {
-      let source = UInt32(truncatingIfNeeded: request.revision.withBytes { StableHash.hash($0) })
+      // Without the time: that of a record that comes again may be earlier.
+      let source = UInt32(truncatingIfNeeded: request.revision.withBytes { StableHash.hash($0.dropping(8)) })
       self.init(id: request.id.hash64, source: source, superseded: superseded, isFromDevices: isFromDevices)
     }
   }
@@ -118,7 +119,7 @@ public struct ScheduleRecord: Sendable, Hashable {
   ///
   /// Of two equally new records the one at the later offset counts.
   public func isNewer(than other: ScheduleRecord) -> Bool {
-    if newest.revision == other.newest.revision { return serial > other.serial }
+    if newest.revision.sharesPlace(with: other.newest.revision) { return serial > other.serial }
     return other.newest.revision.isOlder(than: newest.revision)
   }
 

@@ -86,7 +86,7 @@ struct AuditFact: Sendable, Hashable {
   ///
   /// For a page and a closing: the XOR of the devices' hashes. For a request: one more than the offset of its journal record; 0 if there is
   /// none. For a request that ended a schedule, by the journal: the hash of the apns-id of the request that scheduled. `revision` is then
-  /// the time of that request.
+  /// the partition of that request.
   var statement: UInt64 = 0
   /// A number whose meaning depends on the kind.
   ///
@@ -114,7 +114,7 @@ struct AuditFact: Sendable, Hashable {
   /// The schedule that the request canceled or replaced, by the journal.
   var superseded: ScheduleFact.Schedule? {
     guard outcome == .carriedOut || outcome == .scheduled, statement != 0 else { return nil }
-    return ScheduleFact.Schedule(id: statement, timestamp: revision, offset: identifier)
+    return ScheduleFact.Schedule(id: statement, partition: UInt32(truncatingIfNeeded: revision), offset: identifier)
   }
 
   /// The outcome that an event or the journal states; nil for other facts.

@@ -102,24 +102,28 @@ struct DeviceJudge {
   ///
   /// For each partition these are the newest one, and the one with the highest offset.
   private struct Newest {
-    private var newest: [UInt32: Revision] = [:]
+    private var newest: [UInt32: JournalReference] = [:]
     private var highest: [UInt32: Revision] = [:]
 
     mutating func take(_ fact: AuditFact) {
       let kept = fact.order
-      newest[fact.log] = max(newest[fact.log] ?? kept, kept)
+      if newest[fact.log].map({ $0.revision < kept }) ?? true { newest[fact.log] = JournalReference(revision: kept, id: fact.id) }
       if highest[fact.log].map({ $0.offset < kept.offset }) ?? true { highest[fact.log] = kept }
     }
 
     /// Whether a newer revision was kept than that of a fact which was also kept.
-    func isNewer(than fact: AuditFact) -> Bool { newest.values.contains { $0 > fact.order } }
+    ///
+    /// A record that comes again may have an earlier time than the first one of its request.
+    func isNewer(than fact: AuditFact) -> Bool {
+      newest.values.contains { $0.revision > fact.order && !($0.id == fact.id && $0.revision.sharesPlace(with: fact.order)) }
+    }
 
     /// Whether a request may have collapsed.
     ///
     /// Its revision was kept and is older, or its published position is stale.
     func supersedes(_ fact: AuditFact) -> Bool {
       let own = highest[fact.log].map { [$0] } ?? []
-      return isNewer(than: fact) || (own + newest.values).contains { $0.judging(fact.order) == nil }
+      return isNewer(than: fact) || (own + newest.values.map(\.revision)).contains { fact.order.isOlder(than: $0) }
     }
   }
 

@@ -55,7 +55,7 @@ extension JournalNote {
 extension AuditFact {
   fileprivate mutating func supersede(_ other: JournalReference?) {
     guard let schedule = other.map(ScheduleFact.Schedule.init) else { return }
-    (statement, revision, identifier) = (schedule.id, schedule.timestamp, schedule.offset)
+    (statement, revision, identifier) = (schedule.id, UInt64(schedule.partition), schedule.offset)
   }
 
   fileprivate func summing(_ sum: JournalEntry.Closing, as kind: Kind) -> AuditFact {

@@ -26,7 +26,7 @@ struct OccurrenceJudge {
   /// Compares the schedules, then the positions.
   private static func precedes(_ a: ScheduleFact, _ b: ScheduleFact) -> Bool {
     let (x, y) = (a.schedule, b.schedule)
-    if x != y { return (x.id, x.timestamp, x.offset) < (y.id, y.timestamp, y.offset) }
+    if x != y { return (x.id, x.partition, x.offset) < (y.id, y.partition, y.offset) }
     return (a.partition, a.offset) < (b.partition, b.offset)
   }
 

@@ -6,10 +6,10 @@ import Notifications
 struct ScheduleFact: Sendable, Hashable {
   /// The request that scheduled.
   ///
-  /// It has the hash of its apns-id, and the time and offset of its first record.
+  /// It has the hash of its apns-id, and the place of its first record.
   struct Schedule: Sendable, Hashable {
     let id: UInt64
-    let timestamp: UInt64
+    let partition: UInt32
     let offset: UInt64
   }
 
@@ -73,12 +73,12 @@ struct ScheduleFact: Sendable, Hashable {
 extension ScheduleFact.Schedule {
   /// Creates the schedule that a revision and an apns-id name.
   init(_ reference: JournalReference) {
-    self.init(id: reference.id.hash64, timestamp: reference.revision.timestamp, offset: reference.revision.offset)
+    self.init(id: reference.id.hash64, partition: reference.revision.sourcePartition, offset: reference.revision.offset)
   }
 
   /// Creates the schedule of a request.
   init(_ request: AuditFact) {
-    self.init(id: request.id.hash64, timestamp: request.revision, offset: UInt64(clamping: request.sourceOffset))
+    self.init(id: request.id.hash64, partition: UInt32(clamping: request.sourcePartition), offset: UInt64(clamping: request.sourceOffset))
   }
 }
 

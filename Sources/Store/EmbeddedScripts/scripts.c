@@ -81,6 +81,8 @@ static const struct {
 #embed "../Scripts/Pieces/floor.lua" suffix(,)
     FILE("head")
 #embed "../Scripts/Pieces/head.lua" suffix(,)
+    FILE("known")
+#embed "../Scripts/Pieces/known.lua" suffix(,)
     FILE("mend")
 #embed "../Scripts/Pieces/mend.lua" suffix(,)
     FILE("newness")

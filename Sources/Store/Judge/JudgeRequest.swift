@@ -45,7 +45,7 @@ public struct RequestEntry {
   public var source: UInt32
   /// The expiration, in seconds since 1970.
   public var end: Int64
-  /// The revision from the record.
+  /// The request's revision, or the bound of a removal.
   public var revision: Revision
   /// Whether it removes all notifications of the device's application.
   public var removesAll = false
@@ -53,19 +53,17 @@ public struct RequestEntry {
   public var isBounded = false
   /// Whether it has a trigger that the device evaluates, so that a removal of all leaves it.
   public var waitsForPlace = false
-  /// Why the record is published again; nil for a record without an origin.
+  /// Why the record is published again as new work; nil for a record without an origin.
   public var comesAgain: ComesAgain?
   /// Whether it takes the place of what is pending for the device under its identifier, and the schedules have not been asked.
   public var mayReplace = false
 
   /// Why a request is published again. It decides which memory of the device makes the request a repeat.
   public enum ComesAgain: UInt8, Sendable {
-    /// A replay: its id or its collapse id is remembered.
-    case replayed = 1
-    /// A redrive, which is new work: its id is in the window of recent ids.
-    case redriven = 2
-    /// A redrive that is never a repeat. A tool has found that the device has no outcome of it.
-    case unfinished = 3
+    /// It is a repeat if its id is in the window of recent ids.
+    case redriven = 1
+    /// It is a repeat only if the mailbox has it. A tool has found that the device has no outcome of it.
+    case unfinished = 2
   }
 
   /// An entry of its parts.

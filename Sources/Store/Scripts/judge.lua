@@ -34,6 +34,7 @@ local LONGEST, CHOSEN, PERIOD = 6 + 12 * (remembered + SLACK), 6 + 12 * (remembe
 local COUNT, heads, position = #ARGV - 7, ARGV[7], 1
 if call('EXISTS', unpack(KEYS, 2 * COUNT + 1)) < #KEYS - 2 * COUNT then return {-2} end
 -- include: earlier
+-- include: newness
 local answer = {''}
 
 -- The verdicts, and what follows them, which become one string at last: each string costs, and each of its bytes.
@@ -128,14 +129,12 @@ local function renewed(window, hash, source)
 end
 
 -- Whether an entry of a mailbox, at its revision, is what a removal at `revision` names by the apns-id: an older notification that has no
--- collapse id. The kind stands behind the apns-id, the length of the collapse id behind the entry's first 64 bytes. Older is by the rule of
--- the piece `newness`, which a script includes once, where it is hot.
+-- collapse id. The kind stands behind the apns-id, the length of the collapse id behind the entry's first 64 bytes.
 local function isMeant(entry, kept, id, revision)
   if sub(entry, 1, 16) ~= id or (byte(entry, 65) or 0) > 0 or byte(entry, 17) % 4 ~= NOTIFY then return false end
   local timestamp, partition, offset = unpacked('>I8I4I8', revision)
   local keptTimestamp, keptPartition, keptOffset = unpacked('>I8I4I8', kept)
-  if partition == keptPartition then return keptOffset <= offset end
-  return earlier(keptTimestamp, keptPartition, keptOffset, timestamp, partition, offset)
+  return not isOlder(timestamp, partition, offset, keptTimestamp, keptPartition, keptOffset)
 end
 
 -- A notification without a collapse id has no revision of its own: a removal finds it in the mailbox by its apns-id.
@@ -154,6 +153,14 @@ end
 local function isKept(mailbox, revision, id)
   local entry = call('HGET', mailbox, revision)
   return entry and sub(entry, 1, 16) == id
+end
+
+-- The revision at which the mailbox has a request that comes again; nil if it has not. Of its records each may have had another time.
+local function keptAt(mailbox, revision, id)
+  if isKept(mailbox, revision, id) then return revision end
+  for _, field in ipairs(call('HKEYS', mailbox)) do
+    if #field == 20 and sub(field, 9) == sub(revision, 9) and isKept(mailbox, field, id) then return field end
+  end
 end
 
 -- The revision a millisecond later. The request that has no origin takes it where another one has its place: a device that is shown the
@@ -211,12 +218,12 @@ local function judge(number, device, mailbox, entry)
   if known then
     -- With another length the parts that follow a verdict would be read as those of the next one.
     if #known ~= 36 and #known ~= 72 then error('a revision that cannot be read') end
-    -- include: newness
+    -- include: known
     -- What a removal names is older, also where it has taken the place.
     if isNamed and isContested then isStale = true end
     if isSame and timestamp ~= knownTimestamp then raised = sub(known, 1, 20) end
     -- Redriven: deliver it again where the device remembers it and its mailbox has no entry.
-    if comesAgain > 1 and (comesAgain == 3 and at or isSame and not at) and call('HEXISTS', mailbox, raised or revision) == 0 then
+    if comesAgain > 0 and (comesAgain == 2 and at or isSame and not at) and not keptAt(mailbox, raised or revision, id) then
       isAgain = false
       if isSame then known = false end
     elseif isSame then
@@ -230,8 +237,9 @@ local function judge(number, device, mailbox, entry)
         raised = sub(known, 1, 8) .. sub(revision, 9)
       end
     end
-  elseif comesAgain == 3 and at and call('HEXISTS', mailbox, revision) == 0 then
-    isAgain = false
+  elseif comesAgain > 0 and at then
+    raised = keptAt(mailbox, revision, id)
+    if comesAgain == 2 then isAgain = raised end
   end
   if isNamed then known = false end
   if isBelow and waitsForPlace then isBelow = false end

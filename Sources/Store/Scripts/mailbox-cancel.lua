@@ -4,7 +4,7 @@
 -- ARGV: the revisions.
 -- Answers what to cancel next, in no order: revision, entry without its payload, and so on; at last how many fields are below the floor, and
 -- the floor: revision and apns-id of the newest removal of all. An entry with a trigger is pending, and no removal touches it.
--- include: earlier
+-- include: newness
 -- include: entries
 if #ARGV > 0 and redis.call('HDEL', KEYS[2], unpack(ARGV)) == 0 then return {} end
 local state = redis.call('HMGET', KEYS[1], 'u', 'f')
@@ -22,9 +22,9 @@ local below, names = {}, redis.call('HKEYS', KEYS[2])
 for i = 1, #names do
   if #names[i] == 20 then
     local timestamp, partition, offset = struct.unpack('>I8I4I8', names[i])
-    local isOlder = partition == floorPartition and offset < floorOffset
-      or partition ~= floorPartition and earlier(timestamp, partition, offset, floorTimestamp, floorPartition, floorOffset)
-    if isOlder then below[#below + 1] = {timestamp, partition, offset, names[i]} end
+    if isOlder(timestamp, partition, offset, floorTimestamp, floorPartition, floorOffset) then
+      below[#below + 1] = {timestamp, partition, offset, names[i]}
+    end
   end
 end
 local answer = entries(KEYS[2], below, #below, isDelivered)

@@ -9,6 +9,7 @@ local result = call('GET', KEYS[1])
 if result then return result end
 if #ARGV == 0 then return call('EXISTS', KEYS[3]) end
 -- include: earlier
+-- include: newness
 -- include: floor
 -- include: refusals
 -- include: placed
@@ -24,8 +25,8 @@ local owner, window, known, id, application, isForPerson = state[1], state[2], s
 local at = window and placed(window, hash, find(window, hash, 7, true))
 if at and sub(window, at + 8, at + 11) ~= source then return 0 end
 if known then
-  -- include: newness
-  if isSame and comesAgain < 2 then at = 1 end
+  -- include: known
+  if isSame and comesAgain == 0 then at = 1 end
   if not at and isStale then return 0 end
 end
 if refused then return 0 end
@@ -33,4 +34,4 @@ if not at and not waitsForPlace and #owner > OWNER then
   local _, _, isBelow = findFloor(KEYS[3], owner, revision)
   if isBelow then return 0 end
 end
-return at and comesAgain < 3 and again or 1
+return at and comesAgain < 2 and again or 1

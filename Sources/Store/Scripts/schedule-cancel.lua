@@ -3,7 +3,7 @@
 -- KEYS: the target's schedules; the pending ones; the bucket's guard.
 -- ARGV: the floor: the request's revision 20, its apns-id 16; how long Redis keeps it when nothing is pending, in milliseconds.
 -- Answers {identifiers}, or {-2} if Redis has lost the bucket.
--- include: earlier
+-- include: newness
 local call = redis.call
 if call('EXISTS', KEYS[3]) == 0 then return {-2} end
 local known = call('HGET', KEYS[1], '')
@@ -11,8 +11,7 @@ local isNewer = not known or #known ~= 36
 if not isNewer then
   local timestamp, partition, offset = struct.unpack('>I8I4I8', ARGV[1])
   local knownTimestamp, knownPartition, knownOffset = struct.unpack('>I8I4I8', known)
-  isNewer = partition == knownPartition and offset > knownOffset
-    or partition ~= knownPartition and earlier(knownTimestamp, knownPartition, knownOffset, timestamp, partition, offset)
+  isNewer = isOlder(knownTimestamp, knownPartition, knownOffset, timestamp, partition, offset)
 end
 if isNewer then
   call('HSET', KEYS[1], '', ARGV[1])

@@ -23,8 +23,6 @@ final class Pipeline {
   private let journal: Journal?
   private let state: LaneState
   private let reader: RequestReader
-  /// Nil during a rebuild, which has no markers yet.
-  private let checkpoints: Checkpoints?
   private let inFlight: InFlight
   private let notes: EndNotes
   private let errors: StoreErrors
@@ -47,12 +45,11 @@ final class Pipeline {
   weak var owner: (any PipelineOwner)? { didSet { errors.owner = owner } }
 
   /// - Parameters:
-  ///   - checkpoints: nil during a rebuild.
   ///   - schedules: nil during a rebuild.
   ///   - journal: nil if verdicts are not written, as during a rebuild.
   ///   - journaled: the former verdicts, during a rebuild.
   init(
-    on loop: EventLoop, _ settings: TransformSettings, state: LaneState, shards: Shards, checkpoints: Checkpoints?,
+    on loop: EventLoop, _ settings: TransformSettings, state: LaneState, shards: Shards, isRebuilding: Bool = false,
     applications: ApplicationsReader, outcomes: Outcomes, schedules: ScheduleWriter?, journal: Journal?,
     journaled: JournaledVerdicts? = nil, notes: EndNotes, logger: Logger, metrics: TransformMetrics
   ) {
@@ -62,7 +59,6 @@ final class Pipeline {
     self.journal = journal
     self.notes = notes
     self.state = state
-    self.checkpoints = checkpoints
     self.metrics = metrics
     self.logger = logger
     maximumBytes = settings.inFlightBytes
@@ -82,9 +78,9 @@ final class Pipeline {
       self.schedules = nil
     }
     stages = StageSequence(
-      [ApplicationStage(on: loop, applications, isRebuilding: checkpoints == nil), registry]
+      [ApplicationStage(on: loop, applications, isRebuilding: isRebuilding), registry]
         + (self.schedules.map { [$0.firingWait, $0.stage] } ?? []) + [
-          CallStage(on: loop, extensions, rules, checkpoints == nil ? nil : Results(shards, on: loop), persons, locales),
+          CallStage(on: loop, extensions, rules, isRebuilding ? nil : Results(shards, on: loop), persons, locales),
           ExtensionStage(extensions, rules, locales, ExtendedEntryWriter(metrics, logger)),
         ], inFlight)
     judge = JudgeStage(Judge(shards, settings.judgeLimits), inFlight, errors, outcomes, rejections, metrics, journaled)
@@ -165,8 +161,9 @@ final class Pipeline {
   }
 
   private func take(_ view: RequestView, _ slot: Slot) -> Conclusion {
-    let marker = checkpoints?.table.marker(inFlight[slot].record.partitionIndex) ?? .max
-    guard view.envelope.repeatsWhatWasApplied(below: marker) else { return pass(view, slot) }
+    // Its first record lies before it in the partition, so the owner has judged that, or judges it first, also where it has gone back because
+    // Redis lost something. An effect of its own would be one that only a producer can want who writes origins.
+    guard view.envelope.origin?.purpose == .replay else { return pass(view, slot) }
     inFlight[slot].end(JournalJudgement(.replayed, revision: inFlight[slot].source.impliedRevision))
     return .done
   }

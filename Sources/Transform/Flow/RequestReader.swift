@@ -78,12 +78,7 @@ struct RequestReader {
       revision: own)
     if let bound = view.bound(below: own) { (request.revision, request.isBounded) = (bound, true) }
     (request.removesAll, request.waitsForPlace) = (view.removesAll, view.isOfPending)
-    request.comesAgain = view.envelope.origin.map { origin in
-      switch origin.purpose {
-      case .replay: .replayed
-      case .redrive: origin.isUnfinished ? .unfinished : .redriven
-      }
-    }
+    request.comesAgain = view.envelope.origin.map { $0.isUnfinished ? .unfinished : .redriven }
     return request
   }
 

@@ -7,30 +7,22 @@ import Worker
 /// A request is counted when it begins: once in each assignment, in the order of the log. Retries do not count again. Before a partition's
 /// first record begins, `WindowRestoration` counts the records of its last window below the marker.
 ///
-/// A replay is not counted. Below the marker it has nothing to do. Above it, a replay of a rejected request is rejected, too.
+/// A replay is not counted, since it has no effect.
 final class RateLimits {
   private struct Partition {
     let assigned: AssignedPartition
     var counter = RateCounter()
     /// Whether the records below the marker are counted.
     var isRestored: Bool
-    /// The requests above the marker that were rejected, by their offsets. Their number is bounded like that of the unfinished records.
-    var rejected: [Int64: RateExcess] = [:]
-    /// The number of rejected requests at which those below the marker are dropped.
-    var nextSweep = RateLimits.firstSweep
   }
-
-  private static let firstSweep = 1_024
 
   private let applications: any KnownApplications
   private let reader: RequestReader
   private let topic: String
   private var partitions: [Partition?] = []
-  /// Nil during a rebuild.
-  private let checkpoints: Checkpoints?
 
-  init(_ applications: any KnownApplications, _ settings: TransformSettings, _ checkpoints: Checkpoints?) {
-    (self.applications, self.checkpoints) = (applications, checkpoints)
+  init(_ applications: any KnownApplications, _ settings: TransformSettings) {
+    self.applications = applications
     reader = RequestReader(settings)
     topic = settings.topics.requests
   }
@@ -75,24 +67,7 @@ final class RateLimits {
   func count(_ record: RecordView) -> RateExcess? {
     let index = record.partitionIndex
     guard index < partitions.count, partitions[index] != nil else { return nil }
-    return reader.readEnvelope(record) { envelope in
-      let excess = partitions[index]?.counter.count(envelope, at: record.timestamp, applications.table)
-      if let excess {
-        partitions[index]?.rejected[record.offset] = excess
-        sweep(index)
-        return excess
-      }
-      guard let origin = envelope.origin, origin.purpose == .replay else { return nil }
-      return partitions[index]?.rejected[origin.position.offset]
-    }
-  }
-
-  private func sweep(_ index: Int) {
-    guard let partition = partitions[index], partition.rejected.count >= partition.nextSweep else { return }
-    let marker = checkpoints?.table.marker(index) ?? 0
-    let kept = partition.rejected.filter { $0.key >= marker }
-    partitions[index]?.rejected = kept
-    partitions[index]?.nextSweep = max(Self.firstSweep, 2 * kept.count)
+    return reader.readEnvelope(record) { partitions[index]?.counter.count($0, at: record.timestamp, applications.table) }
   }
 
   /// Counts a request in a counter that is not in use yet.

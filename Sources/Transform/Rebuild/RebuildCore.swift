@@ -90,10 +90,10 @@ final class RebuildCore: ConsumerHandler {
     let metrics = TransformMetrics(MetricRegistry())
     let outcomes = try Outcomes(on: loop, settings, events: producer, deliveries: producer, metrics: metrics.clients, isSilent: true)
     applications = ApplicationsReader(on: loop, settings.kafka, settings.topics, logger: logger, health: nil)
-    rates = RateLimits(applications, settings, nil)
+    rates = RateLimits(applications, settings)
     notes = EndNotes(on: loop)
     pipeline = Pipeline(
-      on: loop, settings, state: LaneState(LanePhase(.running)), shards: shards, checkpoints: nil, applications: applications,
+      on: loop, settings, state: LaneState(LanePhase(.running)), shards: shards, isRebuilding: true, applications: applications,
       outcomes: outcomes, schedules: nil, journal: nil, journaled: verdicts, notes: notes, logger: logger, metrics: metrics)
     ticker = Timer(on: loop)
     silenceTimer = Timer(on: loop)

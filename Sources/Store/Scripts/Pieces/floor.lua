@@ -1,4 +1,4 @@
--- Reads which requests the removals of a device bar. Needs the piece `earlier` and the locals `call`, `sub` and `unpacked`.
+-- Reads which requests the removals of a device bar. Needs the pieces `earlier` and `newness`, and the locals `call`, `sub` and `unpacked`.
 --
 -- The field `f` of a device has the hash of the application 8 and its horizon 20. If all notifications were removed, the floor follows: the
 -- revision 20 and the apns-id 16 of that removal. The horizon is the newest revision of the removals of all, and of those by an apns-id. It
@@ -20,8 +20,6 @@ local function findFloor(device, owner, revision)
   if #kept == 28 then return true end
   local floorTimestamp, floorPartition, floorOffset = unpacked('>I8I4I8', kept, FLOOR_BEGIN)
   local floor = sub(kept, FLOOR_BEGIN)
-  if partition ~= floorPartition then
-    return true, floor, earlier(timestamp, partition, offset, floorTimestamp, floorPartition, floorOffset)
-  end
-  return true, floor, offset < floorOffset, timestamp < floorTimestamp and floorTimestamp
+  return true, floor, isOlder(timestamp, partition, offset, floorTimestamp, floorPartition, floorOffset),
+    partition == floorPartition and timestamp < floorTimestamp and floorTimestamp
 end

@@ -1,14 +1,8 @@
--- The rule of newness: compares the revision of a request, `revision`, with the one that the device keeps for its collapse id, `known`.
--- `Revision.judging` is the same rule in Swift, and `NewnessTests` holds the two together.
--- Sets `isSame`, `isContested`, `isStale` and both revisions' numbers. Needs the locals `id`, the request's apns-id, `comesAgain`, `sub`
--- and `unpacked`, and the piece `earlier`. It is no function, for it runs for each request that has a collapse id.
-local knownTimestamp, knownPartition, knownOffset = unpacked('>I8I4I8', known)
-local timestamp, partition, offset = unpacked('>I8I4I8', revision)
-local isOfPlace = partition == knownPartition and offset == knownOffset
--- Two requests name one place: one of them has an origin that is not its own, or is a removal of what has the place. Then the field has the
--- apns-id of what was removed at its end.
-local isContested = isOfPlace and sub(known, 21, 36) ~= id
-local isSame = isOfPlace and not isContested
+-- The rule of newness: whether a published revision is stale beside another one. Each is given as the numbers that
+-- `struct.unpack('>I8I4I8', …)` reads. `Revision.isOlder(than:)` is the same rule in Swift, and `NewnessTests` holds the two together.
 -- In one partition the offset decides, whatever the broker's clock has said.
-local isStale = isContested and (comesAgain > 0 or sub(known, 57) == id) or partition == knownPartition and offset < knownOffset
-  or partition ~= knownPartition and earlier(timestamp, partition, offset, knownTimestamp, knownPartition, knownOffset)
+local function isOlder(timestamp, partition, offset, otherTimestamp, otherPartition, otherOffset)
+  if partition == otherPartition then return offset < otherOffset end
+  if timestamp ~= otherTimestamp then return timestamp < otherTimestamp end
+  return partition < otherPartition
+end
