@@ -25,6 +25,8 @@ import Redis
 /// | `e{B}APPLICATION/TARGET` | sorted set | the identifiers of those that have ended → when, in milliseconds, and half of one more until Kafka has all that was told of it | `Schedules` |
 /// | `h{B}TOKEN`, `h{B}user:USER` | hash | the applications that have pending ones for a target, or had until lately → nothing: the judge looks whether there is one | `Schedules` |
 /// | `t{B}PARTITION` | sorted set | what is due of those that a partition of requests has scheduled: the key of the record → when, in milliseconds | `Schedules` |
+/// | `a{B}PARTITION` | hash | whose due times these are: application → how many | `Schedules` |
+/// | `w{B}PARTITION` | hash | the due times that no application holds, since no device was registered for the target: the key of the record → nothing | `Schedules` |
 /// | `o{B}PARTITION` | sorted set | ended schedules that are to be followed up: the key of the record → when, in milliseconds | `Schedules` |
 /// | `k{B}` | hash | the markers of a bucket: `i` its number, `qN` and `dN` how far partition N of requests and of devices is applied | `Markers` |
 /// | `b{B}` | string | a bucket that is being rebuilt, in place of its markers | `Rebuild` |
@@ -110,6 +112,14 @@ struct Keys: Sendable {
     let device = "device:"
     let name = target.utf8.starts(with: device.utf8) ? String(target.text.dropFirst(device.count)) : target.text
     return "h{\(bucket(ofTarget: target))}\(name)"
+  }
+
+  /// Where it shows whether a device is registered for a target and an application: the device's hash, or the recipients of the person.
+  func registrations(ofTarget target: Name, application: Name) -> String {
+    func name(_ scheme: String) -> Name? {
+      target.utf8.starts(with: scheme.utf8) ? Name(String(decoding: target.utf8.dropFirst(scheme.utf8.count), as: UTF8.self)) : nil
+    }
+    return name("device:").map { device($0.text) } ?? recipients(user: name("user:") ?? target, application: application)
   }
 
   /// What there is of the schedules of one target for one application.

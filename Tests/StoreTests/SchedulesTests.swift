@@ -43,6 +43,12 @@ actor TestSchedules {
     shards.start()
     try await shards.waitUntilUp(withinMilliseconds: hangMilliseconds)
     _ = try await redis.command(["HSET", "k{0}", "i", "1"])
+    for user in ["ada", "bob"] { try await register("com.example.shop", user) }
+  }
+
+  /// Registers a device of a person for an application.
+  func register(_ application: String, _ user: String) async throws {
+    try await command("ZADD", .text("u{0}\(application)/\(user)"), "0", "ab")
   }
 
   private func close() {
@@ -244,7 +250,7 @@ actor TestSchedules {
       await #expect(throws: StoreError.bucketLost) { try await test.read(key) }
       await #expect(throws: StoreError.bucketLost) { try await test.due() }
       await #expect(throws: StoreError.bucketLost) { try await test.write(Self.record(1, due: 5), of: key, replacing: .none) }
-      #expect(try await test.command("DBSIZE").integer == 0)
+      #expect(try await test.command("KEYS", "[^u]*").array?.isEmpty == true)
     }
   }
 
@@ -266,6 +272,69 @@ actor TestSchedules {
     }
   }
 
+  /// Who holds the due times of one partition, as a person would count: the application of each, or none where nobody was registered.
+  private struct Holders {
+    var held: [ScheduleKey: Name?] = [:]
+
+    func hasRoom(for key: ScheduleKey, isKnown: Bool, _ most: Int) -> Bool {
+      if held[key] != nil { return true }
+      let applications = held.values.compactMap { $0 }
+      guard isKnown else { return held.count - applications.count < max(1, most / 16) }
+      let others = Set(applications).subtracting([key.application]).count
+      return held.count < most || applications.count { $0 == key.application } * (others + 1) < most
+    }
+  }
+
+  @Test(arguments: 0..<(isComplete ? 6 : 3))
+  func `one application may use all room, and never blocks another one, nor does whoever names people that do not exist`(
+    seed: UInt64
+  ) async throws {
+    let limits = Schedules.Limits(pendingOfTarget: 1_000, dueTimesOfPartition: 33, lifetimeMilliseconds: 1_000_000)
+    try await TestSchedules.with(limits) { test in
+      let device = String(repeating: "ab", count: 32)
+      let owner = [UInt8](repeating: 0, count: 16) + withUnsafeBytes(of: StableHash.hash(Name("com.a")).bigEndian) { Array($0) }
+      try await test.command("HSET", .text("d{0}\(device)"), "u", .bytes(owner))
+      for application in ["com.a", "com.b"] { try await test.register(application, "ada") }
+      var random = SeededRandom(seed: seed)
+      var holders: [UInt32: Holders] = [0: Holders(), 1: Holders()]
+      var (records, refused): ([ScheduleKey: ScheduleRecord], Set<Bool>) = ([:], [])
+      for step in 1...600 {
+        // One application after the other is the busiest.
+        let application: Name = Int.random(in: 0..<4, using: &random) > 0 ? (step < 300 ? "com.a" : "com.b") : "com.c"
+        let target: Name = [Name("user:ada"), Name("device:\(device)"), "user:nobody"].randomElement(using: &random) ?? "user:ada"
+        let isKnown = target == "user:ada" && application != "com.c" || target.text.hasPrefix("device:") && application == "com.a"
+        let identifier = Name("\(Int.random(in: 0..<60, using: &random))")
+        let key = try #require(ScheduleKey(application: application, target: target, identifier: identifier))
+        let former = records[key]?.newest.revision.sourcePartition
+        let partition = UInt32.random(in: 0...1, using: &random)
+        let isPending = Int.random(in: 0..<5, using: &random) > 0
+        let record = Self.record(UInt64(step), due: isPending ? 9_000_000 : nil, partition: partition)
+        let hasRoom = !isPending || holders[partition]?.hasRoom(for: key, isKnown: isKnown, limits.dueTimesOfPartition) == true
+        switch try await test.write(record, of: key, replacing: try await test.read(key)) {
+        case .changed: Issue.record("step \(step): another state stands")
+        case .full(let told):
+          #expect(!hasRoom && told == isKnown, "step \(step)")
+          refused.insert(told)
+        case .written:
+          #expect(hasRoom, "step \(step)")
+          records[key] = record
+          if let former, former != partition || !isPending { holders[former]?.held[key] = nil }
+          if !isPending { holders[partition]?.held[key] = nil }
+          if isPending, holders[partition]?.held[key] == nil { holders[partition]?.held[key] = .some(isKnown ? application : nil) }
+        }
+      }
+      #expect(refused == [true, false])
+      for (partition, holders) in holders {
+        let told = try await test.command("HGETALL", .text("a{0}\(partition)")).array ?? []
+        let counts = stride(from: 0, to: told.count, by: 2).map { "\(told[$0].text ?? "") \(told[$0 + 1].text ?? "")" }
+        let applications = Dictionary(grouping: holders.held.values.compactMap { $0 }) { $0 }.map { "\($0.key) \($0.value.count)" }
+        #expect(Set(counts) == Set(applications))
+        let strangers = holders.held.count { $0.value == nil }
+        #expect(try await test.command("HLEN", .text("w{0}\(partition)")).integer == Int64(strangers))
+      }
+    }
+  }
+
   /// The evictions go one by one, so a producer that gives all its requests one timestamp lets them grow.
   @Test func `a write compares a bounded number of schedules with one timestamp`() async throws {
     let limits = Schedules.Limits(pendingOfTarget: 4, dueTimesOfPartition: 1_000, lifetimeMilliseconds: 1_000_000)
@@ -276,7 +345,8 @@ actor TestSchedules {
         record.newest = JournalReference(revision: Revision(timestamp: 7_000, partition: 0, offset: number), id: record.newest.id)
         _ = try await test.write(record, of: try Self.key("\(number)"), replacing: .none)
       }
-      #expect(try await test.command("INFO", "commandstats").calls["hget"] == 257, "the first one, and those that are compared")
+      // The first one, those that are compared, and how many the application holds.
+      #expect(try await test.command("INFO", "commandstats").calls["hget"] == 258)
     }
   }
 

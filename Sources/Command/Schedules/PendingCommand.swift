@@ -9,15 +9,24 @@ enum PendingCommand {
   private static let target = Setting<Name?>("pending.target", .target, "Only what waits for this target.")
   private static let app = Setting<Name?>("pending.app", .name("BUNDLE-ID"), "Only what waits for this application.")
 
+  private static let isSummary = Setting(
+    "pending.summary", .boolean, default: false, "Prints only how much waits for each application, the most first.")
+  private static let cancels = Setting(
+    "pending.cancel", .boolean, default: false, "Cancels all that waits for the application of --app: publishes a cancel of all for each target.")
+
   static let command = Command(
-    "pending", "lists what waits for its time",
+    "pending", "lists what waits for its time, or cancels it",
     discussion:
-      "Prints a line for each request whose trigger is due at a time: when it is due next, its target, its application, its identifier, what its trigger is, and its apns-id, which 'explain' takes. What is due first comes first. It reads the topic schedule. With --json each is an object, with the due time in each zone, the trigger and the payload as published. The exit code is 1 when nothing waits.",
-    groups: [SettingGroup("List", [target, app]), AnswerSettings.group, ClusterSettings.kafkaGroup],
+      "Prints a line for each request whose trigger is due at a time: when it is due next, its target, its application, its identifier, what its trigger is, and its apns-id, which 'explain' takes. What is due first comes first. It reads the topic schedule. With --json each is an object, with the due time in each zone, the trigger and the payload as published. With --cancel it publishes a cancel of all for each target that it finds, and prints their apns-ids. The exit code is 1 when nothing waits.",
+    groups: [SettingGroup("List", [target, app, isSummary, cancels]), AnswerSettings.group, ClusterSettings.kafkaGroup],
     examples: [
       Example("pending", "all of it"), Example("pending --target user:ada --app com.example.shop --json", "what waits for a person"),
+      Example("pending --summary", "who has how much waiting"), Example("pending --app com.example.shop --cancel", "ends all of an application"),
     ]
   ) { values in
+    guard !values[cancels] || values[app] != nil && !values[isSummary] else {
+      throw UsageError(.contradiction, "--cancel is about one application: give it by --app, without --summary")
+    }
     let kafka = try ClusterSettings.kafka(values, client: "carillon-pending")
     let topics = ClusterSettings.topics(values)
     _ = try await Admin.with(kafka) { admin in try await admin.partitions(of: topics.schedule, at: kafka) }
@@ -30,9 +39,75 @@ enum PendingCommand {
       }
       return try await schedules.read(target: values[target], application: values[app])
     }
-    for entry in entries { StandardOutput.line(values[AnswerSettings.json] ? object(entry).text : text(entry)) }
     if entries.isEmpty { StandardError.line("nothing waits for its time") }
+    if values[cancels] { return try await cancel(entries, values, kafka, topics) }
+    if values[isSummary] {
+      for share in shares(of: entries) { StandardOutput.line(values[AnswerSettings.json] ? share.object.text : share.text) }
+      return entries.isEmpty ? .answerIsNo : .done
+    }
+    for entry in entries { StandardOutput.line(values[AnswerSettings.json] ? object(entry).text : text(entry)) }
     return entries.isEmpty ? .answerIsNo : .done
+  }
+
+  /// What waits for one application.
+  struct Share: Equatable {
+    let application: Name
+    /// How many requests wait, and for how many targets.
+    let (pending, targets): (Int, Int)
+
+    var text: String {
+      let (count, whom) = (TerminalText.count(pending, "request"), TerminalText.count(targets, "target"))
+      return "\(count) for \(whom)  \(TerminalText.visible(application))"
+    }
+
+    var object: JSONValue {
+      .object([
+        .init(key: "application", value: .string(application.text)), .init(key: "pending", value: .integer(Int64(pending))),
+        .init(key: "targets", value: .integer(Int64(targets))),
+      ])
+    }
+  }
+
+  /// What waits for each application, the most first.
+  static func shares(of entries: [PendingSchedules.Entry]) -> [Share] {
+    Dictionary(grouping: entries, by: \.key.application).map { application, entries in
+      Share(application: application, pending: entries.count, targets: Set(entries.map(\.key.target)).count)
+    }.sorted { $0.pending == $1.pending ? $0.application < $1.application : $0.pending > $1.pending }
+  }
+
+  /// The requests that cancel all that these wait for: one for each application and target.
+  static func cancels(of entries: [PendingSchedules.Entry]) -> [RequestToSend] {
+    var seen: Set<[Name]> = []
+    return entries.filter { seen.insert([$0.key.application, $0.key.target]).inserted }.enumerated().map { number, entry in
+      let id = NotificationID.random().description
+      return RequestToSend(
+        line: number + 1, id: id, key: Array(entry.key.target.utf8),
+        headers: [
+          (RequestHeader.target.name.description, entry.key.target.text), (RequestHeader.topic.name.description, entry.key.application.text),
+          (RequestHeader.operation.name.description, "cancel"), (RequestHeader.id.name.description, id),
+        ], value: Array(#"{"all":true}"#.utf8))
+    }
+  }
+
+  private static func cancel(
+    _ entries: [PendingSchedules.Entry], _ values: SettingValues, _ kafka: KafkaConfiguration, _ topics: Topics
+  ) async throws -> ExitCode {
+    guard !entries.isEmpty else { return .answerIsNo }
+    StandardOutput.whenItFails(.useStandardError)
+    let batches = try await Admin.with(kafka) { try await $0.writeLimits(of: [topics.requests], at: kafka) }
+    let timeout = 30_000
+    return try await ReadingLog.with(kafka, loop: "cancel") { loop, _ in
+      let lane = PublishLane(on: loop, topic: topics.requests, isJSON: values[AnswerSettings.json])
+      try await lane.start(kafka, batchBytes: batches.batchBytes(of: topics.requests), timeoutMilliseconds: timeout)
+      await lane.publish(cancels(of: entries))
+      let totals = await lane.finish(withinMilliseconds: timeout + 2_000)
+      if let failure = totals.failure {
+        throw Failure(.dependencyMissing, "\(failure): the cancel of \(totals.failed) did not reach Kafka")
+      }
+      let whose = "\(TerminalText.count(entries.count, "request")) of \(TerminalText.count(totals.acknowledged, "target"))"
+      StandardError.line("the cancel of \(whose) is published; the workers end them, and events say which")
+      return .done
+    }
   }
 
   private static func text(_ entry: PendingSchedules.Entry) -> String {

@@ -35,7 +35,7 @@ enum TransformOptions {
     "How late an occurrence of a trigger that repeats may fire, unless the trigger says otherwise: a later one is skipped.")
   static let scheduled = Setting(
     "schedules.bound", flag: "scheduled-bound", .integer(1...10_000_000), default: TransformSettings.Defaults.scheduledInBucket,
-    "The most requests that may wait for their time of those that one partition has scheduled in one bucket of Redis: further ones are rejected with TooManyRequests."
+    "How many requests may wait for their time of those that one partition has scheduled in one bucket of Redis. When all of it is used, an application has room up to an equal share of it. A sixteenth of it is for applications and people that no device is registered for. Further ones are rejected with TooManyRequests."
   )
 
   static let tries = Setting(

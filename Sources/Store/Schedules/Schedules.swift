@@ -12,7 +12,8 @@ public final class Schedules {
     public var pendingOfTarget: Int
     /// The maximum number of ended schedules of one application and target.
     public var endedOfTarget: Int
-    /// The maximum number of due times of one partition in one bucket.
+    /// The number of due times of one partition in one bucket beyond which only applications have room that hold less than an equal share
+    /// of it. A sixteenth of it is for targets that no device is registered for.
     public var dueTimesOfPartition: Int
     /// How long Redis keeps an ended schedule, in milliseconds.
     public var lifetimeMilliseconds: Int64
@@ -57,8 +58,9 @@ public final class Schedules {
     case written(oldest: Schedule?, isDue: Bool = false)
     /// Another state or floor stands, and Redis wrote nothing.
     case changed(State)
-    /// The partition has too many due times in the bucket, and Redis wrote nothing.
-    case full
+    /// There is no room for a further due time of the partition in the bucket, and Redis wrote nothing. `isKnown` tells whether a device is
+    /// registered for the target and the application.
+    case full(isKnown: Bool)
   }
 
   /// A schedule and its state.
@@ -154,9 +156,16 @@ public final class Schedules {
     }
   }
 
+  static let removeScript = RedisScript(file: "schedule-remove")
+
   /// Removes the due time of a schedule that is not pending or not readable.
   public func removeDueTime(of key: ScheduleKey, _ partition: UInt32) {
-    remove(unreadable: [key.bytes], in: bucket(of: key), of: partition) { _ in }
+    let bucket = bucket(of: key)
+    calls.command.begin(Self.removeScript, keys: 1)
+    calls.command.append(shards.keys.dueTimes(bucket, partition: partition))
+    calls.command.append(key.bytes)
+    calls.command.append(Array(key.application.utf8))
+    calls.send(over: shards.shard(of: bucket)) { _ in }
   }
 
   /// Replaces the state of a schedule that was read by a new one.
@@ -172,13 +181,14 @@ public final class Schedules {
     do throws(RecordCodingError) { try record.append(to: &buffer) } catch { return then(.failure(StoreError(.faulty, "\(error)"))) }
     let bucket = bucket(of: key)
     let partition = record.newest.revision.sourcePartition
-    calls.command.begin(Self.writeScript, keys: 8)
+    calls.command.begin(Self.writeScript, keys: 9)
     for kind in Keys.ScheduleSet.allCases { calls.command.append(shards.keys.schedules(kind, of: key)) }
     calls.command.append(shards.keys.dueTimes(bucket, partition: former.partition ?? partition))
     calls.command.append(shards.keys.dueTimes(bucket, partition: partition))
     calls.command.append(shards.keys.followUps(bucket, partition: partition))
     calls.command.append(shards.keys.applicationsWithSchedules(ofTarget: key.target))
     calls.command.append(shards.keys.guardKey(bucket))
+    calls.command.append(shards.keys.registrations(ofTarget: key.target, application: key.application))
     calls.command.append(Array(key.identifier.utf8))
     calls.command.append(former.head)
     buffer.withUnsafeBytes { calls.command.append($0) }
@@ -194,6 +204,7 @@ public final class Schedules {
     calls.command.append(former.floorBytes)
     calls.command.append(record.phase == .ended(.evicting) ? now : now + limits.lifetimeMilliseconds)
     calls.command.append(isSettled || !record.isPublished ? "\(now)" : "\(now).5")
+    calls.command.append(withUnsafeBytes(of: StableHash.hash(key.application).bigEndian) { Array($0) })
     calls.send(over: shards.shard(of: bucket)) { [keys = shards.keys] answer in
       then(answer.flatMap { Self.written($0, key, floor: former.floorBytes) }.mapError { $0.about(keys.schedules(.all, of: key)) })
     }
@@ -208,7 +219,7 @@ public final class Schedules {
       guard let identifier = reply[2]?.bytes, let state = reply[3]?.bytes else { return .success(.written(oldest: nil, isDue: isDue)) }
       let oldest = ScheduleKey(application: key.application, target: key.target, identifier: Name(identifier))
       return .success(.written(oldest: oldest.map { Schedule(key: $0, state: State(Array(state), floor: floor)) }, isDue: isDue))
-    case 2: return .success(.full)
+    case 2: return .success(.full(isKnown: reply[1]?.integer == 1))
     default: return .failure(StoreError(.faulty, "the script that writes a schedule has answered what it never answers"))
     }
   }

@@ -10,11 +10,12 @@
 -- nothing; the names of the due follow-ups; the next time of a follow-up, or nothing; the keys that the script removed; 1 if a worker with
 -- another version of the database computed the due times, else 0. {-2} if Redis has lost the bucket.
 -- include: mend
-local call = redis.call
+local call, sub = redis.call, string.sub
+-- include: holders
 if call('EXISTS', KEYS[4]) == 0 then return {-2} end
 local mended = {}
 for i = 1, 2 do
-  if mend(KEYS[i], 'zset') == 1 then
+  if (i == 1 and mendDueTimes(KEYS[1]) or i == 2 and mend(KEYS[2], 'zset')) == 1 then
     mended[#mended + 1] = KEYS[i]
     call('ZADD', KEYS[1], 0, '')
   end

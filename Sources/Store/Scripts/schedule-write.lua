@@ -3,40 +3,60 @@
 -- A call that is repeated because its answer was lost finds its own state, and writes the same again.
 --
 -- KEYS: the target's schedules; the pending ones; the ended ones; the due times of the expected state's partition; those of the new state's
---       partition; the follow-ups of that partition; the applications that have pending schedules for the target; the bucket's guard.
+--       partition; the follow-ups of that partition; the applications that have pending schedules for the target; the bucket's guard; the
+--       device's hash or the set of the person's devices.
 -- ARGV: the identifier; the first HEAD bytes of the expected state, or nothing if there is none; the new state; its earliest due time, or
 --       nothing if it has ended; the schedule's name among the due times; the time of its newest request; now; how long Redis keeps an
 --       ended schedule; the maximum number of pending schedules of the target; of ended ones; of due times of the partition; the
 --       application; the expected floor; when an ended state is followed up; now, plus half a millisecond if schedule-settle.lua will
---       follow. All times are in milliseconds.
--- Answers {0, state, floor} if another state or floor stands; {2} if the partition has too many due times; {-2} if Redis has lost the
--- bucket; else {1, isDue}, with isDue 1 if a follow-up is due now, and if too many are pending also the identifier and the state of the
+--       follow; the hash of the application. All times are in milliseconds.
+-- Answers {0, state, floor} if another state or floor stands; {2, isKnown} if there is no room for a further due time, with isKnown 1 if a
+-- device is registered for the target and the application; {-2} if Redis has lost the bucket; else {1, isDue}, with isDue 1 if a follow-up is due now, and if too many are pending also the identifier and the state of the
 -- oldest.
 -- include: mend
 -- include: earlier
 local HEAD = 46
+-- Schedules for which no device is registered have together this part of the maximum.
+local STRANGERS = 16
 -- The first byte of the revision of the newest request in a state.
 local REVISION = 7
 local COMPARED = 256
 local call, sub = redis.call, string.sub
+-- include: holders
 local schedules, pending, ended, formerTimes, times = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local followUps, applications = KEYS[6], KEYS[7]
 if call('EXISTS', KEYS[8]) == 0 then return {-2} end
 local identifier, expected, state, due, name, requested = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
-local now, keep, maximum = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
+local now, keep, maximum, application = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9]), ARGV[12]
 -- As in schedule-due.lua, an empty name marks missing due times.
-for i = 4, 6 do
-  if mend(KEYS[i], 'zset') == 1 then call('ZADD', i == 4 and formerTimes or times, 0, '') end
-end
+if mend(followUps, 'zset') + mendDueTimes(times) > 0 then call('ZADD', times, 0, '') end
+if formerTimes ~= times and mendDueTimes(formerTimes) == 1 then call('ZADD', formerTimes, 0, '') end
 local found = call('HMGET', schedules, identifier, '')
 local known, floor = found[1] or '', found[2] or ''
 if known ~= state and (sub(known, 1, HEAD) ~= expected or floor ~= ARGV[13]) then return {0, known, floor} end
-if due ~= '' and not call('ZSCORE', times, name) and call('ZCARD', times) >= tonumber(ARGV[11]) then return {2} end
+if due ~= '' and not call('ZSCORE', times, name) then
+  local holders, strangers = holdersOf(times)
+  local most = tonumber(ARGV[11])
+  local isOfPerson = sub(KEYS[9], 1, 1) == 'u'
+  local owner = not isOfPerson and redis.pcall('HGET', KEYS[9], 'u')
+  local isKnown = isOfPerson and call('EXISTS', KEYS[9]) == 1 or type(owner) == 'string' and sub(owner, 17, 24) == ARGV[16]
+  -- What stands already is only noted again: its due time was missing.
+  local isFurther = known ~= state
+  if isKnown then
+    -- When all is used, those that hold less than an equal share have room up to that share. So one alone may use all of it.
+    local held = tonumber(call('HGET', holders, application) or 0)
+    if isFurther and call('ZCARD', times) >= most and held >= most / (call('HLEN', holders) + (held == 0 and 1 or 0)) then return {2, 1} end
+    call('HSET', holders, application, held + 1)
+  else
+    if isFurther and call('HLEN', strangers) >= math.max(1, math.floor(most / STRANGERS)) then return {2, 0} end
+    call('HSET', strangers, name, '')
+  end
+end
 call('HSET', schedules, identifier, state)
 local isDue = 0
 if due == '' then
-  call('ZREM', formerTimes, name)
-  call('ZREM', times, name)
+  removeDueTime(formerTimes, name, application)
+  removeDueTime(times, name, application)
   call('ZREM', pending, identifier)
   if known ~= state or not call('ZSCORE', ended, identifier) then call('ZADD', ended, ARGV[15], identifier) end
   call('ZADD', followUps, ARGV[14], name)
@@ -47,13 +67,13 @@ if due == '' then
     isDue = 1
   end
 else
-  if formerTimes ~= times then call('ZREM', formerTimes, name) end
+  if formerTimes ~= times then removeDueTime(formerTimes, name, application) end
   call('ZADD', times, due, name)
   call('ZADD', pending, requested, identifier)
   call('ZREM', ended, identifier)
 end
 local count = call('ZCARD', pending)
-if count > 0 then call('HSET', applications, ARGV[12], '') end
+if count > 0 then call('HSET', applications, application, '') end
 -- The follow-ups forget ended schedules one by one. The keys expire in case a follow-up is lost.
 for i = 1, 3 do
   if count > 0 then call('PERSIST', KEYS[i]) else call('PEXPIRE', KEYS[i], 2 * keep) end

@@ -70,8 +70,8 @@ enum CheckSteps {
         isRight: { $0.kind == .array && $0.count == 0 }),
       CheckStep(
         "schedule write", Schedules.writeScript,
-        keys: keys.schedules + [keys.dueTimes, keys.dueTimes, keys.followUps, keys.withSchedules, keys.markers],
-        [name, "", "state", 1, name, 1, 1, keep, 10, 10, 10, name, "", "", 1], isRight: beginsWithOne),
+        keys: keys.schedules + [keys.dueTimes, keys.dueTimes, keys.followUps, keys.withSchedules, keys.markers, keys.recipients],
+        [name, "", "state", 1, name, 1, 1, keep, 10, 10, 10, name, "", "", 1, ""], isRight: beginsWithOne),
       CheckStep(
         "schedule read", Schedules.readScript, keys: [keys.schedules[0], keys.markers], [name], isRight: { $0[0]?.bytes?.count == 5 }),
       CheckStep(
@@ -82,6 +82,7 @@ enum CheckSteps {
       CheckStep(
         "schedule due", Schedules.dueScript, keys: [keys.dueTimes, keys.followUps, keys.zoneData, keys.markers],
         [1, 10, "0", "2026a"], isRight: { $0[0]?.count == 2 }),
+      CheckStep("schedule remove", Schedules.removeScript, keys: [keys.dueTimes], ["another", name], isRight: isOne),
       CheckStep(
         "schedule follow-up", Schedules.followUpScript, keys: [keys.schedules[0], keys.schedules[2], keys.followUps, keys.markers],
         [name, name, 10, 1], isRight: { $0[1]?.bytes?.count == 5 }),

@@ -121,6 +121,8 @@ struct CheckKeys {
   var markers: String { "k\(tag)" }
   var schedules: [String] { ["s\(tag)", "n\(tag)", "e\(tag)"] }
   var dueTimes: String { "t\(tag)" }
+  /// Which scripts name by the due times.
+  var holders: [String] { ["a\(tag)", "w\(tag)"] }
   var followUps: String { "o\(tag)" }
   var zoneData: String { "y\(tag)" }
   var withSchedules: String { "h\(tag)" }
@@ -141,6 +143,6 @@ struct CheckKeys {
       hash, set,
       text,
     ]
-      + schedules
+      + schedules + holders
   }
 }

@@ -130,9 +130,10 @@ final class ScheduleApplier {
         applied.followUp = followUp(of: record, isDue: isDue, at: now)
         ended(passage, applied)
       case .success(.changed(let state)): again(passage) { self.read($0, on: state) }
-      case .success(.full):
+      case .success(.full(let isKnown)):
+        let whose = isKnown ? "of the application" : "for targets that no device is registered for"
         let rejection = Rejection(
-          .tooManyRequests, field: "trigger", rule: "The cluster has room for a number of pending requests, which is reached.")
+          .tooManyRequests, field: "trigger", rule: "The cluster has room for a number of pending requests \(whose), which is reached.")
         passage.then(.success(Applied(verdict: .rejected(rejection), standing: state.record)))
       case .failure(let error): passage.then(.failure(error))
       }

@@ -810,8 +810,8 @@ async def overtaken(arguments, folder):
 async def bounded(arguments, folder):
     scene = Scene(arguments)
     async with on_one_redis(arguments, folder) as (_, cluster):
-        await cluster.started("transform", "--scheduled-bound", "2", *cluster.group)
-        # One target, so one partition and one bucket.
+        await cluster.started("transform", "--scheduled-bound", "32", *cluster.group)
+        # One target, so one partition and one bucket; no device is registered for it, so a sixteenth of the bound is for it.
         names = []
         for number in range(3):
             names.append(await scene.producer.notify("user:ada", "waits", trigger=interval(600), apns_collapse_id="b%d" % number))
@@ -822,8 +822,11 @@ async def bounded(arguments, folder):
         await scene.event(names[0], "canceled")
         more = await scene.producer.notify("user:ada", "waits", trigger=interval(600), apns_collapse_id="b3")
         await scene.producer.flush()
-        await scene.cancel("user:ada", "b3")
-        await scene.event(more, "canceled")
+        line = [arguments.binary, "pending", "--kafka", arguments.kafka, "--topic-prefix", arguments.prefix, "--app", APPLICATION, "--cancel"]
+        done = await run(*line)
+        expect(done.returncode == 0 and "the cancel of 2 requests of 1 target is published" in done.stderr, "all are canceled", done.stderr)
+        for name in (names[1], more):
+            await scene.event(name, "canceled")
         say(audit=await scene.audit())
     scene.end()
 
