@@ -12,7 +12,8 @@ enum PendingCommand {
   private static let isSummary = Setting(
     "pending.summary", .boolean, default: false, "Prints only how much waits for each application, the most first.")
   private static let cancels = Setting(
-    "pending.cancel", .boolean, default: false, "Cancels all that waits for the application of --app: publishes a cancel of all for each target.")
+    "pending.cancel", .boolean, default: false,
+    "Cancels all that waits for the application of --app: publishes a cancel of all for each target.")
 
   static let command = Command(
     "pending", "lists what waits for its time, or cancels it",
@@ -21,7 +22,8 @@ enum PendingCommand {
     groups: [SettingGroup("List", [target, app, isSummary, cancels]), AnswerSettings.group, ClusterSettings.kafkaGroup],
     examples: [
       Example("pending", "all of it"), Example("pending --target user:ada --app com.example.shop --json", "what waits for a person"),
-      Example("pending --summary", "who has how much waiting"), Example("pending --app com.example.shop --cancel", "ends all of an application"),
+      Example("pending --summary", "who has how much waiting"),
+      Example("pending --app com.example.shop --cancel", "ends all of an application"),
     ]
   ) { values in
     guard !values[cancels] || values[app] != nil && !values[isSummary] else {
@@ -83,7 +85,8 @@ enum PendingCommand {
       return RequestToSend(
         line: number + 1, id: id, key: Array(entry.key.target.utf8),
         headers: [
-          (RequestHeader.target.name.description, entry.key.target.text), (RequestHeader.topic.name.description, entry.key.application.text),
+          (RequestHeader.target.name.description, entry.key.target.text),
+          (RequestHeader.topic.name.description, entry.key.application.text),
           (RequestHeader.operation.name.description, "cancel"), (RequestHeader.id.name.description, id),
         ], value: Array(#"{"all":true}"#.utf8))
     }
