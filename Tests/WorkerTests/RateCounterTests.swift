@@ -8,7 +8,7 @@ import Testing
 @Suite struct RateCounterTests {
   /// A record of the requests.
   struct Record {
-    enum Kind: CaseIterable { case request, replay, firing }
+    enum Kind: CaseIterable { case request, removal, replay, firing }
 
     var application: String
     var target: String
@@ -23,7 +23,7 @@ import Testing
         #"{"cluster":"c","topic":"requests","partition":0,"offset":\#(offset - 1),"timestamp":\#(max(0, time - 10)),"why":"replay"}"#
       let texts: [(String, String)] =
         [("apns-topic", application), ("target", target)] + (kind == .replay ? [("carillon-origin", origin)] : [])
-        + (kind == .firing ? [("carillon-firing", "{}")] : [])
+        + (kind == .firing ? [("carillon-firing", "{}")] : []) + (kind == .removal ? [("operation", "remove")] : [])
       let bytes = texts.map { (Array($0.0.utf8), Array($0.1.utf8)) }
       return withPointers(bytes, RequestHeaders()) { headers in
         withBytes(topic) { topic in
@@ -100,13 +100,15 @@ import Testing
       let clock = clock
       return log.indices.map { index in
         let record = log[index]
-        guard record.kind == .request, let period = limits.period(record.application, at: record.time), let limit = period.limit else {
+        guard record.kind == .request || record.kind == .removal, let period = limits.period(record.application, at: record.time),
+          let limit = period.limit
+        else {
           return nil
         }
         let number = clock[index].latest / limit.window
         // Those of the same window and limit, this one included.
         let same = log.indices.prefix(through: index).filter { other in
-          log[other].kind == .request && log[other].application == record.application && clock[other].era == clock[index].era
+          log[other].kind == record.kind && log[other].application == record.application && clock[other].era == clock[index].era
             && clock[other].latest / limit.window == number
             && limits.period(record.application, at: log[other].time).map { ($0.from, $0.limit) == (period.from, limit) } == true
         }
@@ -162,7 +164,7 @@ import Testing
         log.append(
           Record(
             application: applications.randomElement(using: &random) ?? "a", target: targets.randomElement(using: &random) ?? "",
-            kind: kind == 0 ? .replay : kind == 1 ? .firing : .request, time: time, offset: offset + 1))
+            kind: kind == 0 ? .replay : kind == 1 ? .firing : kind == 2 ? .removal : .request, time: time, offset: offset + 1))
       }
     }
 
@@ -171,7 +173,7 @@ import Testing
 
   @Test func `the verdicts are those of the log alone, wherever a lane begins to read it`() throws {
     var (beyond, within) = (0, 0)
-    for seed in 0..<(isComplete ? 100 : 60) as Range<UInt64> {
+    for seed in 0..<(isComplete ? 150 : 100) as Range<UInt64> {
       let history = try History(seed: seed)
       let maximum = seed % 3 == 0 ? 2 : 100
       let expected = Model(log: history.log, limits: history.limits, maximumTargets: maximum).verdicts()

@@ -18,6 +18,8 @@ enum Limit: String, CaseIterable {
   case frames
   /// A session's responses on their way to Kafka: 4015.
   case responses
+  /// Removals that a device's responses publish in a minute: 4015.
+  case removals
   /// Kafka's queue: the lane emits the event again, or the device sends its response again.
   case events
   /// Acknowledgements on their way to Kafka: `goaway` and 4009. Their notifications stay in the mailbox.

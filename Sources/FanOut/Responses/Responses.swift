@@ -14,6 +14,8 @@ final class Responses {
     /// Records whose reports will come.
     var reports = 0
     var failed = false
+    /// The notification that it removes from the person's other devices.
+    var removes: NotificationID?
   }
 
   /// The most responses of a session on their way at once.
@@ -23,6 +25,7 @@ final class Responses {
   private let events: EventProducer
   private let metrics: FanOutMetrics
   private var pending = SlotTable<Pending>()
+  private var removals = RemovalBudget()
 
   init(_ receipts: Receipts, _ events: EventProducer, metrics: FanOutMetrics) {
     self.receipts = receipts
@@ -46,7 +49,14 @@ final class Responses {
       }
       let category = receipt.delivered ?? DeliveredCategory(open.registration.category(receipt.category))
       let verdict = category.judge(action: frame.action, userText: frame.userText, isDynamic: frame.isDynamic)
-      if case .event(let type) = verdict { emit(type, receipt, frame, open) }
+      guard case .event(let type) = verdict else { return verdict }
+      let removes = removes(receipt, frame, open)
+      guard !removes || removals.takes(open.tokenHash, at: UInt64(SteadyClock.milliseconds())) else {
+        metrics.limited(.removals)
+        open.session.close(.tooManyResponses)
+        return verdict
+      }
+      emit(type, receipt, frame, removes, open)
       return verdict
     }
     switch verdict {
@@ -57,7 +67,13 @@ final class Responses {
     }
   }
 
-  private func emit(_ type: Outcome, _ receipt: ReceiptView, _ frame: ResponseFrame, _ open: OpenSession) {
+  /// Whether a response removes its notification from the person's other devices: the first one of a session that opens it does.
+  private func removes(_ receipt: ReceiptView, _ frame: ResponseFrame, _ open: OpenSession) -> Bool {
+    receipt.removesWhenOpened && frame.action == NotificationAction.defaultIdentifier && open.registration.user != nil
+      && !open.opened.contains(receipt.id)
+  }
+
+  private func emit(_ type: Outcome, _ receipt: ReceiptView, _ frame: ResponseFrame, _ removes: Bool, _ open: OpenSession) {
     var facts = EventFacts(type, of: receipt, device: UnsafeRawBufferPointer(start: nil, count: 0))
     let slot = pending.add(Pending(session: open.session, response: frame.response))
     open.responses += 1
@@ -84,9 +100,11 @@ final class Responses {
     // The device sends an unanswered response again, so nothing is lost.
     guard isTaken else { return _ = take(slot) }
     pending.update(slot) { $0.reports = 1 }
-    guard receipt.removesWhenOpened, frame.action == NotificationAction.defaultIdentifier, let user = open.registration.user else { return }
+    guard removes, let user = open.registration.user else { return }
     let isRemoved = events.remove(receipt, of: user, for: .response(slot))
-    pending.update(slot) { if isRemoved { $0.reports = 2 } else { $0.failed = true } }
+    if isRemoved { open.opened.insert(receipt.id) }
+    let id = receipt.id
+    pending.update(slot) { if isRemoved { ($0.reports, $0.removes) = (2, id) } else { $0.failed = true } }
   }
 
   /// Takes the report on one of a response's records. Only after the last one may the device forget the response.
@@ -95,7 +113,9 @@ final class Responses {
       $0.reports -= 1
       $0.failed = $0.failed || failed
     }
-    guard pending[slot]?.reports == 0, let pending = take(slot), !pending.failed, pending.session.open != nil else { return }
+    guard pending[slot]?.reports == 0, let pending = take(slot), let open = pending.session.open else { return }
+    // The device sends it again, and then it removes again.
+    guard !pending.failed else { return open.opened.remove(pending.removes) }
     metrics.responses.increment()
     accept(pending.response, of: pending.session)
   }

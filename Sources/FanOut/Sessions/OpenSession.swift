@@ -34,6 +34,8 @@ final class OpenSession {
   private static let maximumChanges = 8
   /// Responses whose events are on the way to Kafka.
   var responses: UInt8 = 0
+  /// The notifications whose removals from the person's other devices are published.
+  var opened = OpenedNotifications()
   /// The device was told to go away. It gets no more notifications.
   var isLeaving = false
   private var gap: Gap

@@ -46,6 +46,8 @@ public struct RequestEnvelope {
   public let source: SourcePosition
   /// The origin of a record that was published again; nil unless it counts.
   public let origin: Origin?
+  /// Whether it is a removal, as its header says. It may break a rule all the same.
+  public let isRemoval: Bool
   /// The time of its own record, in milliseconds since 1970.
   public let published: Int64
   /// The trace context; empty if there is none.
@@ -58,6 +60,7 @@ public struct RequestEnvelope {
     origin = (try? Origin.counting(for: record)) ?? nil
     source = origin?.position ?? record.position
     published = record.position.timestamp
+    isRemoval = record.headers.operation?.equals("remove") == true
     let given = record.headers.id.flatMap(NotificationID.init(text:))
     id = given ?? .derived(topic: record.topic, source: source)
     topic = record.headers.topic ?? .none

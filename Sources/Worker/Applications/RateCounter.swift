@@ -54,6 +54,8 @@ public struct RateCounter: Sendable {
     let window: Int64
     /// The beginning of the limit.
     let from: Int64
+    /// Whether removals are counted. Devices publish some, so they take no room of the notifications.
+    let isOfRemovals: Bool
   }
 
   private struct Window {
@@ -95,7 +97,8 @@ public struct RateCounter: Sendable {
       let limit = limited.period.limit
     else { return nil }
     let target = limit.perTarget == nil ? nil : request.targetHash
-    return count(Key(application: limited.hash, window: limit.window, from: limited.period.from), target, limit)
+    return count(
+      Key(application: limited.hash, window: limit.window, from: limited.period.from, isOfRemovals: request.isRemoval), target, limit)
   }
 
   /// The beginning of the present window of a length, in milliseconds since 1970.
