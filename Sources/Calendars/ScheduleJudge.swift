@@ -13,6 +13,9 @@ public struct ScheduleJudge {
   /// How long after its due time an occurrence with one attempt may fire, in milliseconds.
   public let oneAttempt: Int64
 
+  /// How many occurrences of a repeating trigger that are late are made up for. Older ones are skipped, however late the trigger allows.
+  static let maximumBehind = 60
+
   /// Creates a judge with its bounds in milliseconds.
   ///
   /// By default a repeating trigger may be 15 minutes late, as on a phone, and one attempt takes half a minute.
@@ -59,12 +62,19 @@ public struct ScheduleJudge {
     public var at: Int64
     /// The revision of the request that scheduled it.
     public var schedule: Revision
+    /// The hash of the owner that it names.
+    public var owner: UInt64
+    /// The payload of its record; nil if the record is rejected or a dead letter, and shows nothing.
+    public var payload: [UInt8]?
     /// The due time that it fires.
     public var dueTime: ScheduleRecord.Pending.DueTime
 
     /// Creates a firing from its parts.
-    public init(revision: Revision, at: Int64, schedule: Revision, _ dueTime: ScheduleRecord.Pending.DueTime) {
+    public init(
+      revision: Revision, at: Int64, schedule: Revision, owner: UInt64 = 0, payload: [UInt8]? = [], _ dueTime: ScheduleRecord.Pending.DueTime
+    ) {
       (self.revision, self.at, self.schedule, self.dueTime) = (revision, at, schedule, dueTime)
+      (self.owner, self.payload) = (owner, payload)
     }
 
     /// Whether it fires nothing, and only asks to adapt the schedule to its zones.
@@ -265,7 +275,9 @@ public struct ScheduleJudge {
     // The cancel of all is about to end the schedule.
     if let record, Self.isCanceled(record.newest, by: floor) { return Decision(verdict: .ignored) }
     guard let record, var pending = record.pending, record.newest.revision == firing.schedule, let trigger = pending.timedTrigger,
-      let place = pending.dueTimes.firstIndex(where: { $0.isSame(as: firing.dueTime) }), firing.at >= pending.dueTimes[place].due
+      let place = pending.dueTimes.firstIndex(where: { $0.isSame(as: firing.dueTime) }), firing.at >= pending.dueTimes[place].due,
+      // Whoever else writes a firing at the right moment shows nothing of their own.
+      firing.payload == nil || firing.payload == pending.payload && firing.owner == pending.owner
     else { return Decision(verdict: .ignored) }
     let time = pending.dueTimes[place]
     // In a zone that is no longer in the database nothing more is due.
@@ -285,9 +297,14 @@ public struct ScheduleJudge {
     let lateness = Timestamp.bounded(now) - time.due
     let isExpired = lateness > (pending.lifetime == 0 ? oneAttempt : pending.lifetime * 1000)
     guard trigger.repeats else { return (isExpired ? .expired : .fired, nil) }
-    let bound = trigger.lateness(usual: late)
+    var bound = trigger.lateness(usual: late)
     if lateness <= bound {
-      return (isExpired ? .expired : .fired, try following(time, trigger, pending, after: time.due))
+      let behind = try times.count(of: trigger, requested: pending.requested, after: time.due, before: now, deviceZone: time.zone)
+      guard behind > Self.maximumBehind else {
+        return (isExpired ? .expired : .fired, try following(time, trigger, pending, after: time.due))
+      }
+      // A trigger that is dated long ago, or a cluster that stood still. A repeating one is due each minute at most.
+      bound = min(bound, lateness / Int64(behind) * Int64(Self.maximumBehind))
     }
     // The next occurrence is the first that is not too late. The ones before it are skipped together.
     let next = try following(time, trigger, pending, after: max(time.due, now - bound - 1))

@@ -38,7 +38,7 @@ private final class Judge {
   }
 
   private static func content(_ trigger: String, requested: Int64 = start, lifetime: Int64 = 86_400) -> ScheduleRecord.Pending {
-    ScheduleRecord.Pending(requested: requested, lifetime: lifetime, dueTimes: [], trigger: Array(trigger.utf8), headers: [], payload: [1])
+    ScheduleRecord.Pending(requested: requested, lifetime: lifetime, dueTimes: [], trigger: Array(trigger.utf8), headers: [], payload: [])
   }
 
   private static let once = #"{"type":"timeInterval","timeInterval":60}"#
@@ -166,13 +166,15 @@ private final class Judge {
     let judge = Judge()
     let scheduled = try Self.schedule(Self.each, Self.reference(1, id: 1))
     var forged: [ScheduleJudge.Firing] = []
-    for _ in 0..<6 { forged.append(try Self.fire(scheduled, 2)) }
+    for _ in 0..<8 { forged.append(try Self.fire(scheduled, 2)) }
     forged[0].at -= 1
     forged[1].schedule = Revision(timestamp: 1, partition: 2, offset: 3)
     forged[2].dueTime.due -= 60_000
     forged[3].dueTime.name += 1
     forged[4].dueTime.zone = "UTC"
     forged[5].at = .min
+    forged[6].payload = [1]
+    forged[7].owner = 1
     for firing in forged + [try Self.fire(scheduled, 2)] {
       #expect("\(judge.judge(firing, nil).verdict)" == "ignored")
       let ended = try #require(judge.end(scheduled, .filtered))
@@ -204,6 +206,31 @@ private final class Judge {
     }
     #expect(count == 9)
     #expect(decision.record?.pending?.earliest?.due == Self.start + 600_000)
+  }
+
+  /// A producer's clock, or a mistake, may date a trigger years back. Of what is due each minute no more than an hour is made up for.
+  @Test(arguments: [
+    (#"{"type":"timeInterval","timeInterval":60,"repeats":true,"late":2592000}"#, 61),
+    (#"{"type":"calendar","dateComponents":{"second":0},"repeats":true,"late":2592000}"#, 61),
+    (#"{"type":"timeInterval","timeInterval":86400,"repeats":true,"late":2592000}"#, 28),
+  ])
+  func `a catch-up has a bound, however late a trigger allows and whenever it began`(trigger: String, most: Int) throws {
+    var judge = ScheduleJudge()
+    var record = try Self.schedule(trigger, Self.reference(1, id: 1))
+    let now = Self.start + 28 * 86_400_000 + 1_000
+    var (fired, skipped) = (0, 0)
+    for offset in 2..<200 as Range<UInt64> {
+      guard let due = record.pending?.earliest, due.due <= now else { break }
+      let decision = judge.judge(try Self.fire(record, offset, at: now), record)
+      switch decision.verdict {
+      case .firing(.skipped(let count)): skipped += count
+      case .firing: fired += 1
+      default: Issue.record("\(decision.verdict)")
+      }
+      record = try #require(decision.record)
+    }
+    #expect((most - 2...most).contains(fired), "\(fired) were shown, \(skipped) skipped")
+    #expect(try #require(record.pending?.earliest).due > now, "it goes on as it would have")
   }
 
   @Test func `a newer request ends the schedule, with or without a trigger, and an older one does nothing`() throws {

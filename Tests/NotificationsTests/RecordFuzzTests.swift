@@ -133,12 +133,13 @@ import Testing
     var id = ByteBuffer()
     view.id.append(to: &id)
     bytes += id.withUnsafeBytes(Array.init)
-    bytes += [4 << 4 | view.kind.rawValue, view.flags.rawValue, view.priority, view.pushType.rawValue]
+    let published = view.published == view.source.timestamp ? [] : big(view.published)
+    bytes += [4 << 4 | view.kind.rawValue | (published.isEmpty ? 0 : 8), view.flags.rawValue, view.priority, view.pushType.rawValue]
     bytes += big(view.expiration) + big(view.source.partition) + big(view.source.offset) + big(view.source.timestamp) + big(view.userHash)
     bytes += big(UInt32(truncatingIfNeeded: StableHash.hash(view.payload)))
     let variable =
       short(view.collapseID) + short(view.application) + short(view.sourceTopic) + short(view.traceparent) + long(view.category)
-      + long(view.trigger) + short(view.extensions) + long(view.attachments)
+      + long(view.trigger) + short(view.extensions) + long(view.attachments) + published
     let seed = bytes.withUnsafeBytes { StableHash.hash($0) }
     let checksum = UInt32(truncatingIfNeeded: variable.withUnsafeBytes { StableHash.hash($0, seed: seed) })
     return bytes + big(checksum) + variable + Array(view.payload)

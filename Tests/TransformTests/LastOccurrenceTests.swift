@@ -37,7 +37,8 @@ import Testing
       let due = try #require(record.pending?.earliest)
       offset += 1
       let firing = ScheduleJudge.Firing(
-        revision: Revision(timestamp: UInt64(due.due), partition: 0, offset: offset), at: due.due, schedule: record.newest.revision, due)
+        revision: Revision(timestamp: UInt64(due.due), partition: 0, offset: offset), at: due.due, schedule: record.newest.revision,
+        owner: record.pending?.owner ?? 0, payload: record.pending?.payload, due)
       record = try #require(judge.judge(firing, record, zones: LastOccurrenceTests.zones).record)
       return firing
     }

@@ -103,7 +103,7 @@ extension ScheduleJob {
       let lifetime = view.expiration == 0 ? 0 : view.expiration - published / 1000
       purpose = view.expiration > 0 && lifetime <= 0 ? .expired : .timed(Self.pending(view, trigger, lifetime, published), timed)
     case .firing(let header):
-      purpose = .firing(.init(header, revision, at: published))
+      purpose = .firing(.init(header, revision, at: published, view.payload))
     case .place: purpose = .place
     case .now:
       if view.operation == .cancel {
@@ -127,7 +127,7 @@ extension ScheduleJob {
         application: Name(envelope.application), target: target.name, identifier: Name(envelope.collapseID))
     else { return nil }
     let revision = envelope.revision.inIncarnation(incarnation)
-    self.init(key, JournalReference(revision: revision, id: envelope.id), .firing(.init(header, revision, at: published)))
+    self.init(key, JournalReference(revision: revision, id: envelope.id), .firing(.init(header, revision, at: published, nil)))
   }
 
   private static func pending(_ view: RequestView, _ trigger: UnsafeRawBufferPointer, _ lifetime: Int64, _ published: Int64)
@@ -149,7 +149,8 @@ extension ScheduleJudge.Firing {
   /// - Parameters:
   ///   - revision: the revision of its record.
   ///   - time: the time of its record, in milliseconds since 1970.
-  fileprivate init(_ header: FiringHeader, _ revision: Revision, at time: Int64) {
-    self.init(revision: revision, at: time, schedule: header.schedule.revision, header.dueTime)
+  fileprivate init(_ header: FiringHeader, _ revision: Revision, at time: Int64, _ payload: UnsafeRawBufferPointer?) {
+    self.init(
+      revision: revision, at: time, schedule: header.schedule.revision, owner: header.owner, payload: payload.map(Array.init), header.dueTime)
   }
 }
