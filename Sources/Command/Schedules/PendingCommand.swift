@@ -30,7 +30,9 @@ enum PendingCommand {
       }
       return try await schedules.read(target: values[target], application: values[app])
     }
-    for entry in entries { StandardOutput.line(values[AnswerSettings.json] ? object(entry).text : text(entry)) }
+    for entry in entries {
+      if values[AnswerSettings.json] { StandardOutput.json(object(entry).text) } else { StandardOutput.line(text(entry)) }
+    }
     if entries.isEmpty { StandardError.line("nothing waits for its time") }
     return entries.isEmpty ? .answerIsNo : .done
   }
