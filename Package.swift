@@ -45,7 +45,8 @@ let package = Package(
     library("CHTTPParser", package: "libhttp-parser-dev"),
     library("CWslay", package: "libwslay-dev"),
     library("COpenSSL", pkgConfig: "libcrypto", package: "libssl-dev"),
-    library("CHiredis", pkgConfig: "hiredis", package: "libhiredis-dev"),
+    // Its pkg-config has a macro, which SwiftPM refuses with a warning.
+    library("CHiredis", package: "libhiredis-dev"),
     library("CRdKafka", pkgConfig: "rdkafka", package: "librdkafka-dev"),
     library("CJemalloc", pkgConfig: "jemalloc", package: "libjemalloc-dev"),
     library("CCurl", pkgConfig: "libcurl", package: "libcurl4-openssl-dev"),

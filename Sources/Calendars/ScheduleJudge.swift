@@ -71,7 +71,8 @@ public struct ScheduleJudge {
 
     /// Creates a firing from its parts.
     public init(
-      revision: Revision, at: Int64, schedule: Revision, owner: UInt64 = 0, payload: [UInt8]? = [], _ dueTime: ScheduleRecord.Pending.DueTime
+      revision: Revision, at: Int64, schedule: Revision, owner: UInt64 = 0, payload: [UInt8]? = [],
+      _ dueTime: ScheduleRecord.Pending.DueTime
     ) {
       (self.revision, self.at, self.schedule, self.dueTime) = (revision, at, schedule, dueTime)
       (self.owner, self.payload) = (owner, payload)

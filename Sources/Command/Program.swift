@@ -89,7 +89,7 @@ public enum Program {
 
   private static func refuse(_ error: UsageError) -> ExitCode {
     StandardError.line(error.description)
-    if let command = error.command { StandardError.plain("'carillon \(command) --help' says what it takes") }
+    if let help = commandLine.help(for: error) { StandardError.plain(help) }
     return .wrongUsage
   }
 

@@ -171,7 +171,9 @@ final class ClientHandle: @unchecked Sendable {
       var text: UnsafePointer<CChar>?
       var severity: Int32 = 0
       guard rd_kafka_event_log(event, &facility, &text, &severity) == 0, let facility, let text else { return }
-      log(KafkaLogLine(severity: Int(severity), facility: String(cString: facility), message: String(cString: text)))
+      let line = KafkaLogLine(severity: Int(severity), facility: String(cString: facility), message: String(cString: text))
+      // It warns of brokers that create topics by request. Only the embedded broker does not know how to refuse that.
+      if line.facility != "AUTOCREATE" { log(line) }
     case RD_KAFKA_EVENT_STATS:
       guard let statistics, let text = rd_kafka_event_stats(event) else { return }
       var length = 0

@@ -15,8 +15,6 @@ public final class EmbeddedBroker: @unchecked Sendable {
   /// brokers' thread 0.1 ms. It ignores `fetch.min.bytes`. A rebalance takes the session timeout minus a second.
   public static let clientProperties = [
     "fetch.wait.max.ms": "25", "fetch.error.backoff.ms": "50", "session.timeout.ms": "4000", "heartbeat.interval.ms": "300",
-    // It creates topics whatever a client says, and librdkafka warns of that unless the client allows it.
-    "allow.auto.create.topics": "true",
   ]
 
   /// The requests of Kafka's protocol that a test can make fail, by their key.
@@ -66,6 +64,7 @@ public final class EmbeddedBroker: @unchecked Sendable {
     self.cluster = cluster
     let servers = String(cString: rd_kafka_mock_cluster_bootstraps(cluster))
     bootstrapServers = servers.split(separator: ",").map(String.init)
+    answerAtOnce()
     do throws(KafkaError) {
       for topic in topics { try createTopic(topic.name, partitions: topic.partitions) }
     } catch {
@@ -120,6 +119,14 @@ public final class EmbeddedBroker: @unchecked Sendable {
     }
   }
 
+  /// Makes the brokers send each answer at once.
+  ///
+  /// By Nagle's algorithm an answer waits until the client's kernel acknowledges the one before, up to 40 ms later. A client that reads
+  /// a partition and asks for something else meanwhile would get one batch in that time.
+  private func answerAtOnce() {
+    LoopbackSocket.sendAtOnce(toClientsOf: Set(bootstrapServers.compactMap(Self.port)))
+  }
+
   private static func port(_ server: String) -> UInt16? { server.split(separator: ":").last.flatMap { UInt16($0) } }
 
   // MARK: Faults
@@ -153,6 +160,7 @@ public final class EmbeddedBroker: @unchecked Sendable {
   /// Brings all brokers up again.
   public func bringUp() throws(KafkaError) {
     try whileOpen("bring the brokers up") { rd_kafka_mock_broker_set_up($0, -1) }
+    answerAtOnce()
   }
 
   /// Delays each answer of one broker or of all.

@@ -7,6 +7,7 @@ import Testing
 import Worker
 
 @testable import Command
+@testable import Operations
 
 /// `carillon explain`, by whatever a person knows of a request, over what a running cluster has written.
 @Suite struct ExplainTests {
@@ -245,6 +246,20 @@ import Worker
       #expect(
         shown.contains("application=com.example.shop") && shown.split(separator: "\n").allSatisfy { $0.count <= 72 }, "it said: \(shown)")
     }
+  }
+
+  @Test func `what is not found may have been dropped by the embedded broker, and that is said`() async throws {
+    let broker = try EmbeddedBroker(topics: [("n.requests", 1), ("n.journal", 1), ("n.events", 1)])
+    let kafka = try KafkaFixture(at: broker.configuration)
+    let large = String(repeating: "x", count: 500_000)
+    try await kafka.publish((0..<14).map { _ in TestRecord(large) }, to: "n.requests")
+    let count = try await kafka.admin.forgottenRecords(Topics(prefix: "n."))
+    #expect(count > 0 && count < 14)
+    #expect(ForgottenRecords.sentence(count)?.contains("the oldest \(TerminalText.count(count, "record"))") == true)
+    #expect(ForgottenRecords.nothing(about: "x", forgotten: count).hasPrefix("there is nothing about x, unless it is among the records"))
+    #expect(ForgottenRecords.nothing(about: "x", forgotten: 0) == "there is nothing about x; searched:")
+    await kafka.close()
+    await broker.close()
   }
 
   /// What is typed, and what standard error must say of it.

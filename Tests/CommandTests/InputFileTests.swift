@@ -103,4 +103,19 @@ import Worker
       #expect(result.status == 2 && result.errors.contains("the cluster would reject this request"), "it said: \(result.errors)")
     }
   }
+
+  /// `/dev/zero` never ends a line.
+  @Test func `a line that is too long is told before its end has come`() throws {
+    var reader = try LineReader(path: "/dev/zero")
+    var told: [Int] = []
+    for _ in 0..<30 { _ = try reader.next { number, line in told.append(line == nil ? number : -1) } }
+    #expect(told == [1])
+    try TestFolder.with { folder in
+      let long = String(repeating: "x", count: 3 * LineReader.longestLine)
+      var reader = try LineReader(path: try folder.write("lines", "one\n\(long)\nthree\n\(long)"))
+      var lines: [String] = []
+      while try reader.next({ lines.append("\($0) \($1.map { String(decoding: $0, as: UTF8.self) } ?? "too long")") }) {}
+      #expect(lines == ["1 one", "2 too long", "3 three", "4 too long"])
+    }
+  }
 }

@@ -1,3 +1,4 @@
+import EventLoop
 import Foundation
 import JSON
 import Kafka
@@ -6,6 +7,7 @@ import Testing
 import Worker
 
 @testable import Command
+@testable import Operations
 
 /// What `carillon load` promises to the person who types it.
 @Suite struct LoadTests {
@@ -199,6 +201,38 @@ import Worker
     #expect(throws: Never.self) { try LoadSettings.plan(values) }
   }
 
+  @Test func `fewer devices than a person has by default are a plan, which can be printed and read again`() throws {
+    let values = try Typed.values(["load", "--devices", "1"])
+    #expect(try LoadSettings.plan(values).devices.perUser == 1)
+    try TestFolder.with { folder in
+      let file = try folder.write("one.load", SettingsProfile.text(of: LoadSettings.planGroups, in: values))
+      let again = try LoadSettings.withProfile(try Typed.values(["load", "--profile", file]))
+      #expect(try LoadSettings.plan(again).devices.count == 1)
+    }
+  }
+
+  @Test func `a report to a FIFO that nobody reads is refused before the run`() async throws {
+    try await TestFolder.with { folder in
+      let path = folder.path + "/report"
+      #expect(mkfifo(path, 0o600) == 0)
+      let refused = try await Typed.refusal(["load", "--kafka", "127.0.0.1:1", "--fan-out", "ws://127.0.0.1:1", "--report", path])
+      #expect(refused.code == .wrongUsage && refused.text.contains("it is a FIFO that nobody reads"), "it says: \(refused.text)")
+    }
+  }
+
+  @Test func `the progress says what the run waits for after its last request`() {
+    let plan = LoadPlan()
+    let measures = LoadMeasures(durationMilliseconds: plan.requests.durationMilliseconds)
+    var result = LoadResult(
+      plan: plan, startedAt: 0, elapsed: 0, offered: 0, kept: 0, duplicates: 0, totals: .init(), measures: measures, connected: 0,
+      connections: 0, responses: 0, acceptedResponses: 0, servers: LoadServers(startedAt: 0, measures), isStopped: false)
+    #expect(!LoadPrinter("r", result).progress.contains("waiting"))
+    result.waiting = LoadLedger.Waiting(arrivals: 175, events: 3, milliseconds: 61_000)
+    let text = "waiting for 175 notifications and the events of 3, \(ReadableText.duration(milliseconds: 61_000)) at most"
+    #expect(LoadPrinter("r", result).progress.hasSuffix(text))
+    #expect(LoadPrinter("r", result).live(width: nil).last?.hasSuffix(text) == true)
+  }
+
   /// What is typed, and what standard error must say of it.
   private static let mistakes: [([String], String)] = [
     (["--rate", "0"], "--rate: '0' is not allowed: it must be a whole number from 1"),
@@ -208,7 +242,6 @@ import Worker
     (["--run", "A b"], "--run: 'A b' is not allowed"),
     (["--ramp", "30s", "--duration", "20s"], "--ramp must not be longer than --duration"),
     (["--rate", "1000000", "--duration", "1h"], "--rate makes 3600000000 requests"),
-    (["--devices", "1"], "--devices-per-user must not be more than --devices"),
     (["--profile", "smok"], "--profile: smok cannot be read"),
     (["--sizes", ""], "--sizes"),
     (["--workers", "localhost:9464"], "--workers: 'localhost:9464' is not allowed: it must be a URL such as http://"),

@@ -1,6 +1,8 @@
 import Foundation
 import JSON
 import Kafka
+import Notifications
+import Operations
 import TestSupport
 import Testing
 import Worker
@@ -21,6 +23,15 @@ import Worker
     }
     let variable = try await Typed.refusal(["load", "--join", "big"], ["CARILLON_LOAD_RATE": "5"])
     #expect(variable.code == .wrongUsage && variable.text.contains("CARILLON_LOAD_RATE cannot be combined with --join"))
+  }
+
+  @Test func `a start that failed always says why`() {
+    func text(_ slow: [Name], _ missing: Int) -> String {
+      "\(SharedRunText.failure(.notReady(slow, missing: missing, waited: 600_000), "big"))"
+    }
+    #expect(text([], 2).hasSuffix(": 2 processes did not join"))
+    #expect(text(["a", "b"], 0).hasSuffix(": not connected: a, b"))
+    #expect(text([], 0).hasSuffix(": one of them has not been heard since all were connected"))
   }
 
   @Test(.onlyInAll("it is load of several processes, of which ClusterTests/SharedLoadTests have a run"))

@@ -1,8 +1,12 @@
 import Foundation
 import JSON
+import Kafka
 import Redis
 import TestSupport
 import Testing
+import Worker
+
+@testable import Command
 
 /// What others have put into Redis, or changed there, costs nobody else a notification.
 @Suite struct TamperedRedisTests {
@@ -10,6 +14,22 @@ import Testing
   private static let other = String(repeating: "cd", count: 32)
   private static let zeros = "00000000-0000-0000-0000-000000000000"
   private static func id(_ number: Int) -> String { "\(number)0000000-0000-4000-8000-000000000000" }
+
+  @Test func `a rebuild that meets somebody else's key names it and says what to do`() async throws {
+    try await KafkaFixture.with(embeddedOnly: true) { kafka in
+      let topics = Topics(prefix: KafkaFixture.unique("foreign") + ".")
+      for topic in topics.all { try kafka.embedded?.createTopic(topic, partitions: 1) }
+      try await withRedis(listening: .port(nil)) { redis in
+        _ = try await RedisProbe.with(redis.address) { try await $0.command("SET", "cluster", "junk") }
+        let refused = try await Typed.refusal([
+          "rebuild", "--kafka", kafka.configuration.bootstrapServers.joined(separator: ","), "--redis", redis.address.description,
+          "--topic-prefix", topics.prefix,
+        ])
+        #expect(refused.code == .dependencyMissing && refused.text.hasPrefix("cluster: "), "it says: \(refused.text)")
+        #expect(refused.text.contains("Delete that key, or empty the Redis with FLUSHALL"), "it says: \(refused.text)")
+      }
+    }
+  }
 
   @Test func aForeignFieldAndChangedBytesSilenceNoMailbox() async throws {
     try await WorkerPair.with { pair in

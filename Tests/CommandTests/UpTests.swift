@@ -44,9 +44,11 @@ import Testing
 
   @Test(arguments: isComplete ? [SIGTERM, SIGINT] : [SIGTERM]) func itIsFoundByTheToolsAndLeavesNothingBehind(signal: Int32) async throws {
     try await CarillonCommand.with { carillon in
-      let up = try carillon.start(["up", "--json", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"])
+      let up = try carillon.start(
+        ["up", "--json", "--listen", "localhost:0", "--admin", "127.0.0.1:0", "--kafka-port", "0", "--redis-port", "0"])
       let places = try JSONValue(parsing: try await up.firstLine())
       for name in ["kafka", "redis", "devices", "metrics"] { #expect(places[name]?.stringValue != nil, "no '\(name)' in \(places.text)") }
+      #expect(!up.errorsSoFar.contains("WARNING"), "a healthy start said: \(up.errorsSoFar)")
       let redis = try #require(try children(of: up.pid).first)
       try await expectAPassword(places, carillon, redis)
 

@@ -45,6 +45,17 @@ import Worker
     #expect(try Self.everything.contains(complete))
   }
 
+  @Test func `an error about a flag names the help that has the flag`() async throws {
+    for (arguments, help) in [
+      (["load", "--seed", "x"], "--help-all"), (["load", "--p99", "x"], "--help"), (["publish", "--trigger"], "--help"),
+      (["publish", "--priority"], "--help-all"),
+    ] {
+      let error = #expect(throws: UsageError.self) { try Typed.parse(arguments) }
+      let line = try #require(error.flatMap(Typed.program.help(for:)))
+      #expect(line == "'carillon \(arguments[0]) \(help)' says what it takes", "\(arguments)")
+    }
+  }
+
   private static var everything: String { get throws { try Typed.printed(["--help-all"]) } }
 
   @Test func theVersionIsPrinted() throws {

@@ -89,6 +89,34 @@ import Worker
     }
   }
 
+  @Test func `what Redis could not delete is not sent again in its session, and is deleted as soon as that is possible`() async throws {
+    try await LaneFixture.with(Self.neverHelp) { lane in
+      let token = LaneFixture.token()
+      let device = try await lane.connect(token)
+      await lane.eventually("it is welcomed") { $0.count("welcome") == 1 }
+      try await RedisProbe.with(lane.redis.address) { redis in
+        let key = try await lane.deviceKey(token, in: redis)
+        let presence = try #require(try await redis.command("HGET", .text(key), "p").bytes.flatMap { Presence($0) })
+        let entries = try (1...2 as ClosedRange<Int64>).map { (try LaneFixture.entry(for: token, offset: $0), Self.revision($0)) }
+        let records = entries.map { DeliveryRecordTests.record($0.0, $0.1, to: presence, key: token) }
+        for (entry, revision) in entries { try await lane.put(entry, revision, for: token, in: redis) }
+        try await redis.command("ACL", "SETUSER", "default", "-hdel")
+        // The first record comes again after its acknowledgement, as it does when a transform worker judges again.
+        for (records, acknowledged) in [([records[0]], 1.0), ([records[0], records[1]], 2)] {
+          try await lane.kafka.publish(records, to: lane.topics.deliveries)
+          await lane.eventually("\(acknowledged) are acknowledged") {
+            $0.metric("carillon_fanout_frames_total{what=\"acknowledged\"}") == acknowledged
+          }
+        }
+        #expect(try await redis.command("HLEN", .text(try await lane.mailboxKey(token, in: redis))).integer == 2)
+        try await redis.command("ACL", "SETUSER", "default", "+hdel")
+        await lane.eventually("its mailbox is empty") { _ in (try? await redis.command("KEYS", "m{*").array?.isEmpty) == true }
+        #expect(await lane.frames("notify", at: device).count == 2, "each is sent once")
+        #expect(await lane.end(of: device) == nil)
+      }
+    }
+  }
+
   @Test func `a session ends at its acknowledgement's deadline, long before it resyncs`() async throws {
     try await LaneFixture.with({
       $0.acknowledgeSeconds = 1

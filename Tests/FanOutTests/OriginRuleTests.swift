@@ -46,4 +46,11 @@ import Testing
     let long = rule.refusal(of: ["\u{1B}[2J" + String(repeating: "x", count: 10_000)], host: nil)
     #expect(long.map { $0.utf8.count < 1_000 && !$0.contains("\u{1B}") } == true)
   }
+
+  @Test func `a refusal is logged once for each origin, and only so many are`() {
+    var told = ToldRefusals()
+    let numbers = (0...ToldRefusals.maximum).flatMap { [$0, $0] }
+    let logged = numbers.filter { told.isNew("\($0)") }
+    #expect(logged == Array(0..<ToldRefusals.maximum))
+  }
 }

@@ -21,6 +21,8 @@ struct SessionFlowModel {
   var calls: [Call] = []
   /// What Redis has done, in order, and the session does not know yet.
   var answers: [Answer] = []
+  /// The deletions that failed, and were not asked for again.
+  var undeleted = 0
   let window: Int
   let maximumHoles: Int
 
@@ -34,6 +36,7 @@ struct SessionFlowModel {
   enum Answer {
     case page(ArraySlice<Revision>, isComplete: Bool)
     case deleted(UInt64)
+    case notDeleted(UInt64)
 
     var isPage: Bool { if case .page = self { true } else { false } }
   }
@@ -80,6 +83,22 @@ struct SessionFlowModel {
     }
   }
 
+  /// The session reads its mailbox, and deletes again what Redis has not deleted.
+  mutating func resync() {
+    let again = flow.takeUndeleted()
+    undeleted -= again.count
+    for entry in again { calls.append(.delete(entry.number)) }
+    perform(flow.resync())
+  }
+
+  /// The connection to Redis breaks: it has done what it was asked first, or not, and the session is not told.
+  mutating func fail(isDone: Bool) {
+    guard case .delete(let number) = calls.first else { return }
+    if isDone { mailbox.removeAll { $0 == sent[number] } }
+    calls.removeFirst()
+    answers.append(.notDeleted(number))
+  }
+
   /// Redis does what it was asked first.
   mutating func work() {
     guard !calls.isEmpty else { return }
@@ -103,6 +122,9 @@ struct SessionFlowModel {
     case .deleted(let number):
       flow.deleted([number])
       perform(flow.advance())
+    case .notDeleted(let number):
+      flow.notDeleted([number])
+      undeleted += 1
     }
   }
 
@@ -129,7 +151,7 @@ struct SessionFlowModel {
     #expect(flow.unacknowledged(number) == nil && flow.acknowledge(number) == nil)
     sent[number] = nil
     holes.remove(number)
-    perform(flow.resync())
+    resync()
   }
 
   /// Kafka has the event, so the entry may be deleted.
@@ -137,12 +159,15 @@ struct SessionFlowModel {
 
   /// Everything that was asked is answered, acknowledged and deleted, until nothing happens any more.
   mutating func finish() {
-    while !records.isEmpty || !calls.isEmpty || !answers.isEmpty || unacknowledged.count > holes.count || !settling.isEmpty {
+    while !records.isEmpty || !calls.isEmpty || !answers.isEmpty || unacknowledged.count > holes.count || !settling.isEmpty
+      || undeleted > 0
+    {
       while !records.isEmpty { arrive(0) }
       while !calls.isEmpty { work() }
       while !answers.isEmpty { hear() }
       for index in unacknowledged.indices.reversed() { acknowledge(index) }
       while !settling.isEmpty { settle(0) }
+      if undeleted > 0, calls.isEmpty, answers.isEmpty { resync() }
     }
   }
 }

@@ -72,6 +72,26 @@ import Testing
     #expect(flow.advance() != .nothing, "the seventh is still in the mailbox")
   }
 
+  @Test func `what Redis could not delete is not sent again, and is deleted at the next resync`() {
+    var flow = SessionFlow(first: 0, window: 4)
+    _ = flow.resync()
+    for number in 1...2 { _ = flow.paged(revision(number), .init(), now: 0, head: { [] }) }
+    _ = flow.pageEnded(isComplete: true)
+    for number in 0...1 as ClosedRange<UInt64> { _ = flow.acknowledge(number) }
+    flow.notDeleted([0, 1])
+    #expect(flow.live(revision(2), .init(), now: 0, head: { [] }) == .leave(.nothing), "the device has it")
+    #expect(flow.resync() == .page(count: 6), "both still lie at the front of the mailbox")
+    for number in 1...2 { #expect(flow.paged(revision(number), .init(), now: 0, head: { [] }) == nil) }
+    #expect(flow.takeUndeleted().map(\.number) == [0, 1])
+    #expect(flow.takeUndeleted().isEmpty, "a deletion is under way")
+    _ = flow.pageEnded(isComplete: true)
+    flow.notDeleted([1])
+    flow.deleted([0])
+    #expect(flow.takeUndeleted().map(\.revision) == [revision(2)])
+    flow.deleted([1])
+    #expect(flow.isIdle)
+  }
+
   @Test(arguments: [1, 2, 17, 31])
   func `a notification that is never acknowledged takes one place of the window for ever, and nothing else`(holes: Int) {
     var model = SessionFlowModel(window: 32, maximumHoles: holes)
@@ -111,11 +131,18 @@ import Testing
     var losesRecords = false
     /// The device never acknowledges some deliveries.
     var hasHoles = false
+    /// The connection to Redis breaks now and then.
+    var breaks = false
 
-    var testDescription: String { "loses records: \(losesRecords), has holes: \(hasHoles)" }
+    var testDescription: String { "loses records: \(losesRecords), has holes: \(hasHoles), breaks: \(breaks)" }
   }
 
-  @Test(arguments: 0..<(isComplete ? 100 : 20) as Range<UInt64>, [History(), History(losesRecords: true), History(hasHoles: true)])
+  @Test(
+    arguments: 0..<(isComplete ? 100 : 20) as Range<UInt64>,
+    [
+      History(), History(losesRecords: true), History(hasHoles: true), History(losesRecords: true, breaks: true),
+      History(hasHoles: true, breaks: true),
+    ])
   func everythingIsSentOnceAndNeverMoreThanTheWindowWhateverTheOrder(seed: UInt64, history: History) {
     var random = SeededRandom(seed: seed)
     let window = Int.random(in: 1...8, using: &random)
@@ -131,6 +158,7 @@ import Testing
         model.redeliver(Int.random(in: model.mailbox.indices, using: &random))
       // Those of one partition arrive in order. Another may be far behind.
       case 4...6 where !model.records.isEmpty: model.arrive(random.next() % 8 == 0 ? model.records.indices.last! : 0)
+      case 7...8 where history.breaks && random.next() % 4 == 0: model.fail(isDone: random.next() % 2 == 0)
       case 7...8: model.work()
       case 9...10: model.hear()
       case 11 where !model.unacknowledged.isEmpty:
@@ -138,13 +166,13 @@ import Testing
       case 12 where !model.settling.isEmpty: model.settle(Int.random(in: model.settling.indices, using: &random))
       case 13 where history.losesRecords && random.next() % 4 == 0 && !model.unacknowledged.isEmpty:
         model.withdraw(Int.random(in: model.unacknowledged.indices, using: &random))
-      case 13 where history.losesRecords: model.perform(model.flow.resync())
+      case 13 where history.losesRecords: model.resync()
       default: break
       }
     }
     model.finish()
     if history.losesRecords {
-      model.perform(model.flow.resync())
+      model.resync()
       model.finish()
     }
     #expect(next == total && Set(model.sent.values).count == total, "seed \(seed)")

@@ -1,4 +1,5 @@
 import EventLoop
+import Glibc
 import Kafka
 import TestSupport
 import Testing
@@ -14,6 +15,51 @@ import Testing
       if !start.isWithin(.milliseconds(900)) { slow += 1 }
     }
     #expect(slow < 10, "only a machine that stands still makes some of them slow")
+    await broker.close()
+  }
+
+  /// A client that acknowledges an answer late, as kernels do, would wait 40 ms for the next one.
+  @Test func `its answers do not wait for the acknowledgements of earlier ones`() async throws {
+    let broker = try EmbeddedBroker(topics: [("orders", 1)])
+    let port = try #require(broker.bootstrapServers.first?.split(separator: ":").last.flatMap { UInt16($0) })
+    for _ in 0..<2 {
+      let kafka = try KafkaFixture(at: broker.configuration)
+      _ = try await kafka.admin.describeCluster()
+      let connections = Self.sockets(of: port)
+      #expect(!connections.isEmpty && connections.allSatisfy { $0.sendsAtOnce })
+      await kafka.close()
+      // A broker that was down has another listener.
+      try broker.takeDown()
+      try broker.bringUp()
+    }
+    await broker.close()
+  }
+
+  /// The connections and listeners of this process at a local port.
+  private static func sockets(of port: UInt16) -> [(descriptor: Int32, sendsAtOnce: Bool)] {
+    (3..<4096 as Range<Int32>).compactMap { descriptor in
+      var (address, length) = (sockaddr_in(), socklen_t(MemoryLayout<sockaddr_in>.size))
+      let status = withUnsafeMutablePointer(to: &address) {
+        $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(descriptor, $0, &length) }
+      }
+      guard status == 0, address.sin_family == sa_family_t(AF_INET), UInt16(bigEndian: address.sin_port) == port else { return nil }
+      var (value, size) = (Int32(0), socklen_t(MemoryLayout<Int32>.size))
+      getsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &value, &size)
+      return (descriptor, value == 1)
+    }
+  }
+
+  @Test func `a consumer without its settings warns of nothing`() async throws {
+    let broker = try EmbeddedBroker(topics: [("orders", 1)])
+    let kafka = try KafkaFixture(at: broker.configuration)
+    try await kafka.publish([TestRecord("one")], to: "orders")
+    let lane = ConsumerLane()
+    try await lane.open(KafkaConfiguration(bootstrapServers: broker.bootstrapServers), .init(group: "readers"))
+    try await lane.subscribe("orders")
+    await eventually("it gets the record") { await lane.count == 1 }
+    #expect(await lane.lines.filter { $0.severity <= 4 }.isEmpty)
+    await lane.close()
+    await kafka.close()
     await broker.close()
   }
 

@@ -315,4 +315,25 @@ import Testing
     #expect(CloseCode.tooManyErrors.reconnection.wait(attempt: 0, told: nil, jitter: 0) == 60_000)
     #expect(CloseCode.reconnection(after: 1006) == .backOff(from: 0, to: 120_000))
   }
+
+  @Test(arguments: ["Europe/Rome", "UTC", "Etc/GMT+5", "no/such"]) func `a time zone has the form of a name`(zone: String) throws {
+    for frame in Self.framesWithZone(zone) { #expect(throws: Never.self) { try Self.read(frame) } }
+  }
+
+  @Test(arguments: ["<b>", "Europe Rome", "../../etc/passwd\u{202E}", "Röm"]) func `another text is no time zone`(zone: String) throws {
+    for frame in Self.framesWithZone(zone) { #expect(throws: DeviceFrameError.self) { try Self.read(frame) } }
+  }
+
+  private static func framesWithZone(_ zone: String) -> [String] {
+    let device = String(repeating: "0", count: 64)
+    return [
+      #"{"type":"hello","device":"\#(device)","application":"a","timeZone":"\#(zone)"}"#,
+      #"{"type":"settings","request":"1","timeZone":"\#(zone)"}"#,
+    ]
+  }
+
+  private static func read(_ text: String) throws {
+    var text = text
+    _ = try text.withUTF8 { try DeviceFrame(UnsafeRawBufferPointer($0)) }
+  }
 }

@@ -46,6 +46,8 @@ enum DeviceInstruction: Sendable, Equatable {
   case links(Reference)
   case settings([Setting])
   case showSettings
+  /// Set the person's quiet hours; nil to remove them.
+  case quiet(QuietHours?)
   /// Set the state of the program; nil to show it.
   case state(ApplicationState?)
   /// Go to the application's own settings, from a notification or from none.
@@ -101,6 +103,7 @@ extension DeviceInstruction {
     case "fire": self = .fire(try reference("fire IDENTIFIER"))
     case "links": self = .links(try reference("links N"))
     case "settings", "set": self = rest.isEmpty ? .showSettings : .settings([try Self.setting(rest)])
+    case "quiet": self = .quiet(try Self.quietHours(rest))
     case "state":
       let state = rest.first.flatMap(ApplicationState.init(rawValue:))
       guard rest.isEmpty || state != nil else { throw InstructionError(description: Self.states) }
@@ -127,12 +130,9 @@ extension DeviceInstruction {
       guard let seconds = Double(words[2]) else { throw InstructionError(description: "'\(words[2])' is no number of seconds: \(usage)") }
       trigger = .timeInterval(seconds, repeats: when == "every")
     case "at", "daily":
-      let parts = words[2].split(separator: ":").map { Int($0) }
-      guard parts.count == 2, let hour = parts[0], let minute = parts[1], (0..<24).contains(hour), (0..<60).contains(minute) else {
-        throw InstructionError(description: "'\(words[2])' is no time such as 09:30: \(usage)")
-      }
+      let minutes = try minutes(ofDay: words[2], usage)
       var units = CalendarUnits()
-      (units[.hour], units[.minute]) = (hour, minute)
+      (units[.hour], units[.minute]) = (minutes / 60, minutes % 60)
       trigger = .calendar(units, repeats: when == "daily")
     default: break
     }
@@ -219,6 +219,7 @@ extension DeviceInstruction {
     case "fire": self = .fire(try identifier())
     case "links": self = .links(try identifier())
     case "settings": self = .settings(try Self.settings(value))
+    case "quiet": self = .quiet(try Self.quietHours(["from", "to", "timeZone"].compactMap(text)))
     case "categories":
       do throws(FieldError) {
         self = .categories(try DeviceShapes.categories(value["categories"] ?? .null))
@@ -233,7 +234,7 @@ extension DeviceInstruction {
     default:
       throw InstructionError(
         description:
-          "command: one of list, add, pending, cancel, open, act, reply, dismiss, expand, collapse, tap, media, remove, remove-all, fire, links, settings, state, app-settings, categories, unregister, connect, quit"
+          "command: one of list, add, pending, cancel, open, act, reply, dismiss, expand, collapse, tap, media, remove, remove-all, fire, links, settings, quiet, state, app-settings, categories, unregister, connect, quit"
       )
     }
   }

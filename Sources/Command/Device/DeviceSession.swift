@@ -265,6 +265,7 @@ actor DeviceSession {
       return [("requests", .array(try await device.renewLinks(of: try identifier(reference)).map { .string($0) }))]
     case .settings(let settings): return [("requests", .array(try await change(settings, device).map { .string($0) }))]
     case .showSettings: await showSettings(device)
+    case .quiet(let hours): return [("requests", .array([.string(try await device.setQuietHours(hours))]))]
     case .state(let state):
       if let state { await device.setState(state) }
       let present = await device.state.rawValue

@@ -31,6 +31,7 @@ struct DeviceText {
     fire IDENTIFIER          shows a notification that waits: the device is at its place
     links N                  new links to its attachments: those that it came with are good for a while
     settings [NAME VALUE]    shows or changes what notifications may do, the locale, the time zone
+    quiet FROM TO ZONE       the person's quiet hours, such as quiet 22:00 07:00 Europe/Rome; quiet off removes them
     state [STATE]            shows or sets what the program is doing: foreground, background, locked
     app-settings [N]         goes to the application's own settings, from a notification or from none
     connect                  reconnects after the cluster has told it to stay away

@@ -63,7 +63,7 @@ enum ExplainCommand {
     }
     if let sentence = ForgottenRecords.sentence(result.forgotten) { StandardError.line(sentence) }
     guard result.explanations.contains(where: \.isFound) else {
-      StandardError.line("there is nothing about \(question.subject); searched:")
+      StandardError.line(ForgottenRecords.nothing(about: question.subject, forgotten: result.forgotten))
       for place in result.searched { StandardError.plain("  \(place)") }
       return .answerIsNo
     }

@@ -21,8 +21,13 @@ struct LoadFiles: Sendable {
   private static func open(_ values: SettingValues, _ setting: Setting<String?>) throws(Failure) -> Target? {
     guard let path = values[setting] else { return nil }
     let name = values.name(of: setting)
-    let descriptor = Glibc.open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
-    guard descriptor >= 0 else { throw Failure(.wrongUsage, "\(name): \(path) cannot be written: \(String(cString: strerror(errno)))") }
+    // To open a FIFO would wait for its reader for ever.
+    let descriptor = Glibc.open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0o644)
+    guard descriptor >= 0 else {
+      let reason = errno == ENXIO ? "it is a FIFO that nobody reads" : String(cString: strerror(errno))
+      throw Failure(.wrongUsage, "\(name): \(path) cannot be written: \(reason)")
+    }
+    _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) & ~O_NONBLOCK)
     return Target(descriptor: descriptor, name: name)
   }
 

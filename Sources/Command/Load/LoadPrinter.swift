@@ -1,3 +1,4 @@
+import EventLoop
 import Notifications
 import Operations
 
@@ -33,6 +34,14 @@ struct LoadPrinter {
     let arrived = result.measures[.arrived]
     return
       "run \(name): \(seconds) s, \(result.totals.published) of \(result.offered) requests published, \(arrived.count) notifications arrived, p99 \(Self.time(arrived.value(atPercentile: 99))), \(TerminalText.count(result.violations, "violation"))"
+      + (waiting.map { "; \($0)" } ?? "")
+  }
+
+  /// What the run waits for after its last request.
+  private var waiting: String? {
+    result.waiting.map {
+      "waiting for \(TerminalText.count($0.arrivals, "notification")) and the events of \($0.events), \(ReadableText.duration(milliseconds: $0.milliseconds)) at most"
+    }
   }
 
   /// The lines of a live view.
@@ -42,7 +51,8 @@ struct LoadPrinter {
         + "schedule \(Self.percent(result.schedule))",
       "offered \(result.offered)  published \(result.totals.published)  arrived \(result.measures[.arrived].count)  told \(result.measures[.told].count)  resent \(result.totals.resent)",
       "",
-    ] + stages(width: width) + [""] + processors(width: width) + ["", TerminalText.count(result.violations, "violation")]
+    ] + stages(width: width) + [""] + processors(width: width)
+      + ["", TerminalText.count(result.violations, "violation") + (waiting.map { "  \($0)" } ?? "")]
   }
 
   private func stages(width: Int?) -> [String] {
@@ -94,14 +104,12 @@ struct LoadPrinter {
     let ends = totals.outcomes.sorted { $0.key.rawValue < $1.key.rawValue }.map { "\($0.key.name) \($0.value)" }
     if !ends.isEmpty { lines.append("events: " + ends.joined(separator: "  ")) }
     if totals.untold > 0 { lines.append("\(totals.untold) notifications arrived, and no event said so before the run ended") }
-    for delay in result.measures.delays {
-      lines.append(
-        "due from \(Self.time(delay.due.lowerBound / 1000)) to \(Self.time(delay.due.upperBound / 1000)) after the start: \(TerminalText.count(delay.count, "notification")) took up to \(Self.time(delay.longest / 1000))"
-      )
-    }
     lines += [""] + processors(width: width) + shares(width: width)
-    let isOfWorkers = result.stageRows.contains(where: \.isOfWorkers)
-    let notes = (isOfWorkers ? [LoadReport.noteOnWorkers] : []) + result.silentServers.map(TerminalText.visible)
-    return lines + TerminalText.remarks(wrong: report.complaints.map(TerminalText.visible), notes: notes, width: width)
+    let delays = result.measures.delays.map { delay in
+      "due from \(Self.time(delay.due.lowerBound / 1000)) to \(Self.time(delay.due.upperBound / 1000)) after the start: \(TerminalText.count(delay.count, "notification")) took up to \(Self.time(delay.longest / 1000))"
+    }
+    return lines
+      + TerminalText.remarks(
+        wrong: report.complaints.map(TerminalText.visible), notes: delays + report.notes.map(TerminalText.visible), width: width)
   }
 }

@@ -63,6 +63,7 @@ struct LoadSession: Sendable {
       _ = await leave(run)
       throw error
     }
+    StandardError.line("run \(name): unregistering \(TerminalText.count(share.plan.devices.count, "device"))")
     let left = await leave(run)
     await shared?.close("it is over")
     if reports {
@@ -100,7 +101,7 @@ struct LoadSession: Sendable {
 
   private func single(_ run: LoadRun) async throws -> LoadReport {
     let result = if let shared { try await publish(run, shared) } else { try await run.publish() }
-    return LoadReport(run: name, result: result, broken: broken(result))
+    return LoadReport(run: name, result: result, broken: broken(result), facts: facts)
   }
 
   /// Publishes the share of this process, and answers with the numbers that it reports.
@@ -140,7 +141,17 @@ struct LoadSession: Sendable {
       if result.isStopped { break }
     }
     guard let result = best ?? last else { throw Failure(.dependencyMissing, "no step could be measured") }
-    return LoadReport(run: name, result: result, steps: steps, broken: broken(result) + (best == nil ? ["the goal at any rate"] : []))
+    let missed = best == nil ? ["the goal at any rate"] : []
+    return LoadReport(run: name, result: result, steps: steps, broken: broken(result) + missed, facts: facts)
+  }
+
+  /// What one needs to repeat the run. Secrets are masked, and what a file or a variable gives is named by its place.
+  private var facts: [(name: String, value: String)] {
+    let given = values.given.filter { if case .flag = $0.source { true } else { false } }
+    return [
+      ("profile", values[LoadSettings.profile] ?? "none"), ("version", Program.version), ("machine", Machine.description),
+      ("command", "carillon load " + given.map { $0.text == "true" ? "\($0.source)" : "\($0.source) \($0.text)" }.joined(separator: " ")),
+    ]
   }
 
   // MARK: Showing

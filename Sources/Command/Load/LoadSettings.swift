@@ -9,7 +9,7 @@ enum LoadSettings {
 
   static let devices = Setting("load.devices", .integer(1...200_000), default: 100, "The number of devices.")
   static let perUser = Setting(
-    "load.devices-per-user", .integer(1...LoadPlan.maximumPerUser), default: 2, "The devices of each person.")
+    "load.devices-per-user", .integer(1...LoadPlan.maximumPerUser), default: 2, "The devices of each person; at most --devices.")
   static let connectRate = Setting("load.connect-rate", .integer(1...100_000), default: 200, "New connections in a second.")
   static let churn = Setting("load.churn", .share(upTo: 60), default: 0, "The share of the devices that reconnect in a minute.")
   static let storm = Setting(
@@ -22,7 +22,7 @@ enum LoadSettings {
     "How long a slow device takes to acknowledge a notification.")
   static let respond = Setting("load.respond", .share(upTo: 1), default: 0, "The share of the notifications that a person opens.")
   static let deviceGroup = SettingGroup(
-    "Devices", [devices, connectRate, churn], advanced: [storm, perUser, acknowledge, slow, slowAcknowledge, respond])
+    "Devices", [devices, connectRate], advanced: [churn, storm, perUser, acknowledge, slow, slowAcknowledge, respond])
 
   static let rate = Setting("load.rate", .integer(1...LoadCapacitySearch.maximum), default: 50, "Requests in a second.")
   static let ramp = Setting(
@@ -106,7 +106,7 @@ enum LoadSettings {
     "load.p99", .duration(.milliseconds(1)...(.seconds(600))), default: .milliseconds(200), "The goal of --find-capacity, for the arrival.")
   static let step = Setting(
     "load.step", .duration(.seconds(1)...(.seconds(3600))), default: .seconds(60), "How long each step of --find-capacity takes.")
-  static let resultGroup = SettingGroup("Result", [requirements, report, findsCapacity], advanced: [result, p99, step])
+  static let resultGroup = SettingGroup("Result", [requirements, report, findsCapacity, p99], advanced: [result, step])
 
   /// Refuses what only the first process of several decides.
   static func checkJoin(_ values: SettingValues) throws(UsageError) {
@@ -136,7 +136,7 @@ enum LoadSettings {
   static func plan(_ values: SettingValues) throws(UsageError) -> LoadPlan {
     var plan = LoadPlan()
     plan.devices.count = values[devices]
-    plan.devices.perUser = values[perUser]
+    plan.devices.perUser = min(values[perUser], values[devices])
     plan.devices.connectRate = values[connectRate]
     plan.devices.churn = values[churn]
     plan.devices.storm = values[storm]

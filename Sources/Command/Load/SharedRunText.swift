@@ -68,6 +68,7 @@ enum SharedRunText {
       )
     case .notReady(let slow, let missing, let waited):
       var reasons: [String] = missing > 0 ? ["\(TerminalText.count(missing, "process")) did not join"] : []
+      if missing == 0, slow.isEmpty { reasons.append("one of them has not been heard since all were connected") }
       if !slow.isEmpty { reasons.append("not connected: " + slow.map(TerminalText.visible).joined(separator: ", ")) }
       return Failure(
         .dependencyMissing, "--processes: not all were ready within \(time(waited)) (--wait): " + reasons.joined(separator: "; "))

@@ -39,7 +39,7 @@ struct LineReader: ~Copyable {
 
   /// Reads what is available, at least a part, and hands out complete lines with their numbers; false at the end.
   ///
-  /// A line that is too long is nil. Empty lines are skipped.
+  /// A line that is too long is nil, as soon as that is known: its end may never come. Empty lines are skipped.
   mutating func next(_ body: (Int, UnsafeRawBufferPointer?) -> Void) throws(Failure) -> Bool {
     guard !isAtEnd else { return false }
     var bytes: [UInt8] = []
@@ -59,8 +59,9 @@ struct LineReader: ~Copyable {
       }
     }
     bytes.removeFirst(taken)
-    if bytes.count > Self.longestLine {
+    if bytes.count > Self.longestLine || isSkipping {
       bytes.removeAll()
+      if !isSkipping { body(lines + 1, nil) }
       isSkipping = true
     }
     buffer = bytes
@@ -71,7 +72,7 @@ struct LineReader: ~Copyable {
     lines += 1
     let wasSkipping = isSkipping
     isSkipping = false
-    if wasSkipping { return body(lines, nil) }
+    if wasSkipping { return }
     let isBlank = line.allSatisfy { $0 == 0x20 || $0 == 0x09 || $0 == 0x0D }
     if !isBlank { body(lines, UnsafeRawBufferPointer(rebasing: line)) }
   }

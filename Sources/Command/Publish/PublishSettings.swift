@@ -30,8 +30,8 @@ enum PublishSettings {
     "publish.header", .repeated(.header, splitsAtCommas: false), default: [], "A further record header, such as traceparent=…")
 
   static let request = SettingGroup(
-    "Request", [target, app, collapseID, expiration],
-    advanced: [id, priority, pushType, trigger, operation, identifiers, removesAll, headers])
+    "Request", [target, app, collapseID, expiration, trigger],
+    advanced: [id, priority, pushType, operation, identifiers, removesAll, headers])
 
   static let title = Setting<String?>("publish.title", .string("TEXT"), "aps.alert.title.")
   static let subtitle = Setting<String?>("publish.subtitle", .string("TEXT"), "aps.alert.subtitle.")
@@ -65,7 +65,7 @@ enum PublishSettings {
     "Follows the published requests, at most a thousand, for at most this time, and prints the outcome at each device as soon as it is known."
   )
 
-  static let way = SettingGroup("Publishing", [lines, wait, isDryRun, timeout], advanced: [isUnchecked, RequestSettings.payloadBytes])
+  static let way = SettingGroup("Publishing", [lines, wait, isDryRun], advanced: [timeout, isUnchecked, RequestSettings.payloadBytes])
 
   /// The request of the flags; with `--lines`, the defaults for the lines.
   static func draft(_ values: SettingValues, now: Int64) throws -> RequestDraft {

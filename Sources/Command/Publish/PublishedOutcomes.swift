@@ -26,7 +26,7 @@ struct PublishedOutcomes {
     return outcomes
   }
 
-  /// Follows the requests until all outcomes are known or the time is over. False if one is missing, or a request was rejected.
+  /// Follows the requests until all outcomes are known or the time is over. False if one is missing, or a request was rejected or had no device.
   func print(_ totals: PublishLane.Totals) async throws -> Bool {
     let further = totals.acknowledged - totals.followed.count
     if further > 0 {
@@ -57,11 +57,11 @@ struct PublishedOutcomes {
 }
 
 extension OutcomeWatch.Outcome {
-  /// Whether every outcome is known and no request was rejected.
+  /// Whether every outcome is known, no request was rejected, and each had a device.
   fileprivate var isGood: Bool {
     switch explanation.state {
-    case .rejected, .dead: false
-    case .unknown, .unprocessed, .filtered, .unregistered, .underWay, .scheduled, .settled, .ended: standing == .settled
+    case .rejected, .dead, .unregistered: false
+    case .unknown, .unprocessed, .filtered, .underWay, .scheduled, .settled, .ended: standing == .settled
     }
   }
 }

@@ -57,10 +57,11 @@ struct DescriptorPlan: Sendable {
   /// Descriptors from this number on are refused to devices.
   var maximum: Int32 { Int32(clamping: limit - reserve) }
 
-  /// Logs a warning if the limit is too low for the settings.
-  func warn(_ logger: Logger) {
+  /// Logs that the limit is too low for all devices that are allowed: a warning if the settings ask for that many.
+  func report(_ logger: Logger, _ values: SettingValues) {
     guard limit < wanted else { return }
-    logger.warning(
+    logger.log(
+      values.source(of: FanOutOptions.connections) == .standard ? .info : .warning,
       "the limit of descriptors is too low for all connections that are configured; devices beyond it get 503",
       ["limit": limit, "wanted": wanted, "forDevices": Int(maximum), "raise": "the hard limit: LimitNOFILE= or ulimit -Hn"])
   }

@@ -12,6 +12,12 @@ enum Machine {
     return name.isEmpty ? "localhost" : name
   }
 
+  /// Its name, processors and memory.
+  static var description: String {
+    let bytes = sysconf(Int32(_SC_PHYS_PAGES)) * sysconf(Int32(_SC_PAGESIZE))
+    return "\(hostName), \(TerminalText.count(sysconf(Int32(_SC_NPROCESSORS_ONLN)), "processor")), \(bytes >> 30) GiB of memory"
+  }
+
   /// The person at the terminal: `user@host`.
   static var person: String {
     let name = getpwuid(getuid()).flatMap { $0.pointee.pw_name }.map { String(cString: $0) } ?? "\(getuid())"

@@ -77,7 +77,7 @@ struct RoleProcess: Sendable {
     logger.info(
       "starting",
       ["version": Program.version, "pid": Int(getpid()), "kafka": place.kafka.servers, "redis": "\(place.store)"])
-    descriptors.warn(logger)
+    descriptors.report(logger, values)
     for (key, text, source) in values.given { logger.info("setting", ["key": key, "value": text, "from": source.description]) }
 
     let admin = try await values.listening(by: RoleSettings.admin) {

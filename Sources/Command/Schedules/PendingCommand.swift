@@ -44,11 +44,15 @@ enum PendingCommand {
     if entries.isEmpty { StandardError.line("nothing waits for its time") }
     if values[cancels] { return try await cancel(entries, values, kafka, topics) }
     if values[isSummary] {
-      for share in shares(of: entries) { StandardOutput.line(values[AnswerSettings.json] ? share.object.text : share.text) }
-      return entries.isEmpty ? .answerIsNo : .done
+      for share in shares(of: entries) { print(share.object, share.text, isJSON: values[AnswerSettings.json]) }
+    } else {
+      for entry in entries { print(object(entry), text(entry), isJSON: values[AnswerSettings.json]) }
     }
-    for entry in entries { StandardOutput.line(values[AnswerSettings.json] ? object(entry).text : text(entry)) }
     return entries.isEmpty ? .answerIsNo : .done
+  }
+
+  private static func print(_ object: JSONValue, _ text: String, isJSON: Bool) {
+    if isJSON { StandardOutput.json(object.text) } else { StandardOutput.line(text) }
   }
 
   /// What waits for one application.

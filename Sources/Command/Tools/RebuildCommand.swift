@@ -2,6 +2,7 @@ import EventLoop
 import JSON
 import Kafka
 import Notifications
+import Store
 import Transform
 import Worker
 
@@ -55,6 +56,12 @@ enum RebuildCommand {
     } catch {
       await loop.close()
       if let error = error as? KafkaError { throw place.kafka.failure(error) }
+      if let error = error as? StoreError, error.code == .faulty {
+        throw Failure(
+          .dependencyMissing,
+          "\(error): something else lies in this Redis. Delete that key, or empty the Redis with FLUSHALL if it is Carillon's alone, and "
+            + "type the same command again")
+      }
       throw error
     }
   }

@@ -10,9 +10,9 @@ enum UpCommand {
     "up.admin", .address, default: SocketAddress(host: "127.0.0.1", port: 7172),
     "Where /metrics, /livez and /readyz are. Without this flag another port is used if this one is not free.")
   static let kafkaPort = Setting<Int?>(
-    "up.kafka-port", .integer(1...65_535), "The port of 127.0.0.1 for its Kafka. Absent: a free one.")
+    "up.kafka-port", .integer(0...65_535), "The port of 127.0.0.1 for its Kafka. Absent or 0: a free one.")
   static let redisPort = Setting<Int?>(
-    "up.redis-port", .integer(1...65_535), "The port of 127.0.0.1 for its Redis. Absent: a free one.")
+    "up.redis-port", .integer(0...65_535), "The port of 127.0.0.1 for its Redis. Absent or 0: a free one.")
   private static let isNew = Setting(
     "up.new", .boolean, default: false,
     "Start another one beside a running one. The tools still find the first: give them --kafka and --redis of this one, which --json prints."
@@ -42,7 +42,7 @@ enum UpCommand {
     defer { claim?.release() }
     let places = UpProcess.Places(
       listen: address(values, listen), admin: address(values, admin), media: address(values, MediaOptions.listen),
-      kafkaPort: values[kafkaPort], redisPort: values[redisPort])
+      kafkaPort: values[kafkaPort].flatMap { $0 == 0 ? nil : $0 }, redisPort: values[redisPort].flatMap { $0 == 0 ? nil : $0 })
     return try await UpProcess(values, places, key: key, claim: claim).run()
   }
 

@@ -26,6 +26,8 @@ final class Admission {
   private let loop: EventLoop
   private let settings: FanOutSettings
   private let metrics: FanOutMetrics
+  private let logger: Logger
+  private var told = ToldRefusals()
   private var phase = Phase.suspended
   private var gate: AdmissionGate
   private let timer: Timer
@@ -36,9 +38,10 @@ final class Admission {
 
   private static let stepMilliseconds = 10
 
-  init(on loop: EventLoop, _ settings: FanOutSettings, metrics: FanOutMetrics) {
+  init(on loop: EventLoop, _ settings: FanOutSettings, logger: Logger, metrics: FanOutMetrics) {
     self.loop = loop
     self.settings = settings
+    self.logger = logger
     self.metrics = metrics
     gate = AdmissionGate(perSecond: settings.reconnectsPerSecond, waitMilliseconds: settings.helloSeconds * 500)
     timer = Timer(on: loop)
@@ -63,6 +66,8 @@ final class Admission {
     let origins = OriginRule(allowed: settings.allowedOrigins)
     if let refusal = origins.refusal(of: request.headers.values(of: "Origin"), host: request.headers["Host"]) {
       metrics.limited(.origins)
+      // The page itself cannot see why, and tries again and again.
+      if told.isNew(refusal) { logger.warning("a web page may not connect", ["reason": String(refusal.dropLast())]) }
       return .refuse(.forbidden, refusal)
     }
     switch phase {

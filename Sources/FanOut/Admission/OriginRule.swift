@@ -44,3 +44,12 @@ struct OriginRule {
     return address
   }
 }
+
+/// The lines about refused pages that were logged: each once, and a bounded number of them, since anybody may send any origin. A value.
+struct ToldRefusals {
+  static let maximum = 64
+  private var told: Set<String> = []
+
+  /// Notes a line; answers whether to log it.
+  mutating func isNew(_ refusal: String) -> Bool { told.count < Self.maximum && told.insert(refusal).inserted }
+}

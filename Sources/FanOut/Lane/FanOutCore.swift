@@ -58,7 +58,7 @@ final class FanOutCore {
     membership = LaneMembership(on: loop, Lanes(shards), name: settings.worker, lifetimeMilliseconds: settings.laneMilliseconds)
     events = EventProducer(on: loop, settings, metrics: metrics)
     let receipts = Receipts(key: settings.receiptKey)
-    admission = Admission(on: loop, settings, metrics: metrics)
+    admission = Admission(on: loop, settings, logger: logger, metrics: metrics)
     let (people, categories) = (People(topic: settings.topics.people), PublishedCategories(topic: settings.topics.categories))
     applications = ApplicationsReader(
       on: loop, settings.kafka, settings.topics, logger: logger, health: health, following: [people, categories])
@@ -247,9 +247,12 @@ extension FanOutCore: SessionsOwner {
 extension FanOutCore: RegistryWatchOwner, LaneMembershipOwner {
   func redisCheckIsDue() { run(.checkRedis) }
 
-  func redisWasChecked(missing: String?, before: String?) {
+  func redisWasChecked(missing: String?, isUsual: Bool, before: String?) {
     health.set("redis", ready: missing == nil, missing ?? "")
-    if let missing, missing != before { logger.warning("Redis lacks data or cannot be used", ["reason": missing]) }
+    // What does not end soon is logged as a condition that lasts.
+    if let missing, missing != before {
+      logger.log(isUsual ? .info : .warning, "Redis lacks data or cannot be used", ["reason": missing])
+    }
     if missing == nil, before != nil { sessions.resyncAll("Redis has all data again") }
   }
 

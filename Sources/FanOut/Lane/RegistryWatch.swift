@@ -7,8 +7,8 @@ import Worker
 protocol RegistryWatchOwner: AnyObject {
   /// A check is due: call `check` in a task of the lane.
   func redisCheckIsDue()
-  /// Redis was checked. `missing` is what it lacks now, `before` what it lacked at the check before.
-  func redisWasChecked(missing: String?, before: String?)
+  /// Redis was checked. `missing` is what it lacks now, `before` what it lacked at the check before. What is `usual` soon comes by itself.
+  func redisWasChecked(missing: String?, isUsual: Bool, before: String?)
   /// Redis has evicted keys, as the report says.
   func redisHasEvicted(_ report: String)
 }
@@ -99,21 +99,37 @@ final class RegistryWatch {
     }
     let before: String? = if case .missing(let reason) = registry { reason } else { nil }
     registry = missing.map { .missing($0.reason) } ?? .complete
-    owner?.redisWasChecked(missing: missing?.reason, before: before)
+    owner?.redisWasChecked(missing: missing?.reason, isUsual: missing?.isUsual == true, before: before)
     inspection.schedule(after: missing?.milliseconds ?? .max)
   }
 
-  private func findMissing() async -> (reason: String, milliseconds: Int)? {
+  /// Something that Redis lacks, and after how long to check again.
+  private struct Missing {
+    var reason: String
+    var milliseconds: Int
+    /// Whether every start goes through it.
+    var isUsual = false
+
+    init(_ reason: String, _ milliseconds: Int) { (self.reason, self.milliseconds) = (reason, milliseconds) }
+
+    static func usual(_ reason: String) -> Missing {
+      var missing = Missing(reason, 200)
+      missing.isUsual = true
+      return missing
+    }
+  }
+
+  private func findMissing() async -> Missing? {
     do throws(StoreError) {
-      if let reason = try await inspection.run() { return (reason, 2_000) }
-    } catch { return ("\(error)", 500) }
-    guard let identity else { return ("the lane is starting", 200) }
+      if let reason = try await inspection.run() { return Missing(reason, 2_000) }
+    } catch { return Missing("\(error)", 500) }
+    guard let identity else { return .usual("the lane is starting") }
     if !isIdentified {
       do {
         isIdentified = try await identity.join(shards) { [admin, topics] in try await admin.registryEnds(topics).isEmpty }
-      } catch { return ("\(error)", 2_000) }
+      } catch { return Missing("\(error)", 2_000) }
     }
-    guard let buckets = await markers.read([]) else { return (markers.failure.map { "\($0)" } ?? "Redis does not answer", 500) }
+    guard let buckets = await markers.read([]) else { return Missing(markers.failure.map { "\($0)" } ?? "Redis does not answer", 500) }
     do {
       let missing = buckets.indices.filter { buckets[$0] == nil }
       if isRegistryComplete, missing.isEmpty { return nil }
@@ -121,22 +137,22 @@ final class RegistryWatch {
       if !missing.isEmpty {
         guard ends.isEmpty else {
           let foreign = markers.foreignKeys.prefix(10).joined(separator: ", ")
-          return (
+          return Missing(
             "Redis has lost what it had, though devices are registered in Kafka: run 'carillon rebuild'"
               + (foreign.isEmpty ? "" : ". Something else lies under \(foreign)"), 2_000
           )
         }
-        if let error = await markers.create(missing) { return ("\(error)", 500) }
+        if let error = await markers.create(missing) { return Missing("\(error)", 500) }
       }
       let reached = await markers.registryOffsets(of: ends.keys.sorted())
       if let reached, ends.allSatisfy({ reached[$0.key] ?? 0 >= $0.value }) { return nil }
       guard try await Workers(shards).list().contains(where: { !$0.isSilent && $0.report?.roles.contains("transform") == true }) else {
-        return ("the registry waits for a transform worker, and none is running", 200)
+        return .usual("the registry waits for a transform worker, and none is running")
       }
       if let reached { try await wake(silent.look(reached, ends: ends, at: SteadyClock.milliseconds())) }
-      return ("a transform worker is restoring the registry", 200)
+      return .usual("a transform worker is restoring the registry")
     } catch {
-      return ("the registry's end is unknown: \(error)", 1_000)
+      return Missing("the registry's end is unknown: \(error)", 1_000)
     }
   }
 

@@ -107,8 +107,12 @@ final class OpenSession {
     return sessions.seconds - oldest > UInt32(sessions.settings.acknowledgeSeconds)
   }
 
-  /// Reads the mailbox, which may hold entries whose delivery records never came.
-  func resync() { perform(flow.resync()) }
+  /// Reads the mailbox, which may hold entries whose delivery records never came. Deletes again what Redis could not delete.
+  func resync() {
+    let undeleted = flow.takeUndeleted()
+    if !undeleted.isEmpty { sessions.outcomes.delete(undeleted.map { ($0.number, $0.revision) }, of: session, token) }
+    perform(flow.resync())
+  }
 
   private func perform(_ action: SessionFlow.Action) {
     switch action {
@@ -282,6 +286,12 @@ final class OpenSession {
   func deleted(_ numbers: [UInt64]) {
     flow.deleted(numbers)
     perform(flow.advance())
+  }
+
+  /// Takes the numbers of entries that Redis could not delete. They are deleted again at the next resync.
+  func notDeleted(_ numbers: [UInt64]) {
+    flow.notDeleted(numbers)
+    sessions.resyncSoon(session.generation)
   }
 
   // MARK: Acknowledgements

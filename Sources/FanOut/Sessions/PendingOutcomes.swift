@@ -30,6 +30,7 @@ struct DeliveryOutcome {
 /// Emits the outcomes of deliveries, and deletes each entry from its mailbox when Kafka has the event. Loop-confined.
 ///
 /// All of it may be lost at any moment: the entry is still in the mailbox then. A later session sends it again, and its device drops it.
+/// The same session does not: it remembers what Redis could not delete.
 final class PendingOutcomes {
   private let events: EventProducer
   private let mailboxes: Mailboxes
@@ -115,15 +116,16 @@ final class PendingOutcomes {
     while let session = rest.first?.session {
       let own = rest.prefix { $0.session == session }
       rest = rest.dropFirst(own.count)
-      delete(own.map { done[$0.index] })
+      let first = done[own[own.startIndex].index]
+      delete(own.map { (done[$0.index].number, done[$0.index].revision) }, of: first.session, first.token)
     }
   }
 
-  /// Deletes entries of one session's mailbox.
-  ///
-  /// When the call fails a later session sends them again, and the device, which knows them, drops them.
-  private func delete(_ outcomes: [DeliveryOutcome]) {
-    let (session, numbers) = (outcomes[0].session, outcomes.map(\.number))
-    mailboxes.delete(outcomes.map(\.revision), of: outcomes[0].token) { _ in session.open?.deleted(numbers) }
+  /// Deletes entries of one session's mailbox. The session is told whether Redis has confirmed it.
+  func delete(_ entries: [(number: UInt64, revision: Revision)], of session: Session, _ token: String) {
+    let numbers = entries.map(\.number)
+    mailboxes.delete(entries.map(\.revision), of: token) { error in
+      if error == nil { session.open?.deleted(numbers) } else { session.open?.notDeleted(numbers) }
+    }
   }
 }

@@ -5,8 +5,9 @@ import Notifications
 /// A session is *live* when everything in its mailbox is in flight: then it sends delivery records as they come. Otherwise it *pages*: it
 /// leaves live records to the mailbox, and reads the next page when it has room. A page may or may not hold a record that came while it was
 /// read, so the session reads again. It also reads the mailbox for a live record that is as old as a settled one, since a device may have
-/// acknowledged it out of a page. So at most `window` are unacknowledged, nothing in the mailbox is forgotten, and nothing is sent twice in
-/// a session, unless Redis failed to delete it. A notification that is never acknowledged takes one place in the window, and delays no other.
+/// acknowledged it out of a page. An acknowledged entry that Redis could not delete stays in flight, and is deleted again at the next resync.
+/// So at most `window` are unacknowledged, nothing in the mailbox is forgotten, and nothing is sent twice in a session, unless Redis has
+/// lost a deletion that it confirmed. A notification that is never acknowledged takes one place in the window, and delays no other.
 struct SessionFlow {
   /// One notification on its way: from the socket until its entry is deleted from the mailbox.
   struct InFlight {
@@ -15,6 +16,8 @@ struct SessionFlow {
       case sent
       /// Acknowledged; its event is on the way to Kafka, then it is deleted from the mailbox.
       case settling
+      /// Acknowledged, and Kafka has its event, but Redis could not delete it.
+      case undeleted
       /// Deleted from the mailbox.
       case gone
     }
@@ -221,6 +224,23 @@ struct SessionFlow {
       settledUpTo = max(settledUpTo, entries[place].revision.timestamp)
     }
     removeGone()
+  }
+
+  /// Keeps deliveries whose entries Redis could not delete, or did not confirm.
+  mutating func notDeleted(_ numbers: [UInt64]) {
+    for number in numbers {
+      if let place = place(of: number), entries[place].phase == .settling { entries[place].phase = .undeleted }
+    }
+  }
+
+  /// The deliveries to delete again; ``deleted(_:)`` or ``notDeleted(_:)`` follows.
+  mutating func takeUndeleted() -> [InFlight] {
+    var taken: [InFlight] = []
+    for place in entries.indices where entries[place].phase == .undeleted {
+      entries[place].phase = .settling
+      taken.append(entries[place])
+    }
+    return taken
   }
 
   private mutating func removeGone() {

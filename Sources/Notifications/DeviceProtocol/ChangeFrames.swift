@@ -32,6 +32,7 @@ public struct SettingsFrame: Sendable, Equatable {
     authorization = try reader["authorization"].map { value throws(FieldError) in try Authorization(value, path: "authorization") }
     locale = try reader.text("locale", longest: Registration.wordBytes)
     timeZone = try reader.text("timeZone", longest: Registration.wordBytes)
+    try reader.checkZone(timeZone)
     person = try reader["quiet"].map { value throws(FieldError) in
       // An object without members removes the quiet hours.
       PersonSettings(quiet: value.members?.isEmpty == true ? nil : try QuietHours(value, path: "quiet"))
@@ -112,5 +113,13 @@ public struct UnregisterFrame: Sendable, Equatable {
     json.member("type", DeviceFrameType.unregister.rawValue)
     if let request { json.member("request", request) }
     json.closeObject()
+  }
+}
+
+extension ObjectReader {
+  /// Refuses a time zone that cannot be the name of one. A name that the cluster does not know counts as UTC.
+  func checkZone(_ zone: String?) throws(FieldError) {
+    guard let zone, !TimedTrigger.isZone(zone) else { return }
+    throw error("timeZone", "A time zone has a name of the IANA database, such as Europe/Rome.")
   }
 }

@@ -60,6 +60,7 @@ public struct Hello: Sendable, Equatable {
         cursors[Name(member.key)] = cursor
       }
     }
+    try reader.checkZone(facts.timeZone)
     self.init(
       device: facts.device, application: facts.application, credential: credential, user: facts.user, platform: facts.platform,
       environment: facts.environment, locale: facts.locale, timeZone: facts.timeZone, authorization: facts.authorization,

@@ -115,7 +115,7 @@ extension TimedTrigger {
   }
 
   /// Whether a text has the form of a zone's name. Only a calendar knows whether the zone exists.
-  private static func isZone(_ text: String) -> Bool {
+  static func isZone(_ text: String) -> Bool {
     (1...zoneBytes).contains(text.utf8.count)
       && text.utf8.allSatisfy { byte in
         switch byte {

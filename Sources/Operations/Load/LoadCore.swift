@@ -90,12 +90,20 @@ final class LoadCore {
 
   var result: LoadResult {
     let counts = fleet?.counts ?? LoadFleet.Counts()
-    return LoadResult(
+    var result = LoadResult(
       plan: plan, startedAt: start.wall, elapsed: max(0, now), offered: schedule.count(dueBy: now), kept: publisher?.kept ?? 0,
       duplicates: publisher?.duplicates ?? 0, totals: ledger.totals, measures: measures, connected: counts.connected,
       connections: counts.connections, responses: counts.responses, acceptedResponses: counts.acceptedResponses,
       servers: servers, isStopped: isStopped)
+    if publisher?.isDone == true {
+      result.waiting = ledger.waiting
+      result.waiting?.milliseconds = max(0, end - now) / 1_000_000
+    }
+    return result
   }
+
+  /// When the run ends whatever is open, in nanoseconds after the start: that waits for devices that do not come back.
+  var end: Int64 { Int64(plan.requests.durationMilliseconds + 2 * plan.patienceMilliseconds + 10_000) * 1_000_000 }
 
   /// Nanoseconds after the start at a time of the cluster's clock, in milliseconds since 1970.
   private func nanoseconds(ofClusterClock milliseconds: Int64) -> Int64 {

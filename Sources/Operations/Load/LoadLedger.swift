@@ -248,9 +248,32 @@ public struct LoadLedger: Sendable {
   }
 
   /// Whether each request is decided, or has arrived or ended at each of its devices.
-  public var isSettled: Bool {
-    overdue.isEmpty
-      && (swept..<schedule.total).allSatisfy { hasFailed.contains($0) || publishedAt[$0] > 0 && open($0) == 0 && untold($0) == 0 }
+  public var isSettled: Bool { overdue.allSatisfy(isSettled) && (swept..<schedule.total).allSatisfy(isSettled) }
+
+  private func isSettled(_ number: Int) -> Bool {
+    hasFailed.contains(number) || publishedAt[number] > 0 && open(number) == 0 && untold(number) == 0
+  }
+
+  /// What the run waits for, of requests that Kafka has.
+  public struct Waiting: Sendable, Hashable {
+    /// Notifications that have neither arrived nor ended.
+    public var arrivals = 0
+    /// Notifications that have arrived, and whose events are still to be read.
+    public var events = 0
+    /// When the run ends all the same, in milliseconds from now.
+    public var milliseconds: Int64 = 0
+  }
+
+  /// What the run waits for.
+  public var waiting: Waiting {
+    var waiting = Waiting()
+    for numbers in [overdue, Array(swept..<schedule.total)] {
+      for number in numbers where publishedAt[number] > 0 {
+        waiting.arrivals += open(number).nonzeroBitCount
+        waiting.events += untold(number).nonzeroBitCount
+      }
+    }
+    return waiting
   }
 
   /// Decides all requests at the end of the run. Open ones count as unfinished.

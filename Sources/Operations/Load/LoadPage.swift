@@ -23,8 +23,11 @@ public enum LoadPage {
       <h1>Load run \(report.run)</h1>
       <p>\(Timestamp.text(result.startedAt)), \(seconds(result.elapsed)) s, \(result.plan.devices.count) devices, \
       \(result.plan.requests.rate) requests a second.</p>
+      \(facts(report))
       \(verdict(report))
+      \(delays(result.measures))
       \(summary(result))
+      \(notes(report.notes))
       <h2>Throughput</h2>
       \(throughput(result).svg)
       <h2>Latency until the device has it, by the time when the request was due</h2>
@@ -35,9 +38,7 @@ public enum LoadPage {
       <h2>Processor time</h2>
       \(processors(result).svg)
       \(table(result.processorRows))
-      \(silent(result.silentServers))
       \(processes(result.shares))
-      \(delays(result.measures))
       \(steps(report.steps))
       </body></html>
 
@@ -48,8 +49,15 @@ public enum LoadPage {
 
   private static func verdict(_ report: LoadReport) -> String {
     let lines = report.complaints
-    guard !lines.isEmpty else { return "<p>No promise was broken, and the schedule was kept.</p>" }
+    let slow = report.result.measures.delays.isEmpty ? "" : " But not every notification came within a second:"
+    guard !lines.isEmpty else { return "<p>No promise was broken, and the schedule was kept.\(slow)</p>" }
     return "<ul>" + lines.map { "<li class=\"bad\">\(escaped($0))</li>" }.joined() + "</ul>"
+  }
+
+  private static func facts(_ report: LoadReport) -> String {
+    let facts = report.facts + [("seed", "\(report.result.plan.seed)")]
+    // The profile's path, the machine's name and the command are words of a person.
+    return "<table>\n" + facts.map { row([$0.name, escaped($0.value)]) }.joined() + "</table>"
   }
 
   private static func row(_ cells: [String], _ cell: String = "td") -> String {
@@ -131,8 +139,7 @@ public enum LoadPage {
       }
       return row([stage.name, "\(stage.count)"] + values)
     }
-    let note = stages.contains(where: \.isOfWorkers) ? "<p>\(LoadReport.noteOnWorkers)</p>" : ""
-    return "<table>\n" + heading + rows.joined() + "</table>\n" + note
+    return "<table>\n" + heading + rows.joined() + "</table>\n"
   }
 
   private static func processors(_ result: LoadResult) -> LoadPlot {
@@ -155,10 +162,9 @@ public enum LoadPage {
     return "<table>\n" + row(["processor time", "processes", "seconds", "cores", "ms a request"], "th") + rows.joined() + "</table>"
   }
 
-  private static func silent(_ servers: [String]) -> String {
-    guard !servers.isEmpty else { return "" }
-    // These are words of the cluster and of the network.
-    return "<ul>" + servers.map { "<li>\(escaped($0))</li>" }.joined() + "</ul>"
+  /// They have words of the cluster and of the network.
+  private static func notes(_ notes: [String]) -> String {
+    notes.isEmpty ? "" : "<ul>" + notes.map { "<li>\(escaped($0))</li>" }.joined() + "</ul>"
   }
 
   private static func escaped(_ text: String) -> String { text.replacing("&", with: "&amp;").replacing("<", with: "&lt;") }
@@ -178,7 +184,7 @@ public enum LoadPage {
   private static func delays(_ measures: LoadMeasures) -> String {
     guard !measures.delays.isEmpty else { return "" }
     let rows = measures.delays.map { row([seconds($0.due.lowerBound), seconds($0.due.upperBound), seconds($0.longest), "\($0.count)"]) }
-    return "<h2>Requests that took a second or more</h2>\n<table>\n"
+    return "<table>\n"
       + row(["due from (s)", "to (s)", "longest (s)", "arrivals"], "th") + rows.joined() + "</table>"
   }
 
@@ -194,8 +200,29 @@ public enum LoadPage {
 
 extension LoadReport {
   /// The meaning of the stages that the workers measure.
-  public static let noteOnWorkers =
+  static let noteOnWorkers =
     "transformed and sent are the workers' own numbers: by their clocks, from the time of the request's record, of all requests of the cluster, and up to the bounds of their histograms."
+
+  /// What a reader of the numbers must know, each in one sentence.
+  public var notes: [String] {
+    let (totals, devices) = (result.totals, result.plan.devices)
+    var lines = [
+      "acknowledged: the cluster has the device's word that it has the notification, by the time in the event. told: this run has read that event."
+    ]
+    if devices.slow > 0 {
+      lines.append(
+        "\(LoadPage.percent(devices.slow)) of the devices are slow on purpose: they acknowledge after \(ReadableText.duration(milliseconds: Int64(devices.slowMilliseconds))), so the slowest of acknowledged and told say nothing of the cluster"
+      )
+    }
+    if result.stageRows.contains(where: \.isOfWorkers) { lines.append(Self.noteOnWorkers) }
+    let collapsed = (totals.outcomes[.collapsed] ?? 0) - totals.replaced
+    if collapsed > 0 {
+      lines.append(
+        "\(collapsed) of the collapsed are not among the replaced: a newer one replaced them in the mailbox when their devices had them already"
+      )
+    }
+    return lines + result.silentServers
+  }
 
   /// What is wrong, each in one sentence; empty if nothing is.
   public var complaints: [String] {

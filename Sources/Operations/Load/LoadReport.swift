@@ -28,10 +28,14 @@ public struct LoadReport: Sendable {
   public var steps: [Step]
   /// The requirements that do not hold, as they were written.
   public var broken: [String]
+  /// What one needs to repeat the run, by its name: `profile`, `version`, `machine`, `command`.
+  public var facts: [(name: String, value: String)]
 
   /// Makes a report from its parts.
-  public init(run: String, result: LoadResult, steps: [Step] = [], broken: [String] = []) {
-    (self.run, self.result, self.steps, self.broken) = (run, result, steps, broken)
+  public init(
+    run: String, result: LoadResult, steps: [Step] = [], broken: [String] = [], facts: [(name: String, value: String)] = []
+  ) {
+    (self.run, self.result, self.steps, self.broken, self.facts) = (run, result, steps, broken, facts)
   }
 
   /// The percentiles that a report has, with their names.
@@ -45,7 +49,7 @@ public struct LoadReport: Sendable {
     return [
       "run": .string(run), "good": .bool(result.isGood && broken.isEmpty), "startedAt": .integer(result.startedAt),
       "seconds": Self.number(Double(result.elapsed) / 1e9),
-      "plan": plan,
+      "of": .object(facts.map { .init(key: $0.name, value: .string($0.value)) }), "plan": plan,
       "offered": .integer(Int64(result.offered)), "published": .integer(Int64(totals.published)),
       "completed": .integer(Int64(totals.completed)), "duplicates": .integer(Int64(result.duplicates)),
       "schedule": Self.number(result.schedule), "reach": Self.number(result.reach),

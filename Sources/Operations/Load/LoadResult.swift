@@ -30,6 +30,8 @@ public struct LoadResult: Sendable {
   public var isStopped: Bool
   /// The processes of the run, if it has several.
   public var shares: [LoadShareRow] = []
+  /// What this process waits for after its last request; nil before that.
+  public var waiting: LoadLedger.Waiting?
 
   /// The share of the schedule that was kept; 1 if nothing was due.
   public var schedule: Double { Self.share(kept, of: offered) }

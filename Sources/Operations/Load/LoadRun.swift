@@ -130,7 +130,7 @@ public actor LoadRun {
     }
     core.isStopped = isStopped
     let watching = Task { await follow(watch, core) }
-    await follow(core, requests)
+    await follow(core)
     core.finish()
     var result = core.result
     watching.cancel()
@@ -143,12 +143,9 @@ public actor LoadRun {
     return result
   }
 
-  private func follow(_ core: LoadCore, _ requests: LoadPlan.Requests) async {
-    let patience = Int64(plan.patienceMilliseconds) * 1_000_000
-    // Whatever is open then waits for devices that do not come back.
-    let end = Int64(requests.durationMilliseconds) * 1_000_000 + 2 * patience + 10_000_000_000
+  private func follow(_ core: LoadCore) async {
     var swept: Int64 = 0
-    while !core.isStopped, core.now < end, !core.isSettled {
+    while !core.isStopped, core.now < core.end, !core.isSettled {
       await loop.sleep(milliseconds: Self.lookMilliseconds)
       guard core.now - swept >= Self.sweepNanoseconds else { continue }
       swept = core.now

@@ -1,3 +1,2 @@
-// pkg-config points into the folder of hiredis.
-#include <hiredis.h>
-#include <async.h>
+#include <hiredis/hiredis.h>
+#include <hiredis/async.h>

@@ -151,6 +151,7 @@ extension ScheduleJudge.Firing {
   ///   - time: the time of its record, in milliseconds since 1970.
   fileprivate init(_ header: FiringHeader, _ revision: Revision, at time: Int64, _ payload: UnsafeRawBufferPointer?) {
     self.init(
-      revision: revision, at: time, schedule: header.schedule.revision, owner: header.owner, payload: payload.map(Array.init), header.dueTime)
+      revision: revision, at: time, schedule: header.schedule.revision, owner: header.owner, payload: payload.map(Array.init),
+      header.dueTime)
   }
 }

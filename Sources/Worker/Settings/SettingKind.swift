@@ -136,7 +136,12 @@ extension SettingKind where Value == SocketAddress {
   /// A host and a port.
   public static var address: SettingKind {
     SettingKind(
-      placeholder: "HOST:PORT", allowed: "HOST:PORT, such as 127.0.0.1:8080 or [::1]:8080", read: { SocketAddress($0) },
+      placeholder: "HOST:PORT", allowed: "HOST:PORT, such as 127.0.0.1:8080 or [::1]:8080",
+      read: { text in
+        // A listener takes numbers. This name always means the same one (RFC 6761, section 6.3).
+        guard let address = SocketAddress(text), address.host.lowercased() == "localhost" else { return SocketAddress(text) }
+        return SocketAddress(host: "127.0.0.1", port: address.port)
+      },
       write: { $0.description })
   }
 }

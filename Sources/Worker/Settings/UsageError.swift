@@ -62,3 +62,14 @@ public enum SettingSource: Sendable, Hashable, CustomStringConvertible {
     }
   }
 }
+
+extension CommandLineProgram {
+  /// The line that names the help of an error's command: the complete one if the error is about a flag that the short one lacks.
+  public func help(for error: UsageError) -> String? {
+    guard let name = error.command else { return nil }
+    let words = Set(error.description.split { !($0.isLetter || $0.isNumber || $0 == "-") })
+    let advanced = commands.first { $0.name == name }?.groups.flatMap(\.advanced) ?? []
+    let isInShort = !advanced.contains { words.contains("--\($0.flag)") }
+    return "'\(self.name) \(name) \(isInShort ? "--help" : "--help-all")' says what it takes"
+  }
+}

@@ -342,4 +342,23 @@ import Testing
     let foreign = NotificationID(high: 9, low: 9)
     #expect(one.request(of: foreign) { one.id(77) } == 77 && one.request(of: foreign) { foreign } == nil)
   }
+
+  /// A scheduled request is decided only after its patience, which is counted from its time. Nobody waits for that.
+  @Test func `a run is over when nothing is open any more, and says before that what it waits for`() {
+    var cluster = Cluster(
+      Self.plan {
+        ($0.requests.collapsing, $0.requests.scheduled, $0.requests.aheadMilliseconds) = (0, 1, 5000)
+      })
+    let numbers = 0..<LoadSchedule(cluster.plan.requests).total
+    let pairs = numbers.flatMap { [plan = cluster.plan] number in plan.devices(of: plan.request(number).target).map { (number, $0) } }
+    for number in numbers { cluster.publish(number) }
+    #expect(cluster.ledger.waiting == LoadLedger.Waiting(arrivals: pairs.count, events: 0))
+    cluster.time = 9 * Self.second
+    for (number, device) in pairs { cluster.arrive(number, device) }
+    #expect(cluster.ledger.waiting == LoadLedger.Waiting(arrivals: 0, events: pairs.count) && !cluster.ledger.isSettled)
+    for (number, device) in pairs { cluster.tell(.delivered, number, device) }
+    cluster.time = 14 * Self.second + 500_000_000
+    #expect(cluster.ledger.sweep(at: cluster.time).isEmpty && cluster.violations.isEmpty)
+    #expect(cluster.ledger.waiting == LoadLedger.Waiting() && cluster.ledger.isSettled)
+  }
 }

@@ -1,0 +1,52 @@
+import Foundation
+import JSON
+import Notifications
+import Testing
+
+@testable import Operations
+
+/// What the report of a run says beside its numbers.
+@Suite struct LoadReportTests {
+  private static func report(_ change: (inout LoadResult) -> Void = { _ in }) -> LoadReport {
+    let plan = LoadPlan()
+    let measures = LoadMeasures(durationMilliseconds: plan.requests.durationMilliseconds)
+    var result = LoadResult(
+      plan: plan, startedAt: 0, elapsed: 1, offered: 0, kept: 0, duplicates: 0, totals: .init(), measures: measures, connected: 0,
+      connections: 0, responses: 0, acceptedResponses: 0, servers: LoadServers(startedAt: 0, measures), isStopped: false)
+    change(&result)
+    return LoadReport(
+      run: "r", result: result, facts: [("profile", "mixed"), ("version", "1.2"), ("machine", "a <b>"), ("command", "carillon load")])
+  }
+
+  private static func places(_ parts: [String], in page: String) -> [String.Index?] { parts.map { page.range(of: $0)?.lowerBound } }
+
+  @Test func `its page begins with what one needs to repeat the run`() throws {
+    let page = LoadPage.html(Self.report { $0.plan.seed = 4711 })
+    let places = try Self.places(["mixed", "1.2", "a &lt;b>", "carillon load<", "4711", "No promise was broken", "<svg"], in: page).map {
+      try #require($0)
+    }
+    #expect(places == places.sorted())
+    #expect(Self.report().json["of"]?["profile"] == "mixed")
+  }
+
+  @Test func `a stretch in which requests took long stands at the verdict`() throws {
+    let quiet = LoadPage.html(Self.report())
+    #expect(quiet.contains("the schedule was kept.</p>"))
+    // A request that was due after a second arrived ten seconds later.
+    let page = LoadPage.html(Self.report { $0.measures.record(.arrived, due: 1_000_000_000, at: 11_000_000_000) })
+    let verdict = try #require(page.range(of: "the schedule was kept. But not every notification came within a second:</p>"))
+    let rest = page[verdict.upperBound...]
+    let table = try #require(rest.range(of: "longest (s)")), summary = try #require(rest.range(of: "requests offered"))
+    #expect(table.lowerBound < summary.lowerBound)
+  }
+
+  @Test func `a number that seems wrong and is not is explained`() {
+    let always = Self.report().notes
+    #expect(always.count == 1 && always[0].contains("acknowledged: ") && always[0].contains("told: "))
+    let slow = Self.report { ($0.plan.devices.slow, $0.plan.devices.slowMilliseconds) = (0.02, 2000) }
+    #expect(slow.notes.last?.hasPrefix("2 % of the devices are slow on purpose: they acknowledge after 2 s") == true)
+    let collapsed = Self.report { ($0.totals.outcomes[.collapsed], $0.totals.replaced) = (36, 5) }
+    #expect(collapsed.notes.last?.hasPrefix("31 of the collapsed are not among the replaced") == true)
+    #expect(Self.report { ($0.totals.outcomes[.collapsed], $0.totals.replaced) = (36, 36) }.notes.count == 1)
+  }
+}
