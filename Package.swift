@@ -139,7 +139,7 @@ let package = Package(
       "CommandTests",
       [
         "Command", "carillon", "EncryptedMessage", "MyAttachment", "EventInvitation", "RedGreenNotifications", "OwnExtensions",
-        "KilledDevice", "DeviceClient", "Operations", "Worker", "TestSupport", "EventLoop", "Calendars",
+        "KilledDevice", "DeviceTerminal", "DeviceClient", "Operations", "Worker", "TestSupport", "EventLoop", "Calendars",
         "JSON", "Cryptography", "Extensions", "Kafka", "Notifications", "Redis", "Store",
       ]),
     // What only processes of their own can show. They are apart, since a process that is being started keeps listeners of the others open.

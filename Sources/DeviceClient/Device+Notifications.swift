@@ -114,9 +114,14 @@ extension Device {
 
   /// Signs the person out, or removes the application. The event `unregistered` confirms it, and the device stays disconnected.
   ///
-  /// `registerForRemoteNotifications` takes it back until it is sent.
+  /// The person's notifications go at once: those in the list, those that wait, and the badge. `registerForRemoteNotifications` takes the
+  /// sign-out back until it is sent.
   @discardableResult
-  public func unregister() throws(DeviceError) -> String { try change(.unregister) }
+  public func unregister() throws(DeviceError) -> String {
+    // Its extension hands over the response that it has.
+    collapse()
+    return try change(.unregister)
+  }
 
   /// Fires the trigger of a waiting notification, which is then shown; false if none of this identifier waits.
   ///

@@ -6,9 +6,11 @@ extension Device {
   /// The notifications of the application, for the program.
   public nonisolated var userNotificationCenter: UserNotificationCenter { UserNotificationCenter(self) }
 
-  func requestAuthorization(_ options: [Authorization.Option]) async throws(DeviceError) -> Bool {
+  func requestAuthorization(_ options: Set<Authorization.Option>) async throws(DeviceError) -> Bool {
     var authorization = self.authorization ?? Authorization(status: .notDetermined)
-    if authorization.status == .notDetermined {
+    let former = authorization.status
+    // A provisional grant is nobody's decision.
+    if former == .notDetermined || former == .provisional && !options.contains(.provisional) {
       if options.contains(.provisional) {
         authorization.status = .provisional
       } else if let ask = configuration.authorizationPrompt {
@@ -19,12 +21,12 @@ extension Device {
         prompt = nil
         authorization = self.authorization ?? authorization
         // The person may have changed the settings meanwhile, or another call has taken the answer.
-        guard authorization.status == .notDetermined else { return try await requestAuthorization(options) }
+        guard authorization.status == former else { return try await requestAuthorization(options) }
         authorization.status = isGranted ? .authorized : .denied
       } else {
         throw DeviceError(.configuration, "the configuration has no authorizationPrompt, so nobody can be asked")
       }
-      for option in options { authorization.options[option] = true }
+      authorization.request(options)
       try setAuthorization(authorization)
     }
     // Another call may have stored the answer.
@@ -63,7 +65,9 @@ extension Device {
     try await stored { (body) throws(DeviceError) in try connection.setBadge(count, body) }
   }
 
-  func nextTriggerDate(of identifier: Name) -> Int64? { connection?.memory.store.nextDue(of: identifier) }
+  func nextTriggerDate(of identifier: Name) -> Int64? {
+    connection.flatMap { $0.memory.store.nextDue(of: identifier, $0.localTime) }
+  }
 
   /// Whether the device's platform shows notifications that can be expanded.
   var supportsContentExtensions: Bool {
@@ -93,5 +97,19 @@ extension Device {
       }
     }
     if let failure { throw failure }
+  }
+}
+
+extension Authorization {
+  /// Switches on what the program has asked for, and everything else off.
+  fileprivate mutating func request(_ requested: Set<Option>) {
+    for option in Option.allCases {
+      switch option {
+      // A way of asking, and a choice that no program can ask for.
+      case .provisional, .scheduledDelivery: break
+      case .lockScreen, .notificationCenter: options[option] = requested.contains(.alert)
+      default: options[option] = requested.contains(option)
+      }
+    }
   }
 }

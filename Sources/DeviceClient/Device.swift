@@ -104,7 +104,8 @@ public actor Device {
       let database = DeviceDatabase(
         path: name,
         owner: .init(
-          token: configuration.hello.device.text, application: configuration.hello.application, adoptsToken: configuration.makesToken),
+          token: configuration.hello.device.text, application: configuration.hello.application, person: configuration.hello.user,
+          adoptsToken: configuration.makesToken),
         limits: configuration.stateLimits)
       do throws(DeviceError) {
         state = try await database.open()
@@ -115,8 +116,8 @@ public actor Device {
       }
       self.database = database
       if configuration.makesToken, let token = state.token { configuration.hello.device = token }
-      configuration.hello = state.registration.applied(to: configuration.hello)
     }
+    configuration.hello = state.registration.applied(to: configuration.hello)
     var webSocket = WebSocketConfiguration()
     webSocket.subprotocols = [DeviceProtocol.subprotocol]
     webSocket.maximumMessageBytes = 1 << 20

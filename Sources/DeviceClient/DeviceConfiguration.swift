@@ -7,8 +7,9 @@ public struct DeviceConfiguration: Sendable {
   public var urls: [String]
   /// The device's identity: the first frame of each connection.
   ///
-  /// Its authorization holds until the person decides, and its categories until the program registers others. A state file keeps what the
-  /// person decided, and the categories for a start whose hello names none.
+  /// Its authorization holds until the person decides; without one it is `notDetermined`, and nothing is shown until the program has asked.
+  /// Its categories hold until the program registers others. A state file keeps what the person decided, and the categories for a start whose
+  /// hello names none.
   public var hello: Hello
   /// Whether the device makes its own token, which a state file keeps. It connects when the program has registered it for remote
   /// notifications, and from then on at each start.
@@ -44,7 +45,7 @@ public struct DeviceConfiguration: Sendable {
   /// How long a notification waits for its attachments before it is shown without them.
   public var attachmentMilliseconds = 30_000
   /// Asks the person whether the application may notify them in these ways; nil if nobody can be asked.
-  public var authorizationPrompt: (@Sendable ([Authorization.Option]) async -> Bool)?
+  public var authorizationPrompt: (@Sendable (Set<Authorization.Option>) async -> Bool)?
   /// The program's channel between a phone and its watch, and which of them this device is; nil if it has no other.
   public var watchConnectivity: WatchConnectivity?
   /// What the program and the screen are doing at the start.

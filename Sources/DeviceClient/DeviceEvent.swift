@@ -30,7 +30,7 @@ public enum DeviceEvent: Sendable {
   case held(DeliveredNotification)
   /// A notification or a removal was dropped.
   case dropped(delivery: UInt64?, id: String?, identifiers: [Name], DropReason)
-  /// The cluster or the watch removed identifiers, and these were in the list.
+  /// The cluster, the watch or the person's sign-out removed identifiers, and these were in the list.
   case removed(identifiers: [Name], [DeliveredNotification])
   /// An action of the person on this notification has brought the program to the foreground.
   case activated(Name)

@@ -42,7 +42,8 @@ final class Fleet: Sendable {
       let text = (0..<4).map { _ in String(UInt64.random(in: (1 << 60)...(.max)), radix: 16) }.joined()
       guard let token = DeviceToken(text) else { throw ClusterFailure("\(text) is no token") }
       tokens.append(text)
-      let configuration = DeviceConfiguration(url: url, hello: Hello(device: token, application: "com.example.shop"))
+      let configuration = DeviceConfiguration(
+        url: url, hello: Hello(device: token, application: "com.example.shop", authorization: Authorization(status: .authorized)))
       devices.append(Device(configuration, on: loop) { event in logs.all.withLock { Self.note(event, &$0[number]) } })
     }
     self.devices = devices

@@ -17,7 +17,7 @@ import Testing
         let url = try await Self.up(
           carillon, ["--extensions", extensions, "--media", "\(carillon.folder.path)/media", "--media-listen", "127.0.0.1:0"])
         let sample = try Sample("EventInvitation", carillon, url, token: "d1", ["\(carillon.folder.path)/ada.state"])
-        try await sample.expect("-- connected")
+        try await sample.expect("-- the cluster has the change")
         for (number, action, sentence) in [(1, "accept", "Going!"), (2, "decline", "Not Going.")] {
           let payload = try carillon.file(
             "payload-\(number).json",
@@ -52,7 +52,7 @@ import Testing
   func `a square turns in its panel, and its action to reset comes and goes`() async throws {
     try await CarillonCommand.with { carillon in
       let sample = try Sample("RedGreenNotifications", carillon, try await Self.up(carillon, []), token: "d2")
-      try await sample.expect("-- connected")
+      try await sample.expect("-- the cluster has the change")
       for (identifier, color) in [("red", "red"), ("far-green", "green")] {
         if identifier == color {
           try sample.type(color)
@@ -169,6 +169,8 @@ private final class Sample {
     process = try carillon.start(
       [url, String(repeating: token, count: 32), "ada"] + more, streams: .init(input: input.fileHandleForReading),
       program: CarillonCommand.product(name))
+    // It asks first whether it may show notifications.
+    try type("yes")
   }
 
   func type(_ line: String) throws { try input.fileHandleForWriting.write(contentsOf: Data((line + "\n").utf8)) }

@@ -53,6 +53,29 @@ import Testing
     }
   }
 
+  @Test(arguments: [("allow", "status authorized, alert on, sound on, badge on"), ("deny", "status denied")])
+  func `a device that never asked asks at its terminal, and keeps the answer`(answer: String, settings: String) async throws {
+    try await CarillonCommand.with { carillon in
+      let terminal = try PseudoTerminal(width: 120)
+      let state = carillon.folder.appendingPathComponent("state").path
+      let flags = ["--authorization", "notDetermined", "--state", state]
+      let device = try carillon.start(
+        Self.alone + flags, environment: ["NO_COLOR": "1", "TERM": "xterm"],
+        streams: .init(input: terminal.terminal, output: terminal.terminal))
+      _ = try await terminal.read(until: "com.example would like to show notifications: type allow or deny")
+      // What is not an answer leaves the question open.
+      try terminal.type("add early Tea\r")
+      _ = try await terminal.read(until: "not taken (filtered): early")
+      try terminal.type("\(answer)\rsettings\r")
+      _ = try await terminal.read(until: settings)
+      try terminal.type("\(answer)\r")
+      _ = try await terminal.read(until: "nothing is asked at the moment")
+      try await device.stop()
+      let again = try await carillon.run(Self.alone + flags + ["--until-eof"], environment: ["NO_COLOR": "1"], input: "settings\n")
+      #expect(again.output.contains(settings) && !again.output.contains("would like"), "\(again.output)")
+    }
+  }
+
   private static let ends = [("Ctrl-D", 0), ("SIGTERM", SIGTERM), ("SIGSEGV", SIGSEGV)]
   private static let furtherEnds = [("SIGINT", SIGINT), ("SIGHUP", SIGHUP), ("SIGQUIT", SIGQUIT), ("SIGABRT", SIGABRT)]
 

@@ -10,7 +10,8 @@ import Testing
 
   private static func registration(_ change: (inout DeviceConfiguration) -> Void = { _ in }) -> DeviceRegistration {
     guard let token = DeviceToken(DeviceUnderTest.token) else { preconditionFailure("the token is one") }
-    var configuration = DeviceConfiguration(url: "", hello: Hello(device: token, application: "com.example.shop", user: "ada"))
+    var configuration = DeviceConfiguration(
+      url: "", hello: Hello(device: token, application: "com.example.shop", user: "ada", authorization: Authorization(status: .authorized)))
     change(&configuration)
     return DeviceRegistration(configuration)
   }

@@ -109,9 +109,11 @@ import Testing
         await again.closeForTests()
         let token = try #require(DeviceToken(DeviceUnderTest.token))
         let memory = DeviceMemory(
-          DeviceConfiguration(url: "ws://h/", hello: Hello(device: token, application: "com.example.shop")), commit: nil)
+          DeviceConfiguration(
+            url: "ws://h/", hello: Hello(device: token, application: "com.example.shop", authorization: Authorization(status: .authorized))),
+          commit: nil)
         memory.restore(state)
-        memory.takeTime(1_700_000_000_000) { _ in }
+        memory.takeTime(LocalTime(1_700_000_000_000)) { _ in }
         _ = memory.fire("score", now: 1_700_000_000_000, localTime: number) { _ in }
         memory.take(try notifyFrame(DeviceClientTests.notify(1, id: "one", revision: "1")), now: 1_700_000_000_000) { _, _ in }
       }

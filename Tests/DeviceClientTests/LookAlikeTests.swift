@@ -51,7 +51,9 @@ import Testing
   @Test func `a content extension's answer leaves a newer notification whose id looks like the former one's`() throws {
     let token = try #require(DeviceToken(DeviceUnderTest.token))
     let memory = DeviceMemory(
-      DeviceConfiguration(url: "ws://h/", hello: Hello(device: token, application: "com.example.shop")), commit: nil)
+      DeviceConfiguration(
+        url: "ws://h/", hello: Hello(device: token, application: "com.example.shop", authorization: Authorization(status: .authorized))),
+      commit: nil)
     memory.take(try notifyFrame(notify(1, id: Self.composed, "a", revision: "1")), now: Self.now) { _, _ in }
     let former = try #require(memory.store.notification("a"))
     try memory.hold(ResponseFrame(response: "r", receipt: "x", identifier: "a", action: "like"), to: former, []) { _ in }

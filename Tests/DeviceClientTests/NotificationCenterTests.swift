@@ -297,7 +297,7 @@ import Testing
     try await Self.with { path, cluster, url in
       let asked = Atomic(0)
       let device = DeviceUnderTest(url) {
-        $0.hello.authorization = Authorization(status: .notDetermined)
+        $0.hello.authorization = nil
         $0.authorizationPrompt = { options in
           asked.add(1, ordering: .relaxed)
           return options == [.alert, .badge]
@@ -310,8 +310,15 @@ import Testing
       await device.expect("dropped early filtered")
       #expect(try await center.requestAuthorization(options: [.alert, .badge]))
       let settings = try #require(await cluster.expect("settings").first)
-      #expect(settings["authorization"] == ["status": "authorized", "alert": true, "badge": true])
-      #expect(await center.notificationSettings().status == .authorized)
+      #expect(settings["authorization"]?["status"] == "authorized" && settings["authorization"]?["sound"] == false)
+      let decided = await center.notificationSettings()
+      #expect(decided.status == .authorized)
+      for option in Authorization.Option.allCases where ![.provisional, .scheduledDelivery].contains(option) {
+        #expect(decided.options[option] == [.alert, .badge, .lockScreen, .notificationCenter].contains(option), "\(option)")
+      }
+      try await center.add(
+        NotificationRequest(identifier: "tea", content: NotificationContent(title: "Tea", badge: 1, sound: "default")))
+      #expect(await center.deliveredNotifications().first?.presentation == [.banner, .list, .badge])
       #expect(try await center.requestAuthorization(options: [.sound]))
       try await device.device.setAuthorization(Authorization(status: .denied))
       #expect(try await !center.requestAuthorization(options: [.alert]))
@@ -322,7 +329,7 @@ import Testing
 
   @Test func `with the option provisional nobody is asked, and notifications come quietly`() async throws {
     try await Self.with { path, cluster, url in
-      let device = DeviceUnderTest(url) { $0.hello.authorization = Authorization(status: .notDetermined) }
+      let device = DeviceUnderTest(url) { $0.hello.authorization = nil }
       try await device.device.start()
       let center = device.device.userNotificationCenter
       await #expect(throws: DeviceError.self) { try await center.requestAuthorization(options: [.alert]) }
@@ -331,6 +338,30 @@ import Testing
       // The cluster accepts the changed settings before or after that.
       await eventually("it is shown: \(device.story)") { device.story.contains("shown tea local") }
       #expect(await center.deliveredNotifications().map(\.presentation) == [[.list, .quietly]])
+      await device.close()
+    }
+  }
+
+  @Test(arguments: [true, false]) func `after a provisional grant a request without the option asks the person`(_ isGranted: Bool)
+    async throws
+  {
+    try await Self.with { path, cluster, url in
+      let asked = Atomic(0)
+      let device = DeviceUnderTest(url) {
+        $0.hello.authorization = nil
+        $0.authorizationPrompt = { _ in
+          asked.add(1, ordering: .relaxed)
+          return isGranted
+        }
+      }
+      try await device.device.start()
+      let center = device.device.userNotificationCenter
+      for _ in 1...2 { #expect(try await center.requestAuthorization(options: [.alert, .sound, .provisional])) }
+      #expect(asked.load(ordering: .relaxed) == 0)
+      for _ in 1...2 { #expect(try await center.requestAuthorization(options: [.alert]) == isGranted) }
+      #expect(asked.load(ordering: .relaxed) == 1)
+      let decided = await center.notificationSettings()
+      #expect(decided.status == (isGranted ? .authorized : .denied) && decided.options[.sound] == false)
       await device.close()
     }
   }

@@ -6,6 +6,11 @@ import Testing
 
 @testable import DeviceClient
 
+extension LocalTime {
+  /// A time at which both clocks agree.
+  init(_ time: Int64) { self.init(wall: time, elapsed: time) }
+}
+
 @Suite(.timeLimit(.minutes(10))) struct PendingTableTests {
   /// 2023-11-14, 22:13:20 UTC.
   private static let start: Int64 = 1_700_000_000_000
@@ -54,11 +59,11 @@ import Testing
       case 5 where step % 4 == 0: now += Int64.random(in: -100_000_000...100_000_000, using: &random)
       default: now += Int64.random(in: 0...600_000, using: &random)
       }
-      let due = table.take(now: now, zone: "UTC")
+      let due = table.take(now: LocalTime(now), zone: "UTC")
       let expected = naive.take(now)
       #expect(due.notifications.map(\.identifier) == expected, "step \(step)")
       #expect(table.entries.map(\.notification.identifier) == naive.requests.map(\.identifier), "step \(step)")
-      if let next = table.next(zone: "UTC") { #expect(next > now, "step \(step): something that is due was left") }
+      if let wait = table.wait(now: LocalTime(now), zone: "UTC") { #expect(wait > 0, "step \(step): something that is due was left") }
     }
   }
 
@@ -83,7 +88,7 @@ import Testing
     _ = table.add(try Self.entry("daily", .calendar(Self.time(hour: 23, minute: 0), repeats: true), at: Self.start))
     // Two days later at 23:20 the program starts again.
     let later = Self.start + 2 * 86_400_000 + 4_000_000
-    let (due, again) = (table.take(now: later, zone: "UTC"), table.take(now: later, zone: "UTC"))
+    let (due, again) = (table.take(now: LocalTime(later), zone: "UTC"), table.take(now: LocalTime(later), zone: "UTC"))
     #expect(due.notifications.map(\.identifier) == ["once", "often"] && again.notifications.isEmpty)
     #expect(table.entries.map(\.notification.identifier) == ["often", "daily"])
   }
@@ -97,18 +102,61 @@ import Testing
       var (shown, now): ([Name], Int64) = ([], Self.start + jump)
       // An hour of the new time, looked at each minute.
       for _ in 0...60 {
-        shown += table.take(now: now, zone: "UTC").notifications.map(\.identifier)
+        shown += table.take(now: LocalTime(now), zone: "UTC").notifications.map(\.identifier)
         now += 60_000
       }
       #expect(shown.count { $0 == "once" } == 1 && (6...7).contains(shown.count { $0 == "often" }), "\(jump): \(shown)")
-      if let next = table.next(zone: "UTC") { #expect(next - now <= 600_000) }
+      if let wait = table.wait(now: LocalTime(now), zone: "UTC") { #expect(wait <= 600_000) }
+    }
+  }
+
+  @Test(arguments: [-3_600_000, 3_600_000, -86_400_000, 0] as [Int64])
+  func `a time interval counts elapsed time, and a time of day the clock on the wall, whatever happens to that clock`(step: Int64) throws {
+    var table = PendingTable()
+    _ = table.add(try Self.entry("tea", .timeInterval(10, repeats: false), at: Self.start))
+    _ = table.add(try Self.entry("often", .timeInterval(60, repeats: true), at: Self.start))
+    /// The time after so many elapsed seconds. The clock is set after five.
+    func time(_ seconds: Double) -> LocalTime {
+      let elapsed = Self.start + Int64(seconds * 1000)
+      return LocalTime(wall: elapsed + (seconds > 5 ? step : 0), elapsed: elapsed)
+    }
+    func shown(_ seconds: Double) -> [Name] { table.take(now: time(seconds), zone: "UTC").notifications.map(\.identifier) }
+    #expect(shown(6) == [] && table.wait(now: time(6), zone: "UTC") == 4_000)
+    #expect(table.next(of: "tea", now: time(6), zone: "UTC") == Self.start + step + 10_000)
+    #expect(shown(9.999) == [] && shown(10) == ["tea"])
+    #expect(shown(59) == [] && shown(60) == ["often"] && shown(119) == [] && shown(121) == ["often"])
+    // 46 minutes and 40 seconds after the start on the wall.
+    _ = table.add(try Self.entry("hour", .calendar(Self.time(hour: 23, minute: 0), repeats: false), at: Self.start))
+    let (before, at) = (Self.start + 2_799_000, Self.start + 2_800_000)
+    #expect(
+      table.take(now: LocalTime(wall: before, elapsed: at + step), zone: "UTC").notifications.map(\.identifier).contains("hour") == false)
+    #expect(table.take(now: LocalTime(wall: at, elapsed: before - step), zone: "UTC").notifications.map(\.identifier).contains("hour"))
+  }
+
+  @Test func `the clock of intervals goes on over starts of the device within one boot of the machine`() async throws {
+    let first = ElapsedClock(after: nil, boot: "a", milliseconds: 1_000, wall: 50_000)
+    // The clock on the wall was set between two starts.
+    for wall: Int64 in [0, 60_000, 9_000_000] { #expect(ElapsedClock(after: first, boot: "a", milliseconds: 11_000, wall: wall) == first) }
+    // After another boot no clock has counted but the one on the wall.
+    #expect(ElapsedClock(after: first, boot: "b", milliseconds: 10, wall: 70_000) == ElapsedClock(boot: "b", offset: 69_990))
+    let unknown = ElapsedClock(boot: "", offset: 5)
+    #expect(ElapsedClock(after: unknown, boot: "", milliseconds: 10, wall: 70_000).offset == 69_990)
+    try await TestFolder.with { folder in
+      var clocks: [ElapsedClock?] = []
+      for _ in 1...2 {
+        let database = DeviceDatabase.forTests(folder.path + "/state")
+        clocks.append(try await database.open().clock)
+        await database.closeForTests()
+      }
+      #expect(clocks[0] != nil && clocks[0] == clocks[1])
     }
   }
 
   @Test func `a time of day is computed again when the zone changes`() throws {
     var table = PendingTable()
     _ = table.add(try Self.entry("daily", .calendar(Self.time(hour: 9, minute: 0), repeats: true), at: Self.start))
-    let (utc, rome) = (table.next(zone: "UTC"), table.next(zone: "Europe/Rome"))
+    let now = LocalTime(Self.start)
+    let (utc, rome) = (table.wait(now: now, zone: "UTC"), table.wait(now: now, zone: "Europe/Rome"))
     #expect(try #require(utc) - #require(rome) == 3_600_000)
   }
 
@@ -120,9 +168,9 @@ import Testing
     _ = table.add(try Self.entry("fixed", .calendar(units, timeZone: "UTC", repeats: false), at: Self.start))
     _ = table.add(try Self.entry("unknown", .calendar(units, timeZone: "Mars/Olympus", repeats: false), at: Self.start))
     _ = table.add(try Self.entry("place", Self.place, at: Self.start))
-    #expect(table.take(now: Self.start, zone: "UTC").missed.isEmpty)
-    #expect(table.take(now: Self.start, zone: "America/New_York").missed.isEmpty)
-    #expect(table.take(now: Self.start, zone: "Europe/Rome").missed == ["moved"])
+    #expect(table.take(now: LocalTime(Self.start), zone: "UTC").missed.isEmpty)
+    #expect(table.take(now: LocalTime(Self.start), zone: "America/New_York").missed.isEmpty)
+    #expect(table.take(now: LocalTime(Self.start), zone: "Europe/Rome").missed == ["moved"])
     #expect(table.entries.map(\.notification.identifier) == ["fixed", "unknown", "place"])
   }
 
@@ -131,7 +179,7 @@ import Testing
     func refused(_ trigger: NotificationTrigger) throws -> Bool {
       guard var text = trigger.json else { return false }
       guard case .timed(let timed)? = try? text.withUTF8({ try Trigger(UnsafeRawBufferPointer($0)) }) else { return true }
-      return (try? table.check(timed, now: Self.start, zone: "UTC")) == nil
+      return (try? table.check(timed, now: LocalTime(Self.start), zone: "UTC")) == nil
     }
     var past = Self.time(hour: 9)
     past[.year] = 2020
@@ -161,9 +209,9 @@ import Testing
     var table = PendingTable()
     _ = table.add(try Self.entry("often", .timeInterval(60, repeats: true), at: Self.start))
     _ = table.add(try Self.entry("place", Self.place, at: Self.start))
-    func next(_ identifier: Name) -> Int64? { table.next(of: identifier, zone: "UTC") }
+    func next(_ identifier: Name) -> Int64? { table.next(of: identifier, now: LocalTime(Self.start), zone: "UTC") }
     #expect(next("often") == Self.start + 60_000 && next("place") == nil && next("other") == nil)
-    _ = table.take(now: Self.start + 90_000, zone: "UTC")
+    _ = table.take(now: LocalTime(Self.start + 90_000), zone: "UTC")
     #expect(next("often") == Self.start + 120_000)
   }
 

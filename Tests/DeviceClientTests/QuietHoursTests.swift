@@ -60,7 +60,7 @@ import Testing
     for moment in moments {
       var store = Self.store(Self.nights(zone))
       let time = midnight + Self.minutes(moment.hour, moment.minute)
-      let outcome = store.add(try Self.tea().frame(id: "1"), localTime: time)
+      let outcome = store.add(try Self.tea().frame(id: "1"), localTime: LocalTime(time))
       #expect(Self.ways(outcome) == (moment.isQuiet ? Self.quiet : Self.loud), "\(moment)")
       #expect(store.badge == 2 && store.delivered.map(\.identifier) == ["tea"])
     }
@@ -70,7 +70,7 @@ import Testing
     // From Thursday to Friday only.
     var store = Self.store(Self.nights("UTC", days: 1 << 4))
     for (hour, isQuiet) in [(6, false), (22, true), (30, true), (31, false), (46, false), (54, false)] {
-      let outcome = store.add(try Self.tea().frame(id: "\(hour)"), localTime: Self.thursday + Self.minutes(hour))
+      let outcome = store.add(try Self.tea().frame(id: "\(hour)"), localTime: LocalTime(Self.thursday + Self.minutes(hour)))
       #expect(Self.ways(outcome) == (isQuiet ? Self.quiet : Self.loud), "\(hour) hours after the beginning of Thursday")
     }
   }
@@ -78,14 +78,14 @@ import Testing
   @Test func `time-sensitive and critical notifications pass, unless the person has switched that off`() throws {
     for (level, option) in [(.timeSensitive, .timeSensitive), (.critical, .criticalAlert)] as [(InterruptionLevel, Authorization.Option)] {
       var store = Self.store(Self.always)
-      #expect(Self.ways(store.add(try Self.tea(nil, level).frame(id: "1"), localTime: Self.thursday)) == Self.loud)
+      #expect(Self.ways(store.add(try Self.tea(nil, level).frame(id: "1"), localTime: LocalTime(Self.thursday))) == Self.loud)
       store.authorization.options[option] = false
-      #expect(Self.ways(store.add(try Self.tea(nil, level).frame(id: "2"), localTime: Self.thursday)) == Self.quiet)
+      #expect(Self.ways(store.add(try Self.tea(nil, level).frame(id: "2"), localTime: LocalTime(Self.thursday))) == Self.quiet)
     }
     var store = Self.store(Self.always)
-    #expect(Self.ways(store.add(try Self.tea(nil, .passive).frame(id: "1"), localTime: Self.thursday)) == Self.quiet)
+    #expect(Self.ways(store.add(try Self.tea(nil, .passive).frame(id: "1"), localTime: LocalTime(Self.thursday))) == Self.quiet)
     let bell = NotificationRequest(identifier: "bell", content: NotificationContent(sound: "default"))
-    #expect(store.add(try bell.frame(id: "2"), localTime: Self.thursday) == .dropped(.filtered))
+    #expect(store.add(try bell.frame(id: "2"), localTime: LocalTime(Self.thursday)) == .dropped(.filtered))
   }
 
   @Test func `the hours at the time of the showing count, whatever they were when the request was added`() throws {
@@ -95,10 +95,10 @@ import Testing
       (Self.nights("Asia/Kolkata"), Self.nights("UTC"), true),
     ] as [(QuietHours?, QuietHours?, Bool)] {
       var store = Self.store(before)
-      _ = store.add(try Self.tea(.timeInterval(7_200, repeats: false)).frame(id: "1"), localTime: evening)
-      #expect(store.takeTime(evening + Self.minutes(1)).isEmpty)
+      _ = store.add(try Self.tea(.timeInterval(7_200, repeats: false)).frame(id: "1"), localTime: LocalTime(evening))
+      #expect(store.takeTime(LocalTime(evening + Self.minutes(1))).isEmpty)
       store.quietHours = after
-      let shown = store.takeTime(evening + Self.minutes(2)).map { Self.ways($0.1) }
+      let shown = store.takeTime(LocalTime(evening + Self.minutes(2))).map { Self.ways($0.1) }
       #expect(shown == [isQuiet ? Self.quiet : Self.loud])
     }
   }
@@ -106,9 +106,9 @@ import Testing
   @Test func `each occurrence of a repeating trigger is judged at its own time`() throws {
     var store = Self.store(Self.nights("Europe/Rome"))
     let evening = Self.thursday + Self.minutes(19, 30)
-    _ = store.add(try Self.tea(.timeInterval(3_600, repeats: true)).frame(id: "1"), localTime: evening)
+    _ = store.add(try Self.tea(.timeInterval(3_600, repeats: true)).frame(id: "1"), localTime: LocalTime(evening))
     var shown: [PresentationOptions?] = []
-    for hour in 1...11 { shown += store.takeTime(evening + Self.minutes(hour)).map { Self.ways($0.1) } }
+    for hour in 1...11 { shown += store.takeTime(LocalTime(evening + Self.minutes(hour))).map { Self.ways($0.1) } }
     // 21:30 in Rome, then 22:30 to 06:30, then 07:30.
     #expect(shown == [Self.loud] + Array(repeating: Self.quiet, count: 9) + [Self.loud])
   }
@@ -129,10 +129,10 @@ import Testing
 
   @Test func `hours of a zone that is unknown here never hold, and no time is too early or too late to be judged`() throws {
     var unknown = Self.store(QuietHours(from: 0, to: 0, timeZone: "Mars/Olympus"))
-    #expect(Self.ways(unknown.add(try Self.tea().frame(id: "1"), localTime: Self.thursday)) == Self.loud)
+    #expect(Self.ways(unknown.add(try Self.tea().frame(id: "1"), localTime: LocalTime(Self.thursday))) == Self.loud)
     for time in [Int64.min, -1, 0, .max] {
       var store = Self.store(Self.always)
-      #expect(Self.ways(store.add(try Self.tea().frame(id: "1"), localTime: time)) == Self.quiet)
+      #expect(Self.ways(store.add(try Self.tea().frame(id: "1"), localTime: LocalTime(time))) == Self.quiet)
     }
   }
 

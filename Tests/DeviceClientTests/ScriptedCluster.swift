@@ -150,7 +150,9 @@ final class DeviceUnderTest: Sendable {
     guard let token = DeviceToken(Self.token) else { preconditionFailure("the token is one") }
     var configuration = DeviceConfiguration(
       url: url,
-      hello: Hello(device: token, application: "com.example.shop", user: "ada", categories: [Self.category]))
+      hello: Hello(
+        device: token, application: "com.example.shop", user: "ada", authorization: Authorization(status: .authorized),
+        categories: [Self.category]))
     configuration.connectMilliseconds = hangMilliseconds
     configuration.serviceExtensionMilliseconds = 4 * hangMilliseconds
     configuration.stateLimits.busyMilliseconds = hangMilliseconds

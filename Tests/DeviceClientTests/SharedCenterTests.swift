@@ -189,7 +189,7 @@ import Testing
         try await center.add(Self.request("soon", soon))
         #expect(try await center.pendingNotificationRequests().map(\.identifier) == ["soon"])
         try await center.removeAllPendingNotificationRequests()
-        #expect(try await center.notificationSettings().status == .notDetermined)
+        #expect(try await center.notificationSettings().status == .authorized)
       }
       await center.close()
     }
@@ -245,6 +245,31 @@ import Testing
       #expect(await second.device.pending.map(\.request) == [Self.request("tea", Self.hour)])
       #expect(await second.device.delivered.map(\.identifier) == ["now"] && !second.story.contains("shown old local"), "\(second.story)")
       await second.close()
+    }
+  }
+
+  @Test func `a time interval that another process adds counts by the device's clock, which the clock on the wall may have left`()
+    async throws
+  {
+    try await Self.with { path, _, url in
+      let first = Self.device(url, path)
+      try await first.device.start()
+      await first.close()
+      // The clock on the wall was set forward by two hours since.
+      let connection = try SQLiteConnection(path: path, busyMilliseconds: Int32(hangMilliseconds))
+      try connection.run("UPDATE clock SET offset = offset - 7200000")
+      connection.close()
+      let center = try await UserNotificationCenter.shared(in: path, application: Self.application)
+      try await center.add(Self.request("tea", Self.hour))
+      let device = Self.device(url, path)
+      try await device.device.start()
+      await eventually("it waits") { await device.device.pending.count == 1 }
+      let now = WallClock.milliseconds()
+      for due in [try await center.nextTriggerDate(of: "tea"), await device.device.nextTriggerDate(of: "tea")] {
+        #expect(try (now + 1_800_000...now + 3_600_000).contains(#require(due)))
+      }
+      await center.close()
+      await device.close()
     }
   }
 

@@ -87,6 +87,46 @@ import Testing
     }
   }
 
+  @Test(arguments: [1, 700, 1_500]) func `a file that was copied without its log is damaged, and a whole copy is not`(ids: Int) async throws
+  {
+    try await TestFolder.with { folder in
+      let (path, files) = (folder.path + "/state", FileManager.default)
+      let database = DeviceDatabase.forTests(path)
+      _ = try await database.open()
+      try await database.commit((1...ids).map { .took(Name("\($0)"), at: 1) })
+      try await database.commit([.badge(7)])
+      try files.copyItem(atPath: path, toPath: path + "-alone")
+      for suffix in ["", "-wal"] { try files.copyItem(atPath: path + suffix, toPath: path + "-whole" + suffix) }
+      try Self.sqlite(path, "VACUUM INTO '\(path)-vacuumed'")
+      await database.closeForTests()
+      try files.copyItem(atPath: path, toPath: path + "-closed")
+      for name in ["whole", "vacuumed", "closed"] {
+        let copy = DeviceDatabase.forTests("\(path)-\(name)")
+        let state = try await copy.open()
+        #expect(state.badge == 7 && state.ids.count == ids, "\(name)")
+        await copy.closeForTests()
+      }
+      let before = try Data(contentsOf: URL(fileURLWithPath: path + "-alone"))
+      let error = try #require(await Self.error(path + "-alone"))
+      #expect(error.code == .stateDamaged && error.description.contains("-wal"), "\(error)")
+      await #expect { try await UserNotificationCenter.shared(in: path + "-alone", application: "com.example.shop") } throws: {
+        ($0 as? DeviceError)?.code == .stateDamaged
+      }
+      #expect(try Data(contentsOf: URL(fileURLWithPath: path + "-alone")) == before)
+    }
+  }
+
+  @Test func `a file that is not empty and has no tables is damaged`() async throws {
+    try await TestFolder.with { folder in
+      let path = try folder.write("state", "")
+      try Self.sqlite(path, "PRAGMA journal_mode = WAL")
+      let before = try Data(contentsOf: URL(fileURLWithPath: path))
+      #expect(!before.isEmpty)
+      #expect(await Self.error(path)?.code == .stateDamaged)
+      #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == before)
+    }
+  }
+
   @Test func `a notification that cannot be read is damage`() async throws {
     try await TestFolder.with { folder in
       let path = folder.path + "/state"
@@ -164,7 +204,8 @@ import Testing
       try await database.commit([.took("one", at: 1)])
       await database.closeForTests()
       let again = DeviceDatabase.forTests(path)
-      #expect(try await again.open() == StoredState(ids: [.init(id: "one", at: 1)], badge: 1, token: DeviceToken(DeviceUnderTest.token)))
+      #expect(
+        try await again.openForTests() == StoredState(ids: [.init(id: "one", at: 1)], badge: 1, token: DeviceToken(DeviceUnderTest.token)))
       await again.closeForTests()
     }
   }

@@ -15,8 +15,8 @@ import Testing
         let path = folder.path + "/state-\(round)"
         var naive = NaiveState()
         for _ in 0..<3 {
-          let database = DeviceDatabase.forTests(path)
-          #expect(try await database.open() == naive.state, "round \(round)")
+          let database = DeviceDatabase.forTests(path, person: naive.state.registration.person)
+          #expect(try await database.openForTests() == naive.state, "round \(round)")
           for _ in 0..<10 {
             let batch = random.batch()
             try await database.commit(batch)
@@ -24,8 +24,10 @@ import Testing
           }
           await database.closeForTests()
         }
-        let last = DeviceDatabase.forTests(path)
-        #expect(try await last.open() == naive.state, "round \(round)")
+        // What belongs to a person goes with the person, and nothing else.
+        if naive.state.registration.person != nil { naive.apply([.forgotPerson]) }
+        let last = DeviceDatabase.forTests(path, person: "another")
+        #expect(try await last.openForTests() == naive.state, "round \(round)")
         await last.closeForTests()
       }
     }
@@ -53,8 +55,16 @@ import Testing
 
 extension DeviceDatabase {
   /// The database of the device of the tests.
-  static func forTests(_ path: String, _ limits: StateLimits = StateLimits()) -> DeviceDatabase {
-    DeviceDatabase(path: path, owner: Owner(token: DeviceUnderTest.token, application: "com.example.shop"), limits: limits)
+  static func forTests(_ path: String, _ limits: StateLimits = StateLimits(), person: Name? = "ada") -> DeviceDatabase {
+    DeviceDatabase(
+      path: path, owner: Owner(token: DeviceUnderTest.token, application: "com.example.shop", person: person), limits: limits)
+  }
+
+  /// Opens it; returns the state without the clock, which is another on each machine.
+  func openForTests() throws(DeviceError) -> StoredState {
+    var state = try open()
+    state.clock = nil
+    return state
   }
 
   /// A notification as the store lists it.
@@ -103,6 +113,10 @@ struct NaiveState {
     case .extended(let identifiers): state.extending.removeAll { identifiers.contains($0.frame.identifier) }
     case .hello(let hello): state.hello = hello
     case .carriedOut: break
+    case .forgotPerson:
+      (state.delivered, state.pending, state.extending, state.badge) = ([], [], [], 0)
+      state.responses.removeAll { $0.isLocked || !$0.isUnsent }
+      for index in state.responses.indices { state.responses[index].isUntold = false }
     case .floor(let revision): state.floor = revision
     case .badge(let number): state.badge = number
     case .registration(let registration): state.registration = registration
@@ -148,7 +162,8 @@ struct RandomState {
   mutating func batch() -> [StateChange] { (0..<number(1...8)).map { _ in change() } }
 
   private mutating func change() -> StateChange {
-    switch number(0...14) {
+    switch number(0...15) {
+    case 15: number(0...9) == 0 ? .forgotPerson : .released
     case 0: .took(name(), at: number(0...4_000_000_000_000))
     case 1, 2: .noted(identifier: name(), revision: Name(text()), at: number(0...4_000_000_000_000))
     case 3: .unlisted((0..<number(0...3)).map { _ in name() }, isPending: number(0...1) == 0)

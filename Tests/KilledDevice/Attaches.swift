@@ -14,7 +14,8 @@ enum Attaches {
   static func run(_ url: String, _ token: DeviceToken, _ path: String, step: Int, _ fault: killing_fault) async throws(DeviceError) {
     killing_folder_begin(step, fault)
     let (events, continuation) = AsyncStream.makeStream(of: DeviceEvent.self, bufferingPolicy: .bufferingOldest(1_000))
-    var configuration = DeviceConfiguration(url: url, hello: Hello(device: token, application: "com.example.shop"))
+    var configuration = DeviceConfiguration(
+      url: url, hello: Hello(device: token, application: "com.example.shop", authorization: Authorization(status: .authorized)))
     configuration.stateFile = path
     let device = Device(configuration, on: EventLoop(name: "device")) { continuation.yield($0) }
     try await device.start()

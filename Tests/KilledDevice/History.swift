@@ -12,7 +12,8 @@ enum History {
   static func run(_ url: String, _ token: DeviceToken, _ path: String, step: Int) async throws(DeviceError) {
     let rounds = read(path + "-history").split(separator: "", omittingEmptySubsequences: true)
     killing_device_begin(step)
-    var configuration = DeviceConfiguration(url: url, hello: Hello(device: token, application: "com.example.shop"))
+    var configuration = DeviceConfiguration(
+      url: url, hello: Hello(device: token, application: "com.example.shop", authorization: Authorization(status: .authorized)))
     configuration.stateFile = path
     let device = Device(configuration, on: EventLoop(name: "device")) { _ in }
     try await device.start()

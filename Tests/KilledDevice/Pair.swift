@@ -26,7 +26,8 @@ enum Pair {
     let (forwarded, continuation) = AsyncStream.makeStream(of: Name.self, bufferingPolicy: .bufferingOldest(1_000))
     let channel = Channel()
     func device(_ side: WatchConnectivity.Side, _ name: String) -> Device {
-      var configuration = DeviceConfiguration(url: url, hello: Hello(device: token, application: "com.example.shop"))
+      var configuration = DeviceConfiguration(
+        url: url, hello: Hello(device: token, application: "com.example.shop", authorization: Authorization(status: .authorized)))
       (configuration.stateFile, configuration.watchConnectivity) = ("\(path)-\(name)", channel.end(of: side))
       configuration.watchConnectivity?.leaseMilliseconds = 60_000
       configuration.state = side == .phone ? .locked : .foreground

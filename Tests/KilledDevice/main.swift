@@ -72,7 +72,8 @@ killing_disk_begin(step)
 
 let (events, continuation) = AsyncStream.makeStream(of: DeviceEvent.self, bufferingPolicy: .bufferingOldest(1_000))
 let loop = EventLoop(name: "device")
-var configuration = DeviceConfiguration(url: arguments[1], hello: Hello(device: token, application: "com.example.shop"))
+var configuration = DeviceConfiguration(
+  url: arguments[1], hello: Hello(device: token, application: "com.example.shop", authorization: Authorization(status: .authorized)))
 configuration.stateFile = arguments[3]
 if likes {
   configuration.hello.categories = [

@@ -53,6 +53,8 @@ enum DeviceInstruction: Sendable, Equatable {
   /// Go to the application's own settings, from a notification or from none.
   case openSettings(Reference?)
   case categories([NotificationCategory])
+  /// Answer the question whether the application may show notifications.
+  case answer(Bool)
   case unregister
   case connect
   case help
@@ -109,6 +111,7 @@ extension DeviceInstruction {
       guard rest.isEmpty || state != nil else { throw InstructionError(description: Self.states) }
       self = .state(state)
     case "app-settings": self = .openSettings(rest.first.map { Reference($0) })
+    case "allow", "deny": self = .answer(first.lowercased() == "allow")
     case "unregister": self = .unregister
     case "connect": self = .connect
     case "help", "?": self = .help

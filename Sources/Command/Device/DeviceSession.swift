@@ -30,6 +30,8 @@ actor DeviceSession {
   private var watches: [SignalWatch] = []
   private var connectTimer: Timer?
   private var lastTrouble = ""
+  /// Takes the person's answer whether notifications are wanted.
+  private var question: CheckedContinuation<Bool, Never>?
 
   init(_ configuration: DeviceConfiguration, _ behaviour: Behaviour, on loop: EventLoop) {
     self.configuration = configuration
@@ -44,6 +46,7 @@ actor DeviceSession {
   func run(_ started: @Sendable () -> Void) async throws -> ExitCode {
     var configuration = configuration
     configuration.delegate = LocalResponses(output, isJSON: behaviour.isJSON)
+    if behaviour.isTyped { configuration.authorizationPrompt = { [weak self] _ in await self?.ask() ?? false } }
     let device = Device(configuration, on: loop) { [weak self] event in self?.assumeIsolated { $0.received(event) } }
     self.device = device
     for signal in [SIGINT, SIGTERM] { watches.append(try SignalWatch(on: loop, signal: signal) { [weak self] in self?.stop() }) }
@@ -56,6 +59,10 @@ actor DeviceSession {
       throw Self.failure(error)
     }
     await showWhatIsListed(device)
+    if behaviour.isTyped, await device.authorization?.status == .notDetermined {
+      let center = device.userNotificationCenter
+      Task(executorPreference: loop) { try await center.requestAuthorization(options: [.alert, .sound, .badge]) }
+    }
     started()
     if let timeout = behaviour.connectTimeout {
       connectTimer = Timer(on: loop) { [weak self] in self?.connectTimedOut(timeout) }
@@ -66,6 +73,8 @@ actor DeviceSession {
       if ending == nil { whenEnded = continuation } else { continuation.resume() }
     }
     await device.close()
+    // Nobody has decided: a device that is closed stores nothing.
+    question?.resume(returning: false)
     release()
     let lost = await lostOutput()
     guard lost > 0 else { return try ending?.get() ?? .done }
@@ -165,10 +174,14 @@ actor DeviceSession {
     output.line(text.notification(notification, mark: mark, categories: categories, preview: preview(notification)))
   }
 
+  private func shown(_ notification: DeliveredNotification, mark: String) {
+    output.line(text.shown(notification, mark: mark, categories: categories, preview: preview(notification)))
+  }
+
   private func showText(_ event: DeviceEvent) {
     switch event {
-    case .shown(let notification): show(notification, mark: "")
-    case .updated(let notification): show(notification, mark: "(replaced)")
+    case .shown(let notification): shown(notification, mark: "")
+    case .updated(let notification): shown(notification, mark: "(replaced)")
     case .panel(let panel): output.line(panel.description)
     case .closed where ending != nil: break
     default: if let line = text.event(event) { output.line("-- \(line)") }
@@ -182,6 +195,12 @@ actor DeviceSession {
   }
 
   // MARK: Instructions
+
+  /// Asks the person whether notifications are wanted; returns the answer when it is typed.
+  private func ask() async -> Bool {
+    output.line("-- \(DeviceText.plain(configuration.hello.application)) would like to show notifications: type allow or deny")
+    return await withCheckedContinuation { question = $0 }
+  }
 
   /// Executes a line of standard input.
   func perform(line: String) async {
@@ -278,6 +297,10 @@ actor DeviceSession {
       let request = try await device.setCategories(new)
       categories = new
       return [("requests", [.string(request)])]
+    case .answer(let isAllowed):
+      guard let question else { throw InstructionError(description: "nothing is asked at the moment: change it by settings status") }
+      self.question = nil
+      question.resume(returning: isAllowed)
     case .unregister: return [("requests", [.string(try await device.unregister())])]
     case .connect:
       await device.reconnect()

@@ -9,7 +9,7 @@ import Worker
 /// It removes control characters from foreign text, so that no notification controls the terminal.
 struct DeviceText {
   /// Whether titles are bold.
-  let isStyled = TerminalStyle.isWanted(on: STDOUT_FILENO)
+  var isStyled = TerminalStyle.isWanted(on: STDOUT_FILENO)
   /// The numbers of notifications. A number stays with its identifier while that is in the list.
   private var numbers: [Name: Int] = [:]
   private var lastNumber = 0
@@ -34,6 +34,7 @@ struct DeviceText {
     quiet FROM TO ZONE       the person's quiet hours, such as quiet 22:00 07:00 Europe/Rome; quiet off removes them
     state [STATE]            shows or sets what the program is doing: foreground, background, locked
     app-settings [N]         goes to the application's own settings, from a notification or from none
+    allow | deny             answers whether notifications are wanted, when that is asked
     connect                  reconnects after the cluster has told it to stay away
     unregister               signs out, and ends
     quit                     ends (also Ctrl-C); what was delivered meanwhile comes at the next start
@@ -64,6 +65,27 @@ struct DeviceText {
 
   // MARK: Texts
 
+  /// Renders what the screen shows of a notification when it comes, in the ways of its presentation.
+  mutating func shown(
+    _ notification: DeliveredNotification, mark: String, categories: [NotificationCategory], preview: NotificationPreview?
+  ) -> String {
+    let ways = notification.presentation
+    guard ways.isDisjoint(with: [.banner, .lockScreen]) else {
+      return self.notification(notification, mark: mark, categories: categories, preview: preview)
+    }
+    let isListed = ways.contains(.list)
+    let listed = isListed ? ["[\(number(of: notification.identifier))] \(Self.plain(notification.identifier)) is in the list"] : []
+    return "-- " + (listed + Self.attention(notification)).joined(separator: " · ")
+  }
+
+  /// The badge and the sound with which a notification came.
+  private static func attention(_ notification: DeliveredNotification) -> [String] {
+    let (content, ways) = (notification.content, notification.presentation)
+    let badge = ways.contains(.badge) ? content.badge.map { "badge \($0)" } : nil
+    let sound = ways.contains(.sound) ? content.sound.map { "sound \(plain($0.name))" } : nil
+    return [badge, sound].compactMap { $0 }
+  }
+
   /// Renders a notification and its actions.
   ///
   /// - Parameter preview: the texts that may be drawn; nil for all.
@@ -76,9 +98,7 @@ struct DeviceText {
     var lines = [Self.plain(texts.title), Self.plain(texts.subtitle), Self.plain(texts.body)].filter { !$0.isEmpty }
     if lines.isEmpty { lines = ["(nothing to read)"] }
     if isStyled, !texts.title.isEmpty { lines[0] = "\u{1B}[1m\(lines[0])\u{1B}[0m" }
-    var facts: [String] = []
-    if let badge = content.badge { facts.append("badge \(badge)") }
-    if let sound = content.sound { facts.append("sound \(Self.plain(sound.name))") }
+    var facts = Self.attention(notification)
     if content.interruptionLevel != .active { facts.append(content.interruptionLevel.rawValue) }
     if let category = content.categoryIdentifier {
       facts.append(actions(category, categories.first { $0.identifier == category } ?? notification.frame.category))

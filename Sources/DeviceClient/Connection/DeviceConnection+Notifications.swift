@@ -5,7 +5,7 @@ internal import Notifications
 extension DeviceConnection {
   /// Adds a local request; `body` is called when it is saved, or with the error.
   func add(_ frame: NotifyFrame, _ body: @escaping (DeviceError?) -> Void) throws(DeviceError) {
-    let now = WallClock.milliseconds()
+    let now = localTime
     try memory.store.check(frame, localTime: now)
     try memory.writer.checkSpace()
     memory.add(frame, localTime: now, shown: { [weak self] in self?.tell?($0) }, body)

@@ -77,6 +77,9 @@ final class DeviceConnection {
   /// The cluster's clock.
   var now: Int64 { clock.now(loopMilliseconds: loop.milliseconds()) }
 
+  /// The device's own time.
+  var localTime: LocalTime { memory.clock.now() }
+
   /// The address of the next attempt or of the present connection.
   var url: String { configuration.urls[plan.address] }
 
@@ -85,9 +88,9 @@ final class DeviceConnection {
   /// Takes the state of the database.
   func restore(_ state: StoredState) {
     registration.restore(state.registration)
-    var state = state
-    state.registration = registration.stored
     memory.restore(state)
+    // A turn would show what is due, before the commands of other processes are carried out.
+    memory.save(registration.stored)
   }
 
   /// Connects, and keeps connected.
@@ -221,6 +224,7 @@ final class DeviceConnection {
       welcomes.finish(DeviceError(.refused, "the cluster does not take the device (close code \(code)): \(reason)"))
       tell?(.closed(code: code, reason: reason, reconnectAfter: nil))
       if isGone, !isStopping {
+        if !registration.isSigningOut { forgetPerson() }
         registration.unregistered()
         saveRegistration()
         tell?(.unregistered)
@@ -277,7 +281,8 @@ final class DeviceConnection {
   }
 
   private func take(_ frame: NotifyFrame) {
-    guard case .open(let connection, _, _) = phase else { return }
+    // What comes for a person who signs out is neither shown nor acknowledged.
+    guard case .open(let connection, _, _) = phase, !registration.isSigningOut else { return }
     if frame.isPast(now), !frame.isPast(clock.earliest(loopMilliseconds: loop.milliseconds())) {
       // It may be too late to show it, and too early to drop it. Another hello gives the time, and the cluster sends it again.
       sendAcknowledgements()
@@ -362,14 +367,14 @@ final class DeviceConnection {
 
   /// Shows what is due by the device's own clock.
   func takeTime() {
-    memory.takeTime(WallClock.milliseconds()) { [weak self] in self?.tell?($0) }
+    memory.takeTime(localTime) { [weak self] in self?.tell?($0) }
     scheduleTurn()
   }
 
   private func startDueTimer() {
-    guard let due = memory.store.nextDue() else { return dueTimer?.stop() ?? () }
-    // The clock may be set while the timer runs, so it is read again after a minute.
-    dueTimer?.start(after: Int(clamping: min(max(due - WallClock.milliseconds(), 0), 60_000)))
+    guard let wait = memory.store.wait(localTime) else { return dueTimer?.stop() ?? () }
+    // The clock may be set while the timer runs, and the timer stands while the machine sleeps. So the time is read again after a minute.
+    dueTimer?.start(after: Int(clamping: min(wait, 60_000)))
   }
 
   private func sendAcknowledgements() {
@@ -427,6 +432,7 @@ final class DeviceConnection {
     try memory.writer.checkSpace()
     let request = try registration.change(change, request: request, isStopping: isStopping)
     saveRegistration()
+    if change == .unregister { forgetPerson() }
     if case .settings(let authorization) = change { memory.store.authorization = authorization }
     if case .locale(_, let timeZone) = change {
       if let timeZone { memory.store.zone = Name(timeZone) }
@@ -436,6 +442,13 @@ final class DeviceConnection {
     memory.publish(hello)
     sendChanges()
     return request
+  }
+
+  /// Removes what belongs to the person who signs out, and tells what was in the list.
+  private func forgetPerson() {
+    let listed = memory.forgetPerson()
+    guard !listed.isEmpty else { return }
+    whenDurable { [weak self] failure in if failure == nil { self?.tell?(.removed(identifiers: listed.map(\.identifier), listed)) } }
   }
 
   /// Calls `body` when the changes so far are saved, or with the error.

@@ -38,11 +38,15 @@ struct DeviceRegistration {
   mutating func restore(_ former: StoredRegistration) {
     stored = former
     if stored.person != hello.user { stored.forgetPerson() }
+    stored.person = hello.user
     if let request = stored.quietRequest { _ = changes.add(.quietHours(stored.quietHours), request: request) }
     if let request = stored.signOutRequest { _ = changes.add(.unregister, request: request) }
   }
 
   // MARK: The person and the program
+
+  /// Whether the person signs out, and the cluster has not confirmed it.
+  var isSigningOut: Bool { stored.signOutRequest != nil }
 
   /// The program registers the device for remote notifications, which takes back a sign-out that is not sent.
   mutating func register() throws(DeviceError) {

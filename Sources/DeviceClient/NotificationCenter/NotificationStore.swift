@@ -203,6 +203,14 @@ public struct NotificationStore {
     return isPast ? .dropped(.expired) : place(waiting.taken(at: time), at: time)
   }
 
+  /// Removes what belongs to the person who signs out; returns what was in the list.
+  mutating func forgetPerson() -> [DeliveredNotification] {
+    stopExtending { _ in true }
+    removePending(pending.map(\.identifier))
+    setBadge(0)
+    return clear(delivered.map(\.identifier))
+  }
+
   // MARK: The program's service extension
 
   /// The program's service extension is given a notification; false if that is not needed any more.
@@ -268,12 +276,13 @@ public struct NotificationStore {
 
   // MARK: Local requests
 
-  /// Takes a local request, whose trigger is known to be due some time. Times are the device's own.
-  mutating func add(_ frame: NotifyFrame, localTime: Int64) -> Outcome {
-    let notification = DeliveredNotification(frame, takenAt: localTime, isLocal: true, extensions)
+  /// Takes a local request, whose trigger is known to be due some time.
+  mutating func add(_ frame: NotifyFrame, localTime: LocalTime) -> Outcome {
+    let time = localTime.by(frame.timedTrigger)
+    let notification = DeliveredNotification(frame, takenAt: time, isLocal: true, extensions)
     guard frame.trigger != nil else {
       removePending([frame.identifier])
-      return place(notification, at: localTime)
+      return place(notification, at: time)
     }
     hold(notification)
     return .held(notification)
@@ -288,7 +297,7 @@ public struct NotificationStore {
   }
 
   /// Checks that the trigger of a local request is due some time.
-  mutating func check(_ frame: NotifyFrame, localTime: Int64) throws(DeviceError) {
+  mutating func check(_ frame: NotifyFrame, localTime: LocalTime) throws(DeviceError) {
     guard let text = frame.trigger, case .timed(let timed) = try Trigger(text: text) else { return }
     do throws(Rejection) {
       try table.check(timed, now: localTime, zone: zone)
@@ -297,19 +306,20 @@ public struct NotificationStore {
     }
   }
 
-  /// The next time at which something is due, by the device's own clock; nil if nothing waits for a time.
-  mutating func nextDue() -> Int64? { table.next(zone: zone) }
+  /// The milliseconds until something is due; nil if nothing waits for a time.
+  mutating func wait(_ localTime: LocalTime) -> Int64? { table.wait(now: localTime, zone: zone) }
 
   /// The next time at which a waiting request is due; nil if none waits, or if it waits for a place.
-  mutating func nextDue(of identifier: Name) -> Int64? { table.next(of: identifier, zone: zone) }
+  mutating func nextDue(of identifier: Name, _ localTime: LocalTime) -> Int64? { table.next(of: identifier, now: localTime, zone: zone) }
 
   /// Takes the device's own time; returns what becomes of the notifications that are due.
-  mutating func takeTime(_ localTime: Int64) -> [(identifier: Name, Outcome)] {
+  mutating func takeTime(_ localTime: LocalTime) -> [(identifier: Name, Outcome)] {
     let due = table.take(now: localTime, zone: zone)
     changes += due.changed.map { .waiting($0.notification.identifier, anchor: $0.anchor, after: $0.after) }
     let gone = due.ended + due.missed
     if !gone.isEmpty { changes.append(.unlisted(gone, isPending: true)) }
-    return due.notifications.map { ($0.identifier, place($0.taken(at: localTime), at: localTime)) }
+    let time = localTime.wall
+    return due.notifications.map { ($0.identifier, place($0.taken(at: time), at: time)) }
       + due.missed.map { ($0, .dropped(.expired)) }
   }
 
@@ -366,6 +376,9 @@ public struct NotificationStore {
   ) -> Outcome {
     stopExtending { $0.identifier == waiting.identifier }
     let (frame, content) = (waiting.frame, waiting.content)
+    // A watch follows its phone until the person has decided for the watch.
+    let follows = isForwarded && authorization.status == .notDetermined
+    let authorization = follows ? Authorization(status: .authorized) : authorization
     // The cluster knows a change of the hours by another device before this one does.
     let wasJudged = !waiting.isLocal && frame.trigger == nil && !isForwarded
     var ways = PresentationOptions(
@@ -433,6 +446,12 @@ public struct NotificationStore {
 }
 
 extension NotifyFrame {
+  /// Its trigger, if it is due at a time.
+  var timedTrigger: TimedTrigger? {
+    guard var text = trigger, case .timed(let timed)? = text.withUTF8({ try? Trigger(UnsafeRawBufferPointer($0)) }) else { return nil }
+    return timed
+  }
+
   /// Whether it has expired, by the cluster's clock in milliseconds. 0 allows one attempt, whose end only the cluster knows.
   func isPast(_ now: Int64) -> Bool { expiration > 0 && now / 1000 >= expiration }
 }

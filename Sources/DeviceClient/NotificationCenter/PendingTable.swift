@@ -4,9 +4,10 @@ internal import Notifications
 
 /// The notifications that wait for a time or a place, in the order in which they were added. A value without a clock.
 ///
-/// Times are the device's own, in milliseconds since 1970. At most ``limit`` wait, and at most ``locationLimit`` of them for a place: the last
-/// added stay. Of the occurrences of a repeating trigger that are due together only the latest is shown, and none that is late by more than
-/// ``late``. A one-off is shown however late it is. It is dropped when another zone has passed its time, so that it is never due.
+/// Times are the device's own, in milliseconds since 1970: of a time interval by the clock that counts elapsed time, else by the one on the
+/// wall. At most ``limit`` wait, and at most ``locationLimit`` of them for a place: the last added stay. Of the occurrences of a repeating
+/// trigger that are due together only the latest is shown, and none that is late by more than ``late``. A one-off is shown however late it
+/// is. It is dropped when another zone has passed its time, so that it is never due.
 struct PendingTable {
   /// A notification that waits.
   struct Entry: Sendable, Equatable {
@@ -15,14 +16,6 @@ struct PendingTable {
     var anchor: Int64
     /// The time after which the next occurrence is searched: the last one, or when it was added.
     var after: Int64
-
-    /// Its trigger, if it is due at a time.
-    var timed: TimedTrigger? {
-      guard var text = notification.frame.trigger,
-        case .timed(let trigger)? = text.withUTF8({ try? Trigger(UnsafeRawBufferPointer($0)) })
-      else { return nil }
-      return trigger
-    }
   }
 
   /// What has become due.
@@ -57,15 +50,15 @@ struct PendingTable {
   // MARK: Adding and removing
 
   /// Checks what only a calendar knows of a trigger: that it has a time zone that exists, and is due at all.
-  mutating func check(_ trigger: TimedTrigger, now: Int64, zone: Name) throws(Rejection) {
-    try times.check(trigger, requested: now, deviceZone: known(zone))
+  mutating func check(_ trigger: TimedTrigger, now: LocalTime, zone: Name) throws(Rejection) {
+    try times.check(trigger, requested: now.by(trigger), deviceZone: known(zone))
   }
 
   /// Adds an entry at the end, in place of the former one of its identifier; returns the identifiers that had to go.
   mutating func add(_ entry: Entry) -> [Name] {
     _ = remove([entry.notification.identifier])
     entries.append(entry)
-    triggers[entry.notification.identifier] = entry.timed
+    triggers[entry.notification.identifier] = entry.notification.frame.timedTrigger
     var removed: [Name] = []
     func isLocation(_ entry: Entry) -> Bool { triggers[entry.notification.identifier] == nil }
     if isLocation(entry), entries.count(where: isLocation) > Self.locationLimit, let oldest = entries.first(where: isLocation) {
@@ -87,28 +80,33 @@ struct PendingTable {
 
   // MARK: Time
 
-  /// The next due time, in a time zone for the triggers that name none; nil if none will come.
-  mutating func next(zone: Name) -> Int64? {
+  /// The milliseconds until the next due time, in a time zone for the triggers that name none; nil if none will come.
+  mutating func wait(now: LocalTime, zone: Name) -> Int64? {
     var earliest: Int64?
     for entry in entries {
       guard let due = next(entry, after: entry.after, zone) else { continue }
-      earliest = min(earliest ?? due, due)
+      let wait = max(due, 0) - min(max(due, 0), now.by(triggers[entry.notification.identifier]))
+      earliest = min(earliest ?? wait, wait)
     }
     return earliest
   }
 
-  /// The next due time of an entry; nil if none waits, or if it waits for a place.
-  mutating func next(of identifier: Name, zone: Name) -> Int64? { self[identifier].flatMap { next($0, after: $0.after, zone) } }
+  /// The next due time of an entry by the clock on the wall; nil if none waits, or if it waits for a place.
+  mutating func next(of identifier: Name, now: LocalTime, zone: Name) -> Int64? {
+    guard let entry = self[identifier], let due = next(entry, after: entry.after, zone) else { return nil }
+    return due &+ now.wall &- now.by(triggers[identifier])
+  }
 
   /// Takes the time; returns what has become due.
   ///
-  /// After the clock was set back occurrences are counted from the present time, so that none waits for the time that was undone.
-  mutating func take(now: Int64, zone: Name) -> Due {
+  /// After a clock was set back its occurrences are counted from the present time, so that none waits for the time that was undone.
+  mutating func take(now time: LocalTime, zone: Name) -> Due {
     var due = Due()
-    var shown: [(at: Int64, place: Int, notification: DeliveredNotification)] = []
+    var shown: [(late: Int64, place: Int, notification: DeliveredNotification)] = []
     for index in entries.indices {
       let former = entries[index]
       guard let trigger = triggers[former.notification.identifier] else { continue }
+      let now = time.by(trigger)
       if now < former.after { (entries[index].anchor, entries[index].after) = (now, now) }
       let first = next(entries[index], after: entries[index].after, zone)
       if first == nil, !trigger.repeats, isKnown(trigger, zone) {
@@ -120,14 +118,14 @@ struct PendingTable {
         // Occurrences that are too late are passed over together.
         var moment = max(entries[index].after, now - trigger.lateness(usual: Self.late) - 1)
         while trigger.repeats, let found = next(entries[index], after: moment, zone), found <= now { (latest, moment) = (found, found) }
-        if let latest { shown.append((latest, index, former.notification)) }
+        if let latest { shown.append((now &- latest, index, former.notification)) }
         entries[index].after = latest ?? moment
       }
       let isOver = trigger.repeats ? next(entries[index], after: entries[index].after, zone) == nil : entries[index].after >= first ?? .max
       if isOver { due.ended.append(former.notification.identifier) } else if entries[index] != former { due.changed.append(entries[index]) }
     }
     _ = remove(due.ended + due.missed)
-    due.notifications = shown.sorted { ($0.at, $0.place) < ($1.at, $1.place) }.map(\.notification)
+    due.notifications = shown.sorted { ($1.late, $0.place) < ($0.late, $1.place) }.map(\.notification)
     return due
   }
 

@@ -18,10 +18,11 @@ public struct UserNotificationCenter: Sendable {
 
   /// Asks the person to allow notifications, unless they have decided already; returns whether they are allowed.
   ///
-  /// With the option `provisional` nobody is asked: notifications come quietly until the person decides. The configuration's
-  /// `authorizationPrompt` asks. The state file keeps the decision, so the person is asked once in the device's life, and the cluster is told.
+  /// Nothing is shown before, and what is not among the options stays off. With the option `provisional` nobody is asked: notifications come
+  /// quietly until the person decides, and a later call without it asks. The configuration's `authorizationPrompt` asks. The state file keeps
+  /// the decision, so the person is asked once in the device's life, and the cluster is told.
   @discardableResult
-  public func requestAuthorization(options: [Authorization.Option]) async throws(DeviceError) -> Bool {
+  public func requestAuthorization(options: Set<Authorization.Option>) async throws(DeviceError) -> Bool {
     try await device.requestAuthorization(options)
   }
 

@@ -66,8 +66,8 @@ extension DeviceConnection {
     try memory.writer.checkSpace()
     switch command {
     case .add(let frame, let at):
-      // What is due at once is shown at this time.
-      let time = frame.trigger == nil ? WallClock.milliseconds() : at
+      // What is due at once is shown at this time. The other process has read the clock of the trigger.
+      let time = frame.trigger == nil ? localTime : LocalTime(wall: at, elapsed: at)
       do throws(DeviceError) {
         try memory.store.check(frame, localTime: time)
         memory.add(frame, localTime: time, shown: { [weak self] in self?.tell?($0) }, { _ in })

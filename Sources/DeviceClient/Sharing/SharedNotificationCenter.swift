@@ -26,7 +26,7 @@ public struct SharedNotificationCenter: Sendable {
   ///
   /// Throws `needsDevice` if nobody has decided yet, since only the device's process can ask the person.
   @discardableResult
-  public func requestAuthorization(options: [Authorization.Option]) async throws(DeviceError) -> Bool {
+  public func requestAuthorization(options: Set<Authorization.Option>) async throws(DeviceError) -> Bool {
     switch try await notificationSettings().status {
     case .authorized, .provisional, .ephemeral: return true
     case .denied: return false
@@ -36,7 +36,7 @@ public struct SharedNotificationCenter: Sendable {
 
   /// What the person lets notifications do.
   public func notificationSettings() async throws(DeviceError) -> Authorization {
-    try await file.read { $1.authorization }.get() ?? Authorization(status: .notDetermined)
+    try await file.read { _, hello, _ in hello.authorization }.get() ?? Authorization(status: .notDetermined)
   }
 
   /// Registers the application's categories, which replace all former ones. Throws the rule that one breaks, and changes nothing then.
@@ -45,12 +45,12 @@ public struct SharedNotificationCenter: Sendable {
     try FrameRules.check(atMost: FrameRules.frameBytes - 2 * FrameLimits.credentialBytes) {
       CategoriesFrame(categories: categories).write(to: &$0)
     }
-    try await file.store { _ in .categories(categories) }.get()
+    try await file.store { _, _ in .categories(categories) }.get()
   }
 
   /// The registered categories.
   public func notificationCategories() async throws(DeviceError) -> [NotificationCategory] {
-    try await file.read { $1.categories }.get() ?? []
+    try await file.read { _, hello, _ in hello.categories }.get() ?? []
   }
 
   /// Throws `needsDevice`, since the program's own settings are shown by the device's process.
@@ -61,11 +61,11 @@ public struct SharedNotificationCenter: Sendable {
   /// Sets the number at the application's icon; 0 removes it. Throws if it is negative, or more than 31 bits.
   public func setBadgeCount(_ count: Int) async throws(DeviceError) {
     try NotificationRequest.checkBadge(count)
-    try await file.store { _ in .badge(count) }.get()
+    try await file.store { _, _ in .badge(count) }.get()
   }
 
   /// The number at the application's icon.
-  public func badgeCount() async throws(DeviceError) -> Int { try await file.read { store, _ in store.badge }.get() }
+  public func badgeCount() async throws(DeviceError) -> Int { try await file.read { store, _, _ in store.badge }.get() }
 
   // MARK: Requests
 
@@ -75,41 +75,41 @@ public struct SharedNotificationCenter: Sendable {
   public func add(_ request: NotificationRequest) async throws(DeviceError) {
     guard request.attachments.isEmpty else { throw Self.needsDevice("attachments are moved into its store") }
     let frame = try request.frame(id: Device.uniqueID())
-    let now = WallClock.milliseconds()
-    let result = await file.store { (store) throws(DeviceError) in
+    let result = await file.store { (store, now) throws(DeviceError) in
       try store.check(frame, localTime: now)
-      return .add(frame, at: now)
+      return .add(frame, at: now.by(frame.timedTrigger))
     }
     try result.get()
   }
 
   /// The requests that wait, in the order in which they were added.
   public func pendingNotificationRequests() async throws(DeviceError) -> [NotificationRequest] {
-    try await file.read { store, _ in store.pending }.get().map(\.request)
+    try await file.read { store, _, _ in store.pending }.get().map(\.request)
   }
 
   /// When a request that waits is due next, in milliseconds since 1970; nil if none waits, or if it waits for a place.
   ///
   /// A time in the past is that of a request that no running device has shown yet.
   public func nextTriggerDate(of identifier: Name) async throws(DeviceError) -> Int64? {
-    try await file.read { store, _ in store.nextDue(of: identifier) }.get()
+    try await file.read { store, _, now in store.nextDue(of: identifier, now) }.get()
   }
 
   /// Removes requests that wait.
   public func removePendingNotificationRequests(withIdentifiers identifiers: [Name]) async throws(DeviceError) {
-    try await file.store { .removePending($0.pending.filter { identifiers.contains($0.identifier) }.map { .init($0) }) }.get()
+    try await file.store { store, _ in .removePending(store.pending.filter { identifiers.contains($0.identifier) }.map { .init($0) }) }
+      .get()
   }
 
   /// Removes all requests that wait.
   public func removeAllPendingNotificationRequests() async throws(DeviceError) {
-    try await file.store { .removePending($0.pending.map { .init($0) }) }.get()
+    try await file.store { store, _ in .removePending(store.pending.map { .init($0) }) }.get()
   }
 
   // MARK: Delivered notifications
 
   /// The notifications in the list, the newest first.
   public func deliveredNotifications() async throws(DeviceError) -> [DeliveredNotification] {
-    try await file.read { store, _ in store.delivered }.get()
+    try await file.read { store, _, _ in store.delivered }.get()
   }
 
   /// The notifications in the list by their `threadIdentifier`. The group with the newest one comes first.
@@ -119,12 +119,13 @@ public struct SharedNotificationCenter: Sendable {
 
   /// Removes notifications from the list, without a response. One that is updated before the device hears of it stays.
   public func removeDeliveredNotifications(withIdentifiers identifiers: [Name]) async throws(DeviceError) {
-    try await file.store { .removeDelivered($0.delivered.filter { identifiers.contains($0.identifier) }.map { .init($0) }) }.get()
+    try await file.store { store, _ in .removeDelivered(store.delivered.filter { identifiers.contains($0.identifier) }.map { .init($0) }) }
+      .get()
   }
 
   /// Removes all notifications from the list.
   public func removeAllDeliveredNotifications() async throws(DeviceError) {
-    try await file.store { .removeDelivered($0.delivered.map { .init($0) }) }.get()
+    try await file.store { store, _ in .removeDelivered(store.delivered.map { .init($0) }) }.get()
   }
 
   private static func needsDevice(_ reason: String) -> DeviceError {

@@ -55,7 +55,8 @@ actor SharedStateFile {
       let connection = try SQLiteConnection(path: path, busyMilliseconds: Int32(clamping: limits.busyMilliseconds))
       self.connection = connection
       guard try !StateFile.isNew(connection, path) else { throw missing }
-      try StateFile.prepare(connection, limits)
+      try StateFile.limit(connection, limits)
+      try StateFile.prepare(connection)
       guard try StateFile.lists(connection, path).application == application else {
         throw DeviceError(.stateUnusable, "the state file \(path) belongs to another application: name another file")
       }
@@ -108,41 +109,43 @@ actor SharedStateFile {
 
   /// Reads of the state as it is when the device has carried out the commands that wait.
   nonisolated func read<Value: Sendable>(
-    _ body: @Sendable (inout NotificationStore, StoredRegistration) -> Value
+    _ body: @Sendable (inout NotificationStore, StoredRegistration, LocalTime) -> Value
   ) async -> Result<Value, DeviceError> {
     await call { await readNow(body) }
   }
 
   /// Stores a command that is made by the present state.
   nonisolated func store(
-    _ command: @Sendable (inout NotificationStore) throws(DeviceError) -> StoredCommand
+    _ command: @Sendable (inout NotificationStore, LocalTime) throws(DeviceError) -> StoredCommand
   ) async -> Result<Void, DeviceError> {
     await call { await write(command) }
   }
 
-  private func readNow<Value>(_ body: (inout NotificationStore, StoredRegistration) -> Value) -> Result<Value, DeviceError> {
+  private func readNow<Value>(_ body: (inout NotificationStore, StoredRegistration, LocalTime) -> Value) -> Result<Value, DeviceError> {
     Result { () throws(DeviceError) in
       let connection = try opened()
-      var state: (store: NotificationStore, hello: StoredRegistration)?
+      var state: State?
       try connection.reading { () throws(DeviceError) in state = try self.state(connection) }
       guard var state else { preconditionFailure("a transaction without an error has called its body") }
-      return body(&state.store, state.hello)
+      return body(&state.store, state.hello, state.now)
     }
   }
 
-  private func write(_ command: @Sendable (inout NotificationStore) throws(DeviceError) -> StoredCommand) -> Result<Void, DeviceError> {
+  private func write(_ command: @Sendable (inout NotificationStore, LocalTime) throws(DeviceError) -> StoredCommand) -> Result<
+    Void, DeviceError
+  > {
     Result { () throws(DeviceError) in
       let connection = try opened()
       try connection.transaction { () throws(DeviceError) in
         var state = try self.state(connection)
-        try StateFile.add(try command(&state.store), connection)
+        try StateFile.add(try command(&state.store, state.now), connection)
       }
     }
   }
 
-  private func state(
-    _ connection: SQLiteConnection
-  ) throws(DeviceError) -> (store: NotificationStore, hello: StoredRegistration) {
+  private typealias State = (store: NotificationStore, hello: StoredRegistration, now: LocalTime)
+
+  private func state(_ connection: SQLiteConnection) throws(DeviceError) -> State {
     let state = try StateFile.lists(connection, path).state
     var (store, hello) = (
       NotificationStore(extensions: extensions, zone: zone ?? state.hello.zone ?? DueTimes.defaultZone), state.hello
@@ -152,7 +155,7 @@ actor SharedStateFile {
       store.expect(command)
       if case .categories(let categories) = command { hello.categories = categories }
     }
-    return (store, hello)
+    return (store, hello, ElapsedClock(after: state.clock).now())
   }
 
   private func opened() throws(DeviceError) -> SQLiteConnection {

@@ -3,7 +3,7 @@ internal import Notifications
 
 /// What another process asks of the device, as the database keeps it until the device has done it.
 enum StoredCommand: Sendable, Equatable {
-  /// Adds a local request, as its frame, at this time.
+  /// Adds a local request, as its frame, at this time by the clock of its trigger.
   case add(NotifyFrame, at: Int64)
   /// Removes requests that wait.
   case removePending([NotificationShowing])
@@ -92,7 +92,7 @@ extension NotificationStore {
   mutating func expect(_ command: StoredCommand) {
     switch command {
     case .add(let frame, let at):
-      if frame.trigger == nil { removePending([frame.identifier]) } else { _ = add(frame, localTime: at) }
+      if frame.trigger == nil { removePending([frame.identifier]) } else { _ = add(frame, localTime: .init(wall: at, elapsed: at)) }
     case .removePending(let showings): removePending(pending(showings))
     case .removeDelivered(let showings): _ = clear(delivered(showings))
     case .badge(let number): setBadge(number)

@@ -7,6 +7,8 @@ actor DeviceDatabase {
   struct Owner: Sendable {
     var token: String
     var application: Name
+    /// The person who is signed in.
+    var person: Name?
     /// Whether the device takes the token of a file that exists.
     var adoptsToken = false
   }
@@ -22,6 +24,8 @@ actor DeviceDatabase {
   /// SQLite's number of the file's content when commands were read last. It changes with each commit of another process.
   private var dataVersion: Int64?
   private var lock: StateLock?
+  /// About how many bytes SQLite's log has.
+  private var logBytes = 0
 
   /// Names the file; `open` opens it.
   init(path: String, owner: Owner, limits: StateLimits) {
@@ -41,11 +45,15 @@ actor DeviceDatabase {
       throw DeviceError(.stateReadOnly, "the state file \(path) cannot be written: change the permissions of the file and its folder")
     }
     let isNew = try StateFile.isNew(connection, path)
-    try StateFile.prepare(connection, limits)
+    try StateFile.limit(connection, limits)
+    // Before there is a log: the file has all tables, or it is empty.
     if isNew { try make(connection) }
+    try StateFile.prepare(connection)
     let soundness = try connection.text("PRAGMA quick_check(1)")
     guard soundness == "ok" else { throw DeviceError.damaged(path, soundness) }
-    return try read(connection)
+    let state = try read(connection)
+    StateFile.beginLog(connection)
+    return state
   }
 
   private func make(_ connection: SQLiteConnection) throws(DeviceError) {
@@ -62,6 +70,18 @@ actor DeviceDatabase {
     var state = lists.state
     guard owner.adoptsToken || state.token == DeviceToken(owner.token), lists.application == owner.application else {
       throw DeviceError(.stateUnusable, "the state file \(path) belongs to another device or application: name another file")
+    }
+    if let former = state.registration.person, former != owner.person {
+      try connection.transaction { () throws(DeviceError) in try forgetPerson(connection) }
+      state = try StateFile.lists(connection, path).state
+    }
+    let clock = ElapsedClock(after: state.clock)
+    if clock != state.clock {
+      state.clock = clock
+      try connection.transaction { () throws(DeviceError) in
+        try connection.run(StateSchema.clock)
+        try connection.run("INSERT OR REPLACE INTO clock VALUES (1, ?, ?)", .text(clock.boot), .integer(clock.offset))
+      }
     }
     try StateFile.history(&state, connection, path)
     return state
@@ -90,6 +110,10 @@ actor DeviceDatabase {
     try connection.transaction { () throws(DeviceError) in
       for change in changes { try write(change, connection) }
     }
+    for change in changes { logBytes += change.cost + StateSchema.pageBytes }
+    guard logBytes > StateSchema.logBytes else { return }
+    logBytes = 0
+    StateFile.beginLog(connection)
   }
 
   private func write(_ change: StateChange, _ connection: SQLiteConnection) throws(DeviceError) {
@@ -126,6 +150,7 @@ actor DeviceDatabase {
         try connection.run(
           "DELETE FROM notifications WHERE identifier = ? AND pending = ?", .text(identifier.text), .flag(isPending))
       }
+    case .forgotPerson: try forgetPerson(connection)
     case .floor(let revision): try connection.run("UPDATE device SET floor = ?", .text(revision.text))
     case .registration(let registration):
       try connection.run(
@@ -169,6 +194,12 @@ actor DeviceDatabase {
           .integer(time), .integer(Int64(limit)))
       }
     }
+  }
+
+  /// Removes what belongs to the person who was signed in, also what other processes have asked for. Only the cluster still gets responses.
+  private func forgetPerson(_ connection: SQLiteConnection) throws(DeviceError) {
+    for statement in StateSchema.forgettingPerson { try connection.run(statement) }
+    try connection.run("DELETE FROM commands WHERE kind <> ?", .text(StoredCommand.categories([]).kind))
   }
 
   /// Notes that the cluster or the program has taken a response, and removes one that both have.

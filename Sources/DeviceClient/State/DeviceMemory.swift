@@ -27,13 +27,15 @@ final class DeviceMemory {
   /// On a watch: the notifications of the responses that its phone has not stored, by the responses' ids.
   private(set) var unsettled: [Name: StoredState.Listed] = [:]
   private let isWatch: Bool
+  /// The device's own clocks.
+  private(set) var clock = ElapsedClock(after: nil)
   /// The responses that a content extension has, by their ids.
   private var held: [Name: StoredResponse] = [:]
 
   /// - Parameter commit: begins to write a batch of changes; nil if nothing must outlive the device.
   init(_ configuration: DeviceConfiguration, commit: (([StateChange]) -> Void)?) {
     store = NotificationStore(
-      authorization: configuration.hello.authorization ?? Authorization(status: .authorized), limits: configuration.limits,
+      authorization: configuration.hello.authorization ?? Authorization(status: .notDetermined), limits: configuration.limits,
       extensions: configuration.extensions, locale: configuration.hello.locale,
       zone: configuration.hello.timeZone.map { Name($0) } ?? "UTC")
     store.hasServiceExtension = configuration.serviceExtension != nil
@@ -47,7 +49,7 @@ final class DeviceMemory {
   /// Takes the state of the database.
   func restore(_ state: StoredState) {
     store.restore(state)
-    (registration, hello) = (state.registration, state.hello)
+    (registration, hello, clock) = (state.registration, state.hello, state.clock ?? clock)
     store.quietHours = registration.quietHours
     for response in state.responses {
       switch (response.stage, response.isLocked) {
@@ -271,11 +273,19 @@ final class DeviceMemory {
     return true
   }
 
+  /// Removes what belongs to the person who signs out; returns what was in the list.
+  func forgetPerson() -> [DeliveredNotification] {
+    defer { save() }
+    (locked, untold) = ([], [])
+    writer.append([.forgotPerson])
+    return store.forgetPerson()
+  }
+
   // MARK: Local requests
 
   /// Adds a local request; `shown` gets the event if it is shown at once, and `body` is called when it is saved, or with the error.
   func add(
-    _ frame: NotifyFrame, localTime: Int64, shown: @escaping (DeviceEvent) -> Void, _ body: @escaping (DeviceError?) -> Void
+    _ frame: NotifyFrame, localTime: LocalTime, shown: @escaping (DeviceEvent) -> Void, _ body: @escaping (DeviceError?) -> Void
   ) {
     let outcome = asked(store.add(frame, localTime: localTime))
     if case .held = outcome { save() } else { tell(outcome, frame.identifier, shown) }
@@ -283,7 +293,7 @@ final class DeviceMemory {
   }
 
   /// Shows what is due at this time; `body` gets the events when they are saved.
-  func takeTime(_ localTime: Int64, _ body: @escaping (DeviceEvent) -> Void) {
+  func takeTime(_ localTime: LocalTime, _ body: @escaping (DeviceEvent) -> Void) {
     for (identifier, outcome) in store.takeTime(localTime) { tell(asked(outcome), identifier, body) }
     save()
   }

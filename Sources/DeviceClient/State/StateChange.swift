@@ -18,6 +18,8 @@ enum StateChange: Sendable, Equatable {
   case extensionBegan(Name, Bool)
   /// Notifications do not wait for the program's service extension any more.
   case extended([Name])
+  /// The person has signed out, and what belongs to them is gone.
+  case forgotPerson
   /// The newest removal of all notifications, by its revision.
   case floor(Name)
   /// The number at the application's icon.
@@ -159,6 +161,8 @@ struct StoredState: Sendable, Equatable {
   var floor: Name?
   /// The number at the application's icon.
   var badge = 0
+  /// The clock of time intervals.
+  var clock: ElapsedClock?
   /// The token of the file's device.
   var token: DeviceToken?
   /// What the person and the program have decided for the device.

@@ -12,10 +12,14 @@ enum StateFile {
 
   /// Checks that a database is a device's, of a version that this program knows; returns whether it is empty.
   static func isNew(_ connection: SQLiteConnection, _ path: String) throws(DeviceError) -> Bool {
+    // Whether SQLite's log lies beside the file. SQLite makes one when it reads the file.
+    let hasLog = FileIdentity(path: path + "-wal") != nil
     let version = try connection.integer("PRAGMA user_version") ?? 0
     let tables = try connection.integer("SELECT count(*) FROM sqlite_schema") ?? 0
     let application = try connection.integer("PRAGMA application_id") ?? 0
     let isNew = application == 0 && version == 0 && tables == 0
+    let pages = try connection.integer("PRAGMA page_count") ?? 0
+    guard !isNew || pages == 0 else { throw withoutLog(path, "it has no tables") }
     guard isNew || application == StateSchema.applicationID else {
       throw DeviceError(.stateUnusable, "\(path) is the database of another program: name another file")
     }
@@ -25,17 +29,40 @@ enum StateFile {
         "the state file \(path) has tables of version \(version), and this program knows \(StateSchema.version): use a newer program, or name another file"
       )
     }
+    guard isNew || version != StateSchema.needingLog || hasLog else { throw withoutLog(path, "it has an earlier state") }
     return isNew
   }
 
+  private static func withoutLog(_ path: String, _ reason: String) -> DeviceError {
+    DeviceError.damaged(path, "\(reason), and its log, the file with -wal after its name, is not beside it")
+  }
+
+  /// Moves the log into the file, and marks that as a file that needs the log which begins now. So a copy without its log is recognized.
+  ///
+  /// A failure leaves the file as good as before, and shows itself at the next change.
+  static func beginLog(_ connection: SQLiteConnection) {
+    do throws(DeviceError) {
+      try connection.run("PRAGMA user_version = \(StateSchema.needingLog)")
+      // It waits for nobody. What another process reads at this moment stays in the log.
+      _ = try connection.integer("PRAGMA wal_checkpoint(PASSIVE)")
+    } catch {}
+    try? connection.run("PRAGMA user_version = \(StateSchema.version)")
+  }
+
+  /// Sets how large the file may become.
+  static func limit(_ connection: SQLiteConnection, _ limits: StateLimits) throws(DeviceError) {
+    let pageBytes = max(try connection.integer("PRAGMA page_size") ?? 4096, 512)
+    try connection.run("PRAGMA max_page_count = \(max(Int64(clamping: limits.bytes) / pageBytes, 1))")
+  }
+
   /// Sets how the connection writes.
-  static func prepare(_ connection: SQLiteConnection, _ limits: StateLimits) throws(DeviceError) {
+  static func prepare(_ connection: SQLiteConnection) throws(DeviceError) {
     _ = try connection.text("PRAGMA journal_mode = WAL")
     // In WAL only FULL makes each commit durable.
     try connection.run("PRAGMA synchronous = FULL")
     try connection.run("PRAGMA journal_size_limit = \(4 << 20)")
-    let pageBytes = max(try connection.integer("PRAGMA page_size") ?? 4096, 512)
-    try connection.run("PRAGMA max_page_count = \(max(Int64(clamping: limits.bytes) / pageBytes, 1))")
+    // `beginLog` moves it, so that the file never has a part of it without the mark.
+    _ = try connection.integer("PRAGMA wal_autocheckpoint = 0")
   }
 
   // MARK: Reading
@@ -63,6 +90,9 @@ enum StateFile {
       lists.state.registration.environment = DeviceEnvironment(rawValue: row.text(1))
       lists.state.registration.person = row.isNull(4) ? nil : Name(row.text(4))
       lists.state.registration.signOutRequest = row.isNull(5) ? nil : Name(row.text(5))
+    }
+    if try connection.integer("SELECT count(*) FROM sqlite_schema WHERE name = 'clock'") == 1 {
+      try connection.rows("SELECT boot, offset FROM clock") { lists.state.clock = ElapsedClock(boot: $0.text(0), offset: $0.integer(1)) }
     }
     var unreadable = 0
     try connection.rows("SELECT pending, local, at, presentation, frame, changed, after FROM notifications ORDER BY place") { row in

@@ -4,6 +4,12 @@
 enum StateSchema {
   /// The version of the tables, in the database's `user_version`.
   static let version: Int64 = 1
+  /// Stands in the file itself in place of the version while SQLite's log has later changes.
+  static let needingLog: Int64 = 0
+  /// About how many bytes of pages a change writes.
+  static let pageBytes = 8 << 10
+  /// About how many bytes are written between two moves of the log into the file.
+  static let logBytes = 4 << 20
   /// Marks the file as a device's, in the database's `application_id`: "Cari".
   static let applicationID: Int64 = 0x4361_7269
 
@@ -48,5 +54,15 @@ enum StateSchema {
       person BLOB, sign_out BLOB) STRICT
     """,
     "INSERT INTO registration VALUES (1, 0, NULL, NULL, NULL, NULL, NULL)",
+  ]
+
+  /// The clock of time intervals, which a file of an earlier version lacks.
+  static let clock =
+    "CREATE TABLE IF NOT EXISTS clock (only INTEGER PRIMARY KEY CHECK (only = 1), boot BLOB NOT NULL, offset INTEGER NOT NULL) STRICT"
+
+  /// The statements that remove what belongs to the person.
+  static let forgettingPerson = [
+    "DELETE FROM notifications", "DELETE FROM extending", "DELETE FROM responses WHERE locked = 1 OR unsent = 0",
+    "UPDATE responses SET untold = 0", "UPDATE device SET badge = 0",
   ]
 }

@@ -19,7 +19,7 @@ struct StoredRegistration: Sendable, Equatable {
   var quietRequest: Name?
   /// The id of the request by which the person signs out; nil if the cluster has confirmed it, or there is none.
   var signOutRequest: Name?
-  /// The person whose quiet hours and sign-out these are; nil for a device without one.
+  /// The person who is signed in, and whose notifications, quiet hours and sign-out these are; nil for nobody.
   var person: Name?
   /// The zone of calendar triggers that name none, for other processes; nil for UTC.
   var zone: Name?
@@ -60,9 +60,11 @@ struct StoredRegistration: Sendable, Equatable {
   }
 
   /// The hello with these decisions. The program's own categories of this start count more than those of an earlier one.
+  ///
+  /// Until somebody decides about notifications it says so, and nothing is shown.
   func applied(to hello: Hello) -> Hello {
     var hello = hello
-    hello.authorization = authorization ?? hello.authorization
+    hello.authorization = authorization ?? hello.authorization ?? Authorization(status: .notDetermined)
     hello.categories = hello.categories ?? categories
     return hello
   }

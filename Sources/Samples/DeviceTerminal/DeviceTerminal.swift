@@ -1,6 +1,6 @@
 public import DeviceClient
 import Glibc
-import Notifications
+public import Notifications
 
 /// The screen and the fingers of a sample: prints what a device shows, and reads what the person does as lines of standard input.
 public enum DeviceTerminal {
@@ -24,18 +24,38 @@ public enum DeviceTerminal {
     text.withUTF8 { _ = write(STDOUT_FILENO, $0.baseAddress, $0.count) }
   }
 
+  private static func text(_ notification: DeliveredNotification) -> String {
+    "[\(notification.identifier)] \(notification.content.title): \(notification.content.body)"
+  }
+
+  /// What the screen shows of a notification when it comes, in the ways of its presentation.
+  static func shown(_ notification: DeliveredNotification) -> String {
+    let (ways, badge) = (notification.presentation, notification.content.badge)
+    guard ways.isDisjoint(with: [.banner, .lockScreen]) else { return text(notification) }
+    guard !ways.contains(.list) else { return "-- [\(notification.identifier)] is in the list" }
+    return ways.contains(.badge) ? "-- badge \(badge ?? 0)" : "-- a sound"
+  }
+
   /// Prints an event that a person should see.
   public static func show(_ event: DeviceEvent) {
     switch event {
     case .connected: print("-- connected")
     case .shown(let notification), .updated(let notification):
-      print("[\(notification.identifier)] \(notification.content.title): \(notification.content.body)")
+      print(shown(notification))
     case .panel(let panel): printLines(panel.description)
     case .panelClosed: print("-- the panel is closed")
+    case .accepted(.request): print("-- the cluster has the change")
     case .refused(let frame): print("-- refused: \(frame.reason)")
     case .failed(let error): print("!! \(error)")
     default: break
     }
+  }
+
+  /// Asks the person whether the application may show notifications.
+  public static func ask(_ options: Set<Authorization.Option>) async -> Bool {
+    print("-- may this application show notifications? Type yes or no")
+    // The device's loop must not wait for a person.
+    return await Task.detached { readLine() == "yes" }.value
   }
 
   /// Reads lines and does what they say, until `quit` or the end of the input.
@@ -56,7 +76,7 @@ public enum DeviceTerminal {
     let names = words.dropFirst().map { Name($0) }
     switch (words.first, names.count) {
     case (nil, _): break
-    case ("list", 0): for notification in await device.delivered { show(.shown(notification)) }
+    case ("list", 0): for notification in await device.delivered { print(text(notification)) }
     case ("expand", 1): printLines(try await device.expand(names[0]).description)
     case ("act", 2...): try await device.respond(to: names[0], action: names[1], userText: words.count > 3 ? words[3] : nil)
     case ("tap", 1...): try await device.tap(names[0], text: words.count > 2 ? words[2...].joined(separator: " ") : nil)

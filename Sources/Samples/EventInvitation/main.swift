@@ -30,8 +30,10 @@ var configuration = DeviceConfiguration(
 configuration.stateFile = arguments[4]
 configuration.delegate = Calendar()
 configuration.contentExtensions = [InvitationExtension.declaration]
+configuration.authorizationPrompt = { await DeviceTerminal.ask($0) }
 let device = Device(configuration, on: EventLoop(name: "device")) { DeviceTerminal.show($0) }
 try await device.start()
+try await device.userNotificationCenter.requestAuthorization(options: [.alert, .sound, .badge])
 
 await DeviceTerminal.run(device)
 await device.close()

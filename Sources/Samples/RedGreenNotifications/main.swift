@@ -27,8 +27,10 @@ var configuration = DeviceConfiguration(
     }))
 configuration.delegate = Squares()
 configuration.contentExtensions = [RotationExtension.declaration]
+configuration.authorizationPrompt = { await DeviceTerminal.ask($0) }
 let device = Device(configuration, on: EventLoop(name: "device")) { DeviceTerminal.show($0) }
 try await device.start()
+try await device.userNotificationCenter.requestAuthorization(options: [.alert, .sound, .badge])
 
 await DeviceTerminal.run(device) { line in
   guard let color = colors.first(where: { $0.text == line }) else { return false }
