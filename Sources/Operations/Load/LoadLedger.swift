@@ -267,12 +267,13 @@ public struct LoadLedger: Sendable {
   /// What the run waits for.
   public var waiting: Waiting {
     var waiting = Waiting()
-    for numbers in [overdue, Array(swept..<schedule.total)] {
-      for number in numbers where publishedAt[number] > 0 {
-        waiting.arrivals += open(number).nonzeroBitCount
-        waiting.events += untold(number).nonzeroBitCount
-      }
+    func add(_ number: Int) {
+      guard publishedAt[number] > 0 else { return }
+      waiting.arrivals += open(number).nonzeroBitCount
+      waiting.events += untold(number).nonzeroBitCount
     }
+    overdue.forEach(add)
+    (swept..<schedule.total).forEach(add)
     return waiting
   }
 

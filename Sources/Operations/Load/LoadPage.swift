@@ -221,6 +221,9 @@ extension LoadReport {
         "\(collapsed) of the collapsed are not among the replaced: a newer one replaced them in the mailbox when their devices had them already"
       )
     }
+    if result.servers.groups["up"] != nil {
+      lines.append("the cluster is a 'carillon up', whose embedded broker is made for trials: its numbers are no measure of a cluster")
+    }
     return lines + result.silentServers
   }
 

@@ -48,5 +48,7 @@ import Testing
     let collapsed = Self.report { ($0.totals.outcomes[.collapsed], $0.totals.replaced) = (36, 5) }
     #expect(collapsed.notes.last?.hasPrefix("31 of the collapsed are not among the replaced") == true)
     #expect(Self.report { ($0.totals.outcomes[.collapsed], $0.totals.replaced) = (36, 36) }.notes.count == 1)
+    let trial = Self.report { $0.servers.take(1, of: "up", at: 1) }
+    #expect(trial.notes.last?.hasPrefix("the cluster is a 'carillon up'") == true)
   }
 }
