@@ -31,6 +31,8 @@ let package = Package(
   name: "carillon",
   products: [
     .executable(name: "carillon", targets: ["carillon"]),
+    // What a program of a device is built on. It needs neither Kafka nor Redis.
+    .library(name: "CarillonDevice", targets: ["DeviceClient", "EventLoop", "Extensions", "Notifications", "JSON"]),
     // What a team's own worker with its own service extensions is built on.
     .library(name: "Carillon", targets: ["Command", "Extensions", "Notifications", "Cryptography", "JSON"]),
   ],
@@ -91,7 +93,7 @@ let package = Package(
     .target(
       name: "DeviceTerminal", dependencies: ["DeviceClient", "Notifications"], path: "Sources/Samples/DeviceTerminal",
       swiftSettings: settings),
-    sample("EventInvitation", ["DeviceTerminal", "DeviceClient", "EventLoop", "JSON", "Notifications"]),
+    sample("EventInvitation", ["DeviceTerminal", "DeviceClient", "EventLoop", "Notifications"]),
     sample("RedGreenNotifications", ["DeviceTerminal", "DeviceClient", "EventLoop", "Notifications"]),
 
     .target(name: "ThreadsLeft", path: "Tests/ThreadsLeft"),

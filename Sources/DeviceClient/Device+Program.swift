@@ -1,5 +1,6 @@
 internal import EventLoop
 internal import Notifications
+internal import Synchronization
 
 /// The states of the program, and the calls of its delegate.
 extension Device {
@@ -26,6 +27,23 @@ extension Device {
   }
 
   // MARK: Calls of the delegate
+
+  nonisolated var delegate: (any UserNotificationCenterDelegate)? { delegateInForce.withLock { $0 } }
+
+  nonisolated func setDelegate(_ delegate: (any UserNotificationCenterDelegate)?) {
+    delegateInForce.withLock { $0 = delegate }
+    Task(executorPreference: loop) { await self.takeDelegate() }
+  }
+
+  /// Asks and tells the present delegate from now on.
+  func takeDelegate() {
+    guard let connection else { return }
+    let (delegate, center) = (delegate, userNotificationCenter)
+    connection.memory.willPresent = delegate.map { delegate in { delegate.userNotificationCenter(center, willPresent: $0) } }
+    connection.memory.didReceive = delegate.map { delegate in
+      { [weak self] response in self?.assumeIsolated { $0.pass(response, to: delegate) } }
+    }
+  }
 
   /// Passes a stored response to the program. It counts as taken when the program returns, or when the time of the call is over.
   func pass(_ response: StoredResponse, to delegate: any UserNotificationCenterDelegate) {
@@ -78,7 +96,7 @@ extension Device {
 
   /// Wakes the program for a notification of the cluster that asks for it.
   private func wakeProgram(for event: DeviceEvent) {
-    guard let delegate = configuration.delegate else { return }
+    guard let delegate else { return }
     switch event {
     case .shown(let notification), .updated(let notification), .silent(let notification):
       guard notification.content.isContentAvailable, !notification.isLocal else { return }

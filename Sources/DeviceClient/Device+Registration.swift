@@ -32,6 +32,6 @@ extension Device {
     }
     var notification: DeliveredNotification?
     if let identifier { notification = try delivered(identifier).1 }
-    configuration.delegate?.userNotificationCenter(userNotificationCenter, openSettingsFor: notification)
+    delegate?.userNotificationCenter(userNotificationCenter, openSettingsFor: notification)
   }
 }

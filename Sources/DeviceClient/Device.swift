@@ -1,6 +1,7 @@
 public import EventLoop
 internal import HTTP
 internal import Notifications
+internal import Synchronization
 
 /// A device: its connection to the cluster, and its notification center.
 ///
@@ -21,6 +22,8 @@ public actor Device {
 
   let configuration: DeviceConfiguration
   let tell: @Sendable (DeviceEvent) -> Void
+  /// The program's part in notifications.
+  nonisolated let delegateInForce: Mutex<(any UserNotificationCenterDelegate)?>
   /// Nil before the start and after the end.
   private(set) var connection: DeviceConnection?
   private var client: WebSocketClient?
@@ -65,6 +68,7 @@ public actor Device {
   /// Describes a device, which does nothing until it is started.
   public init(_ configuration: DeviceConfiguration, on loop: EventLoop, _ tell: @escaping @Sendable (DeviceEvent) -> Void) {
     self.configuration = configuration
+    delegateInForce = Mutex(configuration.delegate)
     calls = ProgramCalls(milliseconds: configuration.delegateMilliseconds)
     // The watch takes no offer of a longer lease.
     leases = WatchLeases(
@@ -130,11 +134,7 @@ public actor Device {
       },
       tell: { [weak self] event in self?.assumeIsolated { $0.attachments?.take(event) ?? $0.pass(event) } })
     self.connection = connection
-    if let delegate = configuration.delegate {
-      let center = userNotificationCenter
-      connection.memory.willPresent = { delegate.userNotificationCenter(center, willPresent: $0) }
-      connection.memory.didReceive = { [weak self] response in self?.assumeIsolated { $0.pass(response, to: delegate) } }
-    }
+    takeDelegate()
     connection.restore(state)
     if let path = configuration.stateFile { await startAttachments(path, connection) }
     startWatch(connection)

@@ -38,7 +38,8 @@ public struct DeviceConfiguration: Sendable {
   public var serviceExtensionMilliseconds = CallBudget.longestMilliseconds
   /// The content extensions of its application, which draw expanded notifications. The first with the category is chosen.
   public var contentExtensions: [ContentExtensionDeclaration] = []
-  /// The program's part in notifications; without one all are shown as the person, the screen and the cluster allow.
+  /// The program's part in notifications; without one all are shown as the person, the screen and the cluster allow. The center's `delegate`
+  /// can be set later.
   public var delegate: (any UserNotificationCenterDelegate)?
   /// How long a call of the delegate may take. The device waits no longer, and tells it by the event `unhandled`.
   public var delegateMilliseconds = 30_000

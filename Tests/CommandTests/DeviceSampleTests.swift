@@ -5,7 +5,8 @@ import Testing
 
 /// The samples of the device library at a running cluster: what their panels show, and what reaches application and cluster.
 @Suite struct DeviceSampleTests {
-  @Test func `an invitation shows photo, date and place, says what was answered, and takes comments by itself`() async throws {
+  @Test func `an invitation shows photo, date and place, says what was answered, and application and cluster get each answer`() async throws
+  {
     // 352 by 264 pixels.
     let gif = "GIF89a`\u{1}\u{8}\u{1}" + String(repeating: "x", count: 96)
     let answer = "HTTP/1.1 200 OK\r\ncontent-length: \(gif.utf8.count)\r\n\r\n\(gif)"
@@ -18,7 +19,10 @@ import Testing
           carillon, ["--extensions", extensions, "--media", "\(carillon.folder.path)/media", "--media-listen", "127.0.0.1:0"])
         let sample = try Sample("EventInvitation", carillon, url, token: "d1", ["\(carillon.folder.path)/ada.state"])
         try await sample.expect("-- the cluster has the change")
-        for (number, action, sentence) in [(1, "accept", "Going!"), (2, "decline", "Not Going.")] {
+        for (number, (action, sentence)) in zip(
+          1...,
+          [("accept", "Going!"), ("decline", "Not going."), ("maybe", "Maybe."), ("comment I bring the cake", "You: I bring the cake")])
+        {
           let payload = try carillon.file(
             "payload-\(number).json",
             """
@@ -30,18 +34,17 @@ import Testing
           try sample.type("expand party-\(number)")
           for text in [
             "│ Party", "│ photo ", "│ image/gif ", "│ 352 × 264 pixels ", "│ 106 bytes ", "When: Saturday, 20:00", "Where: At the lake",
-            "<Accept>  <! Decline>  <Comment>",
+            "<Accept>  <! Decline>  <Maybe>  <Comment …>",
           ] { try await sample.expect(text) }
-          try sample.type("act party-\(number) comment")
-          try await sample.expect("> Comment: What do you want to say? [Send]")
-          try sample.type("tap comment I bring the cake")
-          try await sample.expect("You: I bring the cake")
           try sample.type("act party-\(number) \(action)")
-          for text in [sentence, "-- the panel is closed", "-- the application has the action \(action) of party-\(number)"] {
+          let name = action.prefix { $0 != " " }
+          for text in [sentence, "-- the panel is closed", "-- the application has the action \(name) of party-\(number)"] {
             try await sample.expect(text)
           }
         }
-        #expect(try await Self.events(carillon, "response", 2).map { $0["action"] } == ["accept", "decline"])
+        let responses = try await Self.events(carillon, "response", 4)
+        #expect(responses.map { $0["action"] } == ["accept", "decline", "maybe", "comment"])
+        #expect(responses.last?["userText"] == "I bring the cake")
         try sample.type("quit")
         #expect(try await sample.process.result().status == 0)
       }
@@ -82,6 +85,13 @@ import Testing
       #expect(try await Self.events(carillon, "dismissed", 1).count == 1)
       let responses = try await carillon.run(["events", "--from", "beginning", "--type", "response", "--until-idle", "1s", "--json"])
       #expect(responses.output.isEmpty, "\(responses.output)")
+      // While the phone is locked its watch shows them, and acts.
+      try sample.type("lock")
+      try sample.type("red")
+      try await sample.expect("-- on the watch: It is red")
+      try await sample.expect("-- the watch has shown red")
+      try sample.type("watch dismiss red")
+      try await sample.expect("-- the application has the action com.apple.UNNotificationDismissActionIdentifier of red")
       try sample.type("quit")
       #expect(try await sample.process.result().status == 0)
     }
@@ -123,13 +133,38 @@ import Testing
     let sources = try ["main.swift", "InvitationExtension.swift"].map {
       Self.lines(try String(contentsOf: folder.appendingPathComponent($0), encoding: .utf8))
     }
-    let snippets = article.matches(of: /```swift\n((?s:.+?))```/).map { Self.lines(String($0.1)) }
+    let blocks = article.matches(of: /```swift\n((?s:.+?))```/).map { String($0.1) }
+    #expect(blocks.count { $0.hasPrefix("// swift-tools-version") } == 1)
+    let snippets = blocks.filter { !$0.hasPrefix("// swift-tools-version") }.map(Self.lines)
     #expect(snippets.count >= 4)
     for snippet in snippets {
       let isThere = sources.contains { lines in
         lines.indices.contains { lines[$0...].starts(with: snippet) }
       }
       #expect(isThere, "no sample has: \(snippet.joined(separator: "\n"))")
+    }
+  }
+
+  /// `Deploy/check-imports` has what the product brings along.
+  @Test(.onlyInAll("SwiftPM reads two packages")) func `the package of the tutorial has its library, from a clone in a folder of any name`()
+    async throws
+  {
+    let package = ReadmeTests.package
+    let article = try String(
+      contentsOf: package.appendingPathComponent("Sources/carillon/Documentation.docc/DeviceTutorial.md"), encoding: .utf8)
+    let manifest = try #require(article.firstMatch(of: /```swift\n(\/\/ swift-tools-version(?s:.+?))```/)?.1)
+    try await CarillonCommand.with { carillon in
+      let (files, folder) = (FileManager.default, carillon.folder.appendingPathComponent("party"))
+      try files.createDirectory(at: folder.appendingPathComponent("Sources/Party"), withIntermediateDirectories: true)
+      try "".write(to: folder.appendingPathComponent("Sources/Party/main.swift"), atomically: true, encoding: .utf8)
+      try files.createSymbolicLink(at: carillon.folder.appendingPathComponent("any name"), withDestinationURL: package)
+      for (product, isThere) in [("CarillonDevice", true), ("CarillonDevices", false)] {
+        try manifest.replacing("../carillon", with: "../any name").replacing("CarillonDevice", with: product).write(
+          to: folder.appendingPathComponent("Package.swift"), atomically: true, encoding: .utf8)
+        let read = try await carillon.run(
+          ["swift", "package", "--package-path", folder.path, "show-dependencies"], program: URL(fileURLWithPath: "/usr/bin/env"))
+        #expect((read.status == 0) == isThere, "\(read.output) \(read.errors)")
+      }
     }
   }
 

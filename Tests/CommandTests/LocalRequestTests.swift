@@ -64,6 +64,19 @@ import Testing
     }
   }
 
+  @Test func `the panel of a player plays and pauses, and takes taps and texts`() async throws {
+    try await CarillonCommand.with { carillon in
+      let events = try await Self.events(
+        carillon, #"{"command":"add","identifier":"song","payload":{"aps":{"alert":"Song","category":"player"}}}"#,
+        #"{"command":"expand","identifier":"song"}"#, #"{"command":"media"}"#, #"{"command":"tap","control":"next"}"#,
+        #"{"command":"tap","control":"note","text":"A flute"}"#, #"{"command":"media"}"#, #"{"command":"collapse"}"#)
+      #expect(events.allSatisfy { $0["event"] != "error" }, "\(events.map(\.text))")
+      let closed = try #require(events.first { $0["event"] == "panelClosed" })
+      #expect(
+        closed["lines"] == ["It pauses.", "It plays.", "The next one.", "Note: A flute", "It pauses."] && closed["mediaPlays"] == false)
+    }
+  }
+
   @Test func `what is typed at a panel is read`() throws {
     #expect(try DeviceInstruction(typed: "expand 1") == .expand(.number(1)))
     #expect(try DeviceInstruction(typed: "tap go") == .tap("go", text: nil))

@@ -292,6 +292,10 @@ private final class CallNotes: ServiceExtension {
 
 /// A delegate that notes responses, and whether an extension was made.
 private final class UnansweredDelegate: UserNotificationCenterDelegate {
+  func userNotificationCenter(
+    _ center: UserNotificationCenter, willPresent notification: DeliveredNotification
+  ) -> PresentationOptions { .all }
+
   private let state = Mutex<(told: [NotificationResponse], hasExtension: Bool)>(([], false))
 
   var told: [NotificationResponse] { state.withLock { $0.told } }

@@ -325,6 +325,17 @@ import TestSupport
     }
   }
 
+  @Test func `a watch shows what its phone forwards as the phone's person decided, and its own only when it has asked`() throws {
+    for (status, isShown) in [(Authorization.Status.notDetermined, true), (.denied, false)] {
+      var store = NotificationStore(authorization: Authorization(status: status))
+      let showing = NotificationShowing(identifier: "a", id: "one", takenAt: 1)
+      let outcome = store.takeForwarded(try notifyFrame(notify(1, id: "one", "a", revision: "1")), showing, now: 1)
+      #expect((outcome != .dropped(.filtered)) == isShown)
+      let own = NotificationRequest(identifier: "own", content: NotificationContent(title: "Tea"))
+      #expect(store.add(try own.frame(id: "2"), localTime: LocalTime(1)) == .dropped(.filtered))
+    }
+  }
+
   @Test func `a level that the cluster took back counts for the presentation`() throws {
     var store = NotificationStore(authorization: Authorization(status: .authorized, options: [.scheduledDelivery: true]))
     var frame = try notifyFrame(notify(1, id: "one", revision: "1", aps: ["alert": "text", "interruption-level": "time-sensitive"]))

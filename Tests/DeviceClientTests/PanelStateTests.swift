@@ -32,6 +32,21 @@ import Testing
     ResponseFrame(response: id, receipt: "receipt", identifier: "one", action: action)
   }
 
+  @Test func `a panel as text has the colors of its lines on a terminal only, and none of foreign text`() throws {
+    let request = NotificationRequest(identifier: "a", content: NotificationContent(title: "\u{1B}[31mTea"))
+    let notification = DeliveredNotification(
+      try request.frame(id: "1"), takenAt: 1, isLocal: true, ServiceExtensions(chain: nil, locale: nil))
+    let declaration = ContentExtensionDeclaration(categories: []) { preconditionFailure("none is made") }
+    var state = PanelState(notification, category: nil, declaration: declaration, application: "shop")
+    state.change { $0.lines = [PanelLine("Going!\u{1B}[2J", .green), "so \(7)"] }
+    let colored = state.panel.text(isColored: true)
+    #expect(colored.contains("│ \u{1B}[32mGoing! [2J\u{1B}[0m ") && colored.contains("│ so 7 "))
+    #expect(colored.count { $0 == "\u{1B}" } == 2)
+    #expect(!state.panel.description.contains("\u{1B}"))
+    let plain = colored.replacing("\u{1B}[32m", with: "").replacing("\u{1B}[0m", with: "")
+    #expect(plain == state.panel.description)
+  }
+
   @Test func `a response is stored before the extension gets it, and its answer decides`() throws {
     for option in ContentExtensionResponseOption.allCases {
       var state = try Self.state()

@@ -239,7 +239,7 @@ import Testing
       parts.story.answer(NotificationAction.defaultIdentifier, with: .doNotDismiss)
       try await parts.device.expand("one")
       try await parts.device.open("one")
-      await eventually("it is handled") { await parts.device.panel?.lines.last == NotificationAction.defaultIdentifier.text }
+      await eventually("it is handled") { await parts.device.panel?.lines.last?.text == NotificationAction.defaultIdentifier.text }
       #expect(await parts.device.state == .background)
       parts.story.answer(NotificationAction.defaultIdentifier, with: .dismissAndForwardAction)
       await eventually("the extension has answered") { (try? await parts.device.open("one")) != nil }
@@ -478,6 +478,8 @@ import Testing
       try await parts.device.expand("one")
       let id = try await parts.device.respond(to: "one", action: action)
       await eventually("the panel is closed") { await parts.device.panel == nil }
+      // What is forwarded is durable a moment later.
+      await parts.cluster.expect("response")
       let last = try await parts.device.respond(to: "two", action: "like")
       let frames = await parts.cluster.expect("response", count: 2)
       #expect(frames.map { $0["action"]?.nameValue } == [NotificationAction.defaultIdentifier, "like"])
@@ -565,7 +567,7 @@ private final class ToldExtension: ContentExtension {
 
   func didReceive(_ notification: DeliveredNotification, in context: ContentExtensionContext) {
     story.note("drawn \(notification.id)")
-    context.lines.append(notification.id)
+    context.lines.append(PanelLine(notification.id))
     context.pictures = story.pictures
     context.controls = [
       PanelControl(identifier: "field", title: "Say", kind: .textField(placeholder: "…", buttonTitle: "Send")),
@@ -580,7 +582,7 @@ private final class ToldExtension: ContentExtension {
     story.note("asked \(response.actionIdentifier)")
     if story.opensItself { try? context.performNotificationDefaultAction() }
     if let option = story.answer(to: response.actionIdentifier) {
-      context.lines.append(response.actionIdentifier.text)
+      context.lines.append(PanelLine(response.actionIdentifier.text))
       return option
     }
     await Latch().waitUnlessCancelled()
@@ -609,6 +611,10 @@ private final class ToldExtension: ContentExtension {
 
 /// A delegate that notes the responses.
 private final class ToldDelegate: UserNotificationCenterDelegate {
+  func userNotificationCenter(
+    _ center: UserNotificationCenter, willPresent notification: DeliveredNotification
+  ) -> PresentationOptions { .all }
+
   private let state = Mutex<[NotificationResponse]>([])
 
   var responses: [NotificationResponse] { state.withLock { $0 } }

@@ -196,14 +196,14 @@ extension LocalTime {
     let nine = NotificationTrigger.calendar(Self.time(hour: 9, minute: 0), repeats: true)
     let rome = NotificationTrigger.calendar(Self.time(hour: 9, minute: 0), timeZone: "Europe/Rome", repeats: false)
     // The next nine o'clock is at 1700038800 s in UTC, and an hour earlier in Rome.
-    #expect(nine.nextTriggerDate(after: Self.start) == 1_700_038_800_000)
-    #expect(nine.nextTriggerDate(after: Self.start, timeZone: "Europe/Rome") == 1_700_035_200_000)
-    #expect(rome.nextTriggerDate(after: Self.start) == 1_700_035_200_000)
-    #expect(NotificationTrigger.timeInterval(1.5, repeats: false).nextTriggerDate(after: Self.start) == Self.start + 1_500)
+    #expect(nine.nextDue(after: Self.start) == 1_700_038_800_000)
+    #expect(nine.nextDue(after: Self.start, timeZone: "Europe/Rome") == 1_700_035_200_000)
+    #expect(rome.nextDue(after: Self.start) == 1_700_035_200_000)
+    #expect(NotificationTrigger.timeInterval(1.5, repeats: false).nextDue(after: Self.start) == Self.start + 1_500)
     var past = Self.time(hour: 9)
     past[.year] = 2020
     for never in [.push, Self.place, .timeInterval(0, repeats: false), .calendar(past, repeats: true)] as [NotificationTrigger] {
-      #expect(never.nextTriggerDate(after: Self.start) == nil)
+      #expect(never.nextDue(after: Self.start) == nil)
     }
     // One that waits is counted from when it was added, and each occurrence gives the next.
     var table = PendingTable()

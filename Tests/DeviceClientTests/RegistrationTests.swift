@@ -222,6 +222,10 @@ import Testing
 
 /// Notes from which notifications the person came.
 private final class SettingsDelegate: UserNotificationCenterDelegate {
+  func userNotificationCenter(
+    _ center: UserNotificationCenter, willPresent notification: DeliveredNotification
+  ) -> PresentationOptions { .all }
+
   private let noted = Mutex<[Name?]>([])
   var opened: [Name?] { noted.withLock { $0 } }
 

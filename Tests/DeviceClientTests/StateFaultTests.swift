@@ -116,6 +116,25 @@ import Testing
     }
   }
 
+  @Test func `a device that was killed while its log began is no copy, also after another process has moved the log`() async throws {
+    try await TestFolder.with { folder in
+      let (path, files) = (folder.path + "/state", FileManager.default)
+      let database = DeviceDatabase.forTests(path)
+      _ = try await database.open()
+      try await database.commit([.badge(7)])
+      try Self.sqlite(path, "PRAGMA user_version = \(StateSchema.needingLog)")
+      for suffix in ["", "-wal"] { try files.copyItem(atPath: path + suffix, toPath: path + "-killed" + suffix) }
+      await database.closeForTests()
+      let center = try await UserNotificationCenter.shared(in: path + "-killed", application: "com.example.shop")
+      #expect(try await center.badgeCount() == 7)
+      await center.close()
+      #expect(!files.fileExists(atPath: path + "-killed-wal"))
+      let again = DeviceDatabase.forTests(path + "-killed")
+      #expect(try await again.open().badge == 7)
+      await again.closeForTests()
+    }
+  }
+
   @Test func `a file that is not empty and has no tables is damaged`() async throws {
     try await TestFolder.with { folder in
       let path = try folder.write("state", "")

@@ -35,6 +35,10 @@ import Testing
 
   /// An application that notes the responses.
   private final class Application: UserNotificationCenterDelegate {
+    func userNotificationCenter(
+      _ center: UserNotificationCenter, willPresent notification: DeliveredNotification
+    ) -> PresentationOptions { .all }
+
     let responses = Mutex<[NotificationResponse]>([])
     var actions: [String] { responses.withLock { $0.map { "\($0.notification.identifier) \($0.actionIdentifier)" } } }
 

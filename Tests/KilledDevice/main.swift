@@ -40,6 +40,10 @@ private struct Naming: ServiceExtension {
 
 /// The application, which tells what it takes.
 private final class Told: UserNotificationCenterDelegate {
+  func userNotificationCenter(
+    _ center: UserNotificationCenter, willPresent notification: DeliveredNotification
+  ) -> PresentationOptions { .all }
+
   func userNotificationCenter(_ center: UserNotificationCenter, didReceive response: NotificationResponse) async {
     line("told \(response.id)")
   }

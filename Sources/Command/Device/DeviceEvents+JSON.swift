@@ -120,7 +120,7 @@ extension Panel {
   var members: [(String, JSONValue?)] {
     [
       ("identifier", .string(identifier.text)), ("title", .string(title)), ("showsDefaultContent", .bool(showsDefaultContent)),
-      ("lines", .array(lines.map { .string($0) })), ("controls", .array(controls.map(\.object))),
+      ("lines", .array(lines.map { .string($0.text) })), ("controls", .array(controls.map(\.object))),
       ("firstResponder", firstResponder.map { .string($0.text) }), ("initialSizeRatio", initialSizeRatio.map { .number("\($0)") }),
       ("preferredSize", preferredSize.map { ["width": .number("\($0.width)"), "height": .number("\($0.height)")] }),
       ("actions", .array(actions.map { .string($0.identifier.text) })), ("mediaPlays", mediaButton.map { .bool($0.isPlaying) }),

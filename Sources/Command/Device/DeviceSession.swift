@@ -182,7 +182,7 @@ actor DeviceSession {
     switch event {
     case .shown(let notification): shown(notification, mark: "")
     case .updated(let notification): shown(notification, mark: "(replaced)")
-    case .panel(let panel): output.line(panel.description)
+    case .panel(let panel): output.line(panel.text(isColored: text.isStyled))
     case .closed where ending != nil: break
     default: if let line = text.event(event) { output.line("-- \(line)") }
     }
@@ -261,7 +261,7 @@ actor DeviceSession {
       return sent(response)
     case .expand(let reference):
       let panel = try await device.expand(try identifier(reference))
-      if !behaviour.isJSON { output.line(panel.description) }
+      if !behaviour.isJSON { output.line(panel.text(isColored: text.isStyled)) }
       return panel.members
     case .collapse:
       await device.collapse()
@@ -419,6 +419,10 @@ private final class LocalResponses: UserNotificationCenterDelegate {
   private let isJSON: Bool
 
   init(_ output: DeviceOutput, isJSON: Bool) { (self.output, self.isJSON) = (output, isJSON) }
+
+  func userNotificationCenter(_ center: UserNotificationCenter, willPresent notification: DeliveredNotification) -> PresentationOptions {
+    .all
+  }
 
   func userNotificationCenter(_ center: UserNotificationCenter, didReceive response: NotificationResponse) async {
     guard response.notification.isLocal else { return }

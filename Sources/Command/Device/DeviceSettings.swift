@@ -32,7 +32,8 @@ enum DeviceSettings {
     "The person's permission for notifications, until it is changed; --state keeps the change.")
   static let categories = Setting<String?>(
     "device.categories", .file,
-    "The application's categories, as a JSON array. Absent: one named reply, with the actions reply, which takes text, and like.")
+    "The application's categories, as a JSON array. Absent: reply, with the actions reply, which takes text, and like; and player, whose panel has a media button and controls."
+  )
   static let registration = SettingGroup(
     "Registration", [], advanced: [platform, environment, locale, timeZone, authorization, categories])
 
@@ -63,12 +64,15 @@ enum DeviceSettings {
       device: values[token], application: values[app], credential: try credential(values), user: values[user], platform: values[platform],
       environment: values[environment], locale: values[locale], timeZone: values[timeZone],
       authorization: Authorization(status: values[authorization], options: [.alert: true, .sound: true, .badge: true]),
-      categories: try values.file(categories, limit: 1 << 20).map { try categories(in: $0) } ?? [SampleCategory.reply])
+      categories: try values.file(categories, limit: 1 << 20).map { try categories(in: $0) } ?? [
+        SampleCategory.reply, PlayerExtension.category,
+      ])
     // The cluster would say the same, but only after a connection.
     if let error = problem(of: hello) { throw UsageError(.wrongValue, "the device cannot say hello like this: \(error)") }
     var configuration = DeviceConfiguration(urls: urls, hello: hello)
     if values[credentialFile] != nil { configuration.credential = { try? credential(values) } }
     configuration.stateFile = values[state]
+    configuration.contentExtensions = [PlayerExtension.declaration]
     configuration.extensions = try decrypt(values) ?? chain(values)
     configuration.acknowledges = values[acknowledges]
     configuration.tracesFrames = values[AnswerSettings.json]

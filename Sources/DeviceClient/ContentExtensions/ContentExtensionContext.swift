@@ -29,7 +29,7 @@ public final class ContentExtensionContext {
   }
 
   /// The extension's own content, as lines of text.
-  public var lines: [String] {
+  public var lines: [PanelLine] {
     get { state.panel.lines }
     set { change { $0.lines = newValue } }
   }

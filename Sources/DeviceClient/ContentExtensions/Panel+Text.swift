@@ -2,24 +2,34 @@ internal import Notifications
 
 /// A panel as text, for a program without a screen of its own.
 extension Panel: CustomStringConvertible {
+  /// The panel in a frame of characters, without colors and without control characters of foreign text.
+  public var description: String { text(isColored: false) }
+
   /// The panel in a frame of characters, without control characters of foreign text.
-  public var description: String {
+  ///
+  /// - Parameter isColored: whether lines have their colors, for a terminal.
+  public func text(isColored: Bool) -> String {
     let content = notification.content
-    var parts = [[title]]
+    var parts = [[PanelLine(title)]]
     if showsDefaultContent {
       parts.append(
-        [content.title, content.subtitle, content.body].filter { !$0.isEmpty }
-          + notification.attachments.flatMap { picture($0.attachment) })
+        ([content.title, content.subtitle, content.body].filter { !$0.isEmpty }
+          + notification.attachments.flatMap { picture($0.attachment) }).map { PanelLine($0) })
     }
     let pictures = self.pictures.compactMap { name in notification.attachments.first { $0.attachment.identifier == name } }
-    parts.append(pictures.flatMap { picture($0.attachment) } + lines + (mediaButton.map { [$0.isPlaying ? "[pause]" : "[play]"] } ?? []))
-    parts.append(controls.map { $0.drawn(isFocused: $0.identifier == firstResponder) })
-    parts.append(actions.isEmpty ? [] : [actions.map(\.drawn).joined(separator: "  ")])
-    let rows = parts.map { $0.flatMap { $0.split(separator: "\n", omittingEmptySubsequences: false) }.map(Self.plain) }
-    let width = max(rows.joined().map(\.count).max() ?? 0, 36)
+    let media: [PanelLine] = mediaButton.map { [$0.isPlaying ? "[pause]" : "[play]"] } ?? []
+    parts.append(pictures.flatMap { picture($0.attachment) }.map { PanelLine($0) } + lines + media)
+    parts.append(controls.map { PanelLine($0.drawn(isFocused: $0.identifier == firstResponder)) })
+    parts.append(actions.isEmpty ? [] : [PanelLine(actions.map(\.drawn).joined(separator: "  "))])
+    let rows = parts.map { part in
+      part.flatMap { line in
+        line.text.split(separator: "\n", omittingEmptySubsequences: false).map { PanelLine(Self.plain($0), isColored ? line.color : nil) }
+      }
+    }
+    let width = max(rows.joined().map(\.text.count).max() ?? 0, 36)
     let rule = String(repeating: "─", count: width + 2)
     let boxes = rows.filter { !$0.isEmpty }.map { part in
-      part.map { "│ \($0)\(String(repeating: " ", count: width - $0.count)) │" }.joined(separator: "\n")
+      part.map { "│ \($0.styled)\(String(repeating: " ", count: width - $0.text.count)) │" }.joined(separator: "\n")
     }
     return "┌\(rule)┐\n" + boxes.joined(separator: "\n├\(rule)┤\n") + "\n└\(rule)┘"
   }
@@ -66,4 +76,9 @@ extension PanelControl {
       "\(isFocused ? ">" : " ") \(title): \(placeholder) [\(buttonTitle)] (\(identifier))"
     }
   }
+}
+
+extension PanelLine {
+  /// The text with the terminal's sequences for its color.
+  fileprivate var styled: String { color.map { "\u{1B}[\($0.rawValue)m\(text)\u{1B}[0m" } ?? text }
 }

@@ -13,7 +13,7 @@ public struct Panel: Sendable, Equatable {
   /// The sizes of the notification's images, by attachment. They come with the event `panel` when they were read from the store.
   public internal(set) var pixelSizes: [Name: PixelSize] = [:]
   /// The extension's own content.
-  public internal(set) var lines: [String] = []
+  public internal(set) var lines: [PanelLine] = []
   /// The extension's own controls; none without the declaration of interaction.
   public internal(set) var controls: [PanelControl] = []
   /// The text field that takes what the person types.

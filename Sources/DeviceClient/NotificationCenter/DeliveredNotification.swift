@@ -1,3 +1,4 @@
+public import FoundationEssentials
 public import Notifications
 
 /// A notification that the device has taken, from the cluster or from its own program (`UNNotification`).
@@ -10,6 +11,8 @@ public struct DeliveredNotification: Sendable, Equatable {
   public private(set) var content: NotificationContent
   /// When it was taken or shown, in milliseconds since 1970: by the cluster's clock, for a local one by the device's.
   public private(set) var takenAt: Int64
+  /// When it was taken or shown.
+  public var date: Date { Date(milliseconds: takenAt) }
   /// How it is shown; empty if it is not, or not yet.
   public private(set) var presentation: PresentationOptions
   /// Whether the program on this device has added it. Responses to it stay on the device.
@@ -58,5 +61,12 @@ public struct DeliveredNotification: Sendable, Equatable {
     var copy = self
     copy.takenAt = time
     return copy
+  }
+}
+
+extension DeliveredNotification: CustomStringConvertible {
+  /// Its identifier, its texts and the ways in which it is shown.
+  public var description: String {
+    "\(identifier) \([content.title, content.subtitle, content.body].filter { !$0.isEmpty }) \(presentation)"
   }
 }

@@ -94,7 +94,7 @@ extension NotificationContent {
     title: String = "", subtitle: String = "", body: String = "", badge: Int? = nil, sound: NotificationSound? = nil,
     threadIdentifier: Name? = nil, categoryIdentifier: Name? = nil, targetContentIdentifier: Name? = nil,
     interruptionLevel: InterruptionLevel = .active, relevanceScore: Double? = nil, filterCriteria: String? = nil,
-    launchImageName: String? = nil, userInfo: [JSONValue.Member] = []
+    launchImageName: String? = nil, userInfo: [String: JSONValue] = [:]
   ) {
     func members(_ pairs: [(String, JSONValue?)]) -> JSONValue {
       .object(pairs.compactMap { pair in pair.1.map { .init(key: pair.0, value: $0) } })
@@ -111,7 +111,8 @@ extension NotificationContent {
       ("interruption-level", interruptionLevel == .active ? nil : .string(interruptionLevel.rawValue)),
       ("relevance-score", relevanceScore.map { JSONValue(floatLiteral: $0) }), ("filter-criteria", filterCriteria.map { .string($0) }),
     ])
-    self.init(.object([.init(key: "aps", value: aps)] + userInfo.filter { $0.key != "aps" }))
+    let own = userInfo.filter { $0.key != "aps" }.sorted { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }
+    self.init(.object([.init(key: "aps", value: aps)] + own.map { .init(key: $0.key, value: $0.value) }))
   }
 }
 

@@ -1,4 +1,5 @@
 internal import Calendars
+public import FoundationEssentials
 internal import JSON
 public import Notifications
 
@@ -22,13 +23,37 @@ public enum NotificationTrigger: Sendable, Equatable {
     }
   }
 
-  /// Returns the next due time of a request that is added at a moment, both in milliseconds since 1970.
+  /// When the clock on the wall has these components, in their time zone or else the device's (`UNCalendarNotificationTrigger`).
+  ///
+  /// Throws `badRequest` if it names a component by which no notification is due, such as nanoseconds.
+  public static func calendar(dateMatching components: DateComponents, repeats: Bool) throws(DeviceError) -> NotificationTrigger {
+    let unknown = [components.era, components.nanosecond, components.yearForWeekOfYear, components.dayOfYear]
+    guard unknown.allSatisfy({ $0 == nil }) else {
+      throw DeviceError(.badRequest, "trigger.dateComponents: an era, nanoseconds, the year of a week and the day of a year match nothing")
+    }
+    let values: [(CalendarUnits.Unit, Int?)] = [
+      (.year, components.year), (.quarter, components.quarter), (.month, components.month), (.weekOfYear, components.weekOfYear),
+      (.weekOfMonth, components.weekOfMonth), (.weekdayOrdinal, components.weekdayOrdinal), (.weekday, components.weekday),
+      (.day, components.day), (.hour, components.hour), (.minute, components.minute), (.second, components.second),
+    ]
+    var units = CalendarUnits()
+    for (unit, value) in values { units[unit] = value }
+    return .calendar(units, timeZone: components.timeZone.map { Name($0.identifier) }, repeats: repeats)
+  }
+
+  /// Returns the next due time of a request that is added at a moment.
   ///
   /// It is nil if the trigger is never due, and for one that no clock decides.
   /// ``UserNotificationCenter/nextTriggerDate(of:)`` has that of a request that waits.
   ///
   /// - Parameter timeZone: the device's, for a calendar trigger that names none.
-  public func nextTriggerDate(after moment: Int64, timeZone: Name = "UTC") -> Int64? {
+  public func nextTriggerDate(after moment: Date = Date(), timeZone: Name = "UTC") -> Date? {
+    guard let time = Int64(exactly: (moment.timeIntervalSince1970 * 1000).rounded()) else { return nil }
+    return nextDue(after: time, timeZone: timeZone).map { Date(milliseconds: $0) }
+  }
+
+  /// The same in milliseconds since 1970.
+  func nextDue(after moment: Int64, timeZone: Name = "UTC") -> Int64? {
     guard var text = json, case .timed(let trigger)? = try? text.withUTF8({ try Trigger(UnsafeRawBufferPointer($0)) }) else { return nil }
     var times = DueTimes(capacity: 1)
     return (try? times.next(of: trigger, requested: moment, after: moment, deviceZone: timeZone))?.due
@@ -103,4 +128,9 @@ extension Trigger {
     case .failure(let error): throw DeviceError(.badRequest, "\(error.field): \(error.rule)")
     }
   }
+}
+
+extension Date {
+  /// The date of so many milliseconds since 1970.
+  init(milliseconds: Int64) { self.init(timeIntervalSince1970: Double(milliseconds) / 1000) }
 }

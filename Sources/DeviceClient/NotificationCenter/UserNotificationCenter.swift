@@ -1,3 +1,4 @@
+public import FoundationEssentials
 public import Notifications
 
 /// The notifications of one application on this device (`UNUserNotificationCenter`).
@@ -13,6 +14,14 @@ public struct UserNotificationCenter: Sendable {
   private let device: Device
 
   init(_ device: Device) { self.device = device }
+
+  /// The program's part in notifications, instead of the configuration's; nil for none.
+  ///
+  /// Set it before the device starts, or soon after: responses that the program had not taken wait for it.
+  public var delegate: (any UserNotificationCenterDelegate)? {
+    get { device.delegate }
+    nonmutating set { device.setDelegate(newValue) }
+  }
 
   // MARK: Authorization and settings
 
@@ -62,8 +71,10 @@ public struct UserNotificationCenter: Sendable {
   /// The requests that wait, in the order in which they were added.
   public func pendingNotificationRequests() async -> [NotificationRequest] { await device.pending.map(\.request) }
 
-  /// When a request that waits is due next, in milliseconds since 1970; nil if none waits, or if it waits for a place.
-  public func nextTriggerDate(of identifier: Name) async -> Int64? { await device.nextTriggerDate(of: identifier) }
+  /// When a request that waits is due next; nil if none waits, or if it waits for a place.
+  public func nextTriggerDate(of identifier: Name) async -> Date? {
+    await device.nextTriggerDate(of: identifier).map { Date(milliseconds: $0) }
+  }
 
   /// Removes requests that wait.
   public func removePendingNotificationRequests(withIdentifiers identifiers: [Name]) async {

@@ -28,10 +28,10 @@ public protocol UserNotificationCenterDelegate: AnyObject, Sendable {
 }
 
 extension UserNotificationCenterDelegate {
-  /// Chooses all ways.
+  /// Shows nothing, as in Apple's framework.
   public func userNotificationCenter(
     _ center: UserNotificationCenter, willPresent notification: DeliveredNotification
-  ) -> PresentationOptions { .all }
+  ) -> PresentationOptions { [] }
 
   /// Does nothing.
   public func userNotificationCenter(_ center: UserNotificationCenter, didReceive response: NotificationResponse) async {}

@@ -1,4 +1,5 @@
 public import Extensions
+public import FoundationEssentials
 internal import EventLoop
 public import Notifications
 
@@ -87,11 +88,11 @@ public struct SharedNotificationCenter: Sendable {
     try await file.read { store, _, _ in store.pending }.get().map(\.request)
   }
 
-  /// When a request that waits is due next, in milliseconds since 1970; nil if none waits, or if it waits for a place.
+  /// When a request that waits is due next; nil if none waits, or if it waits for a place.
   ///
   /// A time in the past is that of a request that no running device has shown yet.
-  public func nextTriggerDate(of identifier: Name) async throws(DeviceError) -> Int64? {
-    try await file.read { store, _, now in store.nextDue(of: identifier, now) }.get()
+  public func nextTriggerDate(of identifier: Name) async throws(DeviceError) -> Date? {
+    try await file.read { store, _, now in store.nextDue(of: identifier, now) }.get().map { Date(milliseconds: $0) }
   }
 
   /// Removes requests that wait.

@@ -6,7 +6,15 @@ final class DeviceMemory {
   var outbox = ResponseOutbox()
   let writer: StateWriter
   /// Passes a stored response to the program's delegate, which answers by `told`.
-  var didReceive: ((StoredResponse) -> Void)?
+  var didReceive: ((StoredResponse) -> Void)? {
+    didSet {
+      guard didReceive != nil else { return }
+      for response in untaken { pass(response) }
+      untaken = []
+    }
+  }
+  /// The responses of an earlier start that wait for a delegate.
+  private var untaken: [StoredResponse] = []
   /// Passes a stored notification to the program's service extension, which answers by `endExtending`.
   var extend: ((DeliveredNotification) -> Void)?
   /// Called when notifications do not wait for the program's service extension any more.
@@ -81,7 +89,7 @@ final class DeviceMemory {
   }
 
   private func pass(_ response: StoredResponse) {
-    guard let didReceive else { return }
+    guard let didReceive else { return untaken.append(response) }
     untold.insert(Name(response.frame.response))
     didReceive(response)
   }
@@ -276,7 +284,7 @@ final class DeviceMemory {
   /// Removes what belongs to the person who signs out; returns what was in the list.
   func forgetPerson() -> [DeliveredNotification] {
     defer { save() }
-    (locked, untold) = ([], [])
+    (locked, untold, untaken) = ([], [], [])
     writer.append([.forgotPerson])
     return store.forgetPerson()
   }

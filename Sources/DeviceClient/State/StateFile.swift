@@ -63,6 +63,9 @@ enum StateFile {
     try connection.run("PRAGMA journal_size_limit = \(4 << 20)")
     // `beginLog` moves it, so that the file never has a part of it without the mark.
     _ = try connection.integer("PRAGMA wal_autocheckpoint = 0")
+    // A device was killed in `beginLog`. The log is here, and the last connection that closes moves it into the file.
+    guard try connection.integer("PRAGMA user_version") == StateSchema.needingLog else { return }
+    try connection.run("PRAGMA user_version = \(StateSchema.version)")
   }
 
   // MARK: Reading

@@ -64,12 +64,17 @@ public struct Authorization: Sendable, Equatable {
   }
 
   /// The options that a device has reported, in four bytes, since each session has them.
-  public struct Options: Sendable, Equatable, ExpressibleByDictionaryLiteral {
+  public struct Options: Sendable, Equatable, ExpressibleByDictionaryLiteral, CustomStringConvertible {
     private var told: UInt16 = 0
     private var allowed: UInt16 = 0
 
     /// Creates options from a literal without repetitions.
     public init(dictionaryLiteral elements: (Option, Bool)...) { for (option, isAllowed) in elements { self[option] = isAllowed } }
+
+    /// The reported options with `on` or `off`.
+    public var description: String {
+      "[\(Option.allCases.compactMap { option in self[option].map { "\(option.rawValue) \($0 ? "on" : "off")" } }.joined(separator: ", "))]"
+    }
 
     /// Whether an option is allowed; nil if the device has not reported it.
     public subscript(option: Option) -> Bool? {

@@ -3,7 +3,7 @@ public import JSON
 /// How a device may present a notification: the words of `presentation` in `notify`.
 ///
 /// Without any option the device stores the notification or wakes its application, and shows nothing.
-public struct PresentationOptions: OptionSet, Sendable, Hashable {
+public struct PresentationOptions: OptionSet, Sendable, Hashable, CustomStringConvertible {
   /// The bits.
   public let rawValue: UInt8
 
@@ -41,6 +41,9 @@ public struct PresentationOptions: OptionSet, Sendable, Hashable {
 
   /// The words of the options, in a fixed order.
   public var names: [String] { Self.words.filter { contains($0.option) }.map(\.word.description) }
+
+  /// The words of the options.
+  public var description: String { "[\(names.joined(separator: ", "))]" }
 
   /// Appends the words as an array.
   public func write(to json: inout JSONWriter) {

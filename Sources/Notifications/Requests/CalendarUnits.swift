@@ -1,7 +1,7 @@
 /// The wall times that a calendar trigger matches: values for some units of the calendar.
 ///
 /// The calendar is Gregorian. The units count as in Apple's `DateComponents`: weekday 1 is Sunday, and a week begins on Sunday.
-public struct CalendarUnits: Sendable, Hashable {
+public struct CalendarUnits: Sendable, Hashable, CustomStringConvertible {
   /// A unit of the calendar, named as in `dateComponents`.
   public enum Unit: Int, Sendable, CaseIterable {
     case year, quarter, month, weekOfYear, weekOfMonth, weekdayOrdinal, weekday, day, hour, minute, second
@@ -42,6 +42,11 @@ public struct CalendarUnits: Sendable, Hashable {
   public subscript(_ unit: Unit) -> Int? {
     get { values[unit.rawValue] == Self.any ? nil : Int(values[unit.rawValue]) }
     set { values[unit.rawValue] = newValue.map { max(Int16(clamping: $0), Self.any + 1) } ?? Self.any }
+  }
+
+  /// The units with their values.
+  public var description: String {
+    "[\(Unit.allCases.compactMap { unit in self[unit].map { "\(unit.name) \($0)" } }.joined(separator: ", "))]"
   }
 
   /// Whether no unit has a value.

@@ -12,6 +12,7 @@ public enum DeviceTerminal {
     tap CONTROL [TEXT]     taps a control of the panel, after the text was typed into it
     open ID                opens the notification, and so the application
     dismiss ID             dismisses the notification
+    lock, unlock           locks the screen, and unlocks it
     quit                   ends, as the end of the input does
     """
 
@@ -42,7 +43,8 @@ public enum DeviceTerminal {
     case .connected: print("-- connected")
     case .shown(let notification), .updated(let notification):
       print(shown(notification))
-    case .panel(let panel): printLines(panel.description)
+    case .panel(let panel): draw(panel)
+    case .forwarded(let notification): print("-- the watch has shown \(notification.identifier)")
     case .panelClosed: print("-- the panel is closed")
     case .accepted(.request): print("-- the cluster has the change")
     case .refused(let frame): print("-- refused: \(frame.reason)")
@@ -56,6 +58,11 @@ public enum DeviceTerminal {
     print("-- may this application show notifications? Type yes or no")
     // The device's loop must not wait for a person.
     return await Task.detached { readLine() == "yes" }.value
+  }
+
+  /// Draws a panel, in color on a terminal.
+  private static func draw(_ panel: Panel) {
+    printLines(panel.text(isColored: isatty(STDOUT_FILENO) == 1 && getenv("NO_COLOR") == nil))
   }
 
   /// Reads lines and does what they say, until `quit` or the end of the input.
@@ -72,12 +79,15 @@ public enum DeviceTerminal {
     }
   }
 
-  private static func perform(_ words: [String], _ device: Device) async throws {
+  /// Does what the words of a line say.
+  public static func perform(_ words: [String], _ device: Device) async throws {
     let names = words.dropFirst().map { Name($0) }
     switch (words.first, names.count) {
     case (nil, _): break
     case ("list", 0): for notification in await device.delivered { print(text(notification)) }
-    case ("expand", 1): printLines(try await device.expand(names[0]).description)
+    case ("expand", 1): draw(try await device.expand(names[0]))
+    case ("lock", 0): await device.setState(.locked)
+    case ("unlock", 0): await device.setState(.foreground)
     case ("act", 2...): try await device.respond(to: names[0], action: names[1], userText: words.count > 3 ? words[3] : nil)
     case ("tap", 1...): try await device.tap(names[0], text: words.count > 2 ? words[2...].joined(separator: " ") : nil)
     case ("open", 1): try await device.open(names[0])

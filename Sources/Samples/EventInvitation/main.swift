@@ -6,8 +6,13 @@ import Notifications
 
 /// A device that shows invitations: `EventInvitation URL TOKEN USER STATE-FILE`. Type at it what `DeviceTerminal.help` says.
 final class Calendar: UserNotificationCenterDelegate {
+  func userNotificationCenter(
+    _ center: UserNotificationCenter, willPresent notification: DeliveredNotification
+  ) -> PresentationOptions { [.banner, .list, .sound, .badge] }
+
   func userNotificationCenter(_ center: UserNotificationCenter, didReceive response: NotificationResponse) async {
-    DeviceTerminal.print("-- the application has the action \(response.actionIdentifier) of \(response.notification.identifier)")
+    let comment = response.userText.map { ": \($0)" } ?? ""
+    DeviceTerminal.print("-- the application has the action \(response.actionIdentifier) of \(response.notification.identifier)\(comment)")
   }
 }
 
@@ -16,7 +21,9 @@ let invitation = NotificationCategory(
   actions: [
     NotificationAction(identifier: "accept", title: "Accept"),
     NotificationAction(identifier: "decline", title: "Decline", options: [.destructive]),
-    NotificationAction(identifier: "comment", title: "Comment"),
+    NotificationAction(identifier: "maybe", title: "Maybe"),
+    NotificationAction(
+      identifier: "comment", title: "Comment", textInput: .init(buttonTitle: "Send and dismiss", placeholder: "What do you want to say?")),
   ])
 
 let arguments = CommandLine.arguments

@@ -32,5 +32,7 @@ final class RotationExtension: ContentExtension {
     return .doNotDismiss
   }
 
-  private func draw(in context: ContentExtensionContext) { context.lines = ["■ \(color), turned by \(taps * 20 % 360)°"] }
+  private func draw(in context: ContentExtensionContext) {
+    context.lines = [PanelLine("■ \(color), turned by \(taps * 20 % 360)°", color == "red" ? .red : .green)]
+  }
 }
