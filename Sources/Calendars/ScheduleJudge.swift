@@ -270,7 +270,9 @@ public struct ScheduleJudge {
   }
 
   private mutating func judge(_ firing: Firing, on record: ScheduleRecord?, floor: JournalReference?) -> Decision {
-    if let known = record?.firings.last(where: { $0.revision.sharesPlace(with: firing.revision) }) {
+    if let known = record?.firings.last(where: { $0.revision.sharesPlace(with: firing.revision) }), known.due == firing.dueTime.due,
+      known.name == firing.dueTime.name
+    {
       return Decision(verdict: .firing(known.fate), isAgain: true)
     }
     // The cancel of all is about to end the schedule.

@@ -19,6 +19,6 @@ public struct ExpirationRule: Sendable {
 
   /// Whether an entry must not be shown any more.
   public func isPast(_ entry: DeliveryEntryView, now: Int64) -> Bool {
-    end(expiration: entry.expiration, published: entry.source.timestamp) <= now
+    end(expiration: entry.expiration, published: min(entry.source.timestamp, entry.published)) <= now
   }
 }

@@ -208,6 +208,16 @@ private final class Judge {
     #expect(decision.record?.pending?.earliest?.due == Self.start + 600_000)
   }
 
+  @Test func `a record that names a former firing's place shows nothing of its own either`() throws {
+    let judge = Judge()
+    let scheduled = try Self.schedule(Self.each, Self.reference(1, id: 1))
+    let firing = try Self.fire(scheduled, 2)
+    let fired = try #require(judge.judge(firing, scheduled).record)
+    var forged = firing
+    (forged.dueTime.name, forged.payload) = (forged.dueTime.name + 7, [1])
+    #expect("\(judge.judge(forged, fired).verdict)" == "ignored")
+  }
+
   /// A producer's clock, or a mistake, may date a trigger years back. Of what is due each minute no more than an hour is made up for.
   @Test(arguments: [
     (#"{"type":"timeInterval","timeInterval":60,"repeats":true,"late":2592000}"#, 61),

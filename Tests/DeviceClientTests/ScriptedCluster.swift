@@ -79,7 +79,12 @@ actor ScriptedCluster {
   /// The frames that a session has sent so far, of one type.
   func frames(_ type: String, of session: Int = 0) -> [JSONValue] {
     guard sessions.indices.contains(session) else { return [] }
-    return sessions[session].frames.filter { $0["type"]?.stringValue == type }
+    // A device sends a response again while its answer is missing for long. That is the same response.
+    var responses: Set<String> = []
+    return sessions[session].frames.filter { frame in
+      guard frame["type"]?.stringValue == type else { return false }
+      return type != "response" || responses.insert(frame["response"]?.stringValue ?? "").inserted
+    }
   }
 
   /// Waits until a session has sent so many frames of a type, and answers them.

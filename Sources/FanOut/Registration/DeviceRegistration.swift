@@ -103,7 +103,7 @@ final class DeviceRegistration {
     switch found {
     case .present(let entries, let standing):
       if isLost(standing, open) { return await restore(open.registration, of: generation) }
-      if entries > 0 { open.resync() }
+      if entries > 0 || open.hasUndeleted { open.resync() }
     case .elsewhere: sessions.foundElsewhere(session)
     case .unregistered(let standing):
       if isLost(standing, open) { return await restore(open.registration, of: generation) }

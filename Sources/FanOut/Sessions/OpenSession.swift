@@ -107,6 +107,9 @@ final class OpenSession {
     return sessions.seconds - oldest > UInt32(sessions.settings.acknowledgeSeconds)
   }
 
+  /// Whether Redis could not delete something that the device has acknowledged.
+  var hasUndeleted: Bool { flow.hasUndeleted }
+
   /// Reads the mailbox, which may hold entries whose delivery records never came. Deletes again what Redis could not delete.
   func resync() {
     let undeleted = flow.takeUndeleted()

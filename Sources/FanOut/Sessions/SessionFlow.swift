@@ -233,6 +233,9 @@ struct SessionFlow {
     }
   }
 
+  /// Whether Redis could not delete a delivery's entry.
+  var hasUndeleted: Bool { entries.contains { $0.phase == .undeleted } }
+
   /// The deliveries to delete again; ``deleted(_:)`` or ``notDeleted(_:)`` follows.
   mutating func takeUndeleted() -> [InFlight] {
     var taken: [InFlight] = []

@@ -44,7 +44,8 @@ public struct RequestRules: Sendable {
 
   /// When a request expires, in milliseconds since 1970.
   func end(of request: RequestView) -> Int64 {
-    let seconds = expiration.end(expiration: request.expiration, published: request.envelope.source.timestamp)
+    let seconds = expiration.end(
+      expiration: request.expiration, published: min(request.envelope.source.timestamp, request.envelope.published))
     return seconds.multipliedReportingOverflow(by: 1000).overflow ? .max : seconds * 1000
   }
 }

@@ -237,9 +237,10 @@ local function judge(number, device, mailbox, entry)
         raised = sub(known, 1, 8) .. sub(revision, 9)
       end
     end
-  elseif comesAgain > 0 and at then
-    raised = keptAt(mailbox, revision, id)
-    if comesAgain == 2 then isAgain = raised end
+  elseif comesAgain > 0 then
+    local found = keptAt(mailbox, revision, id)
+    raised = found or raised
+    if comesAgain == 2 and at then isAgain = found end
   end
   if isNamed then known = false end
   if isBelow and waitsForPlace then isBelow = false end

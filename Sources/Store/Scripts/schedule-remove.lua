@@ -6,6 +6,7 @@
 local call, sub = redis.call, string.sub
 -- include: mend
 -- include: holders
-mendDueTimes(KEYS[1])
+-- As in schedule-due.lua, an empty name marks missing due times.
+if mendDueTimes(KEYS[1]) == 1 then call('ZADD', KEYS[1], 0, '') end
 removeDueTime(KEYS[1], ARGV[1], ARGV[2])
 return 1

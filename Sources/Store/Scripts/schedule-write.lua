@@ -44,7 +44,7 @@ if due ~= '' and not call('ZSCORE', times, name) then
   local isFurther = known ~= state
   if isKnown then
     -- When all is used, those that hold less than an equal share have room up to that share. So one alone may use all of it.
-    local held = tonumber(call('HGET', holders, application) or 0)
+    local held = heldBy(holders, application)
     if isFurther and call('ZCARD', times) >= most and held >= most / (call('HLEN', holders) + (held == 0 and 1 or 0)) then return {2, 1} end
     call('HSET', holders, application, held + 1)
   else

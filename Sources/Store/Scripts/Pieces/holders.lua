@@ -3,12 +3,15 @@
 -- Needs the locals `call` and `sub`, and the piece `mend`.
 local function holdersOf(times) return 'a' .. sub(times, 2), 'w' .. sub(times, 2) end
 
+-- How many due times an application holds. Another program may have written something else.
+local function heldBy(holders, application) return tonumber(call('HGET', holders, application) or 0) or 0 end
+
 -- Removes a due time, and who holds it.
 local function removeDueTime(times, name, application)
   if call('ZREM', times, name) == 0 then return end
   local holders, strangers = holdersOf(times)
   if call('HDEL', strangers, name) == 1 then return end
-  local held = tonumber(call('HGET', holders, application) or 0)
+  local held = heldBy(holders, application)
   if held > 1 then call('HSET', holders, application, held - 1) else call('HDEL', holders, application) end
 end
 
