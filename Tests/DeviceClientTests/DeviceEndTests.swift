@@ -143,6 +143,8 @@ import Testing
           session = try await cluster.nextSession()
           let later = device(user)
           try await later.device.start()
+          // Before the hello the change would be part of that.
+          await cluster.expect("hello", of: session)
           try await later.device.setAuthorization(Authorization(status: .authorized))
           await cluster.expect("settings", of: session)
           #expect(await cluster.frames("unregister", of: session).isEmpty, "\(user)")

@@ -318,7 +318,8 @@ import Testing
       try await bob.device.start()
       #expect(await bob.device.quietHours == nil)
       #expect(try await !Self.isQuiet(bob))
-      // This change is sent after an earlier one.
+      // This change is sent after an earlier one. Before the hello it would be part of that.
+      await cluster.expect("hello", of: 1)
       try await bob.device.setAuthorization(Authorization(status: .authorized))
       let frame = try #require(await cluster.expect("settings", of: 1).first)
       #expect(frame["quiet"] == nil && frame["authorization"] != nil)
