@@ -279,7 +279,7 @@ public struct ScheduleJudge {
     if let record, Self.isCanceled(record.newest, by: floor) { return Decision(verdict: .ignored) }
     guard let record, var pending = record.pending, record.newest.revision == firing.schedule, let trigger = pending.timedTrigger,
       let place = pending.dueTimes.firstIndex(where: { $0.isSame(as: firing.dueTime) }), firing.at >= pending.dueTimes[place].due,
-      // Whoever else writes a firing at the right moment shows nothing of their own.
+      // Another producer's firing shows nothing of its own.
       firing.payload == nil || firing.payload == pending.payload && firing.owner == pending.owner
     else { return Decision(verdict: .ignored) }
     let time = pending.dueTimes[place]
@@ -301,13 +301,15 @@ public struct ScheduleJudge {
     let isExpired = lateness > (pending.lifetime == 0 ? oneAttempt : pending.lifetime * 1000)
     guard trigger.repeats else { return (isExpired ? .expired : .fired, nil) }
     var bound = trigger.lateness(usual: late)
-    if lateness <= bound {
-      let behind = try times.count(of: trigger, requested: pending.requested, after: time.due, before: now, deviceZone: time.zone)
-      guard behind > Self.maximumBehind else {
-        return (isExpired ? .expired : .fired, try following(time, trigger, pending, after: time.due))
-      }
-      // A trigger that is dated long ago, or a cluster that stood still. A repeating one is due each minute at most.
+    // A repeating trigger is due each minute at most, so what is hardly late need not be counted.
+    let behind =
+      lateness <= bound && lateness > Int64(Self.maximumBehind) * 60_000
+      ? try times.count(of: trigger, requested: pending.requested, after: time.due, before: now, deviceZone: time.zone) : 0
+    if behind > Self.maximumBehind {
+      // The trigger is dated long ago, or the cluster stood still.
       bound = min(bound, lateness / Int64(behind) * Int64(Self.maximumBehind))
+    } else if lateness <= bound {
+      return (isExpired ? .expired : .fired, try following(time, trigger, pending, after: time.due))
     }
     // The next occurrence is the first that is not too late. The ones before it are skipped together.
     let next = try following(time, trigger, pending, after: max(time.due, now - bound - 1))

@@ -109,17 +109,18 @@ struct Keys: Sendable {
 
   /// The applications that have pending schedules for a target. Of a device it differs in the first letter from the device's hash.
   func applicationsWithSchedules(ofTarget target: Name) -> String {
-    let device = "device:"
-    let name = target.utf8.starts(with: device.utf8) ? String(target.text.dropFirst(device.count)) : target.text
-    return "h{\(bucket(ofTarget: target))}\(name)"
+    "h{\(bucket(ofTarget: target))}\(name(ofTarget: target, "device:") ?? target.text)"
   }
 
   /// Where it shows whether a device is registered for a target and an application: the device's hash, or the recipients of the person.
   func registrations(ofTarget target: Name, application: Name) -> String {
-    func name(_ scheme: String) -> Name? {
-      target.utf8.starts(with: scheme.utf8) ? Name(String(decoding: target.utf8.dropFirst(scheme.utf8.count), as: UTF8.self)) : nil
-    }
-    return name("device:").map { device($0.text) } ?? recipients(user: name("user:") ?? target, application: application)
+    name(ofTarget: target, "device:").map(device)
+      ?? recipients(user: Name(name(ofTarget: target, "user:") ?? target.text), application: application)
+  }
+
+  /// What follows the scheme of a target, by bytes; nil if the target has another scheme.
+  private func name(ofTarget target: Name, _ scheme: String) -> String? {
+    target.utf8.starts(with: scheme.utf8) ? String(decoding: target.utf8.dropFirst(scheme.utf8.count), as: UTF8.self) : nil
   }
 
   /// What there is of the schedules of one target for one application.

@@ -84,15 +84,12 @@ enum PendingCommand {
   /// The requests that cancel all that these wait for: one for each application and target.
   static func cancels(of entries: [PendingSchedules.Entry]) -> [RequestToSend] {
     var seen: Set<[Name]> = []
-    return entries.filter { seen.insert([$0.key.application, $0.key.target]).inserted }.enumerated().map { number, entry in
-      let id = NotificationID.random().description
-      return RequestToSend(
-        line: number + 1, id: id, key: Array(entry.key.target.utf8),
-        headers: [
-          (RequestHeader.target.name.description, entry.key.target.text),
-          (RequestHeader.topic.name.description, entry.key.application.text),
-          (RequestHeader.operation.name.description, "cancel"), (RequestHeader.id.name.description, id),
-        ], value: Array(#"{"all":true}"#.utf8))
+    return entries.filter { seen.insert([$0.key.application, $0.key.target]).inserted }.enumerated().flatMap { number, entry in
+      var draft = RequestDraft()
+      (draft.target, draft.removesAll) = (entry.key.target, true)
+      draft.headers[RequestHeader.topic] = entry.key.application.text
+      draft.headers[RequestHeader.operation] = "cancel"
+      return draft.records(line: number + 1)
     }
   }
 

@@ -72,13 +72,16 @@ public struct RequestEnvelope {
     firing = record.headers.firing ?? .none
   }
 
-  /// The request's revision: its first place, with the earlier of its first time and its own record's.
+  /// When its time begins: the earlier of its first time and its own record's, in milliseconds since 1970.
+  public var begins: Int64 { min(source.timestamp, published) }
+
+  /// The request's revision: its first place, with the time at which it begins.
   ///
   /// An origin says which request a record is, and any producer can write one with a time minutes ahead. What the request supersedes, removes
   /// or cancels was therefore published before its own record.
   public var revision: Revision {
     var place = source
-    place.timestamp = min(source.timestamp, published)
+    place.timestamp = begins
     return Revision(place)
   }
 
@@ -199,8 +202,7 @@ public struct RequestView {
     }
     if givenType == .background { try HeaderRules.checkBackground(givenPriority) }
     // An origin's time may be up to five minutes after the record's. It must not prolong the lifetime.
-    let published = min(envelope.source.timestamp, envelope.published)
-    expiration = try HeaderRules.expiration(headers.expiration, published: published, limits)
+    expiration = try HeaderRules.expiration(headers.expiration, published: envelope.begins, limits)
     if headers.channelID != nil {
       throw Rejection(.featureNotEnabled, field: "apns-channel-id", rule: "Broadcasts to a channel are not available in this version.")
     }

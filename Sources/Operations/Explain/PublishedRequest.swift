@@ -44,8 +44,7 @@ public struct RequestRules: Sendable {
 
   /// When a request expires, in milliseconds since 1970.
   func end(of request: RequestView) -> Int64 {
-    let seconds = expiration.end(
-      expiration: request.expiration, published: min(request.envelope.source.timestamp, request.envelope.published))
+    let seconds = expiration.end(expiration: request.expiration, published: request.envelope.begins)
     return seconds.multipliedReportingOverflow(by: 1000).overflow ? .max : seconds * 1000
   }
 }

@@ -74,7 +74,7 @@ struct RequestReader {
       span: written.span, kind: entry.kind, collapseID: written.identifier, application: StableHash.hash(view.application),
       user: entry.userHash, time: view.envelope.source.timestamp, withdraws: withdraws, id: entry.id.hash64,
       rememberedID: view.rememberedID.hash64, source: sourceHash(view.envelope),
-      end: expiration.end(expiration: entry.expiration, published: min(entry.source.timestamp, entry.published)),
+      end: expiration.end(expiration: entry.expiration, published: view.envelope.begins),
       revision: own)
     if let bound = view.bound(below: own) { (request.revision, request.isBounded) = (bound, true) }
     (request.removesAll, request.waitsForPlace) = (view.removesAll, view.isOfPending)

@@ -132,7 +132,7 @@ public struct RateCounter: Sendable {
 extension RequestEnvelope {
   /// Whether the record counts for the limits of its application.
   ///
-  /// A replay has no effect. A firing comes from the cluster; one that anybody else has written has no effect.
+  /// A replay has no effect. A firing comes from the cluster; one of another producer shows what the schedule shows, or nothing.
   public var countsForLimits: Bool { origin?.purpose != .replay && firing.isEmpty }
 
   /// The hash of the target; nil if the target breaks a rule. Such a record counts for its application alone.
