@@ -131,7 +131,7 @@ import Testing
       try await second.device.unregister()
       let request = try #require(await cluster.expect("unregister", of: 1).first?["request"])
       await cluster.send(["type": "accepted", "request": request], to: 1)
-      await eventually("it has signed out") { second.story.contains("unregistered") }
+      await eventually("it has signed out") { second.story.last == "unregistered" }
       await second.close()
       let third = Self.unregistered(url, path)
       try await third.device.start()

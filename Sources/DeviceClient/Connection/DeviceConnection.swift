@@ -227,7 +227,7 @@ final class DeviceConnection {
         if !registration.isSigningOut { forgetPerson() }
         registration.unregistered()
         saveRegistration()
-        tell?(.unregistered)
+        tellUnregistered()
       }
     } else if let wait {
       phase = .waiting
@@ -331,7 +331,7 @@ final class DeviceConnection {
       if change == .unregister, refusal == nil {
         if case .open(let connection, _, _) = phase { leave(connection, .normal, "") }
         isStopping = true
-        tell?(.unregistered)
+        tellUnregistered()
       }
       sendChanges()
     }
@@ -450,6 +450,9 @@ final class DeviceConnection {
     guard !listed.isEmpty else { return }
     whenDurable { [weak self] failure in if failure == nil { self?.tell?(.removed(identifiers: listed.map(\.identifier), listed)) } }
   }
+
+  /// Tells that the person has signed out, after what that has removed.
+  private func tellUnregistered() { whenDurable { [weak self] _ in self?.tell?(.unregistered) } }
 
   /// Calls `body` when the changes so far are saved, or with the error.
   func whenDurable(_ body: @escaping (DeviceError?) -> Void) {
