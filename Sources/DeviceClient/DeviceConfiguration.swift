@@ -34,7 +34,7 @@ public struct DeviceConfiguration: Sendable {
   ///
   /// It is set here and not later, so that no notification passes it by. It runs on Swift's own threads, several calls at the same time.
   public var serviceExtension: (any ServiceExtension)?
-  /// How long a call of the service extension may take, at most 30 s. After that its best attempt is shown.
+  /// How long a call of the service extension may take: 30 s by default, an hour at most. After that its best attempt is shown.
   public var serviceExtensionMilliseconds = CallBudget.longestMilliseconds
   /// The content extensions of its application, which draw expanded notifications. The first with the category is chosen.
   public var contentExtensions: [ContentExtensionDeclaration] = []

@@ -181,11 +181,14 @@ actor LaneFixture {
     try await kafka.records(of: topics.events, count: count).filter { $0.header("ce_type") == "carillon.filtered.v1" }
   }
 
-  /// Connects one, so that it is registered and has a mailbox; answers its token.
+  /// Connects one for a moment, so that it is registered and can have a mailbox; answers its token.
   func registered() async throws -> String {
     let token = Self.token()
     let device = try await connect(token)
     await eventually("it is welcomed") { !$0.frames("welcome", at: device).isEmpty }
+    // A session that stays open may read what a test puts into the mailbox for the next one.
+    devices.all[device].connection?.close(.goingAway)
+    await eventually("it has gone") { $0.end(of: device) != nil }
     return token
   }
 

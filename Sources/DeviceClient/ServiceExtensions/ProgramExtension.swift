@@ -20,6 +20,8 @@ final class ProgramExtension {
 
   /// How many calls may run, with those that do not end although their time is over. Beyond that none is called.
   private static let calls = 64
+  /// The longest time that a program may give a call: an hour.
+  private static let longestMilliseconds = 3_600_000
 
   private let loop: EventLoop
   private let calls: ExtensionCalls
@@ -39,20 +41,22 @@ final class ProgramExtension {
     var bounds = ExtensionCalls.Bounds()
     // Each notification is called, whatever became of those before it.
     bounds.hasBreakers = false
+    let milliseconds = min(max(milliseconds, 1), Self.longestMilliseconds)
+    bounds.milliseconds = max(bounds.milliseconds, milliseconds)
     calls = ExtensionCalls(on: loop, bounds: bounds)
     var limits = ExtensionDefinition.Limits()
-    limits.budgetMilliseconds = min(max(milliseconds, 1), CallBudget.longestMilliseconds)
+    limits.budgetMilliseconds = milliseconds
     limits.concurrency = Self.calls
     let definition = ExtensionDefinition(limits) { _ in OffLoopExtension(work: work) }
     steps = [ExtensionChain.Step(name: "program", work: .called(definition))][...]
     timer = Timer(on: loop) { [weak self] in self?.timeIsOver() }
   }
 
-  /// Adds a stored notification, which is shown at most 30 s later.
+  /// Adds a stored notification, which is shown when its time has ended at the latest.
   func add(_ notification: DeliveredNotification) {
     let expiration = notification.frame.expiration
     let budget = calls.budget(lifetime: expiration > 0 ? min(expiration, 1 << 40) * 1000 &- owner.now() : .max)
-    let left = budget.share(at: loop.milliseconds(), atMost: CallBudget.longestMilliseconds)?.milliseconds ?? 0
+    let left = budget.share(at: loop.milliseconds(), atMost: .max)?.milliseconds ?? 0
     turns.add(.init(notification: notification, budget: budget, deadline: loop.milliseconds() + UInt64(left)))
     advance()
   }

@@ -13,10 +13,12 @@ public struct CallBudget: Sendable, Equatable {
 
   /// The budget of a notification whose first extension is called now.
   ///
-  /// - Parameter lifetime: how long it may still be shown, in milliseconds. It is judged before that ends, however slow its extensions are.
-  public init(at now: UInt64, lifetime: Int64) {
+  /// - Parameters:
+  ///   - lifetime: how long it may still be shown, in milliseconds. It is judged before that ends, however slow its extensions are.
+  ///   - limit: the maximum, in milliseconds.
+  public init(at now: UInt64, lifetime: Int64, atMost limit: Int = longestMilliseconds) {
     let kept = min(1_000, max(0, lifetime) / 4)
-    end = now + UInt64(min(Int64(Self.longestMilliseconds), max(0, lifetime) - kept))
+    end = now + UInt64(min(Int64(max(0, limit)), max(0, lifetime) - kept))
   }
 
   /// The share of the next extension.

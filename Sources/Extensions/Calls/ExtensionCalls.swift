@@ -13,6 +13,8 @@ public final class ExtensionCalls {
     public var bytes = 64 << 20
     /// Whether an extension that fails too often is not called for a while.
     public var hasBreakers = true
+    /// The time for all extensions of one notification together, in milliseconds.
+    public var milliseconds = CallBudget.longestMilliseconds
 
     /// The defaults.
     public init() {}
@@ -60,7 +62,7 @@ public final class ExtensionCalls {
   }
 
   /// The budget for the extensions of a notification with this remaining lifetime in milliseconds.
-  public func budget(lifetime: Int64) -> CallBudget { CallBudget(at: loop.milliseconds(), lifetime: lifetime) }
+  public func budget(lifetime: Int64) -> CallBudget { CallBudget(at: loop.milliseconds(), lifetime: lifetime, atMost: bounds.milliseconds) }
 
   /// Whether the limits at present allow calls of all these.
   public func hasRoom(for steps: ArraySlice<ExtensionChain.Step>) -> Bool {
