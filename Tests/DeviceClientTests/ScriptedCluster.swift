@@ -158,8 +158,11 @@ final class DeviceUnderTest: Sendable {
       hello: Hello(
         device: token, application: "com.example.shop", user: "ada", authorization: Authorization(status: .authorized),
         categories: [Self.category]))
+    // Only a test of a time gives it one.
     configuration.connectMilliseconds = hangMilliseconds
-    configuration.serviceExtensionMilliseconds = 4 * hangMilliseconds
+    configuration.serviceExtensionMilliseconds = hangMilliseconds
+    configuration.delegateMilliseconds = hangMilliseconds
+    configuration.attachmentMilliseconds = hangMilliseconds
     configuration.stateLimits.busyMilliseconds = hangMilliseconds
     change(&configuration)
     let log = EventLog()

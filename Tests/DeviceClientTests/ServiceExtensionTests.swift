@@ -31,8 +31,6 @@ import Testing
       try await ScriptedCluster.with { cluster, url in
         let device = DeviceUnderTest(url) {
           ($0.stateFile, $0.serviceExtension) = (folder.path + "/state", work)
-          // Only a test of the time of a call gives it one.
-          $0.serviceExtensionMilliseconds = hangMilliseconds
           change(&$0)
         }
         try await device.device.start()
