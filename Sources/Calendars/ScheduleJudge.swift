@@ -64,18 +64,20 @@ public struct ScheduleJudge {
     public var schedule: Revision
     /// The hash of the owner that it names.
     public var owner: UInt64
-    /// The payload of its record; nil if the record is rejected or a dead letter, and shows nothing.
-    public var payload: [UInt8]?
+    /// The payload of its record.
+    public var payload: [UInt8]
+    /// The headers of its record that an occurrence takes over, and its expiration; nil if they are those of the schedule.
+    public var headers: [ScheduleRecord.Pending.Header]?
     /// The due time that it fires.
     public var dueTime: ScheduleRecord.Pending.DueTime
 
     /// Creates a firing from its parts.
     public init(
-      revision: Revision, at: Int64, schedule: Revision, owner: UInt64 = 0, payload: [UInt8]? = [],
-      _ dueTime: ScheduleRecord.Pending.DueTime
+      revision: Revision, at: Int64, schedule: Revision, owner: UInt64 = 0, payload: [UInt8] = [],
+      headers: [ScheduleRecord.Pending.Header]? = nil, _ dueTime: ScheduleRecord.Pending.DueTime
     ) {
       (self.revision, self.at, self.schedule, self.dueTime) = (revision, at, schedule, dueTime)
-      (self.owner, self.payload) = (owner, payload)
+      (self.owner, self.payload, self.headers) = (owner, payload, headers)
     }
 
     /// Whether it fires nothing, and only asks to adapt the schedule to its zones.
@@ -279,8 +281,7 @@ public struct ScheduleJudge {
     if let record, Self.isCanceled(record.newest, by: floor) { return Decision(verdict: .ignored) }
     guard let record, var pending = record.pending, record.newest.revision == firing.schedule, let trigger = pending.timedTrigger,
       let place = pending.dueTimes.firstIndex(where: { $0.isSame(as: firing.dueTime) }), firing.at >= pending.dueTimes[place].due,
-      // Another producer's firing shows nothing of its own.
-      firing.payload == nil || firing.payload == pending.payload && firing.owner == pending.owner
+      isOwn(firing, pending, pending.dueTimes[place])
     else { return Decision(verdict: .ignored) }
     let time = pending.dueTimes[place]
     // In a zone that is no longer in the database nothing more is due.
@@ -291,6 +292,15 @@ public struct ScheduleJudge {
     new.firings = (new.firings + [.init(revision: firing.revision, due: time.due, name: time.name, fate)])
       .suffix(ScheduleRecord.maximumFirings(zones: pending.dueTimes.count))
     return Decision(verdict: .firing(fate), record: new)
+  }
+
+  /// Whether a firing shows what the cluster writes for this occurrence. Another producer's shows nothing of its own.
+  private func isOwn(_ firing: Firing, _ pending: ScheduleRecord.Pending, _ time: ScheduleRecord.Pending.DueTime) -> Bool {
+    guard firing.payload == pending.payload, firing.owner == pending.owner else { return false }
+    guard let headers = firing.headers else { return true }
+    // Agents on the way may change the trace context.
+    let own = pending.headers(of: time, oneAttempt: oneAttempt).filter { RequestHeader.named($0.name) != .traceparent }
+    return headers.count == own.count && Set(headers) == Set(own)
   }
 
   /// Returns the fate of an occurrence that fires at a time, and the next occurrence.

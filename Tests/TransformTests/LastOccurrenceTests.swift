@@ -38,7 +38,7 @@ import Testing
       offset += 1
       let firing = ScheduleJudge.Firing(
         revision: Revision(timestamp: UInt64(due.due), partition: 0, offset: offset), at: due.due, schedule: record.newest.revision,
-        owner: record.pending?.owner ?? 0, payload: record.pending?.payload, due)
+        owner: record.pending?.owner ?? 0, payload: record.pending?.payload ?? [], due)
       record = try #require(judge.judge(firing, record, zones: LastOccurrenceTests.zones).record)
       return firing
     }

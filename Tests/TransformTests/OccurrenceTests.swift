@@ -67,22 +67,55 @@ import Worker
     }
   }
 
-  @Test func `a schedule whose firing is rejected goes on to its next occurrence, and ends with its last one`() async throws {
+  @Test func `a firing that another producer wrote uses up no occurrence, whatever is wrong with it`() async throws {
     try await TransformFixture.with { lane in
       let token = TransformFixture.tokens(in: [(0, 1)])[0]
       try await lane.register([token], for: "ada")
-      for (identifier, repeats) in [("once", false), ("hourly", true)] {
-        try await lane.schedule("device:" + token, identifier, TransformFixture.hourly(repeats: repeats))
-      }
-      await lane.eventually("they are scheduled") { lane.count(.scheduled) == 2 }
+      try await lane.schedule("device:" + token, "hourly", TransformFixture.hourly(repeats: true))
+      await lane.eventually("it is scheduled") { lane.count(.scheduled) == 1 }
       let tooLong = #"{"aps":{"alert":"\#(String(repeating: "x", count: 5_000))"}}"#
-      for identifier in ["once", "hourly"] as [Name] { try await lane.fire(identifier, payload: tooLong) }
-      await lane.eventually("the firings are rejected") { lane.count(.rejected) == 2 }
-      await lane.eventually("all are finished") { try await lane.committed(lane.topics.requests) == 4 }
-      #expect(try await lane.state(of: "once")?.phase == .ended(.fired))
-      #expect(try await lane.state(of: "hourly")?.pending?.earliest?.name == 2)
+      try await lane.fire("hourly", payload: tooLong)
+      try await lane.fire("hourly", payload: #"{"aps":{"alert":"y"}}"#)
+      let changes: [@Sendable (inout [TestRecord.Header]) -> Void] = [
+        { $0.append(.init("apns-colour", "red")) }, { $0.append(.init("apns-priority", "11")) }, { $0.append(.init("apns-id", "1")) },
+        { $0.replace("apns-id", NotificationID(high: 1, low: 2).description) }, { $0.replace("apns-priority", "5") },
+        { $0.replace("apns-expiration", "1") }, { $0.append(.init("when-opened", "remove")) }, { $0.append(.init("operation", "remove")) },
+      ]
+      for change in changes { try await lane.fire("hourly", change) }
+      await lane.eventually("all are finished") { try await lane.committed(lane.topics.requests) == 11 }
+      #expect(try await lane.state(of: "hourly")?.pending?.earliest?.name == 1)
+      #expect(try await lane.waiting(token) == 0)
       try await lane.fire("hourly")
-      await lane.eventually("the next occurrence is shown") { try await lane.waiting(token) == 1 }
+      await lane.eventually("the occurrence is shown") { try await lane.waiting(token) == 1 }
+    }
+  }
+
+  @Test func `no request may have an occurrence's apns-id, so that none takes its place beforehand`() async throws {
+    try await TransformFixture.with { lane in
+      let token = TransformFixture.tokens(in: [(0, 1)])[0]
+      try await lane.register([token], for: "ada")
+      try await lane.schedule("device:" + token, "hourly", TransformFixture.hourly(repeats: true))
+      await lane.eventually("it is scheduled") { lane.count(.scheduled) == 1 }
+      let state = try #require(try await lane.state(of: "hourly"))
+      let time = try #require(state.pending?.earliest)
+      let id = FiringHeader(schedule: state.newest, time, repeats: true).occurrence
+      try await lane.request("device:" + token, payload: #"{"aps":{"alert":"x"}}"#, id: id.description)
+      await lane.eventually("it is rejected") { lane.count(.rejected) == 1 }
+      try await lane.fire("hourly")
+      await lane.eventually("the occurrence is shown") { try await lane.waiting(token) == 1 }
+    }
+  }
+
+  @Test func `a firing that is dated ahead of the worker's clock waits until it is due, whatever time its record has`() async throws {
+    try await TransformFixture.with({ $0.clockToleranceMilliseconds = 60_000 }) { lane in
+      let token = TransformFixture.tokens(in: [(0, 1)])[0]
+      try await lane.register([token], for: "ada")
+      try await lane.schedule("device:" + token, "once")
+      await lane.eventually("it is scheduled") { lane.count(.scheduled) == 1 }
+      try await lane.fire("once")
+      await lane.eventually("it is finished") { try await lane.committed(lane.topics.requests) == 2 }
+      #expect(try await lane.state(of: "once")?.pending != nil)
+      #expect(try await lane.waiting(token) == 0)
     }
   }
 
@@ -95,7 +128,7 @@ import Worker
       let first = JournalReference(revision: Revision(place), id: id)
       let due = requested + 3_600_000
       let firing = FiringHeader(schedule: first, .init(zone: "", due: due, name: 1), repeats: true)
-      try await lane.fire(firing, "user:ada", "hourly", until: due / 1000 + 60)
+      try await lane.fire(firing, "user:ada", "hourly", until: due / 1000 + RequestLimits().longestLifetime)
       // Two workers have ended with the firing, and processed nothing else.
       try await lane.probe.command("HSET", "tries", "q0 ended 1", "2")
     }) { lane in
@@ -104,5 +137,12 @@ import Worker
       let next = try await lane.state(of: "hourly")?.pending?.earliest
       #expect(next?.name == 2)
     }
+  }
+}
+
+extension [TestRecord.Header] {
+  fileprivate mutating func replace(_ name: String, _ value: String) {
+    removeAll { $0.name == name }
+    append(.init(name, value))
   }
 }

@@ -111,6 +111,9 @@ struct TransactionEndTests {
       }
       // The next transaction of the topic aborts the first.
       try await TransactionalWriter.write([try Self.registration(token, for: "ada")], to: lane.topics.devices, on: lane.kafka)
+      await lane.eventually("the device is registered") {
+        lane.metric("carillon_transform_registration_verdicts_total{verdict=\"applied\"}") == 1
+      }
       try await lane.request("user:ada")
       await lane.eventually("the next request waits in the mailbox") { try await lane.waiting(token) == 1 }
     }

@@ -42,28 +42,33 @@ extension TransformFixture {
   }
 
   /// Publishes the firing of the next occurrence of a schedule, with the time at which that is due.
-  func fire(_ identifier: Name, payload: String = #"{"aps":{"alert":"x"}}"#) async throws {
+  func fire(
+    _ identifier: Name, payload: String = #"{"aps":{"alert":"x"}}"#, _ change: @Sendable (inout [TestRecord.Header]) -> Void = { _ in }
+  ) async throws {
     let (key, state) = try #require(try await schedules().last { $0.key.identifier == identifier })
     let pending = try #require(state.pending)
     let time = try #require(pending.earliest)
     try await fire(
       FiringHeader(schedule: state.newest, time, owner: pending.owner, repeats: pending.timedTrigger?.repeats ?? false), key.target.text,
       key.identifier.text,
-      until: time.due / 1000 + pending.lifetime, payload: payload)
+      until: time.due / 1000 + pending.lifetime, payload: payload, change)
   }
 
   /// Publishes a firing, with the time at which its occurrence is due.
   ///
   /// - Parameter expiration: in seconds since 1970.
   func fire(
-    _ firing: FiringHeader, _ target: String, _ identifier: String, until expiration: Int64, payload: String = #"{"aps":{"alert":"x"}}"#
+    _ firing: FiringHeader, _ target: String, _ identifier: String, until expiration: Int64, payload: String = #"{"aps":{"alert":"x"}}"#,
+    _ change: @Sendable (inout [TestRecord.Header]) -> Void = { _ in }
   ) async throws {
     var json = JSONWriter()
     firing.write(to: &json)
-    let headers: [TestRecord.Header] = [
+    var headers: [TestRecord.Header] = [
       .init("target", target), .init("apns-topic", Self.application), .init("apns-id", firing.occurrence.description),
-      .init("apns-collapse-id", identifier), .init("apns-expiration", "\(expiration)"), .init("carillon-firing", json.text),
+      .init("apns-collapse-id", identifier), .init("apns-expiration", "\(expiration)"), .init("apns-priority", "10"),
+      .init("apns-push-type", "alert"), .init("carillon-firing", json.text),
     ]
+    change(&headers)
     try await kafka.publish(
       [TestRecord(key: target, payload, headers: headers, partition: 0, timestamp: firing.dueTime.due)], to: topics.requests)
   }

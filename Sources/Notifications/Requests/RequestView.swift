@@ -193,6 +193,9 @@ public struct RequestView {
     if headers.id != nil, envelope.isDerivedID {
       throw Rejection(.badMessageID, field: "apns-id", rule: "An apns-id is a UUID: 8-4-4-4-12 hexadecimal digits.")
     }
+    if headers.id != nil, headers.firing == nil, envelope.id.isOfOccurrence {
+      throw Rejection(.badMessageID, field: "apns-id", rule: "The cluster gives such an apns-id to the occurrences of schedules only.")
+    }
     let topic = try HeaderRules.topic(headers.topic)
     try HeaderRules.checkCollapseID(headers.collapseID)
     let givenPriority = try HeaderRules.priority(headers.priority)

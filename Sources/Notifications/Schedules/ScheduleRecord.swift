@@ -167,6 +167,14 @@ extension ScheduleRecord {
       public init(name: Name, value: [UInt8]) { (self.name, self.value) = (name, value) }
     }
 
+    /// The headers of an occurrence besides its name: those of the request, and the expiration.
+    ///
+    /// - Parameter oneAttempt: how long after its due time an occurrence with one attempt may be shown, in milliseconds.
+    public func headers(of time: DueTime, oneAttempt: Int64) -> [Header] {
+      let end = time.due / 1000 + (lifetime == 0 ? oneAttempt / 1000 : lifetime)
+      return headers + [Header(name: Name("\(RequestHeader.expiration.name)"), value: Array("\(end)".utf8))]
+    }
+
     /// The maximum number of zones with due times in one schedule.
     public static var maximumZones: Int { 255 }
 

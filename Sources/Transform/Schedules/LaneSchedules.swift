@@ -31,7 +31,8 @@ final class LaneSchedules {
       Schedules.Limits(
         dueTimesOfPartition: settings.scheduledInBucket, lifetimeMilliseconds: settings.longestLifetime * 1000))
     let judge = ScheduleJudge(late: settings.lateMilliseconds, oneAttempt: settings.oneAttemptSeconds * 1000)
-    let applier = ScheduleApplier(schedules, judge, wallClock: loop.wallMilliseconds)
+    let applier = ScheduleApplier(
+      schedules, judge, wallClock: loop.wallMilliseconds, clockTolerance: settings.clockToleranceMilliseconds)
     firingWait = FiringWait(inFlight)
     stage = ScheduleStage(on: loop, applier, TimeZones(shards, persons))
     followUps = ScheduleFollowUps(schedules, judge, outcomes, writer, errors, wallClock: loop.wallMilliseconds)
@@ -55,8 +56,7 @@ final class LaneSchedules {
   /// - Parameter replaces: whether a schedule is pending for the request's target.
   func job(of view: RequestView, _ record: InFlightRecord, replaces: Bool) -> ScheduleJob? {
     ScheduleJob(
-      view, published: record.record.timestamp, incarnation: record.incarnation,
-      replaces: replaces && view.namesIdentifier)
+      view, record.record, incarnation: record.incarnation, replaces: replaces && view.namesIdentifier)
   }
 
   /// Notes that a request has ended or was dropped. Its slot is free.

@@ -39,9 +39,14 @@ final class ScheduleApplier {
   private var judge: ScheduleJudge
   /// Returns the time in milliseconds since 1970.
   private let wallClock: () -> Int64
+  /// How far a firing's record may be ahead of the wall clock, in milliseconds. A producer may give its records any time.
+  private let clockTolerance: Int64
 
-  init(_ schedules: Schedules, _ judge: ScheduleJudge, wallClock: @escaping () -> Int64) {
-    (self.schedules, self.judge, self.wallClock) = (schedules, judge, wallClock)
+  init(
+    _ schedules: Schedules, _ judge: ScheduleJudge, wallClock: @escaping () -> Int64,
+    clockTolerance: Int64 = TransformSettings.Defaults.clockToleranceMilliseconds
+  ) {
+    (self.schedules, self.judge, self.wallClock, self.clockTolerance) = (schedules, judge, wallClock, clockTolerance)
   }
 
   /// Reads the time zones of a schedule's devices; none if there is no device.
@@ -69,7 +74,9 @@ final class ScheduleApplier {
     _ firing: ScheduleJudge.Firing, to key: ScheduleKey, zones: ZonesReader? = nil,
     _ then: @escaping (Result<Applied, StoreError>) -> Void
   ) {
-    begin(key, zones: zones, then) { [unowned self] in judge.judge(firing, $0.record, zones: $1, floor: $0.floor) }
+    var firing = firing
+    firing.at = min(firing.at, wallClock() + clockTolerance)
+    begin(key, zones: zones, then) { [unowned self, firing] in judge.judge(firing, $0.record, zones: $1, floor: $0.floor) }
   }
 
   /// Adapts a pending schedule to the zones of its devices.

@@ -1,4 +1,5 @@
 import Calendars
+import Kafka
 import Notifications
 import Store
 
@@ -92,10 +93,11 @@ extension ScheduleJob {
   /// Reads what a request asks of the schedules; nil if it asks nothing.
   ///
   /// - Parameters:
-  ///   - published: the time of the request's record, in milliseconds since 1970. An interval begins then.
+  ///   - record: the request's record. An interval begins at its time.
   ///   - replaces: whether a schedule may be pending under the identifier of a request that is shown now.
-  convenience init?(_ view: RequestView, published: Int64, incarnation: UInt32, replaces: Bool) {
+  convenience init?(_ view: RequestView, _ record: RecordView, incarnation: UInt32, replaces: Bool) {
     let purpose: Purpose
+    let published = record.timestamp
     let revision = view.envelope.revision.inIncarnation(incarnation)
     switch view.timing {
     case .time(let trigger):
@@ -103,7 +105,7 @@ extension ScheduleJob {
       let lifetime = view.expiration == 0 ? 0 : view.expiration - published / 1000
       purpose = view.expiration > 0 && lifetime <= 0 ? .expired : .timed(Self.pending(view, trigger, lifetime, published), timed)
     case .firing(let header):
-      purpose = .firing(.init(header, revision, at: published, view.payload))
+      purpose = .firing(.init(header, revision, record))
     case .place: purpose = .place
     case .now:
       if view.operation == .cancel {
@@ -121,13 +123,15 @@ extension ScheduleJob {
   }
 
   /// Reads which occurrence a rejected or dead-lettered record fires; nil if it is no firing.
-  convenience init?(refused envelope: RequestEnvelope, published: Int64, incarnation: UInt32) {
+  convenience init?(refused envelope: RequestEnvelope, _ record: RecordView, incarnation: UInt32) {
     guard !envelope.firing.isEmpty, let header = try? FiringHeader(envelope.firing), let target = Target(envelope.target),
       let key = ScheduleKey(
         application: Name(envelope.application), target: target.name, identifier: Name(envelope.collapseID))
     else { return nil }
+    // Another producer may have broken a rule on purpose.
+    guard envelope.id == header.occurrence else { return nil }
     let revision = envelope.revision.inIncarnation(incarnation)
-    self.init(key, JournalReference(revision: revision, id: envelope.id), .firing(.init(header, revision, at: published, nil)))
+    self.init(key, JournalReference(revision: revision, id: envelope.id), .firing(.init(header, revision, record)))
   }
 
   private static func pending(_ view: RequestView, _ trigger: UnsafeRawBufferPointer, _ lifetime: Int64, _ published: Int64)
@@ -144,14 +148,32 @@ extension ScheduleJob {
 }
 
 extension ScheduleJudge.Firing {
-  /// A firing of its header.
-  ///
-  /// - Parameters:
-  ///   - revision: the revision of its record.
-  ///   - time: the time of its record, in milliseconds since 1970.
-  fileprivate init(_ header: FiringHeader, _ revision: Revision, at time: Int64, _ payload: UnsafeRawBufferPointer?) {
+  /// The firing of a header and its record, which has this revision.
+  fileprivate init(_ header: FiringHeader, _ revision: Revision, _ record: RecordView) {
+    var headers: [ScheduleRecord.Pending.Header] = []
+    var seen: Set<RequestHeader> = []
+    record.forEachHeader { name, value in
+      guard let value else { return }
+      if let header = RequestHeader.named(name) {
+        // Agents on the way may change the trace context.
+        guard header != .traceparent, !seen.insert(header).inserted || header.isOfOccurrences else { return }
+        headers.append(.init(name: Name("\(header.name)"), value: Array(value)))
+      } else if UnknownField(header: name) != nil {
+        headers.append(.init(name: "", value: []))
+      }
+    }
     self.init(
-      revision: revision, at: time, schedule: header.schedule.revision, owner: header.owner, payload: payload.map(Array.init),
-      header.dueTime)
+      revision: revision, at: record.timestamp, schedule: header.schedule.revision, owner: header.owner,
+      payload: record.value.map(Array.init) ?? [], headers: headers, header.dueTime)
+  }
+}
+
+extension RequestHeader {
+  /// Whether the header of a firing says something of the notification, and not only which one it is.
+  fileprivate var isOfOccurrences: Bool {
+    switch self {
+    case .target, .id, .collapseID, .firing, .origin, .traceparent: false
+    case .topic, .expiration, .priority, .pushType, .channelID, .trigger, .operation, .whenOpened: true
+    }
   }
 }

@@ -51,10 +51,9 @@ final class ScheduleWriter {
     headers.append(RequestHeader.target.name, text: key.target.text)
     headers.append(RequestHeader.id.name, text: firing.occurrence.description)
     headers.append(RequestHeader.collapseID.name, text: key.identifier.text)
-    // One attempt counts from the due time, not from the time of this record.
-    let end = expiration.end(expiration: pending.lifetime == 0 ? 0 : time.due / 1000 + pending.lifetime, published: time.due)
-    headers.append(RequestHeader.expiration.name, text: "\(end)")
-    for header in pending.headers { header.value.withUnsafeBytes { headers.append(header.name.text, $0) } }
+    for header in pending.headers(of: time, oneAttempt: expiration.oneAttemptSeconds * 1000) {
+      header.value.withUnsafeBytes { headers.append(header.name.text, $0) }
+    }
     append(firing)
     return pending.payload.withUnsafeBytes { produce($0, key, to: record.newest.revision.sourcePartition, now: now, purpose) }
   }
