@@ -164,6 +164,24 @@ import Worker
         + #""oldest":[{"device":"cd","notifications":1,"oldest":null}],"exact":false,"keysScanned":5,"devicesRead":2,"mailboxesRead":1}"#)
   }
 
+  @Test func `whose schedules are pending is told, the application with most first, and what nobody has`() throws {
+    let found = ScheduleHolders(
+      holders: [.init(application: "com.a", pending: 9), .init(application: "com.b", pending: 2)], withoutDevices: 4,
+      fullest: .init(bucket: 3, partition: 1, pending: 8))
+    let report = Self.report { $1.schedules = .found(found) }
+    #expect(
+      try Self.objects(report)[4]["schedules"]?.text
+        == #"{"pending":15,"withoutDevices":4,"applications":[{"application":"com.a","pending":9},{"application":"com.b","pending":2}],"#
+        + #""fullest":{"bucket":3,"partition":1,"pending":8}}"#)
+    let lines = StatusPrinter(report, width: nil).lines
+    #expect(
+      lines.contains(
+        "schedules  15 requests pending: com.a 9, com.b 2, 4 for targets without a device; partition 1 has 8 of them in bucket 3, where most are"
+      ), "\(lines)")
+    let none = Self.report { $1.schedules = .found(ScheduleHolders(holders: [], withoutDevices: 0, fullest: nil)) }
+    #expect(!StatusPrinter(none, width: nil).lines.contains { $0.hasPrefix("schedules") })
+  }
+
   @Test func `stopped and limited applications are told with who did it`() throws {
     func entry(_ application: Name, _ change: ApplicationStops.Change) throws -> ApplicationLedger.Entry {
       let value = try #require(ApplicationStops().value(change, forgettingBefore: 0))

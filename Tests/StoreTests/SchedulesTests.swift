@@ -46,6 +46,10 @@ actor TestSchedules {
     for user in ["ada", "bob"] { try await register("com.example.shop", user) }
   }
 
+  func holders(partitions: Int) async throws -> ScheduleHolders {
+    try await ScheduleHolders(in: #require(parts?.shards), partitions: partitions)
+  }
+
   /// Registers a device of a person for an application.
   func register(_ application: String, _ user: String) async throws {
     try await command("ZADD", .text("u{0}\(application)/\(user)"), "0", "ab")
@@ -332,6 +336,13 @@ actor TestSchedules {
         let strangers = holders.held.count { $0.value == nil }
         #expect(try await test.command("HLEN", .text("w{0}\(partition)")).integer == Int64(strangers))
       }
+      let (told, all) = (try await test.holders(partitions: 2), holders.values.flatMap(\.held.values))
+      #expect(
+        Dictionary(uniqueKeysWithValues: told.holders.map { ($0.application, $0.pending) })
+          == Dictionary(all.compactMap { $0 }.map { ($0, 1) }, uniquingKeysWith: +))
+      #expect(told.holders.map(\.pending) == told.holders.map(\.pending).sorted(by: >) && told.pending == all.count)
+      #expect(told.fullest?.pending == holders.values.map(\.held.count).max() && told.fullest?.bucket == 0)
+      #expect(told.fullest.flatMap { holders[UInt32($0.partition)]?.held.count } == told.fullest?.pending)
     }
   }
 

@@ -12,6 +12,7 @@ enum StatusJSON {
     if let kafka = report.sample.kafka.value { objects.append([member("kafka", .object(self.kafka(kafka, report)))]) }
     if let redis = report.sample.redis.value {
       objects.append([member("redis", .object(self.redis(redis, report)))])
+      if let schedules = redis.schedules?.value { objects.append([member("schedules", .object(self.schedules(schedules)))]) }
       if let population = redis.population?.value { objects.append([member("population", .object(self.population(population)))]) }
     }
     objects.append(summary(report))
@@ -115,6 +116,27 @@ enum StatusJSON {
       member("largest", .array(found.largest.map(mailbox))), member("oldest", .array(found.oldest.map(mailbox))),
       member("exact", .bool(found.isExact)), member("keysScanned", .integer(Int64(found.keysScanned))),
       member("devicesRead", .integer(Int64(found.devicesRead))), member("mailboxesRead", .integer(Int64(found.mailboxesRead))),
+    ]
+  }
+
+  /// How many applications are listed.
+  private static let listedHolders = 100
+
+  private static func schedules(_ found: ScheduleHolders) -> [JSONValue.Member] {
+    let holders = found.holders.prefix(listedHolders).map { holder in
+      JSONValue.object([
+        member("application", .string(holder.application.text)), member("pending", .integer(Int64(holder.pending))),
+      ])
+    }
+    let fullest = found.fullest.map { place in
+      JSONValue.object([
+        member("bucket", .integer(Int64(place.bucket))), member("partition", .integer(Int64(place.partition))),
+        member("pending", .integer(Int64(place.pending))),
+      ])
+    }
+    return [
+      member("pending", .integer(Int64(found.pending))), member("withoutDevices", .integer(Int64(found.withoutDevices))),
+      member("applications", .array(holders)), member("fullest", fullest ?? .null),
     ]
   }
 

@@ -20,7 +20,7 @@ struct StatusPrinter {
       ).lines(report.workers.map(row), width: width)
       lines.append("")
     }
-    let facts = kafka + redis + population
+    let facts = kafka + redis + schedules + population
     lines += facts.map { TerminalText.sentence(TerminalText.padded($0.name, Self.nameWidth) + "  " + $0.text, width: width) }
     return lines
       + TerminalText.remarks(wrong: report.problems.map(StatusWords.problem), notes: report.notes.map(StatusWords.note), width: width)
@@ -111,6 +111,14 @@ struct StatusPrinter {
     words.append(server.evictedKeys.map { "\($0) evicted" })
     words.append(server.appendsWrites.map { $0 ? "AOF \(server.synchronization ?? "")" : "no AOF" })
     return [("Redis", words.compactMap { $0.map(TerminalText.visible) }.joined(separator: ", "))]
+  }
+
+  private var schedules: [(name: String, text: String)] {
+    guard let found = report.sample.redis.value?.schedules?.value, found.pending > 0 else { return [] }
+    var whose = found.holders.map { "\(TerminalText.visible($0.application)) \($0.pending)" }
+    if found.withoutDevices > 0 { whose.append("\(found.withoutDevices) for targets without a device") }
+    let fullest = found.fullest.map { "; partition \($0.partition) has \($0.pending) of them in bucket \($0.bucket), where most are" } ?? ""
+    return [("schedules", "\(TerminalText.count(found.pending, "request")) pending: \(shortened(whose))\(fullest)")]
   }
 
   private var population: [(name: String, text: String)] {

@@ -61,7 +61,12 @@ public actor StatusReader {
   public func look() async -> StatusSample {
     async let kafka = kafkaState()
     async let redis = redisState()
-    let (foundKafka, foundRedis) = (await kafka, await redis)
+    let foundKafka = await kafka
+    var foundRedis = await redis
+    if let shards, case .found(var state) = foundRedis, let requests = foundKafka.value?.cluster.topics[topics.requests] {
+      state.schedules = await found { try await ScheduleHolders(in: shards, partitions: requests.partitions.count) }
+      foundRedis = .found(state)
+    }
     return StatusSample(time: WallClock.milliseconds(), kafka: foundKafka, redis: foundRedis)
   }
 

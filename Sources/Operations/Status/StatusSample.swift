@@ -60,6 +60,8 @@ public struct RedisState: Sendable {
   public var lanes: Known<[Lanes.Listing]>
   /// The devices and notifications; nil if they were not counted.
   public var population: Known<PopulationEstimate>?
+  /// How many schedules are pending, and whose; nil if Kafka has not told the partitions of the requests.
+  public var schedules: Known<ScheduleHolders>?
 
   /// A Redis of its parts.
   public init(

@@ -57,6 +57,8 @@ static const struct {
 #embed "../Scripts/schedule-due.lua" suffix(,)
     FILE("schedule-follow-up")
 #embed "../Scripts/schedule-follow-up.lua" suffix(,)
+    FILE("schedule-holders")
+#embed "../Scripts/schedule-holders.lua" suffix(,)
     FILE("schedule-pending")
 #embed "../Scripts/schedule-pending.lua" suffix(,)
     FILE("schedule-read")
