@@ -22,7 +22,8 @@ public final class DescriptorWatch: HandleOwner {
   private let handle: Handle<uv_poll_t>
   private var isClosed = false
   private var interest: Readiness = []
-  /// Called on the loop with the readiness. An error of the descriptor counts as all requested kinds. It may be set after the initializer.
+  /// Called on the loop with the readiness. An error of the descriptor counts as all requested kinds, again and again until `close` or
+  /// until nothing is watched. It may be set after the initializer.
   public var handler: ((Readiness) -> Void)?
 
   /// Makes a watch that is not active yet.
@@ -45,9 +46,16 @@ public final class DescriptorWatch: HandleOwner {
       uv_poll_stop(handle.pointer)
       return
     }
+    poll()
+  }
+
+  private func poll() {
     uv_poll_start(handle.pointer, interest.rawValue) { handle, status, events in
       guard let watch = owner(handle, as: DescriptorWatch.self) else { return }
-      watch.handler?(status < 0 ? watch.interest : Readiness(rawValue: events))
+      guard status < 0 else { return watch.handler?(Readiness(rawValue: events)) ?? () }
+      // libuv has stopped. What arrived before the error may take several turns to read.
+      watch.handler?(watch.interest)
+      if !watch.isClosed, !watch.interest.isEmpty { watch.poll() }
     }
   }
 

@@ -10,6 +10,8 @@ final class Greeting: RedisReplyHandler {
   private let end: (Result<Void, RedisError>) -> Void
   private var missing = 0
   private var isOver = false
+  /// What the server has refused without a need to give up. It may close the connection then, as one in protected mode does.
+  private(set) var refusal: RedisError?
 
   /// - Parameter end: called once, unless the connection is lost first.
   init(_ configuration: RedisConfiguration, _ end: @escaping (Result<Void, RedisError>) -> Void) {
@@ -63,7 +65,9 @@ final class Greeting: RedisReplyHandler {
     // The connection says so itself.
     case (_, .connectionLost), (_, .timedOut), (_, .closed): isOver = true
     // Managed services forbid one or the other. Neither is essential.
-    case (.name, .rejected), (.name, .noPermission), (.ping, .noPermission): count()
+    case (.name, .rejected), (.name, .noPermission), (.ping, .noPermission):
+      refusal = error
+      count()
     default: finish(.failure(explained(error, Step(rawValue: tag))))
     }
   }

@@ -44,6 +44,9 @@ public final class RedisConnection {
   private var isFlushArmed = false
   private var upWaiters = UpWaiters()
 
+  /// How much is shown of what the server says before it closes, in characters.
+  private static let longestRefusal = 300
+
   /// Makes a connection that is not started; call it on the loop.
   public init(on loop: EventLoop, _ configuration: RedisConfiguration) {
     loop.preconditionOnLoop()
@@ -354,6 +357,10 @@ public final class RedisConnection {
   }
 
   private func lose(_ error: RedisError) {
+    var error = error
+    if error.code == .connectionLost, let refusal = greeting?.refusal {
+      error.message = "\(configuration.address) closes the connection: \(refusal.message.prefix(Self.longestRefusal))"
+    }
     let wasUp = cycle.phase == .up
     let now = loop.milliseconds()
     let action = cycle.failed(error, now: now)

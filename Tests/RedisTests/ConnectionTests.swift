@@ -237,6 +237,25 @@ private let quick = Backoff(firstMilliseconds: 5, longestMilliseconds: 50)
     await trash.loop.close()
   }
 
+  /// As Redis in protected mode does, or one that has too many clients.
+  @Test func `what a server says before it closes is the reason`() async throws {
+    let server = TrashServer("-DENIED Redis is running in protected mode\r\n", closesAfter: 10)
+    let port = try await server.listen()
+    let address = RedisAddress(.tcp(host: "127.0.0.1", port: port), password: nil)
+    // More than a reset connection lets through.
+    let script = RedisScript("return '\(String(repeating: "x", count: 200_000))'")
+    try await withClient(RedisConfiguration(address, backoff: quick, scripts: [script]).patient) { client in
+      await client.start()
+      #expect(await client.wait { $0.attemptErrors.count >= 3 })
+      let errors = await client.attemptErrors
+      let said = "closes the connection: Redis answered: DENIED Redis is running in protected mode"
+      #expect(errors.allSatisfy { $0.message.hasSuffix(said) }, "\(errors)")
+      #expect(errors.allSatisfy { $0.code == .connectionLost && $0.isRetriable })
+      await client.close()
+    }
+    await server.loop.close()
+  }
+
   @Test func nobodyListeningIsTriedAgainEverLessOften() async throws {
     let address = RedisAddress(.unix(path: "/nonexistent/redis.sock"))
     try await withClient(RedisConfiguration(address, backoff: Backoff(firstMilliseconds: 4, longestMilliseconds: 16)).patient) { client in
@@ -262,8 +281,10 @@ extension Client {
 private final class TrashServer: Sendable {
   let loop = EventLoop(name: "trash")
   private let text: String
+  /// After how many milliseconds it closes a connection, without a look at what came; nil for never.
+  private let closesAfter: Int?
 
-  init(_ text: String) { self.text = text }
+  init(_ text: String, closesAfter: Int? = nil) { (self.text, self.closesAfter) = (text, closesAfter) }
 
   private final class Quiet: StreamHandler {
     func streamReceived(_ bytes: UnsafeRawBufferPointer) {}
@@ -272,11 +293,17 @@ private final class TrashServer: Sendable {
   }
 
   func listen() async throws -> Int {
-    try await loop.run { [loop, text] in
+    try await loop.run { [loop, text, closesAfter] in
       try Listener(on: loop, at: SocketAddress(host: "127.0.0.1", port: 0)) { stream in
         stream.handler = Quiet()
-        stream.startReading()
         stream.write(SharedBytes.make(text))
+        guard let closesAfter else { return stream.startReading() }
+        let timer = Timer(on: loop)
+        timer.handler = {
+          stream.close()
+          timer.close()
+        }
+        timer.start(after: closesAfter)
       }.localAddress.port
     }
   }

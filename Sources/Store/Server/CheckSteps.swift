@@ -82,6 +82,7 @@ enum CheckSteps {
       CheckStep(
         "schedule due", Schedules.dueScript, keys: [keys.dueTimes, keys.followUps, keys.zoneData, keys.markers],
         [1, 10, "0", "2026a"], isRight: { $0[0]?.count == 2 }),
+      CheckStep("schedule holders", ScheduleHolders.script, keys: [keys.dueTimes], [10], isRight: { $0[2]?.integer == 1 }),
       CheckStep("schedule remove", Schedules.removeScript, keys: [keys.dueTimes], ["another", name], isRight: isOne),
       CheckStep(
         "schedule follow-up", Schedules.followUpScript, keys: [keys.schedules[0], keys.schedules[2], keys.followUps, keys.markers],
