@@ -66,18 +66,33 @@ public struct ScheduleJudge {
     public var owner: UInt64
     /// The payload of its record.
     public var payload: [UInt8]
-    /// The headers of its record that an occurrence takes over, and its expiration; nil if they are those of the schedule.
-    public var headers: [ScheduleRecord.Pending.Header]?
+    /// What else its record says; nil if that is what the cluster writes.
+    public var written: Written?
     /// The due time that it fires.
     public var dueTime: ScheduleRecord.Pending.DueTime
 
     /// Creates a firing from its parts.
     public init(
-      revision: Revision, at: Int64, schedule: Revision, owner: UInt64 = 0, payload: [UInt8] = [],
-      headers: [ScheduleRecord.Pending.Header]? = nil, _ dueTime: ScheduleRecord.Pending.DueTime
+      revision: Revision, at: Int64, schedule: Revision, owner: UInt64 = 0, payload: [UInt8] = [], written: Written? = nil,
+      _ dueTime: ScheduleRecord.Pending.DueTime
     ) {
       (self.revision, self.at, self.schedule, self.dueTime) = (revision, at, schedule, dueTime)
-      (self.owner, self.payload, self.headers) = (owner, payload, headers)
+      (self.owner, self.payload, self.written) = (owner, payload, written)
+    }
+
+    /// What a record of a firing says, besides which occurrence it is and what that shows.
+    public struct Written {
+      /// The apns-id of the schedule's request.
+      public var id: NotificationID
+      /// Whether the trigger repeats.
+      public var repeats: Bool
+      /// The headers that an occurrence takes over, and its expiration.
+      public var headers: [ScheduleRecord.Pending.Header]
+
+      /// What a record says, of its parts.
+      public init(id: NotificationID, repeats: Bool, headers: [ScheduleRecord.Pending.Header]) {
+        (self.id, self.repeats, self.headers) = (id, repeats, headers)
+      }
     }
 
     /// Whether it fires nothing, and only asks to adapt the schedule to its zones.
@@ -281,7 +296,7 @@ public struct ScheduleJudge {
     if let record, Self.isCanceled(record.newest, by: floor) { return Decision(verdict: .ignored) }
     guard let record, var pending = record.pending, record.newest.revision == firing.schedule, let trigger = pending.timedTrigger,
       let place = pending.dueTimes.firstIndex(where: { $0.isSame(as: firing.dueTime) }), firing.at >= pending.dueTimes[place].due,
-      isOwn(firing, pending, pending.dueTimes[place])
+      isOwn(firing, record.newest.id, pending, trigger, pending.dueTimes[place])
     else { return Decision(verdict: .ignored) }
     let time = pending.dueTimes[place]
     // In a zone that is no longer in the database nothing more is due.
@@ -295,12 +310,16 @@ public struct ScheduleJudge {
   }
 
   /// Whether a firing shows what the cluster writes for this occurrence. Another producer's shows nothing of its own.
-  private func isOwn(_ firing: Firing, _ pending: ScheduleRecord.Pending, _ time: ScheduleRecord.Pending.DueTime) -> Bool {
+  private func isOwn(
+    _ firing: Firing, _ id: NotificationID, _ pending: ScheduleRecord.Pending, _ trigger: TimedTrigger,
+    _ time: ScheduleRecord.Pending.DueTime
+  ) -> Bool {
     guard firing.payload == pending.payload, firing.owner == pending.owner else { return false }
-    guard let headers = firing.headers else { return true }
+    guard let written = firing.written else { return true }
     // Agents on the way may change the trace context.
     let own = pending.headers(of: time, oneAttempt: oneAttempt).filter { RequestHeader.named($0.name) != .traceparent }
-    return headers.count == own.count && Set(headers) == Set(own)
+    return written.id == id && written.repeats == trigger.repeats && firing.dueTime == time && written.headers.count == own.count
+      && Set(written.headers) == Set(own)
   }
 
   /// Returns the fate of an occurrence that fires at a time, and the next occurrence.

@@ -12,7 +12,8 @@ struct WallClock {
   /// Foundation also accepts abbreviations and offsets, in several spellings. This initializer accepts a name only as the database spells
   /// it.
   init?(_ zone: Name) {
-    guard let found = TimeZone(identifier: zone.text), Name(found.identifier) == zone || zone == "UTC", !Self.abbreviations.contains(zone)
+    guard let found = TimeZone(identifier: zone.text), Name(found.identifier) == zone || Self.renamed.contains(zone),
+      !Self.abbreviations.contains(zone)
     else { return nil }
     var calendar = Calendar(identifier: .gregorian)
     calendar.timeZone = found
@@ -22,6 +23,8 @@ struct WallClock {
     self.calendar = calendar
   }
 
+  /// Zones of the database that Foundation gives another name.
+  private static let renamed: Set<Name> = ["UTC", "GMT+0", "GMT-0"]
   /// Zones of ICU that the time zone database lacks. Some of them mean several zones.
   private static let abbreviations: Set<Name> = [
     "ACT", "AET", "AGT", "ART", "AST", "BET", "BST", "CAT", "CNT", "CST", "CTT", "EAT", "ECT", "IET", "IST", "JST", "MIT", "NET", "NST",

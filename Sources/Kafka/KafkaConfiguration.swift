@@ -29,6 +29,13 @@ public struct KafkaConfiguration: Sendable {
     return copy
   }
 
+  /// Whether librdkafka has a property.
+  public static func hasProperty(_ name: String) -> Bool {
+    var size = 0
+    let object = ConfigurationObject()
+    return rd_kafka_conf_get(object.pointer, name, nil, &size) != RD_KAFKA_CONF_UNKNOWN
+  }
+
   /// Properties of one kind of client only. librdkafka warns of them in the other kind, so they are left out there.
   private static let consumerOnly = [
     "fetch.", "queued.", "max.poll.", "auto.offset.reset", "session.timeout.ms", "heartbeat.interval.ms", "group.", "partition.assignment.",

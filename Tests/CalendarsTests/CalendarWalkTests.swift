@@ -7,7 +7,7 @@ import Testing
 
 /// Random triggers against a slow search that was written from the rules: `walk.py`.
 ///
-/// `CARILLON_CALENDAR_TRIGGERS` says how many (200), `CARILLON_CALENDAR_SEED` with which seed (1).
+/// `TESTS_CALENDAR_TRIGGERS` says how many (200), `TESTS_CALENDAR_SEED` with which seed (1).
 @Suite struct CalendarWalkTests {
   private struct Question {
     var units: CalendarUnits
@@ -88,8 +88,8 @@ import Testing
 
   @Test func `random triggers are due when a slow search says`() throws {
     let environment = ProcessInfo.processInfo.environment
-    let count = environment["CARILLON_CALENDAR_TRIGGERS"].flatMap { Int($0) } ?? 200
-    var random = SeededRandom(seed: environment["CARILLON_CALENDAR_SEED"].flatMap { UInt64($0) } ?? 1)
+    let count = environment["TESTS_CALENDAR_TRIGGERS"].flatMap { Int($0) } ?? 200
+    var random = SeededRandom(seed: environment["TESTS_CALENDAR_SEED"].flatMap { UInt64($0) } ?? 1)
     var times = DueTimes()
     let zones = TimeZone.knownTimeZoneIdentifiers.sorted()
     for zone in zones where !times.isZone(Name(zone)) { Issue.record("no zone \(zone)") }

@@ -89,7 +89,7 @@ extension Trait where Self == ConditionTrait {
   /// A test whose client is in Python.
   static var inPython: ConditionTrait {
     .enabled(
-      if: ClusterFixture.python != nil, "CARILLON_TEST_PYTHON must name a Python with test-requirements.txt, as Deploy/test makes it")
+      if: ClusterFixture.python != nil, "TESTS_PYTHON must name a Python with test-requirements.txt, as Deploy/test makes it")
   }
   /// A test that an embedded broker is not enough for.
   static var onRealKafka: ConditionTrait { .enabled(if: KafkaFixture.realServers != nil, "\(KafkaFixture.howToGetOne)") }

@@ -10,7 +10,7 @@ extension ClusterTests {
   struct DependencyTests {
     /// What goes away and comes back in the short form: one after the other, from the same workers.
     static let short = ["redis-full", "redis-refuses", "redis-hangs", "redis-killed", "kafka-hangs", "kafka-killed"]
-    /// In the complete form, `CARILLON_AWAY_SECONDS` long (3 by default): each from workers of its own, which then must end in their time.
+    /// In the complete form, `TESTS_AWAY_SECONDS` long (3 by default): each from workers of its own, which then must end in their time.
     static let complete = ["kafka-killed", "kafka-hangs", "kafka-too-few", "redis-killed", "redis-hangs", "redis-full", "redis-refuses"]
 
     @Test func workPausesIsNotReadyAndResumesByItself() async throws {
@@ -20,7 +20,7 @@ extension ClusterTests {
 
     @Test(.onlyInAll("it is about time: workers that are told to end have so many seconds"), arguments: complete)
     func workersEndInTheirTimeWhateverIsGone(_ part: String) async throws {
-      let seconds = ProcessInfo.processInfo.environment["CARILLON_AWAY_SECONDS"] ?? "3"
+      let seconds = ProcessInfo.processInfo.environment["TESTS_AWAY_SECONDS"] ?? "3"
       let text = try await Self.run([part], ["--seconds", seconds, "--timed"])
       #expect(Self.result(of: part, text) == "held", "\(text)")
     }

@@ -26,7 +26,7 @@ extension ClusterTests {
         try await carillon.run(
           words,
           environment: [
-            "CARILLON_KAFKA_FOLDER": distribution ?? self.distribution, "JAVA_HOME": "", "PATH": self.distribution + "/java:/usr/bin:/bin",
+            "TESTS_KAFKA_FOLDER": distribution ?? self.distribution, "JAVA_HOME": "", "PATH": self.distribution + "/java:/usr/bin:/bin",
           ],
           program: KafkaScriptTests.script)
       }

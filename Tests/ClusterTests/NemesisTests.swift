@@ -7,14 +7,14 @@ import Testing
 extension ClusterTests {
   /// A cluster of real processes under a seeded plan of faults: see README.md beside this file.
   ///
-  /// `CARILLON_NEMESIS` has further arguments for it, such as `--seed 7 --minutes 30 --requests 500000 --faults 400`, and
-  /// `CARILLON_NEMESIS_MINUTES` how long the whole may then take.
+  /// `TESTS_NEMESIS` has further arguments for it, such as `--seed 7 --minutes 30 --requests 500000 --faults 400`, and
+  /// `TESTS_NEMESIS_MINUTES` how long the whole may then take.
   @Suite(.serialized, .inPython, .onlyInAll("a nemesis takes minutes"), .withOwnBrokers)
   struct NemesisTests {
     @Test func faultsLoseRepeatOutdateAndDelayNothing() async throws {
       let environment = ProcessInfo.processInfo.environment
-      let given = environment["CARILLON_NEMESIS"]?.split(separator: " ").map(String.init) ?? []
-      let minutes = environment["CARILLON_NEMESIS_MINUTES"].flatMap { Int($0) } ?? 6
+      let given = environment["TESTS_NEMESIS"]?.split(separator: " ").map(String.init) ?? []
+      let minutes = environment["TESTS_NEMESIS_MINUTES"].flatMap { Int($0) } ?? 6
       try await ClusterFixture.with(.embedded) { cluster in
         let folder = try #require(ClusterFixture.kafkaFolder)
         let nemesis = try await cluster.program(

@@ -123,7 +123,7 @@ import Testing
 
   @Test(
     .enabled(
-      if: ClusterFixture.python != nil, "CARILLON_TEST_PYTHON must name a Python with test-requirements.txt, as Deploy/test makes it"))
+      if: ClusterFixture.python != nil, "TESTS_PYTHON must name a Python with test-requirements.txt, as Deploy/test makes it"))
   func itsExamplesPutATargetWhereTheCommandPutsIt() async throws {
     let python = try example(from: "```python\n", to: "```\n")
     let kcat = FileManager.default.isExecutableFile(atPath: "/usr/bin/kcat") ? try example(from: "    echo", to: "\n\n") : nil
@@ -156,7 +156,7 @@ import Testing
 
   @Test(
     .enabled(
-      if: ClusterFixture.python != nil, "CARILLON_TEST_PYTHON must name a Python with test-requirements.txt, as Deploy/test makes it"),
+      if: ClusterFixture.python != nil, "TESTS_PYTHON must name a Python with test-requirements.txt, as Deploy/test makes it"),
     .onlyInAll("clients of other makers read events in WholeWayTests"))
   func `its consumer prints the events of what was published`() async throws {
     let samples = Self.readme.text.matches(of: /```python\n((?s:.+?))```/).map { String($0.1) }

@@ -20,7 +20,7 @@ enum Typed {
 
   /// Parses a command line; the environment has these variables and no others.
   static func parse(_ arguments: [String], _ environment: [String: String] = [:]) throws(UsageError) -> Invocation {
-    try program.parse(arguments) { environment[$0] }
+    try program.parse(arguments, environment: environment)
   }
 
   /// The settings and arguments that its command would run with.

@@ -197,7 +197,7 @@ import Testing
       try files.setAttributes([.posixPermissions: mode & 0o444], ofItemAtPath: path)
       try files.setAttributes([.posixPermissions: mode == 0o444 ? 0o777 : 0o555], ofItemAtPath: folder)
       let run = try await command.run(
-        ["ws://127.0.0.1:1/", DeviceUnderTest.token, path, "0"], environment: ["CARILLON_TEST_AS_NOBODY": "1"],
+        ["ws://127.0.0.1:1/", DeviceUnderTest.token, path, "0"], environment: ["TESTS_AS_NOBODY": "1"],
         program: CarillonCommand.product("KilledDevice"))
       try files.setAttributes([.posixPermissions: 0o700], ofItemAtPath: folder)
       #expect(run.lines.first == "error stateReadOnly" && run.output.contains(path), "\(run.output) \(run.errors)")

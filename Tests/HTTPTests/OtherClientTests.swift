@@ -5,10 +5,10 @@ import Testing
 @Suite struct OtherClientTests {
   @Test(
     .enabled(
-      if: ProcessInfo.processInfo.environment["CARILLON_TEST_PYTHON"] != nil,
-      "CARILLON_TEST_PYTHON must name a Python that has the package websockets"))
+      if: ProcessInfo.processInfo.environment["TESTS_PYTHON"] != nil,
+      "TESTS_PYTHON must name a Python that has the package websockets"))
   func anotherClientUnderstandsTheServer() async throws {
-    let python = try #require(ProcessInfo.processInfo.environment["CARILLON_TEST_PYTHON"])
+    let python = try #require(ProcessInfo.processInfo.environment["TESTS_PYTHON"])
     var webSocket = ServerFixture.carillon()
     webSocket.pingMilliseconds = 100
     webSocket.pongMilliseconds = 60_000

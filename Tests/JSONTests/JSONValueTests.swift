@@ -57,11 +57,11 @@ import Testing
 
 /// Judges random texts, sound and spoiled, beside Foundation's reader.
 ///
-/// `CARILLON_FUZZ_ITERATIONS` sets how many, `CARILLON_FUZZ_SEED` runs a failure again.
+/// `TESTS_FUZZ_ITERATIONS` sets how many, `TESTS_FUZZ_SEED` runs a failure again.
 @Suite struct JSONBesideFoundation {
   private static let environment = ProcessInfo.processInfo.environment
-  private static let iterations = environment["CARILLON_FUZZ_ITERATIONS"].flatMap { Int($0) } ?? 20_000
-  private static let seed = environment["CARILLON_FUZZ_SEED"].flatMap { UInt64($0) } ?? .random(in: 0...UInt64.max)
+  private static let iterations = environment["TESTS_FUZZ_ITERATIONS"].flatMap { Int($0) } ?? 20_000
+  private static let seed = environment["TESTS_FUZZ_SEED"].flatMap { UInt64($0) } ?? .random(in: 0...UInt64.max)
 
   @Test func theSameTextsAreAcceptedAndReadTheSame() {
     var random = RandomJSON(seed: Self.seed)
@@ -86,7 +86,7 @@ import Testing
   }
 
   private func fail(_ what: String, _ bytes: [UInt8]) {
-    Issue.record("CARILLON_FUZZ_SEED=\(Self.seed): \(what): \(String(decoding: bytes, as: UTF8.self).debugDescription)")
+    Issue.record("TESTS_FUZZ_SEED=\(Self.seed): \(what): \(String(decoding: bytes, as: UTF8.self).debugDescription)")
   }
 
   /// Foundation takes texts with zeros among their first bytes, or with a byte order mark, for UTF-16 and UTF-32, and it allows a comma

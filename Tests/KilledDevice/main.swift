@@ -71,7 +71,7 @@ if arguments.last == "pair" {
   exit(0)
 }
 // Root may write everything, so a test of permissions has another user.
-if getenv("CARILLON_TEST_AS_NOBODY") != nil, getuid() == 0 { _ = setuid(65_534) }
+if getenv("TESTS_AS_NOBODY") != nil, getuid() == 0 { _ = setuid(65_534) }
 killing_disk_begin(step)
 
 let (events, continuation) = AsyncStream.makeStream(of: DeviceEvent.self, bufferingPolicy: .bufferingOldest(1_000))

@@ -61,7 +61,7 @@ import Testing
         let repeated = Said.again(revision: first.revision, superseded: nil, presence: false)
         #expect(try await judge.judge([first, again]) == [applied(first), repeated], "it is remembered")
         try await judge.command("HDEL", await judge.device("a"), "w")
-        if !collapse.isEmpty { #expect(try await judge.judge([again]) == [repeated], "it is in the mailbox") }
+        #expect(try await judge.judge([again]) == [repeated], "it is in the mailbox")
         try await judge.command("DEL", await judge.mailboxKey("a"))
         try await judge.command("HDEL", await judge.device("a"), "w")
         #expect(try await judge.look(again) == .open)

@@ -32,9 +32,9 @@ public struct CarillonCommand: Sendable {
     }
   }
 
-  /// The program: what `CARILLON_BINARY` names, else the debug build beside the tests.
+  /// The program: what `TESTS_BINARY` names, else the debug build beside the tests.
   public static let program: URL = {
-    if let path = ProcessInfo.processInfo.environment["CARILLON_BINARY"] { return URL(fileURLWithPath: path) }
+    if let path = ProcessInfo.processInfo.environment["TESTS_BINARY"] { return URL(fileURLWithPath: path) }
     return product("carillon")
   }()
 

@@ -9,7 +9,7 @@ import Redis
 public enum ClusterKafka: String, Sendable, CaseIterable {
   /// A broker in the test's own process.
   case embedded
-  /// The one that `CARILLON_TEST_KAFKA` names.
+  /// The one that `TESTS_KAFKA` names.
   case real
 
   /// Those that are there.
@@ -44,12 +44,12 @@ public actor ClusterFixture {
   private var processes: [ClusterProcess] = []
 
   /// The Python that runs the clients of the tests; nil without one.
-  public static let python: String? = getenv("CARILLON_TEST_PYTHON").map { String(cString: $0) }
-  /// The folder of the Kafka that `Deploy/kafka` starts brokers from: `CARILLON_KAFKA_FOLDER`, else ../shared/kafka beside the clone; nil
+  public static let python: String? = getenv("TESTS_PYTHON").map { String(cString: $0) }
+  /// The folder of the Kafka that `Deploy/kafka` starts brokers from: `TESTS_KAFKA_FOLDER`, else ../shared/kafka beside the clone; nil
   /// without one.
   public static let kafkaFolder: String? = {
     let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("../..")
-    let folder = getenv("CARILLON_KAFKA_FOLDER").map { String(cString: $0) } ?? root.appendingPathComponent("../shared/kafka").path
+    let folder = getenv("TESTS_KAFKA_FOLDER").map { String(cString: $0) } ?? root.appendingPathComponent("../shared/kafka").path
     return ["kafka", "bin/kafka-server-start.sh"].contains { FileManager.default.isExecutableFile(atPath: "\(folder)/\($0)") }
       ? folder : nil
   }()
@@ -125,14 +125,14 @@ public actor ClusterFixture {
     return process
   }
 
-  /// Starts a program of the Python that `CARILLON_TEST_PYTHON` names, with the cluster's Kafka and prefix as its first arguments.
+  /// Starts a program of the Python that `TESTS_PYTHON` names, with the cluster's Kafka and prefix as its first arguments.
   public func client(_ script: String, _ arguments: [String]) async throws -> ClusterProcess {
     try await program(script, ["--kafka", kafka, "--prefix", prefix] + arguments)
   }
 
-  /// Starts a program of the Python that `CARILLON_TEST_PYTHON` names; nothing is added to its arguments.
+  /// Starts a program of the Python that `TESTS_PYTHON` names; nothing is added to its arguments.
   public func program(_ script: String, _ arguments: [String]) async throws -> ClusterProcess {
-    guard let python = Self.python else { throw ClusterFailure("CARILLON_TEST_PYTHON names no Python") }
+    guard let python = Self.python else { throw ClusterFailure("TESTS_PYTHON names no Python") }
     let name = script.split(separator: "/").last.map(String.init) ?? script
     return try await start("\(name)-\(processes.count)", python, ["-u", script] + arguments)
   }
@@ -161,14 +161,14 @@ public actor ClusterFixture {
     TemporaryFolder.remove(folder)
   }
 
-  /// The binary under test: `CARILLON_BINARY`, else the one that was built beside the tests.
+  /// The binary under test: `TESTS_BINARY`, else the one that was built beside the tests.
   public func carillon() throws -> String {
-    if let given = getenv("CARILLON_BINARY") { return String(cString: given) }
+    if let given = getenv("TESTS_BINARY") { return String(cString: given) }
     var path = [CChar](repeating: 0, count: Int(PATH_MAX))
     let count = readlink("/proc/self/exe", &path, path.count)
     let bundle = String(decoding: path.prefix(max(0, count)).map { UInt8(bitPattern: $0) }, as: UTF8.self)
     let beside = bundle.split(separator: "/").dropLast().map { "/" + $0 }.joined() + "/carillon"
-    guard access(beside, X_OK) == 0 else { throw ClusterFailure("there is no \(beside); build it, or name one with CARILLON_BINARY") }
+    guard access(beside, X_OK) == 0 else { throw ClusterFailure("there is no \(beside); build it, or name one with TESTS_BINARY") }
     return beside
   }
 }

@@ -4,8 +4,8 @@ import Glibc
 /// A decoder under random input: valid inputs are mutated, and what comes of each must keep a property.
 ///
 /// Each input depends only on the seed and its number, so one that fails can be made again alone. The environment says how many
-/// (`CARILLON_FUZZ_INPUTS`, else as many as the target says, and fewer in the short form), with which seed (`CARILLON_FUZZ_SEED`, else 1, or any for more inputs than
-/// the target says), and, to see a single one again, which number (`CARILLON_FUZZ_NUMBER`).
+/// (`TESTS_FUZZ_INPUTS`, else as many as the target says, and fewer in the short form), with which seed (`TESTS_FUZZ_SEED`, else 1, or any for more inputs than
+/// the target says), and, to see a single one again, which number (`TESTS_FUZZ_NUMBER`).
 ///
 /// While it runs, the input at hand stands in a file, which a trap or a hang leaves behind; its name is printed at the start of long runs.
 public struct Fuzz: Sendable {
@@ -42,9 +42,9 @@ public struct Fuzz: Sendable {
     self.name = name
     // Beyond the corpus, the short form tries some hundred.
     let usual = isComplete ? inputs : min(inputs, corpus.count + max(500, inputs / 10))
-    count = variable("CARILLON_FUZZ_INPUTS").flatMap { Int($0) } ?? usual
-    seed = variable("CARILLON_FUZZ_SEED").flatMap { UInt64($0) } ?? (count > usual ? .random(in: 1...(.max)) : 1)
-    only = variable("CARILLON_FUZZ_NUMBER").flatMap { Int($0) }
+    count = variable("TESTS_FUZZ_INPUTS").flatMap { Int($0) } ?? usual
+    seed = variable("TESTS_FUZZ_SEED").flatMap { UInt64($0) } ?? (count > usual ? .random(in: 1...(.max)) : 1)
+    only = variable("TESTS_FUZZ_NUMBER").flatMap { Int($0) }
     mutator = Mutator(corpus: corpus, tokens: tokens.map { Array($0.utf8) }, longest: longest)
   }
 
@@ -60,7 +60,7 @@ public struct Fuzz: Sendable {
   }
 
   /// How to see an input again.
-  public func place(_ number: Int) -> String { "CARILLON_FUZZ_SEED=\(seed) CARILLON_FUZZ_NUMBER=\(number)" }
+  public func place(_ number: Int) -> String { "TESTS_FUZZ_SEED=\(seed) TESTS_FUZZ_NUMBER=\(number)" }
 
   /// A failure of an input that the caller has tried.
   public func failure(_ number: Int, _ what: String) -> Failure {

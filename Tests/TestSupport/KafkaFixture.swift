@@ -69,7 +69,7 @@ public struct TestRecord: Sendable, Hashable {
   }
 }
 
-/// A Kafka for one test: the one that `CARILLON_TEST_KAFKA` (`HOST:PORT,…`) names, else an embedded broker of its own.
+/// A Kafka for one test: the one that `TESTS_KAFKA` (`HOST:PORT,…`) names, else an embedded broker of its own.
 public final class KafkaFixture: Sendable {
   /// How to reach it.
   public let configuration: KafkaConfiguration
@@ -81,7 +81,7 @@ public final class KafkaFixture: Sendable {
   public let loop: EventLoop
 
   /// The bootstrap servers of a real Kafka; nil when the tests use embedded brokers.
-  public static let realServers: [String]? = getenv("CARILLON_TEST_KAFKA").map {
+  public static let realServers: [String]? = getenv("TESTS_KAFKA").map {
     String(cString: $0).split(separator: ",").map(String.init)
   }
 

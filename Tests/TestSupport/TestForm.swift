@@ -2,8 +2,8 @@ import Foundation
 import Synchronization
 public import Testing
 
-/// Whether the tests run in the complete form: `CARILLON_TEST_ALL` is 1.
-public let isComplete = ProcessInfo.processInfo.environment["CARILLON_TEST_ALL"] == "1"
+/// Whether the tests run in the complete form: `TESTS_ALL` is 1.
+public let isComplete = ProcessInfo.processInfo.environment["TESTS_ALL"] == "1"
 
 /// A test of the complete form alone, `Deploy/test --all`. One that is about time runs once more when it fails.
 public struct CompleteFormTrait: TestTrait, SuiteTrait, TestScoping {

@@ -80,9 +80,13 @@ import Worker
         { $0.append(.init("apns-colour", "red")) }, { $0.append(.init("apns-priority", "11")) }, { $0.append(.init("apns-id", "1")) },
         { $0.replace("apns-id", NotificationID(high: 1, low: 2).description) }, { $0.replace("apns-priority", "5") },
         { $0.replace("apns-expiration", "1") }, { $0.append(.init("when-opened", "remove")) }, { $0.append(.init("operation", "remove")) },
+        { $0.append(.init("carillon-origin", "x")) },
+        { [topic = lane.topics.requests] in $0.append(.init("carillon-origin", Self.redriven(in: topic))) },
+        { $0.change("carillon-firing", #""repeats":true"#, #""repeats":false"#) },
+        { $0.change("carillon-firing", #""previous":0"#, #""previous":7"#) },
       ]
       for change in changes { try await lane.fire("hourly", change) }
-      await lane.eventually("all are finished") { try await lane.committed(lane.topics.requests) == 11 }
+      await lane.eventually("all are finished") { try await lane.committed(lane.topics.requests) == 15 }
       #expect(try await lane.state(of: "hourly")?.pending?.earliest?.name == 1)
       #expect(try await lane.waiting(token) == 0)
       try await lane.fire("hourly")
@@ -107,7 +111,7 @@ import Worker
   }
 
   @Test func `a firing that is dated ahead of the worker's clock waits until it is due, whatever time its record has`() async throws {
-    try await TransformFixture.with({ $0.clockToleranceMilliseconds = 60_000 }) { lane in
+    try await TransformFixture.with({ $0.clockToleranceMilliseconds = 0 }) { lane in
       let token = TransformFixture.tokens(in: [(0, 1)])[0]
       try await lane.register([token], for: "ada")
       try await lane.schedule("device:" + token, "once")
@@ -140,7 +144,22 @@ import Worker
   }
 }
 
+extension OccurrenceTests {
+  /// An origin that counts, of a record long ago.
+  fileprivate static func redriven(in topic: String) -> String {
+    var json = JSONWriter()
+    Origin.write(
+      cluster: "carillon", SourceCoordinates(topic: topic, partition: 0, offset: 0, timestamp: 0), why: .redrive, to: &json)
+    return json.text
+  }
+}
+
 extension [TestRecord.Header] {
+  fileprivate mutating func change(_ name: String, _ text: String, _ other: String) {
+    guard let header = first(where: { $0.name == name }) else { return }
+    replace(name, String(decoding: header.value ?? [], as: UTF8.self).replacing(text, with: other))
+  }
+
   fileprivate mutating func replace(_ name: String, _ value: String) {
     removeAll { $0.name == name }
     append(.init(name, value))

@@ -1,3 +1,4 @@
+import JSON
 import Notifications
 import TestSupport
 import Testing
@@ -8,13 +9,24 @@ import Testing
 @Suite struct RateCounterTests {
   /// A record of the requests.
   struct Record {
-    enum Kind: CaseIterable { case request, removal, replay, firing }
+    enum Kind: CaseIterable { case request, removal, replay, firing, broken }
 
     var application: String
     var target: String
     var kind = Kind.request
     var time: Int64
     var offset: Int64 = 100
+
+    var counts: Bool { kind != .replay && kind != .firing }
+
+    /// The headers of a firing that keeps every rule.
+    static let firing: [(String, String)] = {
+      let schedule = JournalReference(revision: Revision(timestamp: 1, partition: 0, offset: 1), id: NotificationID(high: 1, low: 2))
+      let firing = FiringHeader(schedule: schedule, .init(zone: "", due: 2, name: 1))
+      var json = JSONWriter()
+      firing.write(to: &json)
+      return [("carillon-firing", json.text), ("apns-id", firing.occurrence.description)]
+    }()
 
     /// Passes the record's headers to `body`, as a lane reads them.
     func read<Result>(_ body: (RequestEnvelope) -> Result) -> Result {
@@ -23,7 +35,8 @@ import Testing
         #"{"cluster":"c","topic":"requests","partition":0,"offset":\#(offset - 1),"timestamp":\#(max(0, time - 10)),"why":"replay"}"#
       let texts: [(String, String)] =
         [("apns-topic", application), ("target", target)] + (kind == .replay ? [("carillon-origin", origin)] : [])
-        + (kind == .firing ? [("carillon-firing", "{}")] : []) + (kind == .removal ? [("operation", "remove")] : [])
+        + (kind == .firing ? Self.firing : []) + (kind == .broken ? [("carillon-firing", "{}")] : [])
+        + (kind == .removal ? [("operation", "remove")] : [])
       let bytes = texts.map { (Array($0.0.utf8), Array($0.1.utf8)) }
       return withPointers(bytes, RequestHeaders()) { headers in
         withBytes(topic) { topic in
@@ -100,7 +113,7 @@ import Testing
       let clock = clock
       return log.indices.map { index in
         let record = log[index]
-        guard record.kind == .request || record.kind == .removal, let period = limits.period(record.application, at: record.time),
+        guard record.counts, let period = limits.period(record.application, at: record.time),
           let limit = period.limit
         else {
           return nil
@@ -108,7 +121,8 @@ import Testing
         let number = clock[index].latest / limit.window
         // Those of the same window and limit, this one included.
         let same = log.indices.prefix(through: index).filter { other in
-          log[other].kind == record.kind && log[other].application == record.application && clock[other].era == clock[index].era
+          log[other].counts && (log[other].kind == .removal) == (record.kind == .removal) && log[other].application == record.application
+            && clock[other].era == clock[index].era
             && clock[other].latest / limit.window == number
             && limits.period(record.application, at: log[other].time).map { ($0.from, $0.limit) == (period.from, limit) } == true
         }
@@ -164,7 +178,8 @@ import Testing
         log.append(
           Record(
             application: applications.randomElement(using: &random) ?? "a", target: targets.randomElement(using: &random) ?? "",
-            kind: kind == 0 ? .replay : kind == 1 ? .firing : kind == 2 ? .removal : .request, time: time, offset: offset + 1))
+            kind: kind == 0 ? .replay : kind == 1 ? .firing : kind == 2 ? .removal : kind == 3 ? .broken : .request, time: time,
+            offset: offset + 1))
       }
     }
 
@@ -221,12 +236,12 @@ import Testing
     #expect(next(10_998)?.retryAfter == 12_000)
   }
 
-  @Test func `a record without a timestamp does not count`() throws {
+  @Test func `a record without a timestamp counts in the present window`() throws {
     var limits = Limits()
     try limits.set("a", RateLimit(perTarget: 1, perApplication: nil, window: 1_000), at: 0)
     var counter = RateCounter()
     #expect(verdict(Record(application: "a", target: "user:x", time: 10_000), &counter, limits) == nil)
-    #expect(verdict(Record(application: "a", target: "user:x", time: -1), &counter, limits) == nil)
+    #expect(verdict(Record(application: "a", target: "user:x", time: -1), &counter, limits) != nil)
     #expect(verdict(Record(application: "a", target: "user:x", time: 10_001), &counter, limits) != nil)
   }
 

@@ -21,7 +21,8 @@ enum ClusterSettings {
     "redis.buckets", flag: "buckets", .integer(1...16384), default: StoreConfiguration.standardBuckets,
     "The number of buckets for the keys in Redis. The same everywhere, and never changed in a cluster's life.")
   static let kafkaProperties = PassedOnSettings(
-    prefix: "kafka", "A property of librdkafka, for all its clients: security.protocol, sasl.password, compression.type and so on.")
+    prefix: "kafka", "A property of librdkafka, for all its clients: security.protocol, sasl.password, compression.type and so on."
+  ) { KafkaConfiguration.hasProperty($0) }
 
   /// For commands that only need Kafka.
   static let kafkaGroup = SettingGroup("Cluster", [kafka], advanced: [topicPrefix, kafkaProperties])

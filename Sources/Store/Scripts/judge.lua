@@ -238,9 +238,10 @@ local function judge(number, device, mailbox, entry)
       end
     end
   elseif comesAgain > 0 then
+    -- What waits there stands, also where the window has forgotten the apns-id: an origin does not change what a request shows.
     local found = keptAt(mailbox, revision, id)
     raised = found or raised
-    if comesAgain == 2 and at then isAgain = found end
+    if found or comesAgain == 2 then isAgain = found end
   end
   if isNamed then known = false end
   if isBelow and waitsForPlace then isBelow = false end

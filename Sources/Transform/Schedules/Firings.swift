@@ -110,7 +110,9 @@ final class Firings {
 
   /// Notes a schedule's due time after a request or a firing was applied.
   func applied(_ applied: ScheduleApplier.Applied, to key: ScheduleKey, isFiring: Bool) {
-    if isFiring, let firings = underWay[key]?.firings {
+    var isOwn = false
+    if isFiring, let firings = underWay[key]?.firings, firings > 0 {
+      isOwn = true
       underWay[key]?.firings = firings - 1
       if firings <= 1 { underWay[key] = nil }
     }
@@ -118,7 +120,14 @@ final class Firings {
     let place = place(of: key, record)
     if let followUp = applied.followUp { table.written(followUp, at: place) }
     let due = record.pending?.earliest?.due
-    if let due { table.written(max(due, pause(after: applied.verdict, of: key, due, at: place)), at: place) } else { ignored.took(key) }
+    // What another producer writes makes no pause, and ends none.
+    let isIgnored = if case .ignored = applied.verdict { true } else { false }
+    guard let due else {
+      ignored.took(key)
+      return look()
+    }
+    let end = isIgnored && !isOwn ? ignored.pause(of: key) ?? 0 : pause(after: applied.verdict, of: key, due, at: place)
+    table.written(max(due, end), at: place)
     look()
   }
 

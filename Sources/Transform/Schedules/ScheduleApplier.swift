@@ -44,7 +44,7 @@ final class ScheduleApplier {
 
   init(
     _ schedules: Schedules, _ judge: ScheduleJudge, wallClock: @escaping () -> Int64,
-    clockTolerance: Int64 = TransformSettings.Defaults.clockToleranceMilliseconds
+    clockTolerance: Int64 = 0
   ) {
     (self.schedules, self.judge, self.wallClock, self.clockTolerance) = (schedules, judge, wallClock, clockTolerance)
   }

@@ -164,7 +164,8 @@ extension ScheduleJudge.Firing {
     }
     self.init(
       revision: revision, at: record.timestamp, schedule: header.schedule.revision, owner: header.owner,
-      payload: record.value.map(Array.init) ?? [], headers: headers, header.dueTime)
+      payload: record.value.map(Array.init) ?? [],
+      written: .init(id: header.schedule.id, repeats: header.repeats, headers: headers), header.dueTime)
   }
 }
 
@@ -172,8 +173,9 @@ extension RequestHeader {
   /// Whether the header of a firing says something of the notification, and not only which one it is.
   fileprivate var isOfOccurrences: Bool {
     switch self {
-    case .target, .id, .collapseID, .firing, .origin, .traceparent: false
-    case .topic, .expiration, .priority, .pushType, .channelID, .trigger, .operation, .whenOpened: true
+    case .target, .id, .collapseID, .firing, .traceparent: false
+    // The cluster writes a firing without an origin. One that was published again is known by its first place.
+    case .origin, .topic, .expiration, .priority, .pushType, .channelID, .trigger, .operation, .whenOpened: true
     }
   }
 }

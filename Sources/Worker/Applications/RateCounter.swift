@@ -89,11 +89,11 @@ public struct RateCounter: Sendable {
   ///
   /// - Parameters:
   ///   - request: the record, as far as its headers can be read.
-  ///   - timestamp: of the record, in milliseconds since 1970; negative if it has none. Such a record does not count.
+  ///   - timestamp: of the record, in milliseconds since 1970; negative if it has none. Such a record counts in the present window.
   public mutating func count(_ request: RequestEnvelope, at timestamp: Int64, _ applications: StoppedApplications) -> RateExcess? {
-    guard timestamp >= 0 else { return nil }
-    advance(to: timestamp)
-    guard request.countsForLimits, let limited = applications.limit(of: request.application, at: timestamp),
+    if timestamp >= 0 { advance(to: timestamp) }
+    let timestamp = timestamp >= 0 ? timestamp : latest
+    guard timestamp >= 0, request.countsForLimits, let limited = applications.limit(of: request.application, at: timestamp),
       let limit = limited.period.limit
     else { return nil }
     let target = limit.perTarget == nil ? nil : request.targetHash
@@ -132,8 +132,12 @@ public struct RateCounter: Sendable {
 extension RequestEnvelope {
   /// Whether the record counts for the limits of its application.
   ///
-  /// A replay has no effect. A firing comes from the cluster; one of another producer shows what the schedule shows, or nothing.
-  public var countsForLimits: Bool { origin?.purpose != .replay && firing.isEmpty }
+  /// A replay has no effect. A firing comes from the cluster; one of another producer shows what the schedule shows, or nothing. A record that
+  /// only has the header is none.
+  public var countsForLimits: Bool {
+    guard origin?.purpose != .replay else { return false }
+    return firing.isEmpty || (try? FiringHeader(firing))?.occurrence != id
+  }
 
   /// The hash of the target; nil if the target breaks a rule. Such a record counts for its application alone.
   var targetHash: UInt64? { Target(target)?.hash }

@@ -110,7 +110,9 @@ extension SettingDeclaration {
   fileprivate var facts: String {
     let allowed = isSwitch || isPassedOn || allowed == SettingKind<String>.anyText ? nil : allowed
     let standard = isSwitch ? (defaultText == "true" ? "on; --no-\(flag) turns it off" : nil) : defaultText.map { "default \($0)" }
-    let names = isPassedOn ? "also --\(key.dropLast())NAME VALUE, and \(key.dropLast())NAME in the file" : environment
+    let names =
+      isPassedOn
+      ? "also --\(key.dropLast())NAME VALUE, \(environment.dropLast())NAME, and \(key.dropLast())NAME in the file" : environment
     return [allowed, standard, absentText, names].compactMap { $0 }.joined(separator: "; ")
   }
 

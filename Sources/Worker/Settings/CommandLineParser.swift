@@ -10,10 +10,8 @@ extension CommandLineProgram {
   ///
   /// - Parameters:
   ///   - arguments: the words after the program's name.
-  ///   - environment: looks up a variable. An empty one counts as missing.
-  public func parse(_ arguments: [String], environment: (String) throws(UsageError) -> String? = Self.processEnvironment)
-    throws(UsageError) -> Invocation
-  {
+  ///   - environment: the variables; nil for those of this process. An empty one counts as missing.
+  public func parse(_ arguments: [String], environment: [String: String]? = nil) throws(UsageError) -> Invocation {
     guard let first = arguments.first else { throw UsageError(.unknownCommand, "which command? 'carillon --help' lists them") }
     if ["--help", "-h", "help"].contains(first) {
       // `help fan-out` is `fan-out --help`.
@@ -32,10 +30,11 @@ extension CommandLineProgram {
       throw unknownCommand(arguments)
     }
     var line = CommandLine(command: command)
-    do {
+    do throws(UsageError) {
       try line.read(rest)
       if let extent = line.wantedHelp { return .print(help(of: command, extent)) }
-      return .run(command, try values(of: line, environment))
+      let variables = try EnvironmentSettings(of: self, environment)
+      return .run(command, try values(of: line, variables))
     } catch {
       throw UsageError(error.code, error.description, command: command.name)
     }
@@ -56,7 +55,7 @@ extension CommandLineProgram {
   }
 
   /// Swift would repair a text that is not UTF-8, and two names would become one.
-  private static func validText(_ text: UnsafePointer<CChar>, of place: String) throws(UsageError) -> String {
+  static func validText(_ text: UnsafePointer<CChar>, of place: String) throws(UsageError) -> String {
     guard let valid = String(validatingCString: text) else {
       throw UsageError(.wrongValue, "\(place) is not UTF-8")
     }
@@ -82,13 +81,12 @@ extension CommandLineProgram {
       .unknownCommand, "no command '\(PrintedText.echo(first))'" + Suggestion.question(near) + "; 'carillon --help' lists them")
   }
 
-  private func values(of line: CommandLine, _ environment: (String) throws(UsageError) -> String?) throws(UsageError) -> SettingValues {
+  private func values(of line: CommandLine, _ environment: EnvironmentSettings) throws(UsageError) -> SettingValues {
     var values = SettingValues()
     values.arguments = try line.boundArguments()
     let configuration = Self.configuration.declaration
     let flag = line.flags[configuration.key]?.texts.last
-    let variable = try environment(configuration.environment)
-    let path = flag ?? (variable == "" ? nil : variable)
+    let path = flag ?? environment.settings[configuration.environment]
     let place = flag != nil ? "--\(configuration.flag)" : configuration.environment
     let file = try path.map { path throws(UsageError) in try FileSettings(ConfigurationFile(path: path, givenAt: place), of: self) }
 
@@ -96,7 +94,7 @@ extension CommandLineProgram {
       let (texts, source): ([String], SettingSource)
       if let given = line.flags[declaration.key] {
         (texts, source) = (given.texts, .flag("--" + given.written))
-      } else if let text = try environment(declaration.environment), !text.isEmpty {
+      } else if let text = environment.settings[declaration.environment] {
         (texts, source) = ([text], .environment(declaration.environment))
       } else if let given = file?.settings[declaration.key] {
         (texts, source) = (given.texts, given.source)
@@ -109,7 +107,8 @@ extension CommandLineProgram {
     }
     for declaration in line.command.settings where declaration.isPassedOn {
       let prefix = String(declaration.key.dropLast(2))
-      values.passedOn[prefix] = (file?.passedOn[prefix] ?? [:]).merging(line.passedOn[prefix] ?? [:]) { $1 }
+      let sources = [file?.passedOn, environment.passedOn, line.passedOn]
+      values.passedOn[prefix] = sources.reduce(into: [:]) { $0.merge($1?[prefix] ?? [:]) { $1 } }
     }
     return values
   }

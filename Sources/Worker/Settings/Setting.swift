@@ -58,8 +58,8 @@ extension Setting: DeclaredSetting {}
 
 /// A prefix whose keys are passed unchanged to a library, such as `kafka.linger.ms`.
 ///
-/// Write them as `--kafka.linger.ms 10`, as `--kafka-property linger.ms=10`, or in the file as `kafka.linger.ms = 10`. A declared key under
-/// the prefix is a setting like any other.
+/// Write them as `--kafka.linger.ms 10`, as `--kafka-property linger.ms=10`, as the variable `CARILLON_KAFKA_LINGER_MS`, or in the file as
+/// `kafka.linger.ms = 10`. A declared key under the prefix is a setting like any other.
 public struct PassedOnSettings: DeclaredSetting {
   /// The prefix without its last dot.
   public let prefix: String
@@ -67,13 +67,16 @@ public struct PassedOnSettings: DeclaredSetting {
   public let declaration: SettingDeclaration
 
   /// Declares the prefix, and the flag `--PREFIX-property` with it.
-  public init(prefix: String, _ text: String) {
+  ///
+  /// - Parameter isKnown: whether the library has a property, by its name in lower case with dots. A variable of another name is a mistake.
+  public init(prefix: String, _ text: String, isKnown: @escaping @Sendable (String) -> Bool) {
     self.prefix = prefix
     let kind = SettingKind<[String]>(
       placeholder: "NAME=VALUE", allowed: "NAME=VALUE", isRepeated: true,
       read: { $0.allSatisfy { $0.contains("=") && !$0.hasPrefix("=") } ? $0 : nil }, write: { $0.joined(separator: ",") })
     declaration = SettingDeclaration(
-      key: "\(prefix).*", flag: "\(prefix)-property", kind: kind, absent: .value([String]()), defaultText: nil, isSecret: true, text: text)
+      key: "\(prefix).*", flag: "\(prefix)-property", kind: kind, absent: .value([String]()), defaultText: nil, isSecret: true, text: text,
+      isKnown: isKnown)
   }
 }
 
@@ -103,9 +106,12 @@ public struct SettingDeclaration: Sendable {
   let completion: Completion
   let absent: Absent
   let read: @Sendable ([String]) -> (any Sendable)?
+  /// Whether the library of this prefix has a property; false for any other setting.
+  let isKnown: @Sendable (String) -> Bool
 
   init<Value>(
-    key: String, flag: String?, kind: SettingKind<Value>, absent: Absent, defaultText: String?, isSecret: Bool, text: String
+    key: String, flag: String?, kind: SettingKind<Value>, absent: Absent, defaultText: String?, isSecret: Bool, text: String,
+    isKnown: @escaping @Sendable (String) -> Bool = { _ in false }
   ) {
     let isKey = { (byte: UInt8) in
       byte == 0x2D || byte == 0x2E || byte == 0x2A || (0x30...0x39).contains(byte) || (0x61...0x7A).contains(byte)
@@ -123,6 +129,7 @@ public struct SettingDeclaration: Sendable {
     self.completion = kind.completion
     self.absent = absent
     self.read = { kind.read($0) }
+    self.isKnown = isKnown
   }
 
   /// Whether the flag has no value.

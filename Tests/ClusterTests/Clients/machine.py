@@ -16,7 +16,7 @@ def free_port():
 
 def kafka_script(folder):
     """The script that starts brokers, from the Kafka in this folder."""
-    os.environ["CARILLON_KAFKA_FOLDER"] = os.path.abspath(folder)
+    os.environ["TESTS_KAFKA_FOLDER"] = os.path.abspath(folder)
     return os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../Deploy/kafka"))
 
 

@@ -822,8 +822,13 @@ async def bounded(arguments, folder):
         await scene.event(names[0], "canceled")
         more = await scene.producer.notify("user:ada", "waits", trigger=interval(600), apns_collapse_id="b3")
         await scene.producer.flush()
-        line = [arguments.binary, "pending", "--kafka", arguments.kafka, "--topic-prefix", arguments.prefix, "--app", APPLICATION, "--cancel"]
-        done = await run(*line)
+        line = [arguments.binary, "pending", "--kafka", arguments.kafka, "--topic-prefix", arguments.prefix, "--app", APPLICATION]
+
+        async def both_wait():
+            return (await run(*line, "--json")).stdout.count("\n") == 2
+
+        await until(both_wait, "both wait for their time")
+        done = await run(*line, "--cancel")
         expect(done.returncode == 0 and "the cancel of 2 requests of 1 target is published" in done.stderr, "all are canceled", done.stderr)
         for name in (names[1], more):
             await scene.event(name, "canceled")

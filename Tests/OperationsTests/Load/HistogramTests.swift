@@ -94,7 +94,7 @@ import Testing
 
   @Test(
     .enabled(
-      if: ClusterFixture.python != nil, "CARILLON_TEST_PYTHON must name a Python with test-requirements.txt, as Deploy/test makes it"))
+      if: ClusterFixture.python != nil, "TESTS_PYTHON must name a Python with test-requirements.txt, as Deploy/test makes it"))
   func `another implementation of HdrHistogram says the same`() async throws {
     let program = """
       import json, sys

@@ -3,7 +3,7 @@ import Worker
 
 @Suite struct CommandHelpTests {
   @Test func completeHelpOfACommandShowsEverythingItTakes() throws {
-    guard case .print(let text) = try ExampleProgram.program.parse(["fan-out", "--help-all"], environment: { _ in nil }) else {
+    guard case .print(let text) = try ExampleProgram.program.parse(["fan-out", "--help-all"], environment: [:]) else {
       Issue.record("no help")
       return
     }
@@ -40,7 +40,7 @@ import Worker
                                       CARILLON_KAFKA
           --kafka-property NAME=VALUE
                                       A property of librdkafka, passed on as it is.
-                                      also --kafka.NAME VALUE, and kafka.NAME in the file
+                                      also --kafka.NAME VALUE, CARILLON_KAFKA_NAME, and kafka.NAME in the file
           --password TEXT             Redis' password.
                                       CARILLON_REDIS_PASSWORD
           --pin N                     A secret number.
@@ -61,13 +61,13 @@ import Worker
   }
 
   @Test func `help of an unknown command is refused like the command`() {
-    #expect(throws: UsageError.self) { try ExampleProgram.program.parse(["help", "fan-uot"], environment: { _ in nil }) }
+    #expect(throws: UsageError.self) { try ExampleProgram.program.parse(["help", "fan-uot"], environment: [:]) }
   }
 
   @Test(arguments: [["fan-out", "--help"], ["fan-out", "-h"], ["help", "fan-out"]]) func shortHelpShowsWhatNearlyEverybodyNeeds(
     _ line: [String]
   ) throws {
-    guard case .print(let text) = try ExampleProgram.program.parse(line, environment: { _ in nil }) else {
+    guard case .print(let text) = try ExampleProgram.program.parse(line, environment: [:]) else {
       Issue.record("no help")
       return
     }
@@ -110,7 +110,7 @@ import Worker
   }
 
   @Test(arguments: [["--help"], ["-h"], ["help"]]) func helpOfTheProgramListsItsCommands(_ line: [String]) throws {
-    guard case .print(let text) = try ExampleProgram.program.parse(line, environment: { _ in nil }) else {
+    guard case .print(let text) = try ExampleProgram.program.parse(line, environment: [:]) else {
       Issue.record("no help")
       return
     }
@@ -121,7 +121,7 @@ import Worker
   /// `topics` alone is no command, and whoever asks for its help wants to know which there are.
   @Test(arguments: [["topics", "--help"], ["topics", "-h"], ["topics", "help"], ["help", "topics"]])
   func helpOfAFirstWordListsItsCommands(_ line: [String]) throws {
-    guard case .print(let text) = try ExampleProgram.program.parse(line, environment: { _ in nil }) else {
+    guard case .print(let text) = try ExampleProgram.program.parse(line, environment: [:]) else {
       Issue.record("no help")
       return
     }
@@ -137,7 +137,7 @@ import Worker
   }
 
   @Test func usageNamesTheArguments() throws {
-    guard case .print(let text) = try ExampleProgram.program.parse(["help", "explain"], environment: { _ in nil }) else {
+    guard case .print(let text) = try ExampleProgram.program.parse(["help", "explain"], environment: [:]) else {
       Issue.record("no help")
       return
     }
@@ -145,7 +145,7 @@ import Worker
   }
 
   @Test func versionIsPrinted() throws {
-    guard case .print(let text) = try ExampleProgram.program.parse(["--version"], environment: { _ in nil }) else {
+    guard case .print(let text) = try ExampleProgram.program.parse(["--version"], environment: [:]) else {
       Issue.record("no version")
       return
     }

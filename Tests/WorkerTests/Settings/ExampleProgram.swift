@@ -8,7 +8,7 @@ enum ExampleProgram {
   enum Format: String, CaseIterable, Sendable { case text, json }
 
   static let kafka = Setting("kafka", .addresses, default: [SocketAddress(host: "127.0.0.1", port: 9092)], "Kafka's bootstrap servers.")
-  static let properties = PassedOnSettings(prefix: "kafka", "A property of librdkafka, passed on as it is.")
+  static let properties = PassedOnSettings(prefix: "kafka", "A property of librdkafka, passed on as it is.") { !$0.hasSuffix("port") }
   static let window = Setting("fanout.window", .integer(1...1024), default: 32, "Notifications unacknowledged at most per session.")
   static let outbox = Setting("fanout.outbox", .size(1024...(1 << 20)), default: 65536, "Bytes that a session may have waiting.")
   static let hello = Setting("fanout.hello", .duration(.milliseconds(100)...(.seconds(60))), default: .seconds(10), "Time for the hello.")
@@ -68,7 +68,7 @@ enum ExampleProgram {
       try file.write(toFile: path, atomically: true, encoding: .utf8)
       arguments += ["--config", path]
     }
-    guard case .run(_, let values) = try program.parse(arguments, environment: { environment[$0] }) else {
+    guard case .run(_, let values) = try program.parse(arguments, environment: environment) else {
       throw UsageError(.unknownCommand, "not a command to run")
     }
     return values

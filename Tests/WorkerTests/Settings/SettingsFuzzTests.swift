@@ -55,7 +55,7 @@ import Testing
       // The disk is left alone.
       if arguments.contains(where: { $0.contains("conf") }) { return nil }
       do throws(UsageError) {
-        guard case .run(_, let values) = try ExampleProgram.program.parse(arguments, environment: { _ in nil }) else { return nil }
+        guard case .run(_, let values) = try ExampleProgram.program.parse(arguments, environment: [:]) else { return nil }
         for (key, text, _) in values.given where key == "fanout.window" {
           if !(1...1024).contains(values[ExampleProgram.window]) { return "the window is \(text)" }
         }

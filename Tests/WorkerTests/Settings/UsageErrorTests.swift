@@ -106,6 +106,34 @@ import Worker
       "\(line)")
   }
 
+  @Test(arguments: [
+    ("CARILLON_FANOUT_WINDOWS", "CARILLON_FANOUT_WINDOWS is no setting of any command; did you mean 'CARILLON_FANOUT_WINDOW'?"),
+    ("CARILLON_KAFKAA", "CARILLON_KAFKAA is no setting of any command; did you mean 'CARILLON_KAFKA'?"),
+    ("CARILLON_SOMETHING_ELSE", "CARILLON_SOMETHING_ELSE is no setting of any command"),
+    ("CARILLON_", "CARILLON_ is no setting of any command"),
+    ("CARILLON_KAFKA_PORT", "CARILLON_KAFKA_PORT is no setting, and there is no property 'port'; did you mean 'CARILLON_KAFKA'?"),
+    ("CARILLON_A\u{1B}[2J", "CARILLON_A\\u{1b}[2J is no setting of any command"),
+  ])
+  func `a variable that no command has is refused, also a property that the library has not`(_ name: String, _ text: String) {
+    let mistake = Example.mistake("fan-out", environment: [name: "9092"])
+    #expect(mistake?.code == .unknownKey && mistake?.description == text, "\(mistake?.description ?? "none")")
+    #expect(Example.mistake("topics create", environment: [name: ""])?.description == text)
+  }
+
+  @Test func `variables of other commands and programs, and the Services of Kubernetes, are no mistakes`() {
+    let others = ["CARILLON_PUBLISH_TARGET": "a", "PATH": "/bin", "CARILLON": "x", "CARILLONS_A": "b"]
+    #expect(Example.mistake("fan-out", environment: others) == nil)
+    let links = [
+      "CARILLON_KAFKA_SERVICE_HOST": "10.0.0.1", "CARILLON_KAFKA_SERVICE_PORT": "9092", "CARILLON_KAFKA_SERVICE_PORT_BROKER": "9092",
+      "CARILLON_KAFKA_PORT": "tcp://10.0.0.1:9092", "CARILLON_KAFKA_PORT_9092_TCP": "tcp://10.0.0.1:9092",
+      "CARILLON_KAFKA_PORT_9092_TCP_PROTO": "tcp", "CARILLON_KAFKA_PORT_9092_TCP_PORT": "9092",
+      "CARILLON_KAFKA_PORT_9092_TCP_ADDR": "10.0.0.1", "CARILLON_DEVICES_PORT": "tcp://10.0.0.2:7171",
+    ]
+    #expect(Example.mistake("fan-out", environment: links) == nil)
+    // Without its host it is somebody's own variable.
+    #expect(Example.mistake("fan-out", environment: links.filter { $0.key != "CARILLON_KAFKA_SERVICE_HOST" }) != nil)
+  }
+
   @Test func wrongVariableIsNamed() {
     let mistake = Example.mistake("fan-out", environment: ["CARILLON_FANOUT_WINDOW": "many"])
     #expect(

@@ -51,10 +51,10 @@ def arguments():
     add("--plan", action="store_true", help="only print the plan of faults")
     add("--json", action="store_true", help="one JSON object a line, the last one with the result")
     add("--keep", action="store_true", help="keep the folder also when everything held")
-    add("--binary", default=os.environ.get("CARILLON_BINARY") or os.path.join(ROOT, ".build/release/carillon"),
-        help="the program (default: CARILLON_BINARY, else .build/release/carillon)")
-    add("--kafka-folder", default=os.environ.get("CARILLON_KAFKA_FOLDER") or os.path.join(ROOT, "../shared/kafka"),
-        help="an unpacked Apache Kafka, 4.0 or newer (default: CARILLON_KAFKA_FOLDER, else ../shared/kafka beside the clone)")
+    add("--binary", default=os.environ.get("TESTS_BINARY") or os.path.join(ROOT, ".build/release/carillon"),
+        help="the program (default: TESTS_BINARY, else .build/release/carillon)")
+    add("--kafka-folder", default=os.environ.get("TESTS_KAFKA_FOLDER") or os.path.join(ROOT, "../shared/kafka"),
+        help="an unpacked Apache Kafka, 4.0 or newer (default: TESTS_KAFKA_FOLDER, else ../shared/kafka beside the clone)")
     add("--worker-flags", type=str.split, default=[], metavar="'--FLAG VALUE …'", help="further flags for all workers")
     given = parser.parse_args()
     possible = [kind for kind in schedule.KINDS if given.brokers == 3 or kind not in schedule.THREE_BROKERS]

@@ -1,0 +1,76 @@
+import Glibc
+import JSON
+
+/// The variables of a process that begin with `CARILLON_`. Each is checked, whichever command uses it.
+struct EnvironmentSettings {
+  private static let prefix = "CARILLON_"
+
+  /// The values of settings, by their variables. An empty value counts as missing.
+  private(set) var settings: [String: String] = [:]
+  /// The values for libraries, by their prefixes and names: `CARILLON_KAFKA_SASL_PASSWORD` is the property `sasl.password`.
+  private(set) var passedOn: [String: [String: String]] = [:]
+
+  /// The variables of this process.
+  private static func ofProcess() throws(UsageError) -> [String: String] {
+    var variables: [String: String] = [:]
+    var place = environ
+    while let entry = place.pointee {
+      place += 1
+      guard strncmp(entry, prefix, prefix.utf8.count) == 0, let equals = strchr(entry, 0x3D) else { continue }
+      let name = String(decoding: UnsafeRawBufferPointer(start: entry, count: equals - entry), as: UTF8.self)
+      variables[name] = try CommandLineProgram.validText(equals + 1, of: name)
+    }
+    return variables
+  }
+
+  /// Reads these variables, or those of the process.
+  ///
+  /// - Throws: a variable that no command of the program has.
+  init(of program: CommandLineProgram, _ given: [String: String]?) throws(UsageError) {
+    let variables: [String: String]
+    if let given { variables = given } else { variables = try Self.ofProcess() }
+    let declarations = [CommandLineProgram.configuration.declaration] + program.commands.flatMap(\.settings)
+    let known = Set(declarations.filter { !$0.isPassedOn }.map(\.environment))
+    for (name, value) in variables.sorted(by: { $0.key < $1.key }) where name.hasPrefix(Self.prefix) && !Self.isServiceLink(name, variables)
+    {
+      if known.contains(name) {
+        if !value.isEmpty { settings[name] = value }
+        continue
+      }
+      let libraries = declarations.filter(\.isPassedOn)
+      if let library = libraries.first(where: { name.hasPrefix($0.environment.dropLast()) && name.count >= $0.environment.count }) {
+        let property = name.dropFirst(library.environment.count - 1).lowercased().map { $0 == "_" ? "." : String($0) }.joined()
+        guard library.isKnown(property) else {
+          throw UsageError(
+            .unknownKey,
+            "\(PrintedText.echo(name)) is no setting, and there is no property '\(PrintedText.echo(property))'" + Self.question(name, known)
+          )
+        }
+        if !value.isEmpty { passedOn[String(library.key.dropLast(2)), default: [:]][property] = value }
+        continue
+      }
+      throw UsageError(.unknownKey, "\(PrintedText.echo(name)) is no setting of any command" + Self.question(name, known))
+    }
+  }
+
+  private static func question(_ name: String, _ known: Set<String>) -> String {
+    Suggestion.question(Suggestion.nearest(to: name, in: known.sorted()))
+  }
+
+  /// Whether Kubernetes has set the variable, for a Service whose name begins with `carillon-`.
+  ///
+  /// A Service gives `…_SERVICE_HOST`, `…_SERVICE_PORT` and `…_PORT`, and more that begin with these. Some have a URL as their value.
+  private static func isServiceLink(_ name: String, _ variables: [String: String]) -> Bool {
+    if let value = variables[name], ["tcp://", "udp://", "sctp://"].contains(where: { value.hasPrefix($0) }) { return true }
+    var words = name.split(separator: "_", omittingEmptySubsequences: false)
+    while words.count > 1 {
+      words.removeLast()
+      let service = words.joined(separator: "_")
+      let rest = name.dropFirst(service.count)
+      if variables[service + "_SERVICE_HOST"] != nil, rest.hasPrefix("_SERVICE_") || rest == "_PORT" || rest.hasPrefix("_PORT_") {
+        return true
+      }
+    }
+    return false
+  }
+}

@@ -1,0 +1,232 @@
+"""A cluster in containers, by docker-compose.yml alone, while it is scaled, killed, stopped and its servers are restarted.
+
+The image is the runtime stage of Deploy/Dockerfile around a program that was built before. Producers and devices know only the contract: what is
+published while the cluster changes reaches each device, once in a connection, and no older state after a newer one.
+"""
+import argparse
+import asyncio
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import uuid
+
+import websockets
+
+from clients import APPLICATION, HANG, Failed, Producer, expect, quietly, say, until
+
+ENTRY, KAFKA = "ws://127.0.0.1:7171/v1/device", "127.0.0.1:29092"
+TOPIC = "notifications.requests"
+# Devices of as many people.
+DEVICES = 12
+
+
+class Compose:
+    """`docker compose` for one project, which no other one is confused with."""
+
+    def __init__(self, root):
+        self.root, self.project = root, "carillon-test-%s" % uuid.uuid4().hex[:8]
+
+    async def do(self, *line, check=True, timeout=2 * HANG):
+        command = ["docker", "compose", "--project-name", self.project, "--file", os.path.join(self.root, "docker-compose.yml"), *line]
+        done = await quietly(subprocess.run, command, cwd=self.root, capture_output=True, text=True, timeout=timeout)
+        expect(not check or done.returncode == 0, "docker compose %s" % " ".join(line), (done.stdout + done.stderr)[-700:])
+        return done.stdout
+
+    async def containers(self, service):
+        return (await self.do("ps", "--quiet", service)).split()
+
+    async def timed(self, *line):
+        began = time.monotonic()
+        await self.do(*line)
+        return round(time.monotonic() - began, 1)
+
+    async def scale(self, fan_out, transform):
+        line = ["up", "--detach", "--no-build", "--no-recreate", "--wait", "--scale", "fan-out=%d" % fan_out, "--scale", "transform=%d" % transform]
+        return await self.timed(*line)
+
+
+class Person:
+    """A person with one device, which reconnects to the one address whenever its connection ends."""
+
+    def __init__(self, number, credential, token):
+        self.user, self.credential, self.token = "person-%d" % number, credential, token
+        self.shown, self.welcomes, self.goaways, self.repeated = [], 0, 0, 0
+        self.wait = 0
+
+    async def run(self):
+        while True:
+            try:
+                await self.connect()
+            except (OSError, websockets.exceptions.WebSocketException, asyncio.TimeoutError):
+                pass
+            await asyncio.sleep(self.wait or 0.3)
+            self.wait = 0
+
+    async def connect(self):
+        async with websockets.connect(ENTRY, subprotocols=["carillon.v1"], open_timeout=10, close_timeout=2, ping_interval=5, ping_timeout=20) as socket:
+            hello = {"type": "hello", "device": self.token, "application": APPLICATION, "user": self.user, "credential": self.credential}
+            await socket.send(json.dumps(hello))
+            # What a connection was sent comes once more to the next one, where its acknowledgement was lost.
+            seen = set()
+            async for text in socket:
+                frame = json.loads(text)
+                if frame["type"] == "welcome":
+                    self.welcomes += 1
+                elif frame["type"] == "goaway":
+                    self.goaways += 1
+                    self.wait = frame.get("reconnectAfterMs", 0) / 1000
+                elif frame["type"] == "notify":
+                    self.repeated += frame["id"] in seen
+                    seen.add(frame["id"])
+                    self.shown.append((frame["id"], frame["identifier"], frame["payload"]["custom"]["body"]))
+                    await socket.send(json.dumps({"type": "ack", "deliveries": [frame["delivery"]]}))
+
+
+class Traffic:
+    """Publishes for each person without a pause: notifications that each are shown, and one whose newest state alone counts."""
+
+    def __init__(self, people):
+        self.people, self.sent, self.number = people, {person.user: [] for person in people}, 0
+        self.producer = Producer(KAFKA, TOPIC, linger=20)
+
+    async def run(self):
+        while True:
+            self.number += 1
+            for person in self.people:
+                target = "user:" + person.user
+                self.sent[person.user].append(await self.producer.notify(target, str(self.number)))
+                await self.producer.notify(target, str(self.number), apns_collapse_id="state")
+            await asyncio.sleep(0.1)
+
+    def verdict(self):
+        """What was lost, repeated and outdated."""
+        lost, repeated, outdated = 0, sum(person.repeated for person in self.people), 0
+        for person in self.people:
+            lost += len(set(self.sent[person.user]) - {name for name, _, _ in person.shown})
+            states = [int(body) for _, identifier, body in person.shown if identifier == "state"]
+            outdated += sum(later < earlier for earlier, later in zip(states, states[1:]))
+        return {"lost": lost, "repeated": repeated, "outdated": outdated}
+
+    def has_arrived(self):
+        return all(
+            set(self.sent[person.user]) <= {name for name, _, _ in person.shown}
+            and any(identifier == "state" and body == str(self.number) for _, identifier, body in person.shown) for person in self.people)
+
+
+def image(root, program, scratch):
+    """Builds the runtime stage of the Dockerfile around a program, with the libraries of its toolchain; gives both sizes in bytes."""
+    with open(os.path.join(root, "Deploy/Dockerfile")) as file:
+        runtime = file.read().partition("AS runtime\n")[2]
+    context = os.path.join(scratch, "image")
+    os.mkdir(context)
+    shutil.copy(program, os.path.join(context, "carillon"))
+    subprocess.run(["strip", os.path.join(context, "carillon")], check=True)
+    linked = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
+    libraries = sorted(set(re.findall(r"=> (/\S+/swift/linux/\S+)", linked)))
+    folder = os.path.dirname(libraries[0]) if libraries else "/none"
+    os.mkdir(os.path.join(context, "libraries"))
+    for library in libraries:
+        shutil.copy(library, os.path.join(context, "libraries"))
+    stage = runtime.replace("COPY --from=build /out/carillon", "COPY libraries %s\nCOPY carillon" % folder)
+    with open(os.path.join(context, "Dockerfile"), "w") as file:
+        file.write("FROM debian:bookworm-slim\n" + stage)
+    subprocess.run(["docker", "build", "--quiet", "--tag", "carillon", context], check=True, capture_output=True, timeout=4 * HANG)
+    size = subprocess.run(["docker", "image", "inspect", "--format", "{{.Size}}", "carillon"], capture_output=True, text=True, check=True)
+    return int(size.stdout), os.path.getsize(os.path.join(context, "carillon"))
+
+
+def memory(containers):
+    """The mean memory of containers in MiB, by their cgroups."""
+    said = subprocess.run(["docker", "stats", "--no-stream", "--format", "{{.MemUsage}}", *containers], capture_output=True, text=True, check=True).stdout
+    units = {"KiB": 1 / 1024, "MiB": 1, "GiB": 1024}
+    sizes = [float(number) * units[unit] for number, unit in re.findall(r"^([\d.]+)(KiB|MiB|GiB)", said, re.M)]
+    return round(sum(sizes) / len(sizes), 1)
+
+
+async def people(compose):
+    made = []
+    for number in range(DEVICES):
+        token = uuid.uuid4().hex * 2
+        line = ["carillon", "token", "--token", token, "--app", APPLICATION, "--user", "person-%d" % number, "--key", "/var/lib/carillon/key"]
+        credential = (await compose.do("exec", "-T", "fan-out", *line)).strip()
+        made.append(Person(number, credential, token))
+    return made
+
+
+async def changes(compose, crowd):
+    """Everything that an operator, or a machine, does to a cluster; each with its seconds."""
+    took = {}
+    took["scale up"] = await compose.scale(5, 5)
+    say(step="scaled up", seconds=took["scale up"])
+    for role in ("fan-out", "transform"):
+        # Docker starts it again, as it does not after a `docker kill`.
+        line = ["docker", "inspect", "--format", "{{.State.Pid}}", (await compose.containers(role))[0]]
+        os.kill(int((await quietly(subprocess.run, line, check=True, capture_output=True, text=True)).stdout), signal.SIGKILL)
+    say(step="killed a worker of each role")
+    await asyncio.sleep(5)
+    began, stopped = time.monotonic(), (await compose.containers("fan-out"))[1]
+    await quietly(subprocess.run, ["docker", "stop", "--time", "30", stopped], check=True, capture_output=True)
+    took["drain"] = round(time.monotonic() - began, 1)
+    say(step="drained a worker", seconds=took["drain"])
+    await compose.do("restart", "redis")
+    await asyncio.sleep(5)
+    await compose.do("restart", "kafka", timeout=3 * HANG)
+    say(step="restarted Redis and Kafka")
+    await asyncio.sleep(5)
+    took["scale down"] = await compose.scale(1, 1)
+    say(step="scaled down", seconds=took["scale down"])
+    # The only worker that is left may have the highest number: the address of devices is the same.
+    before = [person.welcomes for person in crowd]
+    await until(lambda: all(person.welcomes for person in crowd), "every device is welcomed", lambda: before)
+    return took
+
+
+async def run(arguments, scratch):
+    compose = Compose(arguments.root)
+    sizes = await quietly(image, arguments.root, arguments.binary, scratch)
+    say(image=sizes[0], program=sizes[1])
+    tasks = []
+    try:
+        await compose.do("build", "entry", timeout=4 * HANG)
+        up = await compose.timed("up", "--detach", "--no-build", "--wait")
+        idle = {role: await quietly(memory, await compose.containers(role)) for role in ("transform", "fan-out")}
+        say(step="up", seconds=up, idle=idle)
+        crowd = await people(compose)
+        tasks = [asyncio.create_task(person.run()) for person in crowd]
+        await until(lambda: all(person.welcomes for person in crowd), "every device is welcomed")
+        traffic = Traffic(crowd)
+        publishing = asyncio.create_task(traffic.run())
+        tasks.append(publishing)
+        took = await changes(compose, crowd)
+        publishing.cancel()
+        await traffic.producer.flush()
+        await until(traffic.has_arrived, "all that was published arrives", traffic.verdict)
+        verdict = traffic.verdict()
+        expect(not any(verdict.values()), "nothing is lost, repeated or outdated", verdict)
+        say(result="held", published=sum(map(len, traffic.sent.values())) * 2, welcomes=sum(p.welcomes for p in crowd), goaways=sum(p.goaways for p in crowd), **took)
+    except Failed as error:
+        print((await compose.do("logs", "--no-color", "--tail", "60", check=False))[-8000:])
+        say(result="broken", promise=str(error))
+        raise SystemExit(1)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await compose.do("down", "--volumes", "--timeout", "5", check=False)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--root", required=True, help="the repository")
+    parser.add_argument("--binary", required=True, help="the program for the image")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        asyncio.run(run(arguments, scratch))
+
+
+if __name__ == "__main__":
+    main()
