@@ -17,7 +17,7 @@ import Testing
   }
 
   @Test(arguments: [
-    "quiet 22:00", "quiet 22:00 24:00 UTC", "quiet 22:60 07:00 UTC", "quiet 22 07:00 UTC", "quiet 22:00 07:00 No/Where",
+    "quiet", "quiet 22:00", "quiet 22:00 24:00 UTC", "quiet 22:60 07:00 UTC", "quiet 22 07:00 UTC", "quiet 22:00 07:00 No/Where",
     "quiet 22:00: 07:00 UTC",
   ])
   func `what is wrong is told with an example`(line: String) {

@@ -183,6 +183,12 @@ import Testing
     }
   }
 
+  @Test func `the path of a file may be relative, and have any characters`() {
+    let folder = FileManager.default.currentDirectoryPath
+    #expect(ContentAttachment(identifier: "a", path: "a b.png").filePath == folder + "/a b.png")
+    #expect(ContentAttachment(identifier: "a", path: "/tmp/ü%#?").filePath == "/tmp/ü%#?")
+  }
+
   // MARK: Several notifications
 
   @Test func `of many notifications a few are with the extension at the same time, and all are shown`() async throws {

@@ -222,7 +222,9 @@ extension DeviceInstruction {
     case "fire": self = .fire(try identifier())
     case "links": self = .links(try identifier())
     case "settings": self = .settings(try Self.settings(value))
-    case "quiet": self = .quiet(try Self.quietHours(["from", "to", "timeZone"].compactMap(text)))
+    case "quiet":
+      let words = ["from", "to", "timeZone"].compactMap(text)
+      self = .quiet(try Self.quietHours(words.isEmpty ? ["off"] : words))
     case "categories":
       do throws(FieldError) {
         self = .categories(try DeviceShapes.categories(value["categories"] ?? .null))

@@ -2,10 +2,10 @@ import Calendars
 import Notifications
 
 extension DeviceInstruction {
-  /// Reads the words of `quiet FROM TO ZONE`; nil for `quiet off` and for none.
+  /// Reads the words of `quiet FROM TO ZONE`; nil for `quiet off`.
   static func quietHours(_ words: [String]) throws(InstructionError) -> QuietHours? {
     let usage = "quiet FROM TO ZONE, such as quiet 22:00 07:00 Europe/Rome, or quiet off"
-    if words.isEmpty || words == ["off"] { return nil }
+    if words == ["off"] { return nil }
     guard words.count == 3 else { throw InstructionError(description: "say when: \(usage)") }
     let (from, to) = (try minutes(ofDay: words[0], usage), try minutes(ofDay: words[1], usage))
     guard QuietCalendar.isZone(words[2]) else { throw InstructionError(description: "there is no time zone '\(words[2])': \(usage)") }

@@ -1,12 +1,15 @@
 public import Extensions
+internal import Glibc
 public import Notifications
 
 /// Files of the program that its service extension attaches, as `file:` URLs.
 extension ContentAttachment {
   /// An attachment that is a file of the program (`UNNotificationAttachment(identifier:url:options:)`). The device moves it into its store.
+  ///
+  /// - Parameter path: one that is relative begins at the current folder.
   public init(identifier: Name, path: String, options: AttachmentOptions = AttachmentOptions()) {
     var url = Self.scheme
-    for byte in path.utf8 {
+    for byte in (path.utf8.first == UInt8(ascii: "/") ? path : Self.currentFolder + "/" + path).utf8 {
       switch byte {
       case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
         UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"), UInt8(ascii: "~"), UInt8(ascii: "/"):
@@ -36,4 +39,10 @@ extension ContentAttachment {
   }
 
   private static var scheme: String { "file://" }
+
+  private static var currentFolder: String {
+    guard let folder = getcwd(nil, 0) else { return "" }
+    defer { free(folder) }
+    return String(cString: folder)
+  }
 }
