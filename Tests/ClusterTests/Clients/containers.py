@@ -55,7 +55,7 @@ class Person:
 
     def __init__(self, number, credential, token):
         self.user, self.credential, self.token = "person-%d" % number, credential, token
-        self.shown, self.welcomes, self.goaways, self.repeated = [], 0, 0, 0
+        self.shown, self.revisions, self.welcomes, self.goaways, self.repeated = [], {}, 0, 0, 0
         self.wait = 0
 
     async def run(self):
@@ -83,7 +83,10 @@ class Person:
                 elif frame["type"] == "notify":
                     self.repeated += frame["id"] in seen
                     seen.add(frame["id"])
-                    self.shown.append((frame["id"], frame["identifier"], frame["payload"]["custom"]["body"]))
+                    # As every device does, it shows nothing that is not newer than what it knows of the identifier.
+                    if frame["revision"] > self.revisions.get(frame["identifier"], ""):
+                        self.revisions[frame["identifier"]] = frame["revision"]
+                        self.shown.append((frame["id"], frame["identifier"], frame["payload"]["custom"]["body"]))
                     await socket.send(json.dumps({"type": "ack", "deliveries": [frame["delivery"]]}))
 
 
