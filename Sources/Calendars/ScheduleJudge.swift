@@ -331,12 +331,11 @@ public struct ScheduleJudge {
     guard trigger.repeats else { return (isExpired ? .expired : .fired, nil) }
     var bound = trigger.lateness(usual: late)
     // A repeating trigger is due each minute at most, so what is hardly late need not be counted.
-    let behind =
-      lateness <= bound && lateness > Int64(Self.maximumBehind) * 60_000
-      ? try times.count(of: trigger, requested: pending.requested, after: time.due, before: now, deviceZone: time.zone) : 0
-    if behind > Self.maximumBehind {
+    if lateness <= bound, lateness > Int64(Self.maximumBehind) * 60_000,
+      let most = try mostToMakeUp(after: time, trigger, pending, before: now)
+    {
       // The trigger is dated long ago, or the cluster stood still.
-      bound = min(bound, lateness / Int64(behind) * Int64(Self.maximumBehind))
+      bound = min(bound, most)
     } else if lateness <= bound {
       return (isExpired ? .expired : .fired, try following(time, trigger, pending, after: time.due))
     }
@@ -345,6 +344,21 @@ public struct ScheduleJudge {
     let between = try times.count(
       of: trigger, requested: pending.requested, after: time.due, before: next?.due ?? now, deviceZone: time.zone)
     return (.skipped(1 + between), next)
+  }
+
+  /// Returns how long so many occurrences take as are made up for, by the first that are missing; nil if no more than these are.
+  ///
+  /// A search costs some time, so it looks at no more of them, however many there are.
+  private mutating func mostToMakeUp(
+    after time: ScheduleRecord.Pending.DueTime, _ trigger: TimedTrigger, _ pending: ScheduleRecord.Pending, before now: Int64
+  ) throws(Rejection) -> Int64? {
+    var moment = time.due
+    for _ in 0...Self.maximumBehind {
+      let next = try times.next(of: trigger, requested: pending.requested, after: moment, deviceZone: time.zone)
+      guard let next, next.due < now else { return nil }
+      moment = next.due
+    }
+    return (moment - time.due) / Int64(Self.maximumBehind + 1) * Int64(Self.maximumBehind)
   }
 
   /// Returns the first occurrence after a moment that has a later name, also where other data of the zone gave the former due time.

@@ -16,7 +16,7 @@ enum Limit: String, CaseIterable {
   case changes
   /// A connection's frames before its hello, or in a second after it: 4012.
   case frames
-  /// A session's responses on their way to Kafka: 4015.
+  /// A session's responses on their way to Kafka, or a device's in a minute: 4015.
   case responses
   /// Removals that a device's responses publish in a minute: 4015.
   case removals

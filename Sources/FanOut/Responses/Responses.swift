@@ -25,7 +25,10 @@ final class Responses {
   private let events: EventProducer
   private let metrics: FanOutMetrics
   private var pending = SlotTable<Pending>()
-  private var removals = RemovalBudget()
+  /// A removal is a request, which Kafka keeps for a month and every worker reads. No person opens as many notifications as this.
+  private var removals = DeviceBudget(perMinute: 60)
+  /// Each response is an event. A device that was offline has a thousand at most.
+  private var responses = DeviceBudget(perMinute: 2_000)
 
   init(_ receipts: Receipts, _ events: EventProducer, metrics: FanOutMetrics) {
     self.receipts = receipts
@@ -50,9 +53,10 @@ final class Responses {
       let category = receipt.delivered ?? DeliveredCategory(open.registration.category(receipt.category))
       let verdict = category.judge(action: frame.action, userText: frame.userText, isDynamic: frame.isDynamic)
       guard case .event(let type) = verdict else { return verdict }
-      let removes = removes(receipt, frame, open)
-      guard !removes || removals.takes(open.tokenHash, at: UInt64(SteadyClock.milliseconds())) else {
-        metrics.limited(.removals)
+      let (removes, now) = (removes(receipt, frame, open), UInt64(SteadyClock.milliseconds()))
+      let isWithin = responses.takes(open.tokenHash, at: now)
+      guard isWithin, !removes || removals.takes(open.tokenHash, at: now) else {
+        metrics.limited(isWithin ? .removals : .responses)
         open.session.close(.tooManyResponses)
         return verdict
       }

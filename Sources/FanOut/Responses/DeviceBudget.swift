@@ -1,22 +1,22 @@
 import Notifications
 
-/// How many removals the responses of each device publish in a minute. A value.
-///
-/// A removal is a request, which Kafka keeps for a month and every worker reads. No person opens as many notifications as the bound.
-struct RemovalBudget {
-  /// The most removals of one device in a minute.
-  static let perMinute = 60
+/// How much of something each device may do in a minute. A value.
+struct DeviceBudget {
+  /// The most of one device in a minute.
+  let perMinute: Int
 
   private var minute: UInt64 = 0
-  /// The removals of this minute, by the hashes of the devices' tokens.
+  /// What was done in this minute, by the hashes of the devices' tokens.
   private var counts: [UInt64: Int] = [:]
 
-  /// Counts a removal of a device. Returns whether it is within the bound.
+  init(perMinute: Int) { self.perMinute = perMinute }
+
+  /// Counts what a device does. Returns whether it is within the bound.
   ///
   /// - Parameter milliseconds: of a clock that never goes back.
   mutating func takes(_ device: UInt64, at milliseconds: UInt64) -> Bool {
     if milliseconds / 60_000 != minute { (minute, counts) = (milliseconds / 60_000, [:]) }
-    guard counts[device, default: 0] < Self.perMinute else { return false }
+    guard counts[device, default: 0] < perMinute else { return false }
     counts[device, default: 0] += 1
     return true
   }

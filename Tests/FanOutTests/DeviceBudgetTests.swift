@@ -4,12 +4,12 @@ import Testing
 
 @testable import FanOut
 
-/// What devices remove from other devices: as values.
-@Suite struct RemovalBudgetTests {
-  @Test func `a device removes so many in a minute, whatever others do, and as many in the next`() {
-    var budget = RemovalBudget()
+/// What devices may do, and what they have opened: as values.
+@Suite struct DeviceBudgetTests {
+  @Test func `a device does so much in a minute, whatever others do, and as much in the next`() {
+    var budget = DeviceBudget(perMinute: 60)
     let taken = (0..<100 as Range<UInt64>).count { budget.takes(1, at: 60_000 + $0) }
-    #expect(taken == RemovalBudget.perMinute)
+    #expect(taken == 60)
     let further = [(2, 60_500), (1, 119_999), (1, 120_000)].map { budget.takes($0, at: $1) }
     #expect(further == [true, false, true])
   }
