@@ -49,7 +49,7 @@ import Worker
     (#"{"type":"calendar","dateComponents":{"hour":9,"timeZone":"Mars/Base"}}"#, "trigger.dateComponents.timeZone"),
     (#"{"type":"calendar","dateComponents":{"year":2001,"hour":9}}"#, "trigger.dateComponents"),
     (#"{"type":"calendar","dateComponents":{"month":2,"day":31,"year":2001,"timeZone":"UTC"}}"#, "trigger.dateComponents"),
-    (#"{"type":"timeInterval","timeInterval":60,"repeats":true,"notBefore":253402300799}"#, "trigger.notBefore"),
+    (#"{"type":"timeInterval","timeInterval":31536000,"repeats":true,"notBefore":253402300799}"#, "trigger.notBefore"),
   ])
   func `a trigger that is never due, or not in a zone that exists, is refused before Kafka has it`(_ trigger: String, _ field: String)
     throws
