@@ -59,6 +59,13 @@ import Worker
     #expect(try Self.requests(Self.flags + ["--title", "Order", "--trigger", trigger, "--unchecked"]).count == 1)
   }
 
+  @Test func `the zone that the build of the image asks for is asked for in the right way`() throws {
+    let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+    let file = try String(contentsOf: root.appending(path: "Deploy/Dockerfile"), encoding: .utf8)
+    let trigger = try #require(file.firstMatch(of: #/--trigger '(.*)'/#)?.1)
+    #expect(try Self.requests(Self.flags + ["--title", "Order", "--trigger", String(trigger)]).count == 1)
+  }
+
   @Test func `a wall time without a zone is taken as long as it may be due somewhere`() throws {
     let hour = #"{"type":"calendar","dateComponents":{"hour":9}}"#
     #expect(try Self.requests(Self.flags + ["--title", "Order", "--trigger", hour]).count == 1)
