@@ -164,7 +164,7 @@ import Worker
         + #""oldest":[{"device":"cd","notifications":1,"oldest":null}],"exact":false,"keysScanned":5,"devicesRead":2,"mailboxesRead":1}"#)
   }
 
-  @Test func `whose schedules are pending is told, the application with most first, and what nobody has`() throws {
+  @Test func `status says whose schedules are pending, the application with most first, and what nobody has`() throws {
     let found = ScheduleHolders(
       holders: [.init(application: "com.a", pending: 9), .init(application: "com.b", pending: 2)], withoutDevices: 4,
       fullest: .init(bucket: 3, partition: 1, pending: 8))

@@ -80,8 +80,24 @@ public struct NotificationID: Hashable, Sendable, Comparable, CustomStringConver
       let high = StableHash.hash(bytes, seed: 0x6964_2D68_6967_6821)
       let low = StableHash.hash(bytes, seed: 0x6964_2D6C_6F77_2121)
       return NotificationID(
-        high: high & 0xFFFF_FFFF_FFFF_0FFF | 0x8000, low: low & 0x3FFF_FFFF_FFFF_FFFF | 0x8000_0000_0000_0000)
+        high: high & ~version8.highMask | version8.high, low: low & ~version8.lowMask | version8.low)
     }
+  }
+
+  /// The bits of the version and the variant of a UUID of version 8 (RFC 9562), as random ones never have them.
+  private static let version8: (high: UInt64, highMask: UInt64, low: UInt64, lowMask: UInt64) = (
+    0x8000, 0xF000, 0x8000_0000_0000_0000, 0xC000_0000_0000_0000
+  )
+  /// The first four bytes of each occurrence's apns-id. Nobody can publish its apns-id beforehand, since no other request may have such a one.
+  private static let occurrenceMark: UInt64 = 0x0CC0_0CC0
+
+  /// A derived id as an occurrence has it.
+  var ofOccurrence: NotificationID { NotificationID(high: high & 0xFFFF_FFFF | Self.occurrenceMark << 32, low: low) }
+
+  /// Whether it can be an occurrence's.
+  var isOfOccurrence: Bool {
+    high >> 32 == Self.occurrenceMark && high & Self.version8.highMask == Self.version8.high
+      && low & Self.version8.lowMask == Self.version8.low
   }
 
   /// The eight bytes that represent the id in a device's window of recent ids.

@@ -102,17 +102,3 @@ public struct FiringHeader: Sendable, Hashable {
       owner: UInt64(bitPattern: owner), repeats: repeats)
   }
 }
-
-extension NotificationID {
-  /// The first four bytes of each occurrence's apns-id. Nobody can publish its apns-id beforehand, since no other request may have such a one.
-  private static let occurrenceMark: UInt64 = 0x0CC0_0CC0
-  /// The version and the variant of a UUID of version 8 (RFC 9562), as random ones never have them.
-  private static let version8: (high: UInt64, low: UInt64) = (0x8000, 0x8000_0000_0000_0000)
-
-  fileprivate var ofOccurrence: NotificationID { NotificationID(high: high & 0xFFFF_FFFF | Self.occurrenceMark << 32, low: low) }
-
-  /// Whether it can be an occurrence's.
-  var isOfOccurrence: Bool {
-    high >> 32 == Self.occurrenceMark && high & 0xF000 == Self.version8.high && low & 0xC000_0000_0000_0000 == Self.version8.low
-  }
-}

@@ -120,21 +120,24 @@ final class Firings {
     let place = place(of: key, record)
     if let followUp = applied.followUp { table.written(followUp, at: place) }
     let due = record.pending?.earliest?.due
-    // What another producer writes makes no pause, and ends none.
-    let isIgnored = if case .ignored = applied.verdict { true } else { false }
-    guard let due else {
+    if let due {
+      table.written(max(due, pause(after: applied.verdict, of: key, due, at: place, isOwn: isOwn)), at: place)
+    } else {
       ignored.took(key)
-      return look()
     }
-    let end = isIgnored && !isOwn ? ignored.pause(of: key) ?? 0 : pause(after: applied.verdict, of: key, due, at: place)
-    table.written(max(due, end), at: place)
     look()
   }
 
   /// Returns the time until which a schedule does not fire after a verdict; 0 for no pause.
   ///
   /// The judge ignores a firing that is early by the broker's clock, or that another program wrote. It is produced again after a pause.
-  private func pause(after verdict: ScheduleJudge.Verdict, of key: ScheduleKey, _ due: Int64, at place: DueTable.Place) -> Int64 {
+  ///
+  /// - Parameter isOwn: whether the lane has written the firing.
+  private func pause(
+    after verdict: ScheduleJudge.Verdict, of key: ScheduleKey, _ due: Int64, at place: DueTable.Place, isOwn: Bool
+  ) -> Int64 {
+    // What another producer writes makes no pause, and ends none.
+    if case .ignored = verdict, !isOwn { return ignored.pause(of: key) ?? 0 }
     let now = loop.wallMilliseconds()
     guard case .ignored = verdict, due <= now else {
       ignored.took(key)

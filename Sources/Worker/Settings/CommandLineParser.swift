@@ -106,9 +106,8 @@ extension CommandLineProgram {
       values.insert(declaration, try declaration.value(of: texts, from: source), source, texts)
     }
     for declaration in line.command.settings where declaration.isPassedOn {
-      let prefix = String(declaration.key.dropLast(2))
       let sources = [file?.passedOn, environment.passedOn, line.passedOn]
-      values.passedOn[prefix] = sources.reduce(into: [:]) { $0.merge($1?[prefix] ?? [:]) { $1 } }
+      values.passedOn[declaration.library] = sources.reduce(into: [:]) { $0.merge($1?[declaration.library] ?? [:]) { $1 } }
     }
     return values
   }
@@ -179,7 +178,7 @@ struct CommandLine {
     }
     if let declaration = declarations.first(where: { $0.isPassedOn && name.hasPrefix($0.key.dropLast()) }) {
       let text = try value(attached, &rest, of: name, declaration)
-      passedOn[String(declaration.key.dropLast(2)), default: [:]][String(name.dropFirst(declaration.key.count - 1))] = text
+      passedOn[declaration.library, default: [:]][String(name.dropFirst(declaration.key.count - 1))] = text
       return
     }
     throw UsageError(.unknownFlag, "'\(command.name)' has no flag '--\(PrintedText.echo(name))'" + Suggestion.question(nearestFlag(name)))
@@ -211,7 +210,7 @@ struct CommandLine {
   private mutating func passOn(_ declaration: SettingDeclaration, _ text: String, _ written: String) throws(UsageError) {
     _ = try declaration.value(of: [text], from: .flag("--" + written))
     guard let equals = text.firstIndex(of: "=") else { return }
-    passedOn[String(declaration.key.dropLast(2)), default: [:]][String(text[..<equals])] = String(text[text.index(after: equals)...])
+    passedOn[declaration.library, default: [:]][String(text[..<equals])] = String(text[text.index(after: equals)...])
   }
 
   /// The arguments by their names.
@@ -252,7 +251,7 @@ struct FileSettings {
         settings[line.key] = (texts, source)
       } else if let declaration = known.first(where: { $0.isPassedOn && line.key.hasPrefix($0.key.dropLast()) }) {
         let name = String(line.key.dropFirst(declaration.key.count - 1))
-        passedOn[String(declaration.key.dropLast(2)), default: [:]][name] = line.value
+        passedOn[declaration.library, default: [:]][name] = line.value
       } else {
         let near = Suggestion.nearest(to: line.key, in: known.filter { !$0.isPassedOn }.map(\.key))
         throw UsageError(.unknownKey, "\(source): no setting has the key '\(PrintedText.echo(line.key))'" + Suggestion.question(near))

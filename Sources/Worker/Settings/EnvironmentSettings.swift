@@ -31,30 +31,27 @@ struct EnvironmentSettings {
     if let given { variables = given } else { variables = try Self.ofProcess() }
     let declarations = [CommandLineProgram.configuration.declaration] + program.commands.flatMap(\.settings)
     let known = Set(declarations.filter { !$0.isPassedOn }.map(\.environment))
-    for (name, value) in variables.sorted(by: { $0.key < $1.key }) where name.hasPrefix(Self.prefix) && !Self.isServiceLink(name, variables)
-    {
+    let libraries = declarations.filter(\.isPassedOn)
+    for (name, value) in variables.sorted(by: { $0.key < $1.key }) where name.hasPrefix(Self.prefix) {
       if known.contains(name) {
         if !value.isEmpty { settings[name] = value }
+      } else if Self.isServiceLink(name, variables) {
         continue
-      }
-      let libraries = declarations.filter(\.isPassedOn)
-      if let library = libraries.first(where: { name.hasPrefix($0.environment.dropLast()) && name.count >= $0.environment.count }) {
-        let property = name.dropFirst(library.environment.count - 1).lowercased().map { $0 == "_" ? "." : String($0) }.joined()
+      } else if let library = libraries.first(where: { name.hasPrefix($0.environment.dropLast()) }) {
+        let property = name.dropFirst(library.environment.count - 1).lowercased().replacing("_", with: ".")
         guard library.isKnown(property) else {
-          throw UsageError(
-            .unknownKey,
-            "\(PrintedText.echo(name)) is no setting, and there is no property '\(PrintedText.echo(property))'" + Self.question(name, known)
-          )
+          throw Self.mistake(name, ", and there is no property '\(PrintedText.echo(property))'", known)
         }
-        if !value.isEmpty { passedOn[String(library.key.dropLast(2)), default: [:]][property] = value }
-        continue
+        if !value.isEmpty { passedOn[library.library, default: [:]][property] = value }
+      } else {
+        throw Self.mistake(name, " of any command", known)
       }
-      throw UsageError(.unknownKey, "\(PrintedText.echo(name)) is no setting of any command" + Self.question(name, known))
     }
   }
 
-  private static func question(_ name: String, _ known: Set<String>) -> String {
-    Suggestion.question(Suggestion.nearest(to: name, in: known.sorted()))
+  private static func mistake(_ name: String, _ more: String, _ known: Set<String>) -> UsageError {
+    let near = Suggestion.nearest(to: name, in: known.sorted())
+    return UsageError(.unknownKey, "\(PrintedText.echo(name)) is no setting\(more)" + Suggestion.question(near))
   }
 
   /// Whether Kubernetes has set the variable, for a Service whose name begins with `carillon-`.

@@ -136,6 +136,8 @@ public struct SettingDeclaration: Sendable {
   var isSwitch: Bool { placeholder == nil }
   /// Whether this is the flag of a library's prefix.
   var isPassedOn: Bool { key.hasSuffix(".*") }
+  /// The library's prefix, without its last dot.
+  var library: String { String(key.dropLast(2)) }
 }
 
 extension SettingKind {

@@ -17,7 +17,7 @@ import uuid
 
 import websockets
 
-from clients import APPLICATION, HANG, Failed, Producer, expect, quietly, say, until
+from clients import APPLICATION, HANG, Device, Failed, Producer, expect, quietly, say, until
 
 ENTRY, KAFKA = "ws://127.0.0.1:7171/v1/device", "127.0.0.1:29092"
 TOPIC = "notifications.requests"
@@ -54,71 +54,79 @@ class Person:
     """A person with one device, which reconnects to the one address whenever its connection ends."""
 
     def __init__(self, number, credential, token):
-        self.user, self.credential, self.token = "person-%d" % number, credential, token
-        self.shown, self.revisions, self.welcomes, self.goaways, self.repeated = [], {}, 0, 0, 0
-        self.wait = 0
+        self.hello = {"user": "person-%d" % number, "credential": credential, "device": token}
+        self.target = "user:person-%d" % number
+        # Every connection that was welcomed, with what it was sent.
+        self.connections = []
 
     async def run(self):
         while True:
+            goaways = []
             try:
-                await self.connect()
-            except (OSError, websockets.exceptions.WebSocketException, asyncio.TimeoutError):
+                async with Device(ENTRY, None, **self.hello) as connection:
+                    self.connections.append(connection)
+                    await connection.task
+                    goaways = connection.of("goaway")
+            except (OSError, websockets.exceptions.WebSocketException, asyncio.TimeoutError, Failed):
                 pass
-            await asyncio.sleep(self.wait or 0.3)
-            self.wait = 0
+            await asyncio.sleep(goaways[-1]["reconnectAfterMs"] / 1000 if goaways else 0.3)
 
-    async def connect(self):
-        async with websockets.connect(ENTRY, subprotocols=["carillon.v1"], open_timeout=10, close_timeout=2, ping_interval=5, ping_timeout=20) as socket:
-            hello = {"type": "hello", "device": self.token, "application": APPLICATION, "user": self.user, "credential": self.credential}
-            await socket.send(json.dumps(hello))
-            # What a connection was sent comes once more to the next one, where its acknowledgement was lost.
-            seen = set()
-            async for text in socket:
-                frame = json.loads(text)
-                if frame["type"] == "welcome":
-                    self.welcomes += 1
-                elif frame["type"] == "goaway":
-                    self.goaways += 1
-                    self.wait = frame.get("reconnectAfterMs", 0) / 1000
-                elif frame["type"] == "notify":
-                    self.repeated += frame["id"] in seen
-                    seen.add(frame["id"])
-                    # As every device does, it shows nothing that is not newer than what it knows of the identifier.
-                    if frame["revision"] > self.revisions.get(frame["identifier"], ""):
-                        self.revisions[frame["identifier"]] = frame["revision"]
-                        self.shown.append((frame["id"], frame["identifier"], frame["payload"]["custom"]["body"]))
-                    await socket.send(json.dumps({"type": "ack", "deliveries": [frame["delivery"]]}))
+    def of(self, kind):
+        return [frame for connection in self.connections for frame in connection.of(kind)]
+
+    @property
+    def repeated(self):
+        """What a connection was sent twice. What one was sent comes once more to the next, where its acknowledgement was lost."""
+        sent = [[frame["id"] for frame in connection.of("notify")] for connection in self.connections]
+        return sum(len(ids) - len(set(ids)) for ids in sent)
+
+    @property
+    def shown(self):
+        """The (id, identifier, body) that it shows: as every device does, nothing that is not newer than what it knows of the identifier."""
+        revisions, shown = {}, []
+        for frame in self.of("notify"):
+            if frame["revision"] > revisions.get(frame["identifier"], ""):
+                revisions[frame["identifier"]] = frame["revision"]
+                shown.append((frame["id"], frame["identifier"], frame["payload"]["custom"]["body"]))
+        return shown
 
 
 class Traffic:
     """Publishes for each person without a pause: notifications that each are shown, and one whose newest state alone counts."""
 
     def __init__(self, people):
-        self.people, self.sent, self.number = people, {person.user: [] for person in people}, 0
+        self.people, self.sent, self.number = people, {person: [] for person in people}, 0
         self.producer = Producer(KAFKA, TOPIC, linger=20)
 
     async def run(self):
         while True:
             self.number += 1
             for person in self.people:
-                target = "user:" + person.user
-                self.sent[person.user].append(await self.producer.notify(target, str(self.number)))
-                await self.producer.notify(target, str(self.number), apns_collapse_id="state")
+                self.sent[person].append(await self.producer.notify(person.target, str(self.number)))
+                await self.producer.notify(person.target, str(self.number), apns_collapse_id="state")
             await asyncio.sleep(0.1)
 
     def verdict(self):
         """What was lost, repeated and outdated."""
         lost, repeated, outdated = 0, sum(person.repeated for person in self.people), 0
         for person in self.people:
-            lost += len(set(self.sent[person.user]) - {name for name, _, _ in person.shown})
-            states = [int(body) for _, identifier, body in person.shown if identifier == "state"]
+            shown = person.shown
+            lost += len(set(self.sent[person]) - {name for name, _, _ in shown})
+            states = [int(body) for _, identifier, body in shown if identifier == "state"]
             outdated += sum(later < earlier for earlier, later in zip(states, states[1:]))
         return {"lost": lost, "repeated": repeated, "outdated": outdated}
 
     def has_arrived(self):
-        return all(
-            set(self.sent[person.user]) <= {name for name, _, _ in person.shown}
-            and any(identifier == "state" and body == str(self.number) for _, identifier, body in person.shown) for person in self.people)
+        def has_all(person):
+            shown = person.shown
+            return set(self.sent[person]) <= {name for name, _, _ in shown} and ("state", str(self.number)) in {each[1:] for each in shown}
+
+        return all(map(has_all, self.people))
+
+    async def flows(self):
+        """Waits until each person is shown what is published from now on."""
+        now = self.number
+        await until(lambda: all(int(person.shown[-1][2]) > now for person in self.people), "what is published now arrives", self.verdict)
 
 
 def image(root, program, scratch):
@@ -161,7 +169,7 @@ async def people(compose):
     return made
 
 
-async def changes(compose, crowd):
+async def changes(compose, traffic):
     """Everything that an operator, or a machine, does to a cluster; each with its seconds."""
     took = {}
     took["scale up"] = await compose.scale(5, 5)
@@ -171,21 +179,20 @@ async def changes(compose, crowd):
         line = ["docker", "inspect", "--format", "{{.State.Pid}}", (await compose.containers(role))[0]]
         os.kill(int((await quietly(subprocess.run, line, check=True, capture_output=True, text=True)).stdout), signal.SIGKILL)
     say(step="killed a worker of each role")
-    await asyncio.sleep(5)
+    await traffic.flows()
     began, stopped = time.monotonic(), (await compose.containers("fan-out"))[1]
     await quietly(subprocess.run, ["docker", "stop", "--time", "30", stopped], check=True, capture_output=True)
     took["drain"] = round(time.monotonic() - began, 1)
     say(step="drained a worker", seconds=took["drain"])
     await compose.do("restart", "redis")
-    await asyncio.sleep(5)
+    await traffic.flows()
     await compose.do("restart", "kafka", timeout=3 * HANG)
     say(step="restarted Redis and Kafka")
-    await asyncio.sleep(5)
+    await traffic.flows()
     took["scale down"] = await compose.scale(1, 1)
     say(step="scaled down", seconds=took["scale down"])
     # The only worker that is left may have the highest number: the address of devices is the same.
-    before = [person.welcomes for person in crowd]
-    await until(lambda: all(person.welcomes for person in crowd), "every device is welcomed", lambda: before)
+    await traffic.flows()
     return took
 
 
@@ -201,17 +208,19 @@ async def run(arguments, scratch):
         say(step="up", seconds=up, idle=idle)
         crowd = await people(compose)
         tasks = [asyncio.create_task(person.run()) for person in crowd]
-        await until(lambda: all(person.welcomes for person in crowd), "every device is welcomed")
+        await until(lambda: all(person.connections for person in crowd), "every device is welcomed")
         traffic = Traffic(crowd)
         publishing = asyncio.create_task(traffic.run())
         tasks.append(publishing)
-        took = await changes(compose, crowd)
+        await until(lambda: all(person.shown for person in crowd), "the first notifications arrive")
+        took = await changes(compose, traffic)
         publishing.cancel()
         await traffic.producer.flush()
         await until(traffic.has_arrived, "all that was published arrives", traffic.verdict)
         verdict = traffic.verdict()
         expect(not any(verdict.values()), "nothing is lost, repeated or outdated", verdict)
-        say(result="held", published=sum(map(len, traffic.sent.values())) * 2, welcomes=sum(p.welcomes for p in crowd), goaways=sum(p.goaways for p in crowd), **took)
+        counts = {kind: sum(len(person.of(kind)) for person in crowd) for kind in ("welcome", "goaway")}
+        say(result="held", published=sum(map(len, traffic.sent.values())) * 2, **counts, **took)
     except Failed as error:
         print((await compose.do("logs", "--no-color", "--tail", "60", check=False))[-8000:])
         say(result="broken", promise=str(error))
