@@ -452,9 +452,9 @@ import Testing
     }
   }
 
-  @Test func `a command is read as it was stored`() {
+  @Test(.onThreadsOfTheirOwn) func `a command is read as it was stored`() {
     var random = RandomState(seed: 11)
-    for number in 0..<200 {
+    for number in 0..<(isComplete ? 200 : 40) {
       let showings = (0..<number % 4).map {
         NotificationShowing(identifier: "e\u{301} \($0)\n", id: "\u{0}\"", takenAt: .max - Int64($0))
       }

@@ -72,6 +72,7 @@ actor LaneFixture {
     let lane = lane
     address = try await Task(executorPreference: lane.loop) { try await lane.start() }.value
     await eventually("the lane is ready") { $0.health.isReady }
+    if !health.isReady { Issue.record("\(health.unready)") }
     var configuration = WebSocketConfiguration()
     configuration.subprotocols = [DeviceProtocol.subprotocol]
     devices.client = WebSocketClient(on: loop, configuration: configuration, connectMilliseconds: hangMilliseconds)

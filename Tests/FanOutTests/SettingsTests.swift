@@ -1,3 +1,4 @@
+import HTTP
 import JSON
 import Kafka
 import Notifications
@@ -23,9 +24,15 @@ import Worker
     let token: String
     let device: Int
 
-    static func with(_ body: @Sendable (Scene) async throws -> Void) async throws {
+    static func with(
+      _ change: @escaping @Sendable (inout FanOutSettings) -> Void = { _ in }, _ body: @Sendable (Scene) async throws -> Void
+    ) async throws {
       // No session resyncs with its mailbox by itself, so that a test knows which one finds an entry.
-      try await LaneFixture.with({ $0.refreshSeconds = 3_600 }) { lane in
+      let change: @Sendable (inout FanOutSettings) -> Void = {
+        $0.refreshSeconds = 3_600
+        change(&$0)
+      }
+      try await LaneFixture.with(change) { lane in
         let token = LaneFixture.token()
         let device = try await lane.connect(token)
         await lane.eventually("it is welcomed") { !$0.frames("welcome", at: device).isEmpty }
@@ -70,6 +77,18 @@ import Worker
       let ends = try await lane.kafka.admin.ends(of: [TopicPartition(lane.topics.events, 0), TopicPartition(lane.topics.events, 1)])
       return try await lane.kafka.records(of: lane.topics.events, count: ends.values.reduce(0) { $0 + $1.count })
         .filter { $0.header("ce_type") == "carillon.\(type).v1" }.map { try JSONValue(parsing: $0.text) }
+    }
+  }
+
+  @Test func `a device that changes without end is closed, and others are not`() async throws {
+    try await Scene.with({ $0.changesPerMinute = 3 }) { scene in
+      let other = try await scene.lane.connect(LaneFixture.token())
+      await scene.lane.eventually("it is welcomed") { !$0.frames("welcome", at: other).isEmpty }
+      for _ in 0..<3 { await scene.set(#"{"status":"denied"}"#) }
+      // Where a new minute has begun, the device has as many again.
+      await scene.lane.send(#"{"type":"settings","request":"s","authorization":{"status":"denied"}}"#, times: 4, from: scene.device)
+      await scene.lane.eventually("it is closed") { $0.end(of: scene.device)?.code.rawValue == 4012 }
+      #expect(await scene.lane.end(of: other) == nil)
     }
   }
 

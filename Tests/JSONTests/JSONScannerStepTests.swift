@@ -188,6 +188,7 @@ private func scan<Result>(_ text: String, _ body: (inout JSONScanner) throws -> 
   @Test func doublesAreTheNearestAndFinite() throws {
     #expect(try value("0.1") { $0.double($1) } == 0.1)
     #expect(try value("-1.5e3") { $0.double($1) } == -1500)
+    #expect(try value("873.5062425066196E92") { $0.double($1) } == 8.735062425066196e94)
     #expect(try value("5e-324") { $0.double($1) } == .leastNonzeroMagnitude)
     #expect(try value("1.7976931348623157e308") { $0.double($1) } == .greatestFiniteMagnitude)
     #expect(try value("1e309") { $0.double($1) } == nil)

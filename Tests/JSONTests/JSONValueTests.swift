@@ -106,7 +106,8 @@ import Testing
       guard let number = object as? NSNumber else { return false }
       if let integer = value.integerValue, number.int64Value == integer { return true }
       guard let double = value.doubleValue else { return false }
-      return abs(number.doubleValue - double) <= abs(double) * 1e-15
+      // Foundation's value of 873.5062425066196E92 is not the nearest one; `JSONScannerStepTests` shows that ours is.
+      return abs(number.doubleValue - double) <= abs(double) * 1e-14
     case .array(let elements):
       guard let array = object as? [Any], array.count == elements.count else { return false }
       return zip(elements, array).allSatisfy { isSame($0, $1) }

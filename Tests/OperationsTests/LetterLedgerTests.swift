@@ -5,7 +5,7 @@ import Testing
 @testable import Operations
 
 /// How it stands with letters, against a model that remembers everything.
-@Suite struct LetterLedgerTests {
+@Suite(.onThreadsOfTheirOwn) struct LetterLedgerTests {
   /// A letter of a request that may have come before.
   static func letter(_ place: RecordPlace, first: Int64, reason: String, time: Int64 = 0, application: Name? = nil) -> LetterFacts {
     let source = SourceCoordinates(topic: "requests", partition: 0, offset: first, timestamp: 1)

@@ -6,7 +6,7 @@ import Testing
 @testable import Operations
 
 /// What an audit finds in schedules and their firings.
-@Suite struct OccurrenceTests {
+@Suite(.onThreadsOfTheirOwn) struct OccurrenceTests {
   private var history = AuditHistory()
 
   private static let hour = AuditHistory.hour
@@ -245,7 +245,7 @@ import Testing
   ]
 
   /// The judge of the workers decides; it is killed and reads again, and firings are written twice, forged and late.
-  @Test(arguments: 0..<(isComplete ? 200 : 40)) func `an audit finds nothing in what the judge of schedules allows`(seed: UInt64) throws {
+  @Test(arguments: 0..<(isComplete ? 200 : 20)) func `an audit finds nothing in what the judge of schedules allows`(seed: UInt64) throws {
     var random = SeededRandom(seed: seed)
     var history = history
     let zones: [Name] = ["Europe/Rome", "America/New_York", "Asia/Tokyo", "UTC", "Asia/Kathmandu"]

@@ -5,7 +5,7 @@ import Testing
 @testable import Operations
 
 /// Which keys are looked at, and what is said of all of them, over stores that are known.
-@Suite struct PopulationSurveyTests {
+@Suite(.onThreadsOfTheirOwn) struct PopulationSurveyTests {
   /// A store whose every key is known: the naive model.
   private struct Model {
     var keys: [Population.Key] = []

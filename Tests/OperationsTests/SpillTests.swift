@@ -5,7 +5,7 @@ import Testing
 
 @testable import Operations
 
-@Suite struct SpillTests {
+@Suite(.onThreadsOfTheirOwn) struct SpillTests {
   /// Files of audits in a folder.
   private func files(in folder: String) -> Int {
     guard let directory = opendir(folder) else { return -1 }

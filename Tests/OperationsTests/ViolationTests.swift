@@ -125,6 +125,11 @@ import Testing
     history.tell(.delivered, 1, on: 1, at: 20)
     history.tell(.delivered, 1, on: 2, at: 20)
     #expect(history.violations == [.wrongDevice])
+    history.publish(1, for: 2, offset: 9, source: 1, at: 5)
+    history.judge(1, .queued, offset: 9, at: 6)
+    #expect(!history.violations.contains(.wrongDevice), "a forged origin gave a request for the second device the source of the first")
+    history.tell(.delivered, 1, on: 3, at: 20)
+    #expect(history.violations.contains(.wrongDevice))
   }
 
   @Test mutating func anEventOfARequestThatIsNotThere() {

@@ -75,10 +75,10 @@ actor TestSchedules {
 
   func read(_ key: ScheduleKey) async throws -> Schedules.State { try await call { $0.read(key, $1) } }
 
-  func write(_ record: ScheduleRecord, of key: ScheduleKey, replacing state: Schedules.State, now: Int64 = 1_000) async throws
-    -> Schedules.Written
-  {
-    try await call { $0.write(record, of: key, replacing: state, now: now, $1) }
+  func write(
+    _ record: ScheduleRecord, of key: ScheduleKey, replacing state: Schedules.State, now: Int64 = 1_000, place: Revision? = nil
+  ) async throws -> Schedules.Written {
+    try await call { $0.write(record, of: key, replacing: state, now: now, place: place, $1) }
   }
 
   /// What is due, whatever computed its due times.
@@ -343,6 +343,25 @@ actor TestSchedules {
       #expect(told.holders.map(\.pending) == told.holders.map(\.pending).sorted(by: >) && told.pending == all.count)
       #expect(told.fullest?.pending == holders.values.map(\.held.count).max() && told.fullest?.bucket == 0)
       #expect(told.fullest.flatMap { holders[UInt32($0.partition)]?.held.count } == told.fullest?.pending)
+    }
+  }
+
+  /// Its rejection may be in Kafka already, though the worker was killed before it committed the record.
+  @Test func `a record that there was no room for has none when it is read again, and another one has`() async throws {
+    let limits = Schedules.Limits(pendingOfTarget: 1_000, dueTimesOfPartition: 2, lifetimeMilliseconds: 1_000_000)
+    try await TestSchedules.with(limits) { test in
+      let (first, key) = (try Self.key("a"), try Self.key("b"))
+      let places = (1...3).map { Revision(timestamp: 1, partition: 0, offset: $0) }
+      for (number, key) in [first, try Self.key("c")].enumerated() {
+        let written = try await test.write(Self.record(UInt64(number) + 1, due: 5_000), of: key, replacing: .none, place: places[0])
+        #expect(written == .written(oldest: nil))
+      }
+      let record = Self.record(3, due: 5_000)
+      #expect(try await test.write(record, of: key, replacing: .none, place: places[1]) == .full(isKnown: true))
+      _ = try await test.write(Self.record(4, due: nil), of: first, replacing: try await test.read(first), place: places[2])
+      #expect(try await test.write(record, of: key, replacing: .none, place: places[1]) == .full(isKnown: true), "there is room now")
+      #expect(try await test.write(record, of: key, replacing: .none, place: places[2]) == .written(oldest: nil), "redriven")
+      #expect(try await test.write(record, of: key, replacing: .none, place: places[1]) == .written(oldest: nil), "it stands already")
     }
   }
 

@@ -48,7 +48,7 @@ import Testing
       let decision = judge.judge(firing, record, zones: LastOccurrenceTests.zones)
       guard case .firing(.fired) = decision.verdict else { throw Unfit() }
       let key = try #require(ScheduleKey(application: "a.b", target: "user:ada", identifier: "x"))
-      let job = ScheduleJob(key, LastOccurrenceTests.reference(firing.revision.offset), .firing(firing))
+      let job = ScheduleJob(key, LastOccurrenceTests.reference(firing.revision.offset), at: firing.revision, .firing(firing))
       job.answer = .applied(.init(verdict: decision.verdict, standing: decision.record ?? record))
       return job.hadLastOccurrence
     }

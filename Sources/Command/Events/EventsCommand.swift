@@ -51,6 +51,9 @@ enum EventsCommand {
         return try await admin.positions(of: partitions, at: time)
       }
     }
+    if StandardError.isTerminal, values[limit] == nil, values[idle] == nil {
+      StandardError.line("follows what happens until Ctrl-C ends it")
+    }
     let loop = EventLoop(name: "events")
     let lane = EventsLane(on: loop)
     if let user = values[user] {

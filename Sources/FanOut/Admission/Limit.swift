@@ -12,7 +12,7 @@ enum Limit: String, CaseIterable {
   case hellos
   /// Registrations on their way to Kafka: `goaway` and 4009.
   case registrations
-  /// A session's changes on their way to Kafka: 4012.
+  /// A session's changes on their way to Kafka, or a device's in a minute: 4012.
   case changes
   /// A connection's frames before its hello, or in a second after it: 4012.
   case frames

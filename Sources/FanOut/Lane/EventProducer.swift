@@ -90,13 +90,14 @@ final class EventProducer {
   /// Publishes a request that removes an opened notification from the devices of its person; false when Kafka's queue is full.
   ///
   /// It removes no newer notification. It needs no signature: everyone who may write to `requests` may publish any removal. It goes into
-  /// the partition of the opened notification's request, so that it is judged after that.
-  func remove(_ receipt: ReceiptView, of user: Name, for purpose: EventPurpose) -> Bool {
+  /// the partition of the opened notification's request, so that it is judged after that. Nobody can publish its apns-id beforehand, since
+  /// that depends on the response's id; a response that is sent again removes once.
+  func remove(_ receipt: ReceiptView, of user: Name, openedBy token: String, in response: String, for purpose: EventPurpose) -> Bool {
     guard case .open(let producers, let topics) = phase else { return false }
     let target = "user:\(user.text)"
     headers.append(RequestHeader.target.name, text: target)
     headers.append(RequestHeader.topic.name, receipt.application)
-    let id = Array(RequestHeader.whenOpened.name.description.utf8).withUnsafeBytes { receipt.id.derived($0) }
+    let id = Array("\(RequestHeader.whenOpened.name)\n\(token)\n\(response)".utf8).withUnsafeBytes { receipt.id.derived($0) }
     headers.append(RequestHeader.id.name, text: "\(id)")
     headers.append(RequestHeader.operation.name, text: "remove")
     if !receipt.traceparent.isEmpty { headers.append(RequestHeader.traceparent.name, receipt.traceparent) }

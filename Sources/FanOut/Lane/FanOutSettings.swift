@@ -90,6 +90,8 @@ public struct FanOutSettings: Sendable {
   public var allowedOrigins: Set<String> = []
   /// Frames that a device may send in a second, beside one for each frame that it was sent. Before its hello it may send a hundred in all.
   public var framesPerSecond = Defaults.framesPerSecond
+  /// How often a device may change its registration in a minute: a record of `devices` each, and one of the zone moves schedules.
+  var changesPerMinute = 240
   /// Whether several lanes and processes listen on the same port.
   public var sharesPort = false
   /// Whether it listens on a free port if the given port is taken.

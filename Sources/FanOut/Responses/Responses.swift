@@ -105,7 +105,7 @@ final class Responses {
     guard isTaken else { return _ = take(slot) }
     pending.update(slot) { $0.reports = 1 }
     guard removes, let user = open.registration.user else { return }
-    let isRemoved = events.remove(receipt, of: user, for: .response(slot))
+    let isRemoved = events.remove(receipt, of: user, openedBy: open.token, in: frame.response, for: .response(slot))
     if isRemoved { open.opened.insert(receipt.id) }
     let id = receipt.id
     pending.update(slot) { if isRemoved { ($0.reports, $0.removes) = (2, id) } else { $0.failed = true } }

@@ -193,9 +193,9 @@ final class Session: WebSocketHandler {
     }
   }
 
-  /// Begins a change of the registration, unless too many run.
+  /// Begins a change of the registration, unless too many run, or the device has changed too often in this minute.
   private func begin(_ task: LaneTask, of open: OpenSession) {
-    guard open.beginsChange() else {
+    guard sessions.changes.takes(open.tokenHash, at: UInt64(SteadyClock.milliseconds())), open.beginsChange() else {
       sessions.metrics.limited(.changes)
       return close(.tooManyFrames)
     }

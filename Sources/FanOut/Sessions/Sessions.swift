@@ -38,6 +38,8 @@ final class Sessions {
   let people: People
   /// The categories of applications whose devices have not registered them.
   let categories: PublishedCategories
+  /// How often devices have changed their registrations.
+  var changes: DeviceBudget
   private let shards: Shards
   private var all: [UInt64: Session] = [:]
   /// When open sessions resync.
@@ -70,6 +72,7 @@ final class Sessions {
     self.applications = applications
     self.people = people
     self.categories = categories
+    changes = DeviceBudget(perMinute: settings.changesPerMinute)
     mediaLinks = settings.media.map { MediaLinks($0) }
     mailboxes = Mailboxes(shards)
     presences = Presences(shards, keptMilliseconds: settings.longestLifetime * 1000)

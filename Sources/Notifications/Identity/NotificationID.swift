@@ -101,7 +101,9 @@ public struct NotificationID: Hashable, Sendable, Comparable, CustomStringConver
   }
 
   /// The eight bytes that represent the id in a device's window of recent ids.
-  public var hash64: UInt64 { withBytes { StableHash.hash($0) } }
+  ///
+  /// The last bit tells an occurrence's id. The hash has no secret, and else a producer could give its request an id with an occurrence's hash.
+  public var hash64: UInt64 { withBytes { StableHash.hash($0) } & ~1 | (isOfOccurrence ? 1 : 0) }
 
   /// Appends the sixteen bytes.
   public func append(to buffer: inout ByteBuffer) {

@@ -297,6 +297,11 @@ struct RequestJudge {
       self.isYoung = isYoung
     }
 
+    /// Whether one of its records is for the device, or for a person. A forged origin gives a record for another target the same source.
+    func names(_ device: UInt64) -> Bool {
+      facts.contains { $0.kind == .request && ($0.device == device || $0.flags.contains(.isForUser)) }
+    }
+
     /// Takes a statement without a device.
     mutating func take(_ fact: AuditFact) {
       if fact.kind == .deadLetter { isDead = true }
@@ -339,7 +344,7 @@ struct RequestJudge {
     }
     let outcomes = run.lazy.compactMap(\.outcome)
     let isTaken = outcomes.contains { $0 == .queued || $0.isTaken || $0.isByPerson }
-    if !request.isForUser, !request.isBroken, request.device != device, isTaken {
+    if !request.isBroken, isTaken, !request.names(device) {
       findings.add(.wrongDevice, Violation(.wrongDevice, request.id, "", request.facts))
     }
     if let rejection = request.rejection, isTaken, !request.isRedriven, !rejection.flags.contains(.isOfPoison) {

@@ -173,8 +173,9 @@ public final class Schedules {
   /// - Parameters:
   ///   - isSettled: whether Kafka has all records that follow from the state.
   ///   - now: milliseconds since 1970.
+  ///   - place: the place of the request's record, whatever origin it names. A record without room has none when it is read again.
   public func write(
-    _ record: ScheduleRecord, of key: ScheduleKey, replacing former: State, isSettled: Bool = false, now: Int64,
+    _ record: ScheduleRecord, of key: ScheduleKey, replacing former: State, isSettled: Bool = false, now: Int64, place: Revision? = nil,
     _ then: @escaping (Result<Written, StoreError>) -> Void
   ) {
     var buffer = ByteBuffer()
@@ -205,6 +206,7 @@ public final class Schedules {
     calls.command.append(record.phase == .ended(.evicting) ? now : now + limits.lifetimeMilliseconds)
     calls.command.append(isSettled || !record.isPublished ? "\(now)" : "\(now).5")
     calls.command.append(withUnsafeBytes(of: StableHash.hash(key.application).bigEndian) { Array($0) })
+    if let place { place.withBytes { calls.command.append($0) } } else { calls.command.append("") }
     calls.send(over: shards.shard(of: bucket)) { [keys = shards.keys] answer in
       then(answer.flatMap { Self.written($0, key, floor: former.floorBytes) }.mapError { $0.about(keys.schedules(.all, of: key)) })
     }

@@ -9,10 +9,10 @@
 --       nothing if it has ended; the schedule's name among the due times; the time of its newest request; now; how long Redis keeps an
 --       ended schedule; the maximum number of pending schedules of the target; of ended ones; of due times of the partition; the
 --       application; the expected floor; when an ended state is followed up; now, plus half a millisecond if schedule-settle.lua will
---       follow; the hash of the application. All times are in milliseconds.
--- Answers {0, state, floor} if another state or floor stands; {2, isKnown} if there is no room for a further due time, with isKnown 1 if a
--- device is registered for the target and the application; {-2} if Redis has lost the bucket; else {1, isDue}, with isDue 1 if a follow-up is due now, and if too many are pending also the identifier and the state of the
--- oldest.
+--       follow; the hash of the application; the place of the request's record, or nothing. All times are in milliseconds.
+-- Answers {0, state, floor} if another state or floor stands; {2, isKnown} if there is no room for a further due time, or was none when the
+-- record was read before, with isKnown 1 if a device is registered for the target and the application; {-2} if Redis has lost the bucket;
+-- else {1, isDue}, with isDue 1 if a follow-up is due now, and if too many are pending also the identifier and the state of the oldest.
 -- include: mend
 -- include: earlier
 local HEAD = 46
@@ -21,6 +21,8 @@ local STRANGERS = 16
 -- The first byte of the revision of the newest request in a state.
 local REVISION = 7
 local COMPARED = 256
+-- So many records without room are remembered, and for so long: more than a lane reads again after it was killed.
+local REFUSED, REMEMBERED = 4096, 3600000
 local call, sub = redis.call, string.sub
 -- include: holders
 local schedules, pending, ended, formerTimes, times = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
@@ -40,17 +42,27 @@ if due ~= '' and not call('ZSCORE', times, name) then
   local isOfPerson = sub(KEYS[9], 1, 1) == 'u'
   local owner = not isOfPerson and redis.pcall('HGET', KEYS[9], 'u')
   local isKnown = isOfPerson and call('EXISTS', KEYS[9]) == 1 or type(owner) == 'string' and sub(owner, 17, 24) == ARGV[16]
-  -- What stands already is only noted again: its due time was missing.
-  local isFurther = known ~= state
-  if isKnown then
+  local held, hasRoom = heldBy(holders, application), nil
+  if known == state then
+    -- It is only noted again: its due time was missing.
+    hasRoom = true
+  elseif isKnown then
     -- When all is used, those that hold less than an equal share have room up to that share. So one alone may use all of it.
-    local held = heldBy(holders, application)
-    if isFurther and call('ZCARD', times) >= most and held >= most / (call('HLEN', holders) + (held == 0 and 1 or 0)) then return {2, 1} end
-    call('HSET', holders, application, held + 1)
+    hasRoom = call('ZCARD', times) < most or held < most / (call('HLEN', holders) + (held == 0 and 1 or 0))
   else
-    if isFurther and call('HLEN', strangers) >= math.max(1, math.floor(most / STRANGERS)) then return {2, 0} end
-    call('HSET', strangers, name, '')
+    hasRoom = call('HLEN', strangers) < math.max(1, math.floor(most / STRANGERS))
   end
+  local refused, record = 'j' .. sub(times, 2), ARGV[17]
+  mend(refused, 'zset')
+  if not hasRoom or record ~= '' and call('ZSCORE', refused, record) then
+    if record ~= '' then
+      call('ZADD', refused, now, record)
+      if call('ZCARD', refused) > REFUSED then call('ZREM', refused, call('ZRANGE', refused, 0, 0)[1]) end
+      call('PEXPIRE', refused, REMEMBERED)
+    end
+    return {2, isKnown and 1 or 0}
+  end
+  if isKnown then call('HSET', holders, application, held + 1) else call('HSET', strangers, name, '') end
 end
 call('HSET', schedules, identifier, state)
 local isDue = 0

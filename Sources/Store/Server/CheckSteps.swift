@@ -71,7 +71,7 @@ enum CheckSteps {
       CheckStep(
         "schedule write", Schedules.writeScript,
         keys: keys.schedules + [keys.dueTimes, keys.dueTimes, keys.followUps, keys.withSchedules, keys.markers, keys.recipients],
-        [name, "", "state", 1, name, 1, 1, keep, 10, 10, 10, name, "", "", 1, ""], isRight: beginsWithOne),
+        [name, "", "state", 1, name, 1, 1, keep, 10, 10, 10, name, "", "", 1, "", ""], isRight: beginsWithOne),
       CheckStep(
         "schedule read", Schedules.readScript, keys: [keys.schedules[0], keys.markers], [name], isRight: { $0[0]?.bytes?.count == 5 }),
       CheckStep(

@@ -53,16 +53,21 @@ final class ScheduleApplier {
   typealias ZonesReader = (@escaping (Result<[Name], StoreError>) -> Void) -> Void
 
   /// Applies a request.
-  func apply(_ request: ScheduleJudge.Request, to key: ScheduleKey, _ then: @escaping (Result<Applied, StoreError>) -> Void) {
-    begin(key, zones: nil, then) { [unowned self] state, _ in judge.judge(request, state.record, floor: state.floor) }
+  ///
+  /// - Parameter place: the place of its record. A record that there was no room for is refused when it is read again, too.
+  func apply(
+    _ request: ScheduleJudge.Request, at place: Revision? = nil, to key: ScheduleKey,
+    _ then: @escaping (Result<Applied, StoreError>) -> Void
+  ) {
+    begin(key, at: place, zones: nil, then) { [unowned self] state, _ in judge.judge(request, state.record, floor: state.floor) }
   }
 
   /// Applies a request whose due times depend on the zones of its devices.
   func apply(
-    _ reference: JournalReference, scheduling content: ScheduleRecord.Pending, to key: ScheduleKey, zones: @escaping ZonesReader,
-    _ then: @escaping (Result<Applied, StoreError>) -> Void
+    _ reference: JournalReference, scheduling content: ScheduleRecord.Pending, at place: Revision, to key: ScheduleKey,
+    zones: @escaping ZonesReader, _ then: @escaping (Result<Applied, StoreError>) -> Void
   ) {
-    begin(key, zones: zones, then) { [unowned self] state, zones in
+    begin(key, at: place, zones: zones, then) { [unowned self] state, zones in
       judge.judge(.init(reference, .timed(content: content, zones: zones ?? [])), state.record, floor: state.floor)
     }
   }
@@ -87,6 +92,7 @@ final class ScheduleApplier {
   /// One record that is being read, decided and written.
   private struct Passage {
     let key: ScheduleKey
+    let place: Revision?
     let zones: ZonesReader?
     let decide: (Schedules.State, [Name]?) -> ScheduleJudge.Decision
     let then: (Result<Applied, StoreError>) -> Void
@@ -94,10 +100,10 @@ final class ScheduleApplier {
   }
 
   private func begin(
-    _ key: ScheduleKey, zones: ZonesReader?, _ then: @escaping (Result<Applied, StoreError>) -> Void,
+    _ key: ScheduleKey, at place: Revision? = nil, zones: ZonesReader?, _ then: @escaping (Result<Applied, StoreError>) -> Void,
     _ decide: @escaping (Schedules.State, [Name]?) -> ScheduleJudge.Decision
   ) {
-    let passage = Passage(key: key, zones: zones, decide: decide, then: then)
+    let passage = Passage(key: key, place: place, zones: zones, decide: decide, then: then)
     schedules.read(key) { [self] answer in
       switch answer {
       case .success(let state): read(passage, on: state)
@@ -130,7 +136,7 @@ final class ScheduleApplier {
       return ended(passage, applied)
     }
     let now = wallClock()
-    schedules.write(record, of: passage.key, replacing: state, now: now) { [self] answer in
+    schedules.write(record, of: passage.key, replacing: state, now: now, place: passage.place) { [self] answer in
       switch answer {
       case .success(.written(let oldest, let isDue)):
         applied.overflow = oldest.flatMap(overflow)

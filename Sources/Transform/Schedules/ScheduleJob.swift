@@ -39,13 +39,15 @@ final class ScheduleJob {
   private(set) var former: (key: ScheduleKey, applied: ScheduleApplier.Applied)?
   /// The revision and apns-id of the request.
   let reference: JournalReference
+  /// The place of the request's record, whatever origin it names.
+  let place: Revision
   /// What the request asks.
   let purpose: Purpose
   /// The answer of the schedules.
   var answer = Answer.none
 
-  init(_ key: ScheduleKey, _ reference: JournalReference, _ purpose: Purpose) {
-    (self.key, self.reference, self.purpose) = (key, reference, purpose)
+  init(_ key: ScheduleKey, _ reference: JournalReference, at place: Revision, _ purpose: Purpose) {
+    (self.key, self.reference, self.place, self.purpose) = (key, reference, place, purpose)
   }
 
   /// The revision of the request; for a firing, of the request that scheduled it.
@@ -119,7 +121,7 @@ extension ScheduleJob {
     guard let key = ScheduleKey(application: Name(view.application), target: view.target.name, identifier: view.identifier) else {
       return nil
     }
-    self.init(key, JournalReference(revision: revision, id: view.envelope.id), purpose)
+    self.init(key, JournalReference(revision: revision, id: view.envelope.id), at: Self.place(of: record), purpose)
   }
 
   /// Reads which occurrence a rejected or dead-lettered record fires; nil if it is no firing.
@@ -131,7 +133,12 @@ extension ScheduleJob {
     // Another producer may have broken a rule on purpose.
     guard envelope.id == header.occurrence else { return nil }
     let revision = envelope.revision.inIncarnation(incarnation)
-    self.init(key, JournalReference(revision: revision, id: envelope.id), .firing(.init(header, revision, record)))
+    let reference = JournalReference(revision: revision, id: envelope.id)
+    self.init(key, reference, at: Self.place(of: record), .firing(.init(header, revision, record)))
+  }
+
+  private static func place(of record: RecordView) -> Revision {
+    Revision(SourcePosition(partition: record.partition, offset: record.offset, timestamp: record.timestamp))
   }
 
   private static func pending(_ view: RequestView, _ trigger: UnsafeRawBufferPointer, _ lifetime: Int64, _ published: Int64)

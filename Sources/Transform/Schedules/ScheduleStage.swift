@@ -127,7 +127,7 @@ final class ScheduleStage: Stage {
   }
 
   private func apply(_ job: ScheduleJob, _ kind: ScheduleJudge.Request.Kind) {
-    applier.apply(.init(job.reference, kind), to: job.key) { [self] result in ended(job, result.map { .applied($0) }) }
+    applier.apply(.init(job.reference, kind), at: job.place, to: job.key) { [self] result in ended(job, result.map { .applied($0) }) }
   }
 
   /// Reads the present owner of the device, to whom its schedule belongs.
@@ -148,7 +148,7 @@ final class ScheduleStage: Stage {
 
   private func scheduleInZones(_ job: ScheduleJob, _ pending: ScheduleRecord.Pending, _ trigger: TimedTrigger) {
     guard trigger.dependsOnDevices else { return apply(job, .timed(content: pending, zones: [])) }
-    applier.apply(job.reference, scheduling: pending, to: job.key, zones: zonesReader(job.key)) { [self] result in
+    applier.apply(job.reference, scheduling: pending, at: job.place, to: job.key, zones: zonesReader(job.key)) { [self] result in
       ended(job, result.map { .applied($0) })
     }
   }

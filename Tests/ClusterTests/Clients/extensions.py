@@ -291,13 +291,14 @@ async def opened(arguments, folder):
             for key in KEYS.values():
                 for text in (key.hex(), base64.b64encode(key).decode().rstrip("="), for_urls(key).decode()):
                     expect(text not in log, "nor a key")
+        audited = await audit(arguments)
     reading.cancel()
     for record in reader.records[topics["events"]]:
         contract.hold("event." + record.type, record.json)
     for record in reader.records[topics["journal"]]:
         contract.hold("journalHeaders", record.headers)
     expect(not contract.broken, "all keeps the contract", contract.broken[:3])
-    say(held=contract.held, audit=await audit(arguments))
+    say(held=contract.held, audit=audited)
 
 
 async def explain(arguments, changed, failed):

@@ -230,8 +230,8 @@ async def reasons(arguments, folder):
             expect(all(group["pending"] == 0 for group in counts.values()), "nothing is pending", list(counts.values()))
             expect({reason for (reason, _), group in counts.items() if group["discarded"]} == names, "and these are discarded", list(counts.values()))
             say(ways=len(ways), reasons=len({reason for reason, _ in ways}), hopeless=sorted(names))
+        await audit(arguments)
     reading.cancel()
-    await audit(arguments)
 
 
 async def mended(arguments, folder):
@@ -348,8 +348,8 @@ async def mended(arguments, folder):
             wanted.append("behind")
             expect(sorted(bodies(device)) == sorted(wanted + ["last"]), "nothing is shown twice", sorted(bodies(device)))
             expect(bodies(damaged) == ["poison", "behind"], "nor at the other device", bodies(damaged))
+        await audit(arguments)
     reading.cancel()
-    await audit(arguments)
 
 
 async def deadly(arguments, folder):
@@ -388,8 +388,8 @@ async def deadly(arguments, folder):
             await producer.flush()
             await until(lambda: "last" in bodies(device), "the last one arrives", lambda: bodies(device))
             expect(sorted(bodies(device)) == sorted(set(bodies(device))) and len(bodies(device)) == 11, "nothing is shown twice", bodies(device))
+        await audit(arguments)
         supervisor.cancel()
-    await audit(arguments)
 
 
 async def killed(arguments, folder):
@@ -432,7 +432,7 @@ async def killed(arguments, folder):
             await until(lambda: len(device.shown) >= count, "each is shown", lambda: len(device.shown))
             expect({int(body) for body in bodies(device)} == set(range(count)), "and none is another", len(device.shown))
             say(notified=len(bodies(device)))
-    await audit(arguments)
+        await audit(arguments)
 
 
 async def broker(arguments, folder):

@@ -125,8 +125,8 @@ async def rebuilt(arguments, folder):
             await back.frame("notify", id=after)
             await until(lambda: told(reader, events, removal, "removed", back), "it has acknowledged the removal")
             expect(len(back.of("notify")) == 1, "what was canceled does not come", back.frames)
+        say(audit=await audit(arguments))
     reading.cancel()
-    say(audit=await audit(arguments))
 
 
 @shares

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// The histograms of load runs, against sorted lists and against PyPI's `hdrhistogram`.
-@Suite struct HistogramTests {
+@Suite(.onThreadsOfTheirOwn) struct HistogramTests {
   private static let layouts = [
     HistogramLayout(highest: 3_600_000_000, digits: 3), HistogramLayout(highest: 3_600_000_000, digits: 2),
     HistogramLayout(highest: 5000, digits: 1), HistogramLayout(highest: 2, digits: 5),
