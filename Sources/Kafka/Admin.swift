@@ -24,7 +24,7 @@ public final class Admin: Sendable {
     // The client has no queue for events, since nobody would read it. Calls report their errors.
     try object.set("log.queue", "false")
     rd_kafka_conf_set_log_cb(object.pointer, nil)
-    client = try ClientHandle(RD_KAFKA_PRODUCER, object)
+    client = try ClientHandle(RD_KAFKA_PRODUCER, object, findsRefusals: true)
     self.timeoutMilliseconds = timeoutMilliseconds
   }
 

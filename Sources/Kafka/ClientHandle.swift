@@ -26,10 +26,17 @@ final class ClientHandle: @unchecked Sendable {
   private let held = Atomic<Int>(0)
   private let isEnding = Atomic<Bool>(false)
   private let released: UnsafeMutablePointer<sem_t>
+  /// Whether nobody takes the client's events, so that its questions look there why a broker refuses them.
+  private let findsRefusals: Bool
 
-  init(_ type: rd_kafka_type_t, _ configuration: ConfigurationObject, rebalances: RebalanceInbox? = nil) throws(KafkaError) {
+  /// - Parameter findsRefusals: whether the client only asks. A question that a broker refuses by login or TLS throws what it has said.
+  init(
+    _ type: rd_kafka_type_t, _ configuration: ConfigurationObject, rebalances: RebalanceInbox? = nil, findsRefusals: Bool = false
+  ) throws(KafkaError) {
     self.rebalances = rebalances
+    self.findsRefusals = findsRefusals
     rebalances?.attach(to: configuration)
+    if findsRefusals { rd_kafka_conf_set_events(configuration.pointer, RD_KAFKA_EVENT_ERROR) }
     let made: Result<OpaquePointer, KafkaError> = withUnsafeTemporaryAllocation(of: CChar.self, capacity: 512) { text in
       text.baseAddress?.pointee = 0
       if let client = rd_kafka_new(type, configuration.pointer, text.baseAddress, text.count) { return .success(client) }
@@ -78,7 +85,7 @@ final class ClientHandle: @unchecked Sendable {
     }
     return try await NamedThread.run("kafka-call") { [self] () -> Result<T, KafkaError> in
       defer { release() }
-      do throws(KafkaError) { return .success(try body(pointer)) } catch { return .failure(error) }
+      do throws(KafkaError) { return .success(try body(pointer)) } catch { return .failure(refusal(operation) ?? error) }
     }
   }
 
@@ -89,14 +96,14 @@ final class ClientHandle: @unchecked Sendable {
     _ operation: String, for milliseconds: Int32,
     _ body: @escaping @Sendable (_ client: OpaquePointer, _ milliseconds: Int32) throws(KafkaError) -> T
   ) async throws(KafkaError) -> T {
-    try await call(operation) { [self] _ throws(KafkaError) in try patiently(for: milliseconds, body) }
+    try await call(operation) { [self] _ throws(KafkaError) in try patiently(operation, for: milliseconds, body) }
   }
 
   /// Asks in growing steps, and stops when the client is to end. The answer may never come.
   ///
   /// While a leader or a coordinator moves, the answer is an immediate error. It asks again after a pause.
   private func patiently<T>(
-    for milliseconds: Int32, _ ask: (_ client: OpaquePointer, _ milliseconds: Int32) throws(KafkaError) -> T
+    _ operation: String, for milliseconds: Int32, _ ask: (_ client: OpaquePointer, _ milliseconds: Int32) throws(KafkaError) -> T
   ) throws(KafkaError) -> T {
     let end = SteadyClock.milliseconds() + Int64(milliseconds)
     var step = min(Self.firstStep, milliseconds)
@@ -104,6 +111,7 @@ final class ClientHandle: @unchecked Sendable {
       do throws(KafkaError) {
         return try ask(pointer, step)
       } catch {
+        if let refusal = refusal(operation) { throw refusal }
         let isMoving = error.isMoving
         let left = Int32(clamping: end - SteadyClock.milliseconds() - Int64(isMoving ? Self.pause : 0))
         let isAskedAgain = isMoving || [.timedOut, .transport, .allBrokersDown].contains(error.code)
@@ -112,6 +120,21 @@ final class ClientHandle: @unchecked Sendable {
         step = min(step, Self.longestStep, left)
       }
     }
+  }
+
+  /// Why a broker has refused the client since the last question; nil if none has.
+  private func refusal(_ operation: String) -> KafkaError? {
+    guard findsRefusals, let queue = rd_kafka_queue_get_main(pointer) else { return nil }
+    defer { rd_kafka_queue_destroy(queue) }
+    var refusal: KafkaError?
+    while let event = rd_kafka_queue_poll(queue, 0) {
+      dispatch(event, log: nil, statistics: nil) { error in
+        guard error.code == .authentication || error.code == .tls else { return }
+        refusal = KafkaError(error.code, operation, message: error.message)
+      }
+      rd_kafka_event_destroy(event)
+    }
+    return refusal
   }
 
   /// In milliseconds. A broker that does not answer within the longest step counts as hanging.

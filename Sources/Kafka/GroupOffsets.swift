@@ -22,7 +22,7 @@ public final class GroupOffsets: Sendable {
     let object = try configuration.object(defaults: [:], forConsumer: true)
     try object.set("log.queue", "false")
     rd_kafka_conf_set_log_cb(object.pointer, nil)
-    client = try ClientHandle(RD_KAFKA_CONSUMER, object)
+    client = try ClientHandle(RD_KAFKA_CONSUMER, object, findsRefusals: true)
   }
 
   /// Reads the offsets of these partitions with their notes; partitions without one are left out.

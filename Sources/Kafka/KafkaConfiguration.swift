@@ -30,10 +30,11 @@ public struct KafkaConfiguration: Sendable {
   }
 
   /// Whether librdkafka has a property.
+  ///
+  /// It does not know the value of one that is not set, so the property is set.
   public static func hasProperty(_ name: String) -> Bool {
-    var size = 0
     let object = ConfigurationObject()
-    return rd_kafka_conf_get(object.pointer, name, nil, &size) != RD_KAFKA_CONF_UNKNOWN
+    return withExtendedLifetime(object) { rd_kafka_conf_set($0.pointer, name, "", nil, 0) != RD_KAFKA_CONF_UNKNOWN }
   }
 
   /// Properties of one kind of client only. librdkafka warns of them in the other kind, so they are left out there.

@@ -25,6 +25,10 @@ public struct KafkaError: Error, Sendable, Hashable, CustomStringConvertible {
     public static let transport = Code(RD_KAFKA_RESP_ERR__TRANSPORT)
     /// No broker can be reached.
     public static let allBrokersDown = Code(RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN)
+    /// The broker refuses the login.
+    public static let authentication = Code(RD_KAFKA_RESP_ERR__AUTHENTICATION)
+    /// TLS does not come about.
+    public static let tls = Code(RD_KAFKA_RESP_ERR__SSL)
     /// The broker does not know the topic or partition.
     public static let unknownTopicOrPartition = Code(RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART)
     /// librdkafka does not know the topic.
@@ -126,6 +130,8 @@ public struct KafkaError: Error, Sendable, Hashable, CustomStringConvertible {
     switch code {
     case .invalidConfiguration: "correct the setting; librdkafka's CONFIGURATION.md lists the properties and their values"
     case .transport, .allBrokersDown, .timedOut: "check that the brokers run and that the bootstrap servers are right"
+    case .authentication: "check sasl.username, sasl.password and sasl.mechanism\(Self.hintAboutSCRAM(message))"
+    case .tls: "check the certificates, and whether the broker speaks TLS at this port"
     case .messageTimedOut: "check the brokers' health; the record was not acknowledged within message.timeout.ms"
     case .unknownTopicOrPartition, .unknownTopic, .unknownPartition: "create the topic, or correct its name or partition"
     case .topicExists: "nothing to do, unless its partitions differ from those wanted"
@@ -141,6 +147,13 @@ public struct KafkaError: Error, Sendable, Hashable, CustomStringConvertible {
       isFatal
         ? "close the client and make a new one" : isRetriable ? "it is tried again, or try again later" : "see the message for the cause"
     }
+  }
+
+  /// Before version 2.6.1 librdkafka's login by SCRAM fails at Kafka 4, and the broker takes it for a wrong password.
+  private static func hintAboutSCRAM(_ message: String) -> String {
+    guard message.contains("SCRAM"), rd_kafka_version() < 0x0206_01FF else { return "" }
+    let version = String(cString: rd_kafka_version_str())
+    return "; librdkafka \(version) cannot log in to Kafka 4 by SCRAM whatever the password is, 2.6.1 can: use PLAIN over TLS"
   }
 
   /// The operation, the reason, its name and what to do, in one line.

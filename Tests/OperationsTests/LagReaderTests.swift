@@ -118,7 +118,8 @@ import Worker
       let topics = Topics(prefix: "lag.")
       for topic in topics.all where topic != topics.journal { try kafka.embedded?.createTopic(topic, partitions: 1) }
       let loop = EventLoop(name: "lag-test")
-      let reader = try LagReader(on: loop, kafka.configuration, topics, group: "g", store: nil)
+      let reader = try LagReader(
+        on: loop, kafka.configuration, topics, group: "g", store: nil, timeoutMilliseconds: Int32(hangMilliseconds))
       let sample = try await reader.sample()
       #expect(Set(sample.gaps) == [.ownersUntold, .redisNotGiven, .topicMissing(topics.journal)] && sample.members == nil)
       await reader.close()

@@ -30,10 +30,14 @@ final class GroupLag {
   private let offsets: GroupOffsets
   private let reader: TopicReader
 
-  /// - Parameter admin: the caller keeps and closes it.
-  init(on loop: EventLoop, _ kafka: KafkaConfiguration, group: String, _ admin: Admin) throws(KafkaError) {
+  /// - Parameters:
+  ///   - admin: the caller keeps and closes it.
+  ///   - timeoutMilliseconds: how long Kafka may take for the group's offsets.
+  init(
+    on loop: EventLoop, _ kafka: KafkaConfiguration, group: String, _ admin: Admin, timeoutMilliseconds: Int32 = Admin.standardMilliseconds
+  ) throws(KafkaError) {
     self.admin = admin
-    offsets = try GroupOffsets(kafka, group: group)
+    offsets = try GroupOffsets(kafka, group: group, timeoutMilliseconds: timeoutMilliseconds)
     reader = .ofSingleRecords(on: loop, kafka)
   }
 
