@@ -11,18 +11,7 @@ import Notifications
 /// | is a Live Activity, or wakes its application besides | sent, to be presented as nothing |
 /// | none of these | `filtered` |
 ///
-/// | way | only for a notification with | only where allowed | not while quiet | not for passive ones |
-/// |---|---|---|---|---|
-/// | banner | an alert | `alert` | ✓ | ✓ |
-/// | lockScreen | an alert | `lockScreen` | ✓ | |
-/// | list | an alert | `notificationCenter` | | |
-/// | sound | a sound | `sound`; for a critical one `criticalAlert` | ✓ | ✓ |
-/// | badge | a badge | `badge` | | |
-///
-/// An option that the device does not mention is allowed, except for `scheduledDelivery`. If the status is denied or not determined,
-/// nothing is allowed; if it is provisional, only the list, quietly. On a platform that shows badges only, only the badge is allowed. A
-/// summary (`scheduledDelivery`) and the person's quiet hours make notifications quiet, except for time-sensitive and critical ones. These
-/// two count as active if their option is switched off, or if the application was not granted them.
+/// The ways are those of `PresentationOptions.init(for:at:under:isQuiet:)`. On a platform that shows badges only, only the badge is allowed.
 struct PresentationRule {
   /// The answer for a notification.
   enum Answer {
@@ -32,18 +21,16 @@ struct PresentationRule {
     case filtered(StaticString)
   }
 
-  /// Nil if the device gave none: then it counts as authorized.
-  let authorization: Authorization?
+  /// A device that gave none counts as authorized.
+  let authorization: Authorization
   /// The device's platform can show nothing but a badge.
   let showsBadgesOnly: Bool
 
   /// The settings of a registered device.
   init(_ registration: Registration) {
-    authorization = registration.authorization
+    authorization = registration.authorization ?? Authorization(status: .authorized)
     showsBadgesOnly = registration.platform.map(PresentationOptions.areBadgesOnly(on:)) ?? false
   }
-
-  private func allows(_ option: Authorization.Option) -> Bool { authorization?.options[option] ?? true }
 
   /// Answers for a notification of this push type, whose payload asks for so much.
   ///
@@ -53,7 +40,7 @@ struct PresentationRule {
   func answer(for pushType: PushType, _ flags: PayloadFlags, isQuiet: Bool, granted: () -> GrantedLevels) -> Answer {
     let wanted = flags.intersection([.alert, .sound, .badge])
     guard pushType == .alert || pushType == .liveactivity, !wanted.isEmpty else { return .send([], countingAs: nil) }
-    let level = level(of: flags, granted)
+    let level = authorization.counted(flags.level, granted: granted)
     let shown = showsBadgesOnly ? wanted.intersection(.badge) : wanted
     let (options, reason) = shown.isEmpty ? ([], Self.badgesOnly) : options(for: shown, level, isQuiet: isQuiet)
     guard !options.isEmpty || flags.contains(.contentAvailable) || pushType == .liveactivity else { return .filtered(reason) }
@@ -62,40 +49,19 @@ struct PresentationRule {
 
   private static let badgesOnly: StaticString = "the device's platform shows badges only, and the notification has none"
 
-  private static let quietHours: StaticString = "nothing of it may be shown in the person's quiet hours"
-
-  /// The level that the notification counts as.
-  private func level(of flags: PayloadFlags, _ granted: () -> GrantedLevels) -> InterruptionLevel {
-    switch flags.level {
-    case .critical where !allows(.criticalAlert) || !granted().contains(.critical): .active
-    case .timeSensitive where !allows(.timeSensitive) || !granted().contains(.timeSensitive): .active
-    default: flags.level
-    }
-  }
-
   /// The ways in which it may be presented, and the reason if there are none.
-  private func options(for shown: PayloadFlags, _ level: InterruptionLevel, isQuiet hoursHold: Bool) -> (PresentationOptions, StaticString)
-  {
-    let status = authorization?.status ?? .authorized
-    let breaksThrough = level == .timeSensitive || level == .critical
-    var isQuiet = !breaksThrough && (hoursHold || authorization?.options[.scheduledDelivery] == true)
-    switch status {
+  private func options(for shown: PayloadFlags, _ level: InterruptionLevel, isQuiet: Bool) -> (PresentationOptions, StaticString) {
+    func options(isQuiet: Bool) -> PresentationOptions { .init(for: shown, at: level, under: authorization, isQuiet: isQuiet) }
+    switch authorization.status {
     case .denied: return ([], "the person does not allow notifications on the device")
     case .notDetermined: return ([], "the person was not asked yet whether the device may show notifications")
-    case .authorized, .ephemeral: break
-    case .provisional: isQuiet = true
+    case .authorized, .ephemeral, .provisional: break
     }
-    var options: PresentationOptions = []
-    let interrupts = !isQuiet && level != .passive
-    if shown.contains(.alert) {
-      if interrupts, allows(.alert) { options.insert(.banner) }
-      if !isQuiet, allows(.lockScreen) { options.insert(.lockScreen) }
-      if allows(.notificationCenter) { options.insert(.list) }
-    }
-    if shown.contains(.sound), interrupts, level == .critical || allows(.sound) { options.insert(.sound) }
-    if shown.contains(.badge), status != .provisional, allows(.badge) { options.insert(.badge) }
-    if isQuiet, !options.isEmpty { options.insert(.quietly) }
-    let isSilenced = options.isEmpty && hoursHold && !self.options(for: shown, level, isQuiet: false).0.isEmpty
-    return (options, isSilenced ? Self.quietHours : "the device's settings let nothing of it be shown")
+    let allowed = options(isQuiet: isQuiet)
+    let isSilenced = allowed.isEmpty && isQuiet && !options(isQuiet: false).isEmpty
+    return (
+      allowed,
+      isSilenced ? "nothing of it may be shown in the person's quiet hours" : "the device's settings let nothing of it be shown"
+    )
   }
 }
