@@ -1,3 +1,4 @@
+internal import JSON
 public import Notifications
 
 /// The outcome of each request at each device, and the broken promises. A value: an event in, a violation out.
@@ -33,6 +34,28 @@ public struct LoadLedger: Sendable {
     public var outcomes: [Outcome: Int] = [:]
     /// The violations, by their kinds.
     public var violations: [LoadViolation.Kind: Int] = [:]
+
+    /// A count, with its name in JSON.
+    typealias Count = (name: String, path: any WritableKeyPath<Totals, Int> & Sendable)
+
+    /// The counts of requests.
+    static let ofRequests: [Count] = [("published", \.published), ("failed", \.failed), ("completed", \.completed)]
+    /// The counts of requests at one device each.
+    static let ofPairs: [Count] = [
+      ("expected", \.expected), ("reached", \.reached), ("replaced", \.replaced), ("dropped", \.dropped), ("resent", \.resent),
+      ("recovered", \.recovered), ("untold", \.untold), ("unfinished", \.unfinished),
+    ]
+
+    /// The members of these counts.
+    func members(_ counts: [Count]) -> [JSONValue.Member] {
+      counts.map { .init(key: $0.name, value: .integer(Int64(self[keyPath: $0.path]))) }
+    }
+
+    static func += (totals: inout Totals, other: Totals) {
+      for (_, path) in ofRequests + ofPairs { totals[keyPath: path] += other[keyPath: path] }
+      totals.outcomes.merge(other.outcomes) { $0 + $1 }
+      totals.violations.merge(other.violations) { $0 + $1 }
+    }
   }
 
   /// The meaning of an arrival for the measures.

@@ -53,12 +53,7 @@ public struct LoadReport: Sendable {
       "offered": .integer(Int64(result.offered)), "published": .integer(Int64(totals.published)),
       "completed": .integer(Int64(totals.completed)), "duplicates": .integer(Int64(result.duplicates)),
       "schedule": Self.number(result.schedule), "reach": Self.number(result.reach),
-      "pairs": [
-        "expected": .integer(Int64(totals.expected)), "reached": .integer(Int64(totals.reached)),
-        "replaced": .integer(Int64(totals.replaced)), "dropped": .integer(Int64(totals.dropped)), "resent": .integer(Int64(totals.resent)),
-        "recovered": .integer(Int64(totals.recovered)), "untold": .integer(Int64(totals.untold)),
-        "unfinished": .integer(Int64(totals.unfinished)),
-      ],
+      "pairs": .object(totals.members(LoadLedger.Totals.ofPairs)),
       "failed": .integer(Int64(totals.failed)),
       "violations": .object(
         LoadViolation.Kind.allCases.map { .init(key: $0.rawValue, value: .integer(Int64(totals.violations[$0] ?? 0))) }),

@@ -163,19 +163,13 @@ public struct ReplayCounts: Sendable, Hashable {
     }
   }
 
+  private static let all: [any WritableKeyPath<ReplayCounts, Int64> & Sendable] = [
+    \.written, \.bytes, \.passedOver, \.ofReplays, \.ofSchedules, \.fromElsewhere, \.tooLarge, \.applied, \.expired, \.rejected, \.unknown,
+  ]
+
   static func + (one: ReplayCounts, other: ReplayCounts) -> ReplayCounts {
     var sum = one
-    sum.written += other.written
-    sum.bytes += other.bytes
-    sum.passedOver += other.passedOver
-    sum.ofReplays += other.ofReplays
-    sum.ofSchedules += other.ofSchedules
-    sum.fromElsewhere += other.fromElsewhere
-    sum.tooLarge += other.tooLarge
-    sum.applied += other.applied
-    sum.expired += other.expired
-    sum.rejected += other.rejected
-    sum.unknown += other.unknown
+    for path in all { sum[keyPath: path] += other[keyPath: path] }
     return sum
   }
 }

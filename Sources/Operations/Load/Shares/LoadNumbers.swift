@@ -41,15 +41,13 @@ struct LoadNumbers: Sendable, Hashable {
 
   private static let counts: [(name: String, path: any WritableKeyPath<LoadNumbers, Int> & Sendable)] = [
     ("offered", \.offered), ("kept", \.kept), ("duplicates", \.duplicates), ("connected", \.connected), ("connections", \.connections),
-    ("responses", \.responses), ("acceptedResponses", \.acceptedResponses), ("published", \.totals.published), ("failed", \.totals.failed),
-    ("expected", \.totals.expected), ("reached", \.totals.reached), ("replaced", \.totals.replaced), ("completed", \.totals.completed),
-    ("dropped", \.totals.dropped), ("resent", \.totals.resent), ("recovered", \.totals.recovered), ("untold", \.totals.untold),
-    ("unfinished", \.totals.unfinished),
+    ("responses", \.responses), ("acceptedResponses", \.acceptedResponses),
   ]
+  private static let countsOfTotals = LoadLedger.Totals.ofRequests + LoadLedger.Totals.ofPairs
 
   /// The members of its record.
   var members: [JSONValue.Member] {
-    Self.counts.map { .init(key: $0.name, value: .integer(Int64(self[keyPath: $0.path]))) } + [
+    Self.counts.map { .init(key: $0.name, value: .integer(Int64(self[keyPath: $0.path]))) } + totals.members(Self.countsOfTotals) + [
       .init(key: "events", value: .object(totals.outcomes.map { .init(key: $0.key.name, value: .integer(Int64($0.value))) })),
       .init(key: "violations", value: .object(totals.violations.map { .init(key: $0.key.rawValue, value: .integer(Int64($0.value))) })),
       .init(key: "stages", value: .array(stages.map { .string($0.text) })),
@@ -69,6 +67,10 @@ struct LoadNumbers: Sendable, Hashable {
     for (name, path) in Self.counts {
       guard let count = Self.count(json[name]) else { return nil }
       self[keyPath: path] = count
+    }
+    for (name, path) in Self.countsOfTotals {
+      guard let count = Self.count(json[name]) else { return nil }
+      totals[keyPath: path] = count
     }
     // A later version may know more outcomes.
     for member in json["events"]?.members ?? [] {

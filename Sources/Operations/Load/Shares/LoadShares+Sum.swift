@@ -91,27 +91,9 @@ extension LoadResult {
     responses += numbers.responses
     acceptedResponses += numbers.acceptedResponses
     isStopped = isStopped || numbers.isStopped
-    totals.add(numbers.totals)
+    totals += numbers.totals
     measures.add(numbers, intervals)
     servers.addProcess(numbers.processorSeconds, intervals: numbers.processorIntervals)
-  }
-}
-
-extension LoadLedger.Totals {
-  fileprivate mutating func add(_ other: LoadLedger.Totals) {
-    published += other.published
-    failed += other.failed
-    expected += other.expected
-    reached += other.reached
-    replaced += other.replaced
-    completed += other.completed
-    dropped += other.dropped
-    resent += other.resent
-    recovered += other.recovered
-    untold += other.untold
-    unfinished += other.unfinished
-    outcomes.merge(other.outcomes) { $0 + $1 }
-    violations.merge(other.violations) { $0 + $1 }
   }
 }
 
