@@ -172,6 +172,14 @@ import TestSupport
     #expect(store.delivered.map(\.identifier) == ["a"])
   }
 
+  @Test func `one that has expired is so again, and the same revision of another one is stale`() throws {
+    var store = NotificationStore()
+    let late = try notifyFrame(notify(1, id: "one", "a", revision: Self.revision(3), expiration: Self.now / 1000 - 1))
+    for _ in 0..<2 { #expect(store.take(late, now: Self.now) == .dropped(.expired)) }
+    let same = try notifyFrame(notify(2, id: "two", "a", revision: Self.revision(3)))
+    #expect(store.take(same, now: Self.now) == .dropped(.stale))
+  }
+
   @Test func nothingOlderComesToLightWhenTheNewestCameTooLate() throws {
     var store = NotificationStore()
     let late = try notifyFrame(notify(1, id: "late", "a", revision: Self.revision(5), expiration: Self.now / 1000))
