@@ -21,9 +21,7 @@ public final class Admin: Sendable {
     configuration.statisticsIntervalMilliseconds = 0
     self.configuration = configuration
     let object = try configuration.object(defaults: ["socket.nagle.disable": "true"], forConsumer: false)
-    // The client has no queue for events, since nobody would read it. Calls report their errors.
-    try object.set("log.queue", "false")
-    rd_kafka_conf_set_log_cb(object.pointer, nil)
+    try object.leaveOutLog()
     client = try ClientHandle(RD_KAFKA_PRODUCER, object, findsRefusals: true)
     self.timeoutMilliseconds = timeoutMilliseconds
   }

@@ -85,7 +85,12 @@ final class ClientHandle: @unchecked Sendable {
     }
     return try await NamedThread.run("kafka-call") { [self] () -> Result<T, KafkaError> in
       defer { release() }
-      do throws(KafkaError) { return .success(try body(pointer)) } catch { return .failure(refusal(operation) ?? error) }
+      do throws(KafkaError) {
+        let answer = try body(pointer)
+        // What was refused before is over.
+        _ = refusal(operation)
+        return .success(answer)
+      } catch { return .failure(refusal(operation) ?? error) }
     }
   }
 
@@ -122,7 +127,7 @@ final class ClientHandle: @unchecked Sendable {
     }
   }
 
-  /// Why a broker has refused the client since the last question; nil if none has.
+  /// Takes the client's events: why a broker has refused it since the last answer; nil if none has.
   private func refusal(_ operation: String) -> KafkaError? {
     guard findsRefusals, let queue = rd_kafka_queue_get_main(pointer) else { return nil }
     defer { rd_kafka_queue_destroy(queue) }

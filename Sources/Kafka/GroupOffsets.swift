@@ -20,8 +20,7 @@ public final class GroupOffsets: Sendable {
     var configuration = configuration.merging(["group.id": group])
     configuration.statisticsIntervalMilliseconds = 0
     let object = try configuration.object(defaults: [:], forConsumer: true)
-    try object.set("log.queue", "false")
-    rd_kafka_conf_set_log_cb(object.pointer, nil)
+    try object.leaveOutLog()
     client = try ClientHandle(RD_KAFKA_CONSUMER, object, findsRefusals: true)
   }
 

@@ -77,6 +77,12 @@ final class ConfigurationObject {
   /// Notes that librdkafka has taken ownership of the object.
   func release() { pointer = nil }
 
+  /// Leaves out the log, for a client whose log nobody would read. Its calls report their errors.
+  func leaveOutLog() throws(KafkaError) {
+    try set("log.queue", "false")
+    rd_kafka_conf_set_log_cb(pointer, nil)
+  }
+
   func set(_ name: String, _ value: String) throws(KafkaError) {
     let reason: String? = withUnsafeTemporaryAllocation(of: CChar.self, capacity: 512) { text in
       guard let address = text.baseAddress else { return "no memory" }

@@ -84,8 +84,7 @@ final class UnreadableSearch: Sendable {
     var configuration = configuration
     configuration.statisticsIntervalMilliseconds = 0
     let object = try configuration.object(defaults: ["group.id": "\(configuration.clientID).ungrouped"], forConsumer: true)
-    try object.set("log.queue", "false")
-    rd_kafka_conf_set_log_cb(object.pointer, nil)
+    try object.leaveOutLog()
     let client = try ClientHandle(RD_KAFKA_CONSUMER, object)
     defer { client.end(leavingGroup: false) {} }
     rd_kafka_poll_set_consumer(client.pointer)

@@ -60,8 +60,7 @@ import Worker
   }
 
   @Test func `the zone that the build of the image asks for is asked for in the right way`() throws {
-    let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
-    let file = try String(contentsOf: root.appending(path: "Deploy/Dockerfile"), encoding: .utf8)
+    let file = try String(contentsOf: ReadmeTests.package.appending(path: "Deploy/Dockerfile"), encoding: .utf8)
     let trigger = try #require(file.firstMatch(of: #/--trigger '(.*)'/#)?.1)
     #expect(try Self.requests(Self.flags + ["--title", "Order", "--trigger", String(trigger)]).count == 1)
   }

@@ -1,4 +1,3 @@
-internal import JSON
 public import Notifications
 
 extension PresentationOptions {

@@ -254,7 +254,6 @@ struct RequestJudge {
     /// All facts of the request, and all of its id.
     let facts: ArraySlice<AuditFact>
     let all: ArraySlice<AuditFact>
-    let device: UInt64
     let isForUser: Bool
     let isBroken: Bool
     let isRemoval: Bool
@@ -287,7 +286,6 @@ struct RequestJudge {
     init(_ record: AuditFact, _ facts: ArraySlice<AuditFact>, of all: ArraySlice<AuditFact>, isYoung: Bool) {
       id = record.id
       (self.facts, self.all) = (facts, all)
-      device = record.device
       isForUser = record.flags.contains(.isForUser)
       isBroken = record.flags.contains(.isBroken)
       isRemoval = record.flags.contains(.isRemoval)

@@ -48,7 +48,7 @@ public actor LagReader {
     let cluster = try await admin.describeCluster()
     var gaps = topics.all.filter { cluster.topics[$0] == nil }.map { LagGap.topicMissing($0) }
     func partitions(_ topic: String) -> [TopicPartition] { cluster.topics[topic]?.partitions.map { TopicPartition(topic, $0.id) } ?? [] }
-    if groupLag == nil { groupLag = try GroupLag(on: loop, kafka, group: group, admin, timeoutMilliseconds: timeoutMilliseconds) }
+    if groupLag == nil { groupLag = try GroupLag(on: loop, kafka, group: group, admin) }
     var lags: [PartitionLag] = []
     for topic in topics.ofGroup { lags += try await groupLags(of: partitions(topic), by: moment) }
     let logs = readsLogs ? try await logs(topics.ofNoGroup.flatMap { partitions($0) }) : []

@@ -46,13 +46,16 @@ public struct LoadLedger: Sendable {
       ("recovered", \.recovered), ("untold", \.untold), ("unfinished", \.unfinished),
     ]
 
+    /// All counts.
+    static let counts = ofRequests + ofPairs
+
     /// The members of these counts.
     func members(_ counts: [Count]) -> [JSONValue.Member] {
       counts.map { .init(key: $0.name, value: .integer(Int64(self[keyPath: $0.path]))) }
     }
 
     static func += (totals: inout Totals, other: Totals) {
-      for (_, path) in ofRequests + ofPairs { totals[keyPath: path] += other[keyPath: path] }
+      for (_, path) in counts { totals[keyPath: path] += other[keyPath: path] }
       totals.outcomes.merge(other.outcomes) { $0 + $1 }
       totals.violations.merge(other.violations) { $0 + $1 }
     }

@@ -30,14 +30,10 @@ final class GroupLag {
   private let offsets: GroupOffsets
   private let reader: TopicReader
 
-  /// - Parameters:
-  ///   - admin: the caller keeps and closes it.
-  ///   - timeoutMilliseconds: how long Kafka may take for the group's offsets.
-  init(
-    on loop: EventLoop, _ kafka: KafkaConfiguration, group: String, _ admin: Admin, timeoutMilliseconds: Int32 = Admin.standardMilliseconds
-  ) throws(KafkaError) {
+  /// - Parameter admin: the caller keeps and closes it. Kafka may take as long for the group's offsets as for its answers.
+  init(on loop: EventLoop, _ kafka: KafkaConfiguration, group: String, _ admin: Admin) throws(KafkaError) {
     self.admin = admin
-    offsets = try GroupOffsets(kafka, group: group, timeoutMilliseconds: timeoutMilliseconds)
+    offsets = try GroupOffsets(kafka, group: group, timeoutMilliseconds: admin.timeoutMilliseconds)
     reader = .ofSingleRecords(on: loop, kafka)
   }
 

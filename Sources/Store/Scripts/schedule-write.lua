@@ -53,9 +53,10 @@ if due ~= '' and not call('ZSCORE', times, name) then
     hasRoom = call('HLEN', strangers) < math.max(1, math.floor(most / STRANGERS))
   end
   local refused, record = 'j' .. sub(times, 2), ARGV[17]
-  mend(refused, 'zset')
-  if not hasRoom or record ~= '' and call('ZSCORE', refused, record) then
+  local wasRefused = record ~= '' and type(redis.pcall('ZSCORE', refused, record)) == 'string'
+  if wasRefused or not hasRoom then
     if record ~= '' then
+      mend(refused, 'zset')
       call('ZADD', refused, now, record)
       if call('ZCARD', refused) > REFUSED then call('ZREM', refused, call('ZRANGE', refused, 0, 0)[1]) end
       call('PEXPIRE', refused, REMEMBERED)

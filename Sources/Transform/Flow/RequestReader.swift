@@ -104,7 +104,6 @@ extension RequestRecord {
     }
     self.init(
       key: record.key ?? UnsafeRawBufferPointer(start: nil, count: 0), value: record.value ?? UnsafeRawBufferPointer(start: nil, count: 0),
-      headers: headers, topic: topic,
-      position: SourcePosition(partition: record.partition, offset: record.offset, timestamp: record.timestamp))
+      headers: headers, topic: topic, position: SourcePosition(record))
   }
 }

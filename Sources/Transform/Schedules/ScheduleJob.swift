@@ -2,6 +2,7 @@ import Calendars
 import Kafka
 import Notifications
 import Store
+import Worker
 
 /// What a request asks of the schedules, and their answer. Most requests have no job.
 final class ScheduleJob {
@@ -121,7 +122,7 @@ extension ScheduleJob {
     guard let key = ScheduleKey(application: Name(view.application), target: view.target.name, identifier: view.identifier) else {
       return nil
     }
-    self.init(key, JournalReference(revision: revision, id: view.envelope.id), at: Self.place(of: record), purpose)
+    self.init(key, JournalReference(revision: revision, id: view.envelope.id), at: Revision(SourcePosition(record)), purpose)
   }
 
   /// Reads which occurrence a rejected or dead-lettered record fires; nil if it is no firing.
@@ -134,11 +135,7 @@ extension ScheduleJob {
     guard envelope.id == header.occurrence else { return nil }
     let revision = envelope.revision.inIncarnation(incarnation)
     let reference = JournalReference(revision: revision, id: envelope.id)
-    self.init(key, reference, at: Self.place(of: record), .firing(.init(header, revision, record)))
-  }
-
-  private static func place(of record: RecordView) -> Revision {
-    Revision(SourcePosition(partition: record.partition, offset: record.offset, timestamp: record.timestamp))
+    self.init(key, reference, at: Revision(SourcePosition(record)), .firing(.init(header, revision, record)))
   }
 
   private static func pending(_ view: RequestView, _ trigger: UnsafeRawBufferPointer, _ lifetime: Int64, _ published: Int64)

@@ -5,7 +5,6 @@ published while the cluster changes reaches each device, once in a connection, a
 """
 import argparse
 import asyncio
-import json
 import os
 import re
 import shutil

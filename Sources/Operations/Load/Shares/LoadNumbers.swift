@@ -43,11 +43,10 @@ struct LoadNumbers: Sendable, Hashable {
     ("offered", \.offered), ("kept", \.kept), ("duplicates", \.duplicates), ("connected", \.connected), ("connections", \.connections),
     ("responses", \.responses), ("acceptedResponses", \.acceptedResponses),
   ]
-  private static let countsOfTotals = LoadLedger.Totals.ofRequests + LoadLedger.Totals.ofPairs
 
   /// The members of its record.
   var members: [JSONValue.Member] {
-    Self.counts.map { .init(key: $0.name, value: .integer(Int64(self[keyPath: $0.path]))) } + totals.members(Self.countsOfTotals) + [
+    Self.counts.map { .init(key: $0.name, value: .integer(Int64(self[keyPath: $0.path]))) } + totals.members(LoadLedger.Totals.counts) + [
       .init(key: "events", value: .object(totals.outcomes.map { .init(key: $0.key.name, value: .integer(Int64($0.value))) })),
       .init(key: "violations", value: .object(totals.violations.map { .init(key: $0.key.rawValue, value: .integer(Int64($0.value))) })),
       .init(key: "stages", value: .array(stages.map { .string($0.text) })),
@@ -68,7 +67,7 @@ struct LoadNumbers: Sendable, Hashable {
       guard let count = Self.count(json[name]) else { return nil }
       self[keyPath: path] = count
     }
-    for (name, path) in Self.countsOfTotals {
+    for (name, path) in LoadLedger.Totals.counts {
       guard let count = Self.count(json[name]) else { return nil }
       totals[keyPath: path] = count
     }

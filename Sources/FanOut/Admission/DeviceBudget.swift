@@ -1,5 +1,3 @@
-import Notifications
-
 /// How much of something each device may do in a minute. A value.
 struct DeviceBudget {
   /// The most of one device in a minute.
@@ -20,17 +18,4 @@ struct DeviceBudget {
     counts[device, default: 0] += 1
     return true
   }
-}
-
-/// The notifications that a session has opened, so that each is removed once from the person's other devices: the newest of them. A value.
-struct OpenedNotifications {
-  private static let maximum = 256
-
-  private var ids: [NotificationID] = []
-
-  func contains(_ id: NotificationID) -> Bool { ids.contains(id) }
-
-  mutating func insert(_ id: NotificationID) { ids = ids.suffix(Self.maximum - 1) + [id] }
-
-  mutating func remove(_ id: NotificationID?) { ids.removeAll { $0 == id } }
 }
