@@ -44,7 +44,7 @@ public enum Program {
       [
         TopicsCommand.create, PublishCommand.command, DeviceCommand.command, EventsCommand.command, ExplainCommand.command,
         DevicesCommand.command, AuditCommand.command, StatusCommand.command, LagCommand.command, LoadCommand.command,
-        LoadDiffCommand.command,
+        LoadSumCommand.command, LoadDiffCommand.command,
         LoadCleanCommand.command, ReplayCommand.command,
         DeadLetterCommands.list,
         DeadLetterCommands.show, RedriveCommand.redrive, RedriveCommand.discard, ApplicationsCommands.stop, ApplicationsCommands.start,

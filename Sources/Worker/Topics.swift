@@ -22,8 +22,7 @@ public struct Topics: Sendable, Hashable {
   public let people: String
   /// Categories that were published for applications, compacted; key: the application.
   public let categories: String
-  /// Marks a cluster as one for load, and has what the processes of a run of several agree on. It is not among ``all``, since only clusters
-  /// for load have it.
+  /// Marks a cluster as one for load by its existence; nothing is written to it. It is not among ``all``, since only clusters for load have it.
   public let load: String
 
   /// Makes the names with a prefix, such as `notifications.`.
@@ -67,11 +66,12 @@ public struct Topics: Sendable, Hashable {
     switch topic {
     case requests: ["message.timestamp.type": "LogAppendTime", "retention.ms": String(Self.longestRetention)]
     case deliveries: ["retention.ms": String(15 * 60 * 1000)]
-    case devices, people, categories, load: ["cleanup.policy": "compact"]
+    case devices, people, categories: ["cleanup.policy": "compact"]
     case applications: ["cleanup.policy": "compact", "message.timestamp.type": "LogAppendTime"]
     case schedule: ["cleanup.policy": "compact", "delete.retention.ms": String(Self.longestRetention + Self.day)]
     case events: ["message.timestamp.type": "LogAppendTime", "retention.ms": String(Self.longestRetention)]
     case journal: ["retention.ms": String(Self.longestRetention + Self.day)]
+    case load: [:]
     default: ["retention.ms": "-1"]
     }
   }

@@ -9,7 +9,7 @@ enum LoadCleanCommand {
   static let command = Command(
     "load clean", "unregisters the devices that a killed run left behind",
     discussion:
-      "Finds the devices of the run in the topic devices, connects each, and unregisters it. What several processes have written into the topic load is removed too; processes of the run that still go on end then.",
+      "Finds the devices of the run in the topic devices, those of all its shares, connects each, and unregisters it. A process of the run that still goes on loses them.",
     arguments: [run],
     groups: [SettingGroup("Devices", [LoadSettings.fanOut], advanced: [LoadSettings.keyFile]), ClusterSettings.kafkaGroup],
     examples: [Example("load clean 2026-11-23t14-41-09", "after a run that was killed")]
@@ -19,18 +19,15 @@ enum LoadCleanCommand {
     }
     let place = try LoadCommand.place(values, client: "carillon-load-clean")
     let loop = EventLoop(name: "load")
-    let hasRecords = try await LoadCommand.checking(place) {
-      try await place.hasTopic ? await SharedRun.clean(name, on: loop, place) : false
-    }
     let devices = try await LoadCommand.checking(place) {
       try await Task(executorPreference: loop) {
         try await LoadRegistrations.read(LoadNames(run: name, series: 0), on: loop, place.kafka, place.topics)
       }.value
     }
     guard let last = devices.last else {
-      StandardError.line("no device of a run \(name) is registered" + (hasRecords ? "; its records are removed" : ""))
+      StandardError.line("no device of a run \(name) is registered")
       await loop.close()
-      return hasRecords ? .done : .answerIsNo
+      return .answerIsNo
     }
     // The devices below the last one that are gone already register and unregister once more.
     var plan = LoadPlan()

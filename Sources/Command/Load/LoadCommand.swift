@@ -11,88 +11,52 @@ enum LoadCommand {
   static let command = Command(
     "load", "loads a cluster, measures it, and checks its promises",
     discussion:
-      "Connects devices, publishes requests when they are due, and follows each to its devices and into the events. Latencies count from the due time, so a stall counts for all requests that it delays. A notification that is lost, repeated, stale, late or out of order is printed at once with its apns-id for 'explain'. The exit code is 1 if a promise was broken, if a requirement does not hold, or if less than 99 % of the schedule was kept. The cluster must be marked for load: by 'topics create --for-load', as in 'carillon up', or by --production. At the end the devices are unregistered. Several processes divide the load with --processes and --join.",
+      "Connects devices, publishes requests when they are due, and follows each to its devices and into the events. Latencies count from the due time, so a stall counts for all requests that it delays. A notification that is lost, repeated, stale, late or out of order is printed at once with its apns-id for 'explain'. The exit code is 1 if a promise was broken, if a requirement does not hold, or if less than 99 % of the schedule was kept. The cluster must be marked for load: by 'topics create --for-load', as in 'carillon up', or by --production. At the end the devices are unregistered. Several processes divide the load with --share, and 'load sum' adds their results.",
     groups: LoadSettings.planGroups + [LoadSettings.runGroup, LoadSettings.resultGroup, AnswerSettings.group, LoadSettings.clusterGroup],
     examples: [
       Example("load --profile smoke", "half a minute, on the 'carillon up' of this machine"),
       Example("load --profile mixed --rate 800 --require p99=200ms,reach=1 --report load.html", "for CI, with a page of plots"),
       Example("load --devices 2000 --find-capacity --p99 200ms", "the highest rate with most notifications within 200 ms"),
-      Example("load --rate 3000 --processes 3 --run big", "a third of the load; 'load --join big' on two other machines is the rest"),
+      Example(
+        "load --rate 3000 --run big --start 2026-11-23T15:00:00Z --share 1/3 --result 1.json",
+        "a third of the load; shares 2/3 and 3/3 on two other machines are the rest"),
     ]
   ) { try await run($0) }
 
   private static func run(_ given: SettingValues) async throws -> ExitCode {
-    if let name = given[LoadSettings.join] { return try await LoadJoin.run(name, given) }
     let values = try LoadSettings.withProfile(given)
     let plan = try LoadSettings.plan(values)
-    let processes = values[LoadSettings.processes]
-    try check(processes, plan, values)
+    let share = try LoadSettings.share(values, of: plan)
     if values[LoadSettings.isDryRun] {
       StandardOutput.write(SettingsProfile.text(of: LoadSettings.planGroups, in: values))
       return .done
     }
-    let place = try placeWithServers(values)
-    let files = try LoadFiles(values)
-    let hasTopic = try await checking(place) {
-      try await place.checkMark(production: values[LoadSettings.production], isShared: processes > 1)
+    if let start = values[LoadSettings.start], start <= WallClock.milliseconds() {
+      throw UsageError(.wrongValue, "\(values.name(of: LoadSettings.start)): \(Timestamp.text(start)) has passed by the clock of this machine")
     }
+    let place = try placeWithServers(values, share)
+    let files = try LoadFiles(values)
+    try await checking(place) { try await place.checkMark(production: values[LoadSettings.production]) }
     let name = values[LoadSettings.run] ?? name(at: WallClock.milliseconds())
     let loop = EventLoop(name: "load")
-    if processes == 1, hasTopic { try await checking(place) { try await SharedRun.checkName(name, on: loop, place) } }
     let registered = try await checking(place) {
       try await Task(executorPreference: loop) {
         try await LoadRegistrations.read(LoadNames(run: name, series: 0), on: loop, place.kafka, place.topics)
       }.value
     }
-    guard registered.isEmpty else { throw LoadRefusal.runExists(name, devices: registered.count).failure(place) }
-    let notes = LoadNotes(values)
-    var session = LoadSession(values, plan, name, place, notes, on: loop)
-    session.files = files
-    if processes > 1 {
-      let shared = shared(name, values, place, notes, on: loop)
-      let agreement = LoadAgreement(
-        processes: processes, silenceMilliseconds: values[LoadSettings.silence].wholeMilliseconds,
-        plan: SettingsProfile.text(of: LoadSettings.planGroups, in: values))
-      try await checking(place) { try await shared.begin(agreement) }
-      let (others, wait) = (TerminalText.count(processes - 1, "further process"), values[LoadSettings.wait].inWords)
-      notes.say("run \(name): waiting for \(others), \(wait) at most: 'carillon load --join \(name)'")
-      session.share(shared, plan.share(0, of: processes))
-    }
-    let code = try await session.run()
+    // The devices of other shares may be there already.
+    let own = share.count == 1 ? registered : registered.filter(share.devices.contains)
+    guard own.isEmpty else { throw LoadRefusal.runExists(name, devices: own.count).failure(place) }
+    let code = try await LoadSession(values, share, name, place, LoadNotes(values), files, on: loop).run()
     await loop.close()
     return code
   }
 
-  private static func check(_ processes: Int, _ plan: LoadPlan, _ values: SettingValues) throws(UsageError) {
-    guard processes > 1 else { return }
-    guard !values[LoadSettings.findsCapacity] else {
-      throw UsageError(
-        .contradiction,
-        "--find-capacity cannot be combined with --processes: the rate of each step follows from the former one, and processes agree only once. Try rates one by one with --require p99=…"
-      )
-    }
-    do throws(LoadPlan.Problem) { try plan.check(processes: processes) } catch {
-      throw UsageError(.contradiction, "--\(error.flag) \(error.rule)")
-    }
-  }
-
-  /// The part of this process in a run of several.
-  static func shared(_ name: String, _ values: SettingValues, _ place: LoadPlace, _ notes: LoadNotes, on loop: EventLoop) -> SharedRun {
-    SharedRun(
-      on: loop, place, run: name, name: LoadJoin.processName, waitMilliseconds: values[LoadSettings.wait].wholeMilliseconds
-    ) { notice, shares in
-      if case .news(.violation(let share, let finding)) = notice {
-        // Each process prints its own at once. The first one prints all.
-        if shares.isFirst, share != shares.own { notes.take(finding) }
-      } else if let text = SharedRunText.text(notice, shares, waiting: values[LoadSettings.wait]) {
-        notes.say("run \(name): \(text)")
-      }
-    }
-  }
-
-  private static func placeWithServers(_ values: SettingValues) throws -> LoadPlace {
+  private static func placeWithServers(_ values: SettingValues, _ share: LoadShare) throws -> LoadPlace {
     let client = "carillon-load"
     var place = try place(values, client: client)
+    // In a sum the numbers of the servers must count once.
+    guard share.number == 1 else { return place }
     let redis = try ClusterSettings.redisIfKnown(values, client: client)
     place.servers = LoadPlace.Servers(admins: values[LoadSettings.admins], store: redis.map { StoreConfiguration($0) })
     return place
@@ -155,11 +119,15 @@ extension LoadRefusal {
         .dependencyMissing,
         "only \(connected) of \(TerminalText.count(count, "device")) could connect to \(place.urls.joined(separator: ", ")): \(reason)"
       )
-    case .noTopic(let topic):
+    case .late(let milliseconds):
       Failure(
-        .wrongUsage,
-        "--processes and --join need the topic \(topic), in which the processes agree: 'carillon topics create --for-load' makes it")
-    case .shared(let run, let problem): SharedRunText.failure(problem, run)
+        .dependencyMissing,
+        "--start: the run was to begin \(ReadableText.duration(milliseconds: milliseconds)) ago, and its devices were not connected by then")
+    case .clockDiffers(let milliseconds):
+      Failure(
+        .dependencyMissing,
+        "--start: the clock of this machine is \(ReadableText.duration(milliseconds: abs(milliseconds))) \(milliseconds < 0 ? "ahead of" : "behind") that of the cluster: set it"
+      )
     }
   }
 }

@@ -1,4 +1,5 @@
 import EventLoop
+import JSON
 import Notifications
 import Operations
 
@@ -8,6 +9,18 @@ struct LoadPrinter {
   private let result: LoadResult
 
   init(_ name: String, _ result: LoadResult) { (self.name, self.result) = (name, result) }
+
+  /// Prints a violation at once.
+  static func print(_ finding: LoadFinding, isJSON: Bool) {
+    if isJSON { StandardOutput.json(finding.json.text) } else { StandardOutput.line(line(finding)) }
+    StandardOutput.flush()
+  }
+
+  /// The line of a violation.
+  static func line(_ finding: LoadFinding) -> String {
+    let id = finding.id.description
+    return "WRONG  \(id) at \(finding.device.text): \(finding.kind.words)  (carillon explain \(id))"
+  }
 
   /// A time of microseconds: `850 µs`, `1.25 ms`, `2.10 s`.
   static func time(_ microseconds: Int64) -> String {
@@ -77,14 +90,24 @@ struct LoadPrinter {
   private func shares(width: Int?) -> [String] {
     guard !result.shares.isEmpty else { return [] }
     let table = TerminalTable(
-      heading: ["PROCESS", "DEVICES", "OFFERED", "PUBLISHED", "REACH", "SCHEDULE", "NUMBERS"], alignsLast: false)
+      heading: ["SHARE", "DEVICES", "OFFERED", "PUBLISHED", "REACH", "SCHEDULE"], alignsLast: true)
     let rows = result.shares.map { share in
       [
-        TerminalText.visible(share.text), "\(share.devices)", "\(share.offered)", "\(share.published)", Self.percent(share.reach),
-        Self.percent(share.schedule), share.gap.map(TerminalText.visible) ?? "complete",
+        "\(share.number)", "\(share.devices)", "\(share.offered)", "\(share.published)", Self.percent(share.reach),
+        Self.percent(share.schedule),
       ]
     }
     return [""] + table.lines(rows, width: width)
+  }
+
+  /// Prints the report, as text or as JSON.
+  static func print(_ report: LoadReport, isJSON: Bool) {
+    if isJSON {
+      StandardOutput.json(report.json.text)
+    } else {
+      for line in LoadPrinter(report.run, report.result).summary(report, width: Terminal.width) { StandardOutput.line(line) }
+    }
+    StandardOutput.flush()
   }
 
   /// The lines at the end.

@@ -31,7 +31,6 @@ enum LoadProfile: String, CaseIterable {
       connect-rate = 200
       churn = 0.05
       slow = 0.02
-      slow-acknowledge = 2s
       rate = 500
       ramp = 10s
       duration = 2m

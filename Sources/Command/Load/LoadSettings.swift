@@ -14,15 +14,10 @@ enum LoadSettings {
   static let churn = Setting("load.churn", .share(upTo: 60), default: 0, "The share of the devices that reconnect in a minute.")
   static let storm = Setting(
     "load.storm", .share(upTo: 1), default: 0, "The share of the devices that reconnect at once, in the middle of the run.")
-  static let acknowledge = Setting(
-    "load.acknowledge", .duration(.zero...(.seconds(600))), default: .zero, "How long a device takes to acknowledge a notification.")
-  static let slow = Setting("load.slow", .share(upTo: 1), default: 0, "The share of slow devices.")
-  static let slowAcknowledge = Setting(
-    "load.slow-acknowledge", .duration(.zero...(.seconds(600))), default: .seconds(2),
-    "How long a slow device takes to acknowledge a notification.")
+  static let slow = Setting("load.slow", .share(upTo: 1), default: 0, "The share of slow devices, which take two seconds to acknowledge a notification.")
   static let respond = Setting("load.respond", .share(upTo: 1), default: 0, "The share of the notifications that a person opens.")
   static let deviceGroup = SettingGroup(
-    "Devices", [devices, connectRate], advanced: [churn, storm, perUser, acknowledge, slow, slowAcknowledge, respond])
+    "Devices", [devices, connectRate], advanced: [churn, storm, perUser, slow, respond])
 
   static let rate = Setting("load.rate", .integer(1...LoadCapacitySearch.maximum), default: 50, "Requests in a second.")
   static let ramp = Setting(
@@ -75,20 +70,14 @@ enum LoadSettings {
   static let admins = Setting<[String]>(
     "load.workers", .repeated(.adminURL), default: [],
     "The workers' admin servers, for their stages and processor time. Absent: those that have reported themselves to Redis.")
-  static let processes = Setting(
-    "load.processes", .integer(1...LoadPlan.maximumProcesses), default: 1,
-    "The processes that make the load together: this one, and others with --join on any machines.")
-  static let join = Setting<String?>(
-    "load.join", .runName,
-    "Takes a share of the run with this name, which another process has begun with --processes. The plan comes from there.")
-  static let wait = Setting(
-    "load.wait", .duration(.seconds(1)...(.seconds(86_400))), default: .seconds(600),
-    "How long the first process waits for the others, and how long --join waits for the first.")
-  static let silence = Setting(
-    "load.silence", .duration(.seconds(2)...(.seconds(3600))), default: .seconds(30),
-    "After how long without a word a process of several counts as silent.")
+  static let share = Setting<SharePlace?>(
+    "load.share", .sharePlace,
+    "The share of the load that this process makes, such as 2/3. All shares need one plan, seed, --run and --start; 'load sum' adds their results. Absent: all of it."
+  )
+  static let start = Setting<Int64?>(
+    "load.start", .start, "When the requests begin. The devices must be connected by then. Absent: as soon as they are.")
   static let runGroup = SettingGroup(
-    "Run", [profile, run, production, isDryRun], advanced: [processes, join, wait, silence, fanOut, keyFile, admins])
+    "Run", [profile, run, production, isDryRun], advanced: [share, start, fanOut, keyFile, admins])
 
   /// Redis is asked for the workers and for its processor time. A run needs it for nothing else.
   static let clusterGroup = SettingGroup(
@@ -99,7 +88,7 @@ enum LoadSettings {
     "load.require", .repeated(.requirement), default: [],
     "A bound that the run must keep, such as p99=200ms or reach=1. Otherwise the exit code is 1.")
   static let report = Setting<String?>("load.report", .file, "Writes the report to this file, as a page with plots.")
-  static let result = Setting<String?>("load.result", .file, "Writes the numbers to this file, as JSON for 'load diff'.")
+  static let result = Setting<String?>("load.result", .file, "Writes the numbers to this file, as JSON for 'load diff' and 'load sum'.")
   static let findsCapacity = Setting(
     "load.find-capacity", .boolean, default: false, "Finds the highest rate that keeps --p99, in steps that begin at --rate.")
   static let p99 = Setting(
@@ -108,16 +97,34 @@ enum LoadSettings {
     "load.step", .duration(.seconds(1)...(.seconds(3600))), default: .seconds(60), "How long each step of --find-capacity takes.")
   static let resultGroup = SettingGroup("Result", [requirements, report, findsCapacity, p99], advanced: [result, step])
 
-  /// Refuses what only the first process of several decides.
-  static func checkJoin(_ values: SettingValues) throws(UsageError) {
-    let own: [any DeclaredSetting] = [profile, run, processes, isDryRun, admins, silence]
-    let declared = planGroups.flatMap(\.settings) + own.map(\.declaration) + resultGroup.settings
-    let keys = Set(declared.map(\.key))
-    for given in values.given where keys.contains(given.key) {
+  /// What `load sum` writes and checks.
+  static let sumGroup = SettingGroup("Result", [requirements, report, result])
+
+  /// The requirements that do not hold.
+  static func broken(_ values: SettingValues, _ result: LoadResult) -> [String] {
+    values[requirements].filter { !$0.holds(in: result) }.map(\.text)
+  }
+
+  /// The share of this process, checked.
+  static func share(_ values: SettingValues, of plan: LoadPlan) throws(UsageError) -> LoadShare {
+    guard let place = values[share] else { return LoadShare(all: plan) }
+    for (isGiven, flag, reason) in [
+      (values[run] != nil, "--run", "all shares have the name of one run"),
+      (values[start] != nil, "--start", "all shares begin at one time"),
+      (values[result] != nil, "--result", "'load sum' adds the results of all shares"),
+    ] where !isGiven {
+      throw UsageError(.missing, "--share needs \(flag): \(reason)")
+    }
+    guard !values[findsCapacity] else {
       throw UsageError(
         .contradiction,
-        "\(given.source) cannot be combined with --join: the first process has the plan of the run, and reports for all processes")
+        "--find-capacity cannot be combined with --share: the rate of each step follows from the former one. Try rates one by one with --require p99=…"
+      )
     }
+    do throws(LoadPlan.Problem) { try plan.check(shares: place.count) } catch {
+      throw UsageError(.contradiction, "--\(error.flag) \(error.rule)")
+    }
+    return plan.share(place.number, of: place.count)
   }
 
   /// Fills the plan from the profile, if one was given.
@@ -140,9 +147,7 @@ enum LoadSettings {
     plan.devices.connectRate = values[connectRate]
     plan.devices.churn = values[churn]
     plan.devices.storm = values[storm]
-    plan.devices.acknowledgeMilliseconds = values[acknowledge].wholeMilliseconds
     plan.devices.slow = values[slow]
-    plan.devices.slowMilliseconds = values[slowAcknowledge].wholeMilliseconds
     plan.devices.responding = values[respond]
     plan.requests.rate = values[rate]
     plan.requests.rampMilliseconds = values[findsCapacity] ? 0 : values[ramp].wholeMilliseconds
@@ -162,6 +167,35 @@ enum LoadSettings {
       throw UsageError(.contradiction, "--\(error.flag) \(error.rule)")
     }
     return plan
+  }
+}
+
+/// Which share of how many.
+struct SharePlace: Sendable, Hashable {
+  /// From 1 on.
+  let number: Int
+  let count: Int
+}
+
+extension SettingKind where Value == SharePlace {
+  fileprivate static var sharePlace: SettingKind {
+    SettingKind(
+      placeholder: "K/N", allowed: "a share K of N, such as 2/3, with N at most \(LoadPlan.maximumShares)",
+      read: { text in
+        let numbers = text.split(separator: "/", omittingEmptySubsequences: false).map { part in
+          part.utf8.allSatisfy { (0x30...0x39).contains($0) } ? Int(part) ?? 0 : 0
+        }
+        guard numbers.count == 2, (1...LoadPlan.maximumShares).contains(numbers[1]), (1...numbers[1]).contains(numbers[0]) else { return nil }
+        return SharePlace(number: numbers[0], count: numbers[1])
+      }, write: { "\($0.number)/\($0.count)" })
+  }
+}
+
+extension SettingKind where Value == Int64 {
+  /// A time, in milliseconds since 1970.
+  fileprivate static var start: SettingKind {
+    SettingKind(
+      placeholder: "TIME", allowed: "a time such as 2026-01-31T12:00:00Z", read: { Timestamp.parse($0) }, write: { Timestamp.text($0) })
   }
 }
 

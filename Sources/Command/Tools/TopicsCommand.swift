@@ -20,7 +20,7 @@ enum TopicsCommand {
 
   static let isForLoad = Setting(
     "topics.for-load", .boolean, default: false,
-    "Marks the cluster as one for load, by a further topic: 'carillon load' then needs no --production.")
+    "Marks the cluster as one for load, by a further topic that stays empty: 'carillon load' then needs no --production.")
 
   static let create = Command(
     "topics create", "creates the cluster's topics, or says how existing ones differ",

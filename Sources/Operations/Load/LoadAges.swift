@@ -1,3 +1,5 @@
+import JSON
+
 /// A worker's histogram of ages: the number of observations in each of its buckets. A value.
 ///
 /// A percentile is known only as the upper bound of its bucket.
@@ -70,6 +72,32 @@ public struct LoadAges: Sendable, Hashable {
     } else if bounds == other.bounds {
       for (index, count) in other.counts.enumerated() { counts[index] += count }
       sum += other.sum
+    }
+  }
+
+  // MARK: JSON
+
+  /// The most buckets that are read.
+  private static let maximumBuckets = 1_000
+
+  /// The bounds with their counts, and the sum.
+  var json: JSONValue {
+    func number(_ value: Double) -> JSONValue { value.isFinite ? .number("\(value)") : .null }
+    return ["buckets": .array(zip(bounds, counts).map { .array([number($0), number($1)]) }), "sum": number(sum)]
+  }
+
+  /// Reads such an object; nil if it is none.
+  init?(_ json: JSONValue) {
+    func number(_ value: JSONValue?) -> Double? { value?.doubleValue.flatMap { (0...1e15).contains($0) ? $0 : nil } }
+    guard let buckets = json["buckets"]?.elements, buckets.count <= Self.maximumBuckets, let sum = number(json["sum"]) else { return nil }
+    self.sum = sum
+    for (index, bucket) in buckets.enumerated() {
+      // Only the last bucket may have no bound.
+      let isLast = index == buckets.count - 1
+      guard let bound = number(bucket[0]) ?? (isLast ? .infinity : nil), bound > bounds.last ?? -1, let count = number(bucket[1])
+      else { return nil }
+      bounds.append(bound)
+      counts.append(count)
     }
   }
 

@@ -9,6 +9,7 @@ final class LoadCore {
   private(set) var fleet: LoadFleet?
   private(set) var publisher: LoadPublisher?
   private let place: LoadPlace
+  private let share: LoadShare
   private(set) var plan: LoadPlan
   private(set) var names: LoadNames
   private(set) var ledger: LoadLedger
@@ -24,11 +25,12 @@ final class LoadCore {
   private let connect: (Int, String) -> Void
 
   init(
-    on loop: EventLoop, _ plan: LoadPlan, _ names: LoadNames, _ place: LoadPlace, connect: @escaping (Int, String) -> Void,
+    on loop: EventLoop, _ share: LoadShare, _ names: LoadNames, _ place: LoadPlace, connect: @escaping (Int, String) -> Void,
     onViolation: @escaping (LoadViolation, LoadNames) -> Void
   ) {
-    (self.loop, self.plan, self.names, self.place) = (loop, plan, names, place)
+    (self.loop, self.share, self.names, self.place) = (loop, share, names, place)
     (self.connect, self.onViolation) = (connect, onViolation)
+    plan = share.plan
     ledger = LoadLedger(plan)
     measures = LoadMeasures(durationMilliseconds: plan.requests.durationMilliseconds)
     schedule = LoadSchedule(plan.requests)
@@ -48,7 +50,7 @@ final class LoadCore {
     fleet?.names = names
     schedule = LoadSchedule(requests)
     measures = LoadMeasures(durationMilliseconds: requests.durationMilliseconds)
-    ledger = LoadLedger(plan)
+    ledger = LoadLedger(plan, requestsOfRun: share.count > 1 ? share.requestsOfRun : 0..<0)
     (failure, isStopped) = (nil, false)
     for device in fleet?.devices ?? [] where device.isOpen { ledger.connected(device.number, at: 0) }
     let publisher = try LoadPublisher(on: loop, plan, names, place, batchBytes: batchBytes, owner: self)

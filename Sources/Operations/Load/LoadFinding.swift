@@ -1,3 +1,4 @@
+public import JSON
 public import Notifications
 
 /// A violation with the names that `carillon explain` takes.
@@ -14,14 +15,35 @@ public struct LoadFinding: Sendable, Hashable {
   public let atMilliseconds: Int64
 
   /// Names a violation.
-  public init(_ violation: LoadViolation, _ names: LoadNames, _ plan: LoadPlan) {
+  public init(_ violation: LoadViolation, _ names: LoadNames, _ share: LoadShare) {
     self.init(
-      violation.kind, names.id(violation.request), names.token(violation.device), names.target(plan.request(violation.request).target),
-      atMilliseconds: max(0, violation.at) / 1_000_000)
+      violation.kind, names.id(violation.request), names.token(violation.device),
+      share.target(ofRequest: violation.request, run: names.run), atMilliseconds: max(0, violation.at) / 1_000_000)
   }
 
   /// Makes it from its parts.
   init(_ kind: LoadViolation.Kind, _ id: NotificationID, _ device: DeviceToken, _ target: Name, atMilliseconds: Int64) {
     (self.kind, self.id, self.device, self.target, self.atMilliseconds) = (kind, id, device, target, atMilliseconds)
   }
+
+  /// The finding as one JSON object.
+  public var json: JSONValue {
+    [
+      "violation": .string(kind.rawValue), "id": .string(id.description), "device": .string(device.text), "target": .string(target.text),
+      "atSeconds": .number("\(Double(atMilliseconds) / 1000)"),
+    ]
+  }
+
+  /// Reads such an object; nil if it is none.
+  init?(_ json: JSONValue) {
+    guard let kind = json["violation"]?.stringValue.flatMap({ LoadViolation.Kind(rawValue: $0) }),
+      let id = json["id"]?.stringValue.flatMap({ NotificationID($0) }), let device = json["device"]?.stringValue.flatMap({ DeviceToken($0) }),
+      let target = json["target"]?.stringValue, target.utf8.count <= Self.maximumTarget,
+      let seconds = json["atSeconds"]?.doubleValue, (0...1e9).contains(seconds)
+    else { return nil }
+    self.init(kind, id, device, Name(target), atMilliseconds: Int64((seconds * 1000).rounded()))
+  }
+
+  /// The most bytes of a target that is read.
+  private static let maximumTarget = 128
 }

@@ -55,7 +55,6 @@ final class LoadFleet {
   private var later: [(at: UInt64, device: Int)] = []
   private var allowance = 0.0
   private var lastTick: UInt64 = 0
-  private var acknowledgements = LoadQueue<Acknowledgement>()
   private var slowAcknowledgements = LoadQueue<Acknowledgement>()
   private var unflushed: [LoadDevice] = []
   private var churnDebt = 0.0
@@ -139,8 +138,7 @@ final class LoadFleet {
       connect(devices[device])
     }
     churn(elapsed)
-    pass(&acknowledgements, now)
-    pass(&slowAcknowledgements, now)
+    passAcknowledgements(now)
   }
 
   private func churn(_ elapsed: UInt64) {
@@ -247,20 +245,19 @@ final class LoadFleet {
 
   func accepted() { counts.acceptedResponses += 1 }
 
-  /// Acknowledges a delivery after the device's time.
+  /// Acknowledges a delivery, which a slow device does later.
   func acknowledge(_ delivery: UInt64, dropped: DropReason?, of device: LoadDevice) {
-    let milliseconds = device.isSlow ? plan.devices.slowMilliseconds : plan.devices.acknowledgeMilliseconds
-    guard milliseconds > 0 else { return queue(delivery, dropped, device) }
-    let entry = Acknowledgement(
-      at: loop.milliseconds() + UInt64(milliseconds), device: device.number, connection: device.connections, delivery: delivery,
-      dropped: dropped)
-    // Each list has one delay, so it is in the order of time.
-    if device.isSlow { slowAcknowledgements.append(entry) } else { acknowledgements.append(entry) }
+    guard device.isSlow else { return queue(delivery, dropped, device) }
+    // All have one delay, so they are in the order of time.
+    slowAcknowledgements.append(
+      Acknowledgement(
+        at: loop.milliseconds() + UInt64(LoadPlan.slowMilliseconds), device: device.number, connection: device.connections,
+        delivery: delivery, dropped: dropped))
   }
 
-  private func pass(_ list: inout LoadQueue<Acknowledgement>, _ now: UInt64) {
-    while let entry = list.first, entry.at <= now {
-      _ = list.popFirst()
+  private func passAcknowledgements(_ now: UInt64) {
+    while let entry = slowAcknowledgements.first, entry.at <= now {
+      _ = slowAcknowledgements.popFirst()
       if devices[entry.device].connections == entry.connection { queue(entry.delivery, entry.dropped, devices[entry.device]) }
     }
   }

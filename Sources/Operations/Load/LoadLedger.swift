@@ -113,6 +113,8 @@ public struct LoadLedger: Sendable {
   public private(set) var totals = Totals()
   private let plan: LoadPlan
   private let schedule: LoadSchedule
+  /// The numbers of the requests of all shares; those of others are negative or beyond the plan's.
+  private let requestsOfRun: Range<Int>
   private var devices: [Device]
   /// When Kafka has acknowledged a request, in milliseconds after the start and one more; 0 before.
   private var publishedAt: [UInt32]
@@ -129,8 +131,10 @@ public struct LoadLedger: Sendable {
   private var hasFailed: Set<Int> = []
 
   /// Makes the ledger of a plan.
-  public init(_ plan: LoadPlan) {
-    self.plan = plan
+  ///
+  /// - Parameter requestsOfRun: the numbers of the requests of all shares, where the plan is that of one of several.
+  public init(_ plan: LoadPlan, requestsOfRun: Range<Int> = 0..<0) {
+    (self.plan, self.requestsOfRun) = (plan, requestsOfRun)
     schedule = LoadSchedule(plan.requests)
     devices = Array(repeating: Device(), count: plan.devices.count)
     publishedAt = Array(repeating: 0, count: schedule.total)
@@ -181,7 +185,11 @@ public struct LoadLedger: Sendable {
   ///   - revision: the cluster's word for which is newer.
   ///   - isPast: whether the notification had expired.
   public mutating func arrived(_ number: Int, at device: Int, revision: Revision, time: Int64, isPast: Bool) -> Arrival {
-    guard arrived.indices.contains(number), devices.indices.contains(device) else { return Arrival(isFirst: false) }
+    guard devices.indices.contains(device) else { return Arrival(isFirst: false) }
+    guard arrived.indices.contains(number) else {
+      // No device of this share is meant by a request of another one.
+      return Arrival(isFirst: false, violation: requestsOfRun.contains(number) ? note(.misdirected, number, device, time) : nil)
+    }
     let request = plan.request(number)
     let targets = plan.devices(of: request.target)
     guard targets.contains(device) else { return Arrival(isFirst: false, violation: note(.misdirected, number, device, time)) }

@@ -42,7 +42,7 @@ public struct LoadMeasures: Sendable {
   /// An arrival takes long from this time on. Due times that are this close belong to one delay.
   private static let long: Int64 = 1_000_000_000
   /// The most delays. Later ones are only in the histograms.
-  private static let maximumDelays = 50
+  static let maximumDelays = 50
 
   /// The latencies of each stage in microseconds, in the order of ``Stage``.
   public internal(set) var stages = Stage.allCases.map { _ in Histogram(LoadMeasures.fine) }

@@ -9,17 +9,18 @@ public struct LoadNames: Sendable, Hashable {
   public let run: String
   private let tokenPrefix: UInt64
   private let series: UInt64
-  private let (firstDevice, firstUser): (Int, Int)
+  private let (firstDevice, firstUser, firstRequest): (Int, Int, Int)
 
   /// Names a run, or a share of it.
   ///
   /// - Parameters:
-  ///   - series: the first half of the requests' ids. Two runs never share it, and neither do the steps and the shares of one.
+  ///   - series: the first half of the requests' ids. All shares of a run have one, which no other run and no other step has.
   ///   - firstDevice: the number of the share's first device among all of the run.
   ///   - firstUser: the number of its first person.
-  public init(run: String, series: UInt64, firstDevice: Int = 0, firstUser: Int = 0) {
+  ///   - firstRequest: the number of its first request.
+  public init(run: String, series: UInt64, firstDevice: Int = 0, firstUser: Int = 0, firstRequest: Int = 0) {
     (self.run, self.series) = (run, series)
-    (self.firstDevice, self.firstUser) = (firstDevice, firstUser)
+    (self.firstDevice, self.firstUser, self.firstRequest) = (firstDevice, firstUser, firstRequest)
     tokenPrefix = StableHash.hash(run)
   }
 
@@ -36,11 +37,11 @@ public struct LoadNames: Sendable, Hashable {
     return token
   }
 
-  /// The number of the device with a token; nil for a device of anyone else. That of a later share may be beyond the devices of this one.
+  /// The number of the device with a token; nil for a device of anyone else. That of another share is negative or beyond the devices of this one.
   public func device(ofToken token: UnsafeRawBufferPointer) -> Int? {
     guard token.count == 64, let prefix = Self.number(token[..<16]), prefix == tokenPrefix, let device = Self.number(token[48...])
     else { return nil }
-    return Int(exactly: device).flatMap { $0 >= firstDevice ? $0 - firstDevice : nil }
+    return Int(exactly: device).map { $0 - firstDevice }
   }
 
   /// The target of a request.
@@ -52,10 +53,10 @@ public struct LoadNames: Sendable, Hashable {
   }
 
   /// The apns-id of a request.
-  public func id(_ request: Int) -> NotificationID { NotificationID(high: series, low: UInt64(request)) }
+  public func id(_ request: Int) -> NotificationID { NotificationID(high: series, low: UInt64(firstRequest + request)) }
 
-  /// The number of the request with an apns-id; nil for a request of anyone else.
-  public func request(of id: NotificationID) -> Int? { id.high == series ? Int(exactly: id.low) : nil }
+  /// The number of the request with an apns-id; nil for a request of anyone else. That of another share is negative or beyond those of this one.
+  public func request(of id: NotificationID) -> Int? { id.high == series ? Int(exactly: id.low).map { $0 - firstRequest } : nil }
 
   /// The number of the request that a notification is of. That of a scheduled one has an apns-id of its own, and the request's as identifier.
   func request(of id: NotificationID, identifier: () -> NotificationID?) -> Int? { request(of: id) ?? identifier().flatMap(request(of:)) }

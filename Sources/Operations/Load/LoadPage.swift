@@ -38,7 +38,7 @@ public enum LoadPage {
       <h2>Processor time</h2>
       \(processors(result).svg)
       \(table(result.processorRows))
-      \(processes(result.shares))
+      \(table(result.shares))
       \(steps(report.steps))
       </body></html>
 
@@ -169,16 +169,15 @@ public enum LoadPage {
 
   private static func escaped(_ text: String) -> String { text.replacing("&", with: "&amp;").replacing("<", with: "&lt;") }
 
-  private static func processes(_ shares: [LoadShareRow]) -> String {
+  private static func table(_ shares: [LoadShareRow]) -> String {
     guard !shares.isEmpty else { return "" }
     let rows = shares.map { share in
       row([
-        escaped(share.text), "\(share.devices)", "\(share.offered)", "\(share.published)", percent(share.reach), percent(share.schedule),
-        share.gap.map(escaped) ?? "complete",
+        "\(share.number)", "\(share.devices)", "\(share.offered)", "\(share.published)", percent(share.reach), percent(share.schedule),
       ])
     }
-    return "<h2>The processes of this run</h2>\n<table>\n"
-      + row(["process", "devices", "offered", "published", "reach", "schedule", "numbers"], "th") + rows.joined() + "</table>"
+    return "<h2>The shares of this run</h2>\n<table>\n"
+      + row(["share", "devices", "offered", "published", "reach", "schedule"], "th") + rows.joined() + "</table>"
   }
 
   private static func delays(_ measures: LoadMeasures) -> String {
@@ -211,7 +210,7 @@ extension LoadReport {
     ]
     if devices.slow > 0 {
       lines.append(
-        "\(LoadPage.percent(devices.slow)) of the devices are slow on purpose: they acknowledge after \(ReadableText.duration(milliseconds: Int64(devices.slowMilliseconds))), so the slowest of acknowledged and told say nothing of the cluster"
+        "\(LoadPage.percent(devices.slow)) of the devices are slow on purpose: they acknowledge after \(ReadableText.duration(milliseconds: Int64(LoadPlan.slowMilliseconds))), so the slowest of acknowledged and told say nothing of the cluster"
       )
     }
     if result.stageRows.contains(where: \.isOfWorkers) { lines.append(Self.noteOnWorkers) }
@@ -234,11 +233,6 @@ extension LoadReport {
     if result.isStopped { lines.append("the run was ended early") }
     if result.schedule < LoadResult.leastSchedule {
       lines.append("only \(LoadPage.percent(result.schedule)) of the schedule was kept, so the latencies are those of a smaller load")
-    }
-    for share in result.shares {
-      guard let gap = share.gap else { continue }
-      let name = share.name.map { " (\($0.text))" } ?? ""
-      lines.append("process \(share.number) of \(result.shares.count)\(name): \(gap), so all that it did not tell counts as not arrived")
     }
     if totals.failed > 0 { lines.append("Kafka did not take \(ReadableText.count(totals.failed, "request"))") }
     for kind in LoadViolation.Kind.allCases {

@@ -12,12 +12,8 @@ public struct LoadPlan: Sendable, Hashable {
     public var churn = 0.0
     /// The share of the devices that reconnect at once, in the middle of the run.
     public var storm = 0.0
-    /// How long a device takes to acknowledge a notification, in milliseconds.
-    public var acknowledgeMilliseconds = 0
-    /// The share of slow devices.
+    /// The share of slow devices, which take ``LoadPlan/slowMilliseconds`` to acknowledge a notification.
     public var slow = 0.0
-    /// How long a slow device takes to acknowledge a notification, in milliseconds.
-    public var slowMilliseconds = 2_000
     /// The share of the notifications that a person opens.
     public var responding = 0.0
 
@@ -70,6 +66,8 @@ public struct LoadPlan: Sendable, Hashable {
   public static let maximumRequests = 20_000_000
   /// The most devices of a person, so that a byte tells which of them have a notification.
   public static let maximumPerUser = 8
+  /// How long a slow device takes to acknowledge a notification, in milliseconds. Other devices acknowledge at once.
+  public static let slowMilliseconds = 2_000
   /// The collapse ids of each target.
   public static let slots = 4
 
@@ -94,9 +92,8 @@ public struct LoadPlan: Sendable, Hashable {
     guard devices.count >= devices.perUser else {
       throw Problem(flag: "devices-per-user", rule: "must not be more than --devices")
     }
-    let longest = max(devices.acknowledgeMilliseconds, devices.slow > 0 ? devices.slowMilliseconds : 0)
-    guard longest < patienceMilliseconds else {
-      throw Problem(flag: "patience", rule: "must be longer than devices take to acknowledge a notification")
+    guard devices.slow == 0 || Self.slowMilliseconds < patienceMilliseconds else {
+      throw Problem(flag: "patience", rule: "must be longer than the 2 s that slow devices take to acknowledge a notification")
     }
   }
 
@@ -119,7 +116,8 @@ public struct LoadPlan: Sendable, Hashable {
 
   /// Whether the person opens a notification.
   func opens(_ request: Int, at device: Int) -> Bool {
-    var lot = LoadLot(seed, 2, UInt64(request) << 24 | UInt64(device))
+    // The number of another share's request may be negative.
+    var lot = LoadLot(seed, 2, UInt64(bitPattern: Int64(request)) << 24 | UInt64(device))
     return lot.share() < devices.responding
   }
 }

@@ -30,6 +30,8 @@ public struct LoadReport: Sendable {
   public var broken: [String]
   /// What one needs to repeat the run, by its name: `profile`, `version`, `machine`, `command`.
   public var facts: [(name: String, value: String)]
+  /// The exact numbers, if it is the report of a share.
+  public var share: LoadShareResult?
 
   /// Makes a report from its parts.
   public init(
@@ -82,16 +84,16 @@ public struct LoadReport: Sendable {
             "kept": .bool($0.isKept),
           ]
         }),
-      "processes": .array(result.shares.map(Self.process)),
+      "shares": .array(result.shares.map(Self.row)),
       "broken": .array(broken.map { .string($0) }),
+      "share": share?.json ?? .null,
     ]
   }
 
-  private static func process(_ row: LoadShareRow) -> JSONValue {
+  private static func row(_ row: LoadShareRow) -> JSONValue {
     [
-      "process": .integer(Int64(row.number)), "name": row.name.map { .string($0.text) } ?? .null, "devices": .integer(Int64(row.devices)),
-      "offered": .integer(Int64(row.offered)), "published": .integer(Int64(row.published)), "reach": number(row.reach),
-      "schedule": number(row.schedule), "gap": row.gap.map { .string($0) } ?? .null,
+      "share": .integer(Int64(row.number)), "devices": .integer(Int64(row.devices)), "offered": .integer(Int64(row.offered)),
+      "published": .integer(Int64(row.published)), "reach": number(row.reach), "schedule": number(row.schedule),
     ]
   }
 

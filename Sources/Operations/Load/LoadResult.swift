@@ -7,28 +7,28 @@ public struct LoadResult: Sendable {
   /// The time since then, in nanoseconds.
   public var elapsed: Int64
   /// Requests that were due so far.
-  public var offered: Int
+  public var offered = 0
   /// Requests that were given to Kafka's client within a second of their due time.
-  public var kept: Int
+  public var kept = 0
   /// Requests that were given to Kafka's client a second time.
-  public var duplicates: Int
+  public var duplicates = 0
   /// What is decided of requests and devices.
-  public var totals: LoadLedger.Totals
+  public var totals = LoadLedger.Totals()
   /// The latencies.
   public var measures: LoadMeasures
   /// Devices with a connection.
-  public var connected: Int
+  public var connected = 0
   /// All connections that devices have made.
-  public var connections: Int
+  public var connections = 0
   /// Responses that people have sent.
-  public var responses: Int
+  public var responses = 0
   /// Responses that the cluster has accepted.
-  public var acceptedResponses: Int
+  public var acceptedResponses = 0
   /// What this process, the workers and Redis have taken since the start.
   public var servers: LoadServers
   /// Whether somebody has ended the run early.
-  public var isStopped: Bool
-  /// The processes of the run, if it has several.
+  public var isStopped = false
+  /// The shares of the run, if this is the sum of several.
   public var shares: [LoadShareRow] = []
   /// What this process waits for after its last request; nil before that.
   public var waiting: LoadLedger.Waiting?
@@ -60,6 +60,5 @@ public struct LoadResult: Sendable {
   /// Whether the run says something on the cluster and no promise was broken.
   public var isGood: Bool {
     schedule >= Self.leastSchedule && violations == 0 && totals.unfinished == 0 && totals.failed == 0 && !isStopped
-      && shares.allSatisfy { $0.gap == nil }
   }
 }

@@ -1,6 +1,7 @@
 public import EventLoop
 import HTTP
 import Kafka
+import Notifications
 import Worker
 
 /// A load run: its devices connect, its requests are published when they are due, and each is followed to its devices. An actor on a loop.
@@ -21,6 +22,8 @@ public actor LoadRun {
 
   /// How long all devices together may make no progress while they connect or unregister, in milliseconds.
   private static let progressMilliseconds: Int64 = 60_000
+  /// How long before its start a run gets ready for it, and by how much its clock may differ from the cluster's, in milliseconds.
+  private static let (leadMilliseconds, clockMilliseconds) = (5_000 as Int64, 10_000 as Int64)
   /// How often a run looks at what is open, in milliseconds, and how often it decides what is lost.
   private static let (lookMilliseconds, sweepNanoseconds) = (100, 1_000_000_000 as Int64)
 
@@ -50,7 +53,7 @@ public actor LoadRun {
   /// - Throws: ``LoadRefusal/noDevices(_:connected:of:)`` if a device is refused, or if none connects for a minute.
   public func connect() async throws {
     let onViolation = onViolation
-    let core = LoadCore(on: loop, plan, share.names(run: run, series: .random(in: 1...UInt64.max)), place) { [weak self] device, url in
+    let core = LoadCore(on: loop, share, share.names(run: run, series: .random(in: 1...UInt64.max)), place) { [weak self] device, url in
       guard let self else { return }
       Task(executorPreference: loop) { await self.connect(device, to: url) }
     } onViolation: {
@@ -106,22 +109,24 @@ public actor LoadRun {
   ///
   /// - Parameters:
   ///   - requests: other requests than the plan's, for a step of several.
-  ///   - whenReady: called when all is ready for the first request. Answers when the schedule begins, in milliseconds since 1970. Without it
-  ///     the schedule begins at once.
-  public func publish(
-    _ requests: LoadPlan.Requests? = nil, whenReady: (@Sendable () async throws -> Int64)? = nil
-  ) async throws -> LoadResult {
+  ///   - time: when the schedule begins, in milliseconds since 1970; nil for at once. All shares of a run need the same.
+  /// - Throws: ``LoadRefusal/late(milliseconds:)`` if the time has passed, or Kafka's error.
+  public func publish(_ requests: LoadPlan.Requests? = nil, at time: Int64? = nil) async throws -> LoadResult {
     guard let core else { preconditionFailure("the devices are connected before requests are published") }
     let requests = requests ?? plan.requests
     let topic = place.topics.requests
     let batches = try await Admin.with(place.kafka) { try await $0.writeLimits(of: [topic]) }
-    let names = share.names(run: run, series: .random(in: 1...UInt64.max))
+    // So each share knows the requests of all others.
+    let series = share.count > 1 ? StableHash.hash("\(run) \(time ?? 0)") : .random(in: 1...UInt64.max)
+    let names = share.names(run: run, series: series)
+    if let time { try await waitUntilNear(time, core) }
     let events = LoadEvents(on: loop, names, place, owner: core)
     let watch = LoadWatch(place.servers, LoadMeasures(durationMilliseconds: requests.durationMilliseconds))
     do {
       try await events.begin()
-      let start: LoadStart? = if let whenReady { LoadStart(at: try await whenReady()) } else { nil }
+      let start = time.map { LoadStart(at: $0) }
       await watch.begin(startingAt: start?.steady)
+      if let time, !isStopped { try Self.checkAhead(time, now: WallClock.milliseconds()) }
       try core.begin(requests, names, batchBytes: batches.batchBytes(of: topic), at: start)
     } catch {
       await events.close()
@@ -141,6 +146,22 @@ public actor LoadRun {
     await events.close()
     if let failure = core.failure, result.totals.published == 0 { throw failure }
     return result
+  }
+
+  private func waitUntilNear(_ time: Int64, _ core: LoadCore) async throws {
+    if let difference = core.fleet?.clockOffset { try Self.checkClock(difference) }
+    while time - WallClock.milliseconds() > Self.leadMilliseconds, !isStopped { await loop.sleep(milliseconds: Self.lookMilliseconds) }
+    if !isStopped { try Self.checkAhead(time, now: WallClock.milliseconds()) }
+  }
+
+  /// Checks that a start lies ahead.
+  static func checkAhead(_ time: Int64, now: Int64) throws(LoadRefusal) {
+    if now > time { throw .late(milliseconds: now - time) }
+  }
+
+  /// Checks the difference of the cluster's clock to that of this machine. All shares begin by clocks that are near the cluster's.
+  static func checkClock(_ difference: Int64) throws(LoadRefusal) {
+    guard (-clockMilliseconds...clockMilliseconds).contains(difference) else { throw .clockDiffers(milliseconds: difference) }
   }
 
   private func follow(_ core: LoadCore) async {

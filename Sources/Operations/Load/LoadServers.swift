@@ -1,3 +1,4 @@
+import JSON
 public import Notifications
 
 /// What this process, the workers and Redis have taken for a run, by their own numbers. A value: a reading in, sums out.
@@ -77,13 +78,15 @@ public struct LoadServers: Sendable {
     take(WorkerReading(startedAt: startedAt, processorSeconds: min(max(seconds, 0), 1e12)), of: server, as: group, at: time)
   }
 
-  /// Adds the processor time of another process of the run.
-  mutating func addProcess(_ seconds: Double, intervals: [Double]) {
-    var group = groups[Self.ownGroup] ?? Group(intervals: Array(repeating: 0, count: intervalCount))
-    group.processes += 1
-    group.seconds += seconds
-    for (index, seconds) in zip(group.intervals.indices, intervals) { group.intervals[index] += seconds }
-    groups[Self.ownGroup] = group
+  /// Adds the sums of another share.
+  mutating func add(_ other: LoadServers) {
+    groups.merge(other.groups) { group, other in
+      Group(
+        processes: group.processes + other.processes, seconds: group.seconds + other.seconds,
+        intervals: zip(group.intervals, other.intervals).map { $0 + $1 })
+    }
+    for (stage, histogram) in other.ages { ages[stage, default: LoadAges()].add(histogram) }
+    for (server, reason) in other.silent { missed(server, reason) }
   }
 
   /// A server has not answered.
@@ -120,6 +123,48 @@ public struct LoadServers: Sendable {
       let (from, to) = (Int64(index) * intervalLength, Int64(index + 1) * intervalLength)
       let overlap = min(end, to) - max(start, from)
       if overlap > 0 { intervals[index] += seconds * Double(overlap) / Double(end - start) }
+    }
+  }
+}
+
+// MARK: - JSON
+
+extension LoadServers {
+  /// The sums, for a result file. Processor times are in microseconds.
+  var json: JSONValue {
+    func microseconds(_ seconds: Double) -> JSONValue { .integer(Int64(min(max(seconds * 1e6, 0), 1e15))) }
+    return [
+      "groups": .object(
+        groups.sorted { $0.key < $1.key }.map { name, group in
+          let numbers = [.integer(Int64(group.processes)), microseconds(group.seconds)] + group.intervals.map(microseconds)
+          return .init(key: name, value: .array(numbers))
+        }),
+      "ages": .object(ages.sorted { $0.key.rawValue < $1.key.rawValue }.map { .init(key: $0.key.rawValue, value: $0.value.json) }),
+      "silent": .object(silent.map { .init(key: $0.key.text, value: .string($0.value)) }),
+    ]
+  }
+
+  /// The most groups, and the most bytes of a name or of a reason, that are read.
+  private static let (maximumGroups, maximumText) = (50, 1_000)
+
+  /// Reads the sums of a run with these measures.
+  init(_ fields: LoadFields, _ measures: LoadMeasures) throws(LoadFields.Problem) {
+    self.init(startedAt: 0, measures)
+    for member in try fields.object("groups").members?.prefix(Self.maximumGroups) ?? [] {
+      let numbers = (member.value.elements ?? []).compactMap { LoadFields.count($0).map(Double.init) }
+      guard numbers.count == intervalCount + 2, member.key.utf8.count <= Self.maximumText else {
+        throw LoadFields.problem("servers.groups", "lists of a number of processes and \(intervalCount + 1) times")
+      }
+      groups[member.key] = Group(processes: Int(numbers[0]), seconds: numbers[1] / 1e6, intervals: numbers.dropFirst(2).map { $0 / 1e6 })
+    }
+    for member in try fields.object("ages").members ?? [] {
+      guard let stage = Stage(rawValue: member.key), let histogram = LoadAges(member.value) else {
+        throw LoadFields.problem("servers.ages", "the histograms of workers")
+      }
+      ages[stage] = histogram
+    }
+    for member in try fields.object("silent").members ?? [] where member.key.utf8.count <= Self.maximumText {
+      missed(Name(member.key), String(decoding: (member.value.stringValue ?? "").utf8.prefix(Self.maximumText), as: UTF8.self))
     }
   }
 }

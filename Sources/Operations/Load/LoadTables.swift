@@ -48,11 +48,6 @@ public struct LoadProcessorRow: Sendable, Hashable {
   public var perRequest: Double?
 }
 
-extension LoadShareRow {
-  /// The name of the process in a table.
-  public var text: String { name.map { "\(number) \($0.text)" } ?? "\(number)" }
-}
-
 extension LoadResult {
   /// The table of processor time: this process, the workers by their roles, and Redis.
   public var processorRows: [LoadProcessorRow] {
