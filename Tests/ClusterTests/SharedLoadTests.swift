@@ -1,99 +1,59 @@
 import EventLoop
+import Foundation
 import JSON
+import Notifications
 import TestSupport
 import Testing
 
 extension ClusterTests {
-  /// Several processes of a load run are one run, and one that is lost is named.
-  @Suite(.serialized, .onlyInAll("it is about time: a load run measures it")) struct SharedLoadTests {
-    private static func load(_ cluster: ClusterFixture, _ devices: String, _ flags: [String]) async throws -> ClusterProcess {
-      try await cluster.tool(
-        ["load", "--json", "--kafka", cluster.kafka, "--redis", cluster.redis, "--topic-prefix", cluster.prefix, "--fan-out", devices]
-          + flags)
-    }
+  /// The shares of a load run are one run.
+  @Suite(.serialized, .inPython, .onlyInAll("it is about time: a load run measures it")) struct SharedLoadTests {
+    @Test func `two shares begin together, and their sum has all numbers and each violation`() async throws {
+      try await CarillonCommand.with { carillon in
+        let up = try carillon.start(["up", "--json", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"])
+        let devices = try #require(try JSONValue(parsing: try await up.firstLine())["devices"]?.stringValue)
+        let proxy = try carillon.start(
+          ["-u", ClusterTests.client("load_proxy.py"), "--devices", devices, "--fault", "repeat", "--each", "20"],
+          program: URL(fileURLWithPath: try #require(ClusterFixture.python)))
+        let harmful = try #require(try JSONValue(parsing: try await proxy.firstLine())["devices"]?.stringValue)
+        let start = WallClock.milliseconds() + 20_000
+        let files = (1...2).map { carillon.folder.appendingPathComponent("\($0).json").path }
+        let runs = try zip([devices, harmful], files).enumerated().map { index, place in
+          try carillon.start(
+            [
+              "load", "--json", "--fan-out", place.0, "--devices", "8", "--rate", "20", "--duration", "10s", "--run", "both", "--share",
+              "\(index + 1)/2", "--start", Timestamp.text(start), "--result", place.1,
+            ])
+        }
+        for run in runs { _ = try await run.result() }
+        let harmed = try proxy.outputSoFar.split(separator: "\n").compactMap { try JSONValue(parsing: String($0))["harmed"]?.stringValue }
 
-    @Test(.inPython, arguments: [ClusterKafka.best])
-    func `three processes make one load, and the first reports the sum and each violation of the others at once`(broker: ClusterKafka)
-      async throws
-    {
-      try await ClusterFixture.with(broker, isForLoad: true) { cluster in
-        try await cluster.transform()
-        let devices = try await cluster.fanOut().devices
-        let proxy = try await cluster.program(
-          ClusterTests.client("load_proxy.py"), ["--devices", devices, "--fault", "repeat", "--each", "20"])
-        let listening = try await proxy.line("listens") { $0["devices"] != nil }
-        let harmful = try #require(listening["devices"]?.stringValue)
-        let first = try await Self.load(
-          cluster, devices, ["--run", "three", "--processes", "3", "--devices", "12", "--rate", "30", "--duration", "30s"])
-        let harmed = try await Self.load(cluster, harmful, ["--join", "three"])
-        let other = try await Self.load(cluster, devices, ["--join", "three"])
-        try await first.line("prints a violation") { $0["violation"] != nil }
-        // The run still goes on.
-        #expect(first.lines.allSatisfy { $0["startedAt"] == nil }, "it said: \(first.text)")
-        let otherExit = try await other.exit()
-        #expect(try await harmed.exit() == .exited(1), "it said: \(harmed.text)")
-        #expect(try await first.exit() == .exited(1), "it said: \(first.text)")
-
-        let ids = Set(proxy.lines.compactMap { $0["harmed"]?.stringValue })
-        let found = first.lines.filter { $0["violation"] != nil }
-        #expect(!ids.isEmpty && Set(found.compactMap { $0["id"]?.stringValue }) == ids, "it said: \(first.text)")
+        let sum = try await carillon.run(["load", "sum", "--json"] + files)
+        #expect(sum.status == 1, "it said: \(sum.errors)")
+        let lines = try sum.lines.map { try JSONValue(parsing: $0) }
+        let report = try #require(lines.last, "it said: \(sum.errors)")
+        let found = lines.dropLast()
+        #expect(!harmed.isEmpty && found.compactMap { $0["id"]?.stringValue }.sorted() == harmed.sorted(), "it said: \(sum.output)")
         #expect(found.allSatisfy { $0["violation"]?.stringValue == "repeated" })
-
-        let report = try #require(first.lines.last { $0["startedAt"] != nil }, "it said: \(first.text)")
-        #expect(report["offered"]?.integerValue == 900 && report["published"]?.integerValue == 900)
-        #expect(report["reach"]?.doubleValue == 1 && report["violations"]?["repeated"]?.integerValue == Int64(ids.count))
+        #expect(report["offered"]?.integerValue == 200 && report["published"]?.integerValue == 200 && report["startedAt"]?.integerValue == start)
+        #expect(report["reach"]?.doubleValue == 1 && report["violations"]?["repeated"]?.integerValue == Int64(harmed.count))
         for stage in ["arrived", "acknowledged", "told"] {
           #expect(report["stages"]?[stage]?["count"]?.integerValue == report["pairs"]?["reached"]?.integerValue, "\(stage)")
         }
-        #expect(report["processors"]?["this run"]?["processes"]?.integerValue == 3)
-        let processes = report["processes"]?.elements ?? []
-        // On a machine that stands still a process is late.
-        let isLate = processes.contains { ($0["schedule"]?.doubleValue ?? 1) < 0.99 }
-        #expect(otherExit == .exited(0) || isLate && otherExit == .exited(1), "it said: \(other.text)")
-        #expect(processes.compactMap { $0["published"]?.integerValue } == [300, 300, 300])
-        #expect(processes.compactMap { $0["devices"]?.integerValue } == [4, 4, 4])
-        #expect(processes.allSatisfy { $0["gap"] == .null })
-        // What happened in each second is of all processes.
-        let arrivals = (report["intervals"]?.elements ?? []).reduce(0) { $0 + ($1["published"]?.doubleValue ?? 0) }
-        #expect(arrivals > 750, "\(report["intervals"]?.text ?? "none")")
+        #expect(report["shares"]?.elements?.compactMap { $0["published"]?.integerValue } == [100, 100])
+        #expect(report["shares"]?.elements?.compactMap { $0["devices"]?.integerValue } == [4, 4])
+        #expect(report["processors"]?["this run"]?["processes"]?.integerValue == 2, "\(report["processors"]?.text ?? "none")")
+        #expect(report["processors"]?["up"]?["processes"]?.integerValue == 1)
+        // What happened in each second is of both.
+        let intervals = report["intervals"]?.elements ?? []
+        #expect(intervals.reduce(0) { $0 + ($1["published"]?.doubleValue ?? 0) } > 150, "\(intervals)")
 
-        let late = try await Self.load(cluster, devices, ["--join", "three"])
-        #expect(
-          try await late.exit() == .exited(2) && late.text.contains("--join: run three is over"),
-          "\(late.text)")
-      }
-    }
-
-    @Test(arguments: [ClusterKafka.best])
-    func `a process that is killed in the middle is named, and all that it did not tell counts as not arrived`(broker: ClusterKafka)
-      async throws
-    {
-      try await ClusterFixture.with(broker, isForLoad: true) { cluster in
-        try await cluster.transform()
-        let devices = try await cluster.fanOut().devices
-        let first = try await Self.load(
-          cluster, devices,
-          ["--run", "torn", "--processes", "2", "--devices", "8", "--rate", "20", "--duration", "30s", "--silence", "6s"])
-        let victim = try await Self.load(cluster, devices, ["--join", "torn"])
-        await eventually("the run starts") { victim.text.contains("publishing from") }
-        let late = try await Self.load(cluster, devices, ["--join", "torn"])
-        #expect(try await late.exit() == .exited(2), "\(late.text)")
-        #expect(late.text.contains("--join: run torn has started without this process"), "\(late.text)")
-        await victim.kill()
-        #expect(try await first.exit() == .exited(1), "it said: \(first.text)")
-        #expect(first.text.contains("process 2 of 2") && first.text.contains("is silent"), "it said: \(first.text)")
-
-        let report = try #require(first.lines.last { $0["startedAt"] != nil }, "it said: \(first.text)")
-        #expect(report["processes"]?[0]?["gap"] == .null && report["processes"]?[0]?["published"]?.integerValue == 300)
-        #expect(report["processes"]?[1]?["gap"]?.stringValue == "it fell silent", "\(report["processes"]?.text ?? "none")")
-        #expect(report["offered"]?.integerValue == 600 && (report["reach"]?.doubleValue ?? 1) < 1)
-        #expect((report["pairs"]?["unfinished"]?.integerValue ?? 0) > 0 && report["good"]?.boolValue == false)
-
-        // Its devices are left, and one command removes them.
-        let clean = try await cluster.tool(
-          ["load", "clean", "torn", "--kafka", cluster.kafka, "--topic-prefix", cluster.prefix, "--fan-out", devices])
-        #expect(try await clean.exit() == .exited(0), "it said: \(clean.text)")
-        #expect(clean.text.contains("4 devices unregistered"), "it said: \(clean.text)")
+        let half = try await carillon.run(["load", "sum", files[0]])
+        #expect(half.status == 2 && half.errors.contains("of 2 shares the file of share 2 is missing"), "it said: \(half.errors)")
+        let clean = try await carillon.run(["load", "clean", "both"])
+        #expect(clean.status == 1 && clean.errors.contains("no device of a run both is registered"), "it said: \(clean.errors)")
+        try await proxy.stop()
+        try await up.stop()
       }
     }
   }

@@ -223,9 +223,7 @@ import Worker
   @Test func `the progress says what the run waits for after its last request`() {
     let plan = LoadPlan()
     let measures = LoadMeasures(durationMilliseconds: plan.requests.durationMilliseconds)
-    var result = LoadResult(
-      plan: plan, startedAt: 0, elapsed: 0, offered: 0, kept: 0, duplicates: 0, totals: .init(), measures: measures, connected: 0,
-      connections: 0, responses: 0, acceptedResponses: 0, servers: LoadServers(startedAt: 0, measures), isStopped: false)
+    var result = LoadResult(plan: plan, startedAt: 0, elapsed: 0, measures: measures, servers: LoadServers(startedAt: 0, measures))
     #expect(!LoadPrinter("r", result).progress.contains("waiting"))
     result.waiting = LoadLedger.Waiting(arrivals: 175, events: 3, milliseconds: 61_000)
     let text = "waiting for 175 notifications and the events of 3, \(ReadableText.duration(milliseconds: 61_000)) at most"
@@ -245,12 +243,6 @@ import Worker
     (["--profile", "smok"], "--profile: smok cannot be read"),
     (["--sizes", ""], "--sizes"),
     (["--workers", "localhost:9464"], "--workers: 'localhost:9464' is not allowed: it must be a URL such as http://"),
-    (["--processes", "0"], "--processes: '0' is not allowed: it must be a whole number from 1 to 100"),
-    (["--processes", "51"], "--processes must not be more than the people, of which --devices and --devices-per-user make 50"),
-    (["--processes", "9", "--rate", "8"], "--processes must not be more than --rate"),
-    (["--processes", "2", "--find-capacity"], "--find-capacity cannot be combined with --processes: the rate of each step follows"),
-    (["--join", "big"], "--dry-run cannot be combined with --join: the first process has the plan"),
-    (["--join", "Big"], "--join: 'Big' is not allowed: it must be 1 to 40 lower-case letters"),
   ]
 
   @Test func `a plan that cannot be carried out is refused by the flag and the rule`() async throws {

@@ -1,187 +1,76 @@
-import Foundation
 import JSON
-import Kafka
-import Notifications
-import Operations
 import TestSupport
 import Testing
-import Worker
 
 @testable import Command
+@testable import Operations
 
-/// What a process of a load run of several answers when it cannot begin or take part.
+/// What `carillon load --share` and `carillon load sum` refuse.
 @Suite struct SharedLoadTests {
-  private static let up = ["up", "--json", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]
+  private static let complete = ["--run", "big", "--start", "2999-01-01T00:00:00Z", "--result", "/tmp/never-written.json"]
 
-  @Test func `flags that the first process decides are refused with --join`() async throws {
-    for flags in [
-      ["--rate", "5"], ["--run", "a"], ["--profile", "smoke"], ["--processes", "2"], ["--report", "a.html"], ["--find-capacity"],
-    ] {
-      let refused = try await Typed.refusal(["load", "--join", "big"] + flags)
-      let text = "\(flags[0]) cannot be combined with --join: the first process has the plan of the run, and reports for all processes"
+  private static let mistakes: [([String], String)] =
+    ["0/2", "3/2", "1", "1/2/3", "a/b", "/2", "1/101", "-1/2", "1/99999999999999999999"].map {
+      (["--share", $0] + complete, "--share: '\($0)' is not allowed: it must be a share K of N, such as 2/3, with N at most 100")
+    } + [
+      (["--share", "1/2", "--start", "2999-01-01T00:00:00Z", "--result", "a"], "--share needs --run: all shares have the name of one run"),
+      (["--share", "1/2", "--run", "big", "--result", "a"], "--share needs --start: all shares begin at one time"),
+      (["--share", "1/2", "--run", "big", "--start", "2999-01-01T00:00:00Z"], "--share needs --result: 'load sum' adds the results"),
+      (["--share", "1/2", "--find-capacity"] + complete, "--find-capacity cannot be combined with --share: the rate of each step follows"),
+      (["--share", "1/51"] + complete, "--share must not make more shares than people, of which --devices and --devices-per-user make 50"),
+      (["--share", "1/9", "--rate", "8"] + complete, "--share must not make more shares than --rate"),
+      (["--start", "10m"], "--start: '10m' is not allowed: it must be a time such as 2026-01-31T12:00:00Z"),
+    ]
+
+  @Test func `a share that cannot be added to the others is refused by the flag and the rule`() async throws {
+    for (flags, text) in Self.mistakes {
+      let refused = try await Typed.refusal(["load", "--dry-run"] + flags)
       #expect(refused.code == .wrongUsage && refused.text.contains(text), "\(flags): \(refused.text)")
     }
-    let variable = try await Typed.refusal(["load", "--join", "big"], ["CARILLON_LOAD_RATE": "5"])
-    #expect(variable.code == .wrongUsage && variable.text.contains("CARILLON_LOAD_RATE cannot be combined with --join"))
+    let past = try await Typed.refusal(["load", "--start", "2020-01-01T00:00:00Z"])
+    #expect(past.code == .wrongUsage && past.text.contains("2020-01-01T00:00:00.000Z has passed by the clock of this machine"), "\(past.text)")
   }
 
-  @Test func `a start that failed always says why`() {
-    func text(_ slow: [Name], _ missing: Int) -> String {
-      "\(SharedRunText.failure(.notReady(slow, missing: missing, waited: 600_000), "big"))"
-    }
-    #expect(text([], 2).hasSuffix(": 2 processes did not join"))
-    #expect(text(["a", "b"], 0).hasSuffix(": not connected: a, b"))
-    #expect(text([], 0).hasSuffix(": one of them has not been heard since all were connected"))
+  /// The result of a share without a request, with this plan.
+  private static func report(_ number: Int, of count: Int, plan text: String = "devices = 4\n", run: String = "big") -> String {
+    var plan = LoadPlan()
+    plan.devices.count = 4
+    let share = plan.share(number, of: count)
+    let measures = LoadMeasures(durationMilliseconds: plan.requests.durationMilliseconds)
+    let result = LoadResult(plan: share.plan, startedAt: 5, elapsed: 1, measures: measures, servers: LoadServers(startedAt: 0, measures))
+    var report = LoadReport(run: run, result: result)
+    report.share = LoadShareResult(run: run, plan: text, share: share, result: result, findings: [])
+    return report.json.text
   }
 
-  @Test(.onlyInAll("it is load of several processes, of which ClusterTests/SharedLoadTests have a run"))
-  func `a run that is absent, under way, incomplete, removed or over says so by the flag and the rule`()
-    async throws
-  {
-    try await CarillonCommand.with { carillon in
-      let up = try carillon.start(Self.up)
-      _ = try await up.firstLine()
-      let first = ["load", "--devices", "4", "--rate", "4", "--processes", "2"]
-      let absent = try await carillon.run(["load", "--join", "alone", "--wait", "1s"])
-      #expect(
-        absent.status == 3 && absent.errors.contains("--join: no process has begun a run alone with --processes in 1 s (--wait)"),
-        "it said: \(absent.errors)")
-
-      let alone = try await carillon.run(first + ["--run", "alone", "--wait", "1s"])
-      #expect(
-        alone.status == 3 && alone.errors.contains("--processes: not all were ready within 1 s (--wait): 1 process did not join"),
-        "it said: \(alone.errors)")
-      let over = try await carillon.run(["load", "--join", "alone"])
-      #expect(over.status == 2 && over.errors.contains("--join: run alone is over"), "it said: \(over.errors)")
-
-      let waiting = try carillon.start(first + ["--run", "waits"])
-      try await waiting.untilErrors(contain: "ready, and waiting for the start")
-      let second = try await carillon.run(first + ["--run", "waits"])
-      #expect(second.status == 2 && second.errors.contains("--run: "), "it said: \(second.errors)")
-      let single = try await carillon.run(["load", "--run", "waits"])
-      #expect(
-        single.status == 2 && single.errors.contains("--run: a run waits of several processes has begun"), "it said: \(single.errors)")
-      let clean = try await carillon.run(["load", "clean", "waits"])
-      #expect(clean.status == 0, "it said: \(clean.errors)")
-      let removed = try await waiting.result()
-      #expect(
-        removed.status == 1 && removed.errors.contains("run waits was ended: it was removed by 'carillon load clean'"),
-        "it said: \(removed.errors)")
-
-      // The name of a run that is over, and that of a removed one, are free.
-      for name in ["alone", "waits"] {
-        let again = try await carillon.run(first + ["--run", name, "--wait", "1s"])
-        #expect(again.status == 3 && again.errors.contains("1 process did not join"), "it said: \(again.errors)")
+  @Test func `files that are no results of all shares of one run are refused by the file and the reason`() async throws {
+    try await TestFolder.with { folder in
+      func refusal(_ texts: [String]) async throws -> String {
+        let files = try texts.enumerated().map { try folder.write("\($0 + 1).json", $1) }
+        let refused = try await Typed.refusal(["load", "sum"] + files)
+        #expect(refused.code == .wrongUsage, "\(refused.text)")
+        return refused.text.replacing(folder.path + "/", with: "")
       }
-      try await up.stop()
-    }
-  }
-
-  @Test(.onlyInAll("it is load of several processes, of which ClusterTests/SharedLoadTests have a run"))
-  func `a plan of another version or one that breaks a rule is refused, and garbage is ignored`()
-    async throws
-  {
-    try await CarillonCommand.with { carillon in
-      let up = try carillon.start(Self.up)
-      let servers = try #require(try JSONValue(parsing: try await up.firstLine())["kafka"]?.stringValue)
-      let kafka = try KafkaFixture(at: KafkaConfiguration(bootstrapServers: [servers], clientID: "test"))
-      func write(_ key: String, _ value: String) async throws {
-        try await kafka.publish([TestRecord(key: key, value)], to: "notifications.load")
+      let one = Self.report(1, of: 2)
+      #expect(try await refusal([""]) == "1.json is not complete JSON")
+      #expect(try await refusal([String(one.dropLast(9))]) == "1.json is not complete JSON")
+      for text in ["{}", "[]", "{\"stages\":{},\"share\":null}", "{\"share\":5}"] {
+        #expect(try await refusal([text]).hasPrefix("1.json is not the result of a share, as 'carillon load --share K/N"))
       }
-      let id = "00000000000000ab"
-      try await write("later/plan/\(id)", #"{"version":7,"run":"\#(id)"}"#)
-      let later = try await carillon.run(["load", "--join", "later"])
+      #expect(try await refusal([one]) == "of 2 shares the file of share 2 is missing")
+      #expect(try await refusal([one, one]) == "\(folder.path)/1.json and \(folder.path)/2.json are both share 1".replacing(folder.path + "/", with: ""))
+      #expect(try await refusal([one, Self.report(2, of: 2, run: "c")]).contains("are of different runs: their names (--run)"))
       #expect(
-        later.status == 2 && later.errors.contains("--join: the plan of run later has version 7, and this program knows version 1"),
-        "it said: \(later.errors)")
-      let taken = try await carillon.run(["load", "--run", "later", "--processes", "2"])
-      #expect(taken.status == 2 && taken.errors.contains("'carillon load clean later'"), "it said: \(taken.errors)")
-
-      let members = #""version":1,"run":"\#(id)","process":"\#(id)","name":"x/1","processes":2,"pulseMs":1000,"pulseLimit":10"#
-      for (name, plan, text) in [
-        ("odd", "rat = 5", "has no key 'rat'"), ("huge", "rate = 0", "'0' is not allowed"),
-        ("tiny", "devices = 2", "--processes must not be more than the people"),
+        try await refusal([one.replacing("\"elapsed\":1", with: "\"elapsed\":2")])
+          == "1.json was changed after it was written: its checksum does not hold")
+      for (plan, text) in [
+        ("rat = 5\n", "a profile has no key 'rat'"), ("rate = 0\n", "'0' is not allowed"), ("devices = 2\n", "--share must not make more shares"),
       ] {
-        try await write("\(name)/plan/\(id)", "{\(members),\"plan\":\"\(plan)\"}")
-        let refused = try await carillon.run(["load", "--join", name])
-        #expect(
-          refused.status == 2 && refused.errors.contains("--join: the plan of run \(name) cannot be carried out"), "\(refused.errors)")
-        #expect(refused.errors.contains(text), "it said: \(refused.errors)")
+        let refused = try await refusal([Self.report(1, of: 2, plan: plan)])
+        #expect(refused.hasPrefix("1.json has a plan that cannot be carried out: ") && refused.contains(text), "\(refused)")
       }
-
-      let first = try carillon.start(["load", "--devices", "4", "--rate", "4", "--processes", "2", "--run", "calm"])
-      try await first.untilErrors(contain: "ready, and waiting for the start")
-      try await write("calm/numbers/\(id)", "garbage")
-      try await first.untilErrors(contain: "has a record of this run that cannot be read; it is ignored")
-      first.signal(SIGINT)
-      let ended = try await first.result()
-      #expect(ended.status == 1 && ended.errors.contains("run calm was ended before its start"), "it said: \(ended.errors)")
-      await kafka.close()
-      try await up.stop()
-    }
-  }
-
-  private static func start(_ name: String, _ flags: [String], _ carillon: CarillonCommand) async throws -> (RunningCommand, RunningCommand)
-  {
-    let load = ["load", "--run", name, "--processes", "2", "--devices", "8", "--rate", "8", "--duration", "10m"]
-    let (first, second) = (try carillon.start(load + flags), try carillon.start(["load", "--join", name]))
-    for process in [first, second] { try await process.untilErrors(contain: "publishing from") }
-    // The start is still seconds away, and both have the same. With JSON the first says nothing of its progress.
-    await eventually("it publishes: \(second.errorsSoFar)") { second.errorsSoFar.contains(/[1-9][0-9]+ of [0-9]+ requests published/) }
-    return (first, second)
-  }
-
-  @Test(.onlyInAll("it is load of several processes, of which ClusterTests/SharedLoadTests have a run"))
-  func `after the end of a killed first process the others unregister their devices and say why`()
-    async throws
-  {
-    try await CarillonCommand.with { carillon in
-      let up = try carillon.start(Self.up)
-      _ = try await up.firstLine()
-      let (first, second) = try await Self.start("headless", ["--silence", "30s"], carillon)
-      first.signal(SIGKILL)
-      let ended = try await second.result()
-      #expect(ended.status == 1 && ended.errors.contains("the first process of run headless is silent"), "it said: \(ended.errors)")
-      let taken = try await carillon.run(["load", "--run", "headless", "--processes", "2"])
-      #expect(taken.status == 2, "it said: \(taken.errors)")
-      let clean = try await carillon.run(["load", "clean", "headless"])
-      #expect(clean.status == 0 && clean.errors.contains("4 devices unregistered"), "only those of the first are left: \(clean.errors)")
-      try await up.stop()
-    }
-  }
-
-  @Test(.onlyInAll("it is load of several processes, of which ClusterTests/SharedLoadTests have a run"))
-  func `a signal at the first process ends all shares, and it reports what there is`() async throws {
-    try await CarillonCommand.with { carillon in
-      let up = try carillon.start(Self.up)
-      _ = try await up.firstLine()
-      let (first, second) = try await Self.start("short", ["--json"], carillon)
-      first.signal(SIGINT)
-      let (ended, other) = (try await first.result(), try await second.result())
-      #expect(ended.status == 1 && other.status == 1, "they said: \(ended.errors)\n\(other.errors)")
-      let report = try JSONValue(parsing: try #require(ended.lines.last))
-      let published = (report["processes"]?.elements ?? []).compactMap { $0["published"]?.integerValue }
-      #expect(published.count == 2 && published.allSatisfy { $0 > 0 } && report["published"]?.integerValue == published.reduce(0, +))
-      #expect((report["processes"]?.elements ?? []).allSatisfy { $0["gap"] == .null })
-      let clean = try await carillon.run(["load", "clean", "short"])
-      #expect(clean.errors.contains("no device of a run short is registered"), "it said: \(clean.errors)")
-      try await up.stop()
-    }
-  }
-
-  @Test func `without the topic for load several processes are refused, also on a cluster whose id was given`() async throws {
-    try await KafkaFixture.with(embeddedOnly: true) { kafka in
-      let prefix = KafkaFixture.unique("load") + "."
-      for topic in ["requests", "devices", "events"] { try kafka.embedded?.createTopic(prefix + topic, partitions: 2) }
-      let id = try #require(try await kafka.admin.describeCluster().id)
-      let servers = kafka.configuration.bootstrapServers.joined(separator: ",")
-      let flags = ["--kafka", servers, "--topic-prefix", prefix, "--fan-out", "ws://127.0.0.1:1", "--production", id]
-      for part in [["--processes", "2"], ["--join", "big"]] {
-        let refused = try await Typed.refusal(["load"] + part + flags)
-        #expect(
-          refused.code == .wrongUsage && refused.text.contains("--processes and --join need the topic \(prefix)load"),
-          "it says: \(refused.text)")
-      }
+      let missing = try await Typed.refusal(["load", "sum", folder.path + "/none.json"])
+      #expect(missing.code == .wrongUsage && missing.text.contains("none.json cannot be read"))
     }
   }
 }

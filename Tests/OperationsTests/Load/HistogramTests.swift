@@ -127,3 +127,36 @@ import Testing
     }
   }
 }
+
+/// A histogram as text, as result files have it.
+@Suite struct HistogramTextTests {
+  private static func histogram(_ random: inout SeededRandom, _ layout: HistogramLayout, highest: Int64 = 12) -> Histogram {
+    var histogram = Histogram(layout)
+    for _ in 0..<Int.random(in: 0...50, using: &random) {
+      histogram.record(
+        Int64.random(in: 0...(1 << Int64.random(in: 1...highest, using: &random)), using: &random),
+        count: Int64.random(in: 1...9, using: &random))
+    }
+    return histogram
+  }
+
+  @Test(arguments: 0..<(isComplete ? 20 : 4) as Range<UInt64>) func `a histogram is the same after its text, and sums stay exact`(
+    seed: UInt64
+  ) {
+    var random = SeededRandom(seed: seed)
+    let (one, other) = (Self.histogram(&random, LoadMeasures.fine, highest: 33), Self.histogram(&random, LoadMeasures.fine, highest: 33))
+    #expect(Histogram(text: one.text, LoadMeasures.fine) == one)
+    var sum = one
+    sum.merge(other)
+    var read = Histogram(text: one.text, LoadMeasures.fine)
+    if let other = Histogram(text: other.text, LoadMeasures.fine) { read?.merge(other) }
+    #expect(read == sum)
+    for percentile in [0, 50, 99, 99.9, 100] { #expect(read?.value(atPercentile: percentile) == sum.value(atPercentile: percentile)) }
+  }
+
+  @Test(arguments: [
+    " ", "1", "1 2", "1 2 1", "5 3 3 1", "0 0 0 0", "0 0 0 -1", "0 0 1 1", "1 1 1 9223372036854775807", "0 9223372036854775807 0 1",
+    "0 5 0 1 0 1", "0 5 0 1 4 1", "0 5 0 1 6 1", "2 5 0 1 5 1", "0 0 0 1 ", "a b c d", "0 5 0 1125899906842624 5 1125899906842624",
+  ])
+  func `a text that no histogram writes is refused`(text: String) { #expect(Histogram(text: text, LoadMeasures.fine) == nil) }
+}

@@ -72,7 +72,7 @@ import Testing
     ("rate", plan { ($0.requests.rate, $0.requests.durationMilliseconds) = (1_000_000, 86_400_000) }),
     ("duration", plan { ($0.requests.rate, $0.requests.durationMilliseconds) = (1, 999) }),
     ("devices-per-user", plan { ($0.devices.count, $0.devices.perUser) = (1, 2) }),
-    ("patience", plan { ($0.devices.slow, $0.devices.slowMilliseconds) = (0.1, 60_000) }),
+    ("patience", plan { ($0.devices.slow, $0.patienceMilliseconds) = (0.1, 2_000) }),
   ]
 
   @Test func `a plan that cannot be carried out names the setting to change`() throws {

@@ -50,7 +50,7 @@ public struct LoadShareResult: Sendable {
   }
 
   /// Shows whether the file was changed by accident.
-  private static func checksum(_ members: [JSONValue.Member]) -> String { String(StableHash.hash(JSONValue.object(members).text), radix: 16) }
+  static func checksum(_ members: [JSONValue.Member]) -> String { String(StableHash.hash(JSONValue.object(members).text), radix: 16) }
 
   // MARK: Reading
 
