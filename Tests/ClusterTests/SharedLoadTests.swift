@@ -35,7 +35,8 @@ extension ClusterTests {
         let found = lines.dropLast()
         #expect(!harmed.isEmpty && found.compactMap { $0["id"]?.stringValue }.sorted() == harmed.sorted(), "it said: \(sum.output)")
         #expect(found.allSatisfy { $0["violation"]?.stringValue == "repeated" })
-        #expect(report["offered"]?.integerValue == 200 && report["published"]?.integerValue == 200 && report["startedAt"]?.integerValue == start)
+        #expect(
+          report["offered"]?.integerValue == 200 && report["published"]?.integerValue == 200 && report["startedAt"]?.integerValue == start)
         #expect(report["reach"]?.doubleValue == 1 && report["violations"]?["repeated"]?.integerValue == Int64(harmed.count))
         for stage in ["arrived", "acknowledged", "told"] {
           #expect(report["stages"]?[stage]?["count"]?.integerValue == report["pairs"]?["reached"]?.integerValue, "\(stage)")

@@ -1,6 +1,7 @@
 import JSON
 import TestSupport
 import Testing
+import Worker
 
 @testable import Command
 @testable import Operations
@@ -28,7 +29,8 @@ import Testing
       #expect(refused.code == .wrongUsage && refused.text.contains(text), "\(flags): \(refused.text)")
     }
     let past = try await Typed.refusal(["load", "--start", "2020-01-01T00:00:00Z"])
-    #expect(past.code == .wrongUsage && past.text.contains("2020-01-01T00:00:00.000Z has passed by the clock of this machine"), "\(past.text)")
+    #expect(
+      past.code == .wrongUsage && past.text.contains("has passed by the clock of this machine"), "\(past.text)")
   }
 
   /// The result of a share without a request, with this plan.
@@ -58,13 +60,16 @@ import Testing
         #expect(try await refusal([text]).hasPrefix("1.json is not the result of a share, as 'carillon load --share K/N"))
       }
       #expect(try await refusal([one]) == "of 2 shares the file of share 2 is missing")
-      #expect(try await refusal([one, one]) == "\(folder.path)/1.json and \(folder.path)/2.json are both share 1".replacing(folder.path + "/", with: ""))
+      #expect(
+        try await refusal([one, one])
+          == "1.json and 2.json are both share 1")
       #expect(try await refusal([one, Self.report(2, of: 2, run: "c")]).contains("are of different runs: their names (--run)"))
       #expect(
         try await refusal([one.replacing("\"elapsed\":1", with: "\"elapsed\":2")])
           == "1.json was changed after it was written: its checksum does not hold")
       for (plan, text) in [
-        ("rat = 5\n", "a profile has no key 'rat'"), ("rate = 0\n", "'0' is not allowed"), ("devices = 2\n", "--share must not make more shares"),
+        ("rat = 5\n", "a profile has no key 'rat'"), ("rate = 0\n", "'0' is not allowed"),
+        ("devices = 2\n", "--share must not make more shares"),
       ] {
         let refused = try await refusal([Self.report(1, of: 2, plan: plan)])
         #expect(refused.hasPrefix("1.json has a plan that cannot be carried out: ") && refused.contains(text), "\(refused)")

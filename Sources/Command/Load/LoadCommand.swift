@@ -17,9 +17,7 @@ enum LoadCommand {
       Example("load --profile smoke", "half a minute, on the 'carillon up' of this machine"),
       Example("load --profile mixed --rate 800 --require p99=200ms,reach=1 --report load.html", "for CI, with a page of plots"),
       Example("load --devices 2000 --find-capacity --p99 200ms", "the highest rate with most notifications within 200 ms"),
-      Example(
-        "load --rate 3000 --run big --start 2026-11-23T15:00:00Z --share 1/3 --result 1.json",
-        "a third of the load; shares 2/3 and 3/3 on two other machines are the rest"),
+      Example("load --share 1/3 --run big --start 2026-11-23T15:00:00Z --result 1.json", "a third of the load"),
     ]
   ) { try await run($0) }
 
@@ -32,7 +30,8 @@ enum LoadCommand {
       return .done
     }
     if let start = values[LoadSettings.start], start <= WallClock.milliseconds() {
-      throw UsageError(.wrongValue, "\(values.name(of: LoadSettings.start)): \(Timestamp.text(start)) has passed by the clock of this machine")
+      let name = values.name(of: LoadSettings.start)
+      throw UsageError(.wrongValue, "\(name): \(Timestamp.text(start)) has passed by the clock of this machine")
     }
     let place = try placeWithServers(values, share)
     let files = try LoadFiles(values)
@@ -122,11 +121,12 @@ extension LoadRefusal {
     case .late(let milliseconds):
       Failure(
         .dependencyMissing,
-        "--start: the run was to begin \(ReadableText.duration(milliseconds: milliseconds)) ago, and its devices were not connected by then")
+        "--start: the run was to begin \(ReadableText.duration(milliseconds: milliseconds)) ago, and its devices were not connected by then"
+      )
     case .clockDiffers(let milliseconds):
       Failure(
         .dependencyMissing,
-        "--start: the clock of this machine is \(ReadableText.duration(milliseconds: abs(milliseconds))) \(milliseconds < 0 ? "ahead of" : "behind") that of the cluster: set it"
+        "--start: the clocks of this machine and of the cluster differ by \(ReadableText.duration(milliseconds: abs(milliseconds))): set them"
       )
     }
   }

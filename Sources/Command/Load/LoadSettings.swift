@@ -14,7 +14,7 @@ enum LoadSettings {
   static let churn = Setting("load.churn", .share(upTo: 60), default: 0, "The share of the devices that reconnect in a minute.")
   static let storm = Setting(
     "load.storm", .share(upTo: 1), default: 0, "The share of the devices that reconnect at once, in the middle of the run.")
-  static let slow = Setting("load.slow", .share(upTo: 1), default: 0, "The share of slow devices, which take two seconds to acknowledge a notification.")
+  static let slow = Setting("load.slow", .share(upTo: 1), default: 0, "The share of devices that take two seconds to acknowledge.")
   static let respond = Setting("load.respond", .share(upTo: 1), default: 0, "The share of the notifications that a person opens.")
   static let deviceGroup = SettingGroup(
     "Devices", [devices, connectRate], advanced: [churn, storm, perUser, slow, respond])
@@ -185,7 +185,9 @@ extension SettingKind where Value == SharePlace {
         let numbers = text.split(separator: "/", omittingEmptySubsequences: false).map { part in
           part.utf8.allSatisfy { (0x30...0x39).contains($0) } ? Int(part) ?? 0 : 0
         }
-        guard numbers.count == 2, (1...LoadPlan.maximumShares).contains(numbers[1]), (1...numbers[1]).contains(numbers[0]) else { return nil }
+        guard numbers.count == 2, (1...LoadPlan.maximumShares).contains(numbers[1]), (1...numbers[1]).contains(numbers[0]) else {
+          return nil
+        }
         return SharePlace(number: numbers[0], count: numbers[1])
       }, write: { "\($0.number)/\($0.count)" })
   }

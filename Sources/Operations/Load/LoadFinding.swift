@@ -37,7 +37,8 @@ public struct LoadFinding: Sendable, Hashable {
   /// Reads such an object; nil if it is none.
   init?(_ json: JSONValue) {
     guard let kind = json["violation"]?.stringValue.flatMap({ LoadViolation.Kind(rawValue: $0) }),
-      let id = json["id"]?.stringValue.flatMap({ NotificationID($0) }), let device = json["device"]?.stringValue.flatMap({ DeviceToken($0) }),
+      let id = json["id"]?.stringValue.flatMap({ NotificationID($0) }),
+      let device = json["device"]?.stringValue.flatMap({ DeviceToken($0) }),
       let target = json["target"]?.stringValue, target.utf8.count <= Self.maximumTarget,
       let seconds = json["atSeconds"]?.doubleValue, (0...1e9).contains(seconds)
     else { return nil }

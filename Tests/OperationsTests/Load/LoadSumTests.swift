@@ -48,7 +48,9 @@ import Testing
         measures.record(stage, due: due, at: time)
         return time
       }
-      func wrong(_ kind: LoadViolation.Kind, _ id: NotificationID, _ device: Int, _ target: Name, _ time: Int64, _ violation: LoadViolation?) {
+      func wrong(
+        _ kind: LoadViolation.Kind, _ id: NotificationID, _ device: Int, _ target: Name, _ time: Int64, _ violation: LoadViolation?
+      ) {
         totals.violations[kind, default: 0] += 1
         findings.insert(LoadFinding(kind, id, own.token(device), target, atMilliseconds: time / 1_000_000))
         if let violation { found.append(LoadFinding(violation, own, share)) }
@@ -162,15 +164,18 @@ import Testing
     #expect(Self.refusal(parts + [("again.json", parts[1].share)]) == "2.json and again.json are both share 2")
     #expect(Self.refusal([]) == "no file was given")
     for (other, reason) in [
-      (History(seed: 3, run: "other", shares: 3), "their names (--run)"), (History(seed: 3, start: 5, shares: 3), "when they began (--start)"),
-      (History(seed: 3, shares: 2), "how many shares they have (--share)"), (History(seed: 4, shares: 3), "their plans (--seed, --profile, …)"),
+      (History(seed: 3, run: "other", shares: 3), "their names (--run)"),
+      (History(seed: 3, start: 5, shares: 3), "when they began (--start)"),
+      (History(seed: 3, shares: 2), "how many shares they have (--share)"),
+      (History(seed: 4, shares: 3), "their plans (--seed, --profile, …)"),
     ] {
       let other = try other.read()
       #expect(Self.refusal([parts[0], other[1], parts[2]]) == "1.json and 2.json are of different runs: \(reason)")
     }
   }
 
-  @Test(arguments: 0..<(isComplete ? 200 : 40) as Range<UInt64>) func `a file with changed bytes is refused, or says the same`(seed: UInt64) {
+  @Test(arguments: 0..<(isComplete ? 200 : 40) as Range<UInt64>) func `a file with changed bytes is refused, or says the same`(seed: UInt64)
+  {
     var random = SeededRandom(seed: seed)
     let history = History(seed: seed, shares: 2)
     let original = history.results[0].json.text
@@ -189,7 +194,8 @@ import Testing
   private static let hostile: [(String, JSONValue, String)] = [
     ("version", 2, "has version 2 of the numbers"), ("number", 9, "is share 9 of 2"), ("of", 101, "of 101, and there are at most 100"),
     ("run", .string(String(repeating: "x", count: 41)), "the member 'run'"), ("plan", "bad", "has a plan that cannot be carried out"),
-    ("offered", -1, "'offered' of its share must be a whole number"), ("offered", .integer(.max), "'offered'"), ("kept", 1_000_000, "'kept'"),
+    ("offered", -1, "'offered' of its share must be a whole number"), ("offered", .integer(.max), "'offered'"),
+    ("kept", 1_000_000, "'kept'"),
     ("reached", .integer(1 << 50), "'reached'"), ("published", .integer(1 << 50), "'published'"), ("failed", "1", "'failed'"),
     ("stages", [""], "'stages'"), ("stages", ["", "", "", "1 2"], "'stages'"), ("intervals", [], "'intervals'"),
     ("delays", [[5, 1, 0, 0]], "'delays'"), ("violations", ["strange": 1], "'violations'"), ("events", .null, "'events'"),

@@ -99,7 +99,9 @@ struct LoadFields {
   /// The greatest number that is read, so that sums cannot overflow.
   static let maximum: Int64 = 1 << 50
 
-  static func problem(_ name: String, _ rule: String) -> Problem { Problem("is damaged: the member '\(name)' of its share must be \(rule)") }
+  static func problem(_ name: String, _ rule: String) -> Problem {
+    Problem("is damaged: the member '\(name)' of its share must be \(rule)")
+  }
 
   /// A number that a run can count; nil for anything else.
   static func count(_ value: JSONValue?) -> Int? { value?.integerValue.flatMap { (0...maximum).contains($0) ? Int($0) : nil } }
@@ -210,11 +212,15 @@ extension LoadMeasures {
     guard histograms.count == stages.count else { throw LoadFields.problem("stages", "\(stages.count) histograms") }
     stages = histograms
     let parts = try fields.elements("intervals", most: intervals.count).compactMap { Interval($0) }
-    guard parts.count == intervals.count else { throw LoadFields.problem("intervals", "\(intervals.count) lists of counts and a histogram") }
+    guard parts.count == intervals.count else {
+      throw LoadFields.problem("intervals", "\(intervals.count) lists of counts and a histogram")
+    }
     intervals = parts
     delays = try fields.elements("delays", most: Self.maximumDelays).map { json throws(LoadFields.Problem) in
       let numbers = (json.elements ?? []).compactMap { LoadFields.count($0).map(Int64.init) }
-      guard numbers.count == 4, numbers[0] <= numbers[1] else { throw LoadFields.problem("delays", "lists of two times, a time and a count") }
+      guard numbers.count == 4, numbers[0] <= numbers[1] else {
+        throw LoadFields.problem("delays", "lists of two times, a time and a count")
+      }
       return Delay(due: numbers[0]...numbers[1], longest: numbers[2], count: Int(numbers[3]))
     }
   }
