@@ -55,6 +55,8 @@ final class DeviceRegistration {
           holdsTurn = false
           admission.ended()
         }
+        // A hello may bring another zone, too.
+        guard sessions.mayChange(StableHash.hash(token), weight: settings.zoneChangeWeight) else { return session.closeAsTooMany() }
         try await registrar.register(registration)
         guard session.isEntering else { return }
         found = try await sessions.presences.enter(token, presence, digest: registration.digest)
