@@ -5,7 +5,7 @@
 //                                     plants each error of the file ERRORS into a copy of the module; exits 1 if one is not found
 
 const start = 1700000000000;
-const lists = ["ids", "revisions", "list", "pending", "responses", "categories"];
+const lists = ["ids", "revisions", "list", "pending", "responses"];
 
 /** A value whose members are in one order, and whose absent ones are left out. */
 function ordered(value) {
@@ -16,9 +16,9 @@ function ordered(value) {
   );
 }
 
-/** A state as it is compared: complete, in one order, without what need not be remembered. */
-function compared(state, now) {
-  const complete = { rememberSeconds: 2592000, badge: 0, ...state };
+/** The members of a state that frames change, as they are compared: complete, in one order, without what need not be remembered. */
+function compared({ rememberSeconds = 2592000, badge = 0, floor, quiet, ...state }, now) {
+  const complete = { rememberSeconds, badge, floor, quiet, ...Object.fromEntries(lists.map((name) => [name, state[name]])) };
   for (const name of lists) complete[name] ??= [];
   const earliest = now - complete.rememberSeconds * 1000;
   for (const name of ["ids", "revisions"]) {
