@@ -102,8 +102,8 @@ import Worker
           $0.frames("accepted", at: scene.device).count > accepted || $0.end(of: scene.device) != nil
         }
       }
-      // Three for the hello, three for a zone, and two for the same one.
-      for _ in 0..<3 { await zone("Europe/Rome") }
+      // One for the hello, three for a zone, and three for the same one.
+      for _ in 0..<4 { await zone("Europe/Rome") }
       #expect(await scene.lane.end(of: scene.device) == nil)
       // Where a new minute has begun, the device has as many again.
       for _ in 0..<4 {
