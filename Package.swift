@@ -62,7 +62,7 @@ let package = Package(
     module("HTTP", ["EventLoop", "Cryptography", "CHTTPParser", "CWslay", "CCurl"]),
     module("Kafka", ["EventLoop", "Cryptography", "CRdKafka"]),
     module("Redis", ["EventLoop", "Cryptography", "CHiredis"]),
-    module("Notifications", ["JSON"], exclude: ["Contract"]),
+    module("Notifications", ["Cryptography", "JSON"], exclude: ["Contract"]),
     // The only importer of the time zone database.
     module("Calendars", ["Notifications"]),
 

@@ -24,6 +24,23 @@ public enum Digest {
     return text.withUTF8 { sha256(UnsafeRawBufferPointer($0)) }
   }
 
+  /// Passes the SHA-256 of bytes to `body`, 32 bytes that are valid during the call. For the path of each record: it allocates nothing.
+  public static func withSHA256<Result>(_ bytes: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer) throws -> Result) rethrows
+    -> Result
+  {
+    try withUnsafeTemporaryAllocation(byteCount: 32, alignment: 8) { output in
+      let isMade = EVP_Digest(bytes.baseAddress, bytes.count, output.baseAddress, nil, OpaquePointer(bitPattern: fetchedSHA256), nil)
+      precondition(isMade == 1, "OpenSSL has the digest, and memory for its state")
+      return try body(UnsafeRawBufferPointer(output))
+    }
+  }
+
+  /// The address of OpenSSL's SHA-256, which is looked up once: a look-up takes as long as the digest of sixteen bytes.
+  private static let fetchedSHA256: UInt = {
+    OpenSSL.prepare()
+    return UInt(bitPattern: EVP_MD_fetch(nil, "SHA256", nil))
+  }()
+
   private static func make(
     _ bytes: UnsafeRawBufferPointer, count: Int,
     by hash: (UnsafePointer<UInt8>?, Int, UnsafeMutablePointer<UInt8>?) -> UnsafeMutablePointer<UInt8>?

@@ -81,7 +81,8 @@ import Worker
   }
 
   @Test func `a device that changes without end is closed, and others are not`() async throws {
-    try await Scene.with({ $0.changesPerMinute = 3 }) { scene in
+    // The hello that registers the device counts once here.
+    try await Scene.with({ ($0.changesPerMinute, $0.zoneChangeWeight) = (4, 1) }) { scene in
       let other = try await scene.lane.connect(LaneFixture.token())
       await scene.lane.eventually("it is welcomed") { !$0.frames("welcome", at: other).isEmpty }
       for _ in 0..<3 { await scene.set(#"{"status":"denied"}"#) }
@@ -89,6 +90,27 @@ import Worker
       await scene.lane.send(#"{"type":"settings","request":"s","authorization":{"status":"denied"}}"#, times: 4, from: scene.device)
       await scene.lane.eventually("it is closed") { $0.end(of: scene.device)?.code.rawValue == 4012 }
       #expect(await scene.lane.end(of: other) == nil)
+    }
+  }
+
+  @Test func `a change of the zone counts many times, and the same zone again once`() async throws {
+    try await Scene.with({ ($0.changesPerMinute, $0.zoneChangeWeight) = (9, 3) }) { scene in
+      func zone(_ name: String) async {
+        let accepted = await scene.lane.frames("accepted", at: scene.device).count
+        await scene.lane.send(#"{"type":"settings","request":"s","timeZone":"\#(name)"}"#, from: scene.device)
+        await scene.lane.eventually("it is answered") {
+          $0.frames("accepted", at: scene.device).count > accepted || $0.end(of: scene.device) != nil
+        }
+      }
+      // One for the hello, three for a zone, and three for the same one.
+      for _ in 0..<4 { await zone("Europe/Rome") }
+      #expect(await scene.lane.end(of: scene.device) == nil)
+      // Where a new minute has begun, the device has as many again.
+      for _ in 0..<4 {
+        await zone("Asia/Tokyo")
+        await zone("Europe/Rome")
+      }
+      await scene.lane.eventually("it is closed") { $0.end(of: scene.device)?.code.rawValue == 4012 }
     }
   }
 

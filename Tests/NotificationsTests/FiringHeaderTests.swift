@@ -30,13 +30,6 @@ import Testing
     #expect(again.occurrence != Self.header.occurrence)
   }
 
-  /// Who publishes could find an apns-id with any hash, since the hash has no secret.
-  @Test func `an occurrence's id has a hash that no other request's id has`() {
-    #expect(Self.header.occurrence.hash64 & 1 == 1)
-    var random = SeededRandom(seed: 5)
-    #expect((0..<1_000).allSatisfy { _ in NotificationID(high: random.next(), low: random.next()).hash64 & 1 == 0 })
-  }
-
   @Test func `a firing that is none is rejected`() {
     let text = Self.text(Self.header)
     let faults = [

@@ -63,6 +63,9 @@ import Testing
     #expect(id.description == text)
     #expect(id.withBytes { NotificationID(bytes: $0) } == id)
     #expect(id.hash64 == id.withBytes { StableHash.hash($0) })
+    // SHA-256 of the sixteen bytes, and of these and "a", by another implementation.
+    #expect(id.windowHash == 0xA8FA_ED6A_BBF3_5C12)
+    #expect(withBytes("a") { id.derived($0) }.description == "82810280-5b2e-8b64-b3fa-71599d529a9c")
     #expect(withBytes("a") { id.derived($0) } != withBytes("b") { id.derived($0) })
     #expect(withBytes("a") { id.derived($0) } == withBytes("a") { id.derived($0) })
   }

@@ -207,6 +207,27 @@ import Worker
     #expect([step.topic, "\(step.partition)", "\(step.offset)", step.worker?.text] == ["j", "0", "1", "w"])
   }
 
+  @Test mutating func `a firing that took no effect tells no due time`() {
+    // Somebody writes a firing of the same occurrence with an earlier due time.
+    for (offset, due) in [(7, 1_000), (8, 2_000)] as [(Int64, Int64)] {
+      timeline.add(
+        PublishedRequest(
+          id: Self.id, source: SourceCoordinates(topic: "r", partition: 0, offset: offset, timestamp: Self.start), target: "user:ada",
+          isDerivedID: false, operation: "notify",
+          firing: FiredOccurrence(schedule: NotificationID(high: 3, low: 4), due: Self.start + due, zone: "")))
+    }
+    #expect(explanation().occurrence?.due == Self.start + 1_000, "nothing is known of either")
+    var writer = JournalWriter(partition: 0, incarnation: 0)
+    writer.append(
+      offset: 7, timestamp: Self.start, JournalJudgement(.replayed, revision: Revision(timestamp: 1, partition: 0, offset: 7)),
+      now: Self.start)
+    let record = JournalRecord(worker: "w", incarnation: 0, judgedAt: Self.start)
+    let place = SourceCoordinates(topic: "j", partition: 0, offset: 1, timestamp: 0)
+    timeline.add(writer.withValue { JournalSteps(record, $0, place, of: timeline.records) })
+    #expect(explanation().occurrence?.due == Self.start + 2_000)
+    #expect(explanation().requests.map(\.isIgnored) == [true, false])
+  }
+
   /// What a person's devices get may differ by their languages; told again it is the same.
   @Test mutating func eachWayThroughTheExtensionsIsOneStep() throws {
     publish()

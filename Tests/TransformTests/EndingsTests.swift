@@ -81,7 +81,7 @@ private actor EndingsLane {
       parts.shards.start()
       try await parts.shards.waitUntilUp(withinMilliseconds: hangMilliseconds)
     }
-    if isRepeat { parts.verdicts.foundRepeat(of: id.hash64, at: token) }
+    if isRepeat { parts.verdicts.foundRepeat(of: id.windowHash, at: token) }
     #expect(parts.endings.take(try Self.event(type, id, token), at: 5))
     parts.endings.apply(through: 4, maximum: 10)
     #expect(parts.endings.count == 1 && parts.endings.deletions == 0, "the requests have not come so far")

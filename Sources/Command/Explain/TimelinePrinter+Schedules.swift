@@ -50,10 +50,8 @@ extension TimelinePrinter {
 
   /// Milliseconds from the due time to the record of the firing.
   private func lateness(_ explanation: Explanation) -> Int64? {
-    guard let occurrence = explanation.occurrence, let request = explanation.requests.first(where: { $0.firing == occurrence }) else {
-      return nil
-    }
-    return request.source.position.timestamp - occurrence.due
+    guard let request = explanation.firing, let due = request.firing?.due else { return nil }
+    return request.source.position.timestamp - due
   }
 
   // MARK: For a program

@@ -74,8 +74,12 @@ extension DeviceConnection {
   }
 
   /// The category of a notification: what the device has registered, else what the application has published.
+  func category(of notification: DeliveredNotification) -> NotificationCategory? { hello.category(of: notification) }
+}
+
+extension Hello {
   func category(of notification: DeliveredNotification) -> NotificationCategory? {
     let identifier = notification.content.categoryIdentifier
-    return hello.categories?.first { $0.identifier == identifier } ?? notification.frame.category
+    return categories?.first { $0.identifier == identifier } ?? notification.frame.category
   }
 }

@@ -283,7 +283,7 @@ final class DeviceConnection {
   private func take(_ frame: NotifyFrame) {
     // What comes for a person who signs out is neither shown nor acknowledged.
     guard case .open(let connection, _, _) = phase, !registration.isSigningOut else { return }
-    if frame.isPast(now), !frame.isPast(clock.earliest(loopMilliseconds: loop.milliseconds())) {
+    if memory.store.needsTime(frame, from: clock.earliest(loopMilliseconds: loop.milliseconds()), to: now) {
       // It may be too late to show it, and too early to drop it. Another hello gives the time, and the cluster sends it again.
       sendAcknowledgements()
       return leave(connection, .tryAgainLater, "it took too long to learn the cluster's time")

@@ -115,12 +115,8 @@ public struct NotificationStore {
 
   /// Takes a notification, or returns why not.
   public mutating func take(_ frame: NotifyFrame, now: Int64) -> Outcome {
-    forget(now)
-    if ids[Name(frame.id)] != nil { return .dropped(.known) }
+    if let reason = reasonAtAnyTime(frame, now) { return .dropped(reason) }
     let (newest, revision) = (revisions[frame.identifier], Name(frame.revision))
-    if let newest, revision < newest { return .dropped(.stale) }
-    // What waits for a place is pending, and no removal touches it.
-    if let floor, frame.trigger == nil, revision < floor { return .dropped(.canceled) }
     if frame.isPast(now) {
       // An older revision must not be shown because the newest came too late.
       note(revision, of: frame.identifier, at: now)
@@ -138,6 +134,22 @@ public struct NotificationStore {
     }
     removePending([frame.identifier])
     return place(notification, at: now)
+  }
+
+  /// Whether only a time between two decides what becomes of a notification.
+  mutating func needsTime(_ frame: NotifyFrame, from earliest: Int64, to now: Int64) -> Bool {
+    frame.isPast(now) && !frame.isPast(earliest) && reasonAtAnyTime(frame, now) == nil
+  }
+
+  /// Why a notification is dropped, whether it has expired or not; nil if it may be shown.
+  private mutating func reasonAtAnyTime(_ frame: NotifyFrame, _ now: Int64) -> DropReason? {
+    forget(now)
+    if ids[Name(frame.id)] != nil { return .known }
+    let revision = Name(frame.revision)
+    if let newest = revisions[frame.identifier], revision < newest { return .stale }
+    // What waits for a place is pending, and no removal touches it.
+    if let floor, frame.trigger == nil, revision < floor { return .canceled }
+    return nil
   }
 
   /// Removes notifications of the cluster that are not newer than the removal. Local ones stay.

@@ -11,11 +11,13 @@ struct DeviceBudget {
 
   /// Counts what a device does. Returns whether it is within the bound.
   ///
-  /// - Parameter milliseconds: of a clock that never goes back.
-  mutating func takes(_ device: UInt64, at milliseconds: UInt64) -> Bool {
+  /// - Parameters:
+  ///   - weight: what it counts.
+  ///   - milliseconds: of a clock that never goes back.
+  mutating func takes(_ device: UInt64, weight: Int = 1, at milliseconds: UInt64) -> Bool {
     if milliseconds / 60_000 != minute { (minute, counts) = (milliseconds / 60_000, [:]) }
-    guard counts[device, default: 0] < perMinute else { return false }
-    counts[device, default: 0] += 1
+    guard counts[device, default: 0] + weight <= perMinute else { return false }
+    counts[device, default: 0] += weight
     return true
   }
 }

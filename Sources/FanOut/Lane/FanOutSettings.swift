@@ -90,8 +90,10 @@ public struct FanOutSettings: Sendable {
   public var allowedOrigins: Set<String> = []
   /// Frames that a device may send in a second, beside one for each frame that it was sent. Before its hello it may send a hundred in all.
   public var framesPerSecond = Defaults.framesPerSecond
-  /// How often a device may change its registration in a minute: a record of `devices` each, and one of the zone moves schedules.
+  /// How often a device may change its registration in a minute. Each change writes a record to `devices`.
   var changesPerMinute = 240
+  /// A change that may be one of the time zone counts so often: it writes a record for each schedule that depends on the device's zone.
+  var zoneChangeWeight = 8
   /// Whether several lanes and processes listen on the same port.
   public var sharesPort = false
   /// Whether it listens on a free port if the given port is taken.

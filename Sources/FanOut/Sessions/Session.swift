@@ -187,19 +187,23 @@ final class Session: WebSocketHandler {
     case (.open(let open), .link(let link)): open.link(link)
     case (.open(let open), .settings(let settings)):
       try open.check(settings)
-      begin(.change(generation, .settings(settings)), of: open)
+      let movesSchedules = settings.timeZone.map { $0 != open.registration.timeZone } ?? false
+      begin(.change(generation, .settings(settings)), of: open, weight: movesSchedules ? sessions.settings.zoneChangeWeight : 1)
     case (.open(let open), .categories(let categories)): begin(.change(generation, .categories(categories)), of: open)
     case (.open(let open), .unregister(let unregister)): begin(.unregister(generation, unregister.request), of: open)
     }
   }
 
   /// Begins a change of the registration, unless too many run, or the device has changed too often in this minute.
-  private func begin(_ task: LaneTask, of open: OpenSession) {
-    guard sessions.changes.takes(open.tokenHash, at: UInt64(SteadyClock.milliseconds())), open.beginsChange() else {
-      sessions.metrics.limited(.changes)
-      return close(.tooManyFrames)
-    }
+  private func begin(_ task: LaneTask, of open: OpenSession, weight: Int = 1) {
+    guard sessions.mayChange(open.tokenHash, weight: weight), open.beginsChange() else { return closeAsTooMany() }
     sessions.owner?.run(task)
+  }
+
+  /// Closes the connection of a device that has changed its registration too often.
+  func closeAsTooMany() {
+    sessions.metrics.limited(.changes)
+    close(.tooManyFrames)
   }
 
   /// Welcomes the device, whose presence is written. Notifications flow from now on.

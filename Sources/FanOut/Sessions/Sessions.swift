@@ -39,7 +39,7 @@ final class Sessions {
   /// The categories of applications whose devices have not registered them.
   let categories: PublishedCategories
   /// How often devices have changed their registrations.
-  var changes: DeviceBudget
+  private var changes: DeviceBudget
   private let shards: Shards
   private var all: [UInt64: Session] = [:]
   /// When open sessions resync.
@@ -85,6 +85,11 @@ final class Sessions {
 
   /// Sets the partition of `deliveries` that the lane reads.
   func begin(partition: Int32) { self.partition = partition }
+
+  /// Counts a change of a device's registration. Returns whether it may change as often in this minute.
+  func mayChange(_ device: UInt64, weight: Int) -> Bool {
+    changes.takes(device, weight: weight, at: UInt64(SteadyClock.milliseconds()))
+  }
 
   // MARK: The registry
 

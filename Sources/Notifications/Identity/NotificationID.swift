@@ -1,3 +1,5 @@
+import Cryptography
+
 /// The `apns-id` of a request: a UUID, which identifies a repeated request.
 public struct NotificationID: Hashable, Sendable, Comparable, CustomStringConvertible {
   /// The number of bytes of the binary form.
@@ -76,11 +78,12 @@ public struct NotificationID: Hashable, Sendable, Comparable, CustomStringConver
   private static func hashed(length: Int, _ fill: (UnsafeMutableRawBufferPointer) -> Void) -> NotificationID {
     withUnsafeTemporaryAllocation(byteCount: length, alignment: 8) { input in
       fill(input)
-      let bytes = UnsafeRawBufferPointer(input)
-      let high = StableHash.hash(bytes, seed: 0x6964_2D68_6967_6821)
-      let low = StableHash.hash(bytes, seed: 0x6964_2D6C_6F77_2121)
-      return NotificationID(
-        high: high & ~version8.highMask | version8.high, low: low & ~version8.lowMask | version8.low)
+      return Digest.withSHA256(UnsafeRawBufferPointer(input)) { digest in
+        let (high, low) = (
+          UInt64(bigEndian: digest.load(as: UInt64.self)), UInt64(bigEndian: digest.load(fromByteOffset: 8, as: UInt64.self))
+        )
+        return NotificationID(high: high & ~version8.highMask | version8.high, low: low & ~version8.lowMask | version8.low)
+      }
     }
   }
 
@@ -100,10 +103,13 @@ public struct NotificationID: Hashable, Sendable, Comparable, CustomStringConver
       && low & Self.version8.lowMask == Self.version8.low
   }
 
-  /// The eight bytes that represent the id in a device's window of recent ids.
+  /// A fast hash, for tables. Whoever chooses ids finds two that have the same one.
+  public var hash64: UInt64 { withBytes { StableHash.hash($0) } }
+
+  /// The eight bytes that represent the id in a device's window of recent ids: the first ones of its SHA-256.
   ///
-  /// The last bit tells an occurrence's id. The hash has no secret, and else a producer could give its request an id with an occurrence's hash.
-  public var hash64: UInt64 { withBytes { StableHash.hash($0) } & ~1 | (isOfOccurrence ? 1 : 0) }
+  /// Nobody finds an id that has another's, and so takes the place of a request that somebody else publishes.
+  public var windowHash: UInt64 { withBytes { Digest.withSHA256($0) { UInt64(bigEndian: $0.load(as: UInt64.self)) } } }
 
   /// Appends the sixteen bytes.
   public func append(to buffer: inout ByteBuffer) {

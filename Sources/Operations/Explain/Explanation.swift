@@ -17,7 +17,15 @@ public struct Explanation: Sendable, Equatable {
   /// For a request whose trigger is due at a time: its schedule, and what became of the occurrences. Nil for all others.
   public var schedule: ScheduleExplanation?
   /// For an occurrence: the schedule that fired it. Nil for all others.
-  public var occurrence: FiredOccurrence? { requests.compactMap(\.firing).min { $0.due < $1.due } }
+  public var occurrence: FiredOccurrence? { firing?.firing }
+  /// For an occurrence: the record that fired it. Nil for all others.
+  ///
+  /// Anybody can write a firing with any due time. So one that took no effect counts only if none did.
+  public var firing: PublishedRequest? {
+    let firings = requests.filter { $0.firing != nil }
+    func earliest(_ firings: [PublishedRequest]) -> PublishedRequest? { firings.min { ($0.firing?.due ?? 0) < ($1.firing?.due ?? 0) } }
+    return earliest(firings.filter { !$0.isIgnored }) ?? earliest(firings)
+  }
   /// Whether anything was found.
   public var isFound: Bool { !steps.isEmpty }
 
@@ -51,6 +59,8 @@ public struct PublishedRequest: Sendable, Equatable {
   public var schedule: ScheduleKey?
   /// The occurrence that it fires.
   public var firing: FiredOccurrence?
+  /// Whether it is a firing that took no effect, as the journal says.
+  public var isIgnored = false
   /// The paths of unknown fields. They are headers that begin with `apns-`, and the first such member of `aps`.
   public var unknown: [String] = []
 }

@@ -9,6 +9,8 @@ public struct Timeline: Sendable {
     var source: SourceCoordinates?
     var identifier: Name?
     var revision: Revision?
+    /// The record that the journal speaks of.
+    var request: SourcePosition?
   }
 
   /// A notification that waits in a mailbox, as far as is known.
@@ -84,7 +86,10 @@ public struct Timeline: Sendable {
         device: way.map { Name($0) })
       let eventID = "\(judgement.step.name) \(judgement.request) \(way ?? "")"
       add(
-        Entry(step: judgement.step, eventID: eventID, identifier: judgement.identifier, revision: judgement.revision), at: place)
+        Entry(
+          step: judgement.step, eventID: eventID, identifier: judgement.identifier, revision: judgement.revision, request: judgement.request
+        ),
+        at: place)
     }
   }
 
@@ -161,7 +166,11 @@ public struct Timeline: Sendable {
   /// The explanation at this time, in milliseconds since 1970.
   public func explanation(now: Int64) -> Explanation {
     var explanation = Explanation(id: id)
+    let ignored = Set(entries.filter { $0.step.name == TimelineStep.ignored }.compactMap(\.request))
     explanation.requests = requests.sorted { $0.source.position.timestamp < $1.source.position.timestamp }
+    for place in explanation.requests.indices where ignored.contains(explanation.requests[place].source.position) {
+      explanation.requests[place].isIgnored = true
+    }
     explanation.steps = steps()
     let end = requests.compactMap(\.end).max()
     explanation.devices = devices(explanation.steps, end: end, now: now)

@@ -73,7 +73,7 @@ struct RequestReader {
     var request = RequestEntry(
       span: written.span, kind: entry.kind, collapseID: written.identifier, application: StableHash.hash(view.application),
       user: entry.userHash, time: view.envelope.source.timestamp, withdraws: withdraws, id: entry.id.hash64,
-      rememberedID: view.rememberedID.hash64, source: sourceHash(view.envelope),
+      rememberedID: view.rememberedID.windowHash, source: sourceHash(view.envelope),
       end: expiration.end(expiration: entry.expiration, published: view.envelope.begins),
       revision: own)
     if let bound = view.bound(below: own) { (request.revision, request.isBounded) = (bound, true) }
@@ -84,12 +84,10 @@ struct RequestReader {
 
   /// A hash of the record's position, which tells records apart that have the same apns-id.
   private func sourceHash(_ envelope: RequestEnvelope) -> UInt32 {
-    withUnsafeTemporaryAllocation(byteCount: 32, alignment: 8) { bytes in
-      // The eight zeros keep the hashes equal to those of earlier releases, which the windows of recent ids hold.
-      bytes.storeBytes(of: 0, as: UInt64.self)
-      bytes.storeBytes(of: envelope.source.offset, toByteOffset: 8, as: Int64.self)
-      bytes.storeBytes(of: envelope.source.timestamp, toByteOffset: 16, as: Int64.self)
-      bytes.storeBytes(of: Int64(envelope.source.partition), toByteOffset: 24, as: Int64.self)
+    withUnsafeTemporaryAllocation(byteCount: 24, alignment: 8) { bytes in
+      bytes.storeBytes(of: envelope.source.offset, as: Int64.self)
+      bytes.storeBytes(of: envelope.source.timestamp, toByteOffset: 8, as: Int64.self)
+      bytes.storeBytes(of: Int64(envelope.source.partition), toByteOffset: 16, as: Int64.self)
       return UInt32(truncatingIfNeeded: StableHash.hash(UnsafeRawBufferPointer(bytes)))
     }
   }

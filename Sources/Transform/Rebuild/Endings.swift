@@ -42,7 +42,7 @@ final class Endings {
   /// - Parameter time: of the event's record.
   func take(_ event: Event, at time: Int64) -> Bool {
     guard let type = event.type, let id = event.id, let device = event.device, let revision = event.revision else { return false }
-    if type == .duplicate { verdicts.foundRepeat(of: id.hash64, at: device) }
+    if type == .duplicate { verdicts.foundRepeat(of: id.windowHash, at: device) }
     guard type.endsMailboxEntry else { return false }
     endings.append(Ending(time: time, device: device, revision: revision, id: id, isTaken: type.isTaken))
     earliest = min(earliest, time)
@@ -69,7 +69,7 @@ final class Endings {
 
   private func delete(_ ending: Ending) {
     begin { mailboxes.delete(ending.revision, ofRequest: ending.id, of: ending.device, $0) }
-    if ending.isTaken, verdicts.mayRepeat(ending.id.hash64, at: ending.device) { deleteOthers(ending, skipping: 0) }
+    if ending.isTaken, verdicts.mayRepeat(ending.id.windowHash, at: ending.device) { deleteOthers(ending, skipping: 0) }
   }
 
   /// Deletes entries of the same apns-id, which the mailbox has under other revisions.
