@@ -4,7 +4,12 @@ import COpenSSL
 public enum Digest {
   /// SHA-1, 20 bytes: only where a protocol asks for it (RFC 6455's accept key, the names of Redis scripts).
   public static func sha1(_ bytes: UnsafeRawBufferPointer) -> [UInt8] {
-    make(bytes, count: 20, by: SHA1)
+    OpenSSL.prepare()
+    return [UInt8](unsafeUninitializedCapacity: 20) { buffer, written in
+      let digest = SHA1(bytes.bindMemory(to: UInt8.self).baseAddress, bytes.count, buffer.baseAddress)
+      precondition(digest != nil, "OpenSSL has the digest, and memory for its state")
+      written = 20
+    }
   }
 
   /// SHA-1 of a text's UTF-8.
@@ -15,7 +20,7 @@ public enum Digest {
 
   /// SHA-256, 32 bytes.
   public static func sha256(_ bytes: UnsafeRawBufferPointer) -> [UInt8] {
-    make(bytes, count: 32, by: SHA256)
+    withSHA256(bytes) { Array($0) }
   }
 
   /// SHA-256 of a text's UTF-8.
@@ -40,16 +45,4 @@ public enum Digest {
     OpenSSL.prepare()
     return UInt(bitPattern: EVP_MD_fetch(nil, "SHA256", nil))
   }()
-
-  private static func make(
-    _ bytes: UnsafeRawBufferPointer, count: Int,
-    by hash: (UnsafePointer<UInt8>?, Int, UnsafeMutablePointer<UInt8>?) -> UnsafeMutablePointer<UInt8>?
-  ) -> [UInt8] {
-    OpenSSL.prepare()
-    return [UInt8](unsafeUninitializedCapacity: count) { buffer, written in
-      let digest = hash(bytes.bindMemory(to: UInt8.self).baseAddress, bytes.count, buffer.baseAddress)
-      precondition(digest != nil, "OpenSSL has the digest, and memory for its state")
-      written = count
-    }
-  }
 }

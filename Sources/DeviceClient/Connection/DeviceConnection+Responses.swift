@@ -73,11 +73,12 @@ extension DeviceConnection {
     tell?(.activated(identifier))
   }
 
-  /// The category of a notification: what the device has registered, else what the application has published.
+  /// The category of a notification, by the registration of now.
   func category(of notification: DeliveredNotification) -> NotificationCategory? { hello.category(of: notification) }
 }
 
 extension Hello {
+  /// The category of a notification: what the device has registered, else what the application has published.
   func category(of notification: DeliveredNotification) -> NotificationCategory? {
     let identifier = notification.content.categoryIdentifier
     return categories?.first { $0.identifier == identifier } ?? notification.frame.category

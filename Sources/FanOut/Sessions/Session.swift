@@ -188,15 +188,15 @@ final class Session: WebSocketHandler {
     case (.open(let open), .settings(let settings)):
       try open.check(settings)
       let movesSchedules = settings.timeZone.map { $0 != open.registration.timeZone } ?? false
-      begin(.change(generation, .settings(settings)), of: open, weight: movesSchedules ? sessions.settings.zoneChangeWeight : 1)
+      begin(.change(generation, .settings(settings)), of: open, movesSchedules: movesSchedules)
     case (.open(let open), .categories(let categories)): begin(.change(generation, .categories(categories)), of: open)
     case (.open(let open), .unregister(let unregister)): begin(.unregister(generation, unregister.request), of: open)
     }
   }
 
   /// Begins a change of the registration, unless too many run, or the device has changed too often in this minute.
-  private func begin(_ task: LaneTask, of open: OpenSession, weight: Int = 1) {
-    guard sessions.mayChange(open.tokenHash, weight: weight), open.beginsChange() else { return closeAsTooMany() }
+  private func begin(_ task: LaneTask, of open: OpenSession, movesSchedules: Bool = false) {
+    guard sessions.mayChange(open.tokenHash, movesSchedules: movesSchedules), open.beginsChange() else { return closeAsTooMany() }
     sessions.owner?.run(task)
   }
 

@@ -87,8 +87,10 @@ final class Sessions {
   func begin(partition: Int32) { self.partition = partition }
 
   /// Counts a change of a device's registration. Returns whether it may change as often in this minute.
-  func mayChange(_ device: UInt64, weight: Int) -> Bool {
-    changes.takes(device, weight: weight, at: UInt64(SteadyClock.milliseconds()))
+  ///
+  /// - Parameter movesSchedules: whether the change may be one of the time zone.
+  func mayChange(_ device: UInt64, movesSchedules: Bool) -> Bool {
+    changes.takes(device, weight: movesSchedules ? settings.zoneChangeWeight : 1, at: UInt64(SteadyClock.milliseconds()))
   }
 
   // MARK: The registry

@@ -103,7 +103,7 @@ public struct NotificationID: Hashable, Sendable, Comparable, CustomStringConver
       && low & Self.version8.lowMask == Self.version8.low
   }
 
-  /// A fast hash, for tables. Whoever chooses ids finds two that have the same one.
+  /// A fast hash, for tables. It is easy to find two ids with the same one.
   public var hash64: UInt64 { withBytes { StableHash.hash($0) } }
 
   /// The eight bytes that represent the id in a device's window of recent ids: the first ones of its SHA-256.

@@ -22,9 +22,8 @@ public struct Explanation: Sendable, Equatable {
   ///
   /// Anybody can write a firing with any due time. So one that took no effect counts only if none did.
   public var firing: PublishedRequest? {
-    let firings = requests.filter { $0.firing != nil }
-    func earliest(_ firings: [PublishedRequest]) -> PublishedRequest? { firings.min { ($0.firing?.due ?? 0) < ($1.firing?.due ?? 0) } }
-    return earliest(firings.filter { !$0.isIgnored }) ?? earliest(firings)
+    func rank(_ request: PublishedRequest) -> (Int, Int64) { (request.isIgnored ? 1 : 0, request.firing?.due ?? 0) }
+    return requests.filter { $0.firing != nil }.min { rank($0) < rank($1) }
   }
   /// Whether anything was found.
   public var isFound: Bool { !steps.isEmpty }

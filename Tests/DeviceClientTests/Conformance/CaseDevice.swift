@@ -1,7 +1,7 @@
 import JSON
-import Notifications
 
 @testable import DeviceClient
+@testable import Notifications
 
 /// The library's device without socket, disk and clock, in the form of Tests/Conformance/README.md.
 final class CaseDevice {
@@ -162,12 +162,7 @@ final class CaseDevice {
 
   private static func listed(_ value: JSONValue) throws -> StoredState.Listed {
     guard let frame = value["frame"], let takenAt = value["takenAt"]?.integerValue else { throw CaseError("in a list: \(value.text)") }
-    let words = value["presentation"]?.elements ?? []
-    var presentation: PresentationOptions = []
-    for bit in 0..<6 {
-      let option = PresentationOptions(rawValue: 1 << bit)
-      if words.contains(.string(option.names[0])) { presentation.insert(option) }
-    }
+    let presentation = PresentationOptions(words: (value["presentation"]?.elements ?? []).compactMap(\.stringValue))
     return StoredState.Listed(
       frame: try notifyFrame(frame), takenAt: takenAt, presentation: presentation, isLocal: value["local"]?.boolValue ?? false,
       after: takenAt)

@@ -28,8 +28,8 @@ enum ConformanceCases {
     for each in cases {
       let rule = each["rule"]?.stringValue ?? ""
       func compare(_ what: String, _ isValue: JSONValue, _ expected: JSONValue) {
-        let (is_, wanted) = (ordered(isValue).text, ordered(expected).text)
-        if is_ != wanted { found.append("\(rule): \(what) is \(is_), and should be \(wanted)") }
+        let (actual, wanted) = (ordered(isValue).text, ordered(expected).text)
+        if actual != wanted { found.append("\(rule): \(what) is \(actual), and should be \(wanted)") }
       }
       if let events = each["events"]?.elements {
         compare("wait", wait(after: events), each["wait"] ?? .null)
