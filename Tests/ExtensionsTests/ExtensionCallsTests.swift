@@ -135,7 +135,7 @@ import Testing
       }
       let run = await lane.pass([Self.definition(nothing), Self.definition(something)])
       #expect(run.outcomes.map(\.state) == [.failed, .bestAttempt])
-      #expect(run.outcomes.allSatisfy { $0.failure != nil })
+      #expect(run.outcomes.map(\.failure?.said) == ["Trouble()", "Trouble()"])
       #expect((run.content.title, run.content.body) == ("half", "Hello"))
       let original = await lane.pass([Self.definition(something) { $0.unfinished = .original }])
       #expect(original.outcomes.map(\.state) == [.failed])

@@ -133,6 +133,19 @@ private let origin =
       .badRequestParams, field: "trigger.region"),
     .header("trigger", #"{"type":"location","beacon":{"identifier":"a","uuid":"123e4567-e89b-12d3-a456-42665544000a","major":1}}"#, nil),
     .header("trigger", #"{"type":"location","beacon":{"identifier":"a"}}"#, .badRequestParams, field: "trigger.beacon.uuid"),
+    .header(
+      "trigger", #"{"type":"location","region":{"identifier":"a","latitude":9,"longitude":0,"radius":5},"repeat":true}"#,
+      .badRequestParams),
+    .header(
+      "trigger", #"{"type":"location","region":{"identifier":"a","latitude":9,"longitude":0,"radius":5,"notifyOnEntrance":false}}"#,
+      .badRequestParams, field: "trigger.region"),
+    .header(
+      "trigger", #"{"type":"location","beacon":{"identifier":"a","uuid":"123e4567-e89b-12d3-a456-42665544000a","radius":5}}"#,
+      .badRequestParams, field: "trigger.beacon"),
+    .header(
+      "trigger",
+      #"{"type":"location","region":{"identifier":"a","latitude":9,"longitude":0,"radius":5},"beacon":{"identifier":"a"}}"#,
+      .badRequestParams, field: "trigger.region"),
     .header("carillon-origin", origin, nil),
     .header("carillon-origin", "", .badRequestParams),
     .header("carillon-origin", "{}", .badRequestParams),

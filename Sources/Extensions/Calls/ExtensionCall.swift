@@ -51,7 +51,7 @@ final class ExtensionCall: @unchecked Sendable {
       do {
         result = .success(try await work.didReceive(request, bestAttempt))
       } catch {
-        result = .failure(error as? ExtensionFailure ?? ExtensionFailure("it has failed"))
+        result = .failure(error as? ExtensionFailure ?? ExtensionFailure("it has failed", said: "\(error)"))
       }
       loop.preconditionOnLoop()
       switch result {

@@ -5,7 +5,7 @@ internal import JSON
 ///     {"type": "push"}                                                     now, the same as no trigger
 ///     {"type": "location", "repeats": false, "region": {"identifier": "shop", "latitude": 52.5, "longitude": 13.4,
 ///       "radius": 100, "notifyOnEntry": true, "notifyOnExit": false}}      the device evaluates it
-///     {"type": "location", "beacon": {"identifier": "till", "uuid": "…", "major": 1, "minor": 2, …}}
+///     {"type": "location", "beacon": {"identifier": "till", "uuid": "…", "major": 1, "minor": 2}}
 ///     {"type": "timeInterval", …}, {"type": "calendar", …}                 at a time: ``TimedTrigger``
 public enum Trigger: Sendable, Hashable {
   /// Now.
@@ -36,7 +36,7 @@ public enum Trigger: Sendable, Hashable {
     var scanner = start
     var type: JSONSpan?
     var repeats: JSONSpan?
-    var place: (span: JSONSpan, isBeacon: Bool)?
+    var places: [(span: JSONSpan, isBeacon: Bool)] = []
     var count = 0
     try scanner.openObject()
     while let key = try scanner.nextKey() {
@@ -48,9 +48,9 @@ public enum Trigger: Sendable, Hashable {
       } else if scanner.matches(key, "repeats") {
         repeats = value
       } else if scanner.matches(key, "region") {
-        place = (value, false)
+        places.append((value, false))
       } else if scanner.matches(key, "beacon") {
-        place = (value, true)
+        places.append((value, true))
       }
     }
     try scanner.finish()
@@ -66,7 +66,12 @@ public enum Trigger: Sendable, Hashable {
         guard repeats.map({ scanner.bool($0) != nil }) ?? true else {
           throw wrong("trigger.repeats", "Whether a trigger repeats is true or false.")
         }
-        guard let place else { throw wrong("trigger.region", "A location trigger has a region or a beacon.") }
+        guard let place = places.first, places.count == 1 else {
+          throw wrong("trigger.region", "A location trigger has a region or a beacon, and one of them.")
+        }
+        guard count == (repeats == nil ? 2 : 3) else {
+          throw wrong("trigger", "A location trigger has a type, a region or a beacon, repeats, and no other member.")
+        }
         try checkPlace(scanner.scanner(of: place.span), isBeacon: place.isBeacon)
         return .location
       }
@@ -90,18 +95,23 @@ public enum Trigger: Sendable, Hashable {
       } else if scanner.matches(key, "notifyOnEntry") || scanner.matches(key, "notifyOnExit") {
         guard let flag = scanner.bool(value) else { throw wrong("trigger.region", "notifyOnEntry and notifyOnExit are true or false.") }
         if flag { isNotified = true } else { isSilenced = scanner.matches(key, "notifyOnEntry") || isSilenced }
-      } else if scanner.matches(key, "latitude") {
+      } else if !isBeacon, scanner.matches(key, "latitude") {
         numbers.latitude = scanner.double(value)
-      } else if scanner.matches(key, "longitude") {
+      } else if !isBeacon, scanner.matches(key, "longitude") {
         numbers.longitude = scanner.double(value)
-      } else if scanner.matches(key, "radius") {
+      } else if !isBeacon, scanner.matches(key, "radius") {
         numbers.radius = scanner.double(value)
-      } else if scanner.matches(key, "uuid") {
+      } else if isBeacon, scanner.matches(key, "uuid") {
         hasUUID = scanner.unescapedBytes(value).map { $0.count == 36 } ?? false
-      } else if scanner.matches(key, "major") || scanner.matches(key, "minor") {
+      } else if isBeacon, scanner.matches(key, "major") || scanner.matches(key, "minor") {
         guard let number = scanner.integer(value), number >= 0, number <= 65_535 else {
           throw wrong("trigger.beacon", "A beacon's major and minor are integers from 0 to 65535.")
         }
+      } else {
+        // A misspelt member must not change where or how often a person is notified.
+        throw isBeacon
+          ? wrong("trigger.beacon", "A beacon has an identifier, a uuid, major, minor, notifyOnEntry, notifyOnExit, and no other member.")
+          : wrong("trigger.region", "A region has an identifier, latitude, longitude, radius, notifyOnEntry, notifyOnExit, and no other member.")
       }
     }
     // Entry is notified unless notifyOnEntry is false.

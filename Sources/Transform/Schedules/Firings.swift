@@ -121,35 +121,19 @@ final class Firings {
     if let followUp = applied.followUp { table.written(followUp, at: place) }
     let due = record.pending?.earliest?.due
     if let due {
-      table.written(max(due, pause(after: applied.verdict, of: key, due, at: place, isOwn: isOwn)), at: place)
+      var isIgnored = false
+      if case .ignored = applied.verdict { isIgnored = true }
+      let next = ignored.judged(isIgnored: isIgnored, isOwn: isOwn, key, due: due, at: place, now: loop.wallMilliseconds())
+      if next.isSlower {
+        logger.warning(
+          "the firings of a schedule have no effect, so they are repeated at a slower pace",
+          ["key": schedules.name(of: key), "identifier": "\(key.identifier)", "partition": place.partition])
+      }
+      table.written(max(due, next.until), at: place)
     } else {
       ignored.took(key)
     }
     look()
-  }
-
-  /// Returns the time until which a schedule does not fire after a verdict; 0 for no pause.
-  ///
-  /// The judge ignores a firing that is early by the broker's clock, or that another program wrote. It is produced again after a pause.
-  ///
-  /// - Parameter isOwn: whether the lane has written the firing.
-  private func pause(
-    after verdict: ScheduleJudge.Verdict, of key: ScheduleKey, _ due: Int64, at place: DueTable.Place, isOwn: Bool
-  ) -> Int64 {
-    // What another producer writes makes no pause, and ends none.
-    if case .ignored = verdict, !isOwn { return ignored.pause(of: key) ?? 0 }
-    let now = loop.wallMilliseconds()
-    guard case .ignored = verdict, due <= now else {
-      ignored.took(key)
-      return 0
-    }
-    let (until, isSlower) = ignored.ignored(key, at: place, now: now)
-    if isSlower {
-      logger.warning(
-        "the firings of a schedule have no effect, so they are repeated at a slower pace",
-        ["key": schedules.name(of: key), "identifier": "\(key.identifier)", "partition": place.partition])
-    }
-    return until
   }
 
   /// Looks for due schedules in a place now.

@@ -21,8 +21,23 @@ struct IgnoredFirings {
   /// The number of short pauses.
   static let patience = 10
 
-  /// Notes an ignored firing. Returns the end of the pause, and whether the pauses begin to grow.
-  mutating func ignored(_ key: ScheduleKey, at place: DueTable.Place, now: Int64) -> (until: Int64, isSlower: Bool) {
+  /// Notes what became of a firing. Returns the time until which its schedule does not fire, 0 for none, and whether the pauses begin to grow.
+  ///
+  /// The judge ignores a firing that is early by the broker's clock, or that another program wrote. It is produced again after a pause. What
+  /// another program writes makes no pause, and ends none.
+  ///
+  /// - Parameters:
+  ///   - isIgnored: whether the judge has ignored it.
+  ///   - isOwn: whether the lane has written it.
+  ///   - due: the time at which the schedule is due now.
+  mutating func judged(
+    isIgnored: Bool, isOwn: Bool, _ key: ScheduleKey, due: Int64, at place: DueTable.Place, now: Int64
+  ) -> (until: Int64, isSlower: Bool) {
+    if isIgnored, !isOwn { return (pauses[key]?.until ?? 0, false) }
+    guard isIgnored, due <= now else {
+      took(key)
+      return (0, false)
+    }
     var pause = pauses[key] ?? Pause(place: place)
     pause.count += 1
     let doublings = min(max(pause.count - Self.patience, 0), 16)
