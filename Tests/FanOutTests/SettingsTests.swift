@@ -94,7 +94,7 @@ import Worker
   }
 
   @Test func `a change of the zone counts many times, and the same zone again once`() async throws {
-    try await Scene.with({ ($0.changesPerMinute, $0.zoneChangeWeight) = (9, 3) }) { scene in
+    try await Scene.with({ ($0.changesPerMinute, $0.zoneChangeWeight) = (30, 9) }) { scene in
       func zone(_ name: String) async {
         let accepted = await scene.lane.frames("accepted", at: scene.device).count
         await scene.lane.send(#"{"type":"settings","request":"s","timeZone":"\#(name)"}"#, from: scene.device)
