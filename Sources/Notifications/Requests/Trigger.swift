@@ -109,9 +109,9 @@ public enum Trigger: Sendable, Hashable {
         }
       } else {
         // A misspelt member must not change where or how often a person is notified.
-        throw isBeacon
-          ? wrong("trigger.beacon", "A beacon has an identifier, a uuid, major, minor, notifyOnEntry, notifyOnExit, and no other member.")
-          : wrong("trigger.region", "A region has an identifier, latitude, longitude, radius, notifyOnEntry, notifyOnExit, and no other member.")
+        let members =
+          isBeacon ? "A beacon has an identifier, a uuid, major, minor" : "A region has an identifier, latitude, longitude, radius"
+        throw wrong(isBeacon ? "trigger.beacon" : "trigger.region", members + ", notifyOnEntry, notifyOnExit, and no other member.")
       }
     }
     // Entry is notified unless notifyOnEntry is false.
