@@ -228,7 +228,7 @@ actor ProducerLane {
 
   init() { loop = EventLoop(name: "producer") }
 
-  func open(_ configuration: KafkaConfiguration, _ options: Producer.Options = .init()) throws {
+  func open(_ configuration: KafkaConfiguration, _ options: Producer.Options = .patient) throws {
     let core = Core()
     core.producer = try Producer(on: loop, configuration, options, handler: core)
     self.core = core
@@ -273,5 +273,14 @@ actor ProducerLane {
   nonisolated func end() async {
     _ = await closeProducer(60_000)
     await loop.close()
+  }
+}
+
+extension Producer.Options {
+  /// Those of a test, whose records wait for a machine that stands still.
+  static var patient: Self {
+    var options = Self()
+    options.messageTimeoutMilliseconds = hangMilliseconds
+    return options
   }
 }
