@@ -58,13 +58,15 @@ public struct Topics: Sendable, Hashable {
 
   /// The settings to create a topic with, besides partitions and copies.
   ///
-  /// Requests have the broker's time, so that no producer's clock decides which revision is the newest. Events have it, so that an audit
+  /// Requests have the broker's time, so that no producer's clock decides which revision is the newest. They are stored uncompressed: a worker
+  /// that fetches them must not meet a batch of some kilobytes that becomes gigabytes. Events have it, so that an audit
   /// does not depend on the workers' clocks. Applications have it, so that stops begin and end by one clock. Devices, applications, people
   /// and categories keep the newest record of each key. So do schedules, whose ends are kept longer than a request lives, so that no worker
   /// starts one anew. Deliveries are worthless after a short while, since the mailbox has every undelivered notification.
   public func configuration(of topic: String) -> [String: String] {
     switch topic {
-    case requests: ["message.timestamp.type": "LogAppendTime", "retention.ms": String(Self.longestRetention)]
+    case requests:
+      ["compression.type": "uncompressed", "message.timestamp.type": "LogAppendTime", "retention.ms": String(Self.longestRetention)]
     case deliveries: ["retention.ms": String(15 * 60 * 1000)]
     case devices, people, categories: ["cleanup.policy": "compact"]
     case applications: ["cleanup.policy": "compact", "message.timestamp.type": "LogAppendTime"]
@@ -82,8 +84,13 @@ public struct Topics: Sendable, Hashable {
       // Without it an audit finds less. Everything else works.
       if topic == events, name == "message.timestamp.type" { return nil }
       guard let actual = settings[name], !Self.suffices(name, actual, for: wanted) else { return nil }
-      // The name does not show what this means.
-      let meaning = name == "message.timestamp.type" ? ", so its producers' clocks decide which record is the newest" : ""
+      // The names do not show what this means.
+      let meaning =
+        switch name {
+        case "message.timestamp.type": ", so its producers' clocks decide which record is the newest"
+        case "compression.type": ", so a small batch of a producer may become larger than a worker's memory"
+        default: ""
+        }
       return "has \(name)=\(actual), not \(wanted)\(meaning)"
     }
     // The operator decides how large the requests of producers may be.

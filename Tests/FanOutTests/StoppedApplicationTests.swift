@@ -105,7 +105,8 @@ import Worker
         let device = try await lane.connect(token)
         await lane.eventually("all of it is gone") { _ in (try? await redis.command("EXISTS", .text(mailbox)).integer) == 0 }
         #expect(await lane.frames("notify", at: device).isEmpty)
-        #expect(await lane.frames("remove", at: device).count == 1)
+        // A former connection may have looked into the mailbox before this one took its place.
+        #expect(await lane.frames("remove").count == 1)
         let expected = 99
         let events = try await lane.kafka.admin.ends(of: [TopicPartition(lane.topics.events, 0), TopicPartition(lane.topics.events, 1)])
         let all = try await lane.filtered(among: events.values.reduce(0) { $0 + $1.count })

@@ -11,8 +11,18 @@ import Worker
 /// Batches that librdkafka cannot read, in the topics of a lane.
 @Suite(.enabled(if: BombWriter.isPossible, "\(KafkaFixture.howToGetOne)"))
 struct UnreadableTests {
-  @Test func `a batch that cannot be decompressed goes to the dead letters as a range, and its partition goes on`() async throws {
+  /// Requests stay compressed as their producer has them.
+  private static let compressed: @Sendable (Topics) -> [String: [String: String]] = { [$0.requests: ["compression.type": "producer"]] }
+
+  @Test func `a batch of requests that becomes much larger in memory is refused by the broker`() async throws {
     try await TransformFixture.with(real: { _ in [:] }) { lane in
+      let failure = await #expect(throws: CommandFailure.self) { try await BombWriter.write(to: lane.topics.requests, on: lane.kafka) }
+      #expect(failure?.description.contains("MSG_SIZE_TOO_LARGE") == true)
+    }
+  }
+
+  @Test func `a batch that cannot be decompressed goes to the dead letters as a range, and its partition goes on`() async throws {
+    try await TransformFixture.with(real: Self.compressed) { lane in
       try await lane.request("user:nobody", count: 2)
       try await BombWriter.write(to: lane.topics.requests, on: lane.kafka)
       try await lane.request("user:nobody", count: 2)
@@ -29,7 +39,7 @@ struct UnreadableTests {
   }
 
   @Test func `nobody begins inside of what was passed over`() async throws {
-    try await TransformFixture.with(real: { _ in [:] }) { lane in
+    try await TransformFixture.with(real: Self.compressed) { lane in
       try await lane.request("user:nobody")
       try await BombWriter.write(to: lane.topics.requests, on: lane.kafka)
       await lane.eventually("it is passed over and committed") { try await lane.committed(lane.topics.requests) == 4 }
@@ -51,7 +61,7 @@ struct UnreadableTests {
         try await BombWriter.write(to: lane.topics.devices, on: lane.kafka)
         try await lane.publishRegistrations([token], for: "ada")
         try await BombWriter.write(to: lane.topics.devices, on: lane.kafka)
-      }, real: { _ in [:] }
+      }, real: Self.compressed
     ) { lane in
       try await lane.request("user:ada")
       await lane.eventually("the request waits in the mailbox") { try await lane.waiting(token) == 1 }

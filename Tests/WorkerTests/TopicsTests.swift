@@ -11,7 +11,11 @@ import Worker
       topics.differences(of: topics.requests, settings: ["message.timestamp.type": "CreateTime", "retention.ms": "-1"]) == [
         "has message.timestamp.type=CreateTime, not LogAppendTime, so its producers' clocks decide which record is the newest"
       ])
-    #expect(topics.differences(of: topics.events, settings: ["retention.ms": "1"]).count == 1)
+    #expect(
+      topics.differences(of: topics.requests, settings: ["compression.type": "producer"]) == [
+        "has compression.type=producer, not uncompressed, so a small batch of a producer may become larger than a worker's memory"
+      ])
+    #expect(topics.differences(of: topics.events, settings: ["retention.ms": "1", "compression.type": "producer"]).count == 1)
     #expect(topics.differences(of: topics.events, settings: ["retention.ms": "999999999999999"]).isEmpty)
     #expect(topics.differences(of: topics.events, settings: ["message.timestamp.type": "CreateTime"]).isEmpty, "only an audit needs it")
     #expect(topics.differences(of: topics.deadLetters, settings: ["retention.ms": "999999999999999"]).count == 1)

@@ -175,8 +175,9 @@ extension ScheduleRecord {
       return headers + [Header(name: Name("\(RequestHeader.expiration.name)"), value: Array("\(end)".utf8))]
     }
 
-    /// The maximum number of zones with due times in one schedule.
-    public static var maximumZones: Int { 255 }
+    /// The maximum number of zones with due times in one schedule. Each is a firing, whose cost grows with their number, so a person with
+    /// devices all over the world must not delay others.
+    public static var maximumZones: Int { 64 }
 
     /// The time of the request's record, in milliseconds since 1970. An interval begins then.
     public var requested: Int64

@@ -364,8 +364,9 @@ async def gone(arguments, folder):
     says(rest, 0, "%d records are gone and left out" % (40 - written))
     expect(json.loads(rest.stdout)["written"] == written, "nothing else is written", rest.stdout)
 
-    # A topic that is made again between, empty at first, and then with as many records as the former one had.
-    await publish(2, 300)
+    # A topic that is made again between, empty at first, and then with as many records as were read of the former one. That had enough for
+    # the replay to be in their middle, however slow this machine is.
+    await publish(2, 3_000)
     state = next(path)
     slow = Replay(arguments, state, "--state", state, "--partitions", "2")
     await slow.is_under_way()

@@ -167,9 +167,14 @@ class Nemesis:
 
     async def bomb(self, dice):
         """A batch of a few kilobytes that no client can decompress lies in the requests topic."""
-        async with self.cluster.kafka.lock:
+        kafka, topic, place = self.cluster.kafka, self.cluster.prefix + "requests", (0, -1)
+        async with kafka.lock:
             partition = dice.randrange(self.cluster.arguments.partitions)
-            place = await asyncio.get_running_loop().run_in_executor(None, self.producer.bomb, partition)
+            await kafka.configure(topic, "compression.type", "producer")
+            # Until the partition's leader knows, it refuses the batch.
+            while place[1] < 0:
+                place = await asyncio.get_running_loop().run_in_executor(None, self.producer.bomb, partition)
+            await kafka.configure(topic, "compression.type", "uncompressed")
             self.bombs.append(place)
         return "partition %d, offset %d" % place
 

@@ -236,7 +236,6 @@ class Producer:
         places = []
 
         def reported(error, message):
-            self.refused += [str(error)] if error else []
             places.append((partition, -1 if error else message.offset()))
 
         producer = confluent_kafka.Producer({
