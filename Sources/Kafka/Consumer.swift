@@ -107,8 +107,8 @@ public final class Consumer {
       // Without the check, librdkafka may fetch a batch with a flipped bit for ever, in silence.
       "check.crcs": "true",
       "enable.partition.eof": options.reportsPartitionEnd ? "true" : "false",
-      // What waits in memory, of all partitions together: librdkafka counts values alone and takes about a kilobyte more for each record, so
-      // small ones are bound by their number. Fetching that passes a bound pauses for up to a second: both last for longer than that.
+      // The bounds of the fetched records of all partitions together. librdkafka counts values alone and takes about a kilobyte more for each
+      // record, so the number bounds small ones. Fetching that passes a bound pauses for up to a second: both last for longer than that.
       "queued.min.messages": "200000",
       "queued.max.messages.kbytes": "131072",
       "fetch.min.bytes": String(options.fetch.bytes),

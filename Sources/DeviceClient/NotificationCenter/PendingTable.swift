@@ -5,9 +5,9 @@ internal import Notifications
 /// The notifications that wait for a time or a place, in the order in which they were added. A value without a clock.
 ///
 /// Times are the device's own, in milliseconds since 1970: of a time interval by the clock that counts elapsed time, else by the one on the
-/// wall. At most ``limit`` wait, and at most ``locationLimit`` of them for a place: the last added stay. Of the occurrences of a repeating
-/// trigger that are due together only the latest is shown, and none that is late by more than ``late``. A one-off is shown however late it
-/// is. It is dropped when another zone has passed its time, so that it is never due.
+/// wall. At most ``limit`` wait, and at most ``locationLimit`` of them for a place: the last added stay. If several
+/// occurrences of a repeating trigger are due together, only the latest is shown, unless it is late by more than ``late``. A one-off is shown
+/// however late it is. It is dropped when another zone has passed its time, so that it is never due.
 struct PendingTable {
   /// A notification that waits.
   struct Entry: Sendable, Equatable {

@@ -15,7 +15,7 @@ public protocol ImmediateExtension: Sendable {
   /// Equal for locales with equal results. Called only if the extension uses the locale.
   func variant(_ locale: String?) -> String
 
-  /// What is probably a mistake in its settings or files, though it can be used: a sentence each that says where and what to do.
+  /// Probable mistakes in its settings or files that do not prevent its use: one sentence for each, with the place and what to do.
   var remarks: [String] { get }
 }
 

@@ -1,8 +1,10 @@
 public import Notifications
 import Redis
 
-/// Entries of a mailbox as they lie in Redis' answer: a page's are whole and the oldest first, and those to evict, too, but without their
-/// payloads; those to cancel have no order, and no payloads either. Valid only during the call that gets them.
+/// Entries of a mailbox as they lie in Redis' answer. Valid only during the call that gets them.
+///
+/// A page has whole entries, the oldest first. Entries to evict also come oldest first, but without their payloads. Entries to cancel come in
+/// no order, without their payloads.
 public struct MailboxEntries {
   private let reply: RedisReplyView
   /// The number of entries, including unreadable ones.

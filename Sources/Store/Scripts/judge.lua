@@ -4,17 +4,17 @@
 -- before it looks at anything else, the registration included. `Verdict` says what each verdict means.
 --
 -- What Redis has of a device may be unreadable. Its own requests get this as their verdict, and the other requests of the call get theirs.
--- The script does as little as possible for each request. What only bounds the kept data it does for one of `SLACK` requests, which the
--- length of the window of ids tells, and with each new generation of ids.
+-- The script does as little as possible for each request. It looks after the bounds of the kept data only with about one of `SLACK` requests:
+-- when the window of ids has a certain length, and when a new generation of ids begins.
 --
 -- KEYS: per request the device's hash and its mailbox; at last the markers of each bucket in which they lie.
 -- ARGV: now in seconds; milliseconds to keep a mailbox that nobody reads; the maximum of entries of a device that is away; of a connected
 --       one; ids remembered; collapse revisions remembered; the heads of all requests, one behind the other; then per request
 --       entry     as the mailbox keeps it; begins with the apns-id, and ends there where the request has expired
--- Answers {-2} where Redis has lost one of the buckets. Else a string, then for each mailbox that has too much the number of the request
--- that has found it, and the negative number of the first removal of all whose mailbox has other entries. Which entries end is read where
--- they end, since that takes a look at the whole mailbox, and the device may be known already. The string has a byte for each request, and
--- then what follows each: the byte is the verdict, and 8, 16 and 32 more for each of the next three that follows:
+-- Answers {-2} where Redis has lost one of the buckets. Else a string, and behind it numbers of requests: that of the first request that
+-- found its mailbox too full, and, negative, that of the first removal of all that found other entries in its mailbox. The lane reads later
+-- which entries end, since that takes a look at the whole mailbox, and the device may be known already. The string has a byte for each
+-- request, and then what follows each: the byte is the verdict, and 8, 16 and 32 more for each of the next three that follows:
 --       12  presence
 --       20  revision as it is kept, where it is not the request's own
 --       36  revision and apns-id of what a stale one lost to, or of what was superseded in the mailbox
@@ -79,8 +79,8 @@ local function findOverflow(mailbox, number, most)
   answer[#answer + 1] = number
 end
 
--- What only removals need, and requests that are older than one. It is made when it is needed, since each function that a script makes
--- costs every call.
+-- The functions for removals, and for requests that are older than one. They are made at their first use, since each function that a script
+-- makes costs every call.
 local removals
 local function ofRemovals()
   if removals then return removals end
@@ -163,8 +163,8 @@ local function keptAt(mailbox, revision, id)
   end
 end
 
--- The revision a millisecond later. The request that has no origin takes it where another one has its place: a device that is shown the
--- other one takes this for newer, and its acknowledgement of the other one deletes only the other's entry.
+-- The revision a millisecond later. A request without an origin takes it if another request has its place. Then a device that shows the other
+-- one takes this one for newer, and when it acknowledges the other one, only the other one's entry is deleted.
 local function later(revision) return packed('>I8', unpacked('>I8', revision) + 1) .. sub(revision, 9, 20) end
 
 -- include: refusals
@@ -238,7 +238,8 @@ local function judge(number, device, mailbox, entry)
       end
     end
   elseif comesAgain > 0 then
-    -- What waits there stands, also where the window has forgotten the apns-id: an origin does not change what a request shows.
+    -- An entry that waits in the mailbox stays as it is, even if the window has forgotten its apns-id: an origin does not change what a
+    -- request shows.
     local found = keptAt(mailbox, revision, id)
     raised = found or raised
     if found or comesAgain == 2 then isAgain = found end
@@ -321,7 +322,7 @@ while i < COUNT do
   local isJudged, failure = pcall(judgeRest)
   if not isJudged then
     local reason = type(failure) == 'table' and failure.err or failure
-    -- What the program could not read, and a key of another type, are this device's; what else a command is refused for is so for all.
+    -- An error of the script, or a key of another type, is about this device alone. Any other refusal of Redis is about all of the call.
     if sub(reason, 1, 12) ~= 'user_script:' and not find(reason, 'WRONGTYPE', 1, true) then return redis.error_reply(reason) end
     reason = sub(reason, 1, 200)
     verdicts[i], count = UNREADABLE, count + 1

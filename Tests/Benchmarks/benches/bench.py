@@ -14,6 +14,10 @@ from .processes import Carillon, Cores, Redis, ends_with_parent, listener, wait_
 ZEROS = "0" * 59
 FIRST = 10000
 PARTITIONS = 8
+# The bytes of a request.
+PAYLOAD = 300
+FLOORS = os.path.join(os.path.dirname(__file__), "..", "floors")
+KAFKA = os.path.join(os.path.dirname(__file__), "..", "..", "..", "Deploy", "kafka")
 
 
 def log(*words):
@@ -24,6 +28,9 @@ class Bench:
     def __init__(self, arguments):
         self.arguments = arguments
         self.folder = tempfile.mkdtemp(prefix="carillon-bench-")
+        self.starts_kafka = not arguments.kafka
+        if self.starts_kafka:
+            arguments.kafka = self.start_kafka()
         self.prefix = None
         self.redis = Redis(self.folder)
         self.cores = Cores()
@@ -32,23 +39,36 @@ class Bench:
         hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
+    def start_kafka(self):
+        """A broker of this run's own, on this machine."""
+        words = [KAFKA, "start", self.path("kafka"), "--heap", "1g"]
+        environment = dict(os.environ, **({"TESTS_KAFKA_FOLDER": self.arguments.kafka_folder} if self.arguments.kafka_folder else {}))
+        done = subprocess.run(words, stdout=subprocess.PIPE, text=True, env=environment)
+        if done.returncode:
+            raise SystemExit("no Kafka: --kafka HOST:PORT names one that runs, --kafka-folder FOLDER an unpacked one")
+        log("half a minute for Kafka's own compiler, which takes half a core until then")
+        time.sleep(30)
+        return done.stdout.strip().splitlines()[-1]
+
     def close(self):
         self.redis.stop()
+        if self.starts_kafka:
+            subprocess.run([KAFKA, "stop", self.path("kafka")], stdout=subprocess.DEVNULL)
         shutil.rmtree(self.folder, ignore_errors=True)
 
     # The C programs
 
     def compile(self):
-        for name, flags in (("floor", ["-lrdkafka", "-lhiredis"]), ("limitsrv", []), ("wsbench", []), ("kpub", ["-lrdkafka"])):
-            source = os.path.join(self.arguments.floor_sources, name + ".c")
-            subprocess.run(["cc", "-O2", "-w", "-o", self.path(name), source, *flags], check=True)
+        for name, flags in (("floor", ["-lrdkafka", "-lhiredis"]), ("limit", []), ("fleet", ["-lrdkafka", "-lpthread"])):
+            subprocess.run(["cc", "-O2", "-Wall", "-o", self.path(name), os.path.join(FLOORS, name + ".c"), *flags], check=True)
 
     def path(self, name):
         return os.path.join(self.folder, name)
 
-    def tool(self, name, *words, **more):
+    def tool(self, name, *words, pin=None):
         """Runs one of them to its end: the JSON of its last line."""
-        done = subprocess.run([self.path(name), *map(str, words)], capture_output=True, text=True, **more)
+        pinned = ["taskset", "-c", pin] if pin else []
+        done = subprocess.run([*pinned, self.path(name), *map(str, words)], capture_output=True, text=True)
         if done.returncode or not done.stdout.strip():
             raise SystemExit(f"{name} {' '.join(map(str, words))}: {done.stderr.strip() or 'no answer'}")
         return json.loads(done.stdout.strip().splitlines()[-1])
@@ -87,30 +107,32 @@ class Bench:
 
     # The fleet
 
-    def hello(self):
-        return ["--connect-timeout", 60, "--path", "/v1/device", "--subproto", "carillon.v1", "--base", FIRST, "--ready-match", "welcome", "--first",
-                '{"type":"hello","device":"%s%%d","application":"com.example.shop","user":"u%%d"}' % ZEROS]
-
-    def fleet(self, count, port):
-        """Devices that stay connected until they are killed."""
+    def fleet(self, count, fan_out, first=FIRST):
+        """Devices that stay connected until they are killed; they acknowledge all that comes, in any order."""
         return subprocess.Popen(
-            [self.path("wsbench"), "-n", str(count), "-p", port, *map(str, self.hello()), "--hold", "900"],
+            [self.path("fleet"), str(count), fan_out.device_port, "--first", str(first), "--unordered", "yes", "--hold", "3600"],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=ends_with_parent)
 
-    def limit(self, connections, load, duration):
+    def publish(self, count, fan_out, *words, pin=None):
+        """Devices that get requests for a round, and what was measured of it."""
+        arguments = self.arguments
+        return self.tool(
+            "fleet", count, fan_out.device_port, "--kafka", f"{arguments.kafka}/{self.prefix}requests", "--size", PAYLOAD, "--duration",
+            arguments.duration, *words, pin=pin)
+
+    def limit(self, connections, load):
         """What the plain server takes for the same messages."""
         port = self.limit_port
         self.limit_port += 2
         server = subprocess.Popen(
-            ["taskset", "-c", self.cores.server, self.path("limitsrv"), str(port), str(port + 1)], preexec_fn=ends_with_parent,
+            ["taskset", "-c", self.cores.server, self.path("limit"), str(port), str(port + 1)], preexec_fn=ends_with_parent,
             stdout=subprocess.DEVNULL)
         try:
             wait_for(port)
             wait_for(port + 1)
             return self.tool(
-                "wsbench", "-n", connections, "-p", port, "--path", "/sub/%d", "--ack", '{"type":"ack","id":$V}', "--pub", "raw", "--pub-port",
-                port + 1, "--pub-fanout", 1, "--pub-channels", connections, *load, "--pid", server.pid, "--duration", duration, "--cpu",
-                self.cores.others)
+                "fleet", connections, port, "--plain", "yes", "--raw", port + 1, "--size", PAYLOAD, "--server", server.pid, "--duration",
+                self.arguments.duration, *load, pin=self.cores.others)
         finally:
             server.kill()
             server.wait()

@@ -1,18 +1,15 @@
 """Live requests while a replay of all that was published before runs as it does by default; then its rest without bounds, interrupted three
 times, once by a kill. Each record comes once more, and an audit finds nothing amiss."""
 import json
-import os
 import signal
 import subprocess
 import time
 
-from .bench import PARTITIONS, log, result
+from .bench import log, result
 from .deliveries import WINDOW, check
 from .processes import ends_with_parent
 from .replay import offsets, tool
-from .transform import PAYLOAD
 
-ACKNOWLEDGING = ["--ack", '{"type":"ack","deliveries":[$V]}', "--ack-field", "delivery"]
 UNBOUNDED = ["--records-per-second", "0", "--bytes-per-second", "0B"]
 
 
@@ -53,7 +50,7 @@ class BesideReplay:
             self.fan_out.end()
 
         def ratio(part):
-            return lambda item: item["with"]["lat_us"][part] / item["without"]["lat_us"][part]
+            return lambda item: item["with"]["latency_us"][part] / item["without"]["latency_us"][part]
 
         return result("beside-replay", f"{arguments.paced_rate}/s live beside the replay of {count} requests", rounds, [
             ("live 99th percentile ÷ without", "<= 1.2", ratio("p99")), ("live median ÷ without", None, ratio("p50")),
@@ -61,7 +58,7 @@ class BesideReplay:
         ])
 
     def text(self, measured):
-        return f"99th percentile {measured['lat_us']['p99'] / 1000:.1f} ms"
+        return f"99th percentile {measured['latency_us']['p99'] / 1000:.1f} ms"
 
     def fill(self):
         """Devices take all of it before anything is replayed; answers where it lies, as flags, and how much it is."""
@@ -74,17 +71,7 @@ class BesideReplay:
 
     def live(self, load=None):
         """Devices get requests at a rate."""
-        bench, arguments = self.bench, self.bench.arguments
-        memory = os.path.join("/dev/shm", f"carillon-bench-{os.getpid()}")
-        publish = [bench.path("kpub"), arguments.kafka, bench.prefix + "requests", PARTITIONS, "run", memory, self.count, "--mode", "carillon",
-                   "--size", PAYLOAD, *(load or ["--rate", arguments.paced_rate])]
-        try:
-            measured = bench.tool(
-                "wsbench", "-n", self.count, "-p", self.fan_out.device_port, *bench.hello(), *ACKNOWLEDGING, "--shm", memory, "--exec-pub",
-                " ".join(map(str, publish)), "--duration", arguments.duration)
-        finally:
-            if os.path.exists(memory):
-                os.remove(memory)
+        measured = self.bench.publish(self.count, self.fan_out, *(load or ["--rate", self.bench.arguments.paced_rate]))
         check(measured, self.count)
         return measured
 

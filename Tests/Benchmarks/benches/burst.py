@@ -1,13 +1,10 @@
 """What a larger mailbox of a connected device costs and saves: a burst while its fan-out worker stands still, and the device acknowledges all."""
 import signal
-import subprocess
 import threading
 import time
 
-import confluent_kafka
-
 from .bench import FIRST, ZEROS, log, result
-from .processes import cpu, ends_with_parent
+from .processes import cpu
 
 BOUNDS = (100, 1000)
 COUNT = 1000
@@ -40,16 +37,13 @@ class Burst:
         bench.begin(name, partitions=1)
         fan_out = bench.fan_out()
         transform = bench.transform(None, "--group", bench.prefix + "transform", "--mailbox-connected-bound", str(bound))
-        device = subprocess.Popen(
-            [bench.path("wsbench"), "-n", "1", "-p", fan_out.device_port, *map(str, bench.hello()), "--ack",
-             '{"type":"ack","deliveries":[$V]}', "--ack-field", "delivery", "--no-seq", "--hold", "900"],
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=ends_with_parent)
+        device = bench.fleet(1, fan_out)
         try:
             while fan_out.total("carillon_fanout_sessions_total") < 1:
                 time.sleep(0.2)
             self.publish(1)
             self.until_empty(transform, 1)
-            before, busy, peak, ending = self.memory(), cpu(bench.redis.process.pid), [0], threading.Event()
+            before, busy, peak, ending = self.bench.redis.memory(), cpu(bench.redis.process.pid), [0], threading.Event()
             watch = threading.Thread(target=self.watch, args=(peak, ending))
             watch.start()
             started = time.time()
@@ -73,7 +67,11 @@ class Burst:
             fan_out.end()
 
     def publish(self, count):
-        producer = confluent_kafka.Producer({"bootstrap.servers": self.bench.arguments.kafka, "linger.ms": 5})
+        try:
+            from confluent_kafka import Producer
+        except ImportError:
+            raise SystemExit("'burst' needs a Python with Deploy/test-requirements.txt") from None
+        producer = Producer({"bootstrap.servers": self.bench.arguments.kafka, "linger.ms": 5})
         target = f"device:{ZEROS}{FIRST}".encode()
         for _ in range(count):
             # The device acknowledges what has the member `ts`.
@@ -90,10 +88,6 @@ class Burst:
                 raise SystemExit("the device did not get all within two minutes")
             time.sleep(0.05)
 
-    def memory(self):
-        info = self.bench.redis.call("info", "memory")
-        return int(next(line for line in info.splitlines() if line.startswith("used_memory:")).split(":")[1])
-
     def watch(self, peak, ending):
         while not ending.wait(0.02):
-            peak[0] = max(peak[0], self.memory())
+            peak[0] = max(peak[0], self.bench.redis.memory())

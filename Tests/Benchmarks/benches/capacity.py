@@ -51,7 +51,7 @@ class Capacity:
         """A run at a rate, and each of its hops alone at the same rate."""
         arguments = self.bench.arguments
         report = self.load("--rate", rate, "--duration", f"{arguments.duration}s")
-        frames = self.bench.limit(arguments.devices, ["--pub-rate", rate], arguments.duration)["lat_us"]
+        frames = self.bench.limit(arguments.devices, ["--rate", rate])["latency_us"]
         # A request passes two topics, a script of Redis, and a socket.
         record = self.bench.tool("hops", "kafka", arguments.kafka, self.bench.prefix + "floor.deliveries", rate, arguments.duration)
         call = self.bench.tool("hops", "redis", "127.0.0.1", self.bench.redis.port, rate, arguments.duration)

@@ -1,5 +1,4 @@
 """Others' latency in the partition of a device or a person that is flooded: without the flood, with it, and with it beyond a rate limit."""
-import os
 import subprocess
 import sys
 import threading
@@ -8,7 +7,6 @@ import time
 from .bench import FIRST, ZEROS, log, result
 from .deliveries import check
 from .processes import ends_with_parent
-from .transform import PAYLOAD
 
 APPLICATION = "com.example.shop"
 PER_TARGET = 20
@@ -32,13 +30,13 @@ class Flood:
             item = {}
             for name, target, limits in PHASES:
                 item[name] = self.phase(f"flood-{number}-{name}", target, limits)
-                latency = item[name]["lat_us"]
+                latency = item[name]["latency_us"]
                 log(f"round {number + 1}, {name}: median {latency['p50'] / 1000:.1f} ms, 99th percentile {latency['p99'] / 1000:.1f} ms,"
                     f" {100 * item[name]['arrived']:.0f} % arrived, {item[name]['flooded']} flooded, {item[name]['outcomes']}")
             rounds.append(item)
 
         def ratio(name, part):
-            return lambda item: item[name]["lat_us"][part] / item["alone"]["lat_us"][part]
+            return lambda item: item[name]["latency_us"][part] / item["alone"]["latency_us"][part]
 
         measures = [("limited: others' 99th percentile ÷ alone", "<= 1.2", ratio("limited", "p99")),
                     ("limited: others' median ÷ alone", None, ratio("limited", "p50")),
@@ -47,7 +45,7 @@ class Flood:
                     ("flood: others' 99th percentile ÷ alone", None, ratio("flood", "p99")),
                     ("flood: others' median ÷ alone", None, ratio("flood", "p50")),
                     ("flood: others that arrived within the round and ten seconds, percent", None, lambda item: 100 * item["flood"]["arrived"]),
-                    ("alone: 99th percentile, ms", None, lambda item: item["alone"]["lat_us"]["p99"] / 1000),
+                    ("alone: 99th percentile, ms", None, lambda item: item["alone"]["latency_us"]["p99"] / 1000),
                     ("audits: violations", "<= 0", lambda item: sum(item[name]["violations"] for name in item))]
         title = f"{self.rate}/s for {self.count} devices, and {self.flood_rate}/s for one more device or its person, in one partition"
         return result("flood", title, rounds, measures)
@@ -61,15 +59,7 @@ class Flood:
                 [arguments.carillon, "applications", "limit", APPLICATION, "--per-target", str(PER_TARGET), "--kafka", arguments.kafka,
                  "--topic-prefix", bench.prefix], check=True, stdout=subprocess.DEVNULL)
         fan_out, transform = bench.fan_out(), bench.transform(None, "--group", bench.prefix + "transform")
-        acknowledging = ["--ack", '{"type":"ack","deliveries":[$V]}', "--ack-field", "delivery"]
-        hello = [str(word) for word in bench.hello()]
-        flooded = [str(FIRST + self.count) if word == str(FIRST) else word for word in hello]
-        victim = subprocess.Popen(
-            [bench.path("wsbench"), "-n", "1", "-p", fan_out.device_port, *flooded, *acknowledging, "--no-seq", "--hold", "900"],
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=ends_with_parent)
-        memory = os.path.join("/dev/shm", f"carillon-bench-{os.getpid()}")
-        publish = [bench.path("kpub"), arguments.kafka, bench.prefix + "requests", 1, "run", memory, self.count, "--mode", "carillon", "--size",
-                   PAYLOAD, "--rate", self.rate]
+        victim = bench.fleet(1, fan_out, first=FIRST + self.count)
         self.flooded, ending = 0, threading.Event()
         flood = threading.Thread(target=self.flood, args=(target, ending))
         try:
@@ -79,13 +69,11 @@ class Flood:
                 time.sleep(BEGINNING)
             if target:
                 flood.start()
-            measured = bench.tool(
-                "wsbench", "-n", self.count, "-p", fan_out.device_port, *hello, *acknowledging, "--shm", memory, "--exec-pub",
-                " ".join(map(str, publish)), "--duration", arguments.duration, "--drain", 10)
+            measured = bench.publish(self.count, fan_out, "--rate", self.rate, "--drain", 10)
             ending.set()
             if target:
                 flood.join()
-            measured.update(flooded=self.flooded, arrived=measured["total_msgs"] / measured["expected"], violations=0, outcomes={})
+            measured.update(flooded=self.flooded, arrived=measured["total"] / measured["published"], violations=0, outcomes={})
             # Without a limit the flood is a backlog of minutes, and most of the others wait behind it.
             if target and not limits:
                 return measured
@@ -99,8 +87,6 @@ class Flood:
             victim.wait()
             transform.end()
             fan_out.end()
-            if os.path.exists(memory):
-                os.remove(memory)
 
     def flood(self, target, ending):
         """Requests for the flooded device or person, at a rate, from a process of its own."""

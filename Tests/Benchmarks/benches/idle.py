@@ -21,21 +21,20 @@ def memory(bench):
                 fan_out = bench.fan_out(binary)
                 try:
                     measured = bench.tool(
-                        "wsbench", "-n", arguments.connections, "-p", fan_out.device_port, *bench.hello(), "--pid", fan_out.pid, "--settle", 2,
-                        "--hold", 1)
+                        "fleet", arguments.connections, fan_out.device_port, "--server", fan_out.pid, "--settle", 2, "--hold", 1)
                 finally:
                     fan_out.end()
                 if measured["ready"] != arguments.connections:
                     raise SystemExit(f"only {measured['ready']} of {arguments.connections} connections were ready")
                 item[name] = measured
             rounds.append(item)
-            log(f"round {number + 1}: " + ", ".join(f"{name} {one['rss_bytes_per_conn']:.0f} bytes" for name, one in item.items()))
+            log(f"round {number + 1}: " + ", ".join(f"{name} {one['bytes_per_connection']:.0f} bytes" for name, one in item.items()))
     finally:
         transform.end()
         bench.redis.stop()
-    measures = [("bytes of the worker for a connection", "<= 1500", lambda item: item["carillon"]["rss_bytes_per_conn"])]
+    measures = [("bytes of the worker for a connection", "<= 1400", lambda item: item["carillon"]["bytes_per_connection"])]
     if arguments.beside:
-        measures.append(("the other build's", None, lambda item: item["beside"]["rss_bytes_per_conn"]))
+        measures.append(("the other build's", None, lambda item: item["beside"]["bytes_per_connection"]))
     return result("memory", f"{arguments.connections} idle connections", rounds, measures)
 
 

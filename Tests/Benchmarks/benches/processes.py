@@ -93,6 +93,11 @@ class Redis:
     def call(self, *words):
         return subprocess.run(["redis-cli", "-p", str(self.port), *words], capture_output=True, text=True).stdout.strip()
 
+    def memory(self):
+        """The bytes that it uses."""
+        info = self.call("info", "memory")
+        return int(next(line for line in info.splitlines() if line.startswith("used_memory:")).split(":")[1])
+
     def keep(self, name):
         self.call("save")
         os.replace(os.path.join(self.folder, "dump.rdb"), os.path.join(self.folder, name))
@@ -131,7 +136,7 @@ class Carillon:
     """A role, or `up`, as a process of its own; it is ready when this returns."""
 
     def __init__(self, binary, *words, pin=None, environment=None):
-        command = (["taskset", "-c", pin] if pin else []) + [binary, *words, "--json", "--log-level", "warning"]
+        command = (["taskset", "-c", pin] if pin else []) + [binary, *words, "--json", "--log-level", "error"]
         self.process = subprocess.Popen(
             command, stdout=subprocess.PIPE, text=True, preexec_fn=ends_with_parent, env=dict(os.environ, **(environment or {})))
         is_said = select.select([self.process.stdout], [], [], 60)[0]

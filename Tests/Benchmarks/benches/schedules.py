@@ -10,7 +10,6 @@ import time
 from collections import Counter
 
 from .bench import FIRST, PARTITIONS, ZEROS, log, result
-from .beside_replay import ACKNOWLEDGING
 from .processes import cpu, ends_with_parent
 from .topics import Produced
 from .transform import OUTCOMES, PAYLOAD
@@ -40,7 +39,7 @@ class Schedules:
 
     @staticmethod
     def content(body):
-        # wsbench acknowledges what has a time.
+        # The fleet acknowledges what has a time.
         return {"aps": {"alert": {"title": "Order", "body": body}}, "ts": 0}
 
     def run(self):
@@ -54,9 +53,7 @@ class Schedules:
         bench.begin("schedules")
         self.topics = [bench.prefix + topic for topic in ["requests", "schedule", *OUTCOMES]]
         self.transform, self.fan_out = self.worker(), bench.fan_out()
-        fleet = subprocess.Popen(
-            [bench.path("wsbench"), "-n", str(self.due), "-p", self.fan_out.device_port, *map(str, bench.hello()), *ACKNOWLEDGING, "--no-seq",
-             "--hold", "3600"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=ends_with_parent)
+        fleet = bench.fleet(self.due, self.fan_out)
         try:
             log(f"{self.due} devices connect")
             self.until(lambda: self.fan_out.total("carillon_fanout_sessions_total"), self.due)

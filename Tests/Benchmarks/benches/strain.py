@@ -8,11 +8,10 @@ import sys
 import threading
 import time
 
-from .bench import FIRST, PARTITIONS, ZEROS, log, result
+from .bench import FIRST, ZEROS, log, result
 from .deliveries import check
 from .extensions import APPLICATION
 from .processes import ends_with_parent
-from .transform import PAYLOAD
 
 # A fifth of the calls hangs, a tenth fails, one in a thousand ends the program; by the notification's id, so that the same happens again.
 PROGRAM = '''
@@ -57,12 +56,12 @@ class Strain:
             item = {}
             for name, breaker, hurts in phases:
                 item[name] = self.phase(f"strain-{number}-{name}", breaker, hurts)
-                log(f"round {number + 1}, {name}: median {item[name]['lat_us']['p50'] / 1000:.1f} ms,"
-                    f" 99th percentile {item[name]['lat_us']['p99'] / 1000:.1f} ms, {item[name]['extensions']}, MiB {item[name]['mib']}")
+                log(f"round {number + 1}, {name}: median {item[name]['latency_us']['p50'] / 1000:.1f} ms,"
+                    f" 99th percentile {item[name]['latency_us']['p99'] / 1000:.1f} ms, {item[name]['extensions']}, MiB {item[name]['mib']}")
             rounds.append(item)
 
         def ratio(name, part):
-            return lambda item: item[name]["lat_us"][part] / item["without"]["lat_us"][part]
+            return lambda item: item[name]["latency_us"][part] / item["without"]["latency_us"][part]
 
         measures = []
         for name in ("with", "breakers"):
@@ -82,15 +81,7 @@ class Strain:
             flags += ["--extensions", self.file(breaker)]
         rate = arguments.paced_rate // 2
         fan_out, self.transform = bench.fan_out(), bench.transform(None, *flags)
-        acknowledging = ["--ack", '{"type":"ack","deliveries":[$V]}', "--ack-field", "delivery"]
-        hello = bench.hello()
-        others = [str(FIRST + self.count) if word == str(FIRST) else word for word in map(str, hello)]
-        fleet = subprocess.Popen(
-            [bench.path("wsbench"), "-n", str(self.count), "-p", fan_out.device_port, *others, *acknowledging, "--no-seq", "--hold", "900"],
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=ends_with_parent)
-        memory = os.path.join("/dev/shm", f"carillon-bench-{os.getpid()}")
-        publish = [bench.path("kpub"), arguments.kafka, bench.prefix + "requests", PARTITIONS, "run", memory, self.count, "--mode", "carillon",
-                   "--size", PAYLOAD, "--rate", rate]
+        fleet = bench.fleet(self.count, fan_out, first=FIRST + self.count)
         self.published, self.mib, ending = 0, [], threading.Event()
         publishing = threading.Thread(target=self.publish, args=(rate, ending))
         try:
@@ -98,9 +89,7 @@ class Strain:
                 time.sleep(0.2)
             publishing.start()
             found = []
-            measuring = threading.Thread(target=lambda: found.append(bench.tool(
-                "wsbench", "-n", self.count, "-p", fan_out.device_port, *hello, *acknowledging, "--shm", memory, "--exec-pub",
-                " ".join(map(str, publish)), "--duration", arguments.duration, "--drain", 10)))
+            measuring = threading.Thread(target=lambda: found.append(bench.publish(self.count, fan_out, "--rate", rate, "--drain", 10)))
             measuring.start()
             # A process that this thread starts lives as long as the thread does.
             self.hurt(flags) if hurts else self.watch()
@@ -116,8 +105,6 @@ class Strain:
             fleet.wait()
             self.transform.end()
             fan_out.end()
-            if os.path.exists(memory):
-                os.remove(memory)
 
     def end(self, hurts, measured):
         """All that was published has come to its end, and an audit finds nothing amiss."""

@@ -1,5 +1,5 @@
--- The fields of a mailbox, oldest first: each as the numbers of its revision, and its name as the fourth member. Where `count` is given, the
--- oldest ones are enough, at least that many: to sort all by the whole revision is most of what a large mailbox costs.
+-- The fields of a mailbox, oldest first: each as the numbers of its revision, and its name as the fourth member. With `count`, only
+-- at least so many of the oldest ones: sorting all by the whole revision is most of what a large mailbox costs.
 --
 -- A field that is no revision was not written by Carillon. Such fields come before all revisions, so that the reader of the oldest fields
 -- finds them and can remove them. Needs the piece `earlier`.
