@@ -382,7 +382,7 @@ async def alerts(arguments, folder):
     seen = []
 
     async def fires(prometheus, *names):
-        await prometheus.fires(*names, seconds=seconds)
+        await prometheus.fires(*names)
         seen.extend(names)
 
     producer = Producer(arguments.kafka, arguments.prefix + "requests")
