@@ -89,7 +89,8 @@ let package = Package(
       "Command",
       [
         "Transform", "FanOut", "Operations", "Worker", "Web", "Extensions", "DeviceClient", "Calendars", "Store", "EventLoop",
-        "Cryptography", "JSON", "HTTP", "Kafka", "Redis", "Notifications", .target(name: "CJemalloc", condition: .when(traits: ["Jemalloc"])),
+        "Cryptography", "JSON", "HTTP", "Kafka", "Redis", "Notifications",
+        .target(name: "CJemalloc", condition: .when(traits: ["Jemalloc"])),
       ]),
     .executableTarget(name: "carillon", dependencies: ["Command"], swiftSettings: settings),
     sample("EncryptedMessage", ["Command", "Extensions", "Cryptography", "JSON"]),

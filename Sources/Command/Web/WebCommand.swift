@@ -11,16 +11,20 @@ enum WebCommand {
   private static let force = Setting(
     "web.force", .boolean, default: false, "Writes into a folder that is not empty. Files of the same names are replaced, others stay.")
   private static let devices = Setting<String?>(
-    "web.devices", .socket, "Where the page's devices connect: the proxy with TLS in front of --listen. Absent: \(DeviceProtocol.path) of the page's host."
+    "web.devices", .socket,
+    "Where the page's devices connect: the proxy with TLS in front of --listen. Absent: \(DeviceProtocol.path) of the page's host."
   )
+  private static let media = Setting<String?>(
+    "web.media-url", .base, "The base of links to media, as fan-out workers have it. Absent: the page shows no media.")
   private static let credentials = Setting(
-    "web.credentials", .boolean, default: true, "Whether the cluster asks devices for a credential; --no-credentials: it has no --key-file.")
+    "web.credentials", .boolean, default: true,
+    "Asks for a credential, as a cluster with --key-file does. With --no-credentials it asks for application and person.")
 
   static let command = Command(
     "web", "writes the files that a browser needs, for a web server of your own",
     discussion:
-      "Writes carillon.js and the folder device with the notification center, whose page is device/index.html. Each file is replaced at once, and config.json of the page is the last. The cluster must let the page's origin in by --allowed-origins. Fan-out workers with --web serve the same files. Prints a line for each file.",
-    groups: [SettingGroup("Files", [out, force]), SettingGroup("Cluster", [devices, MediaOptions.url, credentials]), AnswerSettings.group],
+      "Writes carillon.js and the folder device with the notification center, whose page is device/index.html. Each file is replaced at once; device/config.json, which says where the cluster is, comes last. The cluster must let the page's origin in by --allowed-origins. Fan-out workers with --web serve the same files. Prints a line for each file.",
+    groups: [SettingGroup("Files", [out, force]), SettingGroup("Cluster", [devices, media, credentials]), AnswerSettings.group],
     examples: [
       Example("web --out public --devices wss://push.example.com/v1/device", "for a web server whose root is the folder public")
     ]
@@ -29,7 +33,7 @@ enum WebCommand {
       try write(
         .embedded,
         WebConfiguration(
-          devices: values[devices] ?? DeviceProtocol.path, needsCredential: values[credentials], mediaBase: values[MediaOptions.url]),
+          devices: values[devices] ?? DeviceProtocol.path, needsCredential: values[credentials], mediaBase: values[media]),
         to: WebFolder(values[out], mayHaveFiles: values[force]), isJSON: values[AnswerSettings.json])
     }
     return .done
@@ -38,7 +42,10 @@ enum WebCommand {
   private static func write(
     _ files: WebFiles, _ configuration: WebConfiguration, to folder: WebFolder, isJSON: Bool
   ) throws(Failure) {
-    let all = files.all.map { ($0.path, $0.bytes) } + [("\(WebFiles.device)config.json", SharedBytes.make(configuration.text(digest: files.digest)))]
+    let all =
+      files.all.map { ($0.path, $0.bytes) } + [
+        ("\(WebFiles.device)config.json", SharedBytes.make(configuration.text(digest: files.digest)))
+      ]
     for (path, bytes) in all {
       try folder.write(bytes, to: path)
       guard isJSON else {

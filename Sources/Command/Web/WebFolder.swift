@@ -16,7 +16,9 @@ struct WebFolder {
     guard let folder = opendir(path) else { throw Self.failure(path, "read") }
     defer { closedir(folder) }
     while !mayHaveFiles, let entry = readdir(folder) {
-      let name = withUnsafePointer(to: &entry.pointee.d_name) { $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) } }
+      let name = withUnsafePointer(to: &entry.pointee.d_name) {
+        $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+      }
       guard name == "." || name == ".." else {
         throw Failure(.wrongUsage, "\(PrintedText.echo(path)) is not empty: --force replaces the files of the same names")
       }
