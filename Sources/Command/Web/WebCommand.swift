@@ -24,7 +24,7 @@ enum WebCommand {
     "web", "writes the files that a browser needs, for a web server of your own",
     discussion:
       "Writes carillon.js and the folder device with the notification center, whose page is device/index.html. Each file is replaced at once; device/config.json, which says where the cluster is, comes last. The cluster must let the page's origin in by --allowed-origins. Fan-out workers with --web serve the same files. Prints a line for each file.",
-    groups: [SettingGroup("Files", [out, force]), SettingGroup("Cluster", [devices, media, credentials]), AnswerSettings.group],
+    groups: [SettingGroup("Files", [out, force]), SettingGroup("Page", [devices, media, credentials]), AnswerSettings.group],
     examples: [
       Example("web --out public --devices wss://push.example.com/v1/device", "for a web server whose root is the folder public")
     ]
