@@ -49,7 +49,7 @@ import Worker
     try await CarillonCommand.with { carillon in
       let folder = carillon.folder.appendingPathComponent("public/carillon")
       let flags = ["web", "--out", folder.path]
-      let cluster = ["--devices", "wss://push.example.com", "--media-url", "https://media.example.com/x"]
+      let cluster = ["--devices", "wss://push.example.com/v1/device", "--media-url", "https://media.example.com/x"]
       let written = try await carillon.run(flags + cluster)
       #expect(written.status == 0, "it said: \(written.errors)")
       let files = WebFiles.embedded.all
@@ -76,7 +76,10 @@ import Worker
     }
   }
 
-  @Test(arguments: [["--devices", "https://push.example.com"], ["--devices", "wss://"], ["--media-url", "wss://x"], ["--out", ""]])
+  @Test(arguments: [
+    ["--devices", "https://push.example.com"], ["--devices", "wss://"], ["--devices", "v1/device"], ["--media-url", "wss://x"],
+    ["--out", ""],
+  ])
   func whatIsNoPlaceIsWrongUsage(_ flags: [String]) async throws {
     let refusal = try await Typed.refusal(["web", "--out", "/proc/none"] + flags)
     #expect(refusal.code == .wrongUsage && refusal.text.contains(flags[0]), "it says: \(refusal.text)")

@@ -10,7 +10,7 @@ import Testing
   private static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("../../Sources/Web")
     .standardizedFileURL
 
-  private static func file(_ path: String, _ text: String) throws -> WebFile { try #require(WebFile(path: path, bytes: .make(text))) }
+  private static func file(_ path: String, _ text: String) -> WebFile { WebFile(path: path, bytes: .make(text)) }
 
   private func bytes(_ file: WebFile) -> [UInt8] { file.bytes.withUnsafeBytes { Array($0) } }
 
@@ -35,18 +35,18 @@ import Testing
         #expect(match.1 == files.digest && files.all.contains { $0.path == match.2 }, "\(file.path) refers to \(match.0)")
       }
     }
-    let page = try text(files, WebFiles.page)
+    let page = try text(files, "device/index.html")
     #expect(page.contains("\"/web/\(files.digest)/device/") && !page.contains("\"./"))
   }
 
   @Test func `the digest is of all paths and bytes, in any order`() throws {
-    let files = [try Self.file("a.js", "1"), try Self.file("device/b.js", "2")]
+    let files = [Self.file("a.js", "1"), Self.file("device/b.js", "2")]
     let digest = WebFiles(files).digest
     #expect(digest.utf8.count == 32 && digest.utf8.allSatisfy { "0123456789abcdef".utf8.contains($0) })
     #expect(WebFiles(files.reversed()).digest == digest)
     for other in [
-      [files[0]], files + [try Self.file("c.txt", "3")], [try Self.file("a.js", "2"), files[1]], [try Self.file("b.js", "1"), files[1]],
-      [try Self.file("a.js", "2"), try Self.file("device/b.js", "1")],
+      [files[0]], files + [Self.file("c.txt", "3")], [Self.file("a.js", "2"), files[1]], [Self.file("b.js", "1"), files[1]],
+      [Self.file("a.js", "2"), Self.file("device/b.js", "1")],
     ] {
       #expect(WebFiles(other).digest != digest)
     }
@@ -55,8 +55,8 @@ import Testing
   @Test func `references to files of a version lead to the path of that version`() throws {
     let page = #"<a href="./x.css"><script src="boot.js"></script> "../carillon.js" "https://./" './y'"#
     let files = WebFiles([
-      try Self.file("carillon.js", #"import "./other.js""#), try Self.file("device/index.html", page),
-      try Self.file("device/parts/x.js", #"import "./y.js"; import "../z.js""#), try Self.file("device/x.css", #"url("./x.png")"#),
+      Self.file("carillon.js", #"import "./other.js""#), Self.file("device/index.html", page),
+      Self.file("device/parts/x.js", #"import "./y.js"; import "../z.js""#), Self.file("device/x.css", #"url("./x.png")"#),
     ])
     let root = "/web/\(files.digest)"
     #expect(
@@ -70,19 +70,18 @@ import Testing
 
   @Test(arguments: [
     ("x.html", "text/html; charset=utf-8"), ("x.css", "text/css; charset=utf-8"), ("x.js", "text/javascript; charset=utf-8"),
-    ("x.webmanifest", "application/manifest+json"), ("x.svg", "image/svg+xml"), ("x.png", "image/png"), ("x.exe", nil), ("x", nil),
-  ]) func `the type follows from the ending`(_ path: String, _ type: String?) {
-    #expect(WebFile(path: path, bytes: .make("x"))?.contentType == type)
+    ("x.webmanifest", "application/manifest+json"), ("x.svg", "image/svg+xml"), ("a.js/x.png", "image/png"),
+  ]) func `the type follows from the ending`(_ path: String, _ type: String) {
+    #expect(Self.file(path, "x").contentType == type)
   }
 
   @Test(arguments: [
     ("https://push.example.com", "https://push.example.com"), ("https://push.example.com:8443/a/b", "https://push.example.com:8443"),
     ("http://[::1]:7173/a", "http://[::1]:7173"), (nil, nil),
   ]) func `the page learns the origin of media`(_ base: String?, _ origin: String?) throws {
-    let configuration = WebConfiguration(devices: "/v1/device", needsCredential: true, mediaBase: base)
-    #expect(configuration.media == origin)
-    let json = try JSONValue(parsing: configuration.text(digest: "d"))
-    #expect(json["digest"]?.stringValue == "d" && json["credential"]?.text == "true" && json["media"]?.stringValue == origin)
+    let files = WebFiles([Self.file("a.js", "1")])
+    let json = try JSONValue(parsing: files.configuration(devices: "/v1/device", needsCredential: true, mediaBase: base))
+    #expect(json["digest"]?.stringValue == files.digest && json["credential"]?.text == "true" && json["media"]?.stringValue == origin)
     #expect(json["origins"] == nil && json["environment"] == nil)
   }
 }
