@@ -13,9 +13,7 @@ enum UpCommand {
     "up.kafka-port", .integer(0...65_535), "The port of 127.0.0.1 for its Kafka. Absent or 0: a free one.")
   static let redisPort = Setting<Int?>(
     "up.redis-port", .integer(0...65_535), "The port of 127.0.0.1 for its Redis. Absent or 0: a free one.")
-  static let web = Setting(
-    "up.web", .boolean, default: true,
-    "Serves the notification center, a page for trying things out, at /device/ of --listen; --no-web does not.")
+  static let web = Setting("up.web", .boolean, default: true, "Serves browsers the notification center, at /device/.")
   private static let isNew = Setting(
     "up.new", .boolean, default: false,
     "Start another one beside a running one. The tools still find the first: give them --kafka and --redis of this one, which --json prints."
