@@ -1,6 +1,8 @@
-// While a cluster is upgraded another worker, of another version, may answer for the page's files. Then the page is loaded again.
-try {
-  await import("./page.js");
-} catch {
-  setTimeout(() => location.reload(), 2000);
-}
+// Loads the page's modules. While a cluster is upgraded, two versions answer: then the reload gets both from one.
+import("./center.js").catch(async (error) => {
+  const tries = Number(sessionStorage.getItem("boot") ?? 0);
+  if (tries >= 2) throw error;
+  sessionStorage.setItem("boot", String(tries + 1));
+  await new Promise((resolve) => setTimeout(resolve, 1000 + Math.random() * 2000));
+  location.reload();
+});
