@@ -820,3 +820,501 @@ export function reconnect(plan = { attempt: 0, abandoned: 0 }, event, lot) {
   const wait = Math.min(Math.floor(first + lot * span), Math.max(longest, first));
   return { plan: { attempt: attempt + 1, abandoned }, wait };
 }
+
+// MARK: The database
+
+/** The result of a request of IndexedDB. @template Result @param {IDBRequest<Result>} request @returns {Promise<Result>} */
+const resultOf = (request) =>
+  new Promise((resolve, reject) => {
+    request.onsuccess = () => resolve(request.result);
+    request.onerror = () => reject(request.error);
+  });
+
+/** A random id, also where the browser withholds `randomUUID`. */
+function newID(bytes = 16) {
+  const hex = Array.from(crypto.getRandomValues(new Uint8Array(bytes)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+  return bytes === 16 ? hex.replace(/(.{8})(.{4})(.{4})(.{4})(.{12})/, "$1-$2-$3-$4-$5") : hex;
+}
+
+/** An error of the database as the program gets it. @param {any} error */
+function storageError(error) {
+  if (error instanceof CarillonError) return error;
+  const isFull = error?.name === "QuotaExceededError";
+  const text = isFull ? "the browser has no more room for this page's database: remove notifications or other data of this site" : `${error}`;
+  return new CarillonError(isFull ? "storageFull" : "storage", `IndexedDB: ${text}`);
+}
+
+/**
+ * What a device keeps over its end. Each change is one strict transaction: it is on the disk when `change` resolves. Tabs share the database,
+ * and a generation tells each whether what it has in memory is the newest. Ids and revisions are read as they are needed.
+ */
+class Memory {
+  /** @type {State} as this tab has read it last */
+  state = emptyState();
+  /** What the program says at each start. @type {Record<string, any>} */
+  program = {};
+  #database;
+
+  /** @param {IDBDatabase} database */
+  constructor(database) {
+    this.#database = database;
+    this.state.facts.generation = -1;
+  }
+
+  /** Opens the database of a name. @param {string} name @param {() => void} lost called when the browser takes it away */
+  static async open(name, lost) {
+    if (!globalThis.indexedDB) throw new CarillonError("noStorage", "the browser has no IndexedDB here, so nothing can be acknowledged");
+    const request = indexedDB.open(name, 1);
+    request.onupgradeneeded = () => {
+      for (const map of maps) {
+        const store = request.result.createObjectStore(map);
+        if (map === "ids" || map === "revisions") store.createIndex("at", "at");
+      }
+      request.result.createObjectStore("facts");
+    };
+    const database = await resultOf(request).catch((error) => {
+      throw new CarillonError("noStorage", `the browser does not open the database '${name}': ${error}`);
+    });
+    database.onclose = database.onversionchange = () => {
+      database.close();
+      lost();
+    };
+    return new Memory(database);
+  }
+
+  close() {
+    this.#database.close();
+  }
+
+  /** Reads what other tabs have written; answers whether there was something. */
+  async refresh() {
+    const state = await this.#read(this.#database.transaction(["facts", ...maps]));
+    if (state.facts.generation <= this.state.facts.generation) return false;
+    this.state = state;
+    return true;
+  }
+
+  /** @param {IDBTransaction} transaction @returns {Promise<State>} */
+  async #read(transaction) {
+    const facts = await resultOf(transaction.objectStore("facts").get("facts")) ?? { ...emptyState().facts, generation: 0 };
+    const former = this.state;
+    if (facts.generation === former.facts.generation) return former;
+    const state = emptyState();
+    state.facts = facts;
+    await Promise.all(maps.slice(2).map(async (name) => {
+      const store = transaction.objectStore(name);
+      const [keys, values] = await Promise.all([resultOf(store.getAllKeys()), resultOf(store.getAll())]);
+      const rows = values.map((value, index) => [`${keys[index]}`, value]).sort(([, a], [, b]) => a.order - b.order);
+      /** @type {any} */ (state)[name] = new Map(rows);
+    }));
+    // A notification that is the same stays the same value.
+    for (const [identifier, { order }] of state.list) {
+      const known = former.list.get(identifier);
+      if (known?.order === order) state.list.set(identifier, known);
+    }
+    return state;
+  }
+
+  /**
+   * Changes the state in one strict transaction. What `body` throws changes nothing.
+   *
+   * @template Result
+   * @param {(draft: State) => Result} body it must not wait for anything
+   * @param {any[]} frames whose ids and revisions it needs
+   * @returns {Promise<Result>}
+   */
+  async change(body, frames = []) {
+    let transaction;
+    try {
+      transaction = this.#database.transaction(["facts", ...maps], "readwrite", { durability: "strict" });
+      const { complete, done } = this.#completion(transaction);
+      const draft = draftOf(await this.#read(transaction));
+      Object.assign(draft.facts, this.program);
+      draft.ids = await this.#rows(transaction, "ids", frames.map(({ id }) => id));
+      draft.revisions = await this.#rows(transaction, "revisions", frames.flatMap(({ identifier, identifiers = [] }) => [identifier, ...identifiers]));
+      const before = draftOf(draft), result = body(draft);
+      const isChanged = this.#write(transaction, before, draft);
+      if (isChanged || !draft.facts.generation) {
+        draft.facts.generation++;
+        const facts = Object.entries(draft.facts).filter(([name]) => !(name in this.program));
+        transaction.objectStore("facts").put(Object.fromEntries(facts), "facts");
+      }
+      if (frames.some(({ type }) => type === "welcome")) this.#forget(transaction, draft.facts);
+      done();
+      await complete;
+      [draft.ids, draft.revisions] = [new Map(), new Map()];
+      if (draft.facts.generation > this.state.facts.generation) this.state = draft;
+      return result;
+    } catch (error) {
+      try {
+        transaction?.abort();
+      } catch { /* It has ended already. */ }
+      throw storageError(error);
+    }
+  }
+
+  /** @param {IDBTransaction} transaction */
+  #completion(transaction) {
+    const complete = new Promise((resolve, reject) => {
+      transaction.oncomplete = resolve;
+      transaction.onabort = () => reject(transaction.error ?? new Error("the transaction was aborted"));
+    });
+    complete.catch(() => {});
+    return { complete, done: () => transaction.commit?.() };
+  }
+
+  /** @param {IDBTransaction} transaction @param {string} name @param {any[]} keys @returns {Promise<Map<string, any>>} */
+  async #rows(transaction, name, keys) {
+    const store = transaction.objectStore(name), names = [...new Set(keys.filter((key) => key !== undefined))];
+    const values = await Promise.all(names.map((key) => resultOf(store.get(key))));
+    return new Map(names.map((key, index) => [key, values[index]]).filter(([, value]) => value !== undefined));
+  }
+
+  /** Writes what differs; answers whether anything does. @param {IDBTransaction} transaction @param {State} before @param {State} draft */
+  #write(transaction, before, draft) {
+    const { facts } = draft, names = new Set([...Object.keys(facts), ...Object.keys(before.facts)]);
+    let isChanged = [...names].some((name) => facts[name] !== before.facts[name]);
+    for (const name of maps) {
+      /** @type {Map<string, any>} */
+      const former = before[name], map = /** @type {Map<string, any>} */ (draft[name]), store = transaction.objectStore(name);
+      for (const [key, value] of map) if (former.get(key) !== value) store.put(value, key);
+      for (const key of former.keys()) if (!map.has(key)) store.delete(key);
+      isChanged ||= former.size !== map.size || [...map].some(([key, value]) => former.get(key) !== value);
+    }
+    return isChanged;
+  }
+
+  /** Forgets ids and revisions that are too old, and beyond 50,000 the oldest. @param {IDBTransaction} transaction @param {Record<string, any>} facts */
+  #forget(transaction, facts) {
+    const earliest = Date.now() + (facts.skew ?? 0) - facts.rememberSeconds * 1000;
+    for (const name of ["ids", "revisions"]) {
+      const store = transaction.objectStore(name), counted = store.count();
+      counted.onsuccess = () => {
+        let surplus = counted.result - 50_000;
+        const walk = store.index("at").openCursor();
+        walk.onsuccess = () => {
+          const cursor = walk.result;
+          if (!cursor || cursor.value.at >= earliest && surplus <= 0) return;
+          surplus--;
+          cursor.delete();
+          cursor.continue();
+        };
+      };
+    }
+  }
+}
+
+// MARK: The device
+
+/** @typedef {{state: "connecting"|"connected"|"waiting"|"stopped"|"storageFull"|"lost", words: string, until?: number, code?: number, isLeader: boolean}} Connection */
+/**
+ * @typedef {object} Configuration
+ * @property {string} url of the cluster: wss://push.example.com/v1/device
+ * @property {string} application the apns-topic of its requests
+ * @property {string} [user] the signed-in person; another one than before forgets the list, the badge and what is pending
+ * @property {(token: string) => string|undefined|Promise<string|undefined>} [credential] asked before each hello
+ * @property {string} [platform] "web" unless given
+ * @property {string} [database] its name; `carillon/APPLICATION` unless given. Each is a device of its own
+ * @property {string} [locale]
+ * @property {string} [timeZone]
+ * @property {Category[]} [categories] replace those of an earlier start
+ * @property {Authorization} [authorization] holds until the person has decided; `notDetermined` unless given
+ * @property {number} [deliveredLimit] so many notifications are in the list, 500 unless given
+ * @property {(notification: Notification) => PresentationOption[]} [willPresent] chooses among the allowed ways while the screen is unlocked
+ * @property {(request: any, content: MutableContent) => Promise<MutableContent|void>} [serviceExtension] changes a mutable notification before it is shown
+ * @property {ContentExtension[]} [contentExtensions]
+ * @property {boolean} [visible] whether the tab is; without it the document says so
+ */
+
+/** The sentences of the close codes after which a device does not reconnect by itself. @type {Record<number, string>} */
+const stops = {
+  4002: "The cluster does not take this device's registration: the program must correct it.",
+  4003: "The credential does not hold: sign in again.",
+  4004: "This device is connected somewhere else.",
+  4013: "Nobody is signed in.",
+  4019: "This device belongs to a cluster of the other environment.",
+};
+
+/** How long a visible tab waits for the tab that has the socket, in milliseconds. */
+const leaderMilliseconds = 5_000;
+
+/** A device of a page: its connection, its notifications, and what the person does with them. */
+export class Device extends EventTarget {
+  /** The open panel of this tab. @type {Panel|undefined} */
+  panel;
+  /** What the browser withholds, and what that means. @type {{feature: string, effect: string}[]} */
+  withheld = [];
+  /** @type {Connection} */
+  connection = { state: "connecting", words: "Connecting.", isLeader: false };
+  #memory;
+  #configuration;
+  #name;
+  #channel;
+  #isVisible = true;
+  #isClosed = false;
+  #isLeader = false;
+  #stopped = new AbortController();
+  /** Gives up the lock of the leader. @type {(() => void)|undefined} */
+  #release;
+  #isQueued = false;
+  /** Gives up the shared lock of visible tabs. @type {(() => void)|undefined} */
+  #hide;
+  #leaderAnswered = false;
+  /** @type {Link|any} the connection to the cluster */
+  #link;
+  /** @type {Plan|undefined} */
+  #plan;
+  /** @type {Map<string, number>} timers by what they are for */
+  #timers = new Map();
+  /** The notifications as they were handed out. @type {WeakMap<Listed, Notification>} */
+  #views = new WeakMap();
+  /** @type {any} */
+  #viewed;
+  #isRefreshing = false;
+  #isStale = false;
+  #isNoticing = false;
+  /** @type {Set<number>} the orders of notifications with the service extension of this tab */
+  #extending = new Set();
+  /** @type {Promise<boolean>|undefined} */
+  #prompt;
+
+  /** @param {Memory} memory @param {Configuration} configuration @param {string} name */
+  constructor(memory, configuration, name) {
+    super();
+    [this.#memory, this.#configuration, this.#name] = [memory, configuration, name];
+    const { willPresent, serviceExtension, deliveredLimit, platform = "web" } = configuration;
+    memory.program = { willPresent, extends: serviceExtension !== undefined, deliveredLimit, platform };
+    this.#channel = new BroadcastChannel(name);
+    this.#channel.onmessage = ({ data }) => this.#heard(data);
+  }
+
+  /** Opens the device of this origin, and connects. Rejects if nothing can be stored durably. @param {Configuration} configuration */
+  static async open(configuration) {
+    const { application, user, categories, authorization = { status: "notDetermined" } } = configuration;
+    const fault = (categories && categoriesFault(categories)) ?? authorizationFault(authorization);
+    if (fault) throw new CarillonError("badRequest", fault);
+    const name = configuration.database ?? `carillon/${application}`;
+    const memory = await Memory.open(name, () => device.#lost());
+    const device = new Device(memory, configuration, name);
+    await device.#change(({ facts, ...draft }) => {
+      facts.token ??= newID(32);
+      if (facts.user !== user && facts.generation > 0) {
+        forgetPerson({ facts, ...draft });
+        draft.changes.delete("unregister");
+      }
+      facts.user = user;
+      if (!facts.isDecided) facts.authorization = authorization;
+      if (categories) facts.categories = categories;
+    });
+    device.#begin();
+    return device;
+  }
+
+  #begin() {
+    const page = globalThis.document, { visible } = this.#configuration;
+    if (!navigator.locks) this.#withhold("Web Locks", "only the tab that was opened last is connected");
+    if (!globalThis.crypto.subtle) this.#withhold("WebCrypto", "encrypted notifications are shown without their content");
+    if (!globalThis.isSecureContext) this.#withhold("service workers", "nothing is shown while the page is hidden");
+    if (visible === undefined && page) {
+      page.addEventListener("visibilitychange", () => this.visible = !page.hidden, { signal: this.#stopped.signal });
+    }
+    this.visible = visible ?? !page?.hidden;
+    if (navigator.locks) this.#queue();
+    else this.#lead();
+  }
+
+  /** @param {string} feature @param {string} effect */
+  #withhold(feature, effect) {
+    this.withheld.push({ feature, effect: `${effect}, since this page is neither from HTTPS nor from this machine` });
+  }
+
+  /** Leaves the socket to another tab. The device stays registered. */
+  close() {
+    this.#isClosed = true;
+    this.panel?.close();
+    this.#stopped.abort();
+    for (const timer of this.#timers.values()) clearTimeout(timer);
+    this.#end({ code: 1000 });
+    this.#release?.();
+    this.#hide?.();
+    this.#channel.close();
+    this.#memory.close();
+    return Promise.resolve();
+  }
+
+  #lost() {
+    this.close();
+    this.#tell({ state: "lost", words: "The browser has deleted this device: load the page again." });
+    this.#dispatch("lost");
+  }
+
+  // MARK: Tabs
+
+  /** Whether the person sees this tab. */
+  get visible() {
+    return this.#isVisible;
+  }
+
+  set visible(isVisible) {
+    this.#isVisible = isVisible;
+    this.#hide?.();
+    this.#hide = undefined;
+    if (!isVisible || this.#isClosed) return;
+    const held = () => this.#isVisible && !this.#isClosed ? new Promise((resolve) => this.#hide = () => resolve(undefined)) : undefined;
+    navigator.locks?.request(`${this.#name} visible`, { mode: "shared" }, held).catch(() => {});
+    this.#claim();
+    if (!navigator.locks || this.#isLeader) return;
+    // The tab that has the socket may be frozen.
+    this.#leaderAnswered = false;
+    this.#channel.postMessage({ type: "ask" });
+    this.#after("leader", leaderMilliseconds, () => {
+      if (this.#isVisible && !this.#leaderAnswered && !this.#isLeader) this.#take({ steal: true });
+    });
+  }
+
+  #queue() {
+    if (this.#isQueued || this.#isClosed) return;
+    this.#isQueued = true;
+    this.#take({ signal: this.#stopped.signal }, () => this.#isQueued = false);
+  }
+
+  /** Takes the lock of the tab that has the socket. @param {LockOptions} options @param {() => void} granted */
+  async #take(options, granted = () => {}) {
+    const hold = () => {
+      granted();
+      if (this.#isClosed) return;
+      this.#lead();
+      return new Promise((resolve) => this.#release = () => resolve(undefined));
+    };
+    try {
+      await navigator.locks.request(this.#name, options, hold);
+    } catch {
+      // Another tab has taken it, or this one was closed.
+    }
+    if (this.#isClosed) return;
+    this.#isLeader = false;
+    this.#end({ code: 1000 });
+    this.#tell({ state: "connecting", words: "Another tab connects." });
+    this.#queue();
+  }
+
+  #lead() {
+    this.#isLeader = true;
+    this.#connect();
+    this.#tick();
+    this.#notice();
+  }
+
+  /** @param {any} message */
+  #heard(message) {
+    if (this.#isClosed) return;
+    if (message.type === "changed") this.#refresh();
+    if (message.type === "ask" && this.#isLeader) this.#share();
+    if (message.type === "leader" && !this.#isLeader) {
+      this.#leaderAnswered = true;
+      this.#tell(message.connection);
+    }
+    if (message.type === "reconnect" && this.#isLeader) this.reconnect();
+    if (message.type === "event") this.#dispatch(message.name, message.detail);
+  }
+
+  #share() {
+    const { isLeader: _, ...connection } = this.connection;
+    this.#channel.postMessage({ type: "leader", connection });
+  }
+
+  /** Whether a tab is visible, so that this one need not show anything. */
+  async #isAnyVisible() {
+    if (!navigator.locks) return false;
+    const { held } = await navigator.locks.query();
+    return held?.some(({ name }) => name === `${this.#name} visible`) ?? false;
+  }
+
+  // MARK: Changes
+
+  /** Changes the state durably, and tells the other tabs. @template Result @param {(draft: State) => Result} body @param {any[]} frames @returns {Promise<Result>} */
+  async #change(body, frames = []) {
+    const former = this.#memory.state.facts.generation, result = await this.#memory.change(body, frames);
+    if (this.#memory.state.facts.generation === former) return result;
+    if (!this.#isClosed) this.#channel.postMessage({ type: "changed" });
+    this.#notice();
+    return result;
+  }
+
+  async #refresh() {
+    this.#isStale = true;
+    if (this.#isRefreshing) return;
+    this.#isRefreshing = true;
+    try {
+      while (this.#isStale && !this.#isClosed) {
+        this.#isStale = false;
+        if (await this.#memory.refresh()) this.#notice();
+      }
+    } catch (error) {
+      this.#problem(error);
+    }
+    this.#isRefreshing = false;
+  }
+
+  /** Something has changed: the page draws, one tab shows, and the leader sends. */
+  #notice() {
+    if (this.#isNoticing) return;
+    this.#isNoticing = true;
+    queueMicrotask(() => {
+      this.#isNoticing = false;
+      if (this.#isClosed) return;
+      this.#dispatch("change");
+      this.panel?.refresh();
+      this.#claim();
+      if (!this.#isLeader) return;
+      this.#send();
+      this.#extend();
+      this.#schedule();
+    });
+  }
+
+  /** Shows what no tab has shown: this one if it is visible, or if none is and it has the socket. */
+  async #claim() {
+    const waits = () => this.#memory.state.presenting.size > 0 && !this.#isClosed;
+    if (!waits() || !this.#isVisible && (!this.#isLeader || await this.#isAnyVisible()) || !waits()) return;
+    try {
+      /** @type {Showing[]} */
+      const claimed = await this.#change((draft) => {
+        const all = [...draft.presenting.values()];
+        draft.presenting.clear();
+        return all;
+      });
+      const { facts } = this.#memory.state, state = facts.locked ? "locked" : this.#isVisible ? "foreground" : "background";
+      for (const { listed, options, isUpdate, wakes } of claimed) {
+        if (isOver(listed.frame, this.#now())) continue;
+        const notification = this.#view(listed);
+        if (wakes && !listed.isLocal) this.#dispatch("background", { notification });
+        if (options.length > 0) this.#dispatch("present", { notification, options, isUpdate, state });
+        this.panel?.received(notification);
+      }
+    } catch (error) {
+      this.#problem(error);
+    }
+  }
+
+  /** @param {string} name @param {any} detail */
+  #dispatch(name, detail = undefined) {
+    this.dispatchEvent(new CustomEvent(name, { detail }));
+  }
+
+  /** Dispatches an event in all tabs. @param {string} name @param {any} detail */
+  #announce(name, detail) {
+    this.#dispatch(name, detail);
+    if (!this.#isClosed) this.#channel.postMessage({ type: "event", name, detail });
+  }
+
+  /** @param {any} error */
+  #problem(error) {
+    if (!this.#isClosed) this.#dispatch("problem", storageError(error));
+  }
+
+  /** Sets a timer, in place of the former one for the same. @param {string} name @param {number} milliseconds @param {() => void} body */
+  #after(name, milliseconds, body) {
+    clearTimeout(this.#timers.get(name));
+    if (!this.#isClosed) this.#timers.set(name, setTimeout(body, milliseconds));
+  }
