@@ -23,6 +23,7 @@ from websockets.sync.server import serve
 TOKEN = "ab" * 32
 HANG_SECONDS = 120
 WELCOME = {"type": "welcome", "session": "s", "now": 1_700_000_000_000, "pingSeconds": 30, "window": 32, "rememberSeconds": 2_592_000}
+NOTIFY = {"type": "notify", "payload": {"aps": {"alert": "Hello"}}}
 
 
 class Difference(Exception):
@@ -119,10 +120,13 @@ class Script:
     def send(self, frame):
         self.text(json.dumps(filled(frame, self.names)))
 
+    def notify(self, members):
+        self.send({**NOTIFY, **members})
+
     def many(self, step):
         first, last = step["numbers"]
-        for number in range(first, last + 1):
-            self.text(json.dumps(filled(step["send"], {**self.names, "$n": number})))
+        for self.names["$n"] in range(first, last + 1):
+            self.notify(step["notify"])
 
     def text(self, text):
         self.session.socket.send(text)
@@ -186,7 +190,7 @@ class Script:
 
 
 def play(script, start):
-    """Plays a script; `start(url, configuration)` returns the device, which is started."""
+    """Plays a script; `start(url)` returns the device, which is started."""
     sessions = []
 
     def handle(socket):
@@ -195,7 +199,7 @@ def play(script, start):
 
     with serve(handle, "127.0.0.1", 0, subprotocols=["carillon.v1"], ping_interval=None, close_timeout=1) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        device = start(f"ws://127.0.0.1:{server.socket.getsockname()[1]}/v1/device", script.get("device", {}))
+        device = start(f"ws://127.0.0.1:{server.socket.getsockname()[1]}/v1/device")
         played = Script(device, sessions)
         try:
             for number, step in enumerate(script["steps"]):
@@ -216,15 +220,10 @@ def play(script, start):
 class Command:
     """`carillon device`."""
 
-    def __init__(self, program, folder, url, configuration):
+    def __init__(self, program, folder, url):
         self.events, self.process = [], None
-        files = {name: os.path.join(folder, name) for name in ("state", "categories")}
-        with open(files["categories"], "w") as file:
-            json.dump(configuration.get("categories", []), file)
-        self.words = [
-            program, "device", "--devices", url, "--token", TOKEN, "--app", "com.example.shop", "--user", "ada", "--json",
-            "--state", files["state"], "--categories", files["categories"],
-        ]
+        self.words = [program, "device", "--json", "--devices", url, "--token", TOKEN, "--app", "com.example.shop", "--user", "ada"]
+        self.words += ["--state", os.path.join(folder, "state")]
         self.start()
 
     def start(self):
@@ -246,17 +245,23 @@ class Command:
         self.process.wait()
 
     def do(self, command):
+        """Does what the person does. What is done outlives the process."""
+        event = self.answer(command, "done", "error")
+        if event["event"] == "error":
+            raise Difference(event["message"])
+
+    def answer(self, command, *kinds):
+        before = len(self.of(*kinds))
         self.process.stdin.write(json.dumps(command).encode() + b"\n")
         self.process.stdin.flush()
+        until("the number of answers to a command", lambda: len(self.of(*kinds)), lambda found: found > before)
+        return self.of(*kinds)[-1]
 
     def of(self, *kinds):
         return [event for event in self.events if event.get("event") in kinds]
 
     def lists(self, name):
-        before = len(self.of("list"))
-        self.do({"command": "list"})
-        until("the number of lists", lambda: len(self.of("list")), lambda found: found > before)
-        return [each["identifier"] for each in self.of("list")[-1][name]]
+        return [each["identifier"] for each in self.answer({"command": "list"}, "list")[name]]
 
     def list(self):
         """The identifiers in the list, the newest first."""
@@ -288,7 +293,7 @@ def main():
             script = json.load(file)
         with tempfile.TemporaryDirectory() as folder:
             try:
-                play(script, lambda *device: Command(arguments.carillon, folder, *device))
+                play(script, lambda url: Command(arguments.carillon, folder, url))
             except Exception as error:
                 return f"{path}: {script['rule']}: {error}"
         return None
