@@ -6,39 +6,35 @@
 """
 
 import argparse
+import asyncio
 import json
 import os
-import signal
-import socket as sockets
 import subprocess
 import sys
 import tempfile
-import threading
-import time
-from concurrent.futures import ThreadPoolExecutor
 
+from websockets.asyncio.server import serve
 from websockets.exceptions import ConnectionClosed
-from websockets.sync.server import serve
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../ClusterTests/Clients"))
+import clients
 
 TOKEN = "ab" * 32
-HANG_SECONDS = 120
 WELCOME = {"type": "welcome", "session": "s", "now": 1_700_000_000_000, "pingSeconds": 30, "window": 32, "rememberSeconds": 2_592_000}
 NOTIFY = {"type": "notify", "payload": {"aps": {"alert": "Hello"}}}
 
 
-class Difference(Exception):
-    """The device does something else than its script says."""
-
-
-def until(what, value, wanted):
+async def until(what, value, wanted):
     """Waits until a value is as wanted: equal, or as the function says."""
-    end = time.monotonic() + HANG_SECONDS
     is_wanted = wanted if callable(wanted) else lambda found: found == wanted
-    while not is_wanted(found := value()):
-        if time.monotonic() > end:
-            expected = "" if callable(wanted) else f", and should be {json.dumps(wanted)}"
-            raise Difference(f"{what} is {json.dumps(found)}{expected}")
-        time.sleep(0.01)
+    found = None
+
+    async def holds():
+        nonlocal found
+        found = await answer if asyncio.iscoroutine(answer := value()) else answer
+        return is_wanted(found)
+
+    await clients.until(holds, what, lambda: found)
 
 
 def filled(value, names):
@@ -71,9 +67,9 @@ class Session:
     def __init__(self, socket):
         self.socket, self.hello, self.frames, self.acks = socket, None, [], []
 
-    def run(self):
+    async def run(self):
         try:
-            for text in self.socket:
+            async for text in self.socket:
                 frame = json.loads(text)
                 if frame["type"] == "ack":
                     self.acks.append(frame)
@@ -97,8 +93,8 @@ class Session:
 class Script:
     """A script while it is played. Each method below is a step."""
 
-    def __init__(self, device, sessions):
-        self.device, self.sessions = device, sessions
+    def __init__(self, device, url, sessions):
+        self.device, self.url, self.sessions = device, url, sessions
         self.number, self.ends, self.names = 0, 0, {}
 
     @property
@@ -107,169 +103,158 @@ class Script:
 
     # The cluster
 
-    def hello(self, pattern):
-        until("the number of connections", lambda: len(self.sessions), lambda found: found > self.number)
+    async def hello(self, pattern):
+        await until("the number of connections", lambda: len(self.sessions), lambda found: found > self.number)
         self.number += 1
-        until("the hello", lambda: self.session.hello, lambda found: found is not None)
-        if not matches(pattern, self.session.hello, self.names):
-            raise Difference(f"the hello is {json.dumps(self.session.hello)}")
+        await until("the hello", lambda: self.session.hello, lambda found: found is not None)
+        clients.expect(matches(pattern, self.session.hello, self.names), "the hello is as expected", self.session.hello)
 
-    def welcome(self, members):
-        self.send({**WELCOME, **members})
+    async def welcome(self, members):
+        await self.send({**WELCOME, **members})
 
-    def send(self, frame):
-        self.text(json.dumps(filled(frame, self.names)))
+    async def send(self, frame):
+        await self.text(json.dumps(filled(frame, self.names)))
 
-    def notify(self, members):
-        self.send({**NOTIFY, **members})
+    async def notify(self, members):
+        await self.send({**NOTIFY, **members})
 
-    def many(self, step):
+    async def many(self, step):
         first, last = step["numbers"]
         for self.names["$n"] in range(first, last + 1):
-            self.notify(step["notify"])
+            await self.notify(step["notify"])
 
-    def text(self, text):
-        self.session.socket.send(text)
+    async def text(self, text):
+        await self.session.socket.send(text)
 
-    def close(self, code):
+    async def close(self, code):
         self.ends = len(self.device.waits())
-        self.session.socket.close(code)
+        await self.session.socket.close(code)
 
-    def cut(self, _):
+    async def cut(self, _):
         self.ends = len(self.device.waits())
-        self.session.socket.socket.shutdown(sockets.SHUT_RDWR)
+        self.session.socket.transport.abort()
 
     # What the device answers
 
-    def acknowledged(self, wanted):
-        until("acknowledged", self.session.acknowledged, wanted)
+    async def acknowledged(self, wanted):
+        await until("acknowledged", self.session.acknowledged, wanted)
 
-    def settled(self, numbers):
+    async def settled(self, numbers):
         def missing():
             acks = self.session.acknowledged()
             settled = {*acks.get("deliveries", []), *(each["delivery"] for each in acks.get("dropped", []))}
             return [number for number in range(numbers[0], numbers[1] + 1) if number not in settled]
 
-        until("what is neither taken nor dropped", missing, [])
+        await until("what is neither taken nor dropped", missing, [])
 
-    def expect(self, pattern):
-        until("the number of frames", lambda: len(self.session.frames), lambda found: found > 0)
+    async def expect(self, pattern):
+        await until("the number of frames", lambda: len(self.session.frames), lambda found: found > 0)
         frame = self.session.frames.pop(0)
-        if not matches(pattern, frame, self.names):
-            raise Difference(f"the frame is {json.dumps(frame)}, and should have {json.dumps(filled(pattern, self.names))}")
+        clients.expect(matches(pattern, frame, self.names), "the frame is as expected", frame)
 
-    def nothing(self, kind):
-        found = [frame for frame in self.session.frames if frame["type"] == kind]
-        if found:
-            raise Difference(f"there is {json.dumps(found[0])}")
+    async def nothing(self, kind):
+        clients.expect(all(frame["type"] != kind for frame in self.session.frames), "there is none", self.session.frames)
 
-    def waits(self, wanted):
-        until("the number of ends", lambda: len(self.device.waits()), lambda found: found > self.ends)
+    async def waits(self, wanted):
+        await until("the number of ends", lambda: len(self.device.waits()), lambda found: found > self.ends)
         wait = self.device.waits()[-1]
-        if not (wait is None if wanted is None else wait is not None and wanted[0] <= wait <= wanted[1]):
-            raise Difference(f"the wait is {wait}, and should be {wanted}")
+        is_wanted = wait is None if wanted is None else wait is not None and wanted[0] <= wait <= wanted[1]
+        clients.expect(is_wanted, "the wait is as expected", wait)
 
     # What the person sees and does
 
-    def list(self, wanted):
-        value = (lambda: len(self.device.list())) if isinstance(wanted, int) else self.device.list
-        until("the list", value, wanted)
+    async def list(self, wanted):
+        await until("the list", self.device.list, (lambda found: len(found) == wanted) if isinstance(wanted, int) else wanted)
 
-    def pending(self, wanted):
-        until("what is pending", self.device.pending, wanted)
+    async def pending(self, wanted):
+        await until("what is pending", self.device.pending, wanted)
 
-    def shown(self, wanted):
-        until("what was shown", lambda: [identifier for identifier, _ in self.device.shown()], wanted)
+    async def shown(self, wanted):
+        await until("what was shown", lambda: [identifier for identifier, _ in self.device.shown()], wanted)
 
-    def person(self, command):
-        self.device.do(command)
+    async def person(self, command):
+        await self.device.do(command)
 
-    def kill(self, _):
-        self.device.kill()
-        self.device.start()
+    async def kill(self, _):
+        await self.device.kill()
+        await self.device.start(self.url)
 
 
-def play(script, start):
-    """Plays a script; `start(url)` returns the device, which is started."""
+async def play(script, device):
+    """Plays a script to a device: `device.start(url)` starts it."""
     sessions = []
 
-    def handle(socket):
+    async def handle(socket):
         sessions.append(session := Session(socket))
-        session.run()
+        await session.run()
 
-    with serve(handle, "127.0.0.1", 0, subprotocols=["carillon.v1"], ping_interval=None, close_timeout=1) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        device = start(f"ws://127.0.0.1:{server.socket.getsockname()[1]}/v1/device")
-        played = Script(device, sessions)
+    async with serve(handle, "127.0.0.1", 0, subprotocols=["carillon.v1"], ping_interval=None, close_timeout=1) as server:
+        played = Script(device, f"ws://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1/device", sessions)
+        await device.start(played.url)
         try:
             for number, step in enumerate(script["steps"]):
                 [(name, value)] = step.items()
                 try:
-                    getattr(played, name)(value)
+                    await getattr(played, name)(value)
                 except Exception as error:
-                    raise Difference(f"step {number + 1}, {json.dumps(step)}: {error!r}") from error
+                    raise clients.Failed(f"step {number + 1}, {json.dumps(step)}: {error}") from error
             ids = [id for _, id in device.shown()]
-            if len(ids) != len(set(ids)):
-                raise Difference(f"something was shown twice: {ids}")
+            clients.expect(len(ids) == len(set(ids)), "nothing is shown twice", ids)
         finally:
-            device.end()
-            for session in sessions:
-                session.socket.socket.close()
+            await device.end()
 
 
 class Command:
     """`carillon device`."""
 
-    def __init__(self, program, folder, url):
-        self.events, self.process = [], None
-        self.words = [program, "device", "--json", "--devices", url, "--token", TOKEN, "--app", "com.example.shop", "--user", "ada"]
+    def __init__(self, program, folder):
+        self.events, self.process, self.reading = [], None, None
+        self.words = [program, "device", "--json", "--token", TOKEN, "--app", "com.example.shop", "--user", "ada"]
         self.words += ["--state", os.path.join(folder, "state")]
-        self.start()
 
-    def start(self):
-        self.process = subprocess.Popen(self.words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        threading.Thread(target=self.read, args=[self.process.stdout], daemon=True).start()
+    async def start(self, url):
+        words = [*self.words, "--devices", url]
+        self.process = await asyncio.create_subprocess_exec(*words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, limit=1 << 20)
+        self.reading = asyncio.create_task(self.read(self.process.stdout))
 
-    def read(self, output):
-        for line in output:
+    async def read(self, output):
+        async for line in output:
             # A killed process may leave a part of a line.
             if line.endswith(b"\n"):
                 self.events.append(json.loads(line))
 
-    def kill(self):
+    async def kill(self):
         self.process.kill()
-        self.process.wait()
+        await self.reading
+        await self.process.wait()
 
-    def end(self):
-        self.process.terminate()
-        self.process.wait()
+    async def end(self):
+        if self.process.returncode is None:
+            self.process.terminate()
+        await self.reading
+        await self.process.wait()
 
-    def do(self, command):
+    async def do(self, command):
         """Does what the person does. What is done outlives the process."""
-        event = self.answer(command, "done", "error")
-        if event["event"] == "error":
-            raise Difference(event["message"])
+        event = await self.answer(command, "done", "error")
+        clients.expect(event["event"] == "done", "the device takes a command", event)
 
-    def answer(self, command, *kinds):
+    async def answer(self, command, *kinds):
         before = len(self.of(*kinds))
         self.process.stdin.write(json.dumps(command).encode() + b"\n")
-        self.process.stdin.flush()
-        until("the number of answers to a command", lambda: len(self.of(*kinds)), lambda found: found > before)
+        await until("the number of answers to a command", lambda: len(self.of(*kinds)), lambda found: found > before)
         return self.of(*kinds)[-1]
 
     def of(self, *kinds):
         return [event for event in self.events if event.get("event") in kinds]
 
-    def lists(self, name):
-        return [each["identifier"] for each in self.answer({"command": "list"}, "list")[name]]
-
-    def list(self):
+    async def list(self):
         """The identifiers in the list, the newest first."""
-        return self.lists("delivered")
+        return [each["identifier"] for each in (await self.answer({"command": "list"}, "list"))["delivered"]]
 
-    def pending(self):
+    async def pending(self):
         """The identifiers of those that wait, the oldest first."""
-        return self.lists("pending")
+        return [each["identifier"] for each in (await self.answer({"command": "list"}, "list"))["pending"]]
 
     def shown(self):
         """The identifier and the id of each notification when it was shown, from the first start on."""
@@ -280,30 +265,29 @@ class Command:
         return [event["reconnectAfterMs"] for event in self.of("closed")]
 
 
-def main():
+async def failure(program, path):
+    """Plays the script of a file to the command; returns what went wrong."""
+    with open(path, encoding="utf-8") as file:
+        script = json.load(file)
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            await play(script, Command(program, folder))
+        except clients.Failed as error:
+            return f"{path}: {script['rule']}: {error}"
+    return None
+
+
+async def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--carillon", required=True, metavar="PROGRAM", help="the program")
     parser.add_argument("files", nargs="+", metavar="FILE", help="a session script")
     arguments = parser.parse_args()
-    # Whatever ends this ends its devices.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-
-    def failure(path):
-        with open(path, encoding="utf-8") as file:
-            script = json.load(file)
-        with tempfile.TemporaryDirectory() as folder:
-            try:
-                play(script, lambda url: Command(arguments.carillon, folder, url))
-            except Exception as error:
-                return f"{path}: {script['rule']}: {error}"
-        return None
-
     # Most of a script's time is the device's waits.
-    with ThreadPoolExecutor(8) as threads:
-        failures = [each for each in threads.map(failure, arguments.files) if each]
-    print(*failures, f"{len(arguments.files)} scripts, {len(failures)} failed", sep="\n")
+    played = await asyncio.gather(*(failure(arguments.carillon, path) for path in arguments.files))
+    failures = [each for each in played if each]
+    print(*failures, f"{len(played)} scripts, {len(failures)} failed", sep="\n")
     sys.exit(1 if failures else 0)
 
 
 if __name__ == "__main__":
-    main()
+    asyncio.run(main())
