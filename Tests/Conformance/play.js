@@ -59,9 +59,9 @@ function* playEnds(module, { events, wait }) {
   yield difference("wait", wait, found[0] === null && found[1] === null ? null : found);
 }
 
-/** Plays the cases of a file; yields `[case, difference]`, with the state before in the case. */
+/** Plays the cases of a file; yields `[case, difference]`, with the state before in the case. A history ends with its first case that differs. */
 export function* play(module, cases) {
-  let state = {}, expected = {};
+  let state = {}, expected = {}, hasEnded = false;
   for (const each of cases) {
     const { before, frame, text, now = start, uncertain = 0, answer = [], after = {}, shown = [], close = false } = each;
     let found = each;
@@ -70,7 +70,8 @@ export function* play(module, cases) {
         for (const line of playEnds(module, each)) if (line) yield [each, line];
         continue;
       }
-      if (before) [state, expected] = [structuredClone(before), before];
+      if (before) [state, expected, hasEnded] = [structuredClone(before), before, false];
+      if (hasEnded) continue;
       found = { ...each, before: state };
       const result = module.receive(state, text ?? JSON.stringify(frame), now, uncertain);
       state = JSON.parse(JSON.stringify(result.after));
@@ -85,8 +86,12 @@ export function* play(module, cases) {
         difference("close", close, result.close ?? false),
         ...Object.keys({ ...wanted, ...is }).map((name) => difference(`after.${name}`, wanted[name], is[name])),
       ];
-      for (const line of lines) if (line) yield [found, line];
+      for (const line of lines.filter(Boolean)) {
+        hasEnded = true;
+        yield [found, line];
+      }
     } catch (error) {
+      hasEnded = true;
       yield [found, `it throws ${error}`];
     }
   }
