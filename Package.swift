@@ -72,6 +72,9 @@ let package = Package(
       "Store", ["EmbeddedScripts", "EventLoop", "Cryptography", "JSON", "Redis", "Notifications"],
       exclude: ["EmbeddedScripts", "Scripts"]),
 
+    .target(name: "EmbeddedWeb", path: "Sources/Web/EmbeddedWeb", publicHeadersPath: "."),
+    module("Web", ["EmbeddedWeb", "EventLoop", "Cryptography", "JSON"], exclude: ["EmbeddedWeb", "carillon.js", "device"]),
+
     module("Worker", ["EventLoop", "Cryptography", "JSON", "HTTP", "Kafka", "Store", "Notifications"]),
     module("Extensions", ["EventLoop", "Cryptography", "JSON", "HTTP", "Notifications"]),
     module("DeviceClient", ["Extensions", "Calendars", "EventLoop", "Cryptography", "JSON", "HTTP", "Notifications", "CSQLite"]),
@@ -79,14 +82,15 @@ let package = Package(
     module("Transform", ["Worker", "Extensions", "Store", "Calendars", "EventLoop", "Cryptography", "JSON", "Kafka", "Notifications"]),
     module(
       "FanOut",
-      ["Worker", "Extensions", "Store", "Calendars", "EventLoop", "Cryptography", "JSON", "HTTP", "Kafka", "Notifications"]),
+      ["Worker", "Web", "Extensions", "Store", "Calendars", "EventLoop", "Cryptography", "JSON", "HTTP", "Kafka", "Notifications"]),
     module("Operations", ["Worker", "Store", "EventLoop", "JSON", "HTTP", "Kafka", "Notifications"]),
 
     module(
       "Command",
       [
-        "Transform", "FanOut", "Operations", "Worker", "Extensions", "DeviceClient", "Calendars", "Store", "EventLoop", "Cryptography",
-        "JSON", "HTTP", "Kafka", "Redis", "Notifications", .target(name: "CJemalloc", condition: .when(traits: ["Jemalloc"])),
+        "Transform", "FanOut", "Operations", "Worker", "Web", "Extensions", "DeviceClient", "Calendars", "Store", "EventLoop",
+        "Cryptography", "JSON", "HTTP", "Kafka", "Redis", "Notifications",
+        .target(name: "CJemalloc", condition: .when(traits: ["Jemalloc"])),
       ]),
     .executableTarget(name: "carillon", dependencies: ["Command"], swiftSettings: settings),
     sample("EncryptedMessage", ["Command", "Extensions", "Cryptography", "JSON"]),
@@ -110,6 +114,7 @@ let package = Package(
     tests("NotificationsTests", ["Notifications", "JSON", "TestSupport"]),
     tests("CalendarsTests", ["Calendars", "Notifications", "TestSupport"], exclude: ["walk.py"]),
     tests("StoreTests", ["Store", "Redis", "EventLoop", "JSON", "Notifications", "TestSupport"]),
+    tests("WebTests", ["Web", "EventLoop", "JSON"]),
     tests("WorkerTests", ["Worker", "JSON", "EventLoop", "HTTP", "Kafka", "Notifications", "TestSupport"]),
     tests("ExtensionsTests", ["Extensions", "Cryptography", "EventLoop", "HTTP", "JSON", "Notifications", "TestSupport"]),
     tests(
@@ -120,8 +125,8 @@ let package = Package(
     tests(
       "FanOutTests",
       [
-        "FanOut", "Extensions", "Worker", "Store", "Redis", "Kafka", "Cryptography", "EventLoop", "HTTP", "JSON", "Notifications",
-        "TestSupport",
+        "FanOut", "Web", "Extensions", "Worker", "Store", "Redis", "Kafka", "Cryptography", "EventLoop", "HTTP", "JSON",
+        "Notifications", "TestSupport",
       ]),
     tests(
       "OperationsTests",
@@ -142,7 +147,7 @@ let package = Package(
       "CommandTests",
       [
         "Command", "carillon", "EncryptedMessage", "MyAttachment", "EventInvitation", "RedGreenNotifications", "OwnExtensions",
-        "KilledDevice", "DeviceTerminal", "DeviceClient", "Operations", "Worker", "TestSupport", "EventLoop", "Calendars",
+        "KilledDevice", "DeviceTerminal", "DeviceClient", "Operations", "Worker", "Web", "TestSupport", "EventLoop", "Calendars",
         "JSON", "Cryptography", "Extensions", "Kafka", "Notifications", "Redis", "Store",
       ]),
     // What only processes of their own can show. They are apart, since a process that is being started keeps listeners of the others open.

@@ -51,7 +51,7 @@ public enum Program {
         ApplicationsCommands.allow, ApplicationsCommands.disallow, ApplicationsCommands.limit, ApplicationsCommands.list,
         CategoriesCommands.publish,
         CategoriesCommands.list, PendingCommand.command, RebuildCommand.command, ExtensionsCommand.check, ExtensionsCommand.attempt,
-        TokenCommand.command, TokenCommand.createKey,
+        TokenCommand.command, TokenCommand.createKey, WebCommand.command,
       ]),
     .init("Shell and documentation", [CompletionCommand.command, SettingsCommand.command]),
   ]

@@ -1,8 +1,9 @@
 // Plays the cases of Tests/Conformance to a module that exports `receive` and `reconnect`; README.md has their form.
 //
-//   deno run --allow-read play.js MODULE FILE...                          prints each difference; exits 1 if there is one
+//   deno run --allow-read play.js MODULE FILE...
+//     prints each difference, and the case of the first one with the complete state before it; exits 1 if there is one
 //   deno run --allow-read --allow-write play.js --planted ERRORS MODULE FILE...
-//                                     plants each error of the file ERRORS into a copy of the module; exits 1 if one is not found
+//     plants each error of the file ERRORS into a copy of the module; exits 1 if one is not found
 
 const start = 1700000000000;
 const lists = ["ids", "revisions", "list", "pending", "responses"];
@@ -20,6 +21,7 @@ function ordered(value) {
 function compared({ rememberSeconds = 2592000, badge = 0, floor, quiet, ...state }, now) {
   const complete = { rememberSeconds, badge, floor, quiet, ...Object.fromEntries(lists.map((name) => [name, state[name]])) };
   for (const name of lists) complete[name] ??= [];
+  if (quiet) complete.quiet = { from: quiet.from, to: quiet.to, days: quiet.days, timeZone: quiet.timeZone };
   const earliest = now - complete.rememberSeconds * 1000;
   for (const name of ["ids", "revisions"]) {
     complete[name] = complete[name].filter((entry) => entry.at(-1) >= earliest).sort((a, b) => (a[0] < b[0] ? -1 : 1));
@@ -57,39 +59,46 @@ function* playEnds(module, { events, wait }) {
   yield difference("wait", wait, found[0] === null && found[1] === null ? null : found);
 }
 
-/** Plays the cases of a file; yields `[rule, difference]`. */
+/** Plays the cases of a file; yields `[case, difference]`, with the state before in the case. A history ends with its first case that differs. */
 export function* play(module, cases) {
-  let state = {}, expected = {};
+  let state = {}, expected = {}, hasEnded = false;
   for (const each of cases) {
-    const { rule, before, frame, text, now = start, uncertain = 0, answer = [], after = {}, shown = [], close = false } = each;
+    const { before, frame, text, now = start, uncertain = 0, answer = [], after = {}, shown = [], close = false } = each;
+    let found = each;
     try {
       if (each.events) {
-        for (const line of playEnds(module, each)) if (line) yield [rule, line];
+        for (const line of playEnds(module, each)) if (line) yield [each, line];
         continue;
       }
-      if (before) [state, expected] = [structuredClone(before), before];
+      if (before) [state, expected, hasEnded] = [structuredClone(before), before, false];
+      if (hasEnded) continue;
+      found = { ...each, before: state };
       const result = module.receive(state, text ?? JSON.stringify(frame), now, uncertain);
       state = JSON.parse(JSON.stringify(result.after));
       expected = { ...expected, ...after };
-      const found = (result.shown ?? []).map(({ identifier, presentation, actions }, place) =>
+      const isShown = (result.shown ?? []).map(({ identifier, presentation, actions }, place) =>
         shown[place]?.actions ? { identifier, presentation, actions } : { identifier, presentation }
       );
       const [wanted, is] = [compared(expected, now), compared(state, now)];
       const lines = [
         difference("answer", answers(answer), answers(result.answer ?? [])),
-        difference("shown", ordered(shown), ordered(found)),
+        difference("shown", ordered(shown), ordered(isShown)),
         difference("close", close, result.close ?? false),
         ...Object.keys({ ...wanted, ...is }).map((name) => difference(`after.${name}`, wanted[name], is[name])),
       ];
-      for (const line of lines) if (line) yield [rule, line];
+      for (const line of lines.filter(Boolean)) {
+        hasEnded = true;
+        yield [found, line];
+      }
     } catch (error) {
-      yield [rule, `it throws ${error}`];
+      hasEnded = true;
+      yield [found, `it throws ${error}`];
     }
   }
 }
 
 function* playAll(module, files) {
-  for (const { file, cases } of files) for (const [rule, line] of play(module, cases)) yield `${file}: ${rule}: ${line}`;
+  for (const { file, cases } of files) for (const [found, line] of play(module, cases)) yield [`${file}: ${found.rule}: ${line}`, found];
 }
 
 /** A module of a text. */
@@ -111,7 +120,12 @@ async function main(words) {
   };
   if (!errors) {
     const module = await import(`file://${whole}`);
-    for (const line of playAll(module, files)) say(line);
+    let first;
+    for (const [line, found] of playAll(module, files)) {
+      say(line);
+      first ??= found;
+    }
+    if (first) console.log(`the first as a case: ${JSON.stringify(first)}`);
     console.log(`${files.reduce((sum, { cases }) => sum + cases.length, 0)} cases, ${failures} differences`);
     return failures ? 1 : 0;
   }
@@ -120,7 +134,9 @@ async function main(words) {
     for (const [number, { rule, from, to }] of errors.entries()) {
       const parts = source.split(from);
       if (parts.length !== 2) say(`${rule}: the module has '${from}' ${parts.length - 1} times: name a place that it has once`);
-      else if (playAll(await load(parts.join(to), folder, number), files).next().done) say(`${rule}: not found: '${to}' in place of '${from}'`);
+      else if (playAll(await load(parts.join(to), folder, number), files).next().done) {
+        say(`${rule}: not found: '${to}' in place of '${from}'`);
+      }
     }
     console.log(`${errors.length} planted errors, ${failures} not found`);
   } finally {

@@ -9,7 +9,8 @@ enum FanOutCommand {
     discussion:
       "Runs until SIGTERM or SIGINT. Then it is not ready, continues for --unready-for, and tells its devices when to reconnect. Kafka or Redis may start later: until then it waits, is not ready, and reports the missing one. With --json one line on standard output has the devices' address and that of its admin server, when it is ready.",
     groups: [
-      SettingGroup("Devices", [FanOutOptions.listen]), RoleSettings.process, ClusterSettings.group, FanOutOptions.sessions,
+      SettingGroup("Devices", [FanOutOptions.listen, FanOutOptions.web]), RoleSettings.process, ClusterSettings.group,
+      FanOutOptions.sessions,
       MediaOptions.serving,
       SettingGroup("Requests", [], advanced: [RequestSettings.longestLifetime, RequestSettings.oneAttempt]), LogSettings.group,
     ],
@@ -40,6 +41,7 @@ enum FanOutCommand {
           process.values, place, listen: lane.address ?? first ?? process.values[FanOutOptions.listen], key: key?.bytes,
           worker: process.worker(number))
         settings.media = media?.links
+        settings.servesWeb = process.values[FanOutOptions.web]
         settings.maximumDescriptor = process.descriptors.maximum
         settings.sharesPort = process.values[RoleSettings.lanes] > 1
         return FanOutLane(

@@ -28,8 +28,9 @@ enum FanOutOptions {
   )
   static let allowedOrigins = Setting(
     "fanout.allowed-origins", .repeated(.origin), default: [],
-    "Origins that may open the device socket; * for any. A browser names its page's origin, and some native clients, such as React Native's, the server's. Any other origin gets 403, unless it is the address, or localhost, that the client has connected to."
+    "Origins that may open the device socket; * for any. A browser names its page's origin, and some native clients, such as React Native's, the server's. Any other gets 403, unless it is the address, or localhost, that the client uses."
   )
+  static let web = Setting("web", .boolean, default: false, "Serves browsers the notification center, at /device/ of --listen.")
   static let window = Setting(
     "fanout.window", .integer(1...1024), default: FanOutSettings.Defaults.window,
     "Maximum number of a device's unacknowledged notifications; further ones wait in its mailbox."

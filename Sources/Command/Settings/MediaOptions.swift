@@ -76,7 +76,7 @@ enum MediaOptions {
 
 extension SettingKind where Value == String {
   /// The base of a server's URLs.
-  fileprivate static var base: SettingKind {
+  static var base: SettingKind {
     SettingKind(
       placeholder: "URL", allowed: "http:// or https://, a host, and optionally a path, without a slash at the end",
       read: { text in

@@ -17,16 +17,19 @@ struct RunningCluster: Sendable {
   var redis: String
   /// The devices' address, as a URL.
   var devices: String
+  /// The address of its notification center, as a URL; nil if it serves none.
+  var page: String?
   /// The root of its admin server, as a URL.
   var admin: String
 
   /// Describes this process.
-  init(kafka: String, redis: String, devices: String, admin: String) {
+  init(kafka: String, redis: String, devices: String, page: String?, admin: String) {
     pid = getpid()
     began = Self.beginning(of: pid) ?? 0
     self.kafka = kafka
     self.redis = redis
     self.devices = devices
+    self.page = page
     self.admin = admin
   }
 
@@ -59,6 +62,7 @@ struct RunningCluster: Sendable {
     else { return nil }
     (self.pid, self.began) = (pid, UInt64(began))
     (self.kafka, self.redis, self.devices, self.admin) = (kafka, redis, devices, admin)
+    page = value["page"]?.stringValue
   }
 
   /// The file's text.
@@ -66,7 +70,8 @@ struct RunningCluster: Sendable {
     JSONValue.object([
       .init(key: "pid", value: .integer(Int64(pid))), .init(key: "began", value: .integer(Int64(began))),
       .init(key: "kafka", value: .string(kafka)), .init(key: "redis", value: .string(redis)),
-      .init(key: "devices", value: .string(devices)), .init(key: "admin", value: .string(admin)),
+      .init(key: "devices", value: .string(devices)), .init(key: "page", value: page.map { .string($0) } ?? .null),
+      .init(key: "admin", value: .string(admin)),
     ]).text + "\n"
   }
 

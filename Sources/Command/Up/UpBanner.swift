@@ -7,7 +7,8 @@ enum UpBanner {
   static func json(_ running: RunningCluster) -> String {
     let object = JSONValue.object([
       .init(key: "kafka", value: .string(running.kafka)), .init(key: "redis", value: .string(running.redis)),
-      .init(key: "devices", value: .string(running.devices)), .init(key: "metrics", value: .string(running.admin + "/metrics")),
+      .init(key: "devices", value: .string(running.devices)), .init(key: "page", value: running.page.map { .string($0) } ?? .null),
+      .init(key: "metrics", value: .string(running.admin + "/metrics")),
       .init(key: "admin", value: .string(running.admin)), .init(key: "pid", value: .integer(Int64(running.pid))),
     ])
     return PrintedJSON.text(object.text) + "\n"
@@ -20,7 +21,7 @@ enum UpBanner {
     return """
         Kafka    \(running.kafka)
         Redis    \(redis)
-        devices  \(running.devices)
+        devices  \(running.devices)\(running.page.map { "\n  a page   \($0)" } ?? "")
         metrics  \(running.admin)/metrics
       """
   }

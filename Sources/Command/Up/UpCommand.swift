@@ -13,6 +13,7 @@ enum UpCommand {
     "up.kafka-port", .integer(0...65_535), "The port of 127.0.0.1 for its Kafka. Absent or 0: a free one.")
   static let redisPort = Setting<Int?>(
     "up.redis-port", .integer(0...65_535), "The port of 127.0.0.1 for its Redis. Absent or 0: a free one.")
+  static let web = Setting("up.web", .boolean, default: true, "Serves browsers the notification center, at /device/.")
   private static let isNew = Setting(
     "up.new", .boolean, default: false,
     "Start another one beside a running one. The tools still find the first: give them --kafka and --redis of this one, which --json prints."
@@ -23,7 +24,7 @@ enum UpCommand {
     discussion:
       "One process with an embedded Kafka broker, a private redis-server, and a lane of each role. The broker keeps 5 MiB of each partition, and drops the oldest records beyond that. The process keeps nothing after it ends (SIGINT or SIGTERM). The tools of the same user find it without flags, by a file in $XDG_RUNTIME_DIR/carillon, /tmp/carillon-UID (or in $TMPDIR if set), or ~/.carillon: the first of them that no other user has made. With --json one line on standard output has all addresses when it is ready. The exit code is 1 if one is already running.",
     groups: [
-      SettingGroup("Up", [listen, admin, kafkaPort, redisPort, isNew, AnswerSettings.json]),
+      SettingGroup("Up", [listen, admin, web, kafkaPort, redisPort, isNew, AnswerSettings.json]),
       FanOutOptions.sessions, TransformOptions.stage, MediaOptions.group, RequestSettings.group, LogSettings.group,
     ],
     examples: [

@@ -148,7 +148,7 @@ struct UpProcess: Sendable {
     await reporter.hasChanged()
     return RunningCluster(
       kafka: kafka, redis: redis.address.textWithPassword, devices: DeviceURL.text(address),
-      admin: "http://\(await admin.address)")
+      page: values[UpCommand.web] ? DeviceURL.page(address) : nil, admin: "http://\(await admin.address)")
   }
 
   /// The broker's address at the requested port; nil if none was requested.
@@ -176,6 +176,7 @@ struct UpProcess: Sendable {
       var settings = FanOutSettings(values, place, listen: lane.address ?? listen.wanted, key: key?.bytes, worker: "up/fan-out")
       settings.takesAnotherPort = lane.address == nil && !listen.isFixed
       settings.media = media
+      settings.servesWeb = values[UpCommand.web]
       settings.maximumDescriptor = descriptors.maximum
       return FanOutLane(
         settings, on: lane.loop, logger: lane.logger, health: lane.health, metrics: fanOutMetrics, onFatal: lane.onFatal)

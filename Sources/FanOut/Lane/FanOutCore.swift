@@ -4,6 +4,7 @@ import HTTP
 import Kafka
 import Notifications
 import Store
+import Web
 import Worker
 
 /// The lane's actor, as its parts see it.
@@ -160,6 +161,7 @@ final class FanOutCore {
     routes.addWebSocket(DeviceProtocol.path, settings.webSocket) { [unowned self] request in
       admission.refusal(of: request) ?? .accept(sessions.make())
     }
+    if settings.servesWeb { WebPages(.embedded, settings).add(to: &routes) }
     do throws(EventLoopError) {
       return try HTTPServer(on: loop, at: settings.listen, configuration: configuration, routes: routes)
     } catch {

@@ -62,6 +62,8 @@ public struct FanOutSettings: Sendable {
   public var receiptKey: [UInt8]
   /// Where devices fetch the media of notifications; nil if the cluster serves none.
   public var media: MediaLinkSettings?
+  /// Whether it serves `carillon.js` and the notification center to browsers.
+  public var servesWeb = false
   /// The most unacknowledged notifications of a session.
   public var window = Defaults.window
   /// How long a device remembers ids and revisions: the longest lifetime, in seconds.

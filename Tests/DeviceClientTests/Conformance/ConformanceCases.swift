@@ -54,7 +54,7 @@ enum ConformanceCases {
   }
 
   /// The waits after the last of some events, at the least and at the largest random number.
-  private static func wait(after events: [JSONValue]) -> JSONValue {
+  static func wait(after events: [JSONValue]) -> JSONValue {
     let waits = [0.0, 1.0].map { jitter -> JSONValue in
       var (plan, wait) = (ReconnectionPlan(), JSONValue.null)
       for event in events {

@@ -1,0 +1,175 @@
+import { byId, clamp, keyed, make } from "./dom.js";
+import { drawRow, makeRow, marks } from "./rows.js";
+
+/** @typedef {import("../carillon.js").Notification} Notification */
+/** @typedef {import("./rows.js").Shown} Shown */
+
+const bannerMilliseconds = 7000, mostBanners = 3;
+/** @type {{notification: Notification, timer?: number}[]} */
+let banners = [];
+
+/**
+ * Slides a banner in. It stays for seven seconds, longer under the pointer or the focus, and a critical one until somebody has touched it.
+ * @param {Notification} notification
+ * @param {Shown} shown
+ */
+export function showBanner(notification, shown) {
+  const banner = { notification };
+  const same = (/** @type {Notification} */ { identifier }) => identifier === notification.identifier;
+  banners = [banner, ...banners.filter((each) => !same(each.notification))].slice(0, mostBanners);
+  drawBanners(shown);
+  const { title, subtitle, body } = shown.device.preview(notification);
+  const { interruptionLevel } = notification.content;
+  const mark = marks[/** @type {keyof typeof marks} */ (interruptionLevel)];
+  const spoken = [mark, title, subtitle, body].filter(Boolean).map((text) => clamp(text)).join(". ");
+  byId(interruptionLevel === "critical" ? "alert" : "status").textContent = spoken;
+}
+
+/**
+ * Takes the banners away whose notification has left the list.
+ * @param {Shown} shown
+ */
+export function drawBanners(shown) {
+  const there = new Map(shown.device.delivered.map((each) => [each.identifier, each]));
+  banners = banners.filter(({ notification }) => there.has(notification.identifier));
+  const leave = (/** @type {any} */ row) => {
+    row.classList.add("leaving");
+    setTimeout(() => hideBanner(row.notification.identifier, shown), 320);
+  };
+  keyed(byId("banners"), banners, ({ notification }) => notification.identifier, ({ notification }) => {
+    const row = makeRow(shown);
+    const wait = () => {
+      clearTimeout(row.timer);
+      if (row.notification?.content.interruptionLevel === "critical") return;
+      row.timer = setTimeout(leave, bannerMilliseconds, row);
+    };
+    const stay = () => clearTimeout(row.timer);
+    row.onpointerenter = row.onfocusin = stay;
+    row.onpointerleave = row.onfocusout = () => row.matches(":hover, :focus-within") || wait();
+    row.wait = wait;
+    row.notification = notification;
+    wait();
+    return row;
+  }, (row, { notification }) => drawRow(row, there.get(notification.identifier) ?? notification, shown));
+}
+
+/**
+ * @param {string} identifier
+ * @param {Shown} shown
+ */
+export function hideBanner(identifier, shown) {
+  banners = banners.filter(({ notification }) => notification.identifier !== identifier);
+  drawBanners(shown);
+}
+
+/** @type {AudioContext|undefined} a browser lets it sound after the first gesture */
+let audio;
+const allowSound = () => {
+  audio ??= new AudioContext();
+  audio.resume();
+};
+for (const gesture of ["pointerdown", "keydown"]) addEventListener(gesture, allowSound, { once: true });
+
+/**
+ * Strikes a bell, and lets the device vibrate. A named sound has a pitch of its own.
+ * @param {{name: string, isCritical: boolean, volume?: number}|undefined} sound
+ */
+export function ring(sound) {
+  if (navigator.userActivation?.hasBeenActive) navigator.vibrate?.(sound?.isCritical ? [120, 60, 120] : 60);
+  if (audio?.state !== "running") return;
+  document.documentElement.dataset.rung = String(Number(document.documentElement.dataset.rung ?? 0) + 1);
+  const name = sound?.name ?? "default";
+  const step = name === "default" ? 0 : [...name].reduce((sum, letter) => sum + letter.charCodeAt(0), 0) % 12;
+  const start = audio.currentTime, loud = 0.2 * (sound?.volume ?? 1);
+  for (const again of sound?.isCritical ? [0, 0.35] : [0]) {
+    // The partials of a bell: hum, prime, minor third, fifth, octave.
+    for (const [ratio, part, length] of [[0.5, 0.5, 1.6], [1, 1, 1.2], [1.2, 0.5, 0.9], [1.5, 0.3, 0.7], [2, 0.6, 0.5]]) {
+      const tone = new OscillatorNode(audio, { frequency: 523 * 2 ** (step / 12) * ratio });
+      const gain = new GainNode(audio, { gain: loud * part });
+      gain.gain.exponentialRampToValueAtTime(0.0001, start + again + length);
+      tone.connect(gain).connect(audio.destination);
+      tone.start(start + again);
+      tone.stop(start + again + length);
+    }
+  }
+}
+
+let drawnBadge = 0;
+/**
+ * Writes the badge into the title and onto the icon.
+ * @param {number} count
+ */
+export function drawBadge(count) {
+  document.title = count > 0 ? `(${count}) Notifications` : "Notifications";
+  if (count === drawnBadge) return;
+  drawnBadge = count;
+  navigator.setAppBadge?.(count).catch(() => {});
+  const canvas = make("canvas", { width: 64, height: 64 }), icon = byId("icon");
+  const pen = canvas.getContext("2d"), image = new Image();
+  image.onload = () => {
+    pen.drawImage(image, 0, 0, 64, 64);
+    if (count > 0) {
+      pen.fillStyle = "#c8102e";
+      pen.beginPath();
+      pen.arc(42, 22, 22, 0, 7);
+      pen.fill();
+      pen.fillStyle = "#fff";
+      pen.font = `600 ${count > 9 ? 24 : 30}px system-ui, sans-serif`;
+      pen.textAlign = "center";
+      pen.textBaseline = "middle";
+      pen.fillText(count > 99 ? "99" : String(count), 42, 24);
+    }
+    canvas.toBlob((/** @type {Blob} */ blob) => {
+      if (icon.href.startsWith("blob:")) URL.revokeObjectURL(icon.href);
+      icon.href = URL.createObjectURL(blob);
+    });
+  };
+  image.src = "icon.svg";
+}
+
+/** @type {Promise<ServiceWorkerRegistration|undefined>|undefined} */
+let registration;
+/** Starts the service worker, which shows the browser's own notifications and hears their clicks. */
+export function startWorker() {
+  const policy = globalThis.trustedTypes?.createPolicy("carillon", { createScriptURL: (/** @type {string} */ url) => url });
+  const address = policy?.createScriptURL("service-worker.js") ?? "service-worker.js";
+  registration = navigator.serviceWorker?.register(/** @type {string} */ (address), { type: "module" })
+    .catch((error) => void console.warn("no service worker:", error.message));
+  return registration;
+}
+
+/**
+ * Shows the browser's own notification, in place of the one of its identifier.
+ * @param {Notification} notification
+ * @param {boolean} isSilent
+ * @param {Shown} shown
+ */
+export async function showOutside(notification, isSilent, { device }) {
+  if (globalThis.Notification?.permission !== "granted") return;
+  const { title, subtitle, body } = device.preview(notification);
+  const { interruptionLevel } = notification.content;
+  const actions = (device.category(notification)?.actions ?? []).map(({ identifier, title, textInput }) => (
+    { action: identifier, title: clamp(title, 60), type: textInput ? "text" : "button", placeholder: textInput?.placeholder }
+  ));
+  const options = {
+    body: [subtitle, body].filter(Boolean).map((text) => clamp(text)).join("\n"),
+    tag: notification.identifier,
+    renotify: !isSilent,
+    silent: isSilent,
+    icon: "icon.png",
+    requireInteraction: interruptionLevel === "critical",
+    timestamp: notification.date,
+    actions: actions.slice(0, /** @type {any} */ (Notification).maxActions ?? 2),
+    data: { texts: actions.filter(({ type }) => type === "text").map(({ action }) => action) },
+  };
+  await (await registration)?.showNotification(clamp(title, 200) || "Notification", options);
+}
+
+/**
+ * Closes the browser's notifications that are not in the list any more.
+ * @param {Notification[]} delivered
+ */
+export async function tidyOutside(delivered) {
+  const there = new Set(delivered.map(({ identifier }) => identifier));
+  for (const each of await (await registration)?.getNotifications() ?? []) if (!there.has(each.tag)) each.close();
+}

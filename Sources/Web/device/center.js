@@ -1,0 +1,331 @@
+import { Device, DISMISS, OPEN } from "../carillon.js";
+import { drawBadge, drawBanners, hideBanner, ring, showBanner, showOutside, startWorker, tidyOutside } from "./alerts.js";
+import { appName, byId, make } from "./dom.js";
+import { PanelView } from "./panel.js";
+import { Feed } from "./rows.js";
+import { categories, contentExtensions } from "./samples.js";
+import { showSettings } from "./settings.js";
+
+/** @typedef {{application: string, user?: string, credential?: string}} SignIn */
+/** @typedef {{devices: string, credential: boolean, origins?: string[]}} Config */
+
+const query = new URLSearchParams(location.search);
+
+/** @param {Config} config */
+function askWho(config) {
+  const form = byId("sign-in");
+  form.application.value = query.get("app") ?? "com.example.shop";
+  form.user.value = query.get("user") ?? "";
+  byId("with-credential").open = config.credential;
+  byId("welcome").hidden = false;
+  form.onsubmit = (/** @type {Event} */ event) => {
+    event.preventDefault();
+    const [application, user, credential] = ["application", "user", "credential"].map((name) => form[name].value.trim() || undefined);
+    localStorage.setItem("sign-in", JSON.stringify({ application, user, credential }));
+    byId("welcome").hidden = true;
+    run(config, { application, user, credential }).catch(fail);
+  };
+}
+
+/** @param {unknown} error */
+function fail(error) {
+  console.warn(error);
+  byId("app").hidden = false;
+  addNote("failed", "Something went wrong", error instanceof Error ? error.message : String(error));
+}
+
+/**
+ * Shows a note above the list, in place of the one of its name. Its buttons take it away.
+ * @param {string} name
+ * @param {string} title
+ * @param {string} text
+ * @param {[string, () => unknown, string?][]} buttons
+ */
+function addNote(name, title, text, buttons = [["Close", () => {}]]) {
+  removeNote(name);
+  const note = make(
+    "section.note",
+    { id: `note-${name}`, "aria-label": title },
+    make("h2", {}, title),
+    make("p", {}, text),
+    make(
+      "div.buttons",
+      {},
+      ...buttons.map(([words, press, kind = ""], index) => {
+        const onclick = () => {
+          removeNote(name);
+          press();
+        };
+        return make(`button.${kind || (index === 0 ? "filled" : "plain")}`, { onclick }, words);
+      }),
+    ),
+  );
+  byId("notes").append(note);
+}
+
+/** @param {string} name */
+const removeNote = (name) => byId(`note-${name}`)?.remove();
+
+/**
+ * @param {Config} config
+ * @param {SignIn} who
+ */
+async function run(config, who) {
+  const { application, user, credential } = who, detail = byId("detail");
+  const url = new URL(config.devices, location.href);
+  url.protocol = url.protocol.replace("http", "ws");
+  const device = await Device.open({ url: url.href, application, user, credential: () => credential, categories, contentExtensions });
+  /** @type {"nothing"|"panel"|"settings"} what the detail shows */
+  let view = "nothing";
+  const nothing = byId("nothing") ?? detail.firstElementChild;
+  /** @type {any} */
+  let opener;
+
+  /** @param {typeof view} next */
+  function turn(next) {
+    if (view === "nothing" && next !== "nothing") opener = document.activeElement;
+    view = next;
+    detail.classList.toggle("shown", next !== "nothing");
+    if (next !== "panel") device.panel?.close();
+    for (const row of feed.rows) {
+      row.classList.toggle("selected", next === "panel" && row.notification.identifier === panel.panel?.identifier);
+    }
+    arrange();
+  }
+  // On a phone the detail lies over the list, and the lock screen over everything.
+  const narrow = matchMedia("(max-width: 860px)");
+  function arrange() {
+    byId("app").inert = byId("banners").inert = device.locked;
+    byId("center").inert = narrow.matches && view !== "nothing";
+  }
+  narrow.onchange = arrange;
+
+  function close() {
+    if (view === "nothing") return;
+    turn("nothing");
+    detail.replaceChildren(nothing);
+    (opener?.isConnected ? opener : feed.rows[0] ?? byId("to-settings")).focus();
+  }
+
+  const shown = {
+    device,
+    application,
+    open: async (/** @type {string} */ identifier) => {
+      hideBanner(identifier, shown);
+      if (device.locked) {
+        waiting = identifier;
+        byId("unlock").lastChild.textContent = "Unlock to see it";
+        return byId("unlock").focus();
+      }
+      const opened = await device.expand(identifier).catch(fail);
+      if (!opened) return;
+      panel.show(opened);
+      turn("panel");
+      detail.scrollTop = 0;
+      detail.focus();
+    },
+    dismiss: (/** @type {string} */ identifier) => {
+      const rows = feed.rows, index = rows.findIndex((row) => row.notification.identifier === identifier);
+      const next = rows[index + 1] ?? rows[index - 1], hadFocus = rows[index]?.contains(document.activeElement);
+      if (panel.panel?.identifier === identifier) close();
+      device.dismiss(identifier).then(() => hadFocus && next?.focus(), fail);
+    },
+  };
+  const feed = new Feed(byId("feed"), shown), locked = new Feed(byId("locked"), shown), panel = new PanelView(shown, close);
+  /** @type {string|undefined} what was opened on the lock screen */
+  let waiting;
+  /** @type {string|undefined} */
+  let drawnSettings;
+
+  function draw() {
+    const { delivered } = device;
+    feed.draw(delivered);
+    byId("empty").hidden = delivered.length > 0;
+    byId("clear").hidden = delivered.length < 2;
+    byId("count").hidden = delivered.length === 0;
+    byId("count").textContent = String(delivered.length);
+    byId("count").setAttribute("aria-label", `${delivered.length} notifications`);
+    drawLock();
+    drawBanners(shown);
+    const settings = JSON.stringify([device.settings, device.quietHours]);
+    if (settings !== drawnSettings) {
+      drawnSettings = settings;
+      ask();
+      if (view === "settings") openSettings();
+    }
+  }
+
+  function drawLock() {
+    const lock = byId("lock");
+    locked.draw(device.locked ? device.delivered.filter(({ presentation }) => presentation.includes("lockScreen")) : []);
+    if (lock.hidden !== device.locked) return;
+    lock.hidden = !device.locked;
+    arrange();
+    if (device.locked) close();
+    byId("unlock").lastChild.textContent = "Unlock";
+    byId(device.locked ? "unlock" : "to-lock").focus();
+    if (!device.locked && waiting) shown.open(waiting);
+    waiting = undefined;
+  }
+
+  function tick() {
+    const now = new Date();
+    byId("clock").textContent = now.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+    byId("day").textContent = now.toLocaleDateString([], { weekday: "long", day: "numeric", month: "long" });
+    feed.draw(device.delivered);
+    setTimeout(tick, 60_000 - now.getTime() % 60_000);
+  }
+
+  const options = ["alert", "sound", "badge", "criticalAlert"];
+  const allow = () =>
+    device.requestAuthorization(options, async () => {
+      await globalThis.Notification?.requestPermission();
+      return true;
+    }).catch(fail);
+  const become = (/** @type {string} */ status) => device.setAuthorization({ ...device.settings, status }).catch(fail);
+
+  /** Asks for what the person has not decided yet. */
+  function ask() {
+    const { status } = device.settings, name = appName(application);
+    for (const each of ["permission", "quietly"]) removeNote(each);
+    if (status === "notDetermined") {
+      addNote("permission", `May ${name} notify you?`, "Banners, sounds and a badge. You can change each of them at any time.", [
+        ["Allow", allow],
+        ["Deliver quietly", () => device.requestAuthorization([...options, "provisional"]).catch(fail)],
+        ["Don’t allow", () => device.requestAuthorization(options, () => Promise.resolve(false)).catch(fail)],
+      ]);
+    } else if (status === "provisional" && !sessionStorage.getItem("keep-quiet")) {
+      addNote("quietly", `${name} delivers quietly`, "Its notifications come only into this list. Keep it so, or let it interrupt?", [
+        ["Keep", () => sessionStorage.setItem("keep-quiet", "1")],
+        ["Allow banners", () => become("authorized"), "plain"],
+        ["Turn off", () => become("denied"), "plain.destructive"],
+      ]);
+    }
+  }
+
+  function openSettings() {
+    const all = () => [...detail.querySelectorAll("input, select, button")];
+    const place = view === "settings" ? all().indexOf(document.activeElement) : -1, { scrollTop } = detail;
+    showSettings(device, { close, allow, leave, fail });
+    if (view !== "settings") {
+      turn("settings");
+      detail.focus();
+    } else {
+      all()[place]?.focus();
+      detail.scrollTop = scrollTop;
+    }
+  }
+
+  async function leave() {
+    await device.unregister();
+    await device.close();
+    localStorage.removeItem("sign-in");
+    location.assign(location.pathname);
+  }
+
+  function drawConnection() {
+    const { state, words, code } = device.connection, line = byId("connection");
+    line.className = state === "stopped" || state === "storageFull"
+      ? "ended"
+      : state === "connected" || state === "otherTab"
+      ? "connected"
+      : "";
+    line.firstElementChild.textContent = [words, user, application].filter(Boolean).join(" · ");
+    const button = line.lastElementChild, isOut = code === 4003 || code === 4013;
+    button.hidden = state !== "stopped";
+    button.textContent = isOut ? "Sign in again" : "Connect here";
+    button.onclick = () => {
+      if (isOut) localStorage.removeItem("sign-in");
+      location.reload();
+    };
+  }
+
+  // A badge is drawn also while the page is hidden, when there are no frames.
+  let isDue = false;
+  device.addEventListener("change", () => {
+    drawBadge(device.badge);
+    tidyOutside(device.delivered);
+    if (isDue) return;
+    isDue = true;
+    requestAnimationFrame(() => {
+      isDue = false;
+      draw();
+    });
+  });
+  device.addEventListener("present", ({ detail: { notification, options, state } }) => {
+    if (options.includes("sound")) ring(notification.content.sound);
+    if (!options.includes("banner")) return;
+    if (state === "foreground") showBanner(notification, shown);
+    if (state === "background") showOutside(notification, !options.includes("sound"), shown).catch(console.warn);
+  });
+  device.addEventListener("connection", drawConnection);
+  device.addEventListener("panel", ({ detail: next }) => {
+    if (next) panel.draw();
+    else if (view === "panel" && !panel.isAnswering) close();
+  });
+  device.addEventListener("accepted", ({ detail: { response } }) => response && panel.accepted(response));
+  device.addEventListener("refused", ({ detail: refusal }) => {
+    if (refusal.response) panel.refused(refusal);
+    else addNote("refused", "The cluster has refused a change", [refusal.field, refusal.rule].filter(Boolean).join(" ") || refusal.reason);
+  });
+  device.addEventListener("problem", ({ detail: error }) => fail(error));
+  device.addEventListener(
+    "lost",
+    () =>
+      addNote("lost", "The browser has deleted this page’s storage", "With it went the device. Start again as a new one.", [[
+        "Start again",
+        () => location.reload(),
+      ]]),
+  );
+
+  byId("to-settings").onclick = () => view === "settings" ? close() : openSettings();
+  byId("to-lock").onclick = () => device.setLocked(true);
+  byId("unlock").onclick = () => device.setLocked(false);
+  byId("clear").onclick = () => device.removeAllDelivered().catch(fail);
+  addEventListener("keydown", (event) => {
+    const from = /** @type {HTMLElement} */ (event.target);
+    if (event.ctrlKey || event.metaKey || event.altKey || from.matches("input, select, textarea") || device.locked) return;
+    if (event.key === "Escape") return close();
+    const rows = feed.rows, current = from.closest(".row") ?? byId("feed").querySelector(".selected"), index = rows.indexOf(current);
+    const step = { j: 1, PageDown: 1, k: -1, PageUp: -1 }[event.key];
+    if (step && (event.key.length === 1 || index >= 0)) {
+      rows[Math.max(0, Math.min(rows.length - 1, index + step))]?.focus();
+      event.preventDefault();
+    } else if (event.key === "e") {
+      const identifier = current?.notification.identifier ?? (view === "panel" ? panel.panel?.identifier : undefined);
+      if (identifier) shown.dismiss(identifier);
+    }
+  });
+
+  /** What the person did with the browser's own notification. @param {{identifier: string, action: string, text?: string}} click */
+  function clicked({ identifier, action, text }) {
+    const texts = device.delivered.find((each) => each.identifier === identifier);
+    if (!texts) return;
+    const wanted = device.category(texts)?.actions?.find((each) => each.identifier === action);
+    if (wanted?.textInput && !text) return shown.open(identifier);
+    device.respond(identifier, action === "dismiss:" ? DISMISS : action || OPEN, text || undefined).catch(fail);
+  }
+  startWorker();
+  navigator.serviceWorker?.addEventListener("message", ({ data }) => clicked(data));
+
+  for (const { feature, effect } of device.withheld) addNote(`without-${feature}`, `This browser withholds ${feature}`, effect);
+  if (config.origins && !config.origins.includes(location.origin)) {
+    addNote("origin", "The cluster does not let this page in", `Start its workers with --allowed-origins ${location.origin}`);
+  }
+  byId("app").hidden = false;
+  drawBadge(device.badge);
+  drawConnection();
+  draw();
+  tick();
+  if (query.has("identifier")) {
+    clicked({ identifier: query.get("identifier") ?? "", action: query.get("action") ?? "", text: query.get("text") ?? "" });
+    history.replaceState(null, "", location.pathname);
+  }
+}
+
+/** @type {Config} */
+const config = await (await fetch("config.json")).json();
+const former = localStorage.getItem("sign-in");
+if (former && !query.has("app")) run(config, JSON.parse(former)).catch(fail);
+else askWho(config);
+sessionStorage.removeItem("boot");
