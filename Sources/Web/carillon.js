@@ -39,7 +39,6 @@
  * @property {PresentationOption[]} presentation
  * @property {Content} content
  * @property {Attachment[]} attachments
- * @property {Category} [category]
  * @property {any} frame as it came
  */
 /** @typedef {{frame: any, payload?: any, takenAt: number, isLocal: boolean, presentation: PresentationOption[], order: number, anchor?: number, after?: number}} Listed */
@@ -371,12 +370,16 @@ function remembered(state, map, name, now) {
   return value && value.at >= earliest ? value : undefined;
 }
 
-/** The category with a notification's actions: the device's own, else the published one. @param {Record<string, any>} facts @param {any} frame @param {Content} content @returns {Category|undefined} */
-function categoryOf(facts, frame, content) {
-  const { categoryIdentifier: name } = content;
-  const own = /** @type {Category[]} */ (facts.categories);
-  return own.find(({ identifier }) => identifier === name) ??
-    (isObject(frame.category) ? frame.category : undefined);
+/**
+ * The category with a notification's actions: the device's own, else the published one that came along.
+ *
+ * @param {Record<string, any>} facts
+ * @param {Notification} notification
+ * @returns {Category|undefined}
+ */
+function categoryOf(facts, { content, frame }) {
+  const own = /** @type {Category[]} */ (facts.categories).find(({ identifier }) => identifier === content.categoryIdentifier);
+  return own ?? (isObject(frame.category) ? frame.category : undefined);
 }
 
 /** Whether a service extension may change a notification. @param {any} frame */
@@ -617,7 +620,7 @@ function place(draft, waiting, time, isExtended = false) {
   /** @type {Listed} */
   let listed = { ...waiting, presentation: ways, order };
   if (facts.willPresent && !facts.locked && ways.length > 0) {
-    ways = limited(ways, facts.willPresent(notificationOf(listed, facts)));
+    ways = limited(ways, facts.willPresent(notificationOf(listed)));
     listed = { ...listed, presentation: ways };
   }
   const isUpdate = draft.list.has(identifier);
@@ -656,25 +659,13 @@ function forgetPerson(draft) {
   facts.quiet = facts.acceptedHours = undefined;
 }
 
-/** A listed notification as a page gets it. @param {Listed} listed @param {Record<string, any>} facts @returns {Notification} */
-function notificationOf(listed, facts) {
-  const { frame, payload, isLocal, presentation } = listed;
-  const content = contentOf(payload ?? frame.payload);
-  const attachments = (frame.attachments ?? []).filter((/** @type {any} */ each) =>
-    isObject(each) && isPlain(each.identifier, 64) &&
-    /^[0-9a-f]{64}$/.test(each.hash) && isPlain(each.type)
+/** A listed notification as a page gets it. @param {Listed} listed @returns {Notification} */
+function notificationOf({ frame, payload, isLocal, presentation, takenAt: date }) {
+  const { identifier, id, attachments: all = [] } = frame, content = contentOf(payload ?? frame.payload);
+  const attachments = all.filter((/** @type {any} */ each) =>
+    isObject(each) && isPlain(each.identifier, 64) && /^[0-9a-f]{64}$/.test(each.hash) && isPlain(each.type)
   );
-  return {
-    identifier: frame.identifier,
-    id: frame.id,
-    date: listed.takenAt,
-    isLocal,
-    presentation,
-    content,
-    attachments,
-    category: categoryOf(facts, frame, content),
-    frame,
-  };
+  return { identifier, id, date, isLocal, presentation, content, attachments, frame };
 }
 
 /** Reads a state as JSON has it: the form of the rulebook. @param {any} json @returns {State} */
@@ -750,14 +741,150 @@ function jsonOf({ facts, ids, revisions, list, pending, responses }) {
 export function receive(state, text, now, uncertain = 0) {
   const frame = parse(text), draft = stateOf(state);
   const { ack, shown, close = false } = frame ? take(draft, frame, now, uncertain) : /** @type {Taken} */ ({});
-  const actions = shown &&
-    notificationOf(shown, draft.facts).category?.actions?.map((each) => each.identifier);
+  const actions = shown && categoryOf(draft.facts, notificationOf(shown))?.actions?.map((each) => each.identifier);
   return {
     answer: ack ? [{ type: "ack", deliveries: [], ...ack }] : [],
     after: jsonOf(draft),
     shown: shown ? [{ identifier: shown.frame.identifier, presentation: shown.presentation, actions: actions ?? [] }] : [],
     close,
   };
+}
+
+// MARK: Responses and requests
+
+/**
+ * Checks an action of the person by the rules of the cluster; returns the action's options.
+ *
+ * @param {Action[]} actions
+ * @param {string} action
+ * @param {string} [userText]
+ * @returns {string[]}
+ */
+function judge(actions, action, userText) {
+  const offered = actions.find(({ identifier }) => identifier === action);
+  if (!offered && action !== OPEN && action !== DISMISS) {
+    const names = actions.map(({ identifier }) => identifier).join(", ") || "none";
+    throw new CarillonError("noSuchAction", `the notification has no action '${action}'; it has: ${names}`);
+  }
+  if (offered?.textInput && userText === undefined) throw new CarillonError("wrongText", `the action '${action}' takes text`);
+  if (!offered?.textInput && userText !== undefined) throw new CarillonError("wrongText", `the action '${action}' takes no text`);
+  if (utf8.encode(userText).length > 4_096) throw new CarillonError("wrongText", "userText: This is text of at most 4096 bytes.");
+  return offered?.options ?? [];
+}
+
+/**
+ * Adds a response to a notification, which leaves the list unless a content extension has the response first.
+ *
+ * @param {State} draft
+ * @param {Listed} listed
+ * @param {any} what action, text and time
+ * @param {string[]} options those of the action
+ * @param {number} [until] when the content extension must have answered
+ * @returns {Stored}
+ */
+function respond(draft, listed, what, options, until) {
+  if (draft.responses.size >= 1_000) {
+    throw new CarillonError("tooManyWaiting", "1000 responses wait for the cluster's answer: try again later");
+  }
+  const { identifier, receipt } = listed.frame, response = newID(), order = ++draft.facts.order;
+  const frame = { type: "response", response, receipt, identifier, ...what };
+  /** @type {Stored} */
+  const stored = { frame, stage: "extension", until: until ?? 0, listed, options, order };
+  draft.responses.set(response, stored);
+  return until === undefined ? forward(draft, stored) : stored;
+}
+
+/** Passes a response on: to the cluster, or until the screen is unlocked. @param {State} draft @param {Stored} stored @returns {Stored} */
+function forward(draft, stored) {
+  const { frame: { response, identifier, action }, listed, options } = stored;
+  const needsScreen = action === OPEN || options.includes("foreground") || options.includes("authenticationRequired");
+  const stage = draft.facts.locked && needsScreen ? "locked" : "waiting";
+  /** @type {Stored} */
+  const next = { ...stored, stage, order: ++draft.facts.order };
+  // A newer notification of its identifier stays.
+  if (draft.list.get(identifier)?.order === listed.order) draft.list.delete(identifier);
+  if (stage === "waiting" && listed.isLocal) draft.responses.delete(response);
+  else draft.responses.set(response, next);
+  return next;
+}
+
+/** Passes on the responses that a condition holds for. @param {State} draft @param {(stored: Stored) => boolean} condition */
+function release(draft, condition) {
+  const released = [...draft.responses.values()].filter(condition).map((stored) => {
+    const isUnanswered = stored.stage === "extension";
+    return forward(draft, isUnanswered ? { ...stored, frame: { ...stored.frame, unanswered: true } } : stored);
+  });
+  return released.filter(({ stage }) => stage === "waiting");
+}
+
+/** Adds a change for the cluster, in place of a former one of its kind. @param {State} draft @param {string} kind @param {any} [value] */
+function register({ changes, facts }, kind, value) {
+  changes.delete(kind);
+  changes.set(kind, { kind, request: newID(), value, order: ++facts.order });
+}
+
+/** What a program can ask the person for. */
+const askedOptions = [
+  "alert",
+  "sound",
+  "badge",
+  "criticalAlert",
+  "timeSensitive",
+  "carPlay",
+  "announcement",
+  "providesAppNotificationSettings",
+];
+
+/** @param {State} draft @param {Authorization} authorization */
+function authorize(draft, authorization) {
+  draft.facts.authorization = authorization;
+  draft.facts.isDecided = true;
+  register(draft, "settings", authorization);
+}
+
+/** What is wrong with a local request; undefined if nothing is. @param {any} identifier @param {any} content @param {any} trigger */
+function localFault(identifier, content, trigger) {
+  if (!isPlain(identifier, 64)) return "identifier: This is text of 1 to 64 bytes without control characters.";
+  const { hasAlert, sound, badge = 0 } = contentOf(payloadOf(content));
+  if (!hasAlert && !sound && badge === 0) return "content: A local request has a text, a sound, or a badge other than 0.";
+  if (utf8.encode(JSON.stringify(content)).length > 32_768) return "content: This takes at most 32768 bytes as JSON.";
+  if (badge < 0 || badge >= 2 ** 31) return "badge: A badge is a number from 0 to 2147483647.";
+  if (trigger && !(trigger.timeInterval > 0)) return "trigger.timeInterval: An interval is longer than 0 seconds.";
+  if (trigger?.repeats && trigger.timeInterval < 60) return "trigger.timeInterval: A repeating interval has at least 60 seconds.";
+}
+
+/** @typedef {{payload: any, title: string, subtitle: string, body: string, badge?: number, sound?: any, threadIdentifier?: string, categoryIdentifier?: string, userInfo: any}} MutableContent */
+
+/** What a service extension changes. @param {any} received @returns {MutableContent} */
+function mutableContent(received) {
+  const payload = structuredClone(received),
+    { title, subtitle, body, badge, threadIdentifier, categoryIdentifier, userInfo } = contentOf(payload);
+  return { payload, title, subtitle, body, badge, sound: payload.aps?.sound, threadIdentifier, categoryIdentifier, userInfo };
+}
+
+/** The payload of a content as a program sets it. @param {any} content @param {any} payload what it was before */
+function payloadOf(content, payload = {}) {
+  const { title, subtitle, body, badge, sound, threadIdentifier, categoryIdentifier, interruptionLevel, userInfo = {} } = content;
+  const { aps = {} } = payload, former = isObject(aps.alert) ? aps.alert : {}, before = contentOf(payload);
+  const alert = { ...former };
+  for (const [name, value] of Object.entries({ title, subtitle, body })) {
+    // A text that is not changed stays as it was written, such as with a key for translations.
+    if ((value ?? "") !== before[/** @type {"title"} */ (name)]) alert[name] = value;
+  }
+  const name = sound && isObject(sound) && "isCritical" in sound
+    ? { ...sound, isCritical: undefined, critical: sound.isCritical ? 1 : 0 }
+    : sound;
+  const own = { badge, sound: name, "thread-id": threadIdentifier, category: categoryIdentifier };
+  const level = interruptionLevel ?? aps["interruption-level"];
+  return JSON.parse(JSON.stringify({ ...userInfo, aps: { ...aps, ...own, "interruption-level": level, alert } }));
+}
+
+/** Waits for work, so many milliseconds at most. @template Result @param {number} milliseconds @param {Promise<Result>} work @returns {Promise<Result>} */
+function within(milliseconds, work) {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(new Error("its time is over")), milliseconds);
+    work.then(resolve, reject).finally(() => clearTimeout(timer));
+  });
 }
 
 // MARK: Reconnecting
@@ -840,7 +967,9 @@ function newID(bytes = 16) {
 function storageError(error) {
   if (error instanceof CarillonError) return error;
   const isFull = error?.name === "QuotaExceededError";
-  const text = isFull ? "the browser has no more room for this page's database: remove notifications or other data of this site" : `${error}`;
+  const text = isFull
+    ? "the browser has no more room for this page's database: remove notifications or other data of this site"
+    : `${error}`;
   return new CarillonError(isFull ? "storageFull" : "storage", `IndexedDB: ${text}`);
 }
 
@@ -901,12 +1030,14 @@ class Memory {
     if (facts.generation === former.facts.generation) return former;
     const state = emptyState();
     state.facts = facts;
-    await Promise.all(maps.slice(2).map(async (name) => {
-      const store = transaction.objectStore(name);
-      const [keys, values] = await Promise.all([resultOf(store.getAllKeys()), resultOf(store.getAll())]);
-      const rows = values.map((value, index) => [`${keys[index]}`, value]).sort(([, a], [, b]) => a.order - b.order);
-      /** @type {any} */ (state)[name] = new Map(rows);
-    }));
+    await Promise.all(
+      maps.slice(2).map(async (name) => {
+        const store = transaction.objectStore(name);
+        const [keys, values] = await Promise.all([resultOf(store.getAllKeys()), resultOf(store.getAll())]);
+        const rows = values.map((value, index) => [`${keys[index]}`, value]).sort(([, a], [, b]) => a.order - b.order);
+        /** @type {any} */ (state)[name] = new Map(/** @type {[string, any][]} */ (rows));
+      }),
+    );
     // A notification that is the same stays the same value.
     for (const [identifier, { order }] of state.list) {
       const known = former.list.get(identifier);
@@ -931,7 +1062,11 @@ class Memory {
       const draft = draftOf(await this.#read(transaction));
       Object.assign(draft.facts, this.program);
       draft.ids = await this.#rows(transaction, "ids", frames.map(({ id }) => id));
-      draft.revisions = await this.#rows(transaction, "revisions", frames.flatMap(({ identifier, identifiers = [] }) => [identifier, ...identifiers]));
+      draft.revisions = await this.#rows(
+        transaction,
+        "revisions",
+        frames.flatMap(({ identifier, identifiers = [] }) => [identifier, ...identifiers]),
+      );
       const before = draftOf(draft), result = body(draft);
       const isChanged = this.#write(transaction, before, draft);
       if (isChanged || !draft.facts.generation) {
@@ -939,9 +1074,9 @@ class Memory {
         const facts = Object.entries(draft.facts).filter(([name]) => !(name in this.program));
         transaction.objectStore("facts").put(Object.fromEntries(facts), "facts");
       }
-      if (frames.some(({ type }) => type === "welcome")) this.#forget(transaction, draft.facts);
       done();
       await complete;
+      if (frames.some(({ type }) => type === "welcome")) this.#forget(draft.facts);
       [draft.ids, draft.revisions] = [new Map(), new Map()];
       if (draft.facts.generation > this.state.facts.generation) this.state = draft;
       return result;
@@ -967,7 +1102,8 @@ class Memory {
   async #rows(transaction, name, keys) {
     const store = transaction.objectStore(name), names = [...new Set(keys.filter((key) => key !== undefined))];
     const values = await Promise.all(names.map((key) => resultOf(store.get(key))));
-    return new Map(names.map((key, index) => [key, values[index]]).filter(([, value]) => value !== undefined));
+    const rows = /** @type {[string, any][]} */ (names.map((key, index) => [key, values[index]]));
+    return new Map(rows.filter(([, value]) => value !== undefined));
   }
 
   /** Writes what differs; answers whether anything does. @param {IDBTransaction} transaction @param {State} before @param {State} draft */
@@ -984,11 +1120,11 @@ class Memory {
     return isChanged;
   }
 
-  /** Forgets ids and revisions that are too old, and beyond 50,000 the oldest. @param {IDBTransaction} transaction @param {Record<string, any>} facts */
-  #forget(transaction, facts) {
-    const earliest = Date.now() + (facts.skew ?? 0) - facts.rememberSeconds * 1000;
+  /** Forgets ids and revisions that are too old, and beyond 50,000 the oldest. @param {Record<string, any>} facts */
+  #forget({ skew = 0, rememberSeconds }) {
+    const earliest = Date.now() + skew - rememberSeconds * 1_000;
     for (const name of ["ids", "revisions"]) {
-      const store = transaction.objectStore(name), counted = store.count();
+      const store = this.#database.transaction(name, "readwrite").objectStore(name), counted = store.count();
       counted.onsuccess = () => {
         let surplus = counted.result - 50_000;
         const walk = store.index("at").openCursor();
@@ -1035,6 +1171,29 @@ const stops = {
   4019: "This device belongs to a cluster of the other environment.",
 };
 
+/**
+ * @typedef {object} Session
+ * @property {WebSocket} [socket]
+ * @property {{ticks: number, wall: number}} [asked] when the hello left
+ * @property {number} [welcomed]
+ * @property {number} [pingSeconds]
+ * @property {any[]} frames those that wait for the database
+ * @property {boolean} isTaking
+ * @property {boolean} isOpen whether the welcome is stored
+ * @property {Change[]} inHello
+ * @property {Map<string, string>} changes the requests that are sent, by kind
+ * @property {Map<string, number>} responses when they were sent
+ * @property {Set<string>} links those that are asked for
+ */
+
+/** The frames of changes. @type {Record<string, (request: string, value: any) => any>} */
+const changeFrames = {
+  settings: (request, authorization) => ({ type: "settings", request, authorization }),
+  quiet: (request, quiet = {}) => ({ type: "settings", request, quiet }),
+  categories: (request, categories) => ({ type: "categories", request, categories }),
+  unregister: (request) => ({ type: "unregister", request }),
+};
+
 /** How long a visible tab waits for the tab that has the socket, in milliseconds. */
 const leaderMilliseconds = 5_000;
 
@@ -1046,9 +1205,13 @@ export class Device extends EventTarget {
   withheld = [];
   /** @type {Connection} */
   connection = { state: "connecting", words: "Connecting.", isLeader: false };
+  /** @type {Memory} */
   #memory;
+  /** @type {Configuration} */
   #configuration;
+  /** @type {string} */
   #name;
+  /** The other tabs. @type {BroadcastChannel} */
   #channel;
   #isVisible = true;
   #isClosed = false;
@@ -1060,16 +1223,18 @@ export class Device extends EventTarget {
   /** Gives up the shared lock of visible tabs. @type {(() => void)|undefined} */
   #hide;
   #leaderAnswered = false;
-  /** @type {Link|any} the connection to the cluster */
-  #link;
+  /** The connection to the cluster. @type {Session|undefined} */
+  #session;
+  /** What the cluster's time is ahead of the browser's clocks, and how long its answer took. @type {{ticks: number, wall: number, took: number}|undefined} */
+  #clock;
+  /** Counts when the person has signed in. */
+  #start = 0;
   /** @type {Plan|undefined} */
   #plan;
   /** @type {Map<string, number>} timers by what they are for */
   #timers = new Map();
   /** The notifications as they were handed out. @type {WeakMap<Listed, Notification>} */
   #views = new WeakMap();
-  /** @type {any} */
-  #viewed;
   #isRefreshing = false;
   #isStale = false;
   #isNoticing = false;
@@ -1098,11 +1263,10 @@ export class Device extends EventTarget {
     const device = new Device(memory, configuration, name);
     await device.#change(({ facts, ...draft }) => {
       facts.token ??= newID(32);
-      if (facts.user !== user && facts.generation > 0) {
-        forgetPerson({ facts, ...draft });
-        draft.changes.delete("unregister");
-      }
-      facts.user = user;
+      if (facts.user !== user && facts.generation > 0) forgetPerson({ facts, ...draft });
+      if (facts.user !== user || facts.isSignedOut) facts.start = (facts.start ?? 0) + 1;
+      [facts.user, facts.isSignedOut] = [user, false];
+      draft.changes.delete("unregister");
       if (!facts.isDecided) facts.authorization = authorization;
       if (categories) facts.categories = categories;
     });
@@ -1134,7 +1298,7 @@ export class Device extends EventTarget {
     this.panel?.close();
     this.#stopped.abort();
     for (const timer of this.#timers.values()) clearTimeout(timer);
-    this.#end({ code: 1000 });
+    this.#end(1000);
     this.#release?.();
     this.#hide?.();
     this.#channel.close();
@@ -1193,7 +1357,7 @@ export class Device extends EventTarget {
     }
     if (this.#isClosed) return;
     this.#isLeader = false;
-    this.#end({ code: 1000 });
+    this.#end(1000);
     this.#tell({ state: "connecting", words: "Another tab connects." });
     this.#queue();
   }
@@ -1267,6 +1431,7 @@ export class Device extends EventTarget {
       this.panel?.refresh();
       this.#claim();
       if (!this.#isLeader) return;
+      if (this.#start !== (this.#memory.state.facts.start ?? 0)) this.#restart();
       this.#send();
       this.#extend();
       this.#schedule();
@@ -1286,7 +1451,7 @@ export class Device extends EventTarget {
       });
       const { facts } = this.#memory.state, state = facts.locked ? "locked" : this.#isVisible ? "foreground" : "background";
       for (const { listed, options, isUpdate, wakes } of claimed) {
-        if (isOver(listed.frame, this.#now())) continue;
+        if (isOver(listed.frame, this.#time().now)) continue;
         const notification = this.#view(listed);
         if (wakes && !listed.isLocal) this.#dispatch("background", { notification });
         if (options.length > 0) this.#dispatch("present", { notification, options, isUpdate, state });
@@ -1318,3 +1483,597 @@ export class Device extends EventTarget {
     clearTimeout(this.#timers.get(name));
     if (!this.#isClosed) this.#timers.set(name, setTimeout(body, milliseconds));
   }
+
+  // MARK: The connection
+
+  /** The cluster's time: the latest that is possible, and by how much it may be ahead. After a sleep or a set clock the clocks of the browser differ. */
+  #time() {
+    const { ticks, wall, took } = this.#clock ?? { ticks: -Infinity, wall: this.#memory.state.facts.skew ?? 0, took: 0 };
+    const times = [performance.now() + ticks, Date.now() + wall], now = Math.floor(Math.max(...times));
+    const uncertain = took + (this.#clock ? now - Math.min(...times) : 0);
+    return { now, uncertain: uncertain > 1_000 ? Math.ceil(uncertain) : 0 };
+  }
+
+  /** @param {Omit<Connection, "isLeader">} connection */
+  #tell(connection) {
+    this.connection = { ...connection, isLeader: this.#isLeader };
+    this.#dispatch("connection", this.connection);
+    if (this.#isLeader && !this.#isClosed) this.#share();
+  }
+
+  /** Tries to connect at once: with another credential, or because the person wishes it. */
+  reconnect() {
+    if (!this.#isLeader) return this.#channel.postMessage({ type: "reconnect" });
+    if (!this.#session?.isOpen) this.#restart();
+  }
+
+  #restart() {
+    this.#end(1000);
+    this.#plan = undefined;
+    this.#connect();
+  }
+
+  async #connect() {
+    if (!this.#isLeader || this.#isClosed || this.#session) return;
+    const { url, credential } = this.#configuration, { token, isSignedOut, start = 0 } = this.#memory.state.facts;
+    this.#start = start;
+    if (isSignedOut) return this.#tell({ state: "stopped", words: stops[4013], code: 4013 });
+    /** @type {Session} */
+    const session = { frames: [], isTaking: false, isOpen: false, inHello: [], changes: new Map(), responses: new Map(), links: new Set() };
+    this.#session = session;
+    this.#tell({ state: "connecting", words: "Connecting." });
+    this.#expectFrame(30);
+    try {
+      const proof = await credential?.(token);
+      if (this.#session !== session) return;
+      const socket = session.socket = new WebSocket(url, "carillon.v1");
+      socket.onopen = () => this.#greet(session, proof);
+      socket.onmessage = ({ data }) => this.#received(session, data);
+      socket.onclose = ({ code }) => this.#end(code);
+    } catch (error) {
+      if (this.#session !== session) return;
+      this.#dispatch("problem", new CarillonError("connection", `no connection can be made: ${error}`));
+      this.#end(1006);
+    }
+  }
+
+  /** @param {number} seconds */
+  #expectFrame(seconds) {
+    this.#after("frame", Math.min(seconds, 3_600) * 1_000, () => this.#end(1006));
+  }
+
+  /** @param {Session} session @param {string|undefined} credential */
+  #greet(session, credential) {
+    const { application, platform = "web", locale = navigator.language } = this.#configuration;
+    const { timeZone = Intl.DateTimeFormat().resolvedOptions().timeZone } = this.#configuration;
+    const { facts: { token: device, user, authorization, categories }, changes } = this.#memory.state;
+    session.inHello = [...changes.values()].filter(({ kind }) => kind === "settings" || kind === "categories");
+    session.asked = { ticks: performance.now(), wall: Date.now() };
+    const person = { user, credential, locale, timeZone, authorization, categories };
+    this.#post(session, { type: "hello", device, application, platform, heartbeat: true, ...person });
+  }
+
+  /** @param {Session} session @param {any} frame */
+  #post(session, frame) {
+    session.socket?.send(JSON.stringify(frame));
+  }
+
+  /** @param {Session} session @param {any} text */
+  #received(session, text) {
+    this.#expectFrame(2 * (session.pingSeconds ?? 15));
+    const frame = parse(`${text}`), { asked } = session;
+    if (frame?.type === "welcome" && asked && session.welcomed === undefined) {
+      const { now, pingSeconds } = frame;
+      session.welcomed = performance.now();
+      session.pingSeconds = Math.max(pingSeconds, 1);
+      this.#clock = { ticks: now - asked.ticks, wall: now - asked.wall, took: session.welcomed - asked.ticks };
+    }
+    if (!frame || session.welcomed === undefined) return;
+    if (frame.type === "goaway") this.#plan = reconnect(this.#plan, { goaway: frame.reconnectAfterMs }, 0).plan;
+    session.frames.push(frame);
+    if (!session.isTaking) this.#takeFrames(session);
+  }
+
+  /** Stores all frames that have come in one transaction, shows what they bring, and acknowledges them. @param {Session} session */
+  async #takeFrames(session) {
+    session.isTaking = true;
+    try {
+      while (session.frames.length > 0 && this.#session === session) {
+        const frames = session.frames.splice(0);
+        const { ack, answers, isUnsure } = await this.#change((draft) => this.#taken(draft, frames, session), frames);
+        for (const [type, detail] of answers) {
+          session.responses.delete(detail.response);
+          for (const [kind, request] of session.changes) if (request === detail.request) session.changes.delete(kind);
+          this.#announce(type, detail);
+        }
+        if (this.#session !== session) return;
+        const lists = Object.entries(ack).filter(([, list]) => list.length > 0);
+        if (lists.length > 0) this.#post(session, { type: "ack", deliveries: [], ...Object.fromEntries(lists) });
+        if (answers.some(([type, { kind }]) => type === "accepted" && kind === "unregister")) return this.#end(4013);
+        if (isUnsure) return this.#end(1006);
+        if (frames.some(({ type }) => type === "welcome")) {
+          session.isOpen = true;
+          this.#tell({ state: "connected", words: "Connected." });
+        }
+        this.#send();
+      }
+    } catch (error) {
+      // Nothing of these frames is acknowledged, so they come again.
+      if (this.#session === session) this.#end(1006, storageError(error));
+    } finally {
+      session.isTaking = false;
+    }
+  }
+
+  /** @param {State} draft @param {any[]} frames @param {Session} session */
+  #taken(draft, frames, session) {
+    const { now, uncertain } = this.#time();
+    /** @type {Required<Acknowledgement>} */
+    const ack = { deliveries: [], updated: [], dropped: [] };
+    /** @type {["accepted"|"refused", any][]} */
+    const answers = [];
+    for (const frame of frames) {
+      const { type, response, request, reason, field, rule } = frame;
+      if (type === "welcome") {
+        draft.facts.skew = this.#clock?.wall;
+        for (const { kind, request, order } of session.inHello) {
+          if (draft.changes.get(kind)?.order !== order) continue;
+          draft.changes.delete(kind);
+          answers.push(["accepted", { request, kind }]);
+        }
+      } else if (type === "accepted" || type === "refused") {
+        const identifier = draft.responses.get(response)?.frame.identifier;
+        const kind = [...draft.changes.values()].find((change) => change.request === request)?.kind;
+        const why = type === "refused" ? { reason, field, rule } : {};
+        answers.push([type, response ? { response, identifier, ...why } : { request, kind, ...why }]);
+      }
+      // What comes for a person who signs out is neither shown nor acknowledged.
+      if (type === "notify" && draft.changes.has("unregister")) continue;
+      const taken = take(draft, frame, now, uncertain);
+      if (taken.close) return { ack, answers, isUnsure: true };
+      ack.deliveries.push(...taken.ack?.deliveries ?? []);
+      ack.updated.push(...taken.ack?.updated ?? []);
+      ack.dropped.push(...taken.ack?.dropped ?? []);
+    }
+    return { ack, answers, isUnsure: false };
+  }
+
+  /** Ends the connection, and plans the next one if this tab has the socket. @param {number} code @param {CarillonError} [problem] */
+  #end(code, problem) {
+    const session = this.#session, { socket, asked, welcomed } = session ?? {};
+    this.#session = undefined;
+    clearTimeout(this.#timers.get("frame"));
+    if (socket) {
+      socket.onopen = socket.onmessage = socket.onclose = null;
+      socket.close();
+    }
+    if (problem) this.#problem(problem);
+    if (!session || !this.#isLeader || this.#isClosed) return;
+    const stood = welcomed === undefined ? null : performance.now() - welcomed, helloUnanswered = asked !== undefined && stood === null;
+    const { plan, wait: planned } = reconnect(this.#plan, { close: code, stood, helloUnanswered }, Math.random());
+    this.#plan = plan;
+    if (code === 4013) this.#signedOut();
+    if (planned === null) return this.#tell({ state: "stopped", words: stops[code], code });
+    const isFull = problem?.code === "storageFull", wait = isFull ? Math.max(planned, 60_000) : planned, until = Date.now() + wait;
+    if (isFull) this.#tell({ state: "storageFull", words: problem.message, until, code });
+    else this.#tell({ state: "waiting", words: "Not connected.", until, code });
+    this.#after("connect", wait, () => this.#connect());
+  }
+
+  #signedOut() {
+    this.#change((draft) => {
+      forgetPerson(draft);
+      draft.changes.delete("unregister");
+      draft.facts.isSignedOut = true;
+    }).catch((error) => this.#problem(error));
+  }
+
+  /** Sends what the cluster has not answered. */
+  #send() {
+    const session = this.#session, { responses, changes, links } = this.#memory.state, now = performance.now();
+    if (!session?.isOpen) return;
+    for (const { kind, request, value } of changes.values()) {
+      const sent = session.changes.get(kind);
+      if (sent === request) continue;
+      // One change of a kind is with the cluster at a time.
+      if (sent !== undefined) break;
+      session.changes.set(kind, request);
+      this.#post(session, changeFrames[kind](request, value));
+    }
+    for (const [id, { frame, stage }] of responses) {
+      const sentAt = session.responses.get(id);
+      if (stage !== "waiting" || (sentAt === undefined ? session.responses.size >= 16 : now < sentAt + 30_000)) continue;
+      session.responses.set(id, now);
+      this.#post(session, frame);
+    }
+    for (const [hash, { url, refused }] of links) {
+      if (url || refused || session.links.has(hash)) continue;
+      session.links.add(hash);
+      this.#post(session, { type: "link", hash, request: hash });
+    }
+  }
+
+  /** Does every five seconds what no event asks for. */
+  #tick() {
+    if (!this.#isLeader || this.#isClosed) return;
+    this.#send();
+    this.#after("tick", 5_000, () => this.#tick());
+  }
+
+  // MARK: The list
+
+  /** The name of this installation. @returns {string} */
+  get token() {
+    return this.#memory.state.facts.token;
+  }
+
+  /** The notifications on the screen, the newest first. @returns {Notification[]} */
+  get delivered() {
+    return [...this.#memory.state.list.values()].map((listed) => this.#view(listed)).reverse();
+  }
+
+  /** Those that wait for a time or a place; `due` is in milliseconds. @returns {(Notification & {due?: number})[]} */
+  get pending() {
+    const { pending } = this.#memory.state;
+    return [...pending.values()].map((listed) => ({ ...this.#view(listed), due: dueOf(listed) }));
+  }
+
+  /** The notifications by their threads, the group with the newest first. @returns {{threadIdentifier: string|undefined, notifications: Notification[]}[]} */
+  get groups() {
+    const groups = new Map();
+    for (const notification of this.delivered) {
+      const { threadIdentifier } = notification.content;
+      if (!groups.has(threadIdentifier)) groups.set(threadIdentifier, { threadIdentifier, notifications: [] });
+      groups.get(threadIdentifier).notifications.push(notification);
+    }
+    return [...groups.values()];
+  }
+
+  /** @param {Listed} listed @returns {Notification} the same one for the same notification */
+  #view(listed) {
+    const view = this.#views.get(listed) ?? notificationOf(listed);
+    this.#views.set(listed, view);
+    return view;
+  }
+
+  /** The number at the application's icon. @returns {number} */
+  get badge() {
+    return this.#memory.state.facts.badge;
+  }
+
+  /** Whether older notifications are missing, since the mailbox was full. @returns {boolean} */
+  get incomplete() {
+    return this.#memory.state.facts.incomplete ?? false;
+  }
+
+  /** What of a notification may be drawn now. @param {Notification} notification */
+  preview(notification) {
+    const { content: { title, subtitle, body } } = notification, { previews } = this.settings;
+    const isHidden = previews === "never" || previews === "whenAuthenticated" && this.locked;
+    if (!isHidden) return { title, subtitle, body, isHidden };
+    const { options = [], hiddenPreviewsBodyPlaceholder = "Notification" } = this.category(notification) ?? {};
+    return {
+      title: options.includes("hiddenPreviewsShowTitle") ? title : "",
+      subtitle: options.includes("hiddenPreviewsShowSubtitle") ? subtitle : "",
+      body: hiddenPreviewsBodyPlaceholder,
+      isHidden,
+    };
+  }
+
+  /** Removes notifications without a response. @param {string[]} identifiers @returns {Promise<void>} */
+  removeDelivered(identifiers) {
+    return this.#change(({ list }) => identifiers.forEach((identifier) => list.delete(identifier)));
+  }
+
+  /** @returns {Promise<void>} */
+  removeAllDelivered() {
+    return this.#change(({ list }) => list.clear());
+  }
+
+  /** @param {number} count */
+  async setBadgeCount(count) {
+    if (!isInteger(count) || count >= 2 ** 31) throw new CarillonError("badRequest", "badge: A badge is a number from 0 to 2147483647.");
+    await this.#change(({ facts }) => facts.badge = count);
+  }
+
+  // MARK: What the person does
+
+  /** The responses without an answer of the cluster. */
+  get responses() {
+    return [...this.#memory.state.responses.values()].map(({ frame: { response, identifier, action, userText }, stage: state }) => (
+      { response, identifier, action, userText, state: state === "locked" ? "held" : state }
+    ));
+  }
+
+  /** Opens a notification. @param {string} identifier */
+  open(identifier) {
+    return this.respond(identifier, OPEN);
+  }
+
+  /** Dismisses a notification. @param {string} identifier */
+  dismiss(identifier) {
+    return this.respond(identifier, DISMISS);
+  }
+
+  /**
+   * Stores what the person does with a notification, which leaves the list. It is sent until the cluster has answered.
+   *
+   * @param {string} identifier
+   * @param {string} action
+   * @param {string} [userText]
+   * @returns {Promise<{response: string, forwarded: boolean}>}
+   */
+  async respond(identifier, action, userText) {
+    if (this.panel?.takes(identifier, action)) return this.panel.respond(action, userText);
+    const stored = await this.#change((draft) => {
+      const listed = draft.list.get(identifier);
+      if (!listed) throw new CarillonError("noSuchNotification", `no notification on the screen has the identifier '${identifier}'`);
+      const category = categoryOf(draft.facts, notificationOf(listed));
+      if (action === DISMISS && !category?.options?.includes("customDismissAction")) {
+        draft.list.delete(identifier);
+        return;
+      }
+      if (action !== OPEN && action !== DISMISS && !category) {
+        throw new CarillonError("noCategory", "the notification's category is not registered, so it offers no actions: open it");
+      }
+      const options = judge(category?.actions ?? [], action, userText);
+      return respond(draft, listed, { action, userText, at: this.#time().now }, options);
+    });
+    if (!stored) return { response: "", forwarded: false };
+    if (stored.stage === "waiting") this.#give(stored);
+    return { response: stored.frame.response, forwarded: !stored.listed.isLocal };
+  }
+
+  /** Gives the program a response. @param {Stored} stored */
+  #give({ frame: { response, identifier, action, userText, dynamic, unanswered }, listed }) {
+    const notification = this.#view(listed);
+    const isDynamic = dynamic === true, isUnanswered = unanswered === true;
+    this.#dispatch("response", { response, identifier, action, userText, notification, isDynamic, isUnanswered });
+  }
+
+  /** Whether the screen is locked, for all tabs. @returns {boolean} */
+  get locked() {
+    return this.#memory.state.facts.locked ?? false;
+  }
+
+  /** Locks or unlocks the screen. Unlocking sends the responses that have waited for it. @param {boolean} isLocked */
+  async setLocked(isLocked) {
+    const released = await this.#change((draft) => {
+      draft.facts.locked = isLocked;
+      return isLocked ? [] : release(draft, ({ stage }) => stage === "locked");
+    });
+    for (const stored of released) this.#give(stored);
+  }
+
+  // MARK: Categories
+
+  /** @returns {Category[]} */
+  get categories() {
+    return this.#memory.state.facts.categories;
+  }
+
+  /** @param {Category[]} categories replace all former ones */
+  async setNotificationCategories(categories) {
+    const fault = categoriesFault(categories);
+    if (fault) throw new CarillonError("badRequest", fault);
+    await this.#change((draft) => {
+      draft.facts.categories = categories;
+      register(draft, "categories", categories);
+    });
+  }
+
+  /** The category with a notification's actions. @param {Notification} notification */
+  category(notification) {
+    return categoryOf(this.#memory.state.facts, notification);
+  }
+
+  // MARK: The person's settings
+
+  /** @returns {Authorization} */
+  get settings() {
+    return this.#memory.state.facts.authorization;
+  }
+
+  /** @param {Authorization} authorization all of it */
+  async setAuthorization(authorization) {
+    const fault = authorizationFault(authorization);
+    if (fault) throw new CarillonError("badRequest", fault);
+    await this.#change((draft) => authorize(draft, authorization));
+  }
+
+  /**
+   * Asks the person for permission, once.
+   *
+   * @param {string[]} options
+   * @param {(options: string[]) => Promise<boolean>} [ask] not needed with the option "provisional"
+   * @returns {Promise<boolean>}
+   */
+  async requestAuthorization(options, ask) {
+    const isProvisional = options.includes("provisional");
+    const isOpen = (/** @type {string} */ status) => status === "notDetermined" || status === "provisional" && !isProvisional;
+    const { status: former } = this.settings;
+    if (isOpen(former)) {
+      if (!isProvisional && !ask) throw new CarillonError("badRequest", "ask: The person is asked by a function of the program.");
+      // Two calls at once ask the person once.
+      this.#prompt ??= Promise.resolve(isProvisional || ask?.(options)).then(Boolean).finally(() => this.#prompt = undefined);
+      const isGranted = await this.#prompt;
+      await this.#change((draft) => {
+        const { authorization } = draft.facts;
+        if (authorization.status !== former) return;
+        const switches = Object.fromEntries(askedOptions.map((option) => [option, options.includes(option)]));
+        switches.lockScreen = switches.notificationCenter = switches.alert;
+        const status = isProvisional ? "provisional" : isGranted ? "authorized" : "denied";
+        authorize(draft, { ...authorization, ...switches, status });
+      });
+    }
+    return ["authorized", "provisional", "ephemeral"].includes(this.settings.status);
+  }
+
+  /** The person's quiet hours. @returns {QuietHours|undefined} */
+  get quietHours() {
+    return this.#memory.state.facts.quiet;
+  }
+
+  /** Sets the quiet hours of the person, for all devices; undefined removes them. @param {QuietHours} [hours] */
+  async setQuietHours(hours) {
+    const fault = this.#memory.state.facts.user === undefined
+      ? "quiet: Quiet hours belong to a person, and nobody is signed in."
+      : hours && quietFault(hours);
+    if (fault) throw new CarillonError("badRequest", fault);
+    await this.#change((draft) => {
+      draft.facts.quiet = hours;
+      register(draft, "quiet", hours);
+    });
+  }
+
+  /** Signs the person out: the list, the badge and what is pending are forgotten, and the cluster is told. */
+  async unregister() {
+    this.panel?.close();
+    await this.#change((draft) => {
+      forgetPerson(draft);
+      register(draft, "unregister");
+    });
+  }
+
+  /** Asks the browser not to evict the database. */
+  async persist() {
+    return await navigator.storage?.persist?.() ?? false;
+  }
+
+  // MARK: Local requests
+
+  /**
+   * Adds a notification of the program, which never leaves the device.
+   *
+   * @param {{identifier: string, content: any, trigger?: {timeInterval: number, repeats?: boolean}}} request without a trigger it is shown at once
+   */
+  async add({ identifier, content, trigger }) {
+    const fault = localFault(identifier, content, trigger);
+    if (fault) throw new CarillonError("badRequest", fault);
+    const waits = trigger && { type: "timeInterval", ...trigger };
+    const frame = { type: "notify", delivery: 0, id: newID(), identifier, revision: "local", trigger: waits, payload: payloadOf(content) };
+    await this.#change((draft) => {
+      const time = Date.now(), listed = { frame, takenAt: time, isLocal: true, presentation: [], order: 0 };
+      if (trigger) return hold(draft, listed, time);
+      draft.pending.delete(identifier);
+      place(draft, listed, time);
+    });
+  }
+
+  /** @param {string[]} identifiers @returns {Promise<void>} */
+  removePending(identifiers) {
+    return this.#change(({ pending }) => identifiers.forEach((identifier) => pending.delete(identifier)));
+  }
+
+  /** The place of a waiting notification is reached. @param {string} identifier @returns {Promise<void>} */
+  fire(identifier) {
+    return this.#change((draft) => {
+      const waiting = draft.pending.get(identifier), { now } = this.#time();
+      if (!waiting) return;
+      const isPast = isOver(waiting.frame, now), time = waiting.isLocal ? Date.now() : now;
+      if (isPast || !waiting.frame.trigger?.repeats) draft.pending.delete(identifier);
+      if (!isPast) place(draft, { ...waiting, takenAt: time }, time);
+    });
+  }
+
+  /** Sets the timer of what is due next. */
+  #schedule() {
+    const { pending, responses } = this.#memory.state;
+    const held = [...responses.values()].filter(({ stage }) => stage === "extension").map(({ until }) => until);
+    const due = Math.min(...[...pending.values()].map((listed) => dueOf(listed) ?? Infinity), ...held);
+    if (due === Infinity) return clearTimeout(this.#timers.get("due"));
+    // The clock may be set while the timer runs.
+    this.#after("due", Math.min(Math.max(due - Date.now(), 0), 60_000), () => this.#takeTime());
+  }
+
+  async #takeTime() {
+    try {
+      const released = await this.#change((draft) => {
+        takeTime(draft, Date.now());
+        return release(draft, ({ stage, until }) => stage === "extension" && until <= Date.now());
+      });
+      for (const stored of released) this.#give(stored);
+      this.#schedule();
+    } catch (error) {
+      this.#problem(error);
+      this.#after("due", 60_000, () => this.#takeTime());
+    }
+  }
+
+  // MARK: Attachments
+
+  /**
+   * A link to an attachment that is good now.
+   *
+   * @param {Notification} notification
+   * @param {string} identifier the attachment's
+   * @returns {Promise<string>}
+   */
+  async attachmentURL({ identifier: name, attachments }, identifier) {
+    const attachment = /** @type {any} */ (attachments.find((each) => each.identifier === identifier));
+    if (!attachment) throw new CarillonError("noAttachments", `the notification '${name}' has no attachment '${identifier}'`);
+    const { hash } = attachment, isGood = (/** @type {any} */ link) => link?.url && link.expires * 1_000 > this.#time().now + 5_000;
+    const present = () => [this.#memory.state.links.get(hash), attachment].find(isGood);
+    if (present()) return present().url;
+    await this.#change(({ links, facts }) => {
+      for (const [key, link] of links) if (link.refused || link.url && !isGood(link)) links.delete(key);
+      if (!links.has(hash)) links.set(hash, { order: ++facts.order });
+    });
+    const answered = () => present() || this.#memory.state.links.get(hash)?.refused;
+    await this.#until(answered, 30_000);
+    const link = answered();
+    if (!link) throw new CarillonError("notConnected", "the cluster has not given a link: try again when there is a connection");
+    if (!link.url) throw new CarillonError("refused", `the cluster gives no link: ${link.rule ?? link.reason}`);
+    return link.url;
+  }
+
+  /** Waits for a change that makes a condition hold. @param {() => any} condition @param {number} milliseconds */
+  #until(condition, milliseconds) {
+    return new Promise((resolve) => {
+      const end = () => {
+        clearTimeout(timer);
+        this.removeEventListener("change", check);
+        resolve(undefined);
+      };
+      const check = () => (condition() || this.#isClosed) && end(), timer = setTimeout(end, milliseconds);
+      this.addEventListener("change", check);
+      check();
+    });
+  }
+
+  // MARK: The service extension
+
+  /** Gives the program's service extension the notifications that wait for it. */
+  #extend() {
+    for (const waiting of this.#memory.state.extending.values()) {
+      if (this.#extending.size >= 16) return;
+      if (this.#extending.has(waiting.order)) continue;
+      this.#extending.add(waiting.order);
+      this.#extended(waiting).catch((error) => this.#problem(error)).finally(() => this.#extending.delete(waiting.order));
+    }
+  }
+
+  /** @param {Listed} waiting */
+  async #extended(waiting) {
+    const { identifier, id, expiration, payload } = waiting.frame, { serviceExtension, application } = this.#configuration;
+    /** @type {any} */
+    let changed;
+    try {
+      const content = mutableContent(payload);
+      const work = serviceExtension?.({ id, identifier, application, expiration }, content);
+      const result = await within(30_000, Promise.resolve(work).then((result) => result ?? content));
+      changed = payloadOf(result, result.payload);
+    } catch (error) {
+      this.#dispatch("problem", new CarillonError("extension", `'${identifier}' is shown as it came: ${error}`));
+    }
+    await this.#change((draft) => {
+      const { now } = this.#time();
+      if (draft.extending.get(identifier)?.order !== waiting.order) return;
+      draft.extending.delete(identifier);
+      if (!isOver(waiting.frame, now)) place(draft, { ...waiting, payload: changed }, now, true);
+    });
+  }
+}
+
+/** @typedef {any} Panel */
+/** @typedef {any} ContentExtension */
