@@ -103,9 +103,7 @@ const checks = {
   url: (value) => isPlain(value, 2048),
   free: (value) => typeof value === "string",
   array: (value) => Array.isArray(value) && value.length <= 10,
-  names: (value) =>
-    Array.isArray(value) && value.length <= 1000 &&
-    value.every((each) => typeof each === "string"),
+  names: (value) => Array.isArray(value) && value.length <= 1000 && value.every((each) => typeof each === "string"),
 };
 
 /** The members of frames that are checked; `!` marks those that are required. @type {Record<string, string>} */
@@ -141,13 +139,9 @@ function parse(text) {
   }
   const rules = Object.hasOwn(members, frame.type) ? members[frame.type] : "";
   for (const rule of rules.split(" ").filter(Boolean)) {
-    const [, name, check, required] = /** @type {string[]} */ (
-      /^(\w+):(\w+)(!?)$/.exec(rule)
-    );
+    const [, name, check, required] = /** @type {string[]} */ (/^(\w+):(\w+)(!?)$/.exec(rule));
     const value = Object.hasOwn(frame, name) ? frame[name] : undefined;
-    if (value === undefined ? required : !checks[check](value)) {
-      return undefined;
-    }
+    if (value === undefined ? required : !checks[check](value)) return undefined;
   }
   const answers = frame.type === "accepted" || frame.type === "refused";
   return answers && !frame.response && !frame.request ? undefined : frame;
@@ -169,9 +163,7 @@ function contentOf(payload) {
   const aps = isObject(payload) && isObject(payload.aps) ? payload.aps : {};
   const alert = isObject(aps.alert) ? aps.alert : {};
   /** @type {(name: string, key: string) => string} */
-  const text = (name, key) =>
-    textOf(alert[name]) ?? textOf(alert[name]?.["loc-key"]) ??
-      textOf(alert[key]) ?? "";
+  const text = (name, key) => textOf(alert[name]) ?? textOf(alert[name]?.["loc-key"]) ?? textOf(alert[key]) ?? "";
   const title = text("title", "title-loc-key");
   const subtitle = text("subtitle", "subtitle-loc-key");
   const body = textOf(aps.alert) ?? text("body", "loc-key");
@@ -227,14 +219,12 @@ function allowed(content, counted, authorization, hoursHold) {
   const { status } = authorization;
   if (status === "denied" || status === "notDetermined") return [];
   const allows = (/** @type {string} */ option) => authorization[option] !== false;
-  const level = counted === "critical" && !allows("criticalAlert") ||
-      counted === "time-sensitive" && !allows("timeSensitive")
+  const level = counted === "critical" && !allows("criticalAlert") || counted === "time-sensitive" && !allows("timeSensitive")
     ? "active"
     : counted;
   const breaksThrough = level === "time-sensitive" || level === "critical";
   const isProvisional = status === "provisional";
-  const isQuiet = isProvisional || !breaksThrough &&
-      (hoursHold || authorization.scheduledDelivery === true);
+  const isQuiet = isProvisional || !breaksThrough && (hoursHold || authorization.scheduledDelivery === true);
   const interrupts = !isQuiet && level !== "passive";
   /** @type {PresentationOption[]} */
   const ways = [];
@@ -245,9 +235,7 @@ function allowed(content, counted, authorization, hoursHold) {
   }
   const mayPlay = level === "critical" || allows("sound");
   if (content.sound && interrupts && mayPlay) ways.push("sound");
-  if (content.badge !== undefined && !isProvisional && allows("badge")) {
-    ways.push("badge");
-  }
+  if (content.badge !== undefined && !isProvisional && allows("badge")) ways.push("badge");
   return isQuiet && ways.length > 0 ? [...ways, "quietly"] : ways;
 }
 
@@ -264,20 +252,16 @@ function isQuietAt(hours, time) {
       minute: "2-digit",
       hourCycle: "h23",
     });
-    for (const { type, value } of format.formatToParts(time)) {
-      parts[type] = value;
-    }
+    for (const { type, value } of format.formatToParts(time)) parts[type] = value;
   } catch {
     return false;
   }
-  const day = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"]
-    .indexOf(parts.weekday);
+  const day = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"].indexOf(parts.weekday);
   const minute = Number(parts.hour) * 60 + Number(parts.minute);
   const [from, to] = [hours.from, hours.to].map((text) => Number(text.slice(0, 2)) * 60 + Number(text.slice(3)));
   const end = to > from ? to : to + 1440;
   const begins = (/** @type {number} */ on) => hours.days?.includes(on % 7 + 1) ?? true;
-  return begins(day) && minute >= from && minute < end ||
-    begins(day + 6) && minute + 1440 >= from && minute + 1440 < end;
+  return begins(day) && minute >= from && minute < end || begins(day + 6) && minute + 1440 >= from && minute + 1440 < end;
 }
 
 // MARK: What the person and the program set
@@ -340,13 +324,7 @@ function draftOf(state) {
 /** A state without anything. @returns {State} */
 function emptyState() {
   const state = /** @type {any} */ ({
-    facts: {
-      order: 0,
-      badge: 0,
-      rememberSeconds: 2_592_000,
-      authorization: { status: "authorized" },
-      categories: [],
-    },
+    facts: { order: 0, badge: 0, rememberSeconds: 2_592_000, authorization: { status: "authorized" }, categories: [] },
   });
   for (const name of maps) state[name] = new Map();
   return state;
@@ -383,9 +361,7 @@ function categoryOf(facts, { content, frame }) {
 }
 
 /** Whether a service extension may change a notification. @param {any} frame */
-const isMutable = (frame) =>
-  (frame.pushType ?? "alert") === "alert" &&
-  frame.payload?.aps?.["mutable-content"] === 1;
+const isMutable = (frame) => (frame.pushType ?? "alert") === "alert" && frame.payload?.aps?.["mutable-content"] === 1;
 
 /** Stops what waits to be shown of an identifier. @param {State} draft @param {(listed: Listed) => boolean} condition */
 function withdraw(draft, condition) {
@@ -442,14 +418,10 @@ function takeNotification(draft, frame, now, uncertain) {
   const { delivery, id, identifier, revision, trigger } = frame;
   const { floor } = draft.facts;
   const stored = remembered(draft, draft.revisions, identifier, now)?.revision;
-  const drop = (/** @type {string} */ reason) => ({
-    ack: { dropped: [{ delivery, reason }] },
-  });
+  const drop = (/** @type {string} */ reason) => ({ ack: { dropped: [{ delivery, reason }] } });
   if (remembered(draft, draft.ids, id, now)) return drop("known");
   if (stored !== undefined && precedes(revision, stored)) return drop("stale");
-  if (floor !== undefined && trigger === undefined && precedes(revision, floor)) {
-    return drop("canceled");
-  }
+  if (floor !== undefined && trigger === undefined && precedes(revision, floor)) return drop("canceled");
   const isExpired = isOver(frame, now);
   if (isExpired && !isOver(frame, now - uncertain)) return { close: true };
   if (!isExpired && revision === stored) return drop("stale");
@@ -460,13 +432,7 @@ function takeNotification(draft, frame, now, uncertain) {
   }
   draft.ids.set(id, { at: now });
   /** @type {Listed} */
-  const listed = {
-    frame,
-    takenAt: now,
-    isLocal: false,
-    presentation: [],
-    order: 0,
-  };
+  const listed = { frame, takenAt: now, isLocal: false, presentation: [], order: 0 };
   if (trigger !== undefined) {
     hold(draft, listed, now);
     return { ack: { deliveries: [delivery] } };
@@ -483,15 +449,11 @@ function takeNotification(draft, frame, now, uncertain) {
 /** @param {State} draft @param {any} frame @param {number} now @returns {Taken} */
 function takeRemoval(draft, frame, now) {
   const { delivery, revision, identifiers = [], all, scope } = frame;
-  const drop = (/** @type {boolean} */ isKnown) => ({
-    ack: { dropped: [{ delivery, reason: isKnown ? "known" : "stale" }] },
-  });
+  const drop = (/** @type {boolean} */ isKnown) => ({ ack: { dropped: [{ delivery, reason: isKnown ? "known" : "stale" }] } });
   const taken = { ack: { deliveries: [delivery] } };
   if (all === true) {
     const { floor } = draft.facts;
-    if (floor !== undefined && !precedes(floor, revision)) {
-      return drop(floor === revision);
-    }
+    if (floor !== undefined && !precedes(floor, revision)) return drop(floor === revision);
     draft.facts.floor = revision;
     withdraw(draft, ({ frame }) => precedes(frame.revision, revision));
     for (const [name, { frame }] of draft.list) {
@@ -605,12 +567,8 @@ function place(draft, waiting, time, isExtended = false) {
   const told = Array.isArray(presentation) ? presentation : [];
   if (presentation !== undefined) ways = limited(ways, told);
   const badgesOnly = facts.platform?.toLowerCase() === "tvos";
-  ways = limited(
-    ways,
-    badgesOnly ? ["badge"] : shownWays.filter((way) => way !== (facts.locked ? "banner" : "lockScreen")),
-  );
-  const isAlert = ["banner", "lockScreen", "list"]
-    .some((way) => ways.includes(/** @type {any} */ (way)));
+  ways = limited(ways, badgesOnly ? ["badge"] : shownWays.filter((way) => way !== (facts.locked ? "banner" : "lockScreen")));
+  const isAlert = ["banner", "lockScreen", "list"].some((way) => ways.includes(/** @type {any} */ (way)));
   if (facts.extends && !isExtended && !waiting.isLocal && isAlert && isMutable(frame)) {
     const order = ++facts.order;
     draft.extending.set(identifier, { ...waiting, order });
@@ -625,9 +583,7 @@ function place(draft, waiting, time, isExtended = false) {
   }
   const isUpdate = draft.list.has(identifier);
   const wakes = content.isContentAvailable;
-  if (wakes || ways.length > 0) {
-    draft.presenting.set(id, { listed, options: ways, isUpdate, wakes, order });
-  }
+  if (wakes || ways.length > 0) draft.presenting.set(id, { listed, options: ways, isUpdate, wakes, order });
   if (ways.length === 0) {
     const { hasAlert, badge, sound } = content;
     const isSilent = wakes || !hasAlert && badge === undefined && !sound ||
@@ -638,18 +594,14 @@ function place(draft, waiting, time, isExtended = false) {
   if (ways.includes("list")) {
     draft.list.delete(identifier);
     draft.list.set(identifier, listed);
-    if (draft.list.size > (facts.deliveredLimit ?? 500)) {
-      draft.list.delete([...draft.list.keys()][0]);
-    }
+    if (draft.list.size > (facts.deliveredLimit ?? 500)) draft.list.delete([...draft.list.keys()][0]);
   }
   return { outcome: "shown", shown: listed };
 }
 
 /** Removes what belongs to the person who signs out. @param {State} draft */
 function forgetPerson(draft) {
-  for (const name of /** @type {const} */ (["list", "pending", "presenting", "extending"])) {
-    draft[name].clear();
-  }
+  for (const name of /** @type {const} */ (["list", "pending", "presenting", "extending"])) draft[name].clear();
   for (const [id, { stage }] of draft.responses) {
     if (stage !== "waiting") draft.responses.delete(id);
   }
@@ -674,26 +626,14 @@ function stateOf(json) {
   /** @type {(map: Map<string, Listed>, rows: any[]) => void} */
   const fill = (map, rows) => {
     for (const { frame, takenAt, presentation = [], local = false } of rows) {
-      map.set(frame.identifier, {
-        frame,
-        takenAt,
-        presentation,
-        isLocal: local,
-        order: ++facts.order,
-        anchor: takenAt,
-        after: takenAt,
-      });
+      map.set(frame.identifier, { frame, takenAt, presentation, isLocal: local, order: ++facts.order, anchor: takenAt, after: takenAt });
     }
   };
   for (const [id, at] of json.ids ?? []) state.ids.set(id, { at });
-  for (const [name, revision, at] of json.revisions ?? []) {
-    state.revisions.set(name, { at, revision });
-  }
+  for (const [name, revision, at] of json.revisions ?? []) state.revisions.set(name, { at, revision });
   fill(state.list, [...json.list ?? []].reverse());
   fill(state.pending, json.pending ?? []);
-  for (const frame of json.responses ?? []) {
-    state.responses.set(frame.response, /** @type {any} */ ({ frame }));
-  }
+  for (const frame of json.responses ?? []) state.responses.set(frame.response, /** @type {any} */ ({ frame }));
   const names = ["rememberSeconds", "floor", "badge", "authorization", "quiet", "categories", "platform"];
   for (const name of names) {
     if (json[name] !== undefined) facts[name] = json[name];
@@ -705,12 +645,7 @@ function stateOf(json) {
 /** @param {State} state @returns {any} */
 function jsonOf({ facts, ids, revisions, list, pending, responses }) {
   const rows = (/** @type {Map<string, Listed>} */ map) =>
-    [...map.values()].map(({ frame, takenAt, presentation, isLocal: local }) => ({
-      frame,
-      takenAt,
-      presentation,
-      local,
-    }));
+    [...map.values()].map(({ frame, takenAt, presentation, isLocal: local }) => ({ frame, takenAt, presentation, local }));
   const { rememberSeconds, floor, badge, authorization, quiet } = facts;
   return {
     rememberSeconds,
@@ -815,6 +750,18 @@ function release(draft, condition) {
     return forward(draft, isUnanswered ? { ...stored, frame: { ...stored.frame, unanswered: true } } : stored);
   });
   return released.filter(({ stage }) => stage === "waiting");
+}
+
+/** Ends what a content extension has of a response; answers what is passed on. @param {State} draft @param {string} response @param {Ending} ending */
+function endHeld(draft, response, ending) {
+  const stored = draft.responses.get(response);
+  // Its time may be over: then it was passed on.
+  if (stored?.stage !== "extension") return;
+  if (ending === "unanswered") return release(draft, (each) => each === stored)[0];
+  if (ending === "dismissAndForwardAction") return forward(draft, stored);
+  draft.responses.delete(response);
+  const { identifier } = stored.frame;
+  if (ending === "dismiss" && draft.list.get(identifier)?.order === stored.listed.order) draft.list.delete(identifier);
 }
 
 /** Adds a change for the cluster, in place of a former one of its kind. @param {State} draft @param {string} kind @param {any} [value] */
@@ -928,17 +875,11 @@ export function reconnect(plan = { attempt: 0, abandoned: 0 }, event, lot) {
   const hour = 3_600_000, { told } = plan;
   let [first, longest] = waits[code] ?? [0, 120_000];
   let abandoned = plan.abandoned;
-  if (event.helloUnanswered && first !== undefined) {
-    abandoned = Math.min(abandoned + 1, 4);
-  }
+  if (event.helloUnanswered && first !== undefined) abandoned = Math.min(abandoned + 1, 4);
   if (stood >= 300_000) abandoned = 0;
-  if (code === 4004 && abandoned > 0) {
-    [abandoned, first, longest] = [abandoned - 1, 0, 120_000];
-  }
+  if (code === 4004 && abandoned > 0) [abandoned, first, longest] = [abandoned - 1, 0, 120_000];
   const attempt = stood >= 10_000 ? 0 : plan.attempt;
-  if (first === undefined || longest === undefined) {
-    return { plan: { attempt: attempt + 1, abandoned }, wait: null };
-  }
+  if (first === undefined || longest === undefined) return { plan: { attempt: attempt + 1, abandoned }, wait: null };
   if (told !== undefined) {
     const wait = told > hour ? hour / 2 * (1 + lot) : told + lot * 500;
     return { plan: { attempt: 0, abandoned }, wait: Math.floor(wait) };
@@ -1428,7 +1369,11 @@ export class Device extends EventTarget {
       this.#isNoticing = false;
       if (this.#isClosed) return;
       this.#dispatch("change");
-      this.panel?.refresh();
+      // The notification may have left the list, or its preview the screen.
+      const { panel } = this;
+      if (panel && (!this.#memory.state.list.has(panel.identifier) || this.locked && this.preview(panel.notification).isHidden)) {
+        panel.close();
+      }
       this.#claim();
       if (!this.#isLeader) return;
       if (this.#start !== (this.#memory.state.facts.start ?? 0)) this.#restart();
@@ -1804,7 +1749,12 @@ export class Device extends EventTarget {
    * @returns {Promise<{response: string, forwarded: boolean}>}
    */
   async respond(identifier, action, userText) {
-    if (this.panel?.takes(identifier, action)) return this.panel.respond(action, userText);
+    if (this.panel?.takes(identifier, action)) return this.panel.answer(action, userText, this.#time().now);
+    return await this.#respond(identifier, action, userText);
+  }
+
+  /** Responds past a content extension. @param {string} identifier @param {string} action @param {string} [userText] */
+  async #respond(identifier, action, userText) {
     const stored = await this.#change((draft) => {
       const listed = draft.list.get(identifier);
       if (!listed) throw new CarillonError("noSuchNotification", `no notification on the screen has the identifier '${identifier}'`);
@@ -1843,6 +1793,47 @@ export class Device extends EventTarget {
       return isLocked ? [] : release(draft, ({ stage }) => stage === "locked");
     });
     for (const stored of released) this.#give(stored);
+  }
+
+  /**
+   * Expands a notification: opens its panel in place of another one of this tab.
+   *
+   * @param {string} identifier
+   * @returns {Promise<Panel>}
+   */
+  // deno-lint-ignore require-await
+  async expand(identifier) {
+    const listed = this.#memory.state.list.get(identifier);
+    if (!listed) throw new CarillonError("noSuchNotification", `no notification on the screen has the identifier '${identifier}'`);
+    const notification = this.#view(listed),
+      { categoryIdentifier = "" } = notification.content,
+      { contentExtensions } = this.#configuration;
+    if (this.panel?.identifier === identifier) return this.panel;
+    if (this.locked && this.preview(notification).isHidden) throw new CarillonError("locked", "the screen is locked, and hides previews");
+    this.panel?.close();
+    const declaration = contentExtensions?.find(({ categories }) => categories.includes(categoryIdentifier));
+    /** @type {PanelOwner} */
+    const owner = {
+      respond: (action, userText) =>
+        panel.isClosed ? this.#respond(identifier, action, userText) : this.respond(identifier, action, userText),
+      hold: (what, options, until) =>
+        this.#change((draft) => {
+          const present = draft.list.get(identifier);
+          if (!present) throw new CarillonError("noSuchNotification", `'${identifier}' has left the screen`);
+          return respond(draft, present, what, options, until);
+        }),
+      end: async (stored, ending) => {
+        const ended = await this.#change((draft) => endHeld(draft, stored.frame.response, ending));
+        if (ended?.stage === "waiting") this.#give(ended);
+      },
+      tell: (shown) => {
+        if (!shown && this.panel === panel) this.panel = undefined;
+        if (shown === this.panel) this.#dispatch("panel", shown);
+      },
+    };
+    const panel = new Panel(notification, this.category(notification), declaration, owner);
+    this.panel = panel;
+    return panel;
   }
 
   // MARK: Categories
@@ -2075,5 +2066,278 @@ export class Device extends EventTarget {
   }
 }
 
-/** @typedef {any} Panel */
-/** @typedef {any} ContentExtension */
+// MARK: Panels
+
+/** @typedef {"doNotDismiss"|"dismiss"|"dismissAndForwardAction"|"unanswered"} Ending what becomes of a response that a content extension has */
+/**
+ * Draws expanded notifications, and takes what the person does in them.
+ *
+ * @typedef {object} Handler
+ * @property {(notification: Notification, panel: Panel) => void} didReceiveNotification the expanded one, then newer ones of its thread
+ * @property {(response: any, panel: Panel) => any} [didReceiveResponse] answers an `Ending`; without it all is forwarded
+ * @property {(control: string, text: string|undefined, panel: Panel) => void} [didTap]
+ * @property {(panel: Panel) => void} [mediaPlay]
+ * @property {(panel: Panel) => void} [mediaPause]
+ */
+/**
+ * @typedef {object} ContentExtension
+ * @property {string[]} categories
+ * @property {() => Handler} make called for each panel
+ * @property {boolean} [hidesDefaultContent]
+ * @property {boolean} [overridesTitle]
+ * @property {number} [initialContentSizeRatio]
+ * @property {boolean} [allowsInteraction]
+ * @property {boolean} [takesDefaultAction]
+ * @property {boolean} [takesDismissAction]
+ * @property {number} [answerMilliseconds] 30,000 unless given
+ */
+/**
+ * What a panel asks of its device.
+ *
+ * @typedef {object} PanelOwner
+ * @property {(action: string, userText?: string) => Promise<{response: string, forwarded: boolean}>} respond
+ * @property {(what: any, options: string[], until: number) => Promise<Stored>} hold stores a response for the extension
+ * @property {(stored: Stored, ending: Ending) => Promise<void>} end
+ * @property {(panel: Panel|undefined) => void} tell
+ */
+
+/** A notification that the person has expanded. The page reads it, and a content extension changes it by `update`. */
+export class Panel {
+  isClosed = false;
+  /** Whether the extension has a response. */
+  isBusy = false;
+  title = "";
+  /** @type {string[]} attachments that are drawn above the lines */
+  pictures = [];
+  /** @type {{text: string, color?: "red"|"green"|"yellow"}[]} */
+  lines = [];
+  /** @type {{identifier: string, title: string, kind: "button"|"textField", placeholder?: string, buttonTitle?: string}[]} */
+  controls = [];
+  /** @type {string|undefined} the text field that takes what the person types */
+  firstResponder;
+  /** @type {{width: number, height: number}|undefined} */
+  preferredContentSize;
+  /** @type {"default"|"overlay"|undefined} */
+  mediaPlayPauseButtonType;
+  isPlaying = false;
+  /** @type {any} what the page draws by itself */
+  canvas;
+  /** @type {PanelOwner} */
+  #owner;
+  /** @type {ContentExtension|undefined} */
+  #declaration;
+  /** @type {Category|undefined} */
+  #category;
+  /** @type {Handler|undefined} */
+  #handler;
+  /** @type {Stored|undefined} the response that the extension has */
+  #held;
+  #isTelling = false;
+
+  /** @param {Notification} notification @param {Category|undefined} category @param {ContentExtension|undefined} declaration @param {PanelOwner} owner */
+  constructor(notification, category, declaration, owner) {
+    [this.#owner, this.#declaration, this.#category] = [owner, declaration, category];
+    this.notification = notification;
+    /** @type {Action[]} the actions below it */
+    this.notificationActions = category?.actions ?? [];
+    this.showsDefaultContent = !declaration?.hidesDefaultContent;
+    this.initialContentSizeRatio = declaration?.initialContentSizeRatio;
+    this.#handler = declaration?.make();
+    this.#handler?.didReceiveNotification(notification, this);
+  }
+
+  get identifier() {
+    return this.notification.identifier;
+  }
+
+  /** Changes what is drawn, as far as the extension has declared it. @param {Record<string, any>} changes members of the panel */
+  update(changes) {
+    if (this.isClosed) return;
+    const { title, controls, ...others } = changes, { overridesTitle, allowsInteraction } = this.#declaration ?? {};
+    Object.assign(this, others, overridesTitle && title !== undefined ? { title } : {}, allowsInteraction && controls ? { controls } : {});
+    this.notificationActions = this.notificationActions.filter(({ identifier }) =>
+      isPlain(identifier) && identifier !== OPEN && identifier !== DISMISS
+    ).slice(0, 10);
+    const isField = this.controls.some(({ identifier, kind }) => identifier === this.firstResponder && kind === "textField");
+    if (!isField) this.firstResponder = undefined;
+    this.#tell();
+  }
+
+  #tell() {
+    if (this.#isTelling) return;
+    this.#isTelling = true;
+    queueMicrotask(() => {
+      this.#isTelling = false;
+      if (!this.isClosed) this.#owner.tell(this);
+    });
+  }
+
+  /** Takes a notification that was shown. @param {Notification} notification */
+  received(notification) {
+    const { categoryIdentifier: category, threadIdentifier: thread } = notification.content, { content } = this.notification;
+    if (this.isClosed) return;
+    if (notification.identifier === this.identifier) {
+      // Another category has other actions and another extension.
+      if (category !== content.categoryIdentifier) return this.close();
+      this.notification = notification;
+      this.#tell();
+    } else if (thread === undefined || thread !== content.threadIdentifier || !this.#declaration?.categories.includes(category ?? "")) {
+      return;
+    }
+    this.#handler?.didReceiveNotification(notification, this);
+  }
+
+  /** Whether the extension takes an action. @param {string} identifier @param {string} action */
+  takes(identifier, action) {
+    if (this.isClosed || !this.#declaration || identifier !== this.identifier) return false;
+    const { takesDefaultAction = false, takesDismissAction = false } = this.#declaration;
+    if (action === OPEN) return takesDefaultAction;
+    return action !== DISMISS || takesDismissAction && this.#category?.options?.includes("customDismissAction") === true;
+  }
+
+  /** The person responds. @param {string} action @param {string} [userText] */
+  respond(action, userText) {
+    return this.#owner.respond(action, userText);
+  }
+
+  /** Gives the extension a response, and does what it answers. @param {string} action @param {string|undefined} userText @param {number} at */
+  async answer(action, userText, at) {
+    if (this.isBusy) throw new CarillonError("panelBusy", "the content extension still handles the last response");
+    const options = judge(this.notificationActions, action, userText), { notification } = this;
+    const isField = (/** @type {Action} */ each) => each.textInput !== undefined;
+    const known = this.#category?.actions?.find(({ identifier }) => identifier === action);
+    const offered = this.notificationActions.find(({ identifier }) => identifier === action);
+    const dynamic = offered && (!known || isField(known) !== isField(offered)) || undefined;
+    const milliseconds = this.#declaration?.answerMilliseconds ?? 30_000;
+    this.isBusy = true;
+    this.#tell();
+    try {
+      const stored = await this.#owner.hold({ action, userText, at, dynamic }, options, Date.now() + milliseconds);
+      this.#held = stored;
+      const { response } = stored.frame, given = { response, identifier: this.identifier, action, userText, notification };
+      /** @type {Ending} */
+      let ending = "unanswered";
+      try {
+        if (!this.isClosed) {
+          const work = this.#handler?.didReceiveResponse?.(given, this) ?? "dismissAndForwardAction";
+          ending = await within(milliseconds, Promise.resolve(work));
+        }
+      } catch (error) {
+        console.error(error);
+      }
+      // It has another end if the panel was closed meanwhile.
+      if (this.#held === stored) await this.#end(ending);
+      return { response, forwarded: !notification.isLocal && ending !== "doNotDismiss" && ending !== "dismiss" };
+    } finally {
+      this.isBusy = false;
+      this.#tell();
+    }
+  }
+
+  /** @param {Ending} ending */
+  async #end(ending) {
+    const held = this.#held;
+    this.#held = undefined;
+    if (held) await this.#owner.end(held, ending);
+    if (ending !== "doNotDismiss") this.close();
+  }
+
+  /** Closes the panel; its notification stays. A response that the extension has not answered is sent as unanswered. */
+  close() {
+    if (this.isClosed) return;
+    this.isClosed = true;
+    this.#end("unanswered").catch((error) => console.error(error));
+    this.#owner.tell(undefined);
+  }
+
+  /** Opens the application past the extension, in place of a response that it has. */
+  async performNotificationDefaultAction() {
+    const isOpening = this.#held?.frame.action === OPEN;
+    await this.#end(isOpening ? "dismissAndForwardAction" : "doNotDismiss");
+    this.close();
+    if (!isOpening) await this.#owner.respond(OPEN);
+  }
+
+  /** The person taps a control, or hands over what was typed into it. @param {string} control @param {string} [text] */
+  tap(control, text) {
+    const found = this.controls.find(({ identifier }) => identifier === control);
+    if (this.isClosed || !found) throw new CarillonError("noSuchControl", `the panel has no control '${control}'`);
+    const isField = found.kind === "textField";
+    if (!isField && text !== undefined) throw new CarillonError("wrongText", `the control '${control}' takes no text`);
+    if (isField) this.update({ firstResponder: control });
+    if (!isField || text !== undefined) this.#handler?.didTap?.(control, text, this);
+  }
+
+  /** The person taps the button that plays and pauses. */
+  tapMedia() {
+    if (this.isPlaying) this.#handler?.mediaPause?.(this);
+    else this.#handler?.mediaPlay?.(this);
+  }
+}
+
+// MARK: Encrypted content
+
+/**
+ * A service extension that opens `encrypted-content` (RFC 8188, aes128gcm) of a payload on this device, so that the cluster cannot read it.
+ *
+ * @param {Record<string, string>} keys by their ids, in base64url
+ * @param {(request: any, content: MutableContent) => Promise<MutableContent|void>|MutableContent|void} [next] gets what was opened
+ */
+export function decrypting(keys, next) {
+  /** @param {any} request @param {MutableContent} content */
+  return async (request, content) => {
+    const { "encrypted-content": sealed, ...beside } = content.payload;
+    let opened = content;
+    if (typeof sealed === "string") {
+      const record = bytesOf(sealed), name = new TextDecoder().decode(record.subarray(21, 21 + record[20]));
+      // Without the key it stays as it was published.
+      if (Object.hasOwn(keys, name)) opened = mutableContent(await merge(beside, record, bytesOf(keys[name])).catch(() => beside));
+    }
+    return await next?.(request, opened) ?? opened;
+  };
+}
+
+/** @param {any} beside @param {Uint8Array<ArrayBuffer>} record @param {Uint8Array<ArrayBuffer>} key */
+async function merge(beside, record, key) {
+  const text = new TextDecoder("utf-8", { fatal: true }).decode(await openRecord(record, key));
+  try {
+    const patch = JSON.parse(text);
+    if (isObject(patch)) return patched(beside, patch);
+  } catch { /* It is a text. */ }
+  return patched(beside, { aps: { alert: { body: text } } });
+}
+
+/** A value after a merge patch (RFC 7396). @param {any} value @param {any} patch @returns {any} */
+function patched(value, patch) {
+  if (!isObject(patch)) return patch;
+  const members = new Map(Object.entries(isObject(value) ? value : {}));
+  for (const [name, change] of Object.entries(patch)) {
+    if (change === null) members.delete(name);
+    else members.set(name, patched(members.get(name), change));
+  }
+  return Object.fromEntries(members);
+}
+
+/** Opens content in the coding aes128gcm. @param {Uint8Array<ArrayBuffer>} content @param {Uint8Array<ArrayBuffer>} key */
+async function openRecord(content, key) {
+  const { subtle } = crypto, salt = content.subarray(0, 16), size = new DataView(content.buffer).getUint32(16);
+  const secret = await subtle.importKey("raw", key, "HKDF", false, ["deriveBits", "deriveKey"]);
+  const how = (/** @type {string} */ info) => ({ name: "HKDF", hash: "SHA-256", salt, info: utf8.encode(`Content-Encoding: ${info}\0`) });
+  const gcm = await subtle.deriveKey(how("aes128gcm"), secret, { name: "AES-GCM", length: 128 }, false, ["decrypt"]);
+  const base = new Uint8Array(await subtle.deriveBits(how("nonce"), secret, 96)), parts = [];
+  const sealed = content.subarray(21 + content[20]);
+  for (let number = 0, at = 0; at < sealed.length; number++, at += size) {
+    const iv = base.slice(), view = new DataView(iv.buffer);
+    view.setUint32(8, view.getUint32(8) ^ number);
+    const text = new Uint8Array(await subtle.decrypt({ name: "AES-GCM", iv }, gcm, sealed.subarray(at, at + size)));
+    const end = text.findLastIndex((byte) => byte !== 0), isLast = at + size >= sealed.length;
+    if (text[end] !== (isLast ? 2 : 1)) throw new Error("the content was cut");
+    parts.push(text.subarray(0, end));
+  }
+  return await new Blob(parts).arrayBuffer();
+}
+
+/** The bytes of base64 with either alphabet. @param {string} text */
+function bytesOf(text) {
+  return Uint8Array.from(atob(text.replaceAll("-", "+").replaceAll("_", "/")), (letter) => letter.charCodeAt(0));
+}
