@@ -58,6 +58,12 @@ const char *carillon_web_file(int index, const unsigned char **bytes, size_t *co
     FILE("device/settings.js")
 #embed "../device/settings.js"
     END
+    FILE("rules.js")
+#embed "../rules.js"
+    END
+    FILE("extensions.js")
+#embed "../extensions.js"
+    END
   }
   return NULL;
 }
