@@ -34,6 +34,9 @@ const char *carillon_web_file(int index, const unsigned char **bytes, size_t *co
     FILE("device/dom.js")
 #embed "../device/dom.js"
     END
+    FILE("device/icon.png")
+#embed "../device/icon.png"
+    END
     FILE("device/icon.svg")
 #embed "../device/icon.svg"
     END
