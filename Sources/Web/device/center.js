@@ -101,7 +101,7 @@ async function run(config, { application, user, credential }) {
 
   /** On a phone the detail lies over the list, and the lock screen over everything. */
   function arrange() {
-    byId("app").inert = byId("banners").inert = device.locked;
+    byId("app").inert = byId("banners").hidden = device.locked;
     byId("center").inert = narrow.matches && view !== "nothing";
   }
   narrow.onchange = arrange;
@@ -186,14 +186,14 @@ async function run(config, { application, user, credential }) {
     if (status === "notDetermined") {
       addNote("permission", `May ${name} notify you?`, "Banners, sounds and a badge. You can change each of them at any time.", [
         ["Allow", allow],
-        ["Deliver quietly", () => device.requestAuthorization([...options, "provisional"]).catch(fail)],
+        ["Quietly", () => device.requestAuthorization([...options, "provisional"]).catch(fail)],
         ["Don’t allow", () => device.requestAuthorization(options, () => Promise.resolve(false)).catch(fail)],
       ]);
     } else if (status === "provisional" && localStorage.getItem("keep") !== application) {
       addNote("quietly", `${name} delivers quietly`, "Its notifications come only into this list. Keep it so, or let it interrupt?", [
         ["Keep", () => localStorage.setItem("keep", application)],
         ["Allow banners", () => become("authorized")],
-        ["Turn off", () => become("denied"), "plain.destructive"],
+        ["Turn off", () => become("denied"), "plain.red"],
       ]);
     }
   }

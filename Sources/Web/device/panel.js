@@ -39,14 +39,14 @@ export class PanelView {
     this.buttons = make("div.buttons");
     this.reply = make("form.reply", { hidden: true });
     const { identifier } = panel, open = () => this.act(() => this.shown.device.open(identifier), "Opened.");
-    const always = make(
-      "div.buttons.end",
+    this.always = make(
+      "div.buttons",
       {},
       make("button.plain", { onclick: open }, "Open"),
       make("button.plain", { onclick: () => this.shown.dismiss(identifier) }, "Dismiss"),
     );
     const back = make("button.icon.back", { "aria-label": "Back to the list", onclick: this.closed }, icon("back"));
-    const footer = make("footer", {}, this.answer, this.reply, this.buttons, always);
+    const footer = make("footer", {}, this.answer, this.reply, this.buttons, this.always);
     this.root = make("article.panel", { "aria-labelledby": "panel-title", tabIndex: -1 }, back, this.media, this.content, footer);
     byId("detail").replaceChildren(this.root);
     this.draw();
@@ -78,7 +78,7 @@ export class PanelView {
       (action) => make("button", { onclick: () => this.#take(action) }),
       (button, { title, options, textInput }) => {
         button.textContent = clamp(title, 60) + (textInput ? " …" : "");
-        button.classList.toggle("destructive", options?.includes("destructive") ?? false);
+        button.classList.toggle("red", options?.includes("destructive") ?? false);
         button.ariaDisabled = isOff;
       },
     );
@@ -97,15 +97,14 @@ export class PanelView {
 
   /** @param {Panel} panel */
   #drawContent({ notification: { content, date }, title, lines, showsDefaultContent, canvas }) {
-    const [level, mark] = levels[content.interruptionLevel] ?? ["", ""], name = appName(this.shown.application);
+    const [color, mark] = levels[content.interruptionLevel] ?? ["", ""], name = appName(this.shown.application);
     const text = (/** @type {string} */ tag, /** @type {string|undefined} */ value, length = 500) =>
       value && make(tag, { dir: "auto" }, clamp(value, length));
     this.content.replaceChildren(...[
       make(
-        `p.eyebrow${level && "." + level}`,
+        "p.eyebrow",
         {},
-        make("span", {}, name),
-        mark && make("span.mark", {}, mark),
+        make("span", {}, name, mark && " · ", mark && make(`span.mark.${color}`, {}, mark)),
         make("time", {}, new Date(date).toLocaleString([], { dateStyle: "medium", timeStyle: "short" })),
       ),
       make("h2", { id: "panel-title", dir: "auto" }, clamp(title || content.title || name)),
@@ -154,23 +153,29 @@ export class PanelView {
     if (!textInput) return this.act(() => panel.respond(identifier), text, color);
     const words = { placeholder: clamp(textInput.placeholder, 80), "aria-label": clamp(title, 60) };
     const input = make("input", { ...words, dir: "auto", maxLength: 1000 });
-    this.reply.replaceChildren(input, make("button.filled", {}, clamp(textInput.buttonTitle ?? "Send", 60)));
-    const end = () => {
-      this.reply.hidden = true;
-      this.buttons.hidden = false;
+    const reply = (/** @type {boolean} */ isShown) => {
+      this.reply.hidden = !isShown;
+      this.buttons.hidden = this.always.hidden = isShown;
     };
-    this.reply.hidden = false;
-    this.buttons.hidden = true;
+    const cancel = () => {
+      reply(false);
+      this.buttons.firstElementChild?.focus();
+    };
+    this.reply.replaceChildren(
+      input,
+      make("button.plain", { type: "button", onclick: cancel }, "Cancel"),
+      make("button.filled", {}, clamp(textInput.buttonTitle ?? "Send", 60)),
+    );
+    reply(true);
     this.reply.onsubmit = (/** @type {Event} */ event) => {
       event.preventDefault();
-      end();
+      reply(false);
       this.act(() => panel.respond(identifier, input.value), `You: ${clamp(input.value)}`);
     };
     this.reply.onkeydown = (/** @type {KeyboardEvent} */ event) => {
       if (event.key !== "Escape") return;
       event.stopPropagation();
-      end();
-      this.buttons.firstElementChild?.focus();
+      cancel();
     };
     input.focus();
   }

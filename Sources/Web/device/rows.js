@@ -11,9 +11,9 @@ import { appName, byId, clamp, keyed, moment } from "./dom.js";
  * @property {(identifier: string) => void} dismiss
  */
 
-/** @type {Record<string, [string, string]>} the class and the word of a level that is marked */
-export const levels = { critical: ["critical", "Critical"], "time-sensitive": ["sensitive", "Time sensitive"] };
-const graphemes = new Intl.Segmenter(), parts = ["tile", "from", "mark", "time", "open", "text", "thumb", "away", "more"];
+/** @type {Record<string, [string, string]>} the color and the word of a level that is marked */
+export const levels = { critical: ["red", "Critical"], "time-sensitive": ["yellow", "Time sensitive"] };
+const graphemes = new Intl.Segmenter(), parts = ["tile", "mark", "time", "open", "text", "thumb", "away", "more"];
 
 /** @param {string} text */
 function hue(text) {
@@ -47,21 +47,22 @@ export function makeRow(shown, leave = shown.dismiss) {
  * @param {string} leave the word for what its cross does
  */
 export function drawRow(row, notification, { device, application }, leave = "Dismiss") {
-  const { tile, from, mark, time, open, text, thumb, away } = row.parts, when = moment(notification.date);
+  const { tile, mark, time, open, text, thumb, away } = row.parts, when = moment(notification.date);
   if (time.textContent !== when) time.textContent = when;
   const looks = `${device.locked} ${device.settings.previews}`;
   if (row.notification === notification && row.looks === looks) return;
   [row.notification, row.looks] = [notification, looks];
   const preview = device.preview(notification), app = appName(application);
-  const { interruptionLevel, threadIdentifier } = notification.content, [level, word] = levels[interruptionLevel] ?? ["", ""];
+  const { interruptionLevel, threadIdentifier } = notification.content, [color, word] = levels[interruptionLevel] ?? ["", ""];
   const title = clamp(preview.title || app, 200);
-  row.className = `row ${level}`;
+  row.dataset.level = interruptionLevel;
   row.dataset.identifier = notification.identifier;
   row.setAttribute("aria-label", [word, title].filter(Boolean).join(": "));
   open.textContent = title;
   text.textContent = [preview.subtitle, preview.body].filter(Boolean).map((each) => clamp(each)).join("\n");
-  from.textContent = app;
+  mark.className = `mark ${color}`;
   mark.textContent = word;
+  mark.hidden = !word;
   time.dateTime = new Date(notification.date).toISOString();
   away.setAttribute("aria-label", `${leave}: ${title}`);
   const letter = [...graphemes.segment(title)][0].segment;

@@ -114,6 +114,6 @@ export function showSettings(device, page) {
       ),
       ...quietLines,
     ),
-    group("This page", make("button.destructive", { onclick: page.leave }, "Sign out and forget this device")),
+    group("This page", make("button.red", { onclick: page.leave }, "Sign out and forget this device")),
   ));
 }
