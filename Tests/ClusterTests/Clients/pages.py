@@ -1,0 +1,367 @@
+"""`carillon.js` in a real Chromium on a real `carillon up`: a page that shows what it gets and tells this program of it.
+
+  page   shows, acknowledges, replaces, removes and answers
+  tabs   two tabs are fed at once, and one of them is frozen: each notification is presented once, and no tab misses one
+  kills  the browser is killed, and started again with its profile: nothing is presented twice, nothing is acknowledged that is not stored,
+         and no response is lost
+"""
+import argparse
+import asyncio
+import collections
+import contextlib
+import http.server
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import urllib.parse
+import uuid
+
+from selenium import webdriver
+
+from clients import APPLICATION, Producer, Reader, expect, quietly, say, until
+
+SOURCES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../Sources/Web")
+CHROMIUM, DRIVER = "/usr/bin/chromium", "/usr/bin/chromedriver"
+# What this program starts ends with it.
+WITH_PARENT = ["setpriv", "--pdeathsig", "KILL"]
+EVENTS = "notifications.events"
+
+# It tells each event before it goes on: what was told is not lost with the browser. Headless tabs are always visible, so this is handed in.
+PAGE = """<!doctype html><meta charset="utf-8"><title>test</title><script type="module">
+import { Device, DISMISS, OPEN } from "/carillon.js";
+const { url, user, tab, visible, answers } = Object.fromEntries(new URLSearchParams(location.search));
+const tell = (kind, detail) => {
+  const request = new XMLHttpRequest();
+  request.open("POST", "/told", false);
+  request.send(JSON.stringify({ tab, kind, ...detail }));
+};
+const categories = [{ identifier: "order", options: ["customDismissAction"], actions: [{ identifier: "fine", title: "Fine" }] }];
+const authorization = { status: "authorized" };
+const device = await Device.open({ url, application: "%s", user, categories, authorization, visible: visible !== "no" });
+device.addEventListener("present", async ({ detail: { notification: { id, identifier, content } } }) => {
+  tell("present", { id, identifier, body: content.body });
+  if (!answers || !content.body.endsWith("?")) return;
+  const { response } = await device.respond(identifier, "fine");
+  tell("response", { response, id });
+});
+device.addEventListener("problem", ({ detail }) => tell("problem", { code: detail.code, message: detail.message }));
+device.addEventListener("accepted", ({ detail }) => tell("accepted", detail));
+window.device = device;
+window.freeze = async () => {
+  await fetch("/gate/freeze");
+  const request = new XMLHttpRequest();
+  request.open("GET", "/gate/thaw", false);
+  request.send();
+};
+window.look = async () => {
+  device.visible = false;
+  await fetch("/gate/look");
+  device.visible = true;
+};
+device.addEventListener("connection", ({ detail: { state, isLeader } }) => tell("connection", { state, isLeader }));
+window.bodies = () => device.delivered.map(({ content }) => content.body);
+</script>""" % APPLICATION
+
+
+class Site(http.server.ThreadingHTTPServer):
+    """Serves the page and carillon.js, and keeps what the page tells."""
+    daemon_threads = True
+
+    def __init__(self):
+        self.told, self.gates = [], collections.defaultdict(threading.Event)
+        super().__init__(("127.0.0.1", 0), Answer)
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    @property
+    def origin(self):
+        return "http://127.0.0.1:%d" % self.server_address[1]
+
+    def all(self, kind):
+        return [told for told in self.told if told["kind"] == kind]
+
+
+class Answer(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_):
+        pass
+
+    def do_GET(self):
+        name = self.path.split("?")[0][1:]
+        with contextlib.suppress(OSError):
+            if name.startswith("gate/"):
+                self.server.gates[name].wait()
+                return self.give("text/plain", b"")
+            if not name:
+                return self.give("text/html", PAGE.encode())
+            if name.endswith(".js") and "/" not in name:
+                with open(os.path.join(SOURCES, name), "rb") as file:
+                    return self.give("text/javascript", file.read())
+        self.give("text/plain", b"", 404)
+
+    def do_POST(self):
+        self.server.told.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+        self.give("text/plain", b"")
+
+    def give(self, kind, body, status=200):
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Cache-Control", "no-store")
+        self.end_headers()
+        self.wfile.write(body)
+
+
+class Up:
+    """A whole cluster of one process."""
+
+    def __init__(self, binary, site):
+        words = [*WITH_PARENT, binary, "up", "--new", "--json", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--allowed-origins", site.origin]
+        self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self.places = json.loads(self.process.stdout.readline())
+
+    def end(self):
+        self.process.terminate()
+        self.process.wait()
+
+
+class Browser:
+    """A Chromium with a profile that outlives it."""
+
+    def __init__(self, folder, up, site):
+        self.folder, self.up, self.site = folder, up, site
+
+    async def start(self):
+        words = ["--headless=new", "--no-sandbox", "--no-first-run", "--disable-gpu", "--user-data-dir=" + self.folder, "--remote-debugging-port=0"]
+        place = os.path.join(self.folder, "DevToolsActivePort")
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(place)
+        self.process = subprocess.Popen(
+            [*WITH_PARENT, CHROMIUM, *words, "about:blank"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+        await until(lambda: os.path.exists(place) and open(place).read().count("\n"), "Chromium says where it can be driven")
+        options = webdriver.ChromeOptions()
+        options.debugger_address = "127.0.0.1:" + open(place).readline().strip()
+        self.driver = await quietly(webdriver.Chrome, options=options, service=webdriver.ChromeService(DRIVER))
+        return self
+
+    async def open(self, user, tab="one", **more):
+        """Opens the page in the tab that the driver is at, and waits until the device is there."""
+        query = urllib.parse.urlencode({"url": self.up.places["devices"], "user": user, "tab": tab, **more})
+        await quietly(self.driver.get, "%s/?%s" % (self.site.origin, query))
+        await self.until("window.device !== undefined")
+
+    async def run(self, script):
+        return await quietly(self.driver.execute_script, script)
+
+    async def until(self, condition):
+        return await until(
+            lambda: self.run("return " + condition), "%s in the page" % condition,
+            lambda: [self.driver.execute_script("return window.device && [device.connection, bodies()]"), self.site.told[-5:]])
+
+    def kill(self):
+        """Kills the browser with all of its processes."""
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        self.driver.service.stop()
+
+    def end(self):
+        with contextlib.suppress(Exception):
+            self.kill()
+
+
+class Pages:
+    def __init__(self, arguments, folder):
+        self.arguments, self.folder, self.site = arguments, folder, Site()
+        self.up = Up(arguments.binary, self.site)
+        kafka = self.up.places["kafka"]
+        self.reader, self.producer = Reader(kafka, [EVENTS]), Producer(kafka, "notifications.requests")
+
+    def events(self, kind):
+        return [record for record in self.reader.records[EVENTS] if record.type == kind]
+
+    def browser(self, name):
+        return Browser(os.path.join(self.folder, name), self.up, self.site)
+
+    def presented(self, user):
+        return collections.Counter(told["id"] for told in self.site.all("present") if told["body"].startswith(user))
+
+    async def publish(self, user, text, **more):
+        name = await self.producer.notify("user:" + user, "%s %s" % (user, text), aps={"category": "order"}, **more)
+        await self.producer.flush()
+        return name
+
+    async def page(self):
+        browser = await self.browser("page").start()
+        try:
+            await browser.open("ann")
+            await browser.until("device.connection.state === 'connected'")
+            await self.publish("ann", "one", apns_collapse_id="order-7")
+            await browser.until("bodies().join() === 'ann one'")
+            await self.publish("ann", "two", apns_collapse_id="order-7")
+            await browser.until("bodies().join() === 'ann two'")
+            await until(lambda: self.events("updated"), "the device says that the second one has replaced the first")
+            await self.publish("ann", "three", apns_collapse_id="order-8")
+            await browser.until("bodies().join() === 'ann three,ann two'")
+            self.producer.publish({"target": "user:ann", "apns-topic": APPLICATION, "operation": "remove"}, b'{"identifiers": ["order-7"]}')
+            await browser.until("bodies().join() === 'ann three'")
+            await until(lambda: self.events("removed"), "the removal is acknowledged")
+            await browser.run("return device.respond('order-8', 'fine')")
+            await browser.until("bodies().length === 0")
+            await until(lambda: any(told.get("identifier") == "order-8" for told in self.site.all("accepted")), "the response is accepted")
+            await until(lambda: self.events("response"), "the response becomes an event")
+            await until(lambda: len(self.events("delivered")) == 2, "two are delivered, and one replaces", lambda: len(self.events("delivered")))
+            expect(sorted(self.presented("ann").values()) == [1, 1, 1], "each is presented once", self.site.told)
+        finally:
+            browser.end()
+
+    async def tabs(self):
+        browser = await self.browser("tabs").start()
+        driver, texts = browser.driver, []
+
+        async def feed(count):
+            for _ in range(count):
+                texts.append("bob %d" % len(texts))
+                await self.producer.notify("user:bob", texts[-1])
+            await self.producer.flush()
+
+        async def shows_all(tab):
+            await quietly(driver.switch_to.window, tab)
+            await browser.until("bodies().sort().join() === %s" % json.dumps(",".join(sorted(texts))))
+
+        try:
+            first = driver.current_window_handle
+            await browser.open("bob")
+            await browser.until("device.connection.state === 'connected'")
+            await quietly(driver.switch_to.new_window, "tab")
+            second = driver.current_window_handle
+            await browser.open("bob", "two")
+            await browser.until("device.connection.state === 'connected' && !device.connection.isLeader")
+            await feed(60)
+            await shows_all(first)
+            await shows_all(second)
+            await until(lambda: len(self.presented("bob")) == len(texts), "all are presented")
+
+            # The tab with the socket is frozen, and the person looks at the other one. Nobody drives the browser meanwhile: that would wait, too.
+            await quietly(driver.switch_to.window, first)
+            expect(await browser.run("return device.connection.isLeader"), "the first tab has the socket")
+            await browser.run("device.visible = false; freeze()")
+            await quietly(driver.switch_to.window, second)
+            await browser.run("look()")
+            self.site.gates["gate/freeze"].set()
+            await until(lambda: "gate/thaw" in self.site.gates, "the first tab is frozen")
+            self.site.gates["gate/look"].set()
+            taken = {"tab": "two", "kind": "connection", "state": "connected", "isLeader": True}
+            await until(lambda: taken in self.site.told, "the second tab takes the socket", lambda: self.site.all("connection"))
+            await feed(60)
+            await until(lambda: len(self.presented("bob")) == len(texts), "all are presented", lambda: self.site.told[-3:])
+            self.site.gates["gate/thaw"].set()
+            await shows_all(second)
+            await shows_all(first)
+            await browser.until("!device.connection.isLeader")
+            await feed(5)
+            await shows_all(first)
+            await shows_all(second)
+            await until(lambda: len(self.presented("bob")) == len(texts), "all are presented")
+            expect(set(self.presented("bob").values()) == {1}, "each is presented once", self.presented("bob"))
+            say(tabs=2, notifications=len(texts))
+        finally:
+            browser.end()
+
+    async def kills(self):
+        browser, names, lot = self.browser("kills"), [], random.Random(self.arguments.seed)
+        publishes = True
+
+        def ended():
+            return {record.headers["ce_subject"] for record in self.events("delivered") if record.headers["ce_subject"] in names}
+
+        async def publish():
+            while publishes:
+                # A mailbox has a hundred. A question is answered by the page.
+                if len(names) - len(ended()) < 80:
+                    text = "cid %d%s" % (len(names), "?" if len(names) % 3 == 0 else "")
+                    names.append(await self.producer.notify("user:cid", text, aps={"category": "order"}))
+                await asyncio.sleep(0.02)
+
+        publishing = None
+        try:
+            for number in range(self.arguments.kills):
+                await browser.start()
+                seen = len(self.site.told)
+                await browser.open("cid", answers="yes")
+                if not publishing:
+                    # Before that the person has no device.
+                    await browser.until("device.connection.state === 'connected'")
+                    publishing = asyncio.create_task(publish())
+                wanted = lot.randrange(5, 60)
+                await until(lambda: len(self.site.told) >= seen + wanted, "the page tells something", lambda: self.site.told[-5:])
+                browser.kill()
+                say(killed=number + 1, told=len(self.site.told) - seen, published=len(names))
+            publishes = False
+            await publishing
+            await self.producer.flush()
+            await browser.start()
+            await browser.open("cid", answers="yes")
+
+            await until(lambda: len(ended()) == len(names), "all are acknowledged",
+                        lambda: [len(ended()), len(names), browser.driver.execute_script("return [device.connection, bodies().length]"), self.site.told[-5:]])
+            await browser.until("device.responses.length === 0")
+            stored = set(await browser.run("return device.delivered.map(({ id }) => id)"))
+            told = {told["id"] for told in self.site.all("response")}
+
+            def answered():
+                # The same event may come again.
+                told = {record.headers["ce_id"]: record.headers["ce_subject"] for record in self.events("response")}
+                return collections.Counter(told.values())
+
+            await until(lambda: not told - set(answered()), "no response is lost", lambda: told - set(answered()))
+            await until(lambda: not set(names) - stored - set(answered()), "what is acknowledged is stored",
+                        lambda: set(names) - stored - set(answered()))
+            twice = {name: count for name, count in self.presented("cid").items() if count > 1}
+            expect(not twice, "nothing is presented twice", twice)
+            expect(set(answered().values()) <= {1}, "no response is told twice", answered())
+            expect(not self.site.all("problem"), "no page has had a problem", self.site.all("problem"))
+            say(kills=self.arguments.kills, notifications=len(names), presented=len(self.presented("cid")), responses=len(told))
+        finally:
+            publishes = False
+            browser.end()
+
+
+async def run(arguments, folder):
+    pages = Pages(arguments, folder)
+    reading = asyncio.create_task(pages.reader.run())
+    held = True
+    try:
+        for part in arguments.part.split(","):
+            try:
+                await getattr(pages, part)()
+                say(part=part, result="held")
+            except Exception as error:  # noqa: BLE001 - each part is judged for itself
+                held = False
+                say(part=part, result="broken", promise="%s: %s" % (type(error).__name__, error))
+    finally:
+        reading.cancel()
+        pages.up.end()
+    return held
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--binary", required=True, help="the program under test")
+    parser.add_argument("--part", default="page,tabs,kills", help="page, tabs or kills, or several with commas between")
+    parser.add_argument("--kills", type=int, default=2, help="how often the browser is killed (2)")
+    parser.add_argument("--seed", type=int, default=uuid.uuid4().int & 0xFFFF, help="when the browser is killed")
+    arguments = parser.parse_args()
+    say(seed=arguments.seed)
+    with tempfile.TemporaryDirectory(prefix="carillon-pages-", ignore_cleanup_errors=True) as folder:
+        held = asyncio.run(run(arguments, folder))
+    sys.stdout.flush()
+    os._exit(0 if held else 1)
+
+
+if __name__ == "__main__":
+    main()
