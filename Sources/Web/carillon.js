@@ -434,6 +434,7 @@ export class Device extends EventTarget {
     const held = () => this.#isVisible && !this.#isClosed ? new Promise((resolve) => this.#hide = () => resolve(undefined)) : undefined;
     navigator.locks?.request(`${this.#name} visible`, { mode: "shared" }, held).catch(() => {});
     this.#claim();
+    if (!navigator.locks && this.connection.code === 4004) this.reconnect();
     if (!navigator.locks || this.#isLeader) return;
     // The tab that has the socket may be frozen.
     this.#leaderAnswered = false;
@@ -692,11 +693,12 @@ export class Device extends EventTarget {
       while (session.frames.length > 0 && this.#session === session) {
         const frames = session.frames.splice(0);
         const { ack, answers, isUnsure } = await this.#change((draft) => this.#taken(draft, frames, session), frames);
-        for (const [type, detail] of answers) {
-          session.responses.delete(detail.response);
-          for (const [kind, request] of session.changes) if (request === detail.request) session.changes.delete(kind);
-          this.#announce(type, detail);
+        for (const { type, response, request } of frames) {
+          if (type !== "accepted" && type !== "refused") continue;
+          session.responses.delete(response);
+          for (const [kind, sent] of session.changes) if (request === sent) session.changes.delete(kind);
         }
+        for (const [type, detail] of answers) this.#announce(type, detail);
         if (this.#session !== session) return;
         const lists = Object.entries(ack).filter(([, list]) => list.length > 0);
         if (lists.length > 0) this.#post(session, { type: "ack", deliveries: [], ...Object.fromEntries(lists) });
@@ -736,7 +738,7 @@ export class Device extends EventTarget {
         const identifier = draft.responses.get(response)?.frame.identifier;
         const kind = [...draft.changes.values()].find((change) => change.request === request)?.kind;
         const why = type === "refused" ? { reason, field, rule } : {};
-        answers.push([type, response ? { response, identifier, ...why } : { request, kind, ...why }]);
+        if (response || kind) answers.push([type, response ? { response, identifier, ...why } : { request, kind, ...why }]);
       }
       // What comes for a person who signs out is neither shown nor acknowledged.
       if (type === "notify" && draft.changes.has("unregister")) continue;
@@ -798,7 +800,9 @@ export class Device extends EventTarget {
       this.#post(session, frame);
     }
     for (const [hash, { url, refused }] of links) {
-      if (url || refused || session.links.has(hash)) continue;
+      const isAsked = session.links.has(hash);
+      if (url || refused) session.links.delete(hash);
+      if (url || refused || isAsked) continue;
       session.links.add(hash);
       this.#post(session, { type: "link", hash, request: hash });
     }

@@ -809,7 +809,7 @@ export function localFault(identifier, content, trigger) {
 /** The payload of a content as a program sets it. @param {any} content @param {any} payload what it was before */
 export function payloadOf(content, payload = {}) {
   const { title, subtitle, body, badge, sound, threadIdentifier, categoryIdentifier, interruptionLevel, userInfo = {} } = content;
-  const { aps = {} } = payload, former = isObject(aps.alert) ? aps.alert : {}, before = contentOf(payload);
+  const { aps = {} } = payload, former = isObject(aps.alert) ? aps.alert : { body: textOf(aps.alert) }, before = contentOf(payload);
   const alert = { ...former };
   for (const [name, value] of Object.entries({ title, subtitle, body })) {
     // A text that is not changed stays as it was written, such as with a key for translations.

@@ -17,11 +17,16 @@ extension ClusterTests {
 
     @Test func aPageShowsReplacesRemovesAndAnswers() async throws { try await holds("page") }
 
+    @Test func thePageOfTheArticleShowsAnswersAndDismisses() async throws { try await holds("article") }
+
     @Test func twoTabsPresentEachNotificationOnceThoughOneIsFrozen() async throws { try await holds("tabs") }
 
     @Test func aKilledBrowserPresentsNothingTwiceAndLosesNothing() async throws {
       try await holds("kills", ["--kills", isComplete ? "20" : "2"])
     }
+
+    @Test(.onlyInAll("it is about time: a dead connection is noticed by its heartbeats"))
+    func aPageNoticesADeadConnection() async throws { try await holds("dead", ["--ping", "5s"]) }
   }
 }
 

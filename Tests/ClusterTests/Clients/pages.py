@@ -1,9 +1,11 @@
 """`carillon.js` in a real Chromium on a real `carillon up`: a page that shows what it gets and tells this program of it.
 
-  page   shows, acknowledges, replaces, removes and answers
-  tabs   two tabs are fed at once, and one of them is frozen: each notification is presented once, and no tab misses one
-  kills  the browser is killed, and started again with its profile: nothing is presented twice, nothing is acknowledged that is not stored,
-         and no response is lost
+  page     shows, acknowledges, replaces, removes and answers
+  article  the page of the article WebPages.md, as it stands there: the person allows notifications, opens one, answers one and dismisses one
+  tabs     two tabs are fed at once, and one of them is frozen: each notification is presented once, and no tab misses one
+  kills    the browser is killed, and started again with its profile: nothing is presented twice, nothing is acknowledged that is not stored,
+           and no response is lost
+  dead     a connection stands still: the page notices it by the cluster's heartbeats, which --ping makes frequent, and connects again
 """
 import argparse
 import asyncio
@@ -22,19 +24,21 @@ import urllib.parse
 import uuid
 
 from selenium import webdriver
+from selenium.common.exceptions import NoAlertPresentException
 
 from clients import APPLICATION, Producer, Reader, expect, quietly, say, until
 
 SOURCES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../Sources/Web")
 CHROMIUM, DRIVER = "/usr/bin/chromium", "/usr/bin/chromedriver"
+ARTICLE = os.path.join(SOURCES, "../carillon/Documentation.docc/WebPages.md")
 # What this program starts ends with it.
 WITH_PARENT = ["setpriv", "--pdeathsig", "KILL"]
-EVENTS = "notifications.events"
+EVENTS, OPEN = "notifications.events", "com.apple.UNNotificationDefaultActionIdentifier"
 
 # It tells each event before it goes on: what was told is not lost with the browser. Headless tabs are always visible, so this is handed in.
 PAGE = """<!doctype html><meta charset="utf-8"><title>test</title><script type="module">
 import { Device, DISMISS, OPEN } from "/carillon.js";
-const { url, user, tab, visible, answers } = Object.fromEntries(new URLSearchParams(location.search));
+const { url, user, tab, answers } = Object.fromEntries(new URLSearchParams(location.search));
 const tell = (kind, detail) => {
   const request = new XMLHttpRequest();
   request.open("POST", "/told", false);
@@ -42,7 +46,7 @@ const tell = (kind, detail) => {
 };
 const categories = [{ identifier: "order", options: ["customDismissAction"], actions: [{ identifier: "fine", title: "Fine" }] }];
 const authorization = { status: "authorized" };
-const device = await Device.open({ url, application: "%s", user, categories, authorization, visible: visible !== "no" });
+const device = await Device.open({ url, application: "%s", user, categories, authorization, deliveredLimit: 100_000 });
 device.addEventListener("present", async ({ detail: { notification: { id, identifier, content } } }) => {
   tell("present", { id, identifier, body: content.body });
   if (!answers || !content.body.endsWith("?")) return;
@@ -97,6 +101,10 @@ class Answer(http.server.BaseHTTPRequestHandler):
             if name.startswith("gate/"):
                 self.server.gates[name].wait()
                 return self.give("text/plain", b"")
+            if name == "article":
+                with open(ARTICLE, encoding="utf-8") as file:
+                    page = file.read().split("```html\n")[1].split("```")[0]
+                return self.give("text/html", page.replace("wss://push.example.com/v1/device", self.server.devices).encode())
             if not name:
                 return self.give("text/html", PAGE.encode())
             if name.endswith(".js") and "/" not in name:
@@ -120,14 +128,40 @@ class Answer(http.server.BaseHTTPRequestHandler):
 class Up:
     """A whole cluster of one process."""
 
-    def __init__(self, binary, site):
-        words = [*WITH_PARENT, binary, "up", "--new", "--json", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--allowed-origins", site.origin]
+    def __init__(self, binary, site, ping):
+        words = [*WITH_PARENT, binary, "up", "--new", "--json", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]
+        words += ["--allowed-origins", site.origin, "--ping", ping]
         self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         self.places = json.loads(self.process.stdout.readline())
 
     def end(self):
         self.process.terminate()
         self.process.wait()
+
+
+class Proxy:
+    """Passes connections on to the worker, until they stand still."""
+
+    def __init__(self, up):
+        self.target, self.pipes = urllib.parse.urlsplit(up.places["devices"]), []
+
+    async def start(self):
+        self.server = await asyncio.start_server(self.connected, "127.0.0.1", 0)
+        return "ws://127.0.0.1:%d%s" % (self.server.sockets[0].getsockname()[1], self.target.path)
+
+    async def connected(self, reader, writer):
+        worker_reader, worker_writer = await asyncio.open_connection(self.target.hostname, self.target.port)
+        self.pipes += [asyncio.create_task(self.pipe(reader, worker_writer)), asyncio.create_task(self.pipe(worker_reader, writer))]
+
+    async def pipe(self, reader, writer):
+        while data := await reader.read(1 << 16):
+            writer.write(data)
+            await writer.drain()
+        writer.close()
+
+    def stand_still(self):
+        for pipe in self.pipes:
+            pipe.cancel()
 
 
 class Browser:
@@ -151,7 +185,7 @@ class Browser:
 
     async def open(self, user, tab="one", **more):
         """Opens the page in the tab that the driver is at, and waits until the device is there."""
-        query = urllib.parse.urlencode({"url": self.up.places["devices"], "user": user, "tab": tab, **more})
+        query = urllib.parse.urlencode({"url": self.up.places["devices"], "user": user, "tab": tab} | more)
         await quietly(self.driver.get, "%s/?%s" % (self.site.origin, query))
         await self.until("window.device !== undefined")
 
@@ -177,8 +211,8 @@ class Browser:
 class Pages:
     def __init__(self, arguments, folder):
         self.arguments, self.folder, self.site = arguments, folder, Site()
-        self.up = Up(arguments.binary, self.site)
-        kafka = self.up.places["kafka"]
+        self.up = Up(arguments.binary, self.site, arguments.ping)
+        kafka, self.site.devices = self.up.places["kafka"], self.up.places["devices"]
         self.reader, self.producer = Reader(kafka, [EVENTS]), Producer(kafka, "notifications.requests")
 
     def events(self, kind):
@@ -218,6 +252,35 @@ class Pages:
             expect(sorted(self.presented("ann").values()) == [1, 1, 1], "each is presented once", self.site.told)
         finally:
             browser.end()
+
+    async def article(self):
+        browser = await self.browser("article").start()
+        try:
+            await quietly(browser.driver.get, self.site.origin + "/article")
+            await browser.until("document.getElementById('status').textContent === 'Connected.'")
+            await browser.run("setTimeout(() => document.getElementById('allow').click())")
+            question = await until(lambda: quietly(self.dialog, browser.driver), "the page asks the person")
+            await quietly(question.accept)
+            await until(lambda: self.events("settings-changed"), "the cluster knows what the person allows")
+            for text in ("open", "thank", "dismiss"):
+                await self.publish("ada", text, apns_collapse_id=text)
+            await browser.until("document.getElementsByTagName('li').length === 3")
+            expect(await browser.run("return document.getElementById('banner').textContent") == "Order", "a banner is shown")
+            for text, title in (("open", "Open"), ("thank", "Say thanks"), ("dismiss", "Dismiss")):
+                await browser.run(
+                    "const row = [...document.getElementsByTagName('li')].find((row) => row.textContent.includes('ada %s'));"
+                    "[...row.children].find((button) => button.textContent === '%s').click()" % (text, title))
+            await browser.until("document.getElementsByTagName('li').length === 0")
+            await until(lambda: len(self.events("dismissed")) == 1, "the dismissal becomes an event")
+            await until(lambda: {record.json["action"] for record in self.events("response")} >= {"thanks", OPEN}, "the responses become events")
+        finally:
+            browser.end()
+
+    @staticmethod
+    def dialog(driver):
+        """The dialog that the page shows; nothing if there is none."""
+        with contextlib.suppress(NoAlertPresentException):
+            return driver.switch_to.alert
 
     async def tabs(self):
         browser = await self.browser("tabs").start()
@@ -281,11 +344,11 @@ class Pages:
 
         async def publish():
             while publishes:
-                # A mailbox has a hundred. A question is answered by the page.
-                if len(names) - len(ended()) < 80:
-                    text = "cid %d%s" % (len(names), "?" if len(names) % 3 == 0 else "")
-                    names.append(await self.producer.notify("user:cid", text, aps={"category": "order"}))
-                await asyncio.sleep(0.02)
+                # A mailbox has a hundred.
+                await until(lambda: not publishes or len(names) - len(ended()) < 80, "there is room in the mailbox")
+                # A question is answered by the page.
+                text = "cid %d%s" % (len(names), "?" if len(names) % 3 == 0 else "")
+                names.append(await self.producer.notify("user:cid", text, aps={"category": "order"}))
 
         publishing = None
         try:
@@ -330,6 +393,19 @@ class Pages:
             publishes = False
             browser.end()
 
+    async def dead(self):
+        browser, proxy = await self.browser("dead").start(), Proxy(self.up)
+        try:
+            await browser.open("dan", url=await proxy.start())
+            await browser.until("device.connection.state === 'connected'")
+            proxy.stand_still()
+            await self.publish("dan", "one")
+            await browser.until("bodies().join() === 'dan one'")
+            connected = [told for told in self.site.all("connection") if told["state"] == "connected"]
+            expect(len(connected) == 2, "it has connected again", connected)
+        finally:
+            browser.end()
+
 
 async def run(arguments, folder):
     pages = Pages(arguments, folder)
@@ -352,7 +428,8 @@ async def run(arguments, folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--binary", required=True, help="the program under test")
-    parser.add_argument("--part", default="page,tabs,kills", help="page, tabs or kills, or several with commas between")
+    parser.add_argument("--part", default="page,article,tabs,kills", help="page, article, tabs, kills or dead, or several with commas between")
+    parser.add_argument("--ping", default="30s", help="how often the cluster sends heartbeats (30s)")
     parser.add_argument("--kills", type=int, default=2, help="how often the browser is killed (2)")
     parser.add_argument("--seed", type=int, default=uuid.uuid4().int & 0xFFFF, help="when the browser is killed")
     arguments = parser.parse_args()
