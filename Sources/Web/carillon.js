@@ -2,8 +2,8 @@
 /**
  * A device of Carillon in a page, as safe as the library in Swift.
  *
- * `Device.open` keeps a page connected. What comes is stored durably, then shown, then acknowledged; a response is stored with its change of
- * the list before it is sent. What decides is in `rules.js`.
+ * `Device.open` keeps a page connected. What comes is stored durably, then shown, then acknowledged. A response is stored with its change
+ * of the list before it is sent. What decides is in `rules.js`.
  *
  * @module
  */
@@ -81,8 +81,8 @@ function storageError(error) {
 }
 
 /**
- * What a device keeps over its end. Each change is one strict transaction: it is on the disk when `change` resolves. Tabs share the database,
- * and a generation tells each whether what it has in memory is the newest. Ids and revisions are read as they are needed.
+ * What a device keeps over its end. Each change is one strict transaction: it is on the disk when `change` resolves. Tabs share the
+ * database, and a generation tells each whether what it has in memory is the newest. Ids and revisions are read as they are needed.
  */
 class Memory {
   /** @type {State} as this tab has read it last */
@@ -249,7 +249,10 @@ class Memory {
 
 // MARK: The device
 
-/** @typedef {{state: "connecting"|"connected"|"waiting"|"stopped"|"storageFull"|"lost", words: string, until?: number, code?: number, isLeader: boolean}} Connection */
+/**
+ * @typedef {{state: "connecting"|"connected"|"waiting"|"stopped"|"storageFull"|"lost", words: string, until?: number, code?: number,
+ *   isLeader: boolean}} Connection
+ */
 /**
  * @typedef {object} Configuration
  * @property {string} url of the cluster: wss://push.example.com/v1/device
@@ -263,8 +266,10 @@ class Memory {
  * @property {Category[]} [categories] replace those of an earlier start
  * @property {Authorization} [authorization] holds until the person has decided; `notDetermined` unless given
  * @property {number} [deliveredLimit] so many notifications are in the list, 500 unless given
- * @property {(notification: Notification) => PresentationOption[]} [willPresent] chooses among the allowed ways while the screen is unlocked
- * @property {(request: any, content: MutableContent) => Promise<MutableContent|void>} [serviceExtension] changes a mutable notification before it is shown
+ * @property {(notification: Notification) => PresentationOption[]} [willPresent] chooses among the allowed ways while the screen is
+ *   unlocked
+ * @property {(request: any, content: MutableContent) => Promise<MutableContent|void>} [serviceExtension] changes a mutable notification
+ *   before it is shown
  * @property {ContentExtension[]} [contentExtensions]
  * @property {boolean} [visible] whether the tab is; without it the document says so
  */
@@ -332,7 +337,11 @@ export class Device extends EventTarget {
   #leaderAnswered = false;
   /** The connection to the cluster. @type {Session|undefined} */
   #session;
-  /** What the cluster's time is ahead of the browser's clocks, and how long its answer took. @type {{ticks: number, wall: number, took: number}|undefined} */
+  /**
+   * What the cluster's time is ahead of the browser's clocks, and how long its answer took.
+   *
+   * @type {{ticks: number, wall: number, took: number}|undefined}
+   */
   #clock;
   /** Counts when the person has signed in. */
   #start = 0;
@@ -504,7 +513,14 @@ export class Device extends EventTarget {
 
   // MARK: Changes
 
-  /** Changes the state durably, and tells the other tabs. @template Result @param {(draft: State) => Result} body @param {any[]} frames @returns {Promise<Result>} */
+  /**
+   * Changes the state durably, and tells the other tabs.
+   *
+   * @template Result
+   * @param {(draft: State) => Result} body
+   * @param {any[]} frames
+   * @returns {Promise<Result>}
+   */
   async #change(body, frames = []) {
     const former = this.#memory.state.facts.generation, result = await this.#memory.change(body, frames);
     if (this.#memory.state.facts.generation === former) return result;
@@ -598,7 +614,10 @@ export class Device extends EventTarget {
 
   // MARK: The connection
 
-  /** The cluster's time: the latest that is possible, and by how much it may be ahead. After a sleep or a set clock the clocks of the browser differ. */
+  /**
+   * The cluster's time: the latest that is possible, and by how much it may be ahead. After a sleep or a set clock the clocks of the
+   * browser differ.
+   */
   #time() {
     const { ticks, wall, took } = this.#clock ?? { ticks: -Infinity, wall: this.#memory.state.facts.skew ?? 0, took: 0 };
     const times = [performance.now() + ticks, Date.now() + wall], now = Math.floor(Math.max(...times));
@@ -833,7 +852,11 @@ export class Device extends EventTarget {
     return [...pending.values()].map((listed) => ({ ...this.#view(listed), due: dueOf(listed) }));
   }
 
-  /** The notifications by their threads, the group with the newest first. @returns {{threadIdentifier: string|undefined, notifications: Notification[]}[]} */
+  /**
+   * The notifications by their threads, the group with the newest first.
+   *
+   * @returns {{threadIdentifier: string|undefined, notifications: Notification[]}[]}
+   */
   get groups() {
     const groups = new Map();
     for (const notification of this.delivered) {
@@ -1106,7 +1129,8 @@ export class Device extends EventTarget {
   /**
    * Adds a notification of the program, which never leaves the device.
    *
-   * @param {{identifier: string, content: any, trigger?: {timeInterval: number, repeats?: boolean}}} request without a trigger it is shown at once
+   * @param {{identifier: string, content: any, trigger?: {timeInterval: number, repeats?: boolean}}} request without a trigger it is shown
+   *   at once
    */
   async add({ identifier, content, trigger }) {
     const fault = localFault(identifier, content, trigger);

@@ -76,7 +76,12 @@ export class Panel {
   #held;
   #isTelling = false;
 
-  /** @param {Notification} notification @param {Category|undefined} category @param {ContentExtension|undefined} declaration @param {PanelOwner} owner */
+  /**
+   * @param {Notification} notification
+   * @param {Category|undefined} category
+   * @param {ContentExtension|undefined} declaration
+   * @param {PanelOwner} owner
+   */
   constructor(notification, category, declaration, owner) {
     [this.#owner, this.#declaration, this.#category] = [owner, declaration, category];
     this.notification = notification;
@@ -142,7 +147,13 @@ export class Panel {
     return this.#owner.respond(action, userText);
   }
 
-  /** Gives the extension a response, and does what it answers. @param {string} action @param {string|undefined} userText @param {number} at */
+  /**
+   * Gives the extension a response, and does what it answers.
+   *
+   * @param {string} action
+   * @param {string|undefined} userText
+   * @param {number} at
+   */
   async answer(action, userText, at) {
     if (this.isBusy) throw new CarillonError("panelBusy", "the content extension still handles the last response");
     const options = judge(this.notificationActions, action, userText), { notification } = this;
@@ -219,7 +230,10 @@ export class Panel {
 
 // MARK: Encrypted content
 
-/** @typedef {{payload: any, title: string, subtitle: string, body: string, badge?: number, sound?: any, threadIdentifier?: string, categoryIdentifier?: string, userInfo: any}} MutableContent */
+/**
+ * @typedef {{payload: any, title: string, subtitle: string, body: string, badge?: number, sound?: any, threadIdentifier?: string,
+ *   categoryIdentifier?: string, userInfo: any}} MutableContent
+ */
 
 /** What a service extension changes. @param {any} received @returns {MutableContent} */
 export function mutableContent(received) {

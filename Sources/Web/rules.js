@@ -9,7 +9,10 @@
 /** @typedef {"banner"|"lockScreen"|"list"|"sound"|"badge"|"quietly"} PresentationOption */
 /** @typedef {"passive"|"active"|"time-sensitive"|"critical"} InterruptionLevel */
 /** @typedef {{identifier: string, title: string, options?: string[], textInput?: {buttonTitle?: string, placeholder?: string}}} Action */
-/** @typedef {{identifier: string, options?: string[], actions?: Action[], intentIdentifiers?: string[], hiddenPreviewsBodyPlaceholder?: string}} Category */
+/**
+ * @typedef {{identifier: string, options?: string[], actions?: Action[], intentIdentifiers?: string[], hiddenPreviewsBodyPlaceholder?:
+ *   string}} Category
+ */
 /** @typedef {{status: string, previews?: string, [option: string]: any}} Authorization */
 /** @typedef {{from: string, to: string, days?: number[], timeZone: string}} QuietHours */
 /** @typedef {{identifier: string, type: string, size: number, hash: string, options?: any}} Attachment */
@@ -39,9 +42,14 @@
  * @property {Attachment[]} attachments
  * @property {any} frame as it came
  */
-/** @typedef {{frame: any, payload?: any, takenAt: number, isLocal: boolean, presentation: PresentationOption[], order: number, anchor?: number, after?: number}} Listed */
+/**
+ * @typedef {{frame: any, payload?: any, takenAt: number, isLocal: boolean, presentation: PresentationOption[], order: number, anchor?:
+ *   number, after?: number}} Listed
+ */
 /** @typedef {{listed: Listed, options: PresentationOption[], isUpdate: boolean, wakes: boolean, order: number}} Showing */
-/** @typedef {{frame: any, stage: "waiting"|"locked"|"extension", until: number, listed: Listed, options: string[], order: number}} Stored */
+/**
+ * @typedef {{frame: any, stage: "waiting"|"locked"|"extension", until: number, listed: Listed, options: string[], order: number}} Stored
+ */
 /** @typedef {{kind: string, request: string, value: any, order: number}} Change */
 /** @typedef {{url?: string, expires?: number, refused?: any, order: number}} Link */
 /**
@@ -59,7 +67,9 @@
  * @property {Map<string, Change>} changes of the registration, by their kinds
  * @property {Map<string, Link>} links by hash
  */
-/** @typedef {"doNotDismiss"|"dismiss"|"dismissAndForwardAction"|"unanswered"} Ending what becomes of a response that a content extension has */
+/**
+ * @typedef {"doNotDismiss"|"dismiss"|"dismissAndForwardAction"|"unanswered"} Ending what becomes of a response that a content extension has
+ */
 /** @typedef {{deliveries?: number[], updated?: number[], dropped?: {delivery: number, reason: string}[]}} Acknowledgement */
 /** @typedef {{ack?: Acknowledgement, shown?: Listed, close?: boolean}} Taken */
 
@@ -238,7 +248,12 @@ export function allowed(content, counted, authorization, hoursHold) {
   return isQuiet && ways.length > 0 ? [...ways, "quietly"] : ways;
 }
 
-/** Whether quiet hours hold at a time. Those of a zone that is unknown here never do. @param {QuietHours|undefined} hours @param {number} time */
+/**
+ * Whether quiet hours hold at a time. Those of a zone that is unknown here never do.
+ *
+ * @param {QuietHours|undefined} hours
+ * @param {number} time
+ */
 function isQuietAt(hours, time) {
   if (!hours) return false;
   /** @type {Record<string, string>} */
@@ -341,7 +356,15 @@ function precedes(left, right) {
 /** Whether a notification has expired. 0 is one attempt, whose end only the cluster knows. @param {any} frame @param {number} time */
 export const isOver = (frame, time) => frame.expiration > 0 && Math.floor(time / 1000) >= frame.expiration;
 
-/** The stored value of a name, unless it is too old. @template {{at: number}} Value @param {State} state @param {Map<string, Value>} map @param {string} name @param {number} now */
+/**
+ * The stored value of a name, unless it is too old.
+ *
+ * @template {{at: number}} Value
+ * @param {State} state
+ * @param {Map<string, Value>} map
+ * @param {string} name
+ * @param {number} now
+ */
 function remembered(state, map, name, now) {
   const value = map.get(name);
   const earliest = now - state.facts.rememberSeconds * 1000;
@@ -526,7 +549,12 @@ export function dueOf(listed) {
   return anchor + (Math.floor((after - anchor) / interval) + 1) * interval;
 }
 
-/** Shows what is due by the device's own clock. Of repeated occurrences only the latest is shown, unless it is too late. @param {State} draft @param {number} time */
+/**
+ * Shows what is due by the device's own clock. Of repeated occurrences only the latest is shown, unless it is too late.
+ *
+ * @param {State} draft
+ * @param {number} time
+ */
 export function takeTime(draft, time) {
   for (const [identifier, waiting] of [...draft.pending]) {
     const interval = intervalOf(waiting);
@@ -758,7 +786,13 @@ export function release(draft, condition) {
   return released.filter(({ stage }) => stage === "waiting");
 }
 
-/** Ends what a content extension has of a response; answers what is passed on. @param {State} draft @param {string} response @param {Ending} ending */
+/**
+ * Ends what a content extension has of a response; answers what is passed on.
+ *
+ * @param {State} draft
+ * @param {string} response
+ * @param {Ending} ending
+ */
 export function endHeld(draft, response, ending) {
   const stored = draft.responses.get(response);
   // Its time may be over: then it was passed on.
@@ -823,7 +857,14 @@ export function payloadOf(content, payload = {}) {
   return JSON.parse(JSON.stringify({ ...userInfo, aps: { ...aps, ...own, "interruption-level": level, alert } }));
 }
 
-/** Waits for work, so many milliseconds at most. @template Result @param {number} milliseconds @param {Promise<Result>} work @returns {Promise<Result>} */
+/**
+ * Waits for work, so many milliseconds at most.
+ *
+ * @template Result
+ * @param {number} milliseconds
+ * @param {Promise<Result>} work
+ * @returns {Promise<Result>}
+ */
 export function within(milliseconds, work) {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => reject(new Error("its time is over")), milliseconds);
@@ -833,7 +874,11 @@ export function within(milliseconds, work) {
 
 // MARK: Reconnecting
 
-/** Close codes with the first and the longest wait in milliseconds; none for those after which a device does not reconnect by itself. @type {Record<number, [number, number]|[]>} */
+/**
+ * Close codes with the first and the longest wait in milliseconds; none for those after which a device does not reconnect by itself.
+ *
+ * @type {Record<number, [number, number]|[]>}
+ */
 export const waits = {
   4000: [60_000, 600_000],
   4001: [1_000, 120_000],
@@ -858,8 +903,8 @@ export const waits = {
  * Plans the next connection.
  *
  * @param {Plan|undefined} plan undefined at first
- * @param {{goaway?: any, close?: number, stood?: number|null, helloUnanswered?: boolean}} event the cluster's order when to reconnect, or the
- *   end of a connection: `stood` is the duration of its session, null without a welcome
+ * @param {{goaway?: any, close?: number, stood?: number|null, helloUnanswered?: boolean}} event the cluster's order when to reconnect, or
+ *   the end of a connection: `stood` is the duration of its session, null without a welcome
  * @param {number} lot a random number from 0 to 1, so that a fleet does not return at once
  * @returns {{plan: Plan, wait: number|null}} `wait` in milliseconds; null if the device does not reconnect by itself
  */
