@@ -364,7 +364,15 @@ export class Device extends EventTarget {
     super();
     [this.#memory, this.#configuration, this.#name] = [memory, configuration, name];
     const { willPresent, serviceExtension, deliveredLimit, platform = "web" } = configuration;
-    memory.program = { willPresent, extends: serviceExtension !== undefined, deliveredLimit, platform };
+    const chooses = (/** @type {Notification} */ notification) => {
+      try {
+        return willPresent?.(notification) ?? [];
+      } catch (error) {
+        console.error(error);
+        return notification.presentation;
+      }
+    };
+    memory.program = { willPresent: willPresent && chooses, extends: serviceExtension !== undefined, deliveredLimit, platform };
     this.#channel = new BroadcastChannel(name);
     this.#channel.onmessage = ({ data }) => this.#heard(data);
   }
@@ -377,7 +385,7 @@ export class Device extends EventTarget {
     const name = configuration.database ?? `carillon/${application}`;
     const memory = await Memory.open(name, () => device.#lost());
     const device = new Device(memory, configuration, name);
-    await device.#change(({ facts, ...draft }) => {
+    const opened = device.#change(({ facts, ...draft }) => {
       facts.token ??= newID(32);
       if (facts.user !== user && facts.generation > 0) forgetPerson({ facts, ...draft });
       if (facts.user !== user || facts.isSignedOut) facts.start = (facts.start ?? 0) + 1;
@@ -386,6 +394,7 @@ export class Device extends EventTarget {
       if (!facts.isDecided) facts.authorization = authorization;
       if (categories) facts.categories = categories;
     });
+    await opened.catch((error) => device.close().finally(() => Promise.reject(error)));
     device.#begin();
     return device;
   }

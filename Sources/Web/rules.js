@@ -305,9 +305,9 @@ export function quietFault(value) {
 
 /** What is wrong with categories; undefined if nothing is. @param {any} value */
 export function categoriesFault(value) {
-  const differ = (/** @type {any[]} */ all) => new Set(all.map(({ identifier }) => identifier)).size === all.length;
+  const differ = (/** @type {any[]} */ all) => all.every(isObject) && new Set(all.map(({ identifier }) => identifier)).size === all.length;
   if (!Array.isArray(value) || value.length > 100) return "categories: There are at most 100 categories.";
-  if (!differ(value)) return "categories: The identifiers of an application's categories differ.";
+  if (!differ(value)) return "categories: Categories are objects, and their identifiers differ.";
   for (const [index, category] of value.entries()) {
     const path = `categories[${index}]`, { actions = [] } = category;
     if (!isPlain(category.identifier)) return `${path}.identifier: This is text of 1 to 128 bytes without control characters.`;
@@ -380,7 +380,7 @@ function remembered(state, map, name, now) {
  */
 export function categoryOf(facts, { content, frame }) {
   const own = /** @type {Category[]} */ (facts.categories).find(({ identifier }) => identifier === content.categoryIdentifier);
-  return own ?? (isObject(frame.category) ? frame.category : undefined);
+  return own ?? (frame.category !== undefined && !categoriesFault([frame.category]) ? frame.category : undefined);
 }
 
 /** Whether a service extension may change a notification. @param {any} frame */
