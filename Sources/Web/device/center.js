@@ -17,7 +17,7 @@ function askWho(config) {
   const form = byId("sign-in");
   form.application.value = query.get("app") ?? "com.example.shop";
   form.user.value = query.get("user") ?? "";
-  byId("with-credential").open = config.credential;
+  byId("with-credential").hidden = !config.credential;
   byId("welcome").hidden = false;
   form.onsubmit = (/** @type {Event} */ event) => {
     event.preventDefault();
@@ -70,7 +70,8 @@ const removeNote = (name) => byId(`note-${name}`)?.remove();
 async function run(config, { application, user, credential }) {
   const url = new URL(config.devices, location.href);
   url.protocol = url.protocol.replace("http", "ws");
-  const device = await Device.open({ url: url.href, application, user, credential: () => credential, categories, contentExtensions });
+  const what = { categories, contentExtensions, deliveredLimit: 1000 };
+  const device = await Device.open({ url: url.href, application, user, credential: () => credential, ...what });
   const detail = byId("detail"), nothing = byId("nothing"), name = appName(application), narrow = matchMedia("(max-width: 860px)");
   /** @type {"nothing"|"panel"|"settings"} what the detail shows */
   let view = "nothing";
@@ -218,7 +219,7 @@ async function run(config, { application, user, credential }) {
     const { state, words, code = 0 } = device.connection, line = byId("connection"), isOut = code === 4003 || code === 4013;
     const button = line.lastElementChild;
     line.dataset.state = state;
-    line.firstElementChild.textContent = [words, user, application].filter(Boolean).join(" · ");
+    line.firstElementChild.textContent = [words.replace(/\.$/, ""), user, application].filter(Boolean).join(" · ");
     button.hidden = state !== "stopped";
     button.textContent = isOut ? "Sign in again" : "Connect here";
     button.onclick = () => {

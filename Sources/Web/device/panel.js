@@ -60,9 +60,11 @@ export class PanelView {
     const pictures = notification.attachments.filter((/** @type {Attachment} */ { identifier }) =>
       panel.showsDefaultContent || panel.pictures.includes(identifier)
     );
+    /** @type {any[]} */
+    const figures = canvas?.square ? [{ identifier: "square" }, ...pictures] : pictures;
     keyed(
       this.media,
-      canvas?.square ? [{ identifier: "square" }, ...pictures] : pictures,
+      figures,
       ({ identifier, hash }) => `${identifier} ${hash}`,
       (each) => each.type ? this.#medium(each) : make("figure.stage", {}, make("div", { role: "img" })),
       (figure, { type }) => type || this.#drawSquare(figure.firstChild, canvas),
@@ -196,7 +198,7 @@ export class PanelView {
       sent.response = response;
       if (!forwarded && !panel.isClosed) return this.#kept(); // the extension keeps it
       this.#say("Sending …", "");
-      if (panel.notification.isLocal || this.drawn.early === response) this.accepted(response);
+      if (!forwarded || this.drawn.early === response) this.accepted(response);
     } catch (error) {
       this.#kept();
       this.#say(/** @type {Error} */ (error).message, "red");

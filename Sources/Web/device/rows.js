@@ -1,4 +1,4 @@
-import { appName, byId, clamp, keyed, moment } from "./dom.js";
+import { appName, byId, clamp, keyed, make, moment } from "./dom.js";
 
 /** @typedef {import("../carillon.js").Notification} Notification */
 /** @typedef {import("../carillon.js").Device} Device */
@@ -104,16 +104,11 @@ export class Feed {
     );
     const drawn = [...threads].map(([name, all]) => ({ name, all, rows: this.#opened.has(name) ? all : all.slice(0, 1) }));
     const count = String(drawn.reduce((sum, { rows }) => sum + rows.length, 0));
-    const isCalm = Math.abs(threads.size - (this.root.keyed?.size ?? 0)) < 3;
     let place = 0;
     const set = (/** @type {any} */ element, /** @type {string} */ property, /** @type {unknown} */ value) => {
       if (element[property] !== value) element[property] = value;
     };
-    keyed(this.root, drawn, ({ name }) => name, () => {
-      const thread = document.createElement("div");
-      thread.className = isCalm ? "thread fresh" : "thread";
-      return thread;
-    }, (thread, { name, all, rows }) => {
+    keyed(this.root, drawn, ({ name }) => name, () => make("div.thread"), (thread, { name, all, rows }) => {
       keyed(thread, rows, ({ identifier }) => identifier, () => makeRow(this.shown), (row, notification) => {
         drawRow(row, notification, this.shown);
         set(row, "ariaPosInSet", String(++place));
