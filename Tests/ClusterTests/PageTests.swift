@@ -9,7 +9,7 @@ extension ClusterTests {
   struct PageTests {
     private static let run = Task {
       try await CarillonCommand.with { carillon in
-        let parts = "page,article,tabs,kills" + (isComplete ? ",dead" : "")
+        let parts = "page,article,tabs,kills,scripts" + (isComplete ? ",dead" : "")
         let more = ["--part", parts] + (isComplete ? ["--kills", "20", "--ping", "5s"] : [])
         let words = ["-u", client("pages.py"), "--binary", CarillonCommand.program.path] + more
         return try await carillon.run(words, program: URL(fileURLWithPath: ClusterFixture.python ?? ""))
@@ -31,6 +31,8 @@ extension ClusterTests {
     @Test func twoTabsPresentEachNotificationOnceThoughOneIsFrozen() async throws { try await holds("tabs") }
 
     @Test func aKilledBrowserPresentsNothingTwiceAndLosesNothing() async throws { try await holds("kills") }
+
+    @Test func aPageDoesWhatTheSessionScriptsSay() async throws { try await holds("scripts") }
 
     @Test(.onlyInAll("it is about time: a dead connection is noticed by its heartbeats"))
     func aPageNoticesADeadConnection() async throws { try await holds("dead") }

@@ -1,16 +1,18 @@
 """`carillon.js` in a real Chromium on a real `carillon up`: a page that shows what it gets and tells this program of it.
 
   page     shows, acknowledges, replaces, removes and answers
-  article  the page of the article WebPages.md, as it stands there: the person allows notifications, opens one, answers one and dismisses one
+  article  the page of the article WebPages.md, as it stands there: the person allows notifications, opens, answers and dismisses
   tabs     two tabs are fed at once, and one of them is frozen: each notification is presented once, and no tab misses one
-  kills    the browser is killed, and started again with its profile: nothing is presented twice, nothing is acknowledged that is not stored,
-           and no response is lost
+  kills    the browser is killed, and started again with its profile: nothing is presented twice, nothing is acknowledged that is not
+           stored, and no response is lost
+  scripts  the session scripts of the rulebook for devices, played to the page
   dead     a connection stands still: the page notices it by the cluster's heartbeats, which --ping makes frequent, and connects again
 """
 import argparse
 import asyncio
 import collections
 import contextlib
+import glob
 import http.server
 import json
 import os
@@ -26,9 +28,10 @@ import uuid
 from selenium import webdriver
 from selenium.common.exceptions import NoAlertPresentException
 
-from clients import APPLICATION, Producer, Reader, expect, quietly, say, until
+from clients import APPLICATION, Failed, Producer, Reader, expect, quietly, say, until
 
-SOURCES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../Sources/Web")
+TESTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
+SOURCES = os.path.join(TESTS, "../Sources/Web")
 CHROMIUM, DRIVER = "/usr/bin/chromium", "/usr/bin/chromedriver"
 ARTICLE = os.path.join(SOURCES, "../carillon/Documentation.docc/WebPages.md")
 # What this program starts ends with it.
@@ -38,7 +41,7 @@ EVENTS, OPEN = "notifications.events", "com.apple.UNNotificationDefaultActionIde
 # It tells each event before it goes on: what was told is not lost with the browser. Headless tabs are always visible, so this is handed in.
 PAGE = """<!doctype html><meta charset="utf-8"><title>test</title><script type="module">
 import { Device, DISMISS, OPEN } from "/carillon.js";
-const { url, user, tab, answers } = Object.fromEntries(new URLSearchParams(location.search));
+const { url, user, tab, answers, database } = Object.fromEntries(new URLSearchParams(location.search));
 const tell = (kind, detail) => {
   const request = new XMLHttpRequest();
   request.open("POST", "/told", false);
@@ -46,7 +49,7 @@ const tell = (kind, detail) => {
 };
 const categories = [{ identifier: "order", options: ["customDismissAction"], actions: [{ identifier: "fine", title: "Fine" }] }];
 const authorization = { status: "authorized" };
-const device = await Device.open({ url, application: "%s", user, categories, authorization, deliveredLimit: 100_000 });
+const device = await Device.open({ url, application: "%s", user, database, categories, authorization, deliveredLimit: 100_000 });
 device.addEventListener("present", async ({ detail: { notification: { id, identifier, content } } }) => {
   tell("present", { id, identifier, body: content.body });
   if (!answers || !content.body.endsWith("?")) return;
@@ -67,7 +70,9 @@ window.look = async () => {
   await fetch("/gate/look");
   device.visible = true;
 };
-device.addEventListener("connection", ({ detail: { state, isLeader } }) => tell("connection", { state, isLeader }));
+device.addEventListener("connection", ({ detail: { state, isLeader, until } }) => {
+  tell("connection", { state, isLeader, ...(until && { wait: until - Date.now() }) });
+});
 window.bodies = () => device.delivered.map(({ content }) => content.body);
 </script>""" % APPLICATION
 
@@ -168,10 +173,11 @@ class Browser:
     """A Chromium with a profile that outlives it."""
 
     def __init__(self, folder, up, site):
-        self.folder, self.up, self.site = folder, up, site
+        self.folder, self.up, self.site, self.process = folder, up, site, None
 
     async def start(self):
-        words = ["--headless=new", "--no-sandbox", "--no-first-run", "--disable-gpu", "--user-data-dir=" + self.folder, "--remote-debugging-port=0"]
+        words = ["--headless=new", "--no-sandbox", "--no-first-run", "--disable-gpu"]
+        words += ["--user-data-dir=" + self.folder, "--remote-debugging-port=0"]
         place = os.path.join(self.folder, "DevToolsActivePort")
         with contextlib.suppress(FileNotFoundError):
             os.remove(place)
@@ -201,11 +207,56 @@ class Browser:
         """Kills the browser with all of its processes."""
         os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
+        self.process = None
         self.driver.service.stop()
 
     def end(self):
         with contextlib.suppress(Exception):
             self.kill()
+
+
+class PageDevice:
+    """The page as a device of session scripts. Each has a database of its own."""
+
+    def __init__(self, browser, name):
+        self.browser, self.site, self.name = browser, browser.site, name
+
+    async def start(self, url):
+        if not self.browser.process:
+            await self.browser.start()
+        await self.browser.open("ada", self.name, url=url, database=self.name)
+
+    async def kill(self):
+        self.browser.kill()
+
+    async def end(self):
+        await quietly(self.browser.driver.get, "about:blank")
+
+    async def do(self, command):
+        given = [command.get(name) for name in ("identifier", "action", "userText")]
+        calls = {
+            "open": "device.open(identifier)", "dismiss": "device.dismiss(identifier)",
+            "act": "device.respond(identifier, action, text ?? undefined)",
+            "settings": "device.setAuthorization(command.authorization)", "fire": "device.fire(identifier)",
+            "connect": "device.reconnect()",
+            "quiet": "device.setQuietHours({ from: command.from, to: command.to, timeZone: command.timeZone })"}
+        script = "const [command, identifier, action, text] = arguments; return %s" % calls[command["command"]]
+        await quietly(self.browser.driver.execute_script, script, command, *given)
+
+    async def list(self):
+        return await self.browser.run("return device.delivered.map(({ identifier }) => identifier)")
+
+    async def pending(self):
+        return await self.browser.run("return device.pending.map(({ identifier }) => identifier)")
+
+    def told(self, kind):
+        return [told for told in self.site.all(kind) if told["tab"] == self.name]
+
+    def shown(self):
+        return [(told["identifier"], told["id"]) for told in self.told("present")]
+
+    def waits(self):
+        return [told.get("wait") for told in self.told("connection") if told["state"] in ("waiting", "stopped", "storageFull")]
 
 
 class Pages:
@@ -248,7 +299,7 @@ class Pages:
             await browser.until("bodies().length === 0")
             await until(lambda: any(told.get("identifier") == "order-8" for told in self.site.all("accepted")), "the response is accepted")
             await until(lambda: self.events("response"), "the response becomes an event")
-            await until(lambda: len(self.events("delivered")) == 2, "two are delivered, and one replaces", lambda: len(self.events("delivered")))
+            await until(lambda: len(self.events("delivered")) == 2, "two are delivered, and one replaces")
             expect(sorted(self.presented("ann").values()) == [1, 1, 1], "each is presented once", self.site.told)
         finally:
             browser.end()
@@ -272,7 +323,8 @@ class Pages:
                     "[...row.children].find((button) => button.textContent === '%s').click()" % (text, title))
             await browser.until("document.getElementsByTagName('li').length === 0")
             await until(lambda: len(self.events("dismissed")) == 1, "the dismissal becomes an event")
-            await until(lambda: {record.json["action"] for record in self.events("response")} >= {"thanks", OPEN}, "the responses become events")
+            actions = {"thanks", OPEN}
+            await until(lambda: {record.json["action"] for record in self.events("response")} >= actions, "the responses become events")
         finally:
             browser.end()
 
@@ -309,7 +361,7 @@ class Pages:
             await shows_all(second)
             await until(lambda: len(self.presented("bob")) == len(texts), "all are presented")
 
-            # The tab with the socket is frozen, and the person looks at the other one. Nobody drives the browser meanwhile: that would wait, too.
+            # The tab with the socket is frozen, and the person looks at the other one. Nobody drives the browser meanwhile: that would wait.
             await quietly(driver.switch_to.window, first)
             expect(await browser.run("return device.connection.isLeader"), "the first tab has the socket")
             await browser.run("device.visible = false; freeze()")
@@ -339,6 +391,9 @@ class Pages:
         browser, names, lot = self.browser("kills"), [], random.Random(self.arguments.seed)
         publishes = True
 
+        def count():
+            return sum(told["tab"] == "kills" for told in self.site.told)
+
         def ended():
             return {record.headers["ce_subject"] for record in self.events("delivered") if record.headers["ce_subject"] in names}
 
@@ -354,54 +409,73 @@ class Pages:
         try:
             for number in range(self.arguments.kills):
                 await browser.start()
-                seen = len(self.site.told)
-                await browser.open("cid", answers="yes")
+                seen = count()
+                await browser.open("cid", "kills", answers="yes")
                 if not publishing:
                     # Before that the person has no device.
                     await browser.until("device.connection.state === 'connected'")
                     publishing = asyncio.create_task(publish())
                 wanted = lot.randrange(5, 60)
-                await until(lambda: len(self.site.told) >= seen + wanted, "the page tells something", lambda: self.site.told[-5:])
+                await until(lambda: count() >= seen + wanted, "the page tells something", lambda: self.site.told[-5:])
                 browser.kill()
-                say(killed=number + 1, told=len(self.site.told) - seen, published=len(names))
+                say(killed=number + 1, told=count() - seen, published=len(names))
             publishes = False
             await publishing
             await self.producer.flush()
             await browser.start()
-            await browser.open("cid", answers="yes")
+            await browser.open("cid", "kills", answers="yes")
 
             await until(lambda: len(ended()) == len(names), "all are acknowledged",
-                        lambda: [len(ended()), len(names), browser.driver.execute_script("return [device.connection, bodies().length]"), self.site.told[-5:]])
+                        lambda: [len(ended()), len(names), browser.driver.execute_script("return device.connection"), self.site.told[-5:]])
             await browser.until("device.responses.length === 0")
             stored = set(await browser.run("return device.delivered.map(({ id }) => id)"))
-            told = {told["id"] for told in self.site.all("response")}
+            responded = {told["id"] for told in self.site.all("response")}
 
             def answered():
                 # The same event may come again.
                 told = {record.headers["ce_id"]: record.headers["ce_subject"] for record in self.events("response")}
                 return collections.Counter(told.values())
 
-            await until(lambda: not told - set(answered()), "no response is lost", lambda: told - set(answered()))
+            await until(lambda: not responded - set(answered()), "no response is lost", lambda: responded - set(answered()))
             await until(lambda: not set(names) - stored - set(answered()), "what is acknowledged is stored",
                         lambda: set(names) - stored - set(answered()))
             twice = {name: count for name, count in self.presented("cid").items() if count > 1}
             expect(not twice, "nothing is presented twice", twice)
             expect(set(answered().values()) <= {1}, "no response is told twice", answered())
-            expect(not self.site.all("problem"), "no page has had a problem", self.site.all("problem"))
-            say(kills=self.arguments.kills, notifications=len(names), presented=len(self.presented("cid")), responses=len(told))
+            problems = [told for told in self.site.all("problem") if told["tab"] == "kills"]
+            expect(not problems, "the page has had no problem", problems)
+            say(kills=self.arguments.kills, notifications=len(names), presented=len(self.presented("cid")), responses=len(responded))
         finally:
             publishes = False
+            browser.end()
+
+    async def scripts(self):
+        sys.path.insert(0, os.path.join(TESTS, "Conformance"))
+        import sessions
+
+        browser, held = self.browser("scripts"), 0
+        try:
+            for path in sorted(glob.glob(os.path.join(TESTS, "Conformance/sessions/*.json"))):
+                with open(path, encoding="utf-8") as file:
+                    script = json.load(file)
+                try:
+                    await sessions.play(script, PageDevice(browser, os.path.basename(path)))
+                except Failed as error:
+                    raise Failed("%s: %s: %s" % (os.path.basename(path), script["rule"], error)) from error
+                held += 1
+            say(scripts=held)
+        finally:
             browser.end()
 
     async def dead(self):
         browser, proxy = await self.browser("dead").start(), Proxy(self.up)
         try:
-            await browser.open("dan", url=await proxy.start())
+            await browser.open("dan", "dead", url=await proxy.start())
             await browser.until("device.connection.state === 'connected'")
             proxy.stand_still()
             await self.publish("dan", "one")
             await browser.until("bodies().join() === 'dan one'")
-            connected = [told for told in self.site.all("connection") if told["state"] == "connected"]
+            connected = [told for told in self.site.all("connection") if told["tab"] == "dead" and told["state"] == "connected"]
             expect(len(connected) == 2, "it has connected again", connected)
         finally:
             browser.end()
@@ -410,25 +484,33 @@ class Pages:
 async def run(arguments, folder):
     pages = Pages(arguments, folder)
     reading = asyncio.create_task(pages.reader.run())
-    held = True
-    try:
-        for part in arguments.part.split(","):
+
+    async def play(parts):
+        held = True
+        for part in parts:
             try:
                 await getattr(pages, part)()
                 say(part=part, result="held")
             except Exception as error:  # noqa: BLE001 - each part is judged for itself
                 held = False
                 say(part=part, result="broken", promise="%s: %s" % (type(error).__name__, error))
+        return held
+
+    # Most of the time of the scripts and of a dead connection is the device's waits.
+    parts = arguments.part.split(",")
+    waiting = [part for part in parts if part in ("scripts", "dead")]
+    try:
+        return all(await asyncio.gather(play(waiting), play(part for part in parts if part not in waiting)))
     finally:
         reading.cancel()
         pages.up.end()
-    return held
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--binary", required=True, help="the program under test")
-    parser.add_argument("--part", default="page,article,tabs,kills", help="page, article, tabs, kills or dead, or several with commas between")
+    parser.add_argument(
+        "--part", default="page,article,tabs,kills,scripts", help="page, article, tabs, kills, scripts or dead, or several with commas between")
     parser.add_argument("--ping", default="30s", help="how often the cluster sends heartbeats (30s)")
     parser.add_argument("--kills", type=int, default=2, help="how often the browser is killed (2)")
     parser.add_argument("--seed", type=int, default=uuid.uuid4().int & 0xFFFF, help="when the browser is killed")
