@@ -41,7 +41,7 @@ extension ClusterTests {
 
 extension Trait where Self == ConditionTrait {
   /// A test in Debian's Chromium.
-  fileprivate static var inChromium: ConditionTrait {
+  static var inChromium: ConditionTrait {
     .enabled("Chromium, its driver and Python's selenium are needed: Deploy/install --tests installs them") {
       guard let python = ClusterFixture.python else { return false }
       let programs = ["/usr/bin/chromium", "/usr/bin/chromedriver"]
