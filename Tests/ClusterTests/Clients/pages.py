@@ -395,7 +395,7 @@ class Pages:
             return sum(told["tab"] == "kills" for told in self.site.told)
 
         def ended():
-            return {record.headers["ce_subject"] for record in self.events("delivered") if record.headers["ce_subject"] in names}
+            return {record.headers["ce_subject"] for record in self.events("delivered")} & set(names)
 
         async def publish():
             while publishes:
