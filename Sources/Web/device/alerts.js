@@ -1,5 +1,5 @@
 import { byId, clamp, keyed, make } from "./dom.js";
-import { drawRow, levels, makeRow } from "./rows.js";
+import { drawRow, levelOf, levels, makeRow } from "./rows.js";
 
 /** @typedef {import("../carillon.js").Notification} Notification */
 /** @typedef {import("./rows.js").Shown} Shown */
@@ -19,9 +19,9 @@ export function showBanner(notification, shown) {
   banners = [notification, ...banners.filter(({ identifier }) => identifier !== notification.identifier)].slice(0, mostBanners);
   drawBanners(shown);
   wait(shown);
-  const { title, subtitle, body } = shown.device.preview(notification), { interruptionLevel } = notification.content;
-  const spoken = [levels[interruptionLevel]?.[1], title, subtitle, body].filter(Boolean).map((text) => clamp(text)).join(". ");
-  byId(interruptionLevel === "critical" ? "alert" : "status").textContent = spoken;
+  const { title, subtitle, body } = shown.device.preview(notification), level = levelOf(notification);
+  const spoken = [levels[level]?.[1], title, subtitle, body].filter(Boolean).map((text) => clamp(text)).join(". ");
+  byId(level === "critical" ? "alert" : "status").textContent = spoken;
 }
 
 /** @param {Shown} shown */
@@ -30,7 +30,7 @@ function wait(shown) {
   const [first] = banners, root = byId("banners");
   root.onpointerenter = root.onfocusin = () => clearTimeout(timer);
   root.onpointerleave = root.onfocusout = () => wait(shown);
-  if (!first || first.content.interruptionLevel === "critical" || root.matches(":hover") || root.contains(document.activeElement)) return;
+  if (!first || levelOf(first) === "critical" || root.matches(":hover") || root.contains(document.activeElement)) return;
   timer = setTimeout(() => hideBanner(first.identifier, shown), bannerMilliseconds);
 }
 
@@ -143,7 +143,6 @@ export function startWorker() {
 export async function showOutside(notification, isSilent, { device }) {
   if (globalThis.Notification?.permission !== "granted") return;
   const { title, subtitle, body } = device.preview(notification);
-  const { interruptionLevel } = notification.content;
   const actions = (device.category(notification)?.actions ?? []).map(({ identifier, title, textInput }) => (
     { action: identifier, title: clamp(title, 60), type: textInput ? "text" : "button", placeholder: textInput?.placeholder }
   ));
@@ -153,10 +152,9 @@ export async function showOutside(notification, isSilent, { device }) {
     renotify: !isSilent,
     silent: isSilent,
     icon: "icon.png",
-    requireInteraction: interruptionLevel === "critical",
+    requireInteraction: levelOf(notification) === "critical",
     timestamp: notification.date,
     actions: actions.slice(0, /** @type {any} */ (Notification).maxActions ?? 2),
-    data: { texts: actions.filter(({ type }) => type === "text").map(({ action }) => action) },
   };
   await (await registration)?.showNotification(clamp(title, 200) || "Notification", options);
 }

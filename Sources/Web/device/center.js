@@ -172,7 +172,7 @@ async function run(config, { application, user, credential }) {
     setTimeout(tick, 60_000 - now.getTime() % 60_000);
   }
 
-  const options = ["alert", "sound", "badge", "criticalAlert"];
+  const options = ["alert", "sound", "badge", "timeSensitive", "criticalAlert"];
   const allow = () =>
     device.requestAuthorization(options, async () => {
       await globalThis.Notification?.requestPermission();

@@ -1,6 +1,6 @@
 import { answers } from "./samples.js";
 import { appName, byId, clamp, icon, keyed, make } from "./dom.js";
-import { levels } from "./rows.js";
+import { levelOf, levels } from "./rows.js";
 
 /** @typedef {import("../carillon.js").Notification} Notification */
 /** @typedef {import("../carillon.js").Attachment} Attachment */
@@ -98,8 +98,10 @@ export class PanelView {
   }
 
   /** @param {Panel} panel */
-  #drawContent({ notification: { content, date }, title, lines, showsDefaultContent, canvas }) {
-    const [color, mark] = levels[content.interruptionLevel] ?? ["", ""], name = appName(this.shown.application);
+  #drawContent({ notification, title, lines, showsDefaultContent, canvas }) {
+    const { content, date } = notification,
+      [color, mark] = levels[levelOf(notification)] ?? ["", ""],
+      name = appName(this.shown.application);
     const text = (/** @type {string} */ tag, /** @type {string|undefined} */ value, length = 500) =>
       value && make(tag, { dir: "auto" }, clamp(value, length));
     this.content.replaceChildren(...[

@@ -13,6 +13,8 @@ import { appName, byId, clamp, keyed, make, moment } from "./dom.js";
 
 /** @type {Record<string, [string, string]>} the color and the word of a level that is marked */
 export const levels = { critical: ["red", "Critical"], "time-sensitive": ["yellow", "Time sensitive"] };
+/** How much a notification may interrupt: the cluster may lower it. @param {Notification} notification @returns {string} */
+export const levelOf = ({ frame, content }) => frame.interruptionLevel ?? content.interruptionLevel;
 const graphemes = new Intl.Segmenter(), parts = ["tile", "mark", "time", "open", "text", "thumb", "away", "more"];
 
 /** @param {string} text */
@@ -53,9 +55,9 @@ export function drawRow(row, notification, { device, application }, leave = "Dis
   if (row.notification === notification && row.looks === looks) return;
   [row.notification, row.looks] = [notification, looks];
   const preview = device.preview(notification), app = appName(application);
-  const { interruptionLevel, threadIdentifier } = notification.content, [color, word] = levels[interruptionLevel] ?? ["", ""];
+  const { threadIdentifier } = notification.content, level = levelOf(notification), [color, word] = levels[level] ?? ["", ""];
   const title = clamp(preview.title || app, 200);
-  row.dataset.level = interruptionLevel;
+  row.dataset.level = level;
   row.dataset.identifier = notification.identifier;
   row.setAttribute("aria-label", [word, title].filter(Boolean).join(": "));
   open.textContent = title;
