@@ -73,7 +73,9 @@ let package = Package(
       exclude: ["EmbeddedScripts", "Scripts"]),
 
     .target(name: "EmbeddedWeb", path: "Sources/Web/EmbeddedWeb", publicHeadersPath: "."),
-    module("Web", ["EmbeddedWeb", "EventLoop", "Cryptography", "JSON"], exclude: ["EmbeddedWeb", "carillon.js", "device"]),
+    module(
+      "Web", ["EmbeddedWeb", "EventLoop", "Cryptography", "JSON"],
+      exclude: ["EmbeddedWeb", "carillon.js", "extensions.js", "rules.js", "device"]),
 
     module("Worker", ["EventLoop", "Cryptography", "JSON", "HTTP", "Kafka", "Store", "Notifications"]),
     module("Extensions", ["EventLoop", "Cryptography", "JSON", "HTTP", "Notifications"]),

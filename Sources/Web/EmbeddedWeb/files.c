@@ -34,6 +34,9 @@ const char *carillon_web_file(int index, const unsigned char **bytes, size_t *co
     FILE("device/dom.js")
 #embed "../device/dom.js"
     END
+    FILE("device/icon.png")
+#embed "../device/icon.png"
+    END
     FILE("device/icon.svg")
 #embed "../device/icon.svg"
     END
@@ -57,6 +60,12 @@ const char *carillon_web_file(int index, const unsigned char **bytes, size_t *co
     END
     FILE("device/settings.js")
 #embed "../device/settings.js"
+    END
+    FILE("rules.js")
+#embed "../rules.js"
+    END
+    FILE("extensions.js")
+#embed "../extensions.js"
     END
   }
   return NULL;

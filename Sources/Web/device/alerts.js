@@ -1,56 +1,51 @@
 import { byId, clamp, keyed, make } from "./dom.js";
-import { drawRow, makeRow, marks } from "./rows.js";
+import { drawRow, levelOf, levels, makeRow } from "./rows.js";
 
 /** @typedef {import("../carillon.js").Notification} Notification */
 /** @typedef {import("./rows.js").Shown} Shown */
 
-const bannerMilliseconds = 7000, mostBanners = 3;
-/** @type {{notification: Notification, timer?: number}[]} */
+const bannerMilliseconds = 7000, moveMilliseconds = 320, mostBanners = 3;
+/** @type {Notification[]} the newest first; it lies on the others, whose time begins when it has gone */
 let banners = [];
+/** @type {number|undefined} */
+let timer;
 
 /**
- * Slides a banner in. It stays for seven seconds, longer under the pointer or the focus, and a critical one until somebody has touched it.
+ * Slides a banner in. It stays for seven seconds, longer under the pointer or the focus, and a critical one until the person hides it.
  * @param {Notification} notification
  * @param {Shown} shown
  */
 export function showBanner(notification, shown) {
-  const banner = { notification };
-  const same = (/** @type {Notification} */ { identifier }) => identifier === notification.identifier;
-  banners = [banner, ...banners.filter((each) => !same(each.notification))].slice(0, mostBanners);
+  banners = [notification, ...banners.filter(({ identifier }) => identifier !== notification.identifier)].slice(0, mostBanners);
   drawBanners(shown);
-  const { title, subtitle, body } = shown.device.preview(notification);
-  const { interruptionLevel } = notification.content;
-  const mark = marks[/** @type {keyof typeof marks} */ (interruptionLevel)];
-  const spoken = [mark, title, subtitle, body].filter(Boolean).map((text) => clamp(text)).join(". ");
-  byId(interruptionLevel === "critical" ? "alert" : "status").textContent = spoken;
+  wait(shown);
+  const { title, subtitle, body } = shown.device.preview(notification), level = levelOf(notification);
+  const spoken = [levels[level]?.[1], title, subtitle, body].filter(Boolean).map((text) => clamp(text)).join(". ");
+  byId(level === "critical" ? "alert" : "status").textContent = spoken;
+}
+
+/** @param {Shown} shown */
+function wait(shown) {
+  clearTimeout(timer);
+  const [first] = banners, root = byId("banners");
+  root.onpointerenter = root.onfocusin = () => clearTimeout(timer);
+  root.onpointerleave = root.onfocusout = () => wait(shown);
+  if (!first || levelOf(first) === "critical" || root.matches(":hover") || root.contains(document.activeElement)) return;
+  timer = setTimeout(() => hideBanner(first.identifier, shown), bannerMilliseconds);
 }
 
 /**
- * Takes the banners away whose notification has left the list.
+ * Draws the banners anew, without those whose notification has left the list.
  * @param {Shown} shown
  */
 export function drawBanners(shown) {
+  if (banners.length === 0 && !byId("banners").firstChild) return;
   const there = new Map(shown.device.delivered.map((each) => [each.identifier, each]));
-  banners = banners.filter(({ notification }) => there.has(notification.identifier));
-  const leave = (/** @type {any} */ row) => {
-    row.classList.add("leaving");
-    setTimeout(() => hideBanner(row.notification.identifier, shown), 320);
-  };
-  keyed(byId("banners"), banners, ({ notification }) => notification.identifier, ({ notification }) => {
-    const row = makeRow(shown);
-    const wait = () => {
-      clearTimeout(row.timer);
-      if (row.notification?.content.interruptionLevel === "critical") return;
-      row.timer = setTimeout(leave, bannerMilliseconds, row);
-    };
-    const stay = () => clearTimeout(row.timer);
-    row.onpointerenter = row.onfocusin = stay;
-    row.onpointerleave = row.onfocusout = () => row.matches(":hover, :focus-within") || wait();
-    row.wait = wait;
-    row.notification = notification;
-    wait();
-    return row;
-  }, (row, { notification }) => drawRow(row, there.get(notification.identifier) ?? notification, shown));
+  banners = banners.flatMap(({ identifier }) => there.get(identifier) ?? []);
+  const leave = (/** @type {string} */ identifier) => hideBanner(identifier, shown);
+  keyed(byId("banners"), banners, ({ identifier }) => identifier, () => makeRow(shown, leave), (row, notification) => {
+    drawRow(row, notification, shown, "Hide");
+  });
 }
 
 /**
@@ -58,17 +53,17 @@ export function drawBanners(shown) {
  * @param {Shown} shown
  */
 export function hideBanner(identifier, shown) {
-  banners = banners.filter(({ notification }) => notification.identifier !== identifier);
-  drawBanners(shown);
+  byId("banners").keyed?.get(identifier)?.classList.add("leaving");
+  setTimeout(() => {
+    banners = banners.filter((each) => each.identifier !== identifier);
+    drawBanners(shown);
+    wait(shown);
+  }, moveMilliseconds);
 }
 
 /** @type {AudioContext|undefined} a browser lets it sound after the first gesture */
 let audio;
-const allowSound = () => {
-  audio ??= new AudioContext();
-  audio.resume();
-};
-for (const gesture of ["pointerdown", "keydown"]) addEventListener(gesture, allowSound, { once: true });
+for (const gesture of ["pointerdown", "keydown"]) addEventListener(gesture, () => (audio ??= new AudioContext()).resume());
 
 /**
  * Strikes a bell, and lets the device vibrate. A named sound has a pitch of its own.
@@ -131,7 +126,8 @@ export function drawBadge(count) {
 let registration;
 /** Starts the service worker, which shows the browser's own notifications and hears their clicks. */
 export function startWorker() {
-  const policy = globalThis.trustedTypes?.createPolicy("carillon", { createScriptURL: (/** @type {string} */ url) => url });
+  const { trustedTypes } = /** @type {any} */ (globalThis);
+  const policy = trustedTypes?.createPolicy("carillon", { createScriptURL: (/** @type {string} */ url) => url });
   const address = policy?.createScriptURL("service-worker.js") ?? "service-worker.js";
   registration = navigator.serviceWorker?.register(/** @type {string} */ (address), { type: "module" })
     .catch((error) => void console.warn("no service worker:", error.message));
@@ -147,7 +143,6 @@ export function startWorker() {
 export async function showOutside(notification, isSilent, { device }) {
   if (globalThis.Notification?.permission !== "granted") return;
   const { title, subtitle, body } = device.preview(notification);
-  const { interruptionLevel } = notification.content;
   const actions = (device.category(notification)?.actions ?? []).map(({ identifier, title, textInput }) => (
     { action: identifier, title: clamp(title, 60), type: textInput ? "text" : "button", placeholder: textInput?.placeholder }
   ));
@@ -157,10 +152,9 @@ export async function showOutside(notification, isSilent, { device }) {
     renotify: !isSilent,
     silent: isSilent,
     icon: "icon.png",
-    requireInteraction: interruptionLevel === "critical",
+    requireInteraction: levelOf(notification) === "critical",
     timestamp: notification.date,
     actions: actions.slice(0, /** @type {any} */ (Notification).maxActions ?? 2),
-    data: { texts: actions.filter(({ type }) => type === "text").map(({ action }) => action) },
   };
   await (await registration)?.showNotification(clamp(title, 200) || "Notification", options);
 }
@@ -170,6 +164,7 @@ export async function showOutside(notification, isSilent, { device }) {
  * @param {Notification[]} delivered
  */
 export async function tidyOutside(delivered) {
+  if (globalThis.Notification?.permission !== "granted") return;
   const there = new Set(delivered.map(({ identifier }) => identifier));
   for (const each of await (await registration)?.getNotifications() ?? []) if (!there.has(each.tag)) each.close();
 }

@@ -8,6 +8,7 @@ import { showSettings } from "./settings.js";
 
 /** @typedef {{application: string, user?: string, credential?: string}} SignIn */
 /** @typedef {{devices: string, credential: boolean, origins?: string[]}} Config */
+/** @typedef {import("./rows.js").Shown} Shown */
 
 const query = new URLSearchParams(location.search);
 
@@ -16,7 +17,7 @@ function askWho(config) {
   const form = byId("sign-in");
   form.application.value = query.get("app") ?? "com.example.shop";
   form.user.value = query.get("user") ?? "";
-  byId("with-credential").open = config.credential;
+  byId("with-credential").hidden = !config.credential;
   byId("welcome").hidden = false;
   form.onsubmit = (/** @type {Event} */ event) => {
     event.preventDefault();
@@ -39,28 +40,24 @@ function fail(error) {
  * @param {string} name
  * @param {string} title
  * @param {string} text
- * @param {[string, () => unknown, string?][]} buttons
+ * @param {[words: string, press?: () => unknown, kind?: string][]} buttons
  */
-function addNote(name, title, text, buttons = [["Close", () => {}]]) {
+function addNote(name, title, text, buttons = [["Close"]]) {
   removeNote(name);
-  const note = make(
+  const drawn = buttons.map(([words, press, kind], index) => {
+    const onclick = () => {
+      removeNote(name);
+      press?.();
+    };
+    return make(`button.${kind ?? (index === 0 ? "filled" : "plain")}`, { onclick }, words);
+  });
+  byId("notes").append(make(
     "section.note",
     { id: `note-${name}`, "aria-label": title },
     make("h2", {}, title),
     make("p", {}, text),
-    make(
-      "div.buttons",
-      {},
-      ...buttons.map(([words, press, kind = ""], index) => {
-        const onclick = () => {
-          removeNote(name);
-          press();
-        };
-        return make(`button.${kind || (index === 0 ? "filled" : "plain")}`, { onclick }, words);
-      }),
-    ),
-  );
-  byId("notes").append(note);
+    make("div.buttons", {}, ...drawn),
+  ));
 }
 
 /** @param {string} name */
@@ -70,32 +67,42 @@ const removeNote = (name) => byId(`note-${name}`)?.remove();
  * @param {Config} config
  * @param {SignIn} who
  */
-async function run(config, who) {
-  const { application, user, credential } = who, detail = byId("detail");
+async function run(config, { application, user, credential }) {
   const url = new URL(config.devices, location.href);
   url.protocol = url.protocol.replace("http", "ws");
-  const device = await Device.open({ url: url.href, application, user, credential: () => credential, categories, contentExtensions });
+  const what = { categories, contentExtensions, deliveredLimit: 1000 };
+  const device = await Device.open({ url: url.href, application, user, credential: () => credential, ...what });
+  const detail = byId("detail"), nothing = byId("nothing"), name = appName(application), narrow = matchMedia("(max-width: 860px)");
   /** @type {"nothing"|"panel"|"settings"} what the detail shows */
   let view = "nothing";
-  const nothing = byId("nothing") ?? detail.firstElementChild;
-  /** @type {any} */
+  /** @type {any} what had the focus before the detail */
   let opener;
+  /** @type {string|undefined} what was opened on the lock screen */
+  let waiting;
+  /** @type {string|undefined} */
+  let drawnSettings;
+  /** @type {Shown} */
+  const shown = { device, application, open, dismiss };
+  const feed = new Feed(byId("feed"), shown), locked = new Feed(byId("locked"), shown), panel = new PanelView(shown, close);
 
-  /** @param {typeof view} next */
+  /** @param {"nothing"|"panel"|"settings"} next */
   function turn(next) {
-    if (view === "nothing" && next !== "nothing") opener = document.activeElement;
+    if (view === "nothing") opener = document.activeElement;
     view = next;
     detail.classList.toggle("shown", next !== "nothing");
+    detail.scrollTop = 0;
+    if (next === "nothing") detail.replaceChildren(nothing);
+    else detail.firstElementChild.focus({ preventScroll: true });
     if (next !== "panel") device.panel?.close();
     for (const row of feed.rows) {
       row.classList.toggle("selected", next === "panel" && row.notification.identifier === panel.panel?.identifier);
     }
     arrange();
   }
-  // On a phone the detail lies over the list, and the lock screen over everything.
-  const narrow = matchMedia("(max-width: 860px)");
+
+  /** On a phone the detail lies over the list, and the lock screen over everything. */
   function arrange() {
-    byId("app").inert = byId("banners").inert = device.locked;
+    byId("app").inert = byId("banners").hidden = device.locked;
     byId("center").inert = narrow.matches && view !== "nothing";
   }
   narrow.onchange = arrange;
@@ -103,56 +110,45 @@ async function run(config, who) {
   function close() {
     if (view === "nothing") return;
     turn("nothing");
-    detail.replaceChildren(nothing);
     (opener?.isConnected ? opener : feed.rows[0] ?? byId("to-settings")).focus();
   }
 
-  const shown = {
-    device,
-    application,
-    open: async (/** @type {string} */ identifier) => {
-      hideBanner(identifier, shown);
-      if (device.locked) {
-        waiting = identifier;
-        byId("unlock").lastChild.textContent = "Unlock to see it";
-        return byId("unlock").focus();
-      }
-      const opened = await device.expand(identifier).catch(fail);
-      if (!opened) return;
-      panel.show(opened);
-      turn("panel");
-      detail.scrollTop = 0;
-      detail.focus();
-    },
-    dismiss: (/** @type {string} */ identifier) => {
-      const rows = feed.rows, index = rows.findIndex((row) => row.notification.identifier === identifier);
-      const next = rows[index + 1] ?? rows[index - 1], hadFocus = rows[index]?.contains(document.activeElement);
-      if (panel.panel?.identifier === identifier) close();
-      device.dismiss(identifier).then(() => hadFocus && next?.focus(), fail);
-    },
-  };
-  const feed = new Feed(byId("feed"), shown), locked = new Feed(byId("locked"), shown), panel = new PanelView(shown, close);
-  /** @type {string|undefined} what was opened on the lock screen */
-  let waiting;
-  /** @type {string|undefined} */
-  let drawnSettings;
+  /** @param {string} identifier */
+  async function open(identifier) {
+    hideBanner(identifier, shown);
+    if (device.locked) {
+      waiting = identifier;
+      byId("unlock").lastChild.textContent = "Unlock to see it";
+      return byId("unlock").focus();
+    }
+    const opened = await device.expand(identifier).catch(fail);
+    if (!opened) return;
+    panel.show(opened);
+    turn("panel");
+  }
+
+  /** @param {string} identifier */
+  function dismiss(identifier) {
+    const { rows } = device.locked ? locked : feed, index = rows.findIndex((row) => row.notification.identifier === identifier);
+    const next = rows[index + 1] ?? rows[index - 1] ?? byId("to-settings"), hadFocus = rows[index]?.contains(document.activeElement);
+    if (panel.panel?.identifier === identifier) close();
+    device.dismiss(identifier).then(() => hadFocus && next.focus(), fail);
+  }
 
   function draw() {
     const { delivered } = device;
     feed.draw(delivered);
     byId("empty").hidden = delivered.length > 0;
     byId("clear").hidden = delivered.length < 2;
-    byId("count").hidden = delivered.length === 0;
-    byId("count").textContent = String(delivered.length);
+    byId("count").textContent = delivered.length || "";
     byId("count").setAttribute("aria-label", `${delivered.length} notifications`);
     drawLock();
     drawBanners(shown);
     const settings = JSON.stringify([device.settings, device.quietHours]);
-    if (settings !== drawnSettings) {
-      drawnSettings = settings;
-      ask();
-      if (view === "settings") openSettings();
-    }
+    if (settings === drawnSettings) return;
+    drawnSettings = settings;
+    ask();
+    if (view === "settings") openSettings();
   }
 
   function drawLock() {
@@ -160,11 +156,11 @@ async function run(config, who) {
     locked.draw(device.locked ? device.delivered.filter(({ presentation }) => presentation.includes("lockScreen")) : []);
     if (lock.hidden !== device.locked) return;
     lock.hidden = !device.locked;
-    arrange();
     if (device.locked) close();
+    arrange();
     byId("unlock").lastChild.textContent = "Unlock";
     byId(device.locked ? "unlock" : "to-lock").focus();
-    if (!device.locked && waiting) shown.open(waiting);
+    if (!device.locked && waiting) open(waiting);
     waiting = undefined;
   }
 
@@ -172,11 +168,11 @@ async function run(config, who) {
     const now = new Date();
     byId("clock").textContent = now.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
     byId("day").textContent = now.toLocaleDateString([], { weekday: "long", day: "numeric", month: "long" });
-    feed.draw(device.delivered);
+    feed.draw();
     setTimeout(tick, 60_000 - now.getTime() % 60_000);
   }
 
-  const options = ["alert", "sound", "badge", "criticalAlert"];
+  const options = ["alert", "sound", "badge", "timeSensitive", "criticalAlert"];
   const allow = () =>
     device.requestAuthorization(options, async () => {
       await globalThis.Notification?.requestPermission();
@@ -186,19 +182,19 @@ async function run(config, who) {
 
   /** Asks for what the person has not decided yet. */
   function ask() {
-    const { status } = device.settings, name = appName(application);
+    const { status } = device.settings;
     for (const each of ["permission", "quietly"]) removeNote(each);
     if (status === "notDetermined") {
       addNote("permission", `May ${name} notify you?`, "Banners, sounds and a badge. You can change each of them at any time.", [
         ["Allow", allow],
-        ["Deliver quietly", () => device.requestAuthorization([...options, "provisional"]).catch(fail)],
+        ["Quietly", () => device.requestAuthorization([...options, "provisional"]).catch(fail)],
         ["Don’t allow", () => device.requestAuthorization(options, () => Promise.resolve(false)).catch(fail)],
       ]);
-    } else if (status === "provisional" && !sessionStorage.getItem("keep-quiet")) {
+    } else if (status === "provisional" && localStorage.getItem("keep") !== application) {
       addNote("quietly", `${name} delivers quietly`, "Its notifications come only into this list. Keep it so, or let it interrupt?", [
-        ["Keep", () => sessionStorage.setItem("keep-quiet", "1")],
-        ["Allow banners", () => become("authorized"), "plain"],
-        ["Turn off", () => become("denied"), "plain.destructive"],
+        ["Keep", () => localStorage.setItem("keep", application)],
+        ["Allow banners", () => become("authorized")],
+        ["Turn off", () => become("denied"), "plain.red"],
       ]);
     }
   }
@@ -207,31 +203,23 @@ async function run(config, who) {
     const all = () => [...detail.querySelectorAll("input, select, button")];
     const place = view === "settings" ? all().indexOf(document.activeElement) : -1, { scrollTop } = detail;
     showSettings(device, { close, allow, leave, fail });
-    if (view !== "settings") {
-      turn("settings");
-      detail.focus();
-    } else {
-      all()[place]?.focus();
-      detail.scrollTop = scrollTop;
-    }
+    if (view !== "settings") return turn("settings");
+    all()[place]?.focus();
+    detail.scrollTop = scrollTop;
   }
 
   async function leave() {
     await device.unregister();
     await device.close();
-    localStorage.removeItem("sign-in");
+    localStorage.clear();
     location.assign(location.pathname);
   }
 
   function drawConnection() {
-    const { state, words, code } = device.connection, line = byId("connection");
-    line.className = state === "stopped" || state === "storageFull"
-      ? "ended"
-      : state === "connected" || state === "otherTab"
-      ? "connected"
-      : "";
-    line.firstElementChild.textContent = [words, user, application].filter(Boolean).join(" · ");
-    const button = line.lastElementChild, isOut = code === 4003 || code === 4013;
+    const { state, words, code = 0 } = device.connection, line = byId("connection"), isOut = code === 4003 || code === 4013;
+    const button = line.lastElementChild;
+    line.dataset.state = state;
+    line.firstElementChild.textContent = [words.replace(/\.$/, ""), user, application].filter(Boolean).join(" · ");
     button.hidden = state !== "stopped";
     button.textContent = isOut ? "Sign in again" : "Connect here";
     button.onclick = () => {
@@ -240,9 +228,11 @@ async function run(config, who) {
     };
   }
 
+  const on = (/** @type {string} */ type, /** @type {(detail: any) => void} */ take) =>
+    device.addEventListener(type, (event) => take(/** @type {CustomEvent} */ (event).detail));
   // A badge is drawn also while the page is hidden, when there are no frames.
   let isDue = false;
-  device.addEventListener("change", () => {
+  on("change", () => {
     drawBadge(device.badge);
     tidyOutside(device.delivered);
     if (isDue) return;
@@ -252,57 +242,60 @@ async function run(config, who) {
       draw();
     });
   });
-  device.addEventListener("present", ({ detail: { notification, options, state } }) => {
+  on("present", ({ notification, options, state }) => {
     if (options.includes("sound")) ring(notification.content.sound);
     if (!options.includes("banner")) return;
     if (state === "foreground") showBanner(notification, shown);
     if (state === "background") showOutside(notification, !options.includes("sound"), shown).catch(console.warn);
   });
-  device.addEventListener("connection", drawConnection);
-  device.addEventListener("panel", ({ detail: next }) => {
+  on("connection", drawConnection);
+  on("panel", (next) => {
     if (next) panel.draw();
-    else if (view === "panel" && !panel.isAnswering) close();
+    else if (view === "panel" && !panel.sent) close();
   });
-  device.addEventListener("accepted", ({ detail: { response } }) => response && panel.accepted(response));
-  device.addEventListener("refused", ({ detail: refusal }) => {
+  on("accepted", ({ response }) => response && panel.accepted(response));
+  on("refused", (refusal) => {
     if (refusal.response) panel.refused(refusal);
     else addNote("refused", "The cluster has refused a change", [refusal.field, refusal.rule].filter(Boolean).join(" ") || refusal.reason);
   });
-  device.addEventListener("problem", ({ detail: error }) => fail(error));
-  device.addEventListener(
-    "lost",
-    () =>
-      addNote("lost", "The browser has deleted this page’s storage", "With it went the device. Start again as a new one.", [[
-        "Start again",
-        () => location.reload(),
-      ]]),
-  );
+  on("problem", fail);
+  on("lost", () => {
+    const text = "With it went the device. Start again as a new one.";
+    addNote("lost", "The browser has deleted this page’s storage", text, [["Start again", () => location.reload()]]);
+  });
 
   byId("to-settings").onclick = () => view === "settings" ? close() : openSettings();
   byId("to-lock").onclick = () => device.setLocked(true);
   byId("unlock").onclick = () => device.setLocked(false);
-  byId("clear").onclick = () => device.removeAllDelivered().catch(fail);
+  byId("clear").onclick = () => {
+    byId("to-settings").focus();
+    device.removeAllDelivered().catch(fail);
+  };
   addEventListener("keydown", (event) => {
     const from = /** @type {HTMLElement} */ (event.target);
-    if (event.ctrlKey || event.metaKey || event.altKey || from.matches("input, select, textarea") || device.locked) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || from.matches("input, select") || device.locked) return;
     if (event.key === "Escape") return close();
-    const rows = feed.rows, current = from.closest(".row") ?? byId("feed").querySelector(".selected"), index = rows.indexOf(current);
-    const step = { j: 1, PageDown: 1, k: -1, PageUp: -1 }[event.key];
-    if (step && (event.key.length === 1 || index >= 0)) {
-      rows[Math.max(0, Math.min(rows.length - 1, index + step))]?.focus();
+    const rows = feed.rows,
+      within = from.closest("#feed .row"),
+      current = /** @type {any} */ (within) ?? byId("feed").querySelector(".selected");
+    const step = { j: 1, k: -1 }[event.key] ?? (within && { PageDown: 1, PageUp: -1 }[event.key]);
+    if (step) {
+      rows[Math.max(0, Math.min(rows.length - 1, rows.indexOf(current) + step))]?.focus();
       event.preventDefault();
-    } else if (event.key === "e") {
-      const identifier = current?.notification.identifier ?? (view === "panel" ? panel.panel?.identifier : undefined);
-      if (identifier) shown.dismiss(identifier);
+    } else if (event.key === "e" && current) {
+      dismiss(current.notification.identifier);
     }
   });
 
-  /** What the person did with the browser's own notification. @param {{identifier: string, action: string, text?: string}} click */
+  /**
+   * Takes what the person did with the browser's own notification.
+   * @param {{identifier: string, action: string, text?: string}} click
+   */
   function clicked({ identifier, action, text }) {
-    const texts = device.delivered.find((each) => each.identifier === identifier);
-    if (!texts) return;
-    const wanted = device.category(texts)?.actions?.find((each) => each.identifier === action);
-    if (wanted?.textInput && !text) return shown.open(identifier);
+    const notification = device.delivered.find((each) => each.identifier === identifier);
+    if (!notification) return;
+    const wanted = device.category(notification)?.actions?.find((each) => each.identifier === action);
+    if (wanted?.textInput && !text) return open(identifier);
     device.respond(identifier, action === "dismiss:" ? DISMISS : action || OPEN, text || undefined).catch(fail);
   }
   startWorker();

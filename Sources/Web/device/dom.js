@@ -1,6 +1,3 @@
-/** @typedef {import("../carillon.js").Notification} Notification */
-/** @typedef {import("../carillon.js").Device} Device */
-
 /**
  * The element of an id, which the page has.
  * @param {string} id
@@ -11,7 +8,7 @@ export const byId = (id) => document.getElementById(id);
 /**
  * Makes an element. Strings become text, never HTML.
  * @param {string} tag with classes: "p.answer.green"
- * @param {Record<string, unknown>} properties `on…` are listeners, names with a dash attributes, the others properties
+ * @param {Record<string, unknown>} properties names with a dash are attributes
  * @param {(Node|string|false|undefined)[]} children
  * @returns {any}
  */
@@ -32,10 +29,8 @@ export function make(tag, properties = {}, ...children) {
  * @param {string} name
  */
 export function icon(name) {
-  const space = "http://www.w3.org/2000/svg";
-  const svg = document.createElementNS(space, "svg");
+  const space = "http://www.w3.org/2000/svg", svg = document.createElementNS(space, "svg"), use = document.createElementNS(space, "use");
   svg.setAttribute("aria-hidden", "true");
-  const use = document.createElementNS(space, "use");
   use.setAttribute("href", `#i-${name}`);
   svg.append(use);
   return svg;
@@ -61,19 +56,15 @@ export const clamp = (text = "", length = 300) =>
 export function keyed(root, items, key, create, draw) {
   /** @type {Map<string, any>} */
   const former = root.keyed ?? new Map(), now = new Map();
-  for (const item of items) {
-    const name = key(item);
-    now.set(name, former.get(name) ?? create(item));
-  }
+  for (const item of items) now.set(key(item), former.get(key(item)) ?? create(item));
   for (const [name, element] of former) if (!now.has(name)) element.remove();
   let next = root.firstElementChild;
   for (const item of items) {
     const element = now.get(key(item));
     draw(element, item);
     if (element === next) next = next.nextElementSibling;
-    else if (element.parentNode === root && root.moveBefore) {
-      root.moveBefore(element, next);
-    } else root.insertBefore(element, next);
+    else if (element.parentNode === root && root.moveBefore) root.moveBefore(element, next);
+    else root.insertBefore(element, next);
   }
   root.keyed = now;
 }
@@ -84,14 +75,12 @@ export function appName(application) {
   return clamp(word[0].toUpperCase() + word.slice(1), 40);
 }
 
+const times = new Intl.DateTimeFormat([], { hour: "2-digit", minute: "2-digit" });
+const days = new Intl.DateTimeFormat([], { day: "numeric", month: "short" });
+
 /** @param {number} date in milliseconds */
 export function moment(date) {
   const minutes = Math.floor((Date.now() - date) / 60_000);
-  if (minutes < 1) return "now";
-  if (minutes < 60) return `${minutes} min`;
-  const isToday = new Date(date).toDateString() === new Date().toDateString();
-  return new Date(date).toLocaleString(
-    [],
-    isToday ? { hour: "2-digit", minute: "2-digit" } : { day: "numeric", month: "short" },
-  );
+  if (minutes < 60) return minutes < 1 ? "now" : `${minutes} min`;
+  return (date >= new Date().setHours(0, 0, 0, 0) ? times : days).format(date);
 }

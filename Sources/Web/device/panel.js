@@ -1,6 +1,6 @@
 import { answers } from "./samples.js";
 import { appName, byId, clamp, icon, keyed, make } from "./dom.js";
-import { marks } from "./rows.js";
+import { levelOf, levels } from "./rows.js";
 
 /** @typedef {import("../carillon.js").Notification} Notification */
 /** @typedef {import("../carillon.js").Attachment} Attachment */
@@ -14,41 +14,41 @@ const readMilliseconds = 1500;
 export class PanelView {
   /** @type {Panel|undefined} */
   panel;
+  /** @type {{response: string, text: string, color: string}|undefined} what was answered, while the cluster or the reader does not have it */
+  sent;
   /** @type {any} */
   root;
-  /** @type {{response?: string, text: string, color: string}|undefined} what was answered, until the cluster has it */
-  sent;
+  /** @type {any} */
+  drawn;
 
   /**
    * @param {Shown} shown
    * @param {() => void} closed
    */
   constructor(shown, closed) {
-    [this.shown, this.closed] = [shown, closed];
+    this.shown = shown;
+    this.closed = closed;
   }
 
   /** @param {Panel} panel */
   show(panel) {
-    [this.panel, this.sent, this.typed] = [panel, undefined, undefined];
-    this.root = make("article.panel", { "aria-labelledby": "panel-title" });
+    [this.panel, this.sent, this.drawn] = [panel, undefined, {}];
     this.media = make("div");
     this.content = make("div.content");
     this.answer = make("p.answer", { role: "status", hidden: true });
     this.buttons = make("div.buttons");
     this.reply = make("form.reply", { hidden: true });
-    this.root.append(this.media, this.content, make("footer", {}, this.answer, this.buttons, this.reply));
-    this.top = make(
-      "div.top",
+    const { identifier } = panel, open = () => this.act(() => this.shown.device.open(identifier), "Opened.");
+    this.always = make(
+      "div.buttons",
       {},
-      make("button.icon", { "aria-label": "Back to the list", onclick: this.closed }, icon("back")),
-      make(
-        "div.buttons",
-        {},
-        make("button.plain", { onclick: () => this.act(() => this.shown.device.open(panel.identifier), "Opened.") }, "Open"),
-        make("button.plain", { onclick: () => this.shown.dismiss(panel.identifier) }, "Dismiss"),
-      ),
+      make("button.plain", { onclick: open }, "Open"),
+      make("button.plain", { onclick: () => this.shown.dismiss(identifier) }, "Dismiss"),
     );
-    byId("detail").replaceChildren(this.top, this.root);
+    const back = make("button.icon.back", { "aria-label": "Back to the list", onclick: this.closed }, icon("back"));
+    const footer = make("footer", {}, this.answer, this.reply, this.buttons, this.always);
+    this.root = make("article.panel", { "aria-labelledby": "panel-title", tabIndex: -1 }, back, this.media, this.content, footer);
+    byId("detail").replaceChildren(this.root);
     this.draw();
   }
 
@@ -56,65 +56,71 @@ export class PanelView {
   draw() {
     const { panel } = this;
     if (!panel || panel.isClosed) return;
-    const { notification, canvas } = panel;
-    if (notification !== this.notification) {
-      this.notification = notification;
-      const pictures = notification.attachments.filter(({ identifier }) =>
-        panel.showsDefaultContent || panel.pictures.includes(identifier)
-      );
-      keyed(this.media, pictures, ({ identifier, hash }) => `${identifier} ${hash}`, (each) => this.#medium(each), () => {});
-    }
-    this.#drawStage(canvas);
-    this.#drawContent(panel);
-    keyed(this.buttons, panel.actions, ({ identifier }) => identifier, (action) => (
-      make("button", { onclick: () => this.#take(action) })
-    ), (button, { title, options, textInput }) => {
-      button.textContent = clamp(title, 60) + (textInput ? " …" : "");
-      button.classList.toggle("destructive", options?.includes("destructive") ?? false);
-      button.disabled = this.sent !== undefined || panel.isBusy;
-    });
+    const { notification, canvas } = panel, { userInfo: _, ...texts } = notification.content;
+    const pictures = notification.attachments.filter((/** @type {Attachment} */ { identifier }) =>
+      panel.showsDefaultContent || panel.pictures.includes(identifier)
+    );
+    /** @type {any[]} */
+    const figures = canvas?.square ? [{ identifier: "square" }, ...pictures] : pictures;
+    keyed(
+      this.media,
+      figures,
+      ({ identifier, hash }) => `${identifier} ${hash}`,
+      (each) => each.type ? this.#medium(each) : make("figure.stage", {}, make("div", { role: "img" })),
+      (figure, { type }) => type || this.#drawSquare(figure.firstChild, canvas),
+    );
+    const drawn = JSON.stringify([texts, panel.title, panel.lines, canvas?.facts]);
+    if (drawn !== this.drawn.content) this.#drawContent(panel);
+    this.drawn.content = drawn;
+    const hadFocus = this.buttons.contains(document.activeElement), isOff = String(this.sent !== undefined || panel.isBusy);
+    keyed(
+      this.buttons,
+      panel.notificationActions,
+      ({ identifier }) => identifier,
+      (action) => make("button", { onclick: () => this.#take(action) }),
+      (button, { title, options, textInput }) => {
+        button.textContent = clamp(title, 60) + (textInput ? " …" : "");
+        button.classList.toggle("red", options?.includes("destructive") ?? false);
+        button.ariaDisabled = isOff;
+      },
+    );
+    if (hadFocus && !this.buttons.contains(document.activeElement)) this.buttons.firstElementChild?.focus();
   }
 
-  /** @param {{square?: string, turn?: number}|undefined} canvas */
-  #drawStage(canvas) {
-    if (canvas?.square === undefined) return;
-    if (!this.root.contains(this.stage ?? null)) {
-      this.square = make("div.square", { role: "img" });
-      this.stage = make("div.stage", {}, this.square);
-      this.root.prepend(this.stage);
-    }
-    this.square.classList.toggle("green", canvas.square === "green");
-    this.square.style.setProperty("--turn", `${canvas.turn}deg`);
-    this.square.setAttribute("aria-label", `a ${canvas.square} square, turned by ${(canvas.turn ?? 0) % 360} degrees`);
+  /**
+   * @param {any} square
+   * @param {{square: string, turn: number}} canvas
+   */
+  #drawSquare(square, { square: color, turn }) {
+    square.classList.toggle("green", color === "green");
+    square.style.setProperty("--turn", `${turn}deg`);
+    square.setAttribute("aria-label", `a ${color} square, turned by ${turn % 360} degrees`);
   }
 
   /** @param {Panel} panel */
-  #drawContent(panel) {
-    const { content } = panel.notification, { userInfo: _, ...texts } = content;
-    const drawn = JSON.stringify([texts, panel.title, panel.lines, panel.canvas?.facts]);
-    if (drawn === this.drawn && this.content.firstChild) return;
-    this.drawn = drawn;
-    const mark = marks[/** @type {keyof typeof marks} */ (content.interruptionLevel)];
-    const level = { critical: "critical", "time-sensitive": "sensitive" }[content.interruptionLevel] ?? "plain";
-    const isDefault = panel.showsDefaultContent, facts = panel.canvas?.facts ?? [];
+  #drawContent({ notification, title, lines, showsDefaultContent, canvas }) {
+    const { content, date } = notification,
+      [color, mark] = levels[levelOf(notification)] ?? ["", ""],
+      name = appName(this.shown.application);
     const text = (/** @type {string} */ tag, /** @type {string|undefined} */ value, length = 500) =>
-      value ? make(tag, { dir: "auto" }, clamp(value, length)) : undefined;
+      value && make(tag, { dir: "auto" }, clamp(value, length));
     this.content.replaceChildren(...[
       make(
-        `p.eyebrow.${level}`,
+        "p.eyebrow",
         {},
-        make("span", {}, appName(this.shown.application)),
-        mark && make("span.mark", {}, mark),
-        make("time", {}, new Date(panel.notification.date).toLocaleString([], { dateStyle: "medium", timeStyle: "short" })),
+        make("span", {}, name, mark && " · ", mark && make(`span.mark.${color}`, {}, mark)),
+        make("time", {}, new Date(date).toLocaleString([], { dateStyle: "medium", timeStyle: "short" })),
       ),
-      make("h2", { id: "panel-title", dir: "auto" }, clamp(panel.title || content.title || appName(this.shown.application))),
-      isDefault && text("p.subtitle", content.subtitle),
-      isDefault && text("p.body", content.body, 8000),
-      ...panel.lines.map(({ text: line, color }) => text(color ? `p.answer.${color}` : "p.body", line, 2000)),
-      facts.length > 0 && make(
+      make("h2", { id: "panel-title", dir: "auto" }, clamp(title || content.title || name)),
+      showsDefaultContent && text("p.subtitle", content.subtitle),
+      showsDefaultContent && text("p.body", content.body, 8000),
+      ...lines.map((/** @type {{text: string, color?: string}} */ line) =>
+        text(line.color ? `p.answer.${line.color}` : "p.body", line.text, 2000)
+      ),
+      canvas?.facts && make(
         "dl",
         {},
-        ...facts.flatMap((/** @type {[string, unknown]} */ [name, value]) => [
+        ...canvas.facts.flatMap((/** @type {[string, unknown]} */ [name, value]) => [
           make("dt", {}, name),
           make("dd", { dir: "auto" }, typeof value === "string" ? clamp(value) : "?"),
         ]),
@@ -127,57 +133,53 @@ export class PanelView {
    * @param {Attachment} attachment
    */
   #medium({ identifier, type, size }) {
-    const figure = make("figure.media"), [kind] = type.split("/");
-    const card = () => {
-      const words = `${clamp(type, 80)} · ${new Intl.NumberFormat().format(size)} bytes`;
-      figure.classList.add("file");
-      figure.replaceChildren(icon("file"), make("div", {}, make("h3", { dir: "auto" }, clamp(identifier, 80)), make("p", {}, words)));
-    };
-    const tag = { image: "img", audio: "audio", video: "video" }[kind];
-    const medium = tag &&
-      make(
-        tag,
-        tag === "img" ? { alt: clamp(identifier, 80) } : { controls: true, preload: "metadata", "aria-label": clamp(identifier, 80) },
-      );
-    if (!medium || (tag !== "img" && medium.canPlayType(type) === "")) {
-      card();
-      return figure;
-    }
-    figure.append(medium);
+    const name = clamp(identifier, 80), tag = { image: "img", audio: "audio", video: "video" }[type.split("/")[0]];
+    const words = `${clamp(type, 80)} · ${new Intl.NumberFormat().format(size)} bytes`;
+    const card = make("div.file", {}, icon("file"), make("div", {}, make("h2", { dir: "auto" }, name), make("p", {}, words)));
+    const medium = tag && make(tag, tag === "img" ? { alt: name } : { controls: true, preload: "metadata", "aria-label": name });
+    if (!medium || medium.canPlayType?.(type) === "") return make("figure", {}, card);
     let tries = 0;
+    const fail = () => medium.replaceWith(card);
     const load = () =>
-      this.shown.device.attachmentURL(/** @type {Panel} */ (this.panel).notification, identifier)
-        .then((url) => medium.src = url, card);
+      this.shown.device.attachmentURL(/** @type {Panel} */ (this.panel).notification, identifier).then((url) => medium.src = url, fail);
     // A link expires: a new one is asked for once.
-    medium.onerror = () => ++tries > 1 ? card() : load();
+    medium.onerror = () => ++tries > 1 ? fail() : load();
     load();
-    return figure;
+    return make("figure", {}, medium);
   }
 
   /** @param {Action} action */
   #take({ identifier, title, textInput }) {
     const panel = /** @type {Panel} */ (this.panel);
-    const [text, color] = answers[panel.notification.content.categoryIdentifier === "event-invite" ? identifier : ""] ??
-      [`${title}.`, "green"];
+    if (this.sent || panel.isBusy) return;
+    const isInvitation = panel.notification.content.categoryIdentifier === "event-invite";
+    const [text, color] = isInvitation && answers[identifier] || [`${clamp(title, 60)}.`, "green"];
     if (!textInput) return this.act(() => panel.respond(identifier), text, color);
-    const input = make("input", {
-      placeholder: clamp(textInput.placeholder, 80),
-      "aria-label": clamp(title, 60),
-      dir: "auto",
-      maxLength: 1000,
-    });
-    this.reply.replaceChildren(input, make("button.filled", {}, clamp(textInput.buttonTitle ?? "Send", 60)));
-    this.reply.hidden = false;
+    const words = { placeholder: clamp(textInput.placeholder, 80), "aria-label": clamp(title, 60) };
+    const input = make("input", { ...words, dir: "auto", maxLength: 1000 });
+    const reply = (/** @type {boolean} */ isShown) => {
+      this.reply.hidden = !isShown;
+      this.buttons.hidden = this.always.hidden = isShown;
+    };
+    const cancel = () => {
+      reply(false);
+      this.buttons.firstElementChild?.focus();
+    };
+    this.reply.replaceChildren(
+      input,
+      make("button.plain", { type: "button", onclick: cancel }, "Cancel"),
+      make("button.filled", {}, clamp(textInput.buttonTitle ?? "Send", 60)),
+    );
+    reply(true);
     this.reply.onsubmit = (/** @type {Event} */ event) => {
       event.preventDefault();
-      this.reply.hidden = true;
-      this.act(() => panel.respond(identifier, input.value), `You: ${clamp(input.value)}`, "green");
+      reply(false);
+      this.act(() => panel.respond(identifier, input.value), `You: ${clamp(input.value)}`);
     };
     this.reply.onkeydown = (/** @type {KeyboardEvent} */ event) => {
       if (event.key !== "Escape") return;
       event.stopPropagation();
-      this.reply.hidden = true;
-      this.buttons.firstElementChild?.focus();
+      cancel();
     };
     input.focus();
   }
@@ -190,15 +192,24 @@ export class PanelView {
    */
   async act(respond, text, color = "green") {
     const panel = /** @type {Panel} */ (this.panel);
+    if (this.sent) return;
+    // The answer of the cluster may come before `respond` returns.
+    const sent = this.sent = { response: "", text, color };
     try {
       const { response, forwarded } = await respond();
-      if (!forwarded && !panel.isClosed) return; // the extension keeps it
-      this.sent = { response, text, color };
+      sent.response = response;
+      if (!forwarded && !panel.isClosed) return this.#kept(); // the extension keeps it
       this.#say("Sending …", "");
-      if (panel.notification.isLocal || this.early === response) this.accepted(response);
+      if (!forwarded || this.drawn.early === response) this.accepted(response);
     } catch (error) {
+      this.#kept();
       this.#say(/** @type {Error} */ (error).message, "red");
     }
+  }
+
+  #kept() {
+    this.sent = undefined;
+    this.draw();
   }
 
   /** @param {string} text @param {string} color */
@@ -206,25 +217,22 @@ export class PanelView {
     this.answer.className = `answer ${color}`;
     this.answer.textContent = text;
     this.answer.hidden = false;
-    for (const button of this.root.querySelectorAll("footer button")) button.disabled = this.sent !== undefined;
-  }
-
-  /** Whether it shows an answer that the cluster does not have yet, or that the person is reading. */
-  get isAnswering() {
-    return this.sent !== undefined;
+    for (const button of this.root.querySelectorAll("footer button")) button.ariaDisabled = String(this.sent !== undefined);
   }
 
   /** @param {string} response that the cluster has accepted */
   accepted(response) {
-    this.early = response;
-    if (!this.sent || this.sent.response !== response) return;
-    const { text, color } = this.sent, { root } = this;
-    this.#say(text, color);
+    if (this.drawn) this.drawn.early = response;
+    if (this.sent?.response !== response) return;
+    const { sent, root } = this;
+    this.#say(sent.text, sent.color);
     setTimeout(() => root.isConnected && this.closed(), readMilliseconds);
   }
 
   /** @param {{response?: string, field?: string, rule?: string, reason: string}} refusal */
   refused({ response, field, rule, reason }) {
-    if (response && this.sent?.response === response) this.#say(`Refused: ${[field, rule].filter(Boolean).join(" ") || reason}`, "red");
+    if (!response || this.sent?.response !== response) return;
+    this.sent = undefined;
+    this.#say(`Refused: ${[field, rule].filter(Boolean).join(" ") || reason}`, "red");
   }
 }

@@ -1,4 +1,4 @@
-import { appName, byId, clamp, keyed, moment } from "./dom.js";
+import { appName, byId, clamp, keyed, make, moment } from "./dom.js";
 
 /** @typedef {import("../carillon.js").Notification} Notification */
 /** @typedef {import("../carillon.js").Device} Device */
@@ -11,11 +11,11 @@ import { appName, byId, clamp, keyed, moment } from "./dom.js";
  * @property {(identifier: string) => void} dismiss
  */
 
-export const marks = {
-  critical: "Critical",
-  "time-sensitive": "Time sensitive",
-};
-const graphemes = new Intl.Segmenter();
+/** @type {Record<string, [string, string]>} the color and the word of a level that is marked */
+export const levels = { critical: ["red", "Critical"], "time-sensitive": ["yellow", "Time sensitive"] };
+/** How much a notification may interrupt: the cluster may lower it. @param {Notification} notification @returns {string} */
+export const levelOf = ({ frame, content }) => frame.interruptionLevel ?? content.interruptionLevel;
+const graphemes = new Intl.Segmenter(), parts = ["tile", "mark", "time", "open", "text", "thumb", "away", "more"];
 
 /** @param {string} text */
 function hue(text) {
@@ -27,18 +27,16 @@ function hue(text) {
 /**
  * Makes an empty row.
  * @param {Shown} shown
+ * @param {(identifier: string) => void} leave what its cross does
  * @returns {any}
  */
-export function makeRow(shown) {
+export function makeRow(shown, leave = shown.dismiss) {
   const row = byId("t-row").content.firstElementChild.cloneNode(true);
-  for (const part of ["tile", "from", "mark", "open", "text", "thumb", "away", "more"]) {
-    row[part + "Part"] = row.querySelector("." + part);
-  }
-  row.timePart = row.querySelector("time");
-  row.openPart.onclick = () => shown.open(row.notification.identifier);
-  row.awayPart.onclick = () => shown.dismiss(row.notification.identifier);
+  row.parts = Object.fromEntries(parts.map((part) => [part, row.querySelector("." + part)]));
+  row.parts.open.onclick = () => shown.open(row.notification.identifier);
+  row.parts.away.onclick = () => leave(row.notification.identifier);
   row.onkeydown = (/** @type {KeyboardEvent} */ event) => {
-    if (event.key === "Enter" && event.target === row) row.openPart.click();
+    if (event.key === "Enter" && event.target === row) row.parts.open.click();
   };
   return row;
 }
@@ -48,106 +46,87 @@ export function makeRow(shown) {
  * @param {any} row
  * @param {Notification} notification
  * @param {Shown} shown
+ * @param {string} leave the word for what its cross does
  */
-export function drawRow(row, notification, { device, application }) {
-  const time = moment(notification.date);
-  if (row.timePart.textContent !== time) row.timePart.textContent = time;
+export function drawRow(row, notification, { device, application }, leave = "Dismiss") {
+  const { tile, mark, time, open, text, thumb, away } = row.parts, when = moment(notification.date);
+  if (time.textContent !== when) time.textContent = when;
   const looks = `${device.locked} ${device.settings.previews}`;
   if (row.notification === notification && row.looks === looks) return;
   [row.notification, row.looks] = [notification, looks];
   const preview = device.preview(notification), app = appName(application);
-  const { interruptionLevel, threadIdentifier } = notification.content;
+  const { threadIdentifier } = notification.content, level = levelOf(notification), [color, word] = levels[level] ?? ["", ""];
   const title = clamp(preview.title || app, 200);
+  row.dataset.level = level;
   row.dataset.identifier = notification.identifier;
-  row.openPart.textContent = title;
-  row.textPart.textContent = [preview.subtitle, preview.body].filter(Boolean)
-    .map((text) => clamp(text)).join("\n");
-  row.fromPart.textContent = app;
-  const [first] = graphemes.segment(title), letter = first?.segment ?? "";
-  row.tilePart.textContent = letter.length > 8 ? "•" : letter.toUpperCase();
-  const color = preview.isHidden ? app : threadIdentifier ?? title;
-  row.tilePart.style.setProperty("--hue", String(hue(color)));
-  const mark = marks[/** @type {keyof marks} */ (interruptionLevel)];
-  row.markPart.hidden = !mark;
-  row.markPart.textContent = mark ?? "";
-  row.classList.toggle("critical", interruptionLevel === "critical");
-  row.classList.toggle("sensitive", interruptionLevel === "time-sensitive");
-  row.setAttribute("aria-label", [mark, title].filter(Boolean).join(": "));
-  row.timePart.dateTime = new Date(notification.date).toISOString();
-  row.awayPart.setAttribute("aria-label", `Dismiss: ${title}`);
-  const image = !preview.isHidden &&
-    notification.attachments.find(({ type }) => type.startsWith("image/"));
-  row.thumbPart.hidden = !image;
-  if (image && row.thumbPart.dataset.hash !== image.hash) {
-    row.thumbPart.dataset.hash = image.hash;
-    row.thumbPart.onerror = () => row.thumbPart.hidden = true;
-    device.attachmentURL(notification, image.identifier).then(
-      (url) => row.thumbPart.src = url,
-      () => row.thumbPart.hidden = true,
-    );
-  }
+  row.setAttribute("aria-label", [word, title].filter(Boolean).join(": "));
+  open.textContent = title;
+  text.textContent = [preview.subtitle, preview.body].filter(Boolean).map((each) => clamp(each)).join("\n");
+  mark.className = `mark ${color}`;
+  mark.textContent = word;
+  mark.hidden = !word;
+  time.dateTime = new Date(notification.date).toISOString();
+  away.setAttribute("aria-label", `${leave}: ${title}`);
+  const letter = [...graphemes.segment(title)][0].segment;
+  tile.textContent = letter.length > 8 ? "•" : letter.toUpperCase();
+  tile.style.setProperty("--hue", String(hue(preview.isHidden ? app : threadIdentifier ?? title)));
+  const image = !preview.isHidden && notification.attachments.find(({ type }) => type.startsWith("image/"));
+  thumb.hidden = !image;
+  if (!image || thumb.dataset.hash === image.hash) return;
+  thumb.dataset.hash = image.hash;
+  const fail = thumb.onerror = () => thumb.hidden = true;
+  device.attachmentURL(notification, image.identifier).then((url) => thumb.src = url, fail);
 }
 
 /** The list: rows by thread, the newest thread on top, those of a thread behind its newest. */
 export class Feed {
   /** @type {Set<string>} threads that show all of their rows */
   #opened = new Set();
+  /** @type {Notification[]} */
+  #last = [];
 
   /**
    * @param {any} root
    * @param {Shown} shown
    */
   constructor(root, shown) {
-    [this.root, this.shown] = [root, shown];
+    this.root = root;
+    this.shown = shown;
   }
 
   /**
    * Draws these, the newest first.
    * @param {Notification[]} notifications
    */
-  draw(notifications) {
-    /** @type {Map<string, Notification[]>} */
-    const threads = new Map();
-    for (const notification of notifications) {
-      const { threadIdentifier } = notification.content;
-      const name = threadIdentifier === undefined ? `one ${notification.identifier}` : `thread ${threadIdentifier}`;
-      const thread = threads.get(name);
-      if (thread) thread.push(notification);
-      else threads.set(name, [notification]);
-    }
-    const drawn = [...threads].map(([name, all]) => ({
-      name,
-      all,
-      rows: this.#opened.has(name) ? all : all.slice(0, 1),
-    }));
-    const count = drawn.reduce((sum, { rows }) => sum + rows.length, 0);
-    const isCalm = Math.abs(threads.size - (this.root.keyed?.size ?? 0)) < 3;
+  draw(notifications = this.#last) {
+    this.#last = notifications;
+    const threads = Map.groupBy(
+      notifications,
+      ({ identifier, content }) => content.threadIdentifier === undefined ? `one ${identifier}` : `thread ${content.threadIdentifier}`,
+    );
+    const drawn = [...threads].map(([name, all]) => ({ name, all, rows: this.#opened.has(name) ? all : all.slice(0, 1) }));
+    const count = String(drawn.reduce((sum, { rows }) => sum + rows.length, 0));
     let place = 0;
-    const set = (/** @type {any} */ row, /** @type {string} */ name, /** @type {unknown} */ value) => {
-      if (row.getAttribute(name) !== String(value)) row.setAttribute(name, String(value));
+    const set = (/** @type {any} */ element, /** @type {string} */ property, /** @type {unknown} */ value) => {
+      if (element[property] !== value) element[property] = value;
     };
-    keyed(this.root, drawn, ({ name }) => name, () => {
-      const thread = document.createElement("div");
-      thread.className = isCalm ? "thread fresh" : "thread";
-      return thread;
-    }, (element, { name, all, rows }) => {
-      keyed(element, rows, ({ identifier }) => identifier, () => makeRow(this.shown), (row, notification) => {
+    keyed(this.root, drawn, ({ name }) => name, () => make("div.thread"), (thread, { name, all, rows }) => {
+      keyed(thread, rows, ({ identifier }) => identifier, () => makeRow(this.shown), (row, notification) => {
         drawRow(row, notification, this.shown);
-        set(row, "aria-posinset", ++place);
-        set(row, "aria-setsize", count);
-        const isFirst = notification === all[0], isOpened = rows.length > 1;
-        row.classList.toggle("stack", isFirst && all.length > 1 && !isOpened);
-        row.morePart.hidden = !isFirst || all.length < 2;
-        const more = isOpened ? "Show less" : `${all.length - 1} earlier`;
-        if (row.morePart.textContent !== more) row.morePart.textContent = more;
-        set(row.morePart, "aria-expanded", isOpened);
-        row.morePart.onclick = () => {
+        set(row, "ariaPosInSet", String(++place));
+        set(row, "ariaSetSize", count);
+        const { more } = row.parts, isOpened = rows.length > 1, hasMore = notification === all[0] && all.length > 1;
+        set(row.dataset, "stack", String(hasMore && !isOpened));
+        set(more, "hidden", !hasMore);
+        if (!hasMore) return;
+        set(more, "textContent", isOpened ? "Show less" : `${all.length - 1} earlier`);
+        set(more, "ariaExpanded", String(isOpened));
+        more.onclick = () => {
           if (!this.#opened.delete(name)) this.#opened.add(name);
-          this.draw(this.last);
+          this.draw();
         };
       });
     });
-    this.last = notifications;
   }
 
   /** @returns {any[]} */

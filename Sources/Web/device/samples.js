@@ -1,5 +1,4 @@
 /** @typedef {import("../carillon.js").Category} Category */
-/** @typedef {import("../carillon.js").ContentExtension} ContentExtension */
 
 const rotate = { identifier: "rotate", title: "Rotate 20°" };
 const reset = { identifier: "reset", title: "Reset rotation" };
@@ -39,43 +38,38 @@ export const answers = {
   maybe: ["Maybe.", "yellow"],
 };
 
-/** @type {ContentExtension} draws an invitation with its photo, date and place */
+/** Draws an invitation with its photo, date and place. */
 const invitation = {
   categories: ["event-invite"],
   hidesDefaultContent: true,
   overridesTitle: true,
   initialContentSizeRatio: 0.75,
   make: () => ({
-    didReceiveNotification({ content, attachments }, context) {
-      const { date, place } = content.userInfo;
-      context.title = content.title;
-      context.pictures = attachments.map(({ identifier }) => identifier);
-      context.lines = [{ text: content.body }];
-      context.canvas = { facts: [["When", date], ["Where", place]] };
+    didReceiveNotification(/** @type {any} */ { content, attachments }, /** @type {any} */ panel) {
+      panel.update({
+        title: content.title,
+        pictures: attachments.map((/** @type {{identifier: string}} */ { identifier }) => identifier),
+        lines: [{ text: content.body }],
+        canvas: { facts: [["When", content.userInfo.date], ["Where", content.userInfo.place]] },
+      });
     },
   }),
 };
 
-/** @type {ContentExtension} draws a square, and turns it; upright or upside down there is nothing to reset */
+/** Draws a square, and turns it. Upright or upside down there is nothing to reset. */
 const rotation = {
   categories: ["red", "green"],
   make: () => {
     let color = "", taps = 0;
-    /** @param {any} context */
-    const draw = (context) => {
-      context.canvas = { square: color, turn: taps * 20 };
-      context.lines = [{ text: `${color}, turned by ${taps * 20 % 360}°` }];
-    };
+    const drawn = () => ({ canvas: { square: color, turn: taps * 20 }, lines: [{ text: `${color}, turned by ${taps * 20 % 360}°` }] });
     return {
-      didReceiveNotification({ content }, context) {
-        color = content.categoryIdentifier === "green" ? "green" : "red";
-        draw(context);
+      didReceiveNotification(/** @type {any} */ { content }, /** @type {any} */ panel) {
+        color = content.categoryIdentifier;
+        panel.update(drawn());
       },
-      didReceiveResponse({ action }, context) {
+      didReceiveResponse(/** @type {any} */ { action }, /** @type {any} */ panel) {
         taps = action === rotate.identifier ? taps + 1 : 0;
-        const others = context.notificationActions.filter(({ identifier }) => identifier !== reset.identifier);
-        context.notificationActions = taps % 9 === 0 ? others : [...others, reset];
-        draw(context);
+        panel.update({ ...drawn(), notificationActions: taps % 9 === 0 ? [rotate] : [rotate, reset] });
         return "doNotDismiss";
       },
     };

@@ -2,6 +2,7 @@ import { byId, icon, make } from "./dom.js";
 
 /** @typedef {import("../carillon.js").Device} Device */
 
+/** @type {[string, string, string?][]} */
 const switches = [
   ["alert", "Banners"],
   ["lockScreen", "Lock screen"],
@@ -12,32 +13,39 @@ const switches = [
   ["criticalAlert", "Critical alerts"],
   ["scheduledDelivery", "Gather in a summary", "Quietly into the list, but for time-sensitive and critical ones"],
 ];
-const previews = { always: "Always", whenAuthenticated: "When unlocked", never: "Never" };
+/** @type {Record<string, string>} */
+const outside = {
+  granted: "The browser shows them, too, while this page is hidden",
+  denied: "The browser does not allow its own; those in this page are shown",
+};
+
+const line = (/** @type {string} */ name, /** @type {any} */ control, /** @type {string|undefined} */ small = undefined) =>
+  make("label", {}, make("span", {}, name, small && make("small", {}, small)), control);
+const group = (/** @type {string} */ title, /** @type {any[]} */ ...lines) =>
+  make("section.group", {}, make("h2", {}, title), make("div.lines", {}, ...lines));
+const toggle = (/** @type {boolean} */ checked, /** @type {(checked: boolean) => unknown} */ changed) =>
+  make("input", { type: "checkbox", role: "switch", checked, onchange: (/** @type {any} */ event) => changed(event.target.checked) });
+const choice = (
+  /** @type {[string, string][]} */ options,
+  /** @type {string} */ value,
+  /** @type {(value: string) => unknown} */ changed,
+) =>
+  make(
+    "select",
+    { onchange: (/** @type {any} */ event) => changed(event.target.value) },
+    ...options.map(([each, name]) => make("option", { value: each, selected: each === value }, name)),
+  );
 
 /**
  * Draws what the person allows; each change holds at once.
  * @param {Device} device
- * @param {{close: () => void, allow: () => Promise<unknown>, leave: () => void, fail: (error: Error) => void}} page
+ * @param {{close: () => void, allow: () => unknown, leave: () => void, fail: (error: Error) => void}} page
  */
 export function showSettings(device, page) {
-  const { settings } = device, quiet = device.quietHours;
-  const isOn = settings.status === "authorized" || settings.status === "provisional";
+  const { settings, quietHours: quiet } = device, isOn = settings.status === "authorized" || settings.status === "provisional";
   const set = (/** @type {Record<string, unknown>} */ change) =>
     device.setAuthorization({ ...device.settings, ...change }).catch(page.fail);
-  const line = (/** @type {string} */ name, /** @type {string|undefined} */ small, /** @type {any} */ control) =>
-    make("label", {}, make("span", {}, name, small && make("small", {}, small)), control);
-  const group = (/** @type {string} */ title, /** @type {any[]} */ ...lines) =>
-    make("section.group", {}, make("h2", {}, title), make("div.lines", {}, ...lines));
-  const checkbox = (/** @type {boolean} */ checked, /** @type {(checked: boolean) => unknown} */ changed) =>
-    make("input", { type: "checkbox", role: "switch", checked, onchange: (/** @type {any} */ event) => changed(event.target.checked) });
-
-  const outside = {
-    granted: "The browser shows them, too, while this page is hidden",
-    denied: "The browser does not allow its own; those in this page are shown",
-  }[
-    String(globalThis.Notification?.permission)
-  ];
-  const allowed = checkbox(
+  const allowed = toggle(
     isOn,
     (checked) => checked && settings.status === "notDetermined" ? page.allow() : set({ status: checked ? "authorized" : "denied" }),
   );
@@ -52,70 +60,60 @@ export function showSettings(device, page) {
       onchange: (/** @type {any} */ event) => event.target.value && setHours({ [name]: event.target.value }),
     });
   const chosen = new Set(hours.days ?? [1, 2, 3, 4, 5, 6, 7]);
-  // 1 is Sunday, as was 1 January 2023.
+  // Monday is drawn first. 1 is Sunday, as was 1 January 2023.
   const days = [2, 3, 4, 5, 6, 7, 1].map((day) => {
     const name = (/** @type {"short"|"long"} */ weekday) => new Date(2023, 0, day).toLocaleDateString([], { weekday });
-    const press = () => {
+    const onclick = () => {
       if (!chosen.delete(day)) chosen.add(day);
-      if (chosen.size === 0) return void chosen.add(day);
-      setHours({ days: [...chosen].sort() });
+      if (chosen.size > 0) setHours({ days: [...chosen].sort() });
+      else chosen.add(day);
     };
-    return make("button", { onclick: press, "aria-label": name("long"), "aria-pressed": chosen.has(day) }, name("short"));
+    return make("button", { onclick, "aria-label": name("long"), "aria-pressed": chosen.has(day) }, name("short"));
   });
-  const zones = make("select", { onchange: (/** @type {any} */ event) => setHours({ timeZone: event.target.value }) });
-  for (const zone of new Set([hours.timeZone, ...Intl.supportedValuesOf("timeZone")])) {
-    zones.append(make("option", { value: zone, selected: zone === hours.timeZone }, zone));
-  }
+  const zones = [...new Set([hours.timeZone, ...Intl.supportedValuesOf("timeZone")])];
   const quietLines = quiet
     ? [
-      line("From", undefined, clock("from")),
-      line("To", undefined, clock("to")),
+      line("From", clock("from")),
+      line("To", clock("to")),
       make("div.days", { role: "group", "aria-label": "Days on which they begin" }, ...days),
-      line("Time zone", undefined, zones),
+      line("Time zone", choice(zones.map((zone) => [zone, zone]), hours.timeZone, (timeZone) => setHours({ timeZone }))),
     ]
     : [];
-  const preview = make("select", { onchange: (/** @type {any} */ event) => set({ previews: event.target.value }) });
-  for (const [value, name] of Object.entries(previews)) {
-    preview.append(make("option", { value, selected: value === (settings.previews ?? "always") }, name));
-  }
 
-  const view = make(
+  byId("detail").replaceChildren(make(
     "div.settings",
-    {},
+    { tabIndex: -1 },
     make(
-      "div.top",
+      "header",
       {},
-      make("button.icon", { "aria-label": "Back to the list", onclick: page.close }, icon("back")),
+      make("button.icon.back", { "aria-label": "Back to the list", onclick: page.close }, icon("back")),
       make("h1", {}, "Settings"),
-      make("span"),
     ),
-    group("This device", line("Allow notifications", outside, allowed)),
+    group("This device", line("Allow notifications", allowed, outside[globalThis.Notification?.permission])),
     isOn && group(
       "How they are shown",
       ...switches.map(([name, title, small]) => {
-        const value = /** @type {any} */ (settings)[name];
-        return line(
-          title,
-          small,
-          checkbox(name === "scheduledDelivery" ? value === true : value !== false, (checked) => set({ [name]: checked })),
-        );
+        const value = name === "scheduledDelivery" ? settings[name] === true : settings[name] !== false;
+        return line(title, toggle(value, (checked) => set({ [name]: checked })), small);
       }),
-      line("Show previews", undefined, preview),
+      line(
+        "Show previews",
+        choice(
+          [["always", "Always"], ["whenAuthenticated", "When unlocked"], ["never", "Never"]],
+          settings.previews ?? "always",
+          (previews) => set({ previews }),
+        ),
+      ),
     ),
     group(
       "Quiet hours",
       line(
         "Quiet hours",
+        toggle(quiet !== undefined, (checked) => device.setQuietHours(checked ? hours : undefined).catch(page.fail)),
         "They hold on all your devices",
-        checkbox(quiet !== undefined, (checked) => device.setQuietHours(checked ? hours : undefined).catch(page.fail)),
       ),
       ...quietLines,
     ),
-    make(
-      "section.group",
-      {},
-      make("div.lines", {}, make("button.destructive", { onclick: page.leave }, "Sign out and forget this device")),
-    ),
-  );
-  byId("detail").replaceChildren(view);
+    group("This page", make("button.red", { onclick: page.leave }, "Sign out and forget this device")),
+  ));
 }
