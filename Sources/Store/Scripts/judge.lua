@@ -39,8 +39,8 @@ if call('EXISTS', unpack(KEYS, 2 * COUNT + 1)) < #KEYS - 2 * COUNT then return {
 
 -- The number of the request at hand, and where its head begins; then what is the same for most requests of a call.
 local number, position, isAnyPending, application, formerTerms = 0, 1
--- The verdicts, and the parts that follow them; the mailboxes that the answer names already, for either reason.
-local answer, verdicts, parts, count, overflowed, canceled = {''}, {}, {}, 0
+-- The verdicts, and the parts that follow them; the mailboxes, and the devices of mailboxes, that the answer names already.
+local answer, verdicts, parts, count, named = {''}, {}, {}, 0
 
 -- Judges the requests that are left. All functions are made in here. Each call makes them anew, and Lua searches the script for each
 -- variable that a function uses. The functions in here share what this one has found.
@@ -96,10 +96,8 @@ local function judgeRest()
     -- include: earlier
     -- include: floor
     -- include: rare
-    rare = {
-      isKept = isKept, redriven = redriven, contested = contested, prune = prune, tellOverflow = tellOverflow, standing = standing,
-      tellCanceled = tellCanceled, removeAll = removeAll, removeNamed = removeNamed,
-    }
+    rare = {isKept = isKept, redriven = redriven, contested = contested, prune = prune, name = name, standing = standing,
+      nameCanceled = nameCanceled, bar = bar, removeNamed = removeNamed}
     return rare
   end
 
@@ -109,14 +107,14 @@ local function judgeRest()
     position = rest
 
     -- 1. Something is pending, and the request may take its place.
-    if flags >= MAY_REPLACE then
+    if flags > 31 then
       if isPending(device) then return say(SCHEDULES) end
-      flags = flags - MAY_REPLACE
+      flags = flags - 32
     end
     local comesAgain, removesAll, waitsForPlace, isBounded = flags
     if flags > 0 then
-      comesAgain, removesAll = bit.band(flags, COMES_AGAIN), bit.band(flags, REMOVES_ALL) > 0
-      waitsForPlace, isBounded = bit.band(flags, WAITS_FOR_PLACE) > 0, bit.band(flags, IS_BOUNDED) > 0
+      comesAgain, removesAll = bit.band(flags, 3), bit.band(flags, 4) > 0
+      waitsForPlace, isBounded = bit.band(flags, 8) > 0, bit.band(flags, 16) > 0
     end
     local state = collapse == '' and call('HMGET', device, 'p', 'u', 'w') or call('HMGET', device, 'p', 'u', 'w', collapse)
     local presence, owner, window, known = state[1], state[2], state[3], state[4]
@@ -134,14 +132,14 @@ local function judgeRest()
     -- though the device may be another person's by now.
     if terms ~= formerTerms then application, formerTerms = sub(terms, 1, 8), terms end
     local refused = refusal(owner, application, terms)
-    local id, isAgain, kept, newer, isSame, named, floor, floorTimestamp = sub(entry, 1, 16), at, revision
+    local id, isAgain, kept, newer, isSame, naming, floor, floorTimestamp = sub(entry, 1, 16), at, revision
     if not refused and #owner > OWNER then
-      named, floor, floorTimestamp, kept = rarely().standing(device, owner, revision, id, collapse, removesAll, waitsForPlace, at)
-      isAgain, kept, known = at or kept, kept or revision, named or known
+      naming, floor, floorTimestamp, kept = rarely().standing(device, owner, revision, id, collapse, removesAll, waitsForPlace, at)
+      isAgain, kept, known = at or kept, kept or revision, naming or known
     end
     if known then
       if #known ~= 36 and #known ~= 72 then error('a revision that cannot be read') end
-      newer, isSame = judging(known, revision, id, named or comesAgain > 0)
+      newer, isSame = judging(known, revision, id, naming or comesAgain > 0)
       if isSame then kept = newer end
     end
     if comesAgain > 0 then
@@ -162,7 +160,7 @@ local function judgeRest()
 
     -- 5. A repeat: the same answer, and the route if it still lies in the mailbox.
     if isAgain then
-      if removesAll and not refused then rarely().tellCanceled(mailbox, number, kept) end
+      if removesAll and not refused then rarely().nameCanceled(device, mailbox, kept) end
       local isRouted = presence and not refused and not floor and rarely().isKept(mailbox, kept, id)
       return say(REPEAT, isRouted and presence, kept ~= revision and kept, isSame and sub(known, 37))
     end
@@ -180,10 +178,11 @@ local function judgeRest()
       kept, superseded = rarely().contested(mailbox, kept, entry, id, comesAgain)
       if not kept then return say(STALE, false, false, superseded) end
     end
-    if named then known = false end
+    if naming then known = false end
     if known and call('HDEL', mailbox, sub(known, 1, 20)) == 1 and superseded == '' then superseded = sub(known, 1, 36) end
     if removesAll then
-      rarely().removeAll(device, mailbox, number, owner, application, kept, id)
+      rarely().bar(device, owner, application, kept, kept .. id)
+      rarely().nameCanceled(device, mailbox, kept)
     elseif #terms > NAMES_ID then
       superseded = rarely().removeNamed(device, mailbox, owner, terms, revision, collapse, kept, id, superseded, isExpired)
     end
@@ -202,7 +201,7 @@ local function judgeRest()
     local isChosen = isNew or (#ids - CHOSEN) % PERIOD == 0
     if isChosen and (isNew and collapse ~= '' and not known or call('HLEN', device) > revisions) then rarely().prune(device) end
     if isChosen or hasLeft or at then call('PEXPIRE', mailbox, keep + AGE * 1000) end
-    if (isChosen or at) and call('HLEN', mailbox) > (presence and connectedMaximum or maximum) then rarely().tellOverflow(mailbox, number) end
+    if (isChosen or at) and call('HLEN', mailbox) > (presence and connectedMaximum or maximum) then rarely().name(mailbox, number) end
     if isExpired then return say(NEW, false, kept ~= revision and kept, superseded) end
     if hasLeft then call('HSET', device, 'p', '-') end
     return say(NEW, presence, kept ~= revision and kept, superseded)

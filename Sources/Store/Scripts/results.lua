@@ -16,7 +16,7 @@ if #ARGV == 0 then return call('EXISTS', KEYS[3]) end
 -- include: placed
 -- include: head
 local hash, source, flags, revision, terms, collapse = unpacked(HEAD, ARGV[1])
-local comesAgain, waitsForPlace = bit.band(flags, COMES_AGAIN), bit.band(flags, WAITS_FOR_PLACE) > 0
+local comesAgain, waitsForPlace = bit.band(flags, 3), bit.band(flags, 8) > 0
 local state = collapse == '' and call('HMGET', KEYS[3], 'u', 'w', 'p') or call('HMGET', KEYS[3], 'u', 'w', 'p', collapse)
 -- An applied request goes to its device again if that is connected.
 local again = state[3] and #state[3] == 12 and 1 or 0

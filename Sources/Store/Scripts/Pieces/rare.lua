@@ -18,7 +18,7 @@ local function redriven(mailbox, id, comesAgain, isAgain, kept, known, isSame)
   end
 
   local found = (isAgain or isSame or not known) and whereKept()
-  return found or comesAgain ~= UNFINISHED and isAgain, not known and found or kept
+  return found or comesAgain ~= 2 and isAgain, not known and found or kept
 end
 
 -- Settles a place that has an entry already. Returns the revision at which the mailbox has the request, and what that superseded;
@@ -32,11 +32,8 @@ local function contested(mailbox, kept, entry, id, comesAgain)
   end
   if comesAgain > 0 then return false, kept .. other end
   call('HDEL', mailbox, kept)
-  local place, timestamp, later = sub(kept, 9), unpacked('>I8', kept), nil
-  repeat
-    timestamp = timestamp + 1
-    later = packed('>I8', timestamp) .. place
-  until call('HSETNX', mailbox, later, entry) == 1
+  local later = kept
+  repeat later = packed('>I8', unpacked('>I8', later) + 1) .. sub(later, 9) until call('HSETNX', mailbox, later, entry) == 1
   return later, kept .. other
 end
 
@@ -56,16 +53,16 @@ local function prune(device)
   for i = 1, #kept - revisions + math.floor(revisions / 8) do call('HDEL', device, kept[i][4]) end
 end
 
--- Tells once in a call that a mailbox has more than its maximum.
-local function tellOverflow(mailbox, number)
-  overflowed = overflowed or {}
-  if not overflowed[mailbox] then answer[#answer + 1] = number end
-  overflowed[mailbox] = true
+-- Names a request in the answer once in a call. `key` is the mailbox, or the device where a removal of all is named.
+local function name(key, number)
+  named = named or {}
+  if not named[key] then answer[#answer + 1] = number end
+  named[key] = true
 end
 
 -- The field under which a removal names a notification without a collapse id: `c` and the text of its apns-id.
-local function fieldOf(named)
-  return 'c' .. string.gsub(named, '.', function (character) return string.format('%02x', byte(character)) end)
+local function fieldOf(id)
+  return 'c' .. string.gsub(id, '.', function (character) return string.format('%02x', byte(character)) end)
     :gsub('^(........)(....)(....)(....)', '%1-%2-%3-%4-')
 end
 
@@ -75,30 +72,27 @@ local function standing(device, owner, revision, id, collapse, removesAll, waits
   local isLate, floor, isBelow, timestamp = findFloor(device, owner, revision)
   if waitsForPlace then isBelow = false end
   -- It has no revision of its own, but a removal that came before it may have named it.
-  local named = isLate and collapse == '' and not removesAll and not isRemembered and call('HGET', device, fieldOf(id))
+  local naming = isLate and collapse == '' and not removesAll and not isRemembered and call('HGET', device, fieldOf(id))
   local isFloor = removesAll and floor and sub(floor, 9, 20) == sub(revision, 9) and sub(floor, 21) == id
-  return named, isBelow and floor, not isBelow and timestamp, isFloor and sub(floor, 1, 20)
+  return naming, isBelow and floor, not isBelow and timestamp, isFloor and sub(floor, 1, 20)
 end
 
--- Tells once in a call that a removal of all may cancel what its mailbox has. The entries stay until their events are durable.
-local function tellCanceled(mailbox, number, kept)
-  canceled = canceled or {}
-  if canceled[mailbox] or call('HLEN', mailbox) <= call('HEXISTS', mailbox, kept) then return end
-  canceled[mailbox] = true
-  answer[#answer + 1] = -number
+-- Names a removal of all that may cancel what its mailbox has beside its own entry. The entries stay until their events are durable.
+local function nameCanceled(device, mailbox, kept)
+  if call('HLEN', mailbox) > call('HEXISTS', mailbox, kept) then name(device, -number) end
 end
 
 -- Removes the notification that a removal names by its apns-id from the mailbox: it is older, and has no collapse id, hence no revision of
 -- its own. The kind stands behind the apns-id, the length of the collapse id behind an entry's first 64 bytes.
-local function withdraw(mailbox, named, revision)
+local function withdraw(mailbox, wanted, revision)
   local timestamp, partition, offset = unpacked('>I8I4I8', revision)
   local all = call('HGETALL', mailbox)
   for i = 1, #all, 2 do
     local field, found = all[i], all[i + 1]
-    if #field == 20 and sub(found, 1, 16) == named and (byte(found, 65) or 0) == 0 and byte(found, 17) % 4 == NOTIFY
+    if #field == 20 and sub(found, 1, 16) == wanted and (byte(found, 65) or 0) == 0 and byte(found, 17) % 4 == NOTIFY
       and not isOlder(timestamp, partition, offset, unpacked('>I8I4I8', field)) then
       call('HDEL', mailbox, field)
-      return field .. named
+      return field .. wanted
     end
   end
   return ''
@@ -115,18 +109,12 @@ local function bar(device, owner, application, kept, floor)
   call('HSET', device, 'u', sub(owner, 1, OWNER) .. horizon, 'f', application .. horizon .. (floor or ''))
 end
 
--- Applies a removal of all.
-local function removeAll(device, mailbox, number, owner, application, kept, id)
-  bar(device, owner, application, kept, kept .. id)
-  tellCanceled(mailbox, number, kept)
-end
-
 -- Applies a removal that names a notification by its apns-id. Returns what it superseded.
 local function removeNamed(device, mailbox, owner, terms, revision, collapse, kept, id, superseded, isExpired)
-  local named = sub(terms, NAMES_ID + 1)
-  if superseded == '' and not isExpired then superseded = withdraw(mailbox, named, revision) end
+  local wanted = sub(terms, NAMES_ID + 1)
+  if superseded == '' and not isExpired then superseded = withdraw(mailbox, wanted, revision) end
   bar(device, owner, sub(terms, 1, 8), kept)
-  local field = fieldOf(named)
+  local field = fieldOf(wanted)
   if field ~= collapse then call('HSET', device, field, kept .. id) end
   return superseded
 end
