@@ -97,10 +97,10 @@ static const struct {
 #embed "../Scripts/Pieces/now.lua" suffix(,)
     FILE("placed")
 #embed "../Scripts/Pieces/placed.lua" suffix(,)
+    FILE("rare")
+#embed "../Scripts/Pieces/rare.lua" suffix(,)
     FILE("refusals")
 #embed "../Scripts/Pieces/refusals.lua" suffix(,)
-    FILE("refused")
-#embed "../Scripts/Pieces/refused.lua" suffix(,)
     0}}};
 
 const char *carillon_script(const char *name) {

@@ -1,0 +1,120 @@
+-- What few requests need: repeats, redriven ones, removals, and those with which a device's data is bounded. Needs the locals of `judge`, and
+-- the pieces `earlier`, `newness` and `floor`.
+
+-- Whether a mailbox has the entry of an apns-id at a revision.
+local function isKept(mailbox, kept, id)
+  local found = call('HGET', mailbox, kept)
+  return found and sub(found, 1, 16) == id
+end
+
+-- Whether a redriven request is a repeat: its mailbox has it; or its device remembers it, where no tool has found that an outcome is missing.
+-- Returns also the revision to keep: the records of one request may have different times.
+local function redriven(mailbox, id, comesAgain, isAgain, kept, known, isSame)
+  local function whereKept()
+    if isKept(mailbox, kept, id) then return kept end
+    for _, field in ipairs(call('HKEYS', mailbox)) do
+      if #field == 20 and sub(field, 9) == sub(kept, 9) and isKept(mailbox, field, id) then return field end
+    end
+  end
+
+  local found = (isAgain or isSame or not known) and whereKept()
+  return found or comesAgain ~= 2 and isAgain, not known and found or kept
+end
+
+-- Settles a place that has an entry already. Returns the revision at which the mailbox has the request, and what that superseded;
+-- or false, and what has the place. The request without an origin gets it, at a later time: so a device takes it for newer, and its
+-- acknowledgement of the other one deletes only the other's entry.
+local function contested(mailbox, kept, entry, id, comesAgain)
+  local other = sub(call('HGET', mailbox, kept), 1, 16)
+  if #other < 16 or other == id then
+    call('HSET', mailbox, kept, entry)
+    return kept, ''
+  end
+  if comesAgain > 0 then return false, kept .. other end
+  call('HDEL', mailbox, kept)
+  local later = kept
+  repeat later = packed('>I8', unpacked('>I8', later) + 1) .. sub(later, 9) until call('HSETNX', mailbox, later, entry) == 1
+  return later, kept .. other
+end
+
+-- Removes the oldest collapse revisions where a device has too many, and all that are past the longest lifetime or cannot be read.
+local function prune(device)
+  local all, kept = call('HGETALL', device), {}
+  local limit = now * 1000 - tonumber(keep)
+  for i = 1, #all, 2 do
+    if byte(all[i]) == 99 then
+      local timestamp, partition, offset = -1, 0, 0
+      if #all[i + 1] >= 20 then timestamp, partition, offset = unpacked('>I8I4I8', all[i + 1]) end
+      if timestamp < limit then call('HDEL', device, all[i]) else kept[#kept + 1] = {timestamp, partition, offset, all[i]} end
+    end
+  end
+  if #kept < revisions then return end
+  table.sort(kept, function (a, b) return earlier(a[1], a[2], a[3], b[1], b[2], b[3]) end)
+  for i = 1, #kept - revisions + math.floor(revisions / 8) do call('HDEL', device, kept[i][4]) end
+end
+
+-- Names a request in the answer once in a call. `key` is the mailbox, or the device where a removal of all is named.
+local function name(key, number)
+  named = named or {}
+  if not named[key] then answer[#answer + 1] = number end
+  named[key] = true
+end
+
+-- The field under which a removal names a notification without a collapse id: `c` and the text of its apns-id.
+local function fieldOf(id)
+  return 'c' .. string.gsub(id, '.', function (character) return string.format('%02x', byte(character)) end)
+    :gsub('^(........)(....)(....)(....)', '%1-%2-%3-%4-')
+end
+
+-- What removals have said of an older request. Returns the removal that has named it by its apns-id; the floor if it lies below it, else the
+-- least timestamp of its revision; and its revision if it is itself the newest removal of all.
+local function standing(device, owner, revision, id, collapse, removesAll, waitsForPlace, isRemembered)
+  local isLate, floor, isBelow, timestamp = findFloor(device, owner, revision)
+  if waitsForPlace then isBelow = false end
+  -- It has no revision of its own, but a removal that came before it may have named it.
+  local naming = isLate and collapse == '' and not removesAll and not isRemembered and call('HGET', device, fieldOf(id))
+  local isFloor = removesAll and floor and sub(floor, 9, 20) == sub(revision, 9) and sub(floor, 21) == id
+  return naming, isBelow and floor, not isBelow and timestamp, isFloor and sub(floor, 1, 20)
+end
+
+-- Names a removal of all that may cancel what its mailbox has beside its own entry. The entries stay until their events are durable.
+local function nameCanceled(device, mailbox, kept)
+  if call('HLEN', mailbox) > call('HEXISTS', mailbox, kept) then name(device, -number) end
+end
+
+-- Removes the notification that a removal names by its apns-id from the mailbox: it is older, and has no collapse id, hence no revision of
+-- its own. The kind stands behind the apns-id, the length of the collapse id behind an entry's first 64 bytes.
+local function withdraw(mailbox, wanted, revision)
+  local timestamp, partition, offset = unpacked('>I8I4I8', revision)
+  local all = call('HGETALL', mailbox)
+  for i = 1, #all, 2 do
+    local field, found = all[i], all[i + 1]
+    if #field == 20 and sub(found, 1, 16) == wanted and (byte(found, 65) or 0) == 0 and byte(found, 17) % 4 == NOTIFY
+      and not isOlder(timestamp, partition, offset, unpacked('>I8I4I8', field)) then
+      call('HDEL', mailbox, field)
+      return field .. wanted
+    end
+  end
+  return ''
+end
+
+-- Remembers a removal that bars older requests, by their apns-id or all of them. `floor` is the revision and the apns-id of one of all.
+local function bar(device, owner, application, kept, floor)
+  local former, horizon = call('HGET', device, 'f'), kept
+  if former and (#former == 28 or #former == 64) and sub(former, 1, 8) == application then
+    floor = floor or sub(former, FLOOR_BEGIN)
+    local timestamp, partition, offset = unpacked('>I8I4I8', kept)
+    if earlier(timestamp, partition, offset, unpacked('>I8I4I8', former, 9)) then horizon = sub(former, 9, 28) end
+  end
+  call('HSET', device, 'u', sub(owner, 1, OWNER) .. horizon, 'f', application .. horizon .. (floor or ''))
+end
+
+-- Applies a removal that names a notification by its apns-id. Returns what it superseded.
+local function removeNamed(device, mailbox, owner, terms, revision, collapse, kept, id, superseded, isExpired)
+  local wanted = sub(terms, NAMES_ID + 1)
+  if superseded == '' and not isExpired then superseded = withdraw(mailbox, wanted, revision) end
+  bar(device, owner, sub(terms, 1, 8), kept)
+  local field = fieldOf(wanted)
+  if field ~= collapse then call('HSET', device, field, kept .. id) end
+  return superseded
+end
