@@ -22,12 +22,12 @@ import Testing
   }
 
   @Test func `a dry run is summed up by reason, application and time, and by why letters would be left`() throws {
-    var summary = RedriveSummary()
+    var summary = RedriveSummary(isDiscard: false)
     for number in 0..<2_000 as Range<Int64> {
       let letter = try Self.letter(reason: number % 4 == 0 ? "MissingTopic" : "BadTopic", time: 1_000 * number)
       summary.take(letter, refusal: number % 4 == 0 ? "it would be rejected again" : nil)
     }
-    let table = summary.table("redriven", now: 2_000_000).map { $0.split(separator: " ").joined(separator: " ") }
+    let table = summary.table(LetterPrinter(prefix: "", now: 2_000_000)).map { $0.split(separator: " ").joined(separator: " ") }
     #expect(table[0] == "reason application letters redriven left oldest newest")
     #expect(table[1] == "BadTopic com.example 1500 1500 0 33 min 19 s 1 s")
     #expect(table[2] == "MissingTopic com.example 500 0 500 33 min 20 s 4 s")
@@ -35,22 +35,25 @@ import Testing
   }
 
   @Test func `however many applications there are, few lines tell of them, and no letter is forgotten`() throws {
-    var summary = RedriveSummary()
+    var summary = RedriveSummary(isDiscard: false)
     for number in 0..<5_000 {
       summary.take(try Self.letter(reason: "BadTopic", application: "a\(number)", time: 0), refusal: "refused \(number)")
     }
-    let counts = summary.table("redriven", now: 0).dropFirst().compactMap { line in line.split(separator: " ").first { Int($0) != nil } }
+    let counts = summary.table(LetterPrinter(prefix: "", now: 0)).dropFirst().compactMap { line in
+      line.split(separator: " ").first { Int($0) != nil }
+    }
     #expect(counts.count == 11 && counts.compactMap { Int($0) }.reduce(0, +) == 5_000)
     #expect(summary.reasons.count == 11)
     #expect(summary.reasons.compactMap { $0.split(separator: " ").first.flatMap { Int($0) } }.reduce(0, +) == 5_000)
   }
 
-  private static func letter(reason: String, application: Name = "com.example", time: Int64) throws -> LetterFacts {
+  private static func letter(reason: String, application: Name = "com.example", time: Int64) throws -> LetterSummary {
     var letter = DeadLetter(poison: "", tries: 1, source: SourceCoordinates(topic: "requests", partition: 0, offset: 1, timestamp: 1))
     letter.reason = reason
     let id = try #require(NotificationID("6f0c1a2e-0a4b-4c8e-9d52-3f6f6a9b1c11"))
-    return LetterFacts(
+    let facts = LetterFacts(
       place: RecordPlace(partition: 0, offset: time), time: time, letter: letter, first: letter.source, hasOrigin: false, id: id,
       isDerivedID: false, application: application, target: nil)
+    return LetterSummary(facts: facts, standing: .pending, times: 1)
   }
 }

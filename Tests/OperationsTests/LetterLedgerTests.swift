@@ -60,13 +60,13 @@ import Testing
       if isCounted { came[key, default: 0] += 1 }
       let times = isCounted ? came[key] ?? 0 : 1
       #expect(ledger.count(recurrence: facts.recurrence) == times)
-      groups.take(facts, standing, times: times)
+      groups.take(LetterSummary(facts: facts, standing: standing, times: times))
       var group = expected[facts.letter.reason] ?? (0, 0, 0)
       group = (group.count + 1, group.pending + (standing == .pending ? 1 : 0), group.again + (times > 1 ? 1 : 0))
       expected[facts.letter.reason] = group
     }
     #expect(groups.count == letters.count)
-    for group in groups.sorted {
+    for group in groups.sorted() {
       #expect(group.count == expected[group.reason]?.count && group.again == expected[group.reason]?.again)
       #expect(group.counts[.pending] ?? 0 == expected[group.reason]?.pending)
     }
@@ -75,18 +75,18 @@ import Testing
   @Test func inventedApplicationsMakeNoEndlessList() {
     var groups = LetterGroups()
     for number in 0..<30_000 as Range<Int64> {
-      groups.take(
-        Self.letter(
-          RecordPlace(partition: 0, offset: number), first: number, reason: "r\(number % 3)", time: number, application: "a\(number)"),
-        .pending, times: 1)
+      let letter = Self.letter(
+        RecordPlace(partition: 0, offset: number), first: number, reason: "r\(number % 3)", time: number, application: "a\(number)")
+      groups.take(LetterSummary(facts: letter, standing: .pending, times: 1))
     }
-    let sorted = groups.sorted
+    let sorted = groups.sorted()
     #expect(sorted.count == LetterGroups.maximum + 3 && groups.count == 30_000)
     #expect(sorted.first?.application == nil && sorted.first?.newest ?? 0 >= 29_997)
     for number in 0..<30_000 as Range<Int64> {
-      groups.take(Self.letter(RecordPlace(partition: 1, offset: number), first: number, reason: "s\(number)"), .pending, times: 1)
+      let letter = Self.letter(RecordPlace(partition: 1, offset: number), first: number, reason: "s\(number)")
+      groups.take(LetterSummary(facts: letter, standing: .pending, times: 1))
     }
-    #expect(groups.sorted.count <= 2 * LetterGroups.maximum + 1 && groups.count == 60_000)
+    #expect(groups.sorted().count <= 2 * LetterGroups.maximum + 1 && groups.count == 60_000)
   }
 
   @Test func aFilterTakesWhatItNames() throws {

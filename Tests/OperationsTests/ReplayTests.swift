@@ -26,8 +26,7 @@ import Testing
       var underWay: [Int64] = []
       func plan(_ part: ReplayedPartition) -> ReplayedPartition {
         let plan = ReplayPlan(
-          run: "a", cluster: "c", brokers: "b", topic: "t", destination: "t", filter: ReplayFilter(), published: TimeRange(),
-          partitions: [part])
+          run: "a", cluster: "c", brokers: "b", selection: ReplaySelection(topic: "t", destination: "t"), partitions: [part])
         guard let read = try? ReplayPlan(Array(plan.json.text.utf8)).partitions[0] else {
           Issue.record("the plan cannot be read again")
           return part
@@ -42,7 +41,7 @@ import Testing
             continue
           }
           let offset = part.position
-          let fate: ReplayFate = isMeant[Int(offset)] ? .written(bytes: 3) : .passedOver
+          let fate: ReplayFate = isMeant[Int(offset)] ? .written(bytes: 3) : .skipped(.passedOver)
           part.read(offset, fate, isAwaited: fate.isWritten)
           if isMeant[Int(offset)] { underWay.append(offset) }
         case 9..<16:
@@ -64,8 +63,8 @@ import Testing
       }
       let wanted = (0..<count).filter { isMeant[Int($0)] }
       #expect(broker.log == wanted, "seed \(seed)")
-      #expect(part.counts.written == Int64(wanted.count), "seed \(seed)")
-      #expect(part.counts.bytes == 3 * part.counts.written)
+      #expect(part.counts[.written] == wanted.count, "seed \(seed)")
+      #expect(part.counts[.bytes] == 3 * part.counts[.written])
     }
   }
 
@@ -99,24 +98,27 @@ import Testing
   }
 
   @Test func aPlanIsReadAsItWasWritten() throws {
-    var filter = ReplayFilter()
-    (filter.application, filter.target, filter.collapseID, filter.pushType) = ("com.example", "user:ada", "order\"7", "alert")
-    filter.id = NotificationID("6f0c1a2e-0a4b-4c8e-9d52-3f6f6a9b1c11")
-    filter.values = [try #require(.init(#"/order/id=7"#)), try #require(.init(#"/a~1b=text"#)), try #require(.init(#"/c={"d":[1]}"#))]
+    var selection = ReplaySelection(topic: "requests", destination: "requests")
+    selection.filter.fields = [
+      .application: "com.example", .target: "user:ada", .id: "6f0c1a2e-0a4b-4c8e-9d52-3f6f6a9b1c11", .collapseID: "order\"7",
+      .pushType: "alert",
+    ]
+    selection.filter.values = [
+      try #require(.init(#"/order/id=7"#)), try #require(.init(#"/a~1b=text"#)), try #require(.init(#"/c={"d":[1]}"#)),
+    ]
     var part = ReplayedPartition(3, 10..<20, end: 99)
     part.lastTimestamp = 1_769_860_800_000
+    selection.published.from = 5
     let plan = ReplayPlan(
-      run: "0a1b", cluster: "east", brokers: "", topic: "requests", destination: "requests", filter: filter,
-      published: TimeRange(from: 5, to: nil), partitions: [part, ReplayedPartition(4, 0..<0, end: 0)])
+      run: "0a1b", cluster: "east", brokers: "", selection: selection, partitions: [part, ReplayedPartition(4, 0..<0, end: 0)])
     let read = try ReplayPlan(Array(plan.json.text.utf8))
     #expect(read.json == plan.json)
-    #expect(read.filter == filter)
+    #expect(read.filter == selection.filter)
     #expect(read.partitions.map(\.lastTimestamp) == [1_769_860_800_000, nil])
     #expect(read.published == plan.published && !read.isNew)
     // An earlier program would go on with it as with a replay.
-    let new = ReplayPlan(
-      run: "0a1b", cluster: "east", brokers: "", topic: "requests", destination: "requests", filter: filter, published: TimeRange(),
-      isNew: true, partitions: [part])
+    selection.isNew = true
+    let new = ReplayPlan(run: "0a1b", cluster: "east", brokers: "", selection: selection, partitions: [part])
     #expect(new.json["carillonReplay"] == 2 && plan.json["carillonReplay"] == 1)
     #expect(try ReplayPlan(Array(new.json.text.utf8)).isNew)
   }

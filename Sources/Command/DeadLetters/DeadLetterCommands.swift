@@ -35,7 +35,7 @@ enum DeadLetterCommands {
           if isJSON { StandardOutput.json(printer.json(letter).text) } else { StandardOutput.line(printer.line(letter)) }
         }
     }
-    let groups = survey.wanted.sorted
+    let groups = survey.wanted.sorted()
     guard !groups.isEmpty else {
       say(nothing: filter, of: survey.all, printer)
       return .answerIsNo
@@ -116,7 +116,7 @@ enum DeadLetterCommands {
   private static func say(nothing filter: LetterFilter, of all: LetterGroups, _ printer: LetterPrinter) {
     say(nothing: filter, of: all.count)
     guard all.count > 0 else { return }
-    for line in printer.table(Array(all.sorted.prefix(10))) { StandardError.plain("  \(line)") }
+    for line in printer.table(Array(all.sorted().prefix(10))) { StandardError.plain("  \(line)") }
   }
 
   /// Says that a filter selects no letter.

@@ -15,18 +15,25 @@ struct LetterPrinter {
 
   /// Renders a table with a line for each group.
   ///
-  /// - Parameter limit: the most groups; others are counted.
-  func table(_ groups: [LetterGroup], atMost limit: Int = .max) -> [String] {
+  /// - Parameters:
+  ///   - counts: the columns of counts.
+  ///   - limit: the most groups; others are counted.
+  func table(_ groups: [LetterGroup], _ counts: [Count] = Self.counts, atMost limit: Int = .max) -> [String] {
     let further = groups.dropFirst(limit).reduce(0) { $0 + $1.count }
-    let groups = groups.prefix(limit)
-    let head = ["reason", "application", "letters", "pending", "redriven", "discarded", "again", "oldest", "newest"]
-    let rows = groups.map { group in
-      let counts = LetterStanding.allCases.map { group.counts[$0] ?? 0 }
-      return [TerminalText.visible(group.reason), group.application.map { TerminalText.visible($0) } ?? "-", "\(group.count)"]
-        + counts.map(String.init) + ["\(group.again)", age(group.oldest), age(group.newest)]
+    let rows = groups.prefix(limit).map { group in
+      [TerminalText.visible(group.reason), group.application.map { TerminalText.visible($0) } ?? "-", "\(group.count)"]
+        + counts.map { "\($0.of(group))" } + [age(group.oldest), age(group.newest)]
     }
-    return TerminalTable(heading: head, words: [1], alignsLast: true).lines(rows, width: nil)
+    return TerminalTable(
+      heading: ["reason", "application", "letters"] + counts.map(\.name) + ["oldest", "newest"], words: [1], alignsLast: true
+    ).lines(rows, width: nil)
       + (further > 0 ? ["and \(TerminalText.count(further, "letter")) of other reasons and applications"] : [])
+  }
+
+  /// A count of a group, with its name.
+  typealias Count = (name: String, of: (LetterGroup) -> Int)
+  private static var counts: [Count] {
+    LetterStanding.allCases.map { standing in (standing.rawValue, { $0.counts[standing] ?? 0 }) } + [("again", \.again)]
   }
 
   /// How long ago a time was.
@@ -38,11 +45,9 @@ struct LetterPrinter {
       .init(key: "application", value: group.application.map { .string($0.text) } ?? .null),
       .init(key: "letters", value: .integer(Int64(group.count))),
     ]
-    for standing in LetterStanding.allCases {
-      members.append(.init(key: standing.rawValue, value: .integer(Int64(group.counts[standing] ?? 0))))
-    }
+    members += Self.counts.map { .init(key: $0.name, value: .integer(Int64($0.of(group)))) }
     members += [
-      .init(key: "again", value: .integer(Int64(group.again))), .init(key: "oldest", value: .string(Timestamp.text(group.oldest))),
+      .init(key: "oldest", value: .string(Timestamp.text(group.oldest))),
       .init(key: "newest", value: .string(Timestamp.text(group.newest))),
       .init(key: "oldestAgeMs", value: .integer(max(0, now - group.oldest))),
       .init(key: "newestAgeMs", value: .integer(max(0, now - group.newest))),

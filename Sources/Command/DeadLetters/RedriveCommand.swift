@@ -74,7 +74,9 @@ enum RedriveCommand {
     let kafka = try ClusterSettings.kafka(values, client: "carillon-dead-letters")
     let topics = ClusterSettings.topics(values)
     try await Settings.check(kafka, topics)
-    if case .redrive(let edits) = action, !edits.isNew { try await check(values[ClusterSettings.name], kafka, topics) }
+    if case .redrive(let edits) = action, !edits.isNew {
+      try await ClusterCheck.with(kafka, topics) { try await $0.check(name: values[ClusterSettings.name]) }
+    }
     var order = LetterOrder(
       action, filter, by: Machine.person, cluster: isDiscard ? ClusterSettings.defaultName : values[ClusterSettings.name])
     order.limits = try await Admin.with(kafka) { try await $0.writeLimits(of: [topics.requests, topics.deadLetters], at: kafka) }
@@ -97,24 +99,14 @@ enum RedriveCommand {
     }
     if isJSON {
       StandardOutput.json(printer.json(report, following: waits == nil ? nil : (report.done - followed.count, followed.mailboxes)).text)
-    } else if report.selected > 0 {
-      listing.finish(report, now: WallClock.milliseconds())
+    } else if report.counts[.selected] > 0 {
+      listing.finish(report, LetterPrinter(prefix: values[ClusterSettings.topicPrefix], now: WallClock.milliseconds()))
       if let sentence = followed.waiting { StandardOutput.line(sentence) }
     }
     if report.isInterrupted { StandardError.line("interrupted: the same command continues") }
-    if report.selected == 0 { DeadLetterCommands.say(nothing: filter, of: report.all) }
-    return report.selected == 0 || report.refused + report.gone + followed.rejected > 0 || report.isInterrupted ? .answerIsNo : .done
-  }
-
-  /// Checks that the workers use the same name of the cluster as the origins.
-  private static func check(_ name: String, _ kafka: KafkaConfiguration, _ topics: Topics) async throws {
-    try await ReadingLog.with(kafka, loop: "check") { loop, _ in
-      do {
-        try await ClusterCheck(on: loop, kafka, topics).check(name: name)
-      } catch let mismatch as ClusterMismatch {
-        throw mismatch.failure()
-      }
-    }
+    if report.counts[.selected] == 0 { DeadLetterCommands.say(nothing: filter, of: report.counts[.letters]) }
+    let isBad = report.counts[.selected] == 0 || report.counts[.left] + report.counts[.gone] + followed.rejected > 0 || report.isInterrupted
+    return isBad ? .answerIsNo : .done
   }
 
   /// Executes the order and follows the redriven requests. Answers how many were followed, and how many were rejected again.
@@ -151,8 +143,7 @@ enum RedriveCommand {
       guard let waits, !report.isInterrupted else { return (report, Followed()) }
       let followed = Mutex(Followed())
       let following = FollowingLog(redriven: report.done)
-      let places = report.written.map { ($0.letter.description, $0.request.partition, $0.request.offset) }
-      try await watch.follow(places, forMilliseconds: waits.wholeMilliseconds, waitsForAbsent: false) {
+      try await watch.follow(report.written, forMilliseconds: waits.wholeMilliseconds, waitsForAbsent: false) {
         following.report($0)
       } onOutcome: { outcome in
         followed.withLock { $0.take(outcome) }

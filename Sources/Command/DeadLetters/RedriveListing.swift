@@ -5,7 +5,7 @@ import Synchronization
 /// Prints the results of letters. A dry run on a terminal prints counts and a screenful of lines instead.
 final class RedriveListing: Sendable {
   private struct State {
-    var summary = RedriveSummary()
+    var summary: RedriveSummary
     var screen: Screenful
   }
 
@@ -17,7 +17,7 @@ final class RedriveListing: Sendable {
   /// - Parameter height: the lines of the terminal; nil to print each line at once.
   init(_ printer: RedrivePrinter, isJSON: Bool, height: Int?) {
     (self.printer, self.isJSON) = (printer, isJSON)
-    state = Mutex(height.map { State(screen: Screenful(height: $0)) })
+    state = Mutex(height.map { State(summary: RedriveSummary(isDiscard: printer.isDiscard), screen: Screenful(height: $0)) })
   }
 
   /// Takes the result of a letter.
@@ -32,12 +32,12 @@ final class RedriveListing: Sendable {
   }
 
   /// Prints the counts, after the collected lines if they were not printed.
-  func finish(_ report: RedriveReport, now: Int64) {
+  func finish(_ report: RedriveReport, _ letters: LetterPrinter) {
     let counts = printer.text(report)
     let lines = state.withLock { state in
       state.map { state in
         state.screen.lines(
-          below: state.summary.table(printer.verb, now: now) + [""] + counts + state.summary.reasons.map { "  " + $0 },
+          below: state.summary.table(letters) + [""] + counts + state.summary.reasons.map { "  " + $0 },
           all: "--no-summary prints a line for each letter")
       }
     }

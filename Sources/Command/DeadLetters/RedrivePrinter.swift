@@ -19,7 +19,7 @@ struct RedrivePrinter: Sendable {
   }
 
   func line(_ result: LetterResult) -> String {
-    var columns = [TerminalText.padded(result.letter.place.description, 10)]
+    var columns = [TerminalText.padded(result.letter.facts.place.description, 10)]
     switch result.kind {
     case .redriven(let place, let isExpired):
       columns.append(isDryRun ? "would be redriven" : "redriven")
@@ -28,27 +28,26 @@ struct RedrivePrinter: Sendable {
       if isExpired { columns.append("(it has expired)") }
     case .discarded:
       columns.append(isDryRun ? "would be discarded" : "discarded")
-      columns.append(result.letter.id.description)
+      columns.append(result.letter.facts.id.description)
     case .refused(let refusal): columns += [refusal == .gone ? "gone" : "left", TerminalText.visible(sentence(refusal))]
     }
-    if result.times > 1 { columns.append("(came \(result.times) times for this reason)") }
+    if result.letter.times > 1 { columns.append("(came \(result.letter.times) times for this reason)") }
     return columns.joined(separator: "  ")
   }
 
   /// Renders the counts.
   func text(_ report: RedriveReport) -> [String] {
     var lines: [String] = []
-    func row(_ count: Int, _ what: String, always: Bool = false) {
-      if count > 0 || always { lines.append(TerminalText.aligned("\(count)", 10) + "  " + what) }
-    }
-    row(report.done, isDryRun ? "would be \(verb)" : verb, always: true)
-    row(
-      report.expired, isDryRun ? "of these have expired: they would end so, and not be shown" : "of these had expired: they are not shown")
-    row(report.superseded, "of these a newer request has superseded: they would end as collapsed")
-    row(report.unknownSuperseded, "of these were too many to look for newer requests: take fewer at a time")
-    row(report.handled, "were redriven or discarded before: --again takes them once more")
-    row(report.gone, "are gone: their payload did not fit into the letter, and their source does not have it any more")
-    row(report.refused, isDryRun ? "would be left as they are" : "were left as they are: see above")
+    func row(_ count: Int, _ what: String) { lines.append(TerminalText.aligned("\(count)", 10) + "  " + what) }
+    row(report.done, isDryRun ? "would be \(verb)" : verb)
+    for (kind, sentence) in [
+      (.expired, isDryRun ? "of these have expired: they would end so, and not be shown" : "of these had expired: they are not shown"),
+      (.superseded, "of these a newer request has superseded: they would end as collapsed"),
+      (.supersededUnknown, "of these were too many to look for newer requests: take fewer at a time"),
+      (.handled, "were redriven or discarded before: --again takes them once more"),
+      (.gone, "are gone: their payload did not fit into the letter, and their source does not have it any more"),
+      (.left, isDryRun ? "would be left as they are" : "were left as they are: see above"),
+    ] as [(RedriveCount, String)] where report.counts[kind] > 0 { row(report.counts[kind], sentence) }
     return lines
   }
 
@@ -82,7 +81,7 @@ struct RedrivePrinter: Sendable {
   // MARK: For a program
 
   func json(_ result: LetterResult) -> JSONValue {
-    var members: [JSONValue.Member] = [.init(key: "letter", value: .string(result.letter.place.description))]
+    var members: [JSONValue.Member] = [.init(key: "letter", value: .string(result.letter.facts.place.description))]
     func add(_ name: String, _ value: String?) { if let value { members.append(.init(key: name, value: .string(value))) } }
     switch result.kind {
     case .redriven(let place, let isExpired):
@@ -99,8 +98,8 @@ struct RedrivePrinter: Sendable {
       add("why", refusal.word)
       add("sentence", sentence(refusal))
     }
-    add("reason", result.letter.letter.reason)
-    members.append(.init(key: "times", value: .integer(Int64(result.times))))
+    add("reason", result.letter.facts.letter.reason)
+    members.append(.init(key: "times", value: .integer(Int64(result.letter.times))))
     return .object(members)
   }
 
@@ -110,14 +109,8 @@ struct RedrivePrinter: Sendable {
   ///   followed.
   func json(_ report: RedriveReport, following: (notFollowed: Int, waiting: Int)? = nil) -> JSONValue {
     var members: [JSONValue.Member] = [.init(key: "dryRun", value: .bool(isDryRun))]
-    for (name, count) in [
-      ("letters", report.all), ("selected", report.selected), (isDiscard ? "discarded" : "redriven", report.done),
-      ("expired", report.expired), ("handled", report.handled), ("gone", report.gone), ("left", report.refused),
-    ] { members.append(.init(key: name, value: .integer(Int64(count)))) }
-    if isDryRun, !isDiscard {
-      members.append(.init(key: "superseded", value: .integer(Int64(report.superseded))))
-      members.append(.init(key: "supersededUnknown", value: .integer(Int64(report.unknownSuperseded))))
-    }
+    let others: Set<RedriveCount> = isDryRun && !isDiscard ? [] : [.superseded, .supersededUnknown]
+    members += report.counts.members(without: others.union([isDiscard ? .redriven : .discarded]))
     if let following {
       members.append(.init(key: "notFollowed", value: .integer(Int64(following.notFollowed))))
       members.append(.init(key: "waiting", value: .integer(Int64(following.waiting))))

@@ -33,7 +33,7 @@ enum ReplayCommand {
     let (file, plan, isResumed) = try await begin(values, kafka)
     if isResumed, plan.isComplete {
       if file?.isUnnamed(plan) == true { file?.remove() }
-      printer.complete(plan)
+      printer.ends(plan, isComplete: true)
       return .done
     }
     settings.limits = try await Admin.with(kafka) { try await $0.writeLimits(of: [plan.destination], at: kafka) }
@@ -41,10 +41,9 @@ enum ReplayCommand {
     let loop = EventLoop(name: "replay")
     let signals = StopSignals(on: loop)
     try await signals.watch()
-    let save = Saving(file)
     let store = plan.isOfUnfinished ? try ClusterPlace(values, client: "carillon-replay").store : try store(values)
     let replayer = Replayer(
-      on: loop, kafka, RequestRules(values), settings, store: store, save: { try save.save($0) }, onNews: { printer.tell($0) })
+      on: loop, kafka, RequestRules(values), settings, store: store, save: { try file?.save($0) }, onNews: { printer.tell($0) })
     let stopping = Task {
       _ = await signals.ending()
       await replayer.stop()
@@ -57,16 +56,16 @@ enum ReplayCommand {
     switch ending {
     case .complete(let plan):
       // A file that the user has named stays.
-      if file?.isUnnamed(plan) == true { save.remove() }
-      printer.complete(plan)
+      if file?.isUnnamed(plan) == true { file?.remove() }
+      printer.ends(plan, isComplete: true)
       if plan.progress.total == 0 { await sayWhatThereIs(of: plan.topic, replayer) }
-      return plan.counts.written > 0 ? .done : .answerIsNo
+      return plan.counts[.written] > 0 ? .done : .answerIsNo
     case .stopped(let plan):
-      printer.stopped(plan)
+      printer.ends(plan, isComplete: false)
       if let path = file?.savedPath { StandardError.line("interrupted: continue with --resume \(path)") }
       return .answerIsNo
     case .failed(let error, let plan):
-      printer.stopped(plan)
+      printer.ends(plan, isComplete: false)
       throw failure(error, plan, kafka, file?.savedPath)
     }
   }
@@ -99,16 +98,6 @@ enum ReplayCommand {
     StandardError.line(
       "no record lies in that range: \(topic) holds \(span.count), published from \(Timestamp.text(times.lowerBound)) to \(Timestamp.text(times.upperBound))"
     )
-  }
-
-  /// Only the actor saves, on its loop.
-  ///
-  /// - Note: `@unchecked Sendable` because only `save` uses the file during the replay, on its loop, and only `remove` after its end.
-  private final class Saving: @unchecked Sendable {
-    private let file: ReplayFile?
-    init(_ file: ReplayFile?) { self.file = file }
-    func save(_ plan: ReplayPlan) throws { try file?.save(plan) }
-    func remove() { file?.remove() }
   }
 
   /// Makes the file and the plan of a new replay, or opens those of an interrupted one.
@@ -152,21 +141,17 @@ enum ReplayCommand {
     let settings = ReplaySettings(values)
     let store = plan.isOfUnfinished ? try ClusterPlace(values, client: "carillon-replay").store : nil
     let asksGroup = store != nil || settings.maximumBehind != nil && !settings.isDryRun
-    try await ReadingLog.with(kafka, loop: "check") { loop, _ in
-      let check = ClusterCheck(on: loop, kafka, ClusterSettings.topics(values))
-      do {
-        try await check.check(name: plan.cluster)
-        if let store { try await check.check(redis: store) }
-        if asksGroup { try await check.check(group: settings.group) }
-      } catch let mismatch as ClusterMismatch {
-        let further: String? =
-          switch mismatch {
-          case .otherName: isResumed ? "begin a new replay with it; --resume keeps the name of the first run" : nil
-          case .idleGroup: store == nil ? "or give --max-behind 0, which needs no group" : nil
-          case .unusedRedis, .missingBuckets: nil
-          }
-        throw mismatch.failure(further)
+    func further(_ mismatch: ClusterMismatch) -> String? {
+      switch mismatch {
+      case .otherName: isResumed ? "begin a new replay with it; --resume keeps the name of the first run" : nil
+      case .idleGroup: store == nil ? "or give --max-behind 0, which needs no group" : nil
+      case .unusedRedis, .missingBuckets: nil
       }
+    }
+    try await ClusterCheck.with(kafka, ClusterSettings.topics(values), further: further) { check in
+      try await check.check(name: plan.cluster)
+      if let store { try await check.check(redis: store) }
+      if asksGroup { try await check.check(group: settings.group) }
     }
   }
 
@@ -209,11 +194,8 @@ enum ReplayCommand {
       throw UsageError(
         .contradiction, "--only-unfinished and --as-new exclude each other: what is unfinished is delivered with its own id")
     }
-    if isOfEvents, selection.isOfUnfinished {
-      throw UsageError(.contradiction, "--only-unfinished is a condition on requests: events are copied as they are")
-    }
-    if isOfEvents, !selection.filter.conditions.isEmpty {
-      throw UsageError(.contradiction, "\(selection.filter.conditions[0]) is a condition on requests: events are copied as they are")
+    if isOfEvents, let condition = selection.isOfUnfinished ? "--only-unfinished" : selection.filter.conditions.first {
+      throw UsageError(.contradiction, "\(condition) is a condition on requests: events are copied as they are")
     }
     selection.published = try TimeRange(values, from: ReplayOptions.from, to: ReplayOptions.to, now: WallClock.milliseconds())
     let partitions = values[ReplayOptions.partitions]

@@ -4,7 +4,9 @@ import Operations
 import Worker
 
 /// The file with the progress of a replay. One process has it at a time, and each save replaces it completely.
-final class ReplayFile {
+///
+/// - Note: `@unchecked Sendable` because only the replayer's loop uses it during the replay, and only the command before and after.
+final class ReplayFile: @unchecked Sendable {
   /// Its path.
   let path: String
   private var descriptor: Int32 = -1

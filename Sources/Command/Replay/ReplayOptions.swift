@@ -86,21 +86,22 @@ enum ReplayOptions {
   /// The filter for the requests.
   static func filter(_ values: SettingValues) throws(UsageError) -> ReplayFilter {
     var filter = ReplayFilter()
-    (filter.application, filter.target, filter.collapseID) = (values[app], values[target], values[collapseID])
+    filter.fields[.application] = values[app]
+    filter.fields[.target] = values[target]
+    filter.fields[.collapseID] = values[collapseID]
     if let text = values[id] {
       guard let id = NotificationID(text) else {
         throw UsageError(.wrongValue, "--id takes a UUID: 8-4-4-4-12 hexadecimal digits, and not '\(PrintedText.echo(text))'")
       }
-      filter.id = id
+      filter.fields[.id] = Name(id.description)
     }
     if let text = values[pushType] {
-      guard PushType.allCases.contains(where: { $0.name.description == text }) else {
+      let types = PushType.allCases.map(\.name.description)
+      guard types.contains(text) else {
         throw UsageError(
-          .wrongValue,
-          "--push-type takes one of \(PushType.allCases.map(\.name.description).joined(separator: ", ")), and not '\(PrintedText.echo(text))'"
-        )
+          .wrongValue, "--push-type takes one of \(types.joined(separator: ", ")), and not '\(PrintedText.echo(text))'")
       }
-      filter.pushType = text
+      filter.fields[.pushType] = Name(text)
     }
     filter.values = values[Self.values]
     return filter

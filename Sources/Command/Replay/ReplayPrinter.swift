@@ -38,47 +38,49 @@ struct ReplayPrinter: Sendable {
     }
   }
 
-  /// Reports the complete replay.
-  func complete(_ plan: ReplayPlan) { answer(plan, "complete") }
-
-  /// Reports an early end.
-  func stopped(_ plan: ReplayPlan) { answer(plan, "interrupted") }
-
-  private func answer(_ plan: ReplayPlan, _ state: String) {
+  /// Reports the end, which may be early.
+  func ends(_ plan: ReplayPlan, isComplete: Bool) {
     let counts = plan.counts
     guard !isJSON else {
-      var members = counts.json.members ?? []
-      members.insert(contentsOf: [.init(key: "run", value: .string(plan.run)), .init(key: "state", value: .string(state))], at: 0)
-      if plan.isForecast { members.append(.init(key: "mayHaveEffect", value: .integer(counts.mayHaveEffect))) }
-      members.append(.init(key: "asNew", value: .bool(plan.isNew)))
-      members.append(.init(key: "dryRun", value: .bool(isDryRun)))
+      var members: [JSONValue.Member] = [
+        .init(key: "run", value: .string(plan.run)), .init(key: "state", value: .string(isComplete ? "complete" : "interrupted")),
+        .init(key: "read", value: .integer(Int64(counts.read))),
+      ]
+      members += counts.members()
+      if plan.isForecast { members.append(.init(key: "mayHaveEffect", value: .integer(Int64(counts.mayHaveEffect)))) }
+      members += [.init(key: "asNew", value: .bool(plan.isNew)), .init(key: "dryRun", value: .bool(isDryRun))]
       return StandardOutput.json(JSONValue.object(members).text)
     }
     let what = plan.isOfRequests ? "request" : "event"
     StandardOutput.line(
-      "\(isDryRun ? "would replay" : "replayed") \(TerminalText.count(counts.written, what)) (\(TerminalText.count(counts.bytes, "byte"))) of "
+      "\(isDryRun ? "would replay" : "replayed") \(TerminalText.count(counts[.written], what)) (\(TerminalText.count(counts[.bytes], "byte"))) of "
         + TerminalText.count(counts.read, "record"))
-    for (count, why) in [
-      (counts.passedOver, "are not meant by the conditions"), (counts.ofReplays, "were written by a replay"),
-      (counts.ofSchedules, "are due at a time or fired then: their schedules do not change"),
-      (counts.tooLarge, "are too large for Kafka with the headers of a replay"),
-      (
-        counts.fromElsewhere,
-        "have an origin that does not count, or a time more than five minutes ahead: the workers would reject them"
-      ),
-    ] where count > 0 { StandardOutput.line("  \(count) \(why)") }
-    if plan.isForecast, counts.written > 0 { forecast(counts, isNew: plan.isNew) }
-    if counts.written == 0, state == "complete", plan.progress.total > 0 {
+    say(
+      counts,
+      [
+        (.passedOver, "are not meant by the conditions"), (.ofReplays, "were written by a replay"),
+        (.ofSchedules, "are due at a time or fired then: their schedules do not change"),
+        (.tooLarge, "are too large for Kafka with the headers of a replay"),
+        (.fromElsewhere, "have an origin that does not count, or a time more than five minutes ahead: the workers would reject them"),
+      ])
+    if plan.isForecast, counts[.written] > 0 { forecast(counts, isNew: plan.isNew) }
+    if counts[.written] == 0, isComplete, plan.progress.total > 0 {
       StandardError.line("nothing was found: see the range and the conditions")
     }
   }
 
+  private func say(_ counts: ReplayCounts, of what: String = "", _ sentences: [(ReplayCount, String)]) {
+    for (kind, sentence) in sentences where counts[kind] > 0 { StandardOutput.line("  \(what)\(counts[kind]) \(sentence)") }
+  }
+
   /// Reports the effects, as far as they are known before the workers judge.
   private func forecast(_ counts: ReplayCounts, isNew: Bool) {
-    for (count, why) in [
-      (counts.applied, "were applied before and have no effect"), (counts.expired, "have expired: they are not shown"),
-      (counts.rejected, "break a rule: they are rejected again and become dead letters once more"),
-    ] where count > 0 { StandardOutput.line("  of these \(count) \(why)") }
+    say(
+      counts, of: "of these ",
+      [
+        (.applied, "were applied before and have no effect"), (.expired, "have expired: they are not shown"),
+        (.rejected, "break a rule: they are rejected again and become dead letters once more"),
+      ])
     let possible = counts.mayHaveEffect
     if possible == 0 {
       StandardOutput.line("  so no device gets anything of them")
@@ -88,12 +90,12 @@ struct ReplayPrinter: Sendable {
       StandardOutput.line(
         "  so at most \(possible) have an effect: the workers had not finished them, and judge them in their turn")
     }
-    if counts.unknown > 0 {
+    if counts[.unknown] > 0 {
       StandardError.line(
-        "of \(TerminalText.count(counts.unknown, "request")) it is unknown whether the workers have applied them; --redis tells, if it is not given"
+        "of \(TerminalText.count(counts[.unknown], "request")) it is unknown whether the workers have applied them; --redis tells, if it is not given"
       )
     }
-    if !isNew, counts.applied > 0 {
+    if !isNew, counts[.applied] > 0 {
       StandardError.line("--as-new delivers them again: it publishes them as new requests, with new ids")
     }
   }

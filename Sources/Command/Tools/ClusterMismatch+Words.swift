@@ -1,13 +1,26 @@
+import Kafka
 import Operations
 import Worker
 
-extension ClusterMismatch {
-  /// The error as a failure, with what to type.
+extension ClusterCheck {
+  /// Checks on a loop of its own. A mismatch says what to type.
   ///
   /// - Parameter further: another solution, as the end of the sentence.
-  func failure(_ further: String? = nil) -> Failure { Failure(.wrongUsage, sentence + (further.map { "; \($0)" } ?? "")) }
+  static func with(
+    _ kafka: KafkaConfiguration, _ topics: Topics, further: (ClusterMismatch) -> String? = { _ in nil },
+    _ body: (ClusterCheck) async throws -> Void
+  ) async throws {
+    do {
+      try await ReadingLog.with(kafka, loop: "check") { loop, _ in try await body(ClusterCheck(on: loop, kafka, topics)) }
+    } catch let mismatch as ClusterMismatch {
+      throw Failure(.wrongUsage, mismatch.sentence + (further(mismatch).map { "; \($0)" } ?? ""))
+    }
+  }
+}
 
-  private var sentence: String {
+extension ClusterMismatch {
+  /// The error, and what to type.
+  fileprivate var sentence: String {
     switch self {
     case .otherName(let found, let given):
       let sources = found.map { "ce_source: /carillon/\($0)" }.joined(separator: ", ")

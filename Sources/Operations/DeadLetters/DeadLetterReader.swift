@@ -3,13 +3,13 @@ public import Kafka
 public import Notifications
 public import Worker
 
-/// A letter in a list.
+/// A letter and what is known of it.
 public struct LetterSummary: Sendable {
   /// What the letter says.
   public var facts: LetterFacts
   /// Whether it is pending, redriven or discarded.
   public var standing: LetterStanding
-  /// How often its request was dead-lettered for its reason.
+  /// How often its request was dead-lettered for its reason, among the letters that are read.
   public var times: Int
 }
 
@@ -75,11 +75,11 @@ public actor DeadLetterReader {
   public func survey(_ filter: LetterFilter, onLetter: @escaping @Sendable (LetterSummary) -> Void) async throws -> LetterSurvey {
     try await withReading(filter) { reading, _, _ in
       let found = Gathered(LetterSurvey())
-      try await reading.read { letter in
-        found.value.all.take(letter.facts, letter.standing, times: letter.times)
+      try await reading.read { letter, _ in
+        found.value.all.take(letter)
         guard filter.matches(letter.facts, letter.standing) else { return }
-        found.value.wanted.take(letter.facts, letter.standing, times: letter.times)
-        onLetter(LetterSummary(facts: letter.facts, standing: letter.standing, times: letter.times))
+        found.value.wanted.take(letter)
+        onLetter(letter)
       }
       found.value.hasTooManyRecurrences = reading.hasTooManyRecurrences
       return found.value
@@ -98,19 +98,16 @@ public actor DeadLetterReader {
       reading.onState = { state in
         if let index = places.value[state.letter] { found.value.letters[index].states.append(state) }
       }
-      try await reading.read { letter in
+      try await reading.read { letter, record in
         found.value.all += 1
         guard filter.matches(letter.facts, letter.standing) else { return }
         guard found.value.letters.count < limit else { return found.value.further += 1 }
-        var record = StoredRecord(letter.record)
+        var record = StoredRecord(record)
         let bytes = letter.facts.letter.isComplete ? record.value?.count : nil
         if !withValues { record.value = nil }
         record.removeLetterHeaders()
         places.value[letter.facts.place] = found.value.letters.count
-        found.value.letters.append(
-          LetterDetails(
-            summary: LetterSummary(facts: letter.facts, standing: letter.standing, times: letter.times), states: [], record: record,
-            valueBytes: bytes))
+        found.value.letters.append(LetterDetails(summary: letter, states: [], record: record, valueBytes: bytes))
       }
       guard withValues else { return found.value }
       let missing = found.value.letters.filter { !$0.summary.facts.letter.isComplete }.map(\.summary.facts)
@@ -148,16 +145,14 @@ enum LetterSources {
       let position = letter.letter.source.position
       wanted[RecordPlace(partition: position.partition, offset: position.offset), default: []].append(letter)
     }
-    let found = Records()
+    let found = Gathered([RecordPlace: StoredRecord]())
     let places = try await admin.places(of: wanted.values.compactMap(\.first?.letter.source.position), in: requests)
     try await reader.read(at: places, "requests") { record in
       for letter in wanted[RecordPlace(partition: record.partition, offset: record.offset)] ?? []
       where letter.letter.source.position.timestamp == max(record.timestamp, 0) {
-        found.records[letter.place] = StoredRecord(record)
+        found.value[letter.place] = StoredRecord(record)
       }
     }
-    return found.records
+    return found.value
   }
-
-  private final class Records { var records: [RecordPlace: StoredRecord] = [:] }
 }

@@ -4,15 +4,6 @@ import Worker
 
 /// Reads the dead letters of one moment. It reads first the states, then each letter with its standing. Loop-confined.
 final class LetterReading {
-  /// A letter and what is known of it; valid only during the call.
-  struct Read {
-    let facts: LetterFacts
-    let standing: LetterStanding
-    /// How often it came for its reason among these letters.
-    let times: Int
-    let record: RecordView
-  }
-
   /// Called with each state of a letter, after that letter.
   var onState: ((LetterState) -> Void)?
   /// Whether too many letters came again to know the number of each.
@@ -48,8 +39,12 @@ final class LetterReading {
 
   /// Reads the letters; those of one partition in their order.
   ///
-  /// - Parameter isEnough: called before each record. If true, this record and the rest are left for the next call.
-  func read(until isEnough: @escaping () -> Bool = { false }, _ body: @escaping (Read) -> Void) async throws(KafkaError) {
+  /// - Parameters:
+  ///   - isEnough: called before each record. If true, this record and the rest are left for the next call.
+  ///   - body: gets each letter with its record, which is valid only during the call.
+  func read(until isEnough: @escaping () -> Bool = { false }, _ body: @escaping (LetterSummary, RecordView) -> Void)
+    async throws(KafkaError)
+  {
     let next = Positions()
     try await reader.read(left, "dead letters", in: nil, until: { next.isCut }) { [self] record in
       // A batch may contain many records.
@@ -60,7 +55,7 @@ final class LetterReading {
         return
       }
       let times = ledger.hasRecurrences ? ledger.count(recurrence: facts.recurrence) : 1
-      body(Read(facts: facts, standing: ledger.standing(of: facts.place), times: times, record: record))
+      body(LetterSummary(facts: facts, standing: ledger.standing(of: facts.place), times: times), record)
     }
     guard next.isCut else { return left = [] }
     left = left.map { stretch in

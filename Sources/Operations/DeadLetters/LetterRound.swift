@@ -1,110 +1,77 @@
 import EventLoop
 import Kafka
 import Notifications
+import Worker
 
 /// Writes a bounded number of letters to the requests again, then their states. Loop-confined.
 ///
 /// A letter's state is written when Kafka has its request. If the process is killed in between, the letter is redriven once more with the
 /// same origin, and the cluster judges it as a repeat.
 final class LetterRound {
-  /// Called for each letter when Kafka has its state.
-  var onDone: ((LetterResult) -> Void)?
-  private let republisher: Republisher
-  private let states: LetterStateWriter
+  private let requests: Republisher
+  private let states: Republisher
   private let by: String
   private let note: String?
+  /// The letters whose states Kafka does not have yet, by their opaques.
   private var pending: [UInt64: LetterResult] = [:]
   private var last: UInt64 = 0
-  private var failure: KafkaError?
-  private var isFull = false
-  private var waiting: CheckedContinuation<Void, Never>?
 
-  init(on loop: EventLoop, _ kafka: KafkaConfiguration, _ topics: (requests: String, deadLetters: String), _ order: LetterOrder)
+  /// - Parameter onDone: called for each letter when Kafka has its state.
+  init(on loop: EventLoop, _ kafka: KafkaConfiguration, _ topics: Topics, _ order: LetterOrder, onDone: @escaping (LetterResult) -> Void)
     throws(KafkaError)
   {
-    by = order.by
-    note = order.note
-    republisher = try Republisher(
-      on: loop, kafka, cluster: order.cluster, topic: topics.requests, batchBytes: order.limits.batchBytes(of: topics.requests))
-    states = try LetterStateWriter(
-      on: loop, kafka, topic: topics.deadLetters, batchBytes: order.limits.batchBytes(of: topics.deadLetters))
-    republisher.onWritten = { [unowned self] in written($0) }
-    republisher.onRoom = { [unowned self] in
-      isFull = false
-      goOn()
+    (by, note) = (order.by, order.note)
+    func republisher(_ topic: String, isInOrder: Bool) throws(KafkaError) -> Republisher {
+      try Republisher(
+        on: loop, kafka, cluster: order.cluster, topic: topic, batchBytes: order.limits.batchBytes(of: topic), isInOrder: isInOrder)
     }
-    states.onWritten = { [unowned self] in
-      if let result = pending.removeValue(forKey: $0) { onDone?(result) }
-      goOn()
+    requests = try republisher(topics.requests, isInOrder: true)
+    states = try republisher(topics.deadLetters, isInOrder: false)
+    requests.onWritten = { [unowned self] report in
+      guard var result = pending[report.opaque], case .redriven(_, let isExpired) = result.kind else { return }
+      let place = report.offset >= 0 ? RecordPlace(partition: report.partition, offset: report.offset) : nil
+      result.kind = .redriven(place, isExpired: isExpired)
+      write(.redriven, of: result, as: place, opaque: report.opaque)
     }
-    republisher.onFailure = { [unowned self] in fail($0) }
-    states.onFailure = { [unowned self] in fail($0) }
+    states.onWritten = { [unowned self] report in
+      if let result = pending.removeValue(forKey: report.opaque) { onDone(result) }
+    }
   }
 
   /// Writes a letter's request. Its state follows when Kafka has the request.
-  func redrive(_ request: RequestToRedrive, _ result: LetterResult) async throws(KafkaError) {
-    republisher.begin(request.record)
-    if let origin = request.origin { republisher.end(from: origin, why: .redrive) }
+  func redrive(_ request: RequestToRedrive, _ result: LetterResult) {
     last += 1
     pending[last] = result
-    while failure == nil {
-      isFull = !withOptionalBytes(request.record.key) { key in
-        withOptionalBytes(request.record.value) { value in
-          republisher.write(key: key, value: value, to: request.partition, opaque: last)
-        }
-      }
-      guard isFull else { break }
-      await wait { [unowned self] in !isFull }
+    requests.begin(request.record)
+    if let origin = request.origin { requests.end(from: origin, why: .redrive) }
+    withOptionalBytes(request.record.key) { key in
+      withOptionalBytes(request.record.value) { requests.write(key: key, value: $0, to: request.partition, opaque: last) }
     }
-    if let failure { throw failure }
   }
 
   /// Writes the state of a discarded letter.
-  func discard(_ result: LetterResult) throws(KafkaError) {
+  func discard(_ result: LetterResult) {
     last += 1
-    pending[last] = result
-    states.write(
-      LetterState(.discarded, of: result.letter.place, by: by, at: WallClock.milliseconds(), id: result.id, note: note), opaque: last)
-    if let failure { throw failure }
+    write(.discarded, of: result, opaque: last)
   }
 
   /// Waits until Kafka has all records.
   func finish() async throws(KafkaError) {
-    while failure == nil, !pending.isEmpty { await wait { [unowned self] in pending.isEmpty } }
-    if let failure { throw failure }
+    try await requests.finish()
+    try await states.finish()
   }
 
   /// Closes both producers.
   func close() async {
-    await republisher.close(withinMilliseconds: failure == nil ? 10_000 : 1_000)
-    await states.close(withinMilliseconds: failure == nil ? 10_000 : 1_000)
+    await requests.close()
+    await states.close()
   }
 
-  private func written(_ report: DeliveryReport) {
-    guard var result = pending[report.opaque] else { return }
-    let place = report.offset >= 0 ? RecordPlace(partition: report.partition, offset: report.offset) : nil
-    if case .redriven(_, let isExpired) = result.kind { result.kind = .redriven(place, isExpired: isExpired) }
-    pending[report.opaque] = result
+  private func write(_ kind: LetterState.Kind, of result: LetterResult, as request: RecordPlace? = nil, opaque: UInt64) {
+    pending[opaque] = result
     let state = LetterState(
-      .redriven, of: result.letter.place, by: by, at: WallClock.milliseconds(), request: place, id: result.id, note: note)
-    states.write(state, opaque: report.opaque)
-  }
-
-  private func fail(_ error: KafkaError) {
-    failure = failure ?? error
-    goOn()
-  }
-
-  private func goOn() {
-    let continuation = waiting
-    waiting = nil
-    continuation?.resume()
-  }
-
-  private func wait(unless isDone: () -> Bool) async {
-    await withCheckedContinuation { continuation in
-      // Checked here, since other tasks may run between a check and an await.
-      if isDone() || failure != nil { continuation.resume() } else { waiting = continuation }
-    }
+      kind, of: result.letter.facts.place, by: by, at: WallClock.milliseconds(), request: request, id: result.id, note: note)
+    for (name, value) in state.headers { states.headers.append(name, value) }
+    states.write(key: nil, value: nil, to: state.letter.partition, opaque: opaque)
   }
 }

@@ -122,57 +122,50 @@ public actor OutcomeWatch {
     onDevice: @Sendable (String, DeviceOutcome) -> Void = { _, _ in },
     onOutcome: @Sendable (Outcome) -> Void
   ) async throws {
+    let end = SteadyClock.milliseconds() + Int64(milliseconds)
     try await Admin.with(kafka) { admin in
-      try await follow(
-        places, until: SteadyClock.milliseconds() + Int64(milliseconds), waitsForAbsent, admin, onProgress, onDevice, onOutcome)
-    }
-  }
-
-  private func follow(
-    _ places: [(name: String, partition: Int32, offset: Int64)], until end: Int64, _ waitsForAbsent: Bool, _ admin: Admin,
-    _ onProgress: (Progress) -> Void, _ onDevice: (String, DeviceOutcome) -> Void, _ onOutcome: (Outcome) -> Void
-  ) async throws {
-    let reader = TopicReader(on: loop, kafka)
-    let (rules, found) = (rules, found)
-    let names = Dictionary(places.map { (RecordPlace(partition: $0.partition, offset: $0.offset), $0.name) }) { first, _ in first }
-    let requests = places.prefix(Self.maximum).map { (TopicPartition(rules.topics.requests, $0.partition), $0.offset) }
-    try await reader.read(at: requests, "requests") { record in
-      let request = PublishedRequest(record, rules)
-      let place = RecordPlace(partition: record.partition, offset: record.offset)
-      var timeline = Timeline(request.id)
-      timeline.add(request)
-      found.followed[place] = Followed(name: names[place] ?? "", first: request.origin ?? request.source, timeline: timeline)
-      found.places[request.id, default: []].append(place)
-      found.requests[record.partition, default: []].append(request)
-    }
-    let count = found.followed.count
-    func tell() { onProgress(Progress(followed: count, open: found.followed.count, remaining: max(0, end - SteadyClock.milliseconds()))) }
-    tell()
-    while !found.followed.isEmpty {
-      try await look(reader, admin)
-      let isLast = isStopped || SteadyClock.milliseconds() >= end
-      let (now, time) = (WallClock.milliseconds(), SteadyClock.milliseconds())
-      for (place, followed) in found.followed {
-        let explanation = followed.timeline.explanation(now: now)
-        for device in explanation.devices where device.isFinal && followed.told[Name(device.device)] != device.outcome {
-          found.followed[place]?.told[Name(device.device)] = device.outcome
-          onDevice(followed.name, device)
-        }
-        let standing = explanation.standing
-        var isOver = isLast || standing == .settled
-        if !waitsForAbsent, case .waits = standing {
-          found.followed[place]?.restsSince = followed.restsSince ?? time
-          if time - (followed.restsSince ?? time) >= Self.grace { isOver = true }
-        } else {
-          found.followed[place]?.restsSince = nil
-        }
-        guard isOver else { continue }
-        found.followed[place] = nil
-        onOutcome(Outcome(name: followed.name, explanation: explanation, standing: standing))
+      let reader = TopicReader(on: loop, kafka)
+      let (rules, found) = (rules, found)
+      let names = Dictionary(places.map { (RecordPlace(partition: $0.partition, offset: $0.offset), $0.name) }) { first, _ in first }
+      let requests = places.prefix(Self.maximum).map { (TopicPartition(rules.topics.requests, $0.partition), $0.offset) }
+      try await reader.read(at: requests, "requests") { record in
+        let request = PublishedRequest(record, rules)
+        let place = RecordPlace(partition: record.partition, offset: record.offset)
+        var timeline = Timeline(request.id)
+        timeline.add(request)
+        found.followed[place] = Followed(name: names[place] ?? "", first: request.origin ?? request.source, timeline: timeline)
+        found.places[request.id, default: []].append(place)
+        found.requests[record.partition, default: []].append(request)
       }
-      guard !isLast, !found.followed.isEmpty else { continue }
+      let count = found.followed.count
+      func tell() { onProgress(Progress(followed: count, open: found.followed.count, remaining: max(0, end - SteadyClock.milliseconds()))) }
       tell()
-      await loop.sleep(milliseconds: Self.pause)
+      while !found.followed.isEmpty {
+        try await look(reader, admin)
+        let isLast = isStopped || SteadyClock.milliseconds() >= end
+        let (now, time) = (WallClock.milliseconds(), SteadyClock.milliseconds())
+        for (place, followed) in found.followed {
+          let explanation = followed.timeline.explanation(now: now)
+          for device in explanation.devices where device.isFinal && followed.told[Name(device.device)] != device.outcome {
+            found.followed[place]?.told[Name(device.device)] = device.outcome
+            onDevice(followed.name, device)
+          }
+          let standing = explanation.standing
+          var isOver = isLast || standing == .settled
+          if !waitsForAbsent, case .waits = standing {
+            found.followed[place]?.restsSince = followed.restsSince ?? time
+            if time - (followed.restsSince ?? time) >= Self.grace { isOver = true }
+          } else {
+            found.followed[place]?.restsSince = nil
+          }
+          guard isOver else { continue }
+          found.followed[place] = nil
+          onOutcome(Outcome(name: followed.name, explanation: explanation, standing: standing))
+        }
+        guard !isLast, !found.followed.isEmpty else { continue }
+        tell()
+        await loop.sleep(milliseconds: Self.pause)
+      }
     }
   }
 

@@ -54,62 +54,59 @@ public struct LetterResult: Sendable {
     case refused(RedriveRefusal)
   }
 
-  /// The letter's facts.
-  public var letter: LetterFacts
+  /// The letter.
+  public var letter: LetterSummary
   /// The apns-id of the redriven record; nil if it derives from an unknown place.
   public var id: NotificationID?
-  /// How often it came for its reason.
-  public var times: Int
   /// The kind of result.
   public var kind: Kind
 }
 
-/// The results for all letters.
-public struct RedriveReport: Sendable, Equatable {
-  /// Letters that match the filter.
-  public var selected = 0
+/// The counts of letters in a redrive or a discard.
+public enum RedriveCount: String, Sendable, CaseIterable {
   /// All letters.
-  public var all = 0
-  /// Letters that were redriven or discarded, or would be.
-  public var done = 0
-  /// How many of these have expired.
-  public var expired = 0
-  /// How many of these a newer request has superseded; counted only in a dry run.
-  public var superseded = 0
-  /// How many of these were too many to be compared.
-  public var unknownSuperseded = 0
+  case letters
+  /// Letters that match the filter.
+  case selected
+  /// Letters that were redriven, or would be.
+  case redriven
+  /// Letters that were discarded, or would be.
+  case discarded
+  /// Redriven letters that have expired.
+  case expired
   /// Letters that were handled before and are left alone.
-  public var handled = 0
+  case handled
   /// Letters whose value is gone, so they cannot be written.
-  public var gone = 0
+  case gone
   /// Letters that cannot be written for another reason.
-  public var refused = 0
+  case left
+  /// Redriven letters that a newer request has superseded; counted only in a dry run.
+  case superseded
+  /// Redriven letters that were too many to be compared.
+  case supersededUnknown
+}
+
+/// The results for all letters.
+public struct RedriveReport: Sendable {
+  /// The counts.
+  public internal(set) var counts = Tally<RedriveCount>()
   /// Whether it was stopped early. The same order continues.
-  public var isInterrupted = false
-  /// The redriven records to follow.
-  public var written: [Written] = []
+  public internal(set) var isInterrupted = false
+  /// The redriven records to follow, with their letters' names.
+  public internal(set) var written: [(name: String, partition: Int32, offset: Int64)] = []
 
-  /// A redriven record.
-  public struct Written: Sendable, Equatable {
-    /// Its letter.
-    public var letter: RecordPlace
-    /// Its place in the requests.
-    public var request: RecordPlace
-  }
+  /// Letters that were redriven or discarded, or would be.
+  public var done: Int { counts[.redriven] + counts[.discarded] }
 
-  /// Makes a report without letters.
-  public init() {}
-
-  /// Counts a letter.
   mutating func count(_ kind: LetterResult.Kind) {
     switch kind {
     case .redriven(_, let isExpired):
-      done += 1
-      if isExpired { expired += 1 }
-    case .discarded: done += 1
-    case .refused(.handled): handled += 1
-    case .refused(.gone): gone += 1
-    case .refused: refused += 1
+      counts[.redriven] += 1
+      if isExpired { counts[.expired] += 1 }
+    case .discarded: counts[.discarded] += 1
+    case .refused(.handled): counts[.handled] += 1
+    case .refused(.gone): counts[.gone] += 1
+    case .refused: counts[.left] += 1
     }
   }
 }

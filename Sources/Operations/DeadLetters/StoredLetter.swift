@@ -86,12 +86,3 @@ extension StoredRecord {
     self.init(key: record.key.map(Array.init), value: record.value.map(Array.init), headers: headers)
   }
 }
-
-/// A dead letter with its record, copied.
-struct StoredLetter: Sendable {
-  var facts: LetterFacts
-  var record: StoredRecord
-  var standing: LetterStanding
-  /// How often it came for its reason.
-  var times: Int
-}

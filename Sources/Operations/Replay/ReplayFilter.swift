@@ -4,16 +4,32 @@ public import Notifications
 
 /// Selects the requests to replay: those that meet all given conditions.
 public struct ReplayFilter: Sendable, Equatable {
-  /// The application.
-  public var application: Name?
-  /// `device:…` or `user:…`.
-  public var target: Name?
-  /// The apns-id, given or derived.
-  public var id: NotificationID?
-  /// The collapse id.
-  public var collapseID: Name?
-  /// The push type, which the payload implies if no header gives it.
-  public var pushType: String?
+  /// A part of a request, by its name in the file of a replay.
+  public enum Field: String, Sendable, CaseIterable {
+    /// The application.
+    case application
+    /// `device:…` or `user:…`.
+    case target
+    /// The apns-id, given or derived; in lower case.
+    case id
+    /// The collapse id.
+    case collapseID = "collapseId"
+    /// The push type, which the payload implies if no header gives it.
+    case pushType
+
+    /// Its name for a person.
+    var words: String {
+      switch self {
+      case .application, .target: rawValue
+      case .id: "apns-id"
+      case .collapseID: "collapse id"
+      case .pushType: "push type"
+      }
+    }
+  }
+
+  /// The value of each wanted field.
+  public var fields: [Field: Name] = [:]
   /// Values in the payload.
   public var values: [PayloadValue] = []
 
@@ -41,47 +57,45 @@ public struct ReplayFilter: Sendable, Equatable {
   /// Whether it selects all requests.
   var isEmpty: Bool { self == ReplayFilter() }
 
+  /// The wanted fields in their order.
+  var wanted: [(Field, Name)] { Field.allCases.compactMap { field in fields[field].map { (field, $0) } } }
+
   /// Whether it selects a request. An invalid one has only its header's push type, and no payload.
   func matches(_ record: RecordView, _ rules: RequestRules) -> Bool {
     if isEmpty { return true }
     return rules.withReading(of: record) { reading in
       switch reading {
       case .accepted(let view):
-        return matches(view.envelope)
-          && application.map { view.application.elementsEqual($0.utf8) } ?? true
-          && pushType.map { view.pushType.name.description == $0 } ?? true && matches(payload: view.payload)
+        view.pushType.name.withUTF8Buffer {
+          matches(view.envelope, view.application, pushType: UnsafeRawBufferPointer($0), view.payload)
+        }
       case .rejected(_, let envelope):
-        return matches(envelope)
-          && application.map { envelope.application.elementsEqual($0.utf8) } ?? true
-          && pushType.map { record.header(.pushType)?.elementsEqual($0.utf8) == true } ?? true
-          && matches(payload: record.value ?? .nothing)
+        matches(envelope, envelope.application, pushType: record.header(.pushType), record.value ?? .nothing)
       }
     }
   }
 
-  private func matches(_ envelope: RequestEnvelope) -> Bool {
-    id.map { envelope.id == $0 } ?? true && target.map { envelope.target.elementsEqual($0.utf8) } ?? true
-      && collapseID.map { envelope.collapseID.elementsEqual($0.utf8) } ?? true
-  }
-
-  private func matches(payload: UnsafeRawBufferPointer) -> Bool {
+  private func matches(
+    _ envelope: RequestEnvelope, _ application: UnsafeRawBufferPointer, pushType: UnsafeRawBufferPointer?, _ payload: UnsafeRawBufferPointer
+  ) -> Bool {
+    for (field, name) in fields {
+      let isThere =
+        switch field {
+        case .application: application.elementsEqual(name.utf8)
+        case .target: envelope.target.elementsEqual(name.utf8)
+        case .id: name == Name(envelope.id.description)
+        case .collapseID: envelope.collapseID.elementsEqual(name.utf8)
+        case .pushType: pushType?.elementsEqual(name.utf8) == true
+        }
+      guard isThere else { return false }
+    }
     if values.isEmpty { return true }
     guard let payload = try? JSONValue(parsing: payload) else { return false }
     return values.allSatisfy { payload[$0.pointer] == $0.value }
   }
-}
 
-extension ReplayFilter {
   /// The conditions as text, also to compare with those of another run; empty if it selects all.
   public var conditions: [String] {
-    var conditions: [String] = []
-    func add(_ name: String, _ value: String?) { if let value { conditions.append("\(name) \(value)") } }
-    add("application", application?.text)
-    add("target", target?.text)
-    add("apns-id", id?.description)
-    add("collapse id", collapseID?.text)
-    add("push type", pushType)
-    for value in values { conditions.append("\(value.pointer)=\(value.value.text)") }
-    return conditions
+    wanted.map { "\($0.words) \($1.text)" } + values.map { "\($0.pointer)=\($0.value.text)" }
   }
 }

@@ -2,21 +2,7 @@ import Kafka
 import Notifications
 import Worker
 
-/// The effect of publishing a request again, before the workers judge it.
-enum ReplayEffect: Sendable {
-  /// It was applied, so the workers skip it.
-  case applied
-  /// It has expired, so it is not shown.
-  case expired
-  /// It breaks a rule, so it is rejected again.
-  case rejected
-  /// The workers judge it. Only they know whether it is a repeat for its devices.
-  case possible
-  /// Unknown, because Redis did not answer how far the workers are.
-  case unknown
-}
-
-/// Predicts the effects of publishing requests again. A value.
+/// Predicts the effects of publishing requests again, before the workers judge them. A value.
 struct ReplayForecast: Sendable {
   let rules: RequestRules
   /// The offset below which a partition is applied, by partition; nil if Redis did not answer.
@@ -24,24 +10,24 @@ struct ReplayForecast: Sendable {
   /// Markers only rise, unless Redis loses data. So later fewer requests have an effect, not more.
   var markers: [Int32: Int64]?
 
-  /// The effect of a request that is published again with its first place.
-  func effect(of record: RecordView, from source: SourceCoordinates, now: Int64) -> ReplayEffect {
+  /// The effect of a request that is published again with its first place; nil if only the workers know whether it is a repeat.
+  func effect(of record: RecordView, from source: SourceCoordinates, now: Int64) -> ReplayCount? {
     rules.withReading(of: record) { reading in
       // The workers check the rules before the markers.
       guard case .accepted(let view) = reading else { return .rejected }
       let position = source.position
       if let markers, position.offset < markers[position.partition] ?? 0 { return .applied }
       if rules.end(of: view) <= now { return .expired }
-      return markers == nil ? .unknown : .possible
+      return markers == nil ? .unknown : nil
     }
   }
 
-  /// The effect of a request that is published as a new one.
-  func effect(ofNew record: StoredRecord, partition: Int32, now: Int64) -> ReplayEffect {
+  /// The effect of a request that is published as a new one; nil if it is delivered.
+  func effect(ofNew record: StoredRecord, partition: Int32, now: Int64) -> ReplayCount? {
     let position = SourcePosition(partition: partition, offset: 0, timestamp: now)
     return record.withRequest(topic: rules.topics.requests, position, cluster: rules.cluster) { record in
       guard case .accepted(let view) = RequestView.read(record, limits: rules.limits) else { return .rejected }
-      return rules.end(of: view) <= now ? .expired : .possible
+      return rules.end(of: view) <= now ? .expired : nil
     }
   }
 }

@@ -9,7 +9,7 @@ public struct ReplayedPartition: Sendable {
   /// An offset of the same partition. Records that the replay wrote after its last save lie after it.
   public private(set) var written: Int64
   /// The counts of finished records.
-  public private(set) var counts = ReplayCounts()
+  public private(set) var counts: ReplayCounts
   /// The time of the range's last record, in milliseconds since 1970; nil if unknown. If the topic is made again, another record lies
   /// there.
   var lastTimestamp: Int64?
@@ -17,17 +17,12 @@ public struct ReplayedPartition: Sendable {
   private var pending: [(offset: Int64, fate: ReplayFate)] = []
   private var first = 0
 
-  /// Makes the progress of a new replay.
+  /// Makes the progress of a new replay, or that of a saved one.
   ///
   /// - Parameter end: the present end of the partition.
-  public init(_ partition: Int32, _ offsets: Range<Int64>, end: Int64) {
-    (self.partition, self.offsets, position, written) = (partition, offsets, offsets.lowerBound, end)
-  }
-
-  /// Makes the progress that was saved.
-  init(_ partition: Int32, _ offsets: Range<Int64>, position: Int64, written: Int64, _ counts: ReplayCounts) {
-    (self.partition, self.offsets, self.position, self.written) = (partition, offsets, position, written)
-    self.counts = counts
+  init(_ partition: Int32, _ offsets: Range<Int64>, end: Int64, position: Int64? = nil, _ counts: ReplayCounts = ReplayCounts()) {
+    (self.partition, self.offsets, written, self.counts) = (partition, offsets, end, counts)
+    self.position = position ?? offsets.lowerBound
   }
 
   /// All records below are in Kafka, or were skipped.
@@ -68,7 +63,7 @@ public struct ReplayedPartition: Sendable {
 
   /// Notes that the last record could not be written.
   mutating func refuse() {
-    if let last = pending.indices.last, last >= first { pending[last].fate = .tooLarge }
+    if let last = pending.indices.last, last >= first { pending[last].fate = .skipped(.tooLarge) }
     // No report comes for skipped records.
     while first < pending.count, !pending[first].fate.isWritten {
       counts.add(pending[first].fate)
@@ -82,7 +77,7 @@ public struct ReplayedPartition: Sendable {
   /// Notes a record that was written before an interruption but not saved.
   ///
   /// - Parameter bytes: the size of its key and its value.
-  mutating func found(_ offset: Int64, at place: Int64, bytes: Int, _ effect: ReplayEffect = .unknown) {
+  mutating func found(_ offset: Int64, at place: Int64, bytes: Int, _ effect: ReplayCount? = .unknown) {
     position = max(position, min(offset + 1, offsets.upperBound))
     written = max(written, place + 1)
     counts.add(.written(bytes: bytes, effect))
@@ -91,85 +86,61 @@ public struct ReplayedPartition: Sendable {
 
 /// What happens with a record that was read.
 enum ReplayFate: Sendable {
-  /// It is written again.
-  case written(bytes: Int, ReplayEffect = .unknown)
-  /// It was not selected.
-  case passedOver
-  /// Another replay has written it.
-  case ofReplay
-  /// It has scheduled something or fires an occurrence, and the replay makes new requests.
-  case ofSchedule
-  /// The workers would reject its origin.
-  case fromElsewhere
-  /// With the headers of a replay it is larger than Kafka's limit.
-  case tooLarge
+  /// It is written again, and counts for its effect, too; nil if only the workers know that.
+  case written(bytes: Int, ReplayCount? = .unknown)
+  /// It is not written, for this reason.
+  case skipped(ReplayCount)
 
   var isWritten: Bool { if case .written = self { true } else { false } }
 }
 
 /// The counts of the records that a replay has read.
-public struct ReplayCounts: Sendable, Hashable {
+public enum ReplayCount: String, Sendable, CaseIterable {
   /// Records written again, or in a dry run to be written.
-  public var written: Int64 = 0
+  case written
   /// The bytes of their keys and values.
-  public var bytes: Int64 = 0
-  /// Records that were not selected.
-  public var passedOver: Int64 = 0
-  /// Records of other replays.
-  public var ofReplays: Int64 = 0
-  /// Requests that are due at a time and their occurrences, which do not become new requests.
-  public var ofSchedules: Int64 = 0
-  /// Records whose origin the workers would reject. It is invalid, or more than five minutes ahead.
-  public var fromElsewhere: Int64 = 0
+  case bytes
 
+  /// Records that were not selected.
+  case passedOver
+  /// Records that another replay has written.
+  case ofReplays
+  /// Requests that are due at a time and their occurrences, which do not become new requests.
+  case ofSchedules
+  /// Records whose origin the workers would reject. It is invalid, or more than five minutes ahead.
+  case fromElsewhere
   /// Records that are larger than Kafka's limit with the headers of a replay.
-  public var tooLarge: Int64 = 0
+  case tooLarge
 
   /// Written records that had been applied when the replay began. They have no effect.
-  public var applied: Int64 = 0
+  case applied
   /// Written records that have expired and are not shown.
-  public var expired: Int64 = 0
+  case expired
   /// Written records that break a rule and are rejected again.
-  public var rejected: Int64 = 0
-  /// Written records that may or may not have been applied before.
-  public var unknown: Int64 = 0
+  case rejected
+  /// Written records that may or may not have been applied before, since Redis did not answer.
+  case unknown
+}
 
+/// The counts of a replay.
+public typealias ReplayCounts = Tally<ReplayCount>
+
+extension ReplayCounts {
   /// The most records that have an effect. Only the workers know which are repeats.
-  public var mayHaveEffect: Int64 { written - applied - expired - rejected }
-
-  /// Makes counts of zero.
-  public init() {}
+  public var mayHaveEffect: Int { self[.written] - self[.applied] - self[.expired] - self[.rejected] }
 
   /// All records that were read.
-  public var read: Int64 { written + passedOver + ofReplays + ofSchedules + fromElsewhere + tooLarge }
+  public var read: Int {
+    ([.written, .passedOver, .ofReplays, .ofSchedules, .fromElsewhere, .tooLarge] as [ReplayCount]).reduce(0) { $0 + self[$1] }
+  }
 
   mutating func add(_ fate: ReplayFate) {
     switch fate {
-    case .written(let count, let effect):
-      written += 1
-      bytes += Int64(count)
-      switch effect {
-      case .applied: applied += 1
-      case .expired: expired += 1
-      case .rejected: rejected += 1
-      case .unknown: unknown += 1
-      case .possible: break
-      }
-    case .passedOver: passedOver += 1
-    case .ofReplay: ofReplays += 1
-    case .ofSchedule: ofSchedules += 1
-    case .fromElsewhere: fromElsewhere += 1
-    case .tooLarge: tooLarge += 1
+    case .written(let bytes, let effect):
+      self[.written] += 1
+      self[.bytes] += bytes
+      if let effect { self[effect] += 1 }
+    case .skipped(let reason): self[reason] += 1
     }
-  }
-
-  private static let all: [any WritableKeyPath<ReplayCounts, Int64> & Sendable] = [
-    \.written, \.bytes, \.passedOver, \.ofReplays, \.ofSchedules, \.fromElsewhere, \.tooLarge, \.applied, \.expired, \.rejected, \.unknown,
-  ]
-
-  static func + (one: ReplayCounts, other: ReplayCounts) -> ReplayCounts {
-    var sum = one
-    for path in all { sum[keyPath: path] += other[keyPath: path] }
-    return sum
   }
 }

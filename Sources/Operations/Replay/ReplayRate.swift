@@ -7,23 +7,16 @@ struct ReplayRate {
 
   /// The remaining allowance of one kind; negative if the last record was larger.
   private struct Bucket {
-    /// The allowance per second; nil for no limit.
-    let rate: Double?
+    /// The allowance per second.
+    let rate: Double
     var left: Double
 
     init(_ rate: Int?) {
-      self.rate = rate.map(Double.init)
-      left = self.rate.map { $0 / 10 } ?? 0
+      self.rate = rate.map(Double.init) ?? .greatestFiniteMagnitude
+      left = self.rate / 10
     }
 
-    mutating func pass(_ milliseconds: Double) {
-      guard let rate else { return }
-      left = min(left + rate * milliseconds / 1000, max(1, rate / 10))
-    }
-
-    mutating func take(_ amount: Int) { if rate != nil { left -= Double(amount) } }
-
-    var isEmpty: Bool { rate != nil && left <= 0 }
+    mutating func pass(_ milliseconds: Double) { left = min(left + rate * (milliseconds / 1000), max(1, rate / 10)) }
   }
 
   private var last: UInt64?
@@ -41,12 +34,12 @@ struct ReplayRate {
     last = now
     records.pass(passed)
     bytes.pass(passed)
-    return !records.isEmpty && !bytes.isEmpty
+    return records.left > 0 && bytes.left > 0
   }
 
   /// Notes a record that was written.
   mutating func wrote(bytes count: Int) {
-    records.take(1)
-    bytes.take(count)
+    records.left -= 1
+    bytes.left -= Double(count)
   }
 }

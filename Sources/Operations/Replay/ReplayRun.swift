@@ -34,6 +34,7 @@ final class ReplayRun: ReadingPace {
   /// Nil if nothing is written.
   private let republisher: Republisher?
   private(set) var plan: ReplayPlan
+  private let selection: ReplaySelection
   private var places: [Int32: Int] = [:]
   /// The selected records; nil for all.
   private let only: Set<RecordPlace>?
@@ -55,7 +56,7 @@ final class ReplayRun: ReadingPace {
     _ republisher: Republisher?
   ) {
     (self.loop, self.plan, self.forecast, self.only, self.republisher) = (loop, plan, forecast, only, republisher)
-    rules = forecast.rules
+    (rules, selection) = (forecast.rules, plan.selection)
     rate = ReplayRate(records: settings.recordsPerSecond, bytes: settings.bytesPerSecond)
     for (place, partition) in plan.partitions.enumerated() { places[partition.partition] = place }
     republisher?.onWritten = { [unowned self] in written($0) }
@@ -110,21 +111,22 @@ final class ReplayRun: ReadingPace {
   }
 
   private func fate(of record: RecordView, _ headers: Headers) -> (ReplayFate, Again?) {
-    if let only, !only.contains(RecordPlace(partition: record.partition, offset: record.offset)) { return (.passedOver, nil) }
-    if ReplayHeader.isThere(record) { return (.ofReplay, nil) }
-    guard plan.published.contains(record.timestamp), !plan.isOfRequests || plan.filter.matches(record, rules) else {
-      return (.passedOver, nil)
+    if let only, !only.contains(RecordPlace(partition: record.partition, offset: record.offset)) { return (.skipped(.passedOver), nil) }
+    if ReplayHeader.isThere(record) { return (.skipped(.ofReplays), nil) }
+    guard selection.published.contains(record.timestamp), !selection.isOfRequests || selection.filter.matches(record, rules) else {
+      return (.skipped(.passedOver), nil)
     }
     let bytes = (record.key?.count ?? 0) + (record.value?.count ?? 0)
-    if plan.isNew {
-      if isOfSchedule(record) { return (.ofSchedule, nil) }
+    if selection.isNew {
+      if isOfSchedule(record) { return (.skipped(.ofSchedules), nil) }
       let new = StoredRecord(record, asNewIn: plan.run)
       return (.written(bytes: bytes, forecast.effect(ofNew: new, partition: record.partition, now: WallClock.milliseconds())), .new(new))
     }
     // Workers have rejected a record with two origins.
-    guard headers.origins < 2 || !plan.isOfRequests, let source = source(of: record) else { return (.fromElsewhere, nil) }
-    let effect =
-      plan.isForecast ? forecast.effect(of: record, from: source, now: WallClock.milliseconds()) : .possible
+    guard headers.origins < 2 || !selection.isOfRequests, let source = source(of: record) else {
+      return (.skipped(.fromElsewhere), nil)
+    }
+    let effect = selection.isForecast ? forecast.effect(of: record, from: source, now: WallClock.milliseconds()) : nil
     return (.written(bytes: bytes, effect), .same(source))
   }
 
@@ -144,24 +146,20 @@ final class ReplayRun: ReadingPace {
     guard let republisher else { return }
     switch again {
     case .new(let new): republisher.begin(new)
-    case .same(let source) where plan.isOfRequests:
-      republisher.begin(record, from: source, why: plan.isOfUnfinished ? .redrive : .replay, isUnfinished: plan.isOfUnfinished)
+    case .same(let source) where selection.isOfRequests:
+      republisher.begin(
+        record, from: source, why: selection.isOfUnfinished ? .redrive : .replay, isUnfinished: selection.isOfUnfinished)
     case .same: republisher.headers.copy(from: record)
     }
     republisher.headers.append(ReplayHeader.name, text: "\(plan.run)/\(record.offset)")
-    let isTaken = republisher.write(key: record.key, value: record.value, to: record.partition, opaque: UInt64(record.partition))
-    // Reading waits long before the queue is full, unless the user's settings make the queue too small.
-    if !isTaken {
-      failure = KafkaError(
-        .queueFull, "write to \(plan.destination)", message: "the client takes too little at a time: see --kafka-property")
-      isStopping = true
-    }
+    republisher.write(key: record.key, value: record.value, to: record.partition, opaque: UInt64(record.partition))
   }
 
   /// The first place of a request; nil if the workers have rejected its origin, or would reject the new one.
   private func source(of record: RecordView) -> SourceCoordinates? {
-    let own = SourceCoordinates(topic: plan.topic, partition: record.partition, offset: record.offset, timestamp: record.timestamp)
-    guard plan.isOfRequests else { return own }
+    let own = SourceCoordinates(
+      topic: selection.topic, partition: record.partition, offset: record.offset, timestamp: record.timestamp)
+    guard selection.isOfRequests else { return own }
     let first = rules.withRecord(record) { request in
       request.headers.origin == nil ? own : RequestEnvelope(request).origin?.place
     }

@@ -1,7 +1,7 @@
 public import Kafka
 import Worker
 
-/// The records that the user wants to replay.
+/// The records that the user wants to replay, and what becomes of them.
 public struct ReplaySelection: Sendable {
   /// The topic to read.
   public var topic: String
@@ -22,6 +22,12 @@ public struct ReplaySelection: Sendable {
 
   /// Makes a selection of a whole topic.
   public init(topic: String, destination: String) { (self.topic, self.destination) = (topic, destination) }
+
+  /// Whether it writes into the topic that it reads.
+  public var isOfRequests: Bool { topic == destination }
+
+  /// Whether effects are predicted. Unfinished requests are new work, and events have no effect.
+  public var isForecast: Bool { isOfRequests && !isOfUnfinished }
 }
 
 /// Why a replay is refused.
@@ -56,8 +62,7 @@ extension ReplayPlan {
     let all = stretches.map(\.partition)
     let logs = try await admin.ends(of: all)
     let ends =
-      selection.topic == selection.destination
-      ? logs : try await Self.ends(of: selection.destination, needed: count, admin)
+      selection.isOfRequests ? logs : try await Self.ends(of: selection.destination, needed: count, admin)
     var partitions: [ReplayedPartition] = []
     for stretch in stretches {
       let (partition, number) = (stretch.partition, stretch.partition.partition)
@@ -72,9 +77,7 @@ extension ReplayPlan {
       let end = ends[TopicPartition(selection.destination, number)]?.upperBound ?? 0
       partitions.append(ReplayedPartition(number, offsets, end: end))
     }
-    self.init(
-      run: run, cluster: cluster, brokers: brokers, topic: selection.topic, destination: selection.destination, filter: selection.filter,
-      published: selection.published, isOfUnfinished: selection.isOfUnfinished, isNew: selection.isNew, partitions: partitions)
+    self.init(run: run, cluster: cluster, brokers: brokers, selection: selection, partitions: partitions)
   }
 
   private static func ends(of topic: String, needed: Int, _ admin: Admin) async throws -> [TopicPartition: Range<Int64>] {
@@ -89,6 +92,7 @@ extension ReplayPlan {
   /// - Parameter skipsGone: whether to skip records that were deleted meanwhile.
   /// - Returns: the number of skipped records.
   public mutating func prepareToGoOn(_ admin: Admin, skipsGone: Bool) async throws -> Int64 {
+    let (topic, destination) = (selection.topic, selection.destination)
     let cluster = try await admin.describeCluster()
     guard cluster.id ?? "" == brokers else { throw ReplayRefusal.otherCluster }
     _ = try await admin.describe(topic: topic)

@@ -17,7 +17,7 @@ public enum ReplayNews: Sendable {
   /// The number of requests whose outcome is unknown, because their events or journal are deleted.
   case untold(Int)
   /// The number of records that an earlier process had written but not saved.
-  case found(Int64)
+  case found(Int)
   /// It is unknown which requests were applied, for this reason.
   case markersUnknown(String)
 }
@@ -55,8 +55,6 @@ public actor Replayer {
   private static let (saveMilliseconds, behindMilliseconds) = (1_000, 500)
   /// How long it waits at the end for Kafka's reports on written records.
   private static let closeMilliseconds = 65_000
-  /// The same after a failure. The continuation finds the records that have arrived.
-  private static let failedCloseMilliseconds = 1_000
 
   /// Makes a replayer of a cluster.
   ///
@@ -131,7 +129,7 @@ public actor Replayer {
       }
     } catch { failure = error }
     watching.cancel()
-    await republisher?.close(withinMilliseconds: run.failure == nil ? Self.closeMilliseconds : Self.failedCloseMilliseconds)
+    await republisher?.close(withinMilliseconds: Self.closeMilliseconds)
     await watching.value
     timer.close()
     self.run = nil
@@ -186,33 +184,32 @@ public actor Replayer {
   /// it.
   private func markers(of plan: ReplayPlan) async -> [Int32: Int64]? {
     guard let store else { return nil }
-    let shards = Shards(on: loop, store, clientName: "carillon-replay")
-    shards.start()
-    defer { shards.close() }
     do {
-      try await shards.waitUntilUp(withinMilliseconds: Self.redisMilliseconds)
-      let identity = ClusterIdentity(kafka: plan.brokers, topicPrefix: rules.topics.prefix, buckets: store.buckets, name: nil)
-      guard try await identity.verify(shards) != .nobodys else {
-        onNews(.markersUnknown("no cluster has used this Redis"))
-        return nil
+      return try await withShards(of: store) { shards in
+        let identity = ClusterIdentity(kafka: plan.brokers, topicPrefix: rules.topics.prefix, buckets: store.buckets, name: nil)
+        let isUsed = try await identity.verify(shards) != .nobodys
+        let offsets = isUsed ? try await Markers(shards).appliedOffsets(of: plan.partitions.map(\.partition)) : nil
+        if offsets == nil { onNews(.markersUnknown(isUsed ? "Redis has lost what it had" : "no cluster has used this Redis")) }
+        return offsets
       }
-      let offsets = try await Markers(shards).appliedOffsets(of: plan.partitions.map(\.partition))
-      if offsets == nil { onNews(.markersUnknown("Redis has lost what it had")) }
-      return offsets
     } catch {
       onNews(.markersUnknown("\(error)"))
       return nil
     }
   }
 
-  // MARK: Unfinished requests
-
-  private func unfinished(_ plan: ReplayPlan, _ admin: Admin) async throws -> Set<RecordPlace> {
-    guard let store else { preconditionFailure("a replay of unfinished requests needs Redis") }
+  private func withShards<Result>(of store: StoreConfiguration, _ body: (Shards) async throws -> Result) async throws -> Result {
     let shards = Shards(on: loop, store, clientName: "carillon-replay")
     shards.start()
     defer { shards.close() }
     try await shards.waitUntilUp(withinMilliseconds: Self.redisMilliseconds)
+    return try await body(shards)
+  }
+
+  // MARK: Unfinished requests
+
+  private func unfinished(_ plan: ReplayPlan, _ admin: Admin) async throws -> Set<RecordPlace> {
+    guard let store else { preconditionFailure("a replay of unfinished requests needs Redis") }
     var audit = AuditSettings()
     audit.published = plan.published
     audit.spillFolder = settings.spillFolder
@@ -220,12 +217,14 @@ public actor Replayer {
     let reader = TopicReader(on: loop, kafka)
     let onNews = onNews
     reader.onProgress = { onNews(.reading($0)) }
-    let search = UnfinishedSearch(rules, audit, plan, admin, reader, shards)
-    search.isStopped = { [weak self] in self?.assumeIsolated { $0.isStopped } ?? true }
-    try await search.run(group: settings.group) { onNews(.reading($0)) }
-    if search.untold > 0 { onNews(.untold(search.untold)) }
-    onNews(.unfinished(search.found.count))
-    return search.found
+    return try await withShards(of: store) { shards in
+      let search = UnfinishedSearch(rules, audit, plan, admin, reader, shards)
+      search.isStopped = { [weak self] in self?.assumeIsolated { $0.isStopped } ?? true }
+      try await search.run(group: settings.group) { onNews(.reading($0)) }
+      if search.untold > 0 { onNews(.untold(search.untold)) }
+      onNews(.unfinished(search.found.count))
+      return search.found
+    }
   }
 
   /// How long Redis may take for its first answer.
@@ -251,15 +250,12 @@ public actor Replayer {
   }
 
   private func timestamps(at places: [(TopicPartition, Int64)]) async throws(KafkaError) -> [RecordPlace: Int64] {
-    let found = Timestamps()
+    let found = Gathered([RecordPlace: Int64]())
     try await TopicReader.ofSingleRecords(on: loop, kafka).read(at: places, "where the range ends") { record in
-      found.times[RecordPlace(partition: record.partition, offset: record.offset)] = record.timestamp
+      found.value[RecordPlace(partition: record.partition, offset: record.offset)] = record.timestamp
     }
-    return found.times
+    return found.value
   }
-
-  /// Times by the records' places. Loop-confined.
-  private final class Timestamps { var times: [RecordPlace: Int64] = [:] }
 
   // MARK: After an interruption
 
@@ -279,30 +275,18 @@ public actor Replayer {
     let stretches = zip(plan.partitions, topics).map { part, partition in
       TopicStretch(partition, max(part.written, ends[partition]?.lowerBound ?? 0), ends[partition]?.upperBound ?? 0)
     }
-    let found = Found(plan)
-    try await TopicReader(on: loop, kafka).read(stretches, "what was written since", in: nil, until: { [self] in isStopped }) {
-      found.take($0)
-    }
-    if found.count > 0 { onNews(.found(found.count)) }
-    return found.plan
-  }
-
-  /// The records of an earlier process. Loop-confined.
-  private final class Found {
-    var plan: ReplayPlan
-    var count: Int64 = 0
-
-    init(_ plan: ReplayPlan) { self.plan = plan }
-
-    func take(_ record: RecordView) {
+    let found = Gathered(plan)
+    let effect: ReplayCount? = plan.isForecast && !plan.isNew ? .unknown : nil
+    try await TopicReader(on: loop, kafka).read(stretches, "what was written since", in: nil, until: { [self] in isStopped }) { record in
       guard let offset = ReplayHeader.offset(record, of: plan.run),
-        let place = plan.partitions.firstIndex(where: { $0.partition == record.partition }), offset >= plan.partitions[place].done,
-        plan.partitions[place].offsets.contains(offset)
+        let place = found.value.partitions.firstIndex(where: { $0.partition == record.partition }),
+        (found.value.partitions[place].done..<found.value.partitions[place].offsets.upperBound).contains(offset)
       else { return }
-      plan.partitions[place].found(
-        offset, at: record.offset, bytes: (record.key?.count ?? 0) + (record.value?.count ?? 0),
-        plan.isForecast && !plan.isNew ? .unknown : .possible)
-      count += 1
+      let bytes = (record.key?.count ?? 0) + (record.value?.count ?? 0)
+      found.value.partitions[place].found(offset, at: record.offset, bytes: bytes, effect)
     }
+    let count = found.value.counts[.written] - plan.counts[.written]
+    if count > 0 { onNews(.found(count)) }
+    return found.value
   }
 }

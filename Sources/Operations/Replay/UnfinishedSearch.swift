@@ -59,24 +59,18 @@ final class UnfinishedSearch: ReadingPace {
     let finished = try await admin.committed(group: group, of: ranges.keys.map { TopicPartition(topic, $0) })
     let audit = try await AuditRun(rules, settings, admin)
     try await audit.read(reader)
-    func concerns(_ partition: Int32, _ offset: Int64) -> Bool {
-      ranges[partition]?.contains(offset) == true && offset < finished[TopicPartition(topic, partition)] ?? 0
+    func take(_ fact: AuditFact, _ keep: (RecordPlace) -> Void) {
+      let place = RecordPlace(partition: fact.sourcePartition, offset: fact.sourceOffset)
+      guard ranges[place.partition]?.contains(place.offset) == true,
+        place.offset < finished[TopicPartition(topic, place.partition)] ?? 0
+      else { return }
+      count += 1
+      if count <= Self.maximum { keep(place) }
     }
     var lost: Set<RecordPlace> = []
-    try audit.judge(
-      onProgress,
-      onLost: { [self] fact in
-        guard concerns(fact.sourcePartition, fact.sourceOffset) else { return }
-        count += 1
-        if count <= Self.maximum { lost.insert(RecordPlace(partition: fact.sourcePartition, offset: fact.sourceOffset)) }
-      },
-      onWaiting: { [self] fact in
-        guard concerns(fact.sourcePartition, fact.sourceOffset) else { return }
-        count += 1
-        guard count <= Self.maximum else { return }
-        let place = RecordPlace(partition: fact.sourcePartition, offset: fact.sourceOffset)
-        waiting[place, default: []].append(Waiting(device: fact.device, revision: fact.order))
-      })
+    try audit.judge(onProgress, onLost: { fact in take(fact) { lost.insert($0) } }) { [self] fact in
+      take(fact) { waiting[$0, default: []].append(Waiting(device: fact.device, revision: fact.order)) }
+    }
     untold = audit.findings.untold
     guard count <= Self.maximum else { throw TooManyWaiting(maximum: Self.maximum) }
     try await askRedis()

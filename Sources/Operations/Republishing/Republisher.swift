@@ -3,9 +3,9 @@ import JSON
 import Kafka
 import Notifications
 
-/// Writes records of `requests` into that topic again, with their origin. Loop-confined.
+/// Writes records into a topic again, requests with their origin. Loop-confined.
 ///
-/// Records of one partition keep their order in the target partition without a gap. If Kafka refuses one, the producer fails for good
+/// Unless their order does not matter, records of one partition keep their order in the target partition without a gap. If Kafka refuses one, the producer fails for good
 /// instead of writing the next. Only one produce request waits for an answer, since a broker that does not know the producer yet would
 /// accept the second after it has refused the first. A later process continues after the records that are written.
 final class Republisher {
@@ -15,8 +15,6 @@ final class Republisher {
   var onWritten: ((DeliveryReport) -> Void)?
   /// Called once with the error that ends the writing. Nothing more is accepted or reported.
   var onFailure: ((KafkaError) -> Void)?
-  /// Called when a record can be written again, after `write` has answered false.
-  var onRoom: (() -> Void)?
   /// The headers of the next record, emptied by `write`.
   let headers = RecordHeaders()
 
@@ -34,9 +32,10 @@ final class Republisher {
   ///   - topic: the requests, with origins; other topics without.
   ///   - batchBytes: the brokers' limit of a batch of the topic.
   ///   - maximumBytes: the most bytes of keys and values in flight.
+  ///   - isInOrder: whether order and number of the records matter.
   init(
-    on loop: EventLoop, _ kafka: KafkaConfiguration, cluster: String, topic: String, batchBytes: Int = WriteLimits.standardBatchBytes,
-    maximumBytes: Int = 64 << 20
+    on loop: EventLoop, _ kafka: KafkaConfiguration, cluster: String, topic: String, batchBytes: Int, maximumBytes: Int = 64 << 20,
+    isInOrder: Bool = true
   ) throws(KafkaError) {
     self.cluster = cluster
     var options = Producer.Options()
@@ -44,11 +43,12 @@ final class Republisher {
     options.maximumRecords = 1_000_000
     options.maximumBytes = maximumBytes
     options.batchBytes = batchBytes
+    options.givesAgain = !isInOrder
     let reports = Reports()
     var inOrder = ["enable.gapless.guarantee": "true", "max.in.flight.requests.per.connection": "1"]
     // A record that the broker refuses would end the writing, and again after each continuation. So it is refused here.
     if let largest = kafka.largestRecord(batchBytes: batchBytes) { inOrder["message.max.bytes"] = String(largest) }
-    producer = try Producer(on: loop, kafka.merging(inOrder), options, handler: reports)
+    producer = try Producer(on: loop, isInOrder ? kafka.merging(inOrder) : kafka, options, handler: reports)
     self.topic = try producer.topic(topic)
     reports.owner = self
   }
@@ -58,7 +58,7 @@ final class Republisher {
     weak var owner: Republisher?
 
     func producerDelivered(_ reports: [DeliveryReport]) { owner?.delivered(reports) }
-    func producerHasRoom() { owner?.onRoom?() }
+    func producerHasRoom() {}
     func producerFailed(_ error: KafkaError) { if error.isFatal { owner?.fail(error) } }
   }
 
@@ -98,16 +98,16 @@ final class Republisher {
     json.withUnsafeBytes { headers.append(RequestHeader.origin.name, $0) }
   }
 
-  /// Writes a record with the headers that were begun.
+  /// Writes a record with the headers that were begun. A record that is too large ends the writing, unless `onTooLarge` is set.
   ///
   /// - Parameter partition: the target; nil lets the key decide, or chance without a key.
-  /// - Returns: false if the queue is full. The headers stay, and the call can be repeated after `onRoom`. A record that is too large ends
-  ///   the writing, unless `onTooLarge` is set.
-  func write(key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?, to partition: Int32?, opaque: UInt64) -> Bool {
-    guard failure == nil else { return true }
+  func write(key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?, to partition: Int32?, opaque: UInt64) {
+    guard failure == nil else { return headers.removeAll() }
     switch producer.produce(topic, partition: partition, key: key, value: value, headers: headers, opaque: opaque) {
-    case .taken: return true
-    case .full: return false
+    case .taken: break
+    case .full:
+      // The caller waits long before the queue is full, unless the user's settings make the queue too small.
+      fail(KafkaError(.queueFull, "write to \(topic.name)", message: "the client takes too little at a time: see --kafka-property"))
     case .refused(let error):
       if error.code == .messageTooLarge, let onTooLarge {
         headers.removeAll()
@@ -115,12 +115,19 @@ final class Republisher {
       } else {
         fail(error)
       }
-      return true
     }
   }
 
-  /// Waits until Kafka has all accepted records, and closes.
-  func close(withinMilliseconds milliseconds: Int) async { await producer.close(withinMilliseconds: milliseconds) }
+  /// Waits until Kafka has all accepted records.
+  func finish() async throws(KafkaError) {
+    while failure == nil, inFlight > 0 { _ = await producer.flush(withinMilliseconds: 1_000) }
+    if let failure { throw failure }
+  }
+
+  /// Waits until Kafka has all accepted records, and closes. After a failure a continuation finds the records that have arrived.
+  func close(withinMilliseconds milliseconds: Int = 10_000) async {
+    await producer.close(withinMilliseconds: failure == nil ? milliseconds : 1_000)
+  }
 
   private func delivered(_ reports: [DeliveryReport]) {
     for report in reports where failure == nil {
