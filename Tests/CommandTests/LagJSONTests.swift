@@ -161,7 +161,7 @@ import Worker
       ), (.unread(topic: "t.deliveries", partitions: [2]), #""problem":"unread-deliveries","topic":"t.deliveries","partitions":[2]"#),
     ]
     for (problem, facts) in problems {
-      let object = JSONValue.object(LagJSON.problem(problem))
+      let object = LagJSON.problem(problem)
       #expect(object["sentence"]?.stringValue == LagWords.problem(problem))
       #expect(object.text.hasPrefix("{" + facts + #","sentence":"#), "\(object.text)")
     }

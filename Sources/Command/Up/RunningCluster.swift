@@ -63,11 +63,7 @@ struct RunningCluster: Sendable {
 
   /// The file's text.
   var text: String {
-    JSONValue.object([
-      .init(key: "pid", value: .integer(Int64(pid))), .init(key: "began", value: .integer(Int64(began))),
-      .init(key: "kafka", value: .string(kafka)), .init(key: "redis", value: .string(redis)),
-      .init(key: "devices", value: .string(devices)), .init(key: "admin", value: .string(admin)),
-    ]).text + "\n"
+    JSONValue.object(["pid": pid, "began": began, "kafka": kafka, "redis": redis, "devices": devices, "admin": admin]).text + "\n"
   }
 
   /// When a process began, in ticks since the machine's start; nil if it does not exist or has exited already.
