@@ -19,7 +19,7 @@ enum StatusJSON {
 
   // MARK: Workers
 
-  private static func worker(_ worker: WorkerState, _ report: StatusReport) -> JSONValue {
+  private static func worker(_ worker: Workers.Listing, _ report: StatusReport) -> JSONValue {
     let object = JSONValue.object([
       "worker": worker.name, "state": worker.standing.rawValue, "silentMs": worker.silentMilliseconds,
     ])
@@ -33,7 +33,7 @@ enum StatusJSON {
     ])
   }
 
-  private static func conditions(_ worker: WorkerState) -> [JSONValue] {
+  private static func conditions(_ worker: Workers.Listing) -> [JSONValue] {
     (worker.report?.unready ?? []).map { condition in
       .object([
         "name": condition.name, "lane": condition.lane, "reason": condition.reason, "since": Timestamp.text(condition.since),
