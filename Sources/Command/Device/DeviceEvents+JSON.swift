@@ -44,9 +44,10 @@ extension DeviceEvent {
     case .unhandled(let notification): Self.event("unhandled", notification.members)
     case .panel(let panel): Self.event("panel", panel.members)
     case .panelClosed(let panel): Self.event("panelClosed", panel.members)
-    case .accepted(let subject): Self.event("accepted", [subject.name: subject.id])
+    case .accepted(let subject): Self.event("accepted", [subject.member.name: subject.member.id])
     case .refused(let frame):
-      Self.event("refused", [frame.subject.name: frame.subject.id, "reason": frame.reason, "field": frame.field, "rule": frame.rule])
+      Self.event(
+        "refused", [frame.subject.member.name: frame.subject.member.id, "reason": frame.reason, "field": frame.field, "rule": frame.rule])
     case .linked(let frame): Self.event("linked", ["request": frame.request, "url": frame.link.url, "expires": frame.link.expires])
     case .gap(let gap): Self.event("gap", ["channel": gap.channel, "from": gap.from, "to": gap.to])
     case .goaway(let goaway):
@@ -106,6 +107,10 @@ extension PanelControl {
 }
 
 extension FrameSubject {
-  fileprivate var name: String { if case .response = self { "response" } else { "request" } }
-  fileprivate var id: String { switch self { case .response(let id), .request(let id): id } }
+  fileprivate var member: (name: String, id: String) {
+    switch self {
+    case .response(let id): ("response", id)
+    case .request(let id): ("request", id)
+    }
+  }
 }

@@ -142,10 +142,10 @@ struct TopicState: Sendable {
   }
 
   func writeJSON() {
-    let line = JSONValue.object([
-      "topic": name, "created": existence == .created, "missing": existence == .missing, "partitions": partitions,
-      "replication": replicas, "differences": differences,
-    ])
-    StandardOutput.json(line.text)
+    StandardOutput.json(
+      JSONValue.object([
+        "topic": name, "created": existence == .created, "missing": existence == .missing, "partitions": partitions,
+        "replication": replicas, "differences": differences,
+      ]).text)
   }
 }
