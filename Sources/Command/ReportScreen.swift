@@ -1,9 +1,13 @@
 import EventLoop
+import Worker
 
 /// The output of reports that are shown once or repeatedly: a redrawn terminal, or lines.
 struct ReportScreen {
+  static let watch = Setting(
+    "watch", .boolean, default: false, "Repeats the report until it is ended: a terminal is redrawn, other output gets a new block.")
+
   private let isJSON: Bool
-  private let isWatching: Bool
+  let isWatching: Bool
   /// Set if a terminal is redrawn.
   private let resizes: TerminalResizes?
 

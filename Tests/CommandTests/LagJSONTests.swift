@@ -161,7 +161,7 @@ import Worker
       ), (.unread(topic: "t.deliveries", partitions: [2]), #""problem":"unread-deliveries","topic":"t.deliveries","partitions":[2]"#),
     ]
     for (problem, facts) in problems {
-      let object = JSONValue.object(LagJSON.problem(problem))
+      let object = LagJSON.problem(problem)
       #expect(object["sentence"]?.stringValue == LagWords.problem(problem))
       #expect(object.text.hasPrefix("{" + facts + #","sentence":"#), "\(object.text)")
     }
@@ -182,7 +182,7 @@ import Worker
     let report = Self.report {
       ($0.problems, $0.gaps) = ([.ownerless(topic: "t.requests", partitions: [0])], [.redisNotGiven])
     }
-    let lines = LagPrinter(report, width: nil).lines(showsPartitions: false)
+    let lines = LagPrinter(report: report, width: nil).lines(showsPartitions: false)
     let columns = lines.map { $0.split(separator: " ").joined(separator: " ") }
     #expect(columns[0] == "2023-11-14T22:13:20.000Z group g Stable, 1 member 1 fan-out lane")
     #expect(columns[2] == "TOPIC RECORDS BEHIND IN/S OUT/S CAUGHT UP WORST")
@@ -192,7 +192,7 @@ import Worker
     #expect(columns[7] == "t.events (1) 0 - -")
     #expect(columns.contains("WRONG t.requests: nobody works through partition 0: are transform workers running, and ready?"))
     #expect(columns.contains("NOTE the fan-out lanes are not known without --redis"))
-    let each = LagPrinter(report, width: nil).lines(showsPartitions: true).map { $0.split(separator: " ").joined(separator: " ") }
+    let each = LagPrinter(report: report, width: nil).lines(showsPartitions: true).map { $0.split(separator: " ").joined(separator: " ") }
     #expect(each.contains("t.deliveries/1 20 1 min 30 s ago 0.3 120 1 min 1 s no lane"), "\(each)")
     #expect(each.contains("t.requests/0 0 0 0 0.3 at the end NOBODY"), "\(each)")
   }

@@ -30,7 +30,7 @@ import Worker
   }
 
   private static func lines(_ report: LagReport, height: Int?, width: Int? = 80) -> [String] {
-    LagPrinter(report, width: width).lines(showsPartitions: true, height: height).flatMap {
+    LagPrinter(report: report, width: width).lines(showsPartitions: true, height: height).flatMap {
       $0.split(separator: "\n", omittingEmptySubsequences: false)
     }
     .map(String.init)

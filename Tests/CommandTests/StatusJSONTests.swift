@@ -173,13 +173,13 @@ import Worker
       try Self.objects(report)[4]["schedules"]?.text
         == #"{"pending":15,"withoutDevices":4,"applications":[{"application":"com.a","pending":9},{"application":"com.b","pending":2}],"#
         + #""fullest":{"bucket":3,"partition":1,"pending":8}}"#)
-    let lines = StatusPrinter(report, width: nil).lines
+    let lines = StatusPrinter(report: report, width: nil).lines
     #expect(
       lines.contains(
         "schedules  15 requests pending: com.a 9, com.b 2, 4 for targets without a device; partition 1 has 8 of them in bucket 3, where most are"
       ), "\(lines)")
     let none = Self.report { $1.schedules = .found(ScheduleHolders(holders: [], withoutDevices: 0, fullest: nil)) }
-    #expect(!StatusPrinter(none, width: nil).lines.contains { $0.hasPrefix("schedules") })
+    #expect(!StatusPrinter(report: none, width: nil).lines.contains { $0.hasPrefix("schedules") })
   }
 
   @Test func `stopped and limited applications are told with who did it`() throws {
@@ -247,7 +247,7 @@ import Worker
 
   @Test func `a person reads the same, with what is wrong below it and nothing that a terminal obeys`() throws {
     let text = StatusPrinter(
-      Self.report { _, redis in
+      report: Self.report { _, redis in
         var unready = Self.fanOut
         unready.name = "f\u{1B}[2J\u{9B}2J"
         (unready.unreadyCount, unready.unready) = (1, [.init(name: "kafka", reason: "no broker", since: Self.time - 5_000)])
@@ -265,7 +265,7 @@ import Worker
     #expect(columns.contains { $0.hasPrefix("WRONG f\u{FFFD}[2J\u{FFFD}2J is not ready: kafka: no broker (for 5") }, "\(columns)")
     #expect(columns.contains { $0.hasPrefix("WRONG t has said nothing for 1 min 30 s: it was killed, hangs") }, "\(columns)")
     #expect(text.joined().unicodeScalars.allSatisfy { $0.value >= 0x20 && !(0x7F...0x9F).contains($0.value) })
-    let away = StatusPrinter(Self.report(kafka: nil, redis: nil), width: nil).lines
+    let away = StatusPrinter(report: Self.report(kafka: nil, redis: nil), width: nil).lines
     #expect(
       away.contains { $0.hasPrefix("WRONG  Kafka does not answer at no answer") } && away.contains { $0.hasPrefix("Redis      away") })
   }

@@ -34,6 +34,16 @@ import Testing
     #expect(try JSONValue(parsing: value.text) == value)
   }
 
+  @Test func `an object of Swift values keeps their order, and writes what is missing as null or not at all`() {
+    let (count, missing): (Int32, Int64?) = (7, nil)
+    let object = JSONValue.object(["z": "x", "count": count, "a": missing, "b": [true], "c": 1.5, "d": Double.nan, "e": JSONValue.null])
+    #expect(object.text == #"{"z":"x","count":7,"a":null,"b":[true],"c":1.5,"d":null,"e":null}"#)
+    let present = JSONValue.object(present: ["a": missing, "b": UInt64.max, "c": JSONValue.null])
+    #expect(present.text == #"{"b":18446744073709551615,"c":null}"#)
+    #expect(object.appending(contentsOf: present).members?.map(\.key) == ["z", "count", "a", "b", "c", "d", "e", "b", "c"])
+    #expect(present.appending(["f": missing]).text == #"{"b":18446744073709551615,"c":null,"f":null}"#)
+  }
+
   @Test func bigNumbersLoseNoDigit() throws {
     let text = "123456789012345678901234567890.0000000000000000001"
     #expect(try JSONValue(parsing: text).text == text)

@@ -533,7 +533,7 @@ import Testing
   }
 
   @Test mutating func ofAReplayWhoseFirstRecordIsNotAuditedNothingElseIsAsked() {
-    history.rules.requests = [0: .init(40..<1_000, since: AuditHistory.beginning + 40)]
+    history.rules.requests = [0: .init(offsets: 40..<1_000, since: AuditHistory.beginning + 40)]
     history.publish(1, offset: 50, source: 1, at: 1_000)
     history.judge(1, .replayed, offset: 50, at: 1_010)
     history.publish(2, for: nil, offset: 51, source: 2, at: 1_000)

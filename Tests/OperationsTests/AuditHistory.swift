@@ -19,8 +19,8 @@ struct AuditHistory {
   /// The offsets of requests of which the journal says nothing.
   var unjournaled: Set<Int64> = []
   var rules = AuditRules(
-    now: beginning + hour, grace: 30_000, clockSlack: 5_000, takeover: 60_000, beginsAtBeginning: true,
-    requests: [0: .init(0..<1_000, since: beginning)])
+    now: beginning + hour, written: beginning + hour, grace: 30_000, clockSlack: 5_000, takeover: 60_000, beginsAtBeginning: true,
+    requests: [0: .init(offsets: 0..<1_000, since: beginning)])
 
   /// An entry of the journal, which is as late as its place among the others.
   struct Entry {

@@ -14,7 +14,7 @@ import Worker
     let topics: Topics
     let group: String
     let loop: EventLoop
-    let reader: LagReader
+    let reader: ClusterReader
 
     func look() async throws -> LagReport {
       var history = LagHistory(topics, group: group, laneLifetimeMilliseconds: 10_000)
@@ -31,8 +31,8 @@ import Worker
       let topics = Topics(prefix: KafkaFixture.unique("lag") + ".")
       try await kafka.makeTopics(topics.all, partitions: 2)
       let (loop, group) = (EventLoop(name: "lag-test"), topics.requests + "-group")
-      let reader = try LagReader(
-        on: loop, kafka.configuration, topics, group: group, store: nil, timeoutMilliseconds: Int32(hangMilliseconds))
+      let reader = try ClusterReader(
+        on: loop, kafka.configuration, topics, group: group, nil, timeoutMilliseconds: Int32(hangMilliseconds))
       try await body(Place(kafka: kafka, topics: topics, group: group, loop: loop, reader: reader))
       await reader.close()
       await loop.close()
@@ -118,8 +118,8 @@ import Worker
       let topics = Topics(prefix: "lag.")
       for topic in topics.all where topic != topics.journal { try kafka.embedded?.createTopic(topic, partitions: 1) }
       let loop = EventLoop(name: "lag-test")
-      let reader = try LagReader(
-        on: loop, kafka.configuration, topics, group: "g", store: nil, timeoutMilliseconds: Int32(hangMilliseconds))
+      let reader = try ClusterReader(
+        on: loop, kafka.configuration, topics, group: "g", nil, timeoutMilliseconds: Int32(hangMilliseconds))
       let sample = try await reader.sample()
       #expect(Set(sample.gaps) == [.ownersUntold, .redisNotGiven, .topicMissing(topics.journal)] && sample.members == nil)
       await reader.close()

@@ -28,7 +28,7 @@ import Worker
     -> StatusSample
   {
     let loop = EventLoop(name: "status-test")
-    let reader = try StatusReader(
+    let reader = try ClusterReader(
       on: loop, kafka.configuration, topics ?? Topics(prefix: KafkaFixture.unique("status") + "."), group: "none",
       StoreConfiguration(redis, buckets: 1), sampleMilliseconds: sampleMilliseconds)
     let sample = await reader.look()

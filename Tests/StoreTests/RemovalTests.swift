@@ -255,6 +255,18 @@ import Testing
     }
   }
 
+  @Test func `a removal whose bound is the revision of a notification that it does not name leaves it`() async throws {
+    try await TestJudge.with { (judge) async throws in
+      try await judge.register()
+      let other = Judged(id: 1, collapse: "other", offset: 5)
+      let removal = Judged(id: 2, collapse: "x", offset: 5, isBounded: true)
+      let later = Revision(timestamp: 1001, partition: 0, offset: 5)
+      #expect(try await judge.judge([other, removal]).last == .new(revision: later, superseded: nil, presence: false))
+      #expect(try await judge.judge([removal]) == [.again(revision: later, superseded: nil, presence: false)])
+      #expect(try await judge.mailbox() == [1, 2])
+    }
+  }
+
   @Test func `a removal of what was opened leaves an update that came before it or comes after it`() async throws {
     try await TestJudge.with { (judge) async throws in
       try await judge.register()

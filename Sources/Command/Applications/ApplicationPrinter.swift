@@ -87,45 +87,27 @@ struct ApplicationPrinter {
     _ application: Name, _ stops: ApplicationStops, showsAll: Bool = true, changed: Bool? = nil, contested: Bool = false,
     _ sighting: ApplicationSighting? = nil
   ) -> JSONValue {
-    var members: [JSONValue.Member] = [
-      .init(key: "application", value: .string(application.text)),
-      .init(key: "state", value: .string(stops.open == nil ? "started" : "stopped")),
-    ]
-    if let changed { members.append(.init(key: "changed", value: .bool(changed))) }
-    if contested { members.append(.init(key: "contested", value: .bool(true))) }
-    if let sighting {
-      members.append(.init(key: "seen", value: .bool(sighting.isSeen)))
-      members.append(.init(key: "requestsLookedAt", value: .integer(Int64(sighting.requests))))
-      if let nearest = nearest(application, sighting) { members.append(.init(key: "nearest", value: .string(nearest))) }
-    }
-    if !stops.granted.isEmpty {
-      members.append(.init(key: "allowed", value: .array(stops.granted.names.map { .string($0) })))
-    }
-    let periods = showsAll ? stops.limits.periods[...] : stops.limits.periods.suffix(1)
-    if !periods.isEmpty { members.append(.init(key: "limits", value: .array(periods.map(json)))) }
-    let shown = showsAll ? stops.stops : stops.open.map { [$0] } ?? []
-    members.append(.init(key: "stops", value: .array(shown.map(json))))
-    return .object(members)
+    let periods = showsAll ? stops.limits.periods : stops.limits.periods.suffix(1)
+    return .object(present: [
+      "application": application, "state": stops.open == nil ? "started" : "stopped", "changed": changed,
+      "contested": contested ? true : nil, "seen": sighting?.isSeen, "requestsLookedAt": sighting?.requests,
+      "nearest": sighting.flatMap { nearest(application, $0) }, "allowed": stops.granted.isEmpty ? nil : stops.granted.names,
+      "limits": periods.isEmpty ? nil : periods.map(json), "stops": (showsAll ? stops.stops : stops.open.map { [$0] } ?? []).map(json),
+    ])
   }
 
   private func json(_ period: LimitPeriod) -> JSONValue {
-    let from = JSONValue.Member(key: "from", value: .string(Timestamp.text(period.from)))
-    return .object([from] + (period.limit.map(Self.members) ?? []) + [.init(key: "by", value: .string(period.by))])
+    .object(["from": Timestamp.text(period.from)]).appending(contentsOf: period.limit.map(Self.json) ?? [:]).appending(["by": period.by])
   }
 
   /// The members of a limit.
-  static func members(_ limit: RateLimit) -> [JSONValue.Member] {
-    let numbers = [("perTarget", limit.perTarget), ("perApplication", limit.perApplication), ("windowMilliseconds", limit.window)]
-    return numbers.compactMap { name, number in number.map { .init(key: name, value: .integer($0)) } }
+  static func json(_ limit: RateLimit) -> JSONValue {
+    .object(present: ["perTarget": limit.perTarget, "perApplication": limit.perApplication, "windowMilliseconds": limit.window])
   }
 
   private func json(_ stop: ApplicationStop) -> JSONValue {
-    var members: [JSONValue.Member] = [.init(key: "from", value: .string(Timestamp.text(stop.from)))]
-    func add(_ name: String, _ value: String?) { if let value { members.append(.init(key: name, value: .string(value))) } }
-    add("to", stop.to.map(Timestamp.text))
-    add("by", stop.by)
-    add("reason", stop.reason)
-    add("endedBy", stop.endedBy)
-    return .object(members)
+    .object(present: [
+      "from": Timestamp.text(stop.from), "to": stop.to.map(Timestamp.text), "by": stop.by, "reason": stop.reason, "endedBy": stop.endedBy,
+    ])
   }
 }

@@ -100,31 +100,11 @@ enum ApplicationsCommands {
 
   private static func change(_ values: SettingValues, _ change: ApplicationStops.Change) async throws -> ExitCode {
     let application = try name(values)
-    let now = WallClock.milliseconds()
-    let isDryRun = values[isDryRun]
-    let (outcome, sighting) = try await withLedger(values) { ledger -> (ApplicationLedger.Outcome, ApplicationSighting?) in
-      let outcome = try await ledger.change(application, change, forgettingBefore: now - Topics.longestRetention, isDryRun: isDryRun)
-      // After the stop, which is urgent.
-      guard change.isStop, outcome.isChanged else { return (outcome, nil) }
-      return (outcome, await look(for: application, ledger, now: now))
+    return try await make(change, of: application, values) { printer, stops in
+      printer.line(application, stops)
+    } stands: { stops in
+      (stops.open != nil) == change.isStop
     }
-    let printer = ApplicationPrinter(now: max(now, outcome.stops.open?.from ?? now))
-    if values[AnswerSettings.json] {
-      StandardOutput.json(
-        printer.json(
-          application, outcome.stops, changed: outcome.isChanged && !isDryRun, contested: outcome.isContested, sighting
-        ).text)
-    } else if isDryRun, outcome.isChanged {
-      StandardOutput.line("\(application)  would be \(change.isStop ? "stopped" : "started again"); nothing was written")
-    } else {
-      StandardOutput.line(printer.line(application, outcome.stops))
-    }
-    if !outcome.isChanged { StandardError.line("nothing was changed: it is \(change.isStop ? "stopped already" : "not stopped")") }
-    if let sighting, !sighting.isSeen {
-      for line in printer.warning(application, sighting, isDryRun: isDryRun) { StandardError.line(line) }
-    }
-    if outcome.isContested { StandardError.line("somebody else has changed it at the same time: the line above is the present state") }
-    return isDryRun || (outcome.stops.open != nil) == change.isStop ? .done : .answerIsNo
   }
 
   /// Grants the levels that the flags name to an application, or takes them back.
@@ -152,19 +132,25 @@ enum ApplicationsCommands {
     line: (ApplicationPrinter, ApplicationStops) -> String, stands: (ApplicationStops) -> Bool
   ) async throws -> ExitCode {
     let (now, isDryRun) = (WallClock.milliseconds(), values[isDryRun])
-    let outcome = try await withLedger(values) {
-      try await $0.change(application, change, forgettingBefore: now - Topics.longestRetention, isDryRun: isDryRun)
+    let (outcome, sighting) = try await withLedger(values) { ledger -> (ApplicationLedger.Outcome, ApplicationSighting?) in
+      let outcome = try await ledger.change(application, change, forgettingBefore: now - Topics.longestRetention, isDryRun: isDryRun)
+      // After the stop, which is urgent.
+      guard change.isStop, outcome.isChanged else { return (outcome, nil) }
+      return (outcome, await look(for: application, ledger, now: now))
     }
-    let printer = ApplicationPrinter(now: now)
+    let printer = ApplicationPrinter(now: max(now, outcome.stops.open?.from ?? now))
     if values[AnswerSettings.json] {
-      StandardOutput.json(
-        printer.json(application, outcome.stops, changed: outcome.isChanged && !isDryRun, contested: outcome.isContested).text)
+      let isChanged = outcome.isChanged && !isDryRun
+      StandardOutput.json(printer.json(application, outcome.stops, changed: isChanged, contested: outcome.isContested, sighting).text)
     } else {
       StandardOutput.line(line(printer, outcome.stops))
     }
     if isDryRun, outcome.isChanged { StandardError.line("it would be changed; nothing was written") }
     if !outcome.isChanged { StandardError.line("nothing was changed: it is so already") }
-    if outcome.isContested { StandardError.line("somebody else has changed it at the same time: the line above is how it stands now") }
+    if let sighting, !sighting.isSeen {
+      for line in printer.warning(application, sighting, isDryRun: isDryRun) { StandardError.line(line) }
+    }
+    if outcome.isContested { StandardError.line("somebody else has changed it at the same time: the line above is the present state") }
     return isDryRun || stands(outcome.stops) ? .done : .answerIsNo
   }
 

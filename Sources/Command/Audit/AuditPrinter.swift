@@ -57,32 +57,24 @@ struct AuditPrinter {
     let findings = report.findings
     var lines = zip(findings.violations, report.timelines).map { violation, timeline in
       JSONValue.object([
-        .init(key: "violation", value: .string(violation.kind.rawValue)), .init(key: "apnsId", value: .string(violation.id.description)),
-        .init(key: "sentence", value: .string(violation.kind.sentence)), .init(key: "detail", value: .string(violation.detail)),
-        .init(key: "steps", value: .array(timeline.steps.map(timelines.json))),
+        "violation": violation.kind.rawValue, "apnsId": violation.id.description, "sentence": violation.kind.sentence,
+        "detail": violation.detail, "steps": timeline.steps.map(timelines.json),
       ]).text
     }
-    var outcomes = Outcome.allCases.compactMap { outcome in
-      outcome.counted.map { JSONValue.Member(key: $0.key, value: .integer(Int64(findings.outcomes[outcome] ?? 0))) }
+    let outcomes = Outcome.allCases.compactMap { outcome in
+      outcome.counted.map { JSONValue.Member($0.key, findings.outcomes[outcome] ?? 0) }
     }
-    outcomes.append(.init(key: "inFlight", value: .integer(Int64(findings.inFlight))))
-    outcomes.append(.init(key: "lost", value: .integer(Int64(findings.lost))))
-    let kinds = Violation.Kind.allCases.compactMap { kind in
-      findings.counts[kind].map { JSONValue.Member(key: kind.rawValue, value: .integer(Int64($0))) }
-    }
-    var summary: [JSONValue.Member] = []
-    for (key, count) in [
-      ("violations", findings.violationCount), ("requests", findings.requests), ("records", findings.records),
-      ("journal", findings.journal), ("late", findings.late), ("events", findings.events), ("deadLetters", findings.deadLetters),
-      ("derived", findings.derived), ("repeats", findings.repeats), ("known", findings.known),
-      ("staleDropped", findings.staleDropped), ("acknowledgedLate", findings.acknowledgedLate), ("unreadable", findings.unreadable),
-      ("untold", findings.untold),
-    ] { summary.append(.init(key: key, value: .integer(Int64(count)))) }
-    summary.append(.init(key: "forgotten", value: .integer(report.forgotten)))
-    summary.append(.init(key: "spilledBytes", value: .integer(report.spilled)))
-    summary.append(.init(key: "outcomes", value: .object(outcomes)))
-    summary.append(.init(key: "kinds", value: .object(kinds)))
-    lines.append(JSONValue.object(summary).text)
+    let kinds = Violation.Kind.allCases.compactMap { kind in findings.counts[kind].map { JSONValue.Member(kind.rawValue, $0) } }
+    let summary = JSONValue.object([
+      "violations": findings.violationCount, "requests": findings.requests, "records": findings.records, "journal": findings.journal,
+      "late": findings.late, "events": findings.events, "deadLetters": findings.deadLetters, "derived": findings.derived,
+      "repeats": findings.repeats, "known": findings.known, "staleDropped": findings.staleDropped,
+      "acknowledgedLate": findings.acknowledgedLate, "unreadable": findings.unreadable, "untold": findings.untold,
+      "forgotten": report.forgotten, "spilledBytes": report.spilled,
+      "outcomes": JSONValue.object(outcomes).appending(["inFlight": findings.inFlight, "lost": findings.lost]),
+      "kinds": JSONValue.object(kinds),
+    ])
+    lines.append(summary.text)
     return lines
   }
 }

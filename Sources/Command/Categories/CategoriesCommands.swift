@@ -87,7 +87,7 @@ enum CategoriesCommands {
   }
 
   private static func object(_ application: Name, _ categories: [NotificationCategory]) -> JSONValue {
-    .object([.init(key: "application", value: .string(application.text)), .init(key: "categories", value: array(categories))])
+    .object(["application": application, "categories": array(categories)])
   }
 
   private static func array(_ categories: [NotificationCategory]) -> JSONValue {

@@ -215,7 +215,7 @@ actor DeviceSession {
         await perform(instruction, command: "")
       }
     } catch {
-      show("error", [("message", .string(error.description))], "!! \(DeviceText.plain(error.description))")
+      show("error", ["message": error.description], "!! \(DeviceText.plain(error.description))")
     }
   }
 
@@ -225,23 +225,25 @@ actor DeviceSession {
       let done = try await act(instruction, device)
       // What is done outlives the program.
       if done != nil { try await device.flush() }
-      if behaviour.isJSON, let done { output.json(DeviceEvent.event("done", [("command", .string(command))] + done).text) }
+      if behaviour.isJSON, let done {
+        output.json(DeviceEvent.event("done", ["command": command]).appending(contentsOf: .object(present: done)).text)
+      }
     } catch {
       let code = (error as? DeviceError)?.code.rawValue
       show(
-        "error", [("command", .string(command)), ("code", code.map { .string($0) }), ("message", .string("\(error)"))],
+        "error", ["command": command, "code": code, "message": "\(error)"],
         "!! \(DeviceText.plain("\(error)"))")
     }
     text.keep(await device.delivered)
   }
 
   /// Executes an instruction. Answers the result for a script; nil if it was reported already.
-  private func act(_ instruction: DeviceInstruction, _ device: Device) async throws -> [(String, JSONValue?)]? {
+  private func act(_ instruction: DeviceInstruction, _ device: Device) async throws -> JSONValue.Members? {
     switch instruction {
     case .list: await list(device)
     case .add(let request):
       try await device.userNotificationCenter.add(request)
-      return [("identifier", .string(request.identifier.text))]
+      return ["identifier": request.identifier]
     case .pending: await listPending(device)
     case .cancel(let identifiers):
       let center = device.userNotificationCenter
@@ -250,7 +252,7 @@ actor DeviceSession {
       } else {
         await center.removePendingNotificationRequests(withIdentifiers: identifiers)
       }
-      return []
+      return [:]
     case .open(let reference): return sent(try await device.open(try identifier(reference)))
     case .act(let reference, let action, let userText):
       return sent(try await device.respond(to: try identifier(reference), action: action, userText: userText))
@@ -265,13 +267,13 @@ actor DeviceSession {
       return panel.members
     case .collapse:
       await device.collapse()
-      return []
+      return [:]
     case .tap(let control, let text):
       try await device.tap(control, text: text)
-      return []
+      return [:]
     case .media:
       try await device.tapMediaButton()
-      return []
+      return [:]
     case .remove(let references):
       let identifiers = try references.map { try identifier($0) }
       return removed(await device.remove(identifiers))
@@ -279,32 +281,32 @@ actor DeviceSession {
     case .fire(let reference):
       let identifier = try identifier(reference)
       guard try await device.fire(identifier) else { throw InstructionError(description: "no notification '\(identifier)' waits") }
-      return [("identifier", .string(identifier.text))]
+      return ["identifier": identifier]
     case .links(let reference):
-      return [("requests", .array(try await device.renewLinks(of: try identifier(reference)).map { .string($0) }))]
-    case .settings(let settings): return [("requests", .array(try await change(settings, device).map { .string($0) }))]
+      return ["requests": try await device.renewLinks(of: try identifier(reference))]
+    case .settings(let settings): return ["requests": try await change(settings, device)]
     case .showSettings: await showSettings(device)
-    case .quiet(let hours): return [("requests", .array([.string(try await device.setQuietHours(hours))]))]
+    case .quiet(let hours): return ["requests": [try await device.setQuietHours(hours)]]
     case .state(let state):
       if let state { await device.setState(state) }
       let present = await device.state.rawValue
       if !behaviour.isJSON { output.line("-- the program is in the state \(present)") }
-      return [("state", .string(present))]
+      return ["state": present]
     case .openSettings(let reference):
       try await device.openSettings(for: try reference.map { try identifier($0) })
-      return []
+      return [:]
     case .categories(let new):
       let request = try await device.setCategories(new)
       categories = new
-      return [("requests", [.string(request)])]
+      return ["requests": [request]]
     case .answer(let isAllowed):
       guard let question else { throw InstructionError(description: "nothing is asked at the moment: change it by settings status") }
       self.question = nil
       question.resume(returning: isAllowed)
-    case .unregister: return [("requests", [.string(try await device.unregister())])]
+    case .unregister: return ["requests": [try await device.unregister()]]
     case .connect:
       await device.reconnect()
-      return []
+      return [:]
     case .help: output.line(DeviceText.help)
     case .quit: end(.success(.done))
     }
@@ -353,26 +355,18 @@ actor DeviceSession {
 
   // MARK: Results
 
-  private func sent(_ response: String?) -> [(String, JSONValue?)] { [("response", response.map { .string($0) })] }
+  private func sent(_ response: String?) -> JSONValue.Members { ["response": response] }
 
-  private func removed(_ notifications: [DeliveredNotification]) -> [(String, JSONValue?)] {
+  private func removed(_ notifications: [DeliveredNotification]) -> JSONValue.Members {
     if !behaviour.isJSON { output.line("-- \(notifications.count) removed from the list") }
-    return [("identifiers", .array(notifications.map { .string($0.identifier.text) }))]
+    return ["identifiers": notifications.map(\.identifier)]
   }
 
   private func list(_ device: Device) async {
     let (delivered, pending, badge) = (await device.delivered, await device.pending, await device.badge)
     if behaviour.isJSON {
-      func objects(_ notifications: [DeliveredNotification]) -> JSONValue {
-        .array(
-          notifications.map { notification in
-            .object(notification.members.compactMap { member in member.1.map { .init(key: member.0, value: $0) } })
-          })
-      }
-      output.json(
-        DeviceEvent.event(
-          "list", [("delivered", objects(delivered)), ("pending", objects(pending)), ("badge", .integer(Int64(badge)))]
-        ).text)
+      func objects(_ notifications: [DeliveredNotification]) -> [JSONValue] { notifications.map { .object(present: $0.members) } }
+      output.json(DeviceEvent.event("list", ["delivered": objects(delivered), "pending": objects(pending), "badge": badge]).text)
       return
     }
     for notification in delivered { show(notification, mark: notification.isLocal ? "(local)" : "") }
@@ -386,11 +380,11 @@ actor DeviceSession {
     guard !behaviour.isJSON else {
       let objects = requests.map { request in
         JSONValue.object([
-          .init(key: "identifier", value: .string(request.identifier.text)), .init(key: "payload", value: request.content.payload),
-          .init(key: "trigger", value: (request.trigger?.json).flatMap { try? JSONValue(parsing: $0) } ?? .null),
+          "identifier": request.identifier, "payload": request.content.payload,
+          "trigger": (request.trigger?.json).flatMap { try? JSONValue(parsing: $0) },
         ])
       }
-      return output.json(DeviceEvent.event("pending", [("requests", .array(objects))]).text)
+      return output.json(DeviceEvent.event("pending", ["requests": objects]).text)
     }
     for request in requests {
       let text = request.content.title.isEmpty ? request.content.body : request.content.title
@@ -408,7 +402,7 @@ actor DeviceSession {
     output.line("-- " + (["status \(authorization.status.rawValue)"] + options).joined(separator: ", "))
   }
 
-  private func show(_ event: String, _ members: [(String, JSONValue?)], _ line: String) {
+  private func show(_ event: String, _ members: JSONValue.Members, _ line: String) {
     if behaviour.isJSON { output.json(DeviceEvent.event(event, members).text) } else { output.line(line) }
   }
 }
@@ -432,8 +426,7 @@ private final class LocalResponses: UserNotificationCenterDelegate {
         DeviceEvent.event(
           "responded",
           [
-            ("response", .string(response.id)), ("identifier", .string(identifier.text)),
-            ("action", .string(response.actionIdentifier.text)), ("userText", response.userText.map { .string($0) }),
+            "response": response.id, "identifier": identifier, "action": response.actionIdentifier, "userText": response.userText,
           ]
         ).text)
     } else {

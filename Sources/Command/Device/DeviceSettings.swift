@@ -22,7 +22,6 @@ enum DeviceSettings {
     "device.credential-file", .file, "The file with the credential; it is read again before each hello.")
   static let identity = SettingGroup("Device", [devices, token, app, user, credential, credentialFile])
 
-  static let platform = Setting<String>("device.platform", .string("NAME"), default: "linux", "The platform of the device.")
   static let environment = Setting<DeviceEnvironment?>(
     "device.environment", .choice, "The environment of the token. Absent: none is sent.")
   static let locale = Setting<String?>("device.locale", .string("LOCALE"), "The locale, such as de_AT. Absent: none is sent.")
@@ -35,7 +34,7 @@ enum DeviceSettings {
     "The application's categories, as a JSON array. Absent: reply, with the actions reply, which takes text, and like; and player, whose panel has a media button and controls."
   )
   static let registration = SettingGroup(
-    "Registration", [], advanced: [platform, environment, locale, timeZone, authorization, categories])
+    "Registration", [], advanced: [environment, locale, timeZone, authorization, categories])
 
   static let state = Setting<String?>(
     "device.state", .file, "The SQLite database that keeps its state after its end, also after a kill. Absent: its end loses the state.")
@@ -61,7 +60,7 @@ enum DeviceSettings {
       throw UsageError(.missing, "no cluster: start 'carillon up' on this machine, or give --devices ws://HOST:PORT\(DeviceProtocol.path)")
     }
     let hello = Hello(
-      device: values[token], application: values[app], credential: try credential(values), user: values[user], platform: values[platform],
+      device: values[token], application: values[app], credential: try credential(values), user: values[user], platform: "linux",
       environment: values[environment], locale: values[locale], timeZone: values[timeZone],
       authorization: Authorization(status: values[authorization], options: [.alert: true, .sound: true, .badge: true]),
       categories: try values.file(categories, limit: 1 << 20).map { try categories(in: $0) } ?? [

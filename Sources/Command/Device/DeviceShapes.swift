@@ -18,12 +18,8 @@ enum DeviceShapes {
 
   /// A dummy registration with these members, which runs the protocol's checks.
   private static func registration(_ members: [String: JSONValue]) throws(FieldError) -> Registration {
-    var object: [JSONValue.Member] = [
-      .init(key: "device", value: .string(String(repeating: "0", count: DeviceToken.shortest))), .init(key: "application", value: "a"),
-      .init(key: "since", value: 0),
-    ]
-    object += members.map { .init(key: $0.key, value: $0.value) }
-    var text = JSONValue.object(object).text
+    let required: JSONValue = ["device": .string(String(repeating: "0", count: DeviceToken.shortest)), "application": "a", "since": 0]
+    var text = required.appending(contentsOf: .object(members.map { .init($0.key, $0.value) })).text
     let result = text.withUTF8 { bytes -> Result<Registration, FieldError> in
       do throws(FieldError) {
         return .success(try Registration(json: UnsafeRawBufferPointer(bytes)))

@@ -54,32 +54,21 @@ struct DevicesPrinter: Sendable {
   /// Renders a device as an object.
   func json(_ listing: DeviceListing) -> JSONValue {
     let device = listing.device
-    var members: [JSONValue.Member] = [
-      .init(key: "device", value: .string(device.token)), .init(key: "registered", value: .bool(device.owner != nil)),
-    ]
-    func add(_ key: String, _ value: JSONValue?) { if let value { members.append(.init(key: key, value: value)) } }
-    add("application", device.membership.map { .string($0.application.text) })
-    add("user", device.membership.map { .string($0.user.text) })
-    add("since", device.since.map { .string(Timestamp.text($0)) })
-    add("locale", device.locale.map { .string($0) })
-    add("registration", device.registration.map { ["partition": .integer(Int64($0.partition)), "offset": .integer($0.offset)] })
-    switch listing.connection {
-    case .none: add("connected", .bool(false))
-    case .lanes(let lanes, let partition):
-      add("connected", .bool(true))
-      add("lanes", .array(lanes.map { .string($0.text) }))
-      add("partition", .integer(Int64(partition)))
-    case .gone(let partition):
-      add("connected", .bool(false))
-      add("laneGone", .bool(true))
-      add("partition", .integer(Int64(partition)))
-    }
-    add("notifications", device.mailbox.map { .integer(Int64($0.entries)) } ?? .null)
-    add("oldest", device.mailbox?.oldest.map { .string(Timestamp.text($0)) })
-    add("mailboxBound", listing.bound.map { .integer(Int64($0)) })
-    add("beyondBound", listing.overBound.map { .integer(Int64($0)) })
-    add("evicted", device.gap.map { ["from": .string(text($0.from)), "to": .string(text($0.to))] })
-    return .object(members)
+    let (isConnected, lanes, partition): (Bool, [Name]?, Int32?) =
+      switch listing.connection {
+      case .none: (false, nil, nil)
+      case .lanes(let lanes, let partition): (true, lanes, partition)
+      case .gone(let partition): (false, nil, partition)
+      }
+    return .object(present: [
+      "device": device.token, "registered": device.owner != nil, "application": device.membership?.application,
+      "user": device.membership?.user, "since": device.since.map(Timestamp.text), "locale": device.locale,
+      "registration": device.registration.map { JSONValue.object(["partition": $0.partition, "offset": $0.offset]) },
+      "connected": isConnected, "lanes": lanes, "laneGone": !isConnected && partition != nil ? true : nil, "partition": partition,
+      "notifications": device.mailbox?.entries.json ?? .null, "oldest": device.mailbox?.oldest.map(Timestamp.text),
+      "mailboxBound": listing.bound, "beyondBound": listing.overBound,
+      "evicted": device.gap.map { JSONValue.object(["from": text($0.from), "to": text($0.to)]) },
+    ])
   }
 }
 

@@ -44,8 +44,7 @@ extension TimelinePrinter {
   /// How a request that went to no device ended, in few words.
   func settled(_ outcome: Outcome, _ explanation: Explanation) -> String {
     if outcome == .replayed { return "ignored, since it did not fit how its schedule stood" }
-    let skipped = explanation.steps.lazy.compactMap { $0.detail("skipped").flatMap(Int.init) }.first
-    return skipped.map { "too late, and skipped: \(TerminalText.count($0, "occurrence"))" } ?? outcome.sentence("")
+    return skipped(explanation).map { "too late, and skipped: \(TerminalText.count($0, "occurrence"))" } ?? outcome.sentence("")
   }
 
   /// Milliseconds from the due time to the record of the firing.
@@ -58,37 +57,32 @@ extension TimelinePrinter {
 
   /// Renders an object: how it stands, when it is due, and the occurrences.
   func json(_ schedule: ScheduleExplanation) -> JSONValue {
-    var members: [JSONValue.Member] = []
-    func add(_ key: String, _ value: JSONValue) { members.append(.init(key: key, value: value)) }
-    switch schedule.standing {
-    case .pending(let times):
-      add("state", "pending")
-      add(
-        "due",
-        .array(
-          times.map { time in
-            ["due": .string(Timestamp.text(time.due)), "zone": time.zone == "" ? .null : .string(time.zone.text)]
-          }))
-    case .ended(let ending, let other):
-      add("state", .string("\(ending)"))
-      if let other { add("by", .string(other.description)) }
-    case .unknown: add("state", "unknown")
-    }
-    if schedule.omitted > 0 { add("omitted", .integer(Int64(schedule.omitted))) }
-    add("occurrences", .array(schedule.occurrences.map(occurrence)))
-    return .object(members)
+    let (state, due, by): (String, [JSONValue]?, NotificationID?) =
+      switch schedule.standing {
+      case .pending(let times):
+        ("pending", times.map { .object(["due": Timestamp.text($0.due), "zone": $0.zone == "" ? nil : $0.zone]) }, nil)
+      case .ended(let ending, let other): ("\(ending)", nil, other)
+      case .unknown: ("unknown", nil, nil)
+      }
+    return .object(present: [
+      "state": state, "due": due, "by": by?.description, "omitted": schedule.omitted > 0 ? schedule.omitted : nil,
+      "occurrences": schedule.occurrences.map(occurrence),
+    ])
   }
 
   private func occurrence(_ explanation: Explanation) -> JSONValue {
-    var members: [JSONValue.Member] = [.init(key: "apnsId", value: .string(explanation.id.description))]
-    func add(_ key: String, _ value: JSONValue?) { if let value { members.append(.init(key: key, value: value)) } }
-    add("due", explanation.occurrence.map { .string(Timestamp.text($0.due)) })
-    add("zone", explanation.occurrence.flatMap { $0.zone == "" ? nil : .string($0.zone.text) })
-    add("lateMs", lateness(explanation).map { .integer($0) })
-    add("state", .string(word(explanation.state)))
-    if case .settled(let outcome) = explanation.state { add("outcome", .string(outcome.name)) }
-    add("skipped", explanation.steps.lazy.compactMap { $0.detail("skipped").flatMap(Int64.init) }.first.map { .integer($0) })
-    add("devices", .array(explanation.devices.map(json)))
-    return .object(members)
+    var settled: Outcome?
+    if case .settled(let outcome) = explanation.state { settled = outcome }
+    return .object(present: [
+      "apnsId": explanation.id.description, "due": explanation.occurrence.map { Timestamp.text($0.due) },
+      "zone": explanation.occurrence.flatMap { $0.zone == "" ? nil : $0.zone }, "lateMs": lateness(explanation),
+      "state": word(explanation.state), "outcome": settled?.name, "skipped": skipped(explanation),
+      "devices": explanation.devices.map(json),
+    ])
+  }
+
+  /// How many occurrences were too late.
+  private func skipped(_ explanation: Explanation) -> Int? {
+    explanation.steps.lazy.compactMap { $0.detail("skipped").flatMap(Int.init) }.first
   }
 }

@@ -159,35 +159,21 @@ struct TimelinePrinter {
 
   /// Renders an object: the request, how it stands, the devices, the steps.
   func json(_ explanation: Explanation, searched: [String] = []) -> JSONValue {
-    var members: [JSONValue.Member] = [
-      .init(key: "apnsId", value: .string(explanation.id.description)), .init(key: "state", value: .string(word(explanation.state))),
-    ]
-    if case .underWay(let open, let all, let end) = explanation.state {
-      members.append(.init(key: "open", value: .integer(Int64(open))))
-      members.append(.init(key: "of", value: .integer(Int64(all))))
-      if let end { members.append(.init(key: "until", value: .string(Timestamp.text(end)))) }
+    var (open, all, until, reason, settled): (Int?, Int?, Int64?, String?, Outcome?)
+    switch explanation.state {
+    case .underWay(let count, let devices, let end): (open, all, until) = (count, devices, end)
+    case .rejected(let why), .dead(let why), .filtered(let why): reason = why
+    case .settled(let outcome): settled = outcome
+    default: break
     }
-    if case .rejected(let reason) = explanation.state { members.append(.init(key: "reason", value: .string(reason))) }
-    if case .dead(let reason) = explanation.state { members.append(.init(key: "reason", value: .string(reason))) }
-    if case .filtered(let reason) = explanation.state { members.append(.init(key: "reason", value: .string(reason))) }
-    if let registered = explanation.registered {
-      let applications = registered.map { each -> JSONValue in
-        ["application": .string(each.application.text), "devices": .integer(Int64(each.devices))]
-      }
-      members.append(.init(key: "registeredFor", value: .array(applications)))
-    }
-    if case .settled(let outcome) = explanation.state {
-      members.append(.init(key: "outcome", value: .string(outcome == .replayed ? "ignored" : outcome.name)))
-    }
-    if let occurrence = explanation.occurrence {
-      members.append(.init(key: "occurrenceOf", value: .string(occurrence.schedule.description)))
-      members.append(.init(key: "due", value: .string(Timestamp.text(occurrence.due))))
-    }
-    if let schedule = explanation.schedule { members.append(.init(key: "schedule", value: json(schedule))) }
-    members.append(.init(key: "devices", value: .array(explanation.devices.map(json))))
-    members.append(.init(key: "steps", value: .array(explanation.steps.map(json))))
-    if !explanation.isFound { members.append(.init(key: "searched", value: .array(searched.map { .string($0) }))) }
-    return .object(members)
+    return .object(present: [
+      "apnsId": explanation.id.description, "state": word(explanation.state), "open": open, "of": all, "until": until.map(Timestamp.text),
+      "reason": reason,
+      "registeredFor": explanation.registered?.map { JSONValue.object(["application": $0.application, "devices": $0.devices]) },
+      "outcome": settled.map { $0 == .replayed ? "ignored" : $0.name }, "occurrenceOf": explanation.occurrence?.schedule.description,
+      "due": explanation.occurrence.map { Timestamp.text($0.due) }, "schedule": explanation.schedule.map { json($0) },
+      "devices": explanation.devices.map(json), "steps": explanation.steps.map(json), "searched": explanation.isFound ? nil : searched,
+    ])
   }
 
   func word(_ state: RequestState) -> String {
@@ -206,27 +192,18 @@ struct TimelinePrinter {
   }
 
   func json(_ outcome: DeviceOutcome) -> JSONValue {
-    var members: [JSONValue.Member] = [
-      .init(key: "device", value: .string(outcome.device)), .init(key: "state", value: .string(outcome.word)),
-    ]
-    if let time = outcome.time { members.append(.init(key: "time", value: .string(Timestamp.text(time)))) }
-    if let since = outcome.sincePublication { members.append(.init(key: "sincePublicationMs", value: .integer(since))) }
-    return .object(members)
+    .object(present: [
+      "device": outcome.device, "state": outcome.word, "time": outcome.time.map(Timestamp.text),
+      "sincePublicationMs": outcome.sincePublication,
+    ])
   }
 
   func json(_ step: TimelineStep) -> JSONValue {
-    var members: [JSONValue.Member] = [.init(key: "step", value: .string(step.name))]
-    func add(_ name: String, _ value: JSONValue?) { if let value { members.append(.init(key: name, value: value)) } }
-    add("time", step.time.map { .string(Timestamp.text($0)) })
-    add("sincePreviousMs", step.sincePrevious.map { .integer($0) })
-    add("sincePublicationMs", step.sincePublication.map { .integer($0) })
-    add("device", step.device.map { .string($0) })
-    add("worker", step.worker.map { .string($0.text) })
-    add("topic", .string(step.topic))
-    add("partition", .integer(Int64(step.partition)))
-    add("offset", .integer(step.offset))
-    if step.isRepeat { add("again", .bool(true)) }
-    if !step.details.isEmpty { add("details", .object(step.details.map { .init(key: $0.name, value: .string($0.value)) })) }
-    return .object(members)
+    .object(present: [
+      "step": step.name, "time": step.time.map(Timestamp.text), "sincePreviousMs": step.sincePrevious,
+      "sincePublicationMs": step.sincePublication, "device": step.device, "worker": step.worker, "topic": step.topic,
+      "partition": step.partition, "offset": step.offset, "again": step.isRepeat ? true : nil,
+      "details": step.details.isEmpty ? nil : JSONValue.object(step.details.map { .init($0.name, $0.value) }),
+    ])
   }
 }

@@ -44,11 +44,10 @@ enum ExtensionsCommand {
   }
 
   static func json(_ chain: ExtensionChain) -> JSONValue {
-    let names = chain.steps.map { JSONValue.string($0.name) }
-    var line: JSONValue = ["application": .string(chain.application.text), "extensions": .array(names)]
-    let remarks = chain.steps.flatMap(\.remarks).map { JSONValue.string($0) }
-    if !remarks.isEmpty { line.set("remarks", .array(remarks)) }
-    return line
+    let remarks = chain.steps.flatMap(\.remarks)
+    return .object(present: [
+      "application": chain.application, "extensions": chain.steps.map(\.name), "remarks": remarks.isEmpty ? nil : remarks,
+    ])
   }
 
   static func text(_ chain: ExtensionChain) -> (line: String, remarks: [String]) {
@@ -149,12 +148,11 @@ struct ExtensionAttempt {
     var lines: [String] = []
     for (outcome, content) in steps {
       if isJSON {
-        var line: JSONValue = [
-          "extension": .string(outcome.name), "state": .string("\(outcome.state.word)"), "microseconds": .integer(outcome.microseconds),
-          "payload": content.payload,
-        ]
-        if !content.attachments.isEmpty { line.set("attachments", .array(content.attachments.map(\.object))) }
-        if let failure = outcome.failure { line.set("reason", .string("\(failure)")) }
+        let attachments = content.attachments.map(\.object)
+        let line = JSONValue.object(present: [
+          "extension": outcome.name, "state": "\(outcome.state.word)", "microseconds": outcome.microseconds, "payload": content.payload,
+          "attachments": attachments.isEmpty ? nil : attachments, "reason": outcome.failure.map { "\($0)" },
+        ])
         lines.append(line.text)
       } else {
         lines.append("\(outcome.name): \(outcome.state.word), \(outcome.microseconds) µs")

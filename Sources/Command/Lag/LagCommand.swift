@@ -11,8 +11,6 @@ enum LagCommand {
     "lag.partitions", .boolean, default: false,
     "Shows each partition, and not only the worst one of each topic. With --watch a terminal shows as many as fit, the furthest behind first."
   )
-  private static let watch = Setting(
-    "lag.watch", .boolean, default: false, "Repeats the report until it is ended: a terminal is redrawn, other output gets a new block.")
   private static let interval = Setting(
     "lag.interval", .duration(.milliseconds(500)...(.seconds(3600))), default: .seconds(2),
     "How long rates are measured, and with --watch how long to wait between two reports.")
@@ -24,7 +22,7 @@ enum LagCommand {
     discussion:
       "For each topic that the transform workers read: the unfinished records, the age of the oldest (0 at the end), the records written and finished in a second, the time to catch up at this rate, and the partitions' owners. For deliveries, which have no committed offsets: the living fan-out lanes, their unread records and the age of the oldest, as their workers report it, and the partitions without a lane. For the other topics: the number of records, and the age of the newest. Then it lists problems: partitions without an owner, and unfinished records that were deleted, with their offsets. The exit code is 1 if there is a problem, and otherwise 3 if Redis was given and does not answer: then everything except the lanes is shown. With --json there is an object for each line, and the last one has the problems and the unknown facts. An embedded broker does not tell the owners of partitions.",
     groups: [
-      SettingGroup("Lag", [partitions, watch, interval, rates], advanced: [TransformOptions.group, FanOutOptions.silence]),
+      SettingGroup("Lag", [partitions, ReportScreen.watch, interval, rates], advanced: [TransformOptions.group, FanOutOptions.silence]),
       AnswerSettings.group,
       SettingGroup(
         "Cluster", [ClusterSettings.kafka, ClusterSettings.redis],
@@ -44,27 +42,25 @@ enum LagCommand {
     // Before anything else is read, so that the error says what to type.
     try await Admin.with(kafka) { _ = try await $0.partitions(of: topics.requests, at: kafka) }
     let loop = EventLoop(name: "lag")
-    let reader = try LagReader(on: loop, kafka, topics, group: group, store: store)
+    let reader = try ClusterReader(on: loop, kafka, topics, group: group, store, timeoutMilliseconds: Admin.standardMilliseconds)
     var history = LagHistory(topics, group: group, laneLifetimeMilliseconds: values[FanOutOptions.silence].wholeMilliseconds)
-    let screen = try await ReportScreen(isJSON: values[AnswerSettings.json], isWatching: values[watch], on: loop)
+    let screen = try await ReportScreen(isJSON: values[AnswerSettings.json], isWatching: values[ReportScreen.watch], on: loop)
     var code = ExitCode.done
     do throws(KafkaError) {
       history.take(try await reader.sample())
-      if !values[watch], values[rates] {
-        await pause(values[interval])
+      if !screen.isWatching, values[rates] {
+        try? await Task.sleep(for: values[interval])
         history.take(try await reader.sample())
       }
       while let report = history.report {
         code = report.exitCode
         func show() {
-          screen.show {
-            LagJSON.lines(report, showsPartitions: values[partitions])
-          } text: { width, height in
-            LagPrinter(report, width: width).lines(showsPartitions: values[partitions], height: height)
-          }
+          screen.show(
+            json: { LagJSON.lines(report, showsPartitions: values[partitions]) },
+            text: { LagPrinter(report: report, width: $0).lines(showsPartitions: values[partitions], height: $1) })
         }
         show()
-        guard values[watch] else { break }
+        guard screen.isWatching else { break }
         history.take(try await next(reader) { await screen.wait(for: values[interval], redraw: show) })
       }
     } catch {
@@ -77,7 +73,7 @@ enum LagCommand {
   }
 
   /// Takes the next sample; waits for a Kafka that is down for a while.
-  private static func next(_ reader: LagReader, after pause: () async -> Void) async throws(KafkaError) -> LagSample {
+  private static func next(_ reader: ClusterReader, after pause: () async -> Void) async throws(KafkaError) -> LagSample {
     while true {
       await pause()
       do throws(KafkaError) {
@@ -88,8 +84,6 @@ enum LagCommand {
       }
     }
   }
-
-  private static func pause(_ duration: Duration) async { try? await Task.sleep(for: duration) }
 
   /// Kafka, and Redis if it is given.
   private static func places(_ values: SettingValues) throws(UsageError) -> (KafkaConfiguration, StoreConfiguration?) {

@@ -4,8 +4,8 @@ import Operations
 
 /// A report as a table for a person.
 struct LagPrinter {
-  private let report: LagReport
-  private let width: Int?
+  let report: LagReport
+  let width: Int?
 
   /// A line of a table.
   private struct Row {
@@ -13,8 +13,6 @@ struct LagPrinter {
     /// The age of the oldest unfinished record, the maximum if unknown, and the number of records; nil without an owner.
     var lag: (behind: Int64, records: Int64)?
   }
-
-  init(_ report: LagReport, width: Int?) { (self.report, self.width) = (report, width) }
 
   /// Renders the report.
   ///

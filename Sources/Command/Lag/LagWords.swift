@@ -27,7 +27,7 @@ enum LagWords {
 
   static func gap(_ gap: LagGap) -> String {
     switch gap {
-    case .topicMissing(let topic): "there is no topic \(topic)"
+    case .topicMissing(let topic): StatusWords.problem(.topicMissing(topic))
     case .ownersUntold: "the embedded broker does not tell who works through a partition"
     case .transactionsUnknown(let reason): "which transactions are open is not known: \(reason)"
     case .ownersUnknown(let reason): "who works through the partitions is not known: \(reason)"

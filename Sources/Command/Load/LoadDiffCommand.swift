@@ -21,11 +21,7 @@ enum LoadDiffCommand {
     }
     if values[AnswerSettings.json] {
       for row in rows {
-        StandardOutput.json(
-          JSONValue.object([
-            .init(key: "measure", value: .string(row[0])), .init(key: "before", value: .string(row[1])),
-            .init(key: "after", value: .string(row[2])), .init(key: "change", value: .string(row[3])),
-          ]).text)
+        StandardOutput.json(JSONValue.object(["measure": row[0], "before": row[1], "after": row[2], "change": row[3]]).text)
       }
       return .done
     }

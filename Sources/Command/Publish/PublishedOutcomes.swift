@@ -76,7 +76,7 @@ private struct OutcomePrinter {
   /// Prints the outcome at a device.
   func print(_ outcome: DeviceOutcome, of id: String) {
     if isJSON {
-      json(id, timeline.json(outcome).members ?? [])
+      json(id, timeline.json(outcome))
     } else {
       line(
         id, outcome.device, TerminalText.padded(outcome.word, 12) + (outcome.sincePublication.map(TerminalText.duration) ?? "")
@@ -94,11 +94,10 @@ private struct OutcomePrinter {
     if isJSON {
       json(
         outcome.name,
-        [
-          .init(key: "state", value: .string(timeline.word(explanation.state))),
-          .init(key: "settled", value: .bool(outcome.standing == .settled)),
-          .init(key: "open", value: .integer(Int64(open))), .init(key: "missing", value: .array(missing.map { .string($0.device) })),
-        ])
+        .object([
+          "state": timeline.word(explanation.state), "settled": outcome.standing == .settled, "open": open,
+          "missing": missing.map(\.device),
+        ]))
     } else {
       for device in missing { line(outcome.name, device.device, "no outcome yet: \(device.word)") }
       switch explanation.state {
@@ -117,7 +116,7 @@ private struct OutcomePrinter {
     StandardOutput.line(TerminalText.row(columns, width: Terminal.width))
   }
 
-  private func json(_ id: String, _ members: [JSONValue.Member]) {
-    StandardOutput.json(JSONValue.object([.init(key: "apnsId", value: .string(id))] + members).text)
+  private func json(_ id: String, _ members: JSONValue) {
+    StandardOutput.json(JSONValue.object(["apnsId": id]).appending(contentsOf: members).text)
   }
 }

@@ -20,13 +20,11 @@ struct RequestPrinter {
 
   /// Renders an object. The value is a string, since a record's value is bytes.
   func json(_ request: RequestToSend) -> String {
-    func text(_ bytes: [UInt8]?) -> JSONValue { bytes.map { .string(String(decoding: $0, as: UTF8.self)) } ?? .null }
-    var members: [JSONValue.Member] = [
-      .init(key: "key", value: text(request.key.isEmpty ? nil : request.key)),
-      .init(key: "headers", value: .object(request.headers.map { .init(key: $0.name, value: .string($0.value)) })),
-      .init(key: "value", value: text(request.value)),
-    ]
-    if request.line > 0 { members.append(.init(key: "line", value: .integer(Int64(request.line)))) }
-    return JSONValue.object(members).text
+    func text(_ bytes: [UInt8]?) -> String? { bytes.map { String(decoding: $0, as: UTF8.self) } }
+    let object = JSONValue.object([
+      "key": text(request.key.isEmpty ? nil : request.key),
+      "headers": JSONValue.object(request.headers.map { .init($0.name, $0.value) }), "value": text(request.value),
+    ])
+    return (request.line > 0 ? object.appending(["line": request.line]) : object).text
   }
 }

@@ -152,9 +152,7 @@ struct RoleProcess: Sendable {
     let address = devices.map { DeviceURL.text($0) }
     logger.info("ready", ["admin": adminURL, "devices": address ?? "none"])
     guard values[AnswerSettings.json] else { return }
-    var members: [JSONValue.Member] = [.init(key: "admin", value: .string(adminURL))]
-    if let address { members.append(.init(key: "devices", value: .string(address))) }
-    StandardOutput.json(JSONValue.object(members).text)
+    StandardOutput.json(JSONValue.object(present: ["admin": adminURL, "devices": address]).text)
     StandardOutput.flush()
   }
 }

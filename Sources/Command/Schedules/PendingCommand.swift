@@ -67,10 +67,7 @@ enum PendingCommand {
     }
 
     var object: JSONValue {
-      .object([
-        .init(key: "application", value: .string(application.text)), .init(key: "pending", value: .integer(Int64(pending))),
-        .init(key: "targets", value: .integer(Int64(targets))),
-      ])
+      .object(["application": application, "pending": pending, "targets": targets])
     }
   }
 
@@ -135,20 +132,13 @@ enum PendingCommand {
   private static func object(_ entry: PendingSchedules.Entry) -> JSONValue {
     let pending = entry.pending
     let times = pending.dueTimes.filter { !$0.isOver }.sorted { $0.due < $1.due }.map { time in
-      JSONValue.object([
-        .init(key: "due", value: .string(Timestamp.text(time.due))),
-        .init(key: "zone", value: time.zone == "" ? .null : .string(time.zone.text)),
-      ])
+      JSONValue.object(["due": Timestamp.text(time.due), "zone": time.zone == "" ? nil : time.zone])
     }
+    let key = entry.key
     return .object([
-      .init(key: "apnsId", value: .string(entry.record.newest.id.description)),
-      .init(key: "application", value: .string(entry.key.application.text)),
-      .init(key: "target", value: .string(entry.key.target.text)),
-      .init(key: "identifier", value: .string(entry.key.identifier.text)),
-      .init(key: "due", value: .string(Timestamp.text(entry.due))), .init(key: "dueTimes", value: .array(times)),
-      .init(key: "requested", value: .string(Timestamp.text(pending.requested))),
-      .init(key: "lifetimeSeconds", value: .integer(pending.lifetime)), .init(key: "trigger", value: json(pending.trigger)),
-      .init(key: "payload", value: json(pending.payload)),
+      "apnsId": entry.record.newest.id.description, "application": key.application, "target": key.target, "identifier": key.identifier,
+      "due": Timestamp.text(entry.due), "dueTimes": times, "requested": Timestamp.text(pending.requested),
+      "lifetimeSeconds": pending.lifetime, "trigger": json(pending.trigger), "payload": json(pending.payload),
     ])
   }
 

@@ -50,8 +50,6 @@ enum FanOutOptions {
   static let outbox = Setting(
     "fanout.outbox", .size(16_384...(64 << 20)), default: FanOutSettings.Defaults.outboxBytes,
     "Bytes that may wait for a slow device before its connection is closed.")
-  static let frame = Setting(
-    "fanout.frame", .size(4096...(1 << 20)), default: FanOutSettings.Defaults.frameBytes, "The largest frame that a device may send.")
   static let reconnect = Setting(
     "fanout.reconnect", .duration(.zero...(.seconds(600))), default: .milliseconds(FanOutSettings.Defaults.reconnectMilliseconds),
     "Minimum time over which a drain spreads its devices' reconnections; --reconnects-per-second may need more. Each device is served until its turn, if --drain allows it."
@@ -83,7 +81,7 @@ enum FanOutOptions {
   static let sessions = SettingGroup(
     "Sessions", [keyFile, environment, allowedOrigins],
     advanced: [
-      connections, connectionsPerAddress, window, hello, acknowledge, ping, refresh, outbox, frame, frames, reconnect,
+      connections, connectionsPerAddress, window, hello, acknowledge, ping, refresh, outbox, frames, reconnect,
       reconnectsPerSecond, unreadyFor, silence,
     ])
 }
@@ -107,7 +105,6 @@ extension FanOutSettings {
     acknowledgeSeconds = seconds(FanOutOptions.acknowledge)
     pingSeconds = seconds(FanOutOptions.ping)
     outboxBytes = values[FanOutOptions.outbox]
-    frameBytes = values[FanOutOptions.frame]
     connections = values[FanOutOptions.connections]
     connectionsPerAddress = values[FanOutOptions.connectionsPerAddress]
     allowedOrigins = Set(values[FanOutOptions.allowedOrigins])

@@ -6,8 +6,6 @@ import Worker
 
 /// `carillon status`.
 enum StatusCommand {
-  private static let watch = Setting(
-    "status.watch", .boolean, default: false, "Repeats the report until it is ended: a terminal is redrawn, other output gets a new block.")
   private static let interval = Setting(
     "status.interval", .duration(.milliseconds(500)...(.seconds(3600))), default: .seconds(5),
     "With --watch: how long to wait between two reports.")
@@ -21,7 +19,7 @@ enum StatusCommand {
     discussion:
       "Shows for each worker whether it is ready, its lanes, partitions and connections, its uptime, its version, and its address. Of Kafka it shows the brokers, the consumer group with its members, and its lag; of Redis the memory, the settings, and the numbers of devices and notifications, which are estimated from a sample if there are many. Then it lists problems: workers that are not ready, with the reasons, or that were killed; missing topics, or topics with other settings; topics that have their producers' time; a Redis that evicts, is full, or belongs to another cluster. Stopped applications and those with a rate limit, a Redis without maxmemory, and the like are notes. The exit code is 1 if there is a problem. It is also 1 if Kafka or Redis does not answer, while the other is still shown, and 3 if both do not. With --json there is an object for each worker, for Kafka, Redis and the counts, and the last one has the problems. Workers report themselves to Redis: a killed one is shown for five minutes.",
     groups: [
-      SettingGroup("Status", [watch, interval, sample], advanced: [TransformOptions.group, FanOutOptions.silence]),
+      SettingGroup("Status", [ReportScreen.watch, interval, sample], advanced: [TransformOptions.group, FanOutOptions.silence]),
       AnswerSettings.group, ClusterSettings.group,
     ],
     examples: [
@@ -34,10 +32,10 @@ enum StatusCommand {
   private static func run(_ values: SettingValues) async throws -> ExitCode {
     let place = try ClusterPlace(values, client: "carillon-status")
     let loop = EventLoop(name: "status")
-    let reader = try StatusReader(
+    let reader = try ClusterReader(
       on: loop, place.kafka, place.topics, group: values[TransformOptions.group], place.store,
       sampleMilliseconds: values[sample].wholeMilliseconds)
-    let screen = try await ReportScreen(isJSON: values[AnswerSettings.json], isWatching: values[watch], on: loop)
+    let screen = try await ReportScreen(isJSON: values[AnswerSettings.json], isWatching: values[ReportScreen.watch], on: loop)
     var code = ExitCode.done
     repeat {
       let report = StatusReport(
@@ -45,15 +43,11 @@ enum StatusCommand {
         laneLifetimeMilliseconds: values[FanOutOptions.silence].wholeMilliseconds, buckets: place.store.buckets, cluster: place.name)
       code = report.isAway ? .dependencyMissing : report.problems.isEmpty ? .done : .answerIsNo
       func show() {
-        screen.show {
-          StatusJSON.lines(report)
-        } text: { width, _ in
-          StatusPrinter(report, width: width).lines
-        }
+        screen.show(json: { StatusJSON.lines(report) }, text: { width, _ in StatusPrinter(report: report, width: width).lines })
       }
       show()
-      if values[watch] { await screen.wait(for: values[interval], redraw: show) }
-    } while values[watch]
+      if screen.isWatching { await screen.wait(for: values[interval], redraw: show) }
+    } while screen.isWatching
     await reader.close()
     await loop.close()
     return code

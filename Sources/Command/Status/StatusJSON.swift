@@ -8,203 +8,147 @@ import Worker
 /// A report for programs. It has objects for each worker, Kafka, Redis and the counts, then one for the problems.
 enum StatusJSON {
   static func lines(_ report: StatusReport) -> [String] {
-    var objects = report.workers.map { worker($0, report) }
-    if let kafka = report.sample.kafka.value { objects.append([member("kafka", .object(self.kafka(kafka, report)))]) }
-    if let redis = report.sample.redis.value {
-      objects.append([member("redis", .object(self.redis(redis, report)))])
-      if let schedules = redis.schedules?.value { objects.append([member("schedules", .object(self.schedules(schedules)))]) }
-      if let population = redis.population?.value { objects.append([member("population", .object(self.population(population)))]) }
-    }
-    objects.append(summary(report))
-    return objects.map { JSONValue.object($0).text }
+    let (kafka, redis) = (report.sample.kafka.value, report.sample.redis.value)
+    let parts = [
+      ("kafka", kafka.map { self.kafka($0, report) }), ("redis", redis.map { self.redis($0, report) }),
+      ("schedules", redis?.schedules?.value.map(schedules)), ("population", redis?.population?.value.map(population)),
+    ]
+    let objects = parts.compactMap { name, part in part.map { JSONValue.object([name: $0]) } }
+    return (report.workers.map { worker($0, report) } + objects + [summary(report)]).map(\.text)
   }
 
   // MARK: Workers
 
-  private static func worker(_ worker: WorkerState, _ report: StatusReport) -> [JSONValue.Member] {
-    var members = [member("worker", .string(worker.name.text))] + state(worker)
-    guard let said = worker.report else { return members }
-    members += [
-      member("roles", strings(said.roles)), member("version", .string(said.version)),
-      member("started", .string(Timestamp.text(said.started))),
-      member("admin", text(said.admin)), member("devices", strings(said.devices)), member("lanes", .integer(Int64(said.lanes))),
-      member("connections", integer(said.connections)), member("partitions", integer(said.partitions)),
-      member("deliveryPartitions", numbers(report.partitions(of: worker))),
-      member("lags", .array(report.laneLags.filter { $0.worker == worker.name }.map { .object(LagJSON.lag($0)) })),
-      member("clockAheadMs", said.clockAhead.map { .integer($0) } ?? .null), member("conditions", .array(conditions(worker))),
-    ]
-    return members
+  private static func worker(_ worker: Workers.Listing, _ report: StatusReport) -> JSONValue {
+    let object = JSONValue.object([
+      "worker": worker.name, "state": worker.standing.rawValue, "silentMs": worker.silentMilliseconds,
+    ])
+    guard let said = worker.report else { return object }
+    return object.appending([
+      "roles": said.roles, "version": said.version, "started": Timestamp.text(said.started), "admin": said.admin, "devices": said.devices,
+      "lanes": said.lanes, "connections": said.connections, "partitions": said.partitions,
+      "deliveryPartitions": report.partitions(of: worker),
+      "lags": report.laneLags.filter { $0.worker == worker.name }.map(LagJSON.lag), "clockAheadMs": said.clockAhead,
+      "conditions": conditions(worker),
+    ])
   }
 
-  private static func state(_ worker: WorkerState) -> [JSONValue.Member] {
-    [member("state", .string(worker.standing.rawValue)), member("silentMs", .integer(worker.silentMilliseconds))]
-  }
-
-  private static func conditions(_ worker: WorkerState) -> [JSONValue] {
+  private static func conditions(_ worker: Workers.Listing) -> [JSONValue] {
     (worker.report?.unready ?? []).map { condition in
       .object([
-        member("name", .string(condition.name)), member("lane", text(condition.lane)), member("reason", .string(condition.reason)),
-        member("since", .string(Timestamp.text(condition.since))), member("forMs", .integer(worker.age(of: condition))),
+        "name": condition.name, "lane": condition.lane, "reason": condition.reason, "since": Timestamp.text(condition.since),
+        "forMs": worker.age(of: condition),
       ])
     }
   }
 
   // MARK: Kafka and Redis
 
-  private static func kafka(_ kafka: KafkaState, _ report: StatusReport) -> [JSONValue.Member] {
+  private static func kafka(_ kafka: KafkaState, _ report: StatusReport) -> JSONValue {
     let lag = kafka.lag.value
-    let members = lag?.members?.members.map { each in
-      JSONValue.object([
-        member("member", .string(each.id)), member("client", .string(each.client)), member("host", .string(each.host)),
-        member("partitions", .integer(Int64(each.partitions.count))),
-      ])
-    }
     let topics = report.topics.all.compactMap { kafka.cluster.topics[$0] }.map { topic in
       let behind = lag?.topics.first { $0.topic == topic.name }
       return JSONValue.object([
-        member("topic", .string(topic.name)), member("partitions", .integer(Int64(topic.partitions.count))),
-        member("replication", .integer(Int64(topic.partitions.map(\.replicas).min() ?? 0))),
-        member("differences", kafka.differences[topic.name].map { strings($0) } ?? .null),
-        member("records", behind.map { .integer($0.records) } ?? .null), member("behindMs", behind.map { .integer($0.behind) } ?? .null),
+        "topic": topic.name, "partitions": topic.partitions.count, "replication": topic.partitions.map(\.replicas).min() ?? 0,
+        "differences": kafka.differences[topic.name], "records": behind?.records, "behindMs": behind?.behind,
       ])
     }
-    return [
-      member("id", text(kafka.cluster.id)), member("brokers", strings(kafka.cluster.brokers.sorted { $0.key < $1.key }.map(\.value))),
-      member("group", .string(report.group)), member("groupState", text(lag?.members?.state)),
-      member("members", members.map { .array($0) } ?? .null), member("topics", .array(topics)),
-      member("stopped", kafka.applications.value.map { .array($0.compactMap(stopped)) } ?? .null),
-      member("limited", kafka.applications.value.map { .array($0.compactMap(limited)) } ?? .null),
-    ]
+    return .object([
+      "id": kafka.cluster.id, "brokers": kafka.cluster.brokers.sorted { $0.key < $1.key }.map(\.value), "group": report.group,
+      "groupState": lag?.members?.state,
+      "members": lag?.members?.members.map { LagJSON.member($0).appending(["partitions": $0.partitions.count]) }, "topics": topics,
+      "stopped": kafka.applications.value?.compactMap(stopped), "limited": kafka.applications.value?.compactMap(limited),
+    ])
   }
 
   private static func stopped(_ entry: ApplicationLedger.Entry) -> JSONValue? {
     entry.stops.open.map { stop in
-      .object([
-        member("application", .string(entry.application.text)), member("from", .string(Timestamp.text(stop.from))),
-        member("by", .string(stop.by)), member("reason", text(stop.reason)),
-      ])
+      .object(["application": entry.application, "from": Timestamp.text(stop.from), "by": stop.by, "reason": stop.reason])
     }
   }
 
   private static func limited(_ entry: ApplicationLedger.Entry) -> JSONValue? {
-    entry.stops.limits.last.map { limit in
-      .object([member("application", .string(entry.application.text))] + ApplicationPrinter.members(limit))
-    }
+    entry.stops.limits.last.map { .object(["application": entry.application]).appending(contentsOf: ApplicationPrinter.json($0)) }
   }
 
-  private static func redis(_ redis: RedisState, _ report: StatusReport) -> [JSONValue.Member] {
+  private static func redis(_ redis: RedisState, _ report: StatusReport) -> JSONValue {
     let server = redis.server
     let identity = redis.identity.value ?? nil
-    return [
-      member("address", .string(server.address)), member("version", text(server.version)),
-      member("role", text(server.isPrimary.map { $0 ? "primary" : "replica" })), member("replicas", integer(server.replicas)),
-      member("usedMemory", server.usedMemory.map { .integer($0) } ?? .null),
-      member("maximumMemory", server.maximumMemory.map { .integer($0) } ?? .null), member("policy", text(server.policy)),
-      member("evictedKeys", server.evictedKeys.map { .integer($0) } ?? .null),
-      member("appendOnly", server.appendsWrites.map { .bool($0) } ?? .null), member("appendFsync", text(server.synchronization)),
-      member("saved", server.isSaved.map { .bool($0) } ?? .null), member("kafka", text(identity?.kafka)),
-      member("topicPrefix", text(identity?.topicPrefix)), member("fanOutLanes", integer(report.lanes?.count)),
-    ]
+    return .object([
+      "address": server.address, "version": server.version, "role": server.isPrimary.map { $0 ? "primary" : "replica" },
+      "replicas": server.replicas, "usedMemory": server.usedMemory, "maximumMemory": server.maximumMemory, "policy": server.policy,
+      "evictedKeys": server.evictedKeys, "appendOnly": server.appendsWrites, "appendFsync": server.synchronization,
+      "saved": server.isSaved, "kafka": identity?.kafka, "topicPrefix": identity?.topicPrefix, "fanOutLanes": report.lanes?.count,
+    ])
   }
 
   // MARK: Counts
 
-  private static func population(_ found: PopulationEstimate) -> [JSONValue.Member] {
-    [
-      member("devices", estimate(found.devices)), member("connected", estimate(found.connected)),
-      member("mailboxes", estimate(found.mailboxes)), member("notifications", estimate(found.notifications)),
-      member("largest", .array(found.largest.map(mailbox))), member("oldest", .array(found.oldest.map(mailbox))),
-      member("exact", .bool(found.isExact)), member("keysScanned", .integer(Int64(found.keysScanned))),
-      member("devicesRead", .integer(Int64(found.devicesRead))), member("mailboxesRead", .integer(Int64(found.mailboxesRead))),
-    ]
+  private static func population(_ found: PopulationEstimate) -> JSONValue {
+    .object([
+      "devices": estimate(found.devices), "connected": estimate(found.connected), "mailboxes": estimate(found.mailboxes),
+      "notifications": estimate(found.notifications), "largest": found.largest.map(mailbox), "oldest": found.oldest.map(mailbox),
+      "exact": found.isExact, "keysScanned": found.keysScanned, "devicesRead": found.devicesRead, "mailboxesRead": found.mailboxesRead,
+    ])
   }
 
   /// How many applications are listed.
   private static let listedHolders = 100
 
-  private static func schedules(_ found: ScheduleHolders) -> [JSONValue.Member] {
-    let holders = found.holders.prefix(listedHolders).map { holder in
-      JSONValue.object([
-        member("application", .string(holder.application.text)), member("pending", .integer(Int64(holder.pending))),
-      ])
-    }
-    let fullest = found.fullest.map { place in
-      JSONValue.object([
-        member("bucket", .integer(Int64(place.bucket))), member("partition", .integer(Int64(place.partition))),
-        member("pending", .integer(Int64(place.pending))),
-      ])
-    }
-    return [
-      member("pending", .integer(Int64(found.pending))), member("withoutDevices", .integer(Int64(found.withoutDevices))),
-      member("applications", .array(holders)), member("fullest", fullest ?? .null),
-    ]
+  private static func schedules(_ found: ScheduleHolders) -> JSONValue {
+    .object([
+      "pending": found.pending, "withoutDevices": found.withoutDevices,
+      "applications": found.holders.prefix(listedHolders).map {
+        JSONValue.object(["application": $0.application, "pending": $0.pending])
+      },
+      "fullest": found.fullest.map {
+        JSONValue.object(["bucket": $0.bucket, "partition": $0.partition, "pending": $0.pending])
+      },
+    ])
   }
 
   private static func estimate(_ estimate: Estimate) -> JSONValue {
-    .object([
-      member("value", .integer(estimate.value)), member("margin95", .integer(estimate.margin)), member("exact", .bool(estimate.isExact)),
-    ])
+    .object(["value": estimate.value, "margin95": estimate.margin, "exact": estimate.isExact])
   }
 
   private static func mailbox(_ seen: PopulationSurvey.SeenMailbox) -> JSONValue {
-    .object([
-      member("device", .string(seen.token)), member("notifications", .integer(Int64(seen.entries))),
-      member("oldest", text(seen.oldest.map { Timestamp.text($0) })),
-    ])
+    .object(["device": seen.token, "notifications": seen.entries, "oldest": seen.oldest.map(Timestamp.text)])
   }
 
   // MARK: Problems
 
-  private static func summary(_ report: StatusReport) -> [JSONValue.Member] {
-    [
-      member("time", .string(Timestamp.text(report.sample.time))), member("topicPrefix", .string(report.topics.prefix)),
-      member("kafkaAnswers", .bool(report.sample.kafka.value != nil)), member("redisAnswers", .bool(report.sample.redis.value != nil)),
-      member("workers", integer(report.sample.redis.value?.workers.value.map { _ in report.workers.count })),
-      member("lanes", integer(report.lanes?.count)),
-      member("problems", .array(report.problems.map { .object(problem($0)) })),
-      member("notes", .array(report.notes.map { .string(StatusWords.note($0)) })),
-    ]
+  private static func summary(_ report: StatusReport) -> JSONValue {
+    .object([
+      "time": Timestamp.text(report.sample.time), "topicPrefix": report.topics.prefix, "kafkaAnswers": report.sample.kafka.value != nil,
+      "redisAnswers": report.sample.redis.value != nil,
+      "workers": report.sample.redis.value?.workers.value.map { _ in report.workers.count }, "lanes": report.lanes?.count,
+      "problems": report.problems.map(problem), "notes": report.notes.map(StatusWords.note),
+    ])
   }
 
-  private static func problem(_ problem: StatusProblem) -> [JSONValue.Member] {
-    let sentence = member("sentence", .string(StatusWords.problem(problem)))
-    func named(_ name: String, _ more: JSONValue.Member...) -> [JSONValue.Member] {
-      [member("problem", .string(name))] + more + [sentence]
+  private static func problem(_ problem: StatusProblem) -> JSONValue {
+    func named(_ name: String, _ facts: JSONValue.Members = [:]) -> JSONValue {
+      .object(["problem": name]).appending(facts).appending(["sentence": StatusWords.problem(problem)])
     }
-    switch problem {
-    case .kafkaAway: return named("kafka-away")
-    case .redisAway: return named("redis-away")
-    case .topicMissing(let topic): return named("topic-missing", member("topic", .string(topic)))
-    case .topicDiffers(let topic, let differences):
-      return named("topic-differs", member("topic", .string(topic)), member("differences", strings(differences)))
-    case .leaderless(let topic, let partitions):
-      return named("without-leader", member("topic", .string(topic)), member("partitions", numbers(partitions)))
-    case .replicasBehind(let topic, let partitions):
-      return named("replicas-behind", member("topic", .string(topic)), member("partitions", numbers(partitions)))
-    case .unwritable(let fault):
-      return named("cannot-be-written", member("topic", .string(fault.topic)), member("partitions", numbers(fault.partitions)))
-    case .lag(let problem): return LagJSON.problem(problem)
-    case .unreadable(let part, _): return named("redis-unreadable", member("part", .string(part.rawValue)))
-    case .redisUnsuitable: return named("redis-unsuitable")
-    case .evicted(let keys): return named("redis-evicted", member("keys", .integer(keys)))
-    case .memoryShort(let used, let maximum):
-      return named("redis-memory", member("usedMemory", .integer(used)), member("maximumMemory", .integer(maximum)))
-    case .notSaved: return named("redis-not-saved")
-    case .otherCluster(let found, _):
-      return named("other-cluster", member("kafka", .string(found.kafka)), member("topicPrefix", .string(found.topicPrefix)))
-    case .unready(let worker):
-      return named("worker-not-ready", member("worker", .string(worker.name.text)), member("conditions", .array(conditions(worker))))
-    case .clockDiffers(let name, let ahead):
-      return named("worker-clock", member("worker", .string(name.text)), member("aheadMs", .integer(ahead)))
-    case .silent(let worker):
-      return named("worker-silent", member("worker", .string(worker.name.text)), member("silentMs", .integer(worker.silentMilliseconds)))
-    case .noWorker(let role): return named("no-worker", member("role", .string(role)))
+    return switch problem {
+    case .kafkaAway: named("kafka-away")
+    case .redisAway: named("redis-away")
+    case .topicMissing(let topic): named("topic-missing", ["topic": topic])
+    case .topicDiffers(let topic, let differences): named("topic-differs", ["topic": topic, "differences": differences])
+    case .leaderless(let topic, let partitions): named("without-leader", ["topic": topic, "partitions": partitions])
+    case .replicasBehind(let topic, let partitions): named("replicas-behind", ["topic": topic, "partitions": partitions])
+    case .unwritable(let fault): named("cannot-be-written", ["topic": fault.topic, "partitions": fault.partitions])
+    case .lag(let problem): LagJSON.problem(problem)
+    case .unreadable(let part, _): named("redis-unreadable", ["part": part.rawValue])
+    case .redisUnsuitable: named("redis-unsuitable")
+    case .evicted(let keys): named("redis-evicted", ["keys": keys])
+    case .memoryShort(let used, let maximum): named("redis-memory", ["usedMemory": used, "maximumMemory": maximum])
+    case .notSaved: named("redis-not-saved")
+    case .otherCluster(let found, _): named("other-cluster", ["kafka": found.kafka, "topicPrefix": found.topicPrefix])
+    case .unready(let worker): named("worker-not-ready", ["worker": worker.name, "conditions": conditions(worker)])
+    case .clockDiffers(let name, let ahead): named("worker-clock", ["worker": name, "aheadMs": ahead])
+    case .silent(let worker): named("worker-silent", ["worker": worker.name, "silentMs": worker.silentMilliseconds])
+    case .noWorker(let role): named("no-worker", ["role": role])
     }
   }
-
-  private static func member(_ key: String, _ value: JSONValue) -> JSONValue.Member { .init(key: key, value: value) }
-  private static func text(_ text: String?) -> JSONValue { text.map { .string($0) } ?? .null }
-  private static func integer(_ number: Int?) -> JSONValue { number.map { .integer(Int64($0)) } ?? .null }
-  private static func strings(_ texts: [String]) -> JSONValue { .array(texts.map { .string($0) }) }
-  private static func numbers(_ numbers: [Int32]) -> JSONValue { .array(numbers.map { .integer(Int64($0)) }) }
 }

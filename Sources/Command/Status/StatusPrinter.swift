@@ -6,10 +6,8 @@ import Worker
 
 /// A report for a person.
 struct StatusPrinter {
-  private let report: StatusReport
-  private let width: Int?
-
-  init(_ report: StatusReport, width: Int?) { (self.report, self.width) = (report, width) }
+  let report: StatusReport
+  let width: Int?
 
   /// All lines of the report.
   var lines: [String] {
@@ -30,7 +28,7 @@ struct StatusPrinter {
 
   // MARK: Workers
 
-  private func row(_ worker: WorkerState) -> [String] {
+  private func row(_ worker: Workers.Listing) -> [String] {
     let said = worker.report
     let deliveries = report.partitions(of: worker)
     let partitions = [said?.partitions.map { "\($0)" }, deliveries.isEmpty ? nil : "deliveries \(PartitionNames.text(deliveries))"]
@@ -44,7 +42,7 @@ struct StatusPrinter {
     ]
   }
 
-  private func state(_ worker: WorkerState) -> String {
+  private func state(_ worker: Workers.Listing) -> String {
     switch worker.standing {
     case .ready: "ready"
     case .unready: "NOT READY"

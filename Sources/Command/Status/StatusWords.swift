@@ -90,10 +90,10 @@ enum StatusWords {
     }
   }
 
-  private static func name(_ worker: WorkerState) -> String { TerminalText.visible(worker.name) }
+  private static func name(_ worker: Workers.Listing) -> String { TerminalText.visible(worker.name) }
 
   /// Why a worker is not ready and for how long: the first reasons.
-  private static func conditions(_ worker: WorkerState) -> String {
+  private static func conditions(_ worker: Workers.Listing) -> String {
     let shown = worker.report?.unready.prefix(3).map { condition in
       let place = condition.lane.map { "\($0), " } ?? ""
       return TerminalText.visible("\(place)\(condition.name): \(condition.reason)")

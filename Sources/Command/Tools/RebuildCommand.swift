@@ -84,12 +84,8 @@ extension RebuildReport {
   fileprivate func writeJSON(_ milliseconds: Int64) {
     StandardOutput.json(
       JSONValue.object([
-        .init(key: "dryRun", value: .bool(isDryRun)), .init(key: "registrations", value: .integer(Int64(registrations))),
-        .init(key: "schedules", value: .integer(Int64(schedules))), .init(key: "requests", value: .integer(Int64(requests))),
-        .init(key: "endings", value: .integer(Int64(endings))),
-        .init(key: "unreadable", value: .integer(Int64(unreadable))), .init(key: "milliseconds", value: .integer(milliseconds)),
-        .init(key: "waiting", value: waiting.map { .integer($0.notifications) } ?? .null),
-        .init(key: "mailboxes", value: waiting.map { .integer($0.mailboxes) } ?? .null),
+        "dryRun": isDryRun, "registrations": registrations, "schedules": schedules, "requests": requests, "endings": endings,
+        "unreadable": unreadable, "milliseconds": milliseconds, "waiting": waiting?.notifications, "mailboxes": waiting?.mailboxes,
       ]).text)
   }
 }

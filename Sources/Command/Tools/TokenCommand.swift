@@ -33,10 +33,7 @@ enum TokenCommand {
       StandardOutput.line(text)
       return .done
     }
-    StandardOutput.json(
-      JSONValue.object([
-        .init(key: "credential", value: .string(text)), .init(key: "expires", value: .string(Timestamp.text(credential.expiration * 1000))),
-      ]).text)
+    StandardOutput.json(JSONValue.object(["credential": text, "expires": Timestamp.text(credential.expiration * 1000)]).text)
     return .done
   }
 

@@ -142,12 +142,10 @@ struct TopicState: Sendable {
   }
 
   func writeJSON() {
-    let line = JSONValue.object([
-      .init(key: "topic", value: .string(name)), .init(key: "created", value: .bool(existence == .created)),
-      .init(key: "missing", value: .bool(existence == .missing)),
-      .init(key: "partitions", value: .integer(Int64(partitions))), .init(key: "replication", value: .integer(Int64(replicas))),
-      .init(key: "differences", value: .array(differences.map { .string($0) })),
-    ])
-    StandardOutput.json(line.text)
+    StandardOutput.json(
+      JSONValue.object([
+        "topic": name, "created": existence == .created, "missing": existence == .missing, "partitions": partitions,
+        "replication": replicas, "differences": differences,
+      ]).text)
   }
 }

@@ -68,10 +68,7 @@ struct RunningCluster: Sendable {
   /// The file's text.
   var text: String {
     JSONValue.object([
-      .init(key: "pid", value: .integer(Int64(pid))), .init(key: "began", value: .integer(Int64(began))),
-      .init(key: "kafka", value: .string(kafka)), .init(key: "redis", value: .string(redis)),
-      .init(key: "devices", value: .string(devices)), .init(key: "page", value: page.map { .string($0) } ?? .null),
-      .init(key: "admin", value: .string(admin)),
+      "pid": pid, "began": began, "kafka": kafka, "redis": redis, "devices": devices, "page": page, "admin": admin,
     ]).text + "\n"
   }
 

@@ -6,10 +6,8 @@ enum UpBanner {
   /// One line for programs.
   static func json(_ running: RunningCluster) -> String {
     let object = JSONValue.object([
-      .init(key: "kafka", value: .string(running.kafka)), .init(key: "redis", value: .string(running.redis)),
-      .init(key: "devices", value: .string(running.devices)), .init(key: "page", value: running.page.map { .string($0) } ?? .null),
-      .init(key: "metrics", value: .string(running.admin + "/metrics")),
-      .init(key: "admin", value: .string(running.admin)), .init(key: "pid", value: .integer(Int64(running.pid))),
+      "kafka": running.kafka, "redis": running.redis, "devices": running.devices, "page": running.page,
+      "metrics": running.admin + "/metrics", "admin": running.admin, "pid": running.pid,
     ])
     return PrintedJSON.text(object.text) + "\n"
   }

@@ -80,8 +80,6 @@ public struct FanOutSettings: Sendable {
   public var pingSeconds = Defaults.pingSeconds
   /// The most bytes that wait for a slow device.
   public var outboxBytes = Defaults.outboxBytes
-  /// The largest frame that a device may send.
-  public var frameBytes = Defaults.frameBytes
   /// The most connections.
   public var connections = Defaults.connections
   /// Devices are refused from this descriptor number on: the process needs the rest for itself.
@@ -135,7 +133,7 @@ extension FanOutSettings {
   var webSocket: WebSocketConfiguration {
     var webSocket = WebSocketConfiguration()
     webSocket.subprotocols = [DeviceProtocol.subprotocol]
-    webSocket.maximumMessageBytes = frameBytes
+    webSocket.maximumMessageBytes = Defaults.frameBytes
     webSocket.tooBigCode = WebSocketCloseCode(rawValue: CloseCode.messageTooLarge.rawValue)
     webSocket.maximumOutboxBytes = outboxBytes
     webSocket.outboxFullCode = WebSocketCloseCode(rawValue: CloseCode.slowConsumer.rawValue)

@@ -213,8 +213,8 @@ final class Session: WebSocketHandler {
     send {
       ServerFrames.welcome(
         session: generation, now: WallClock.milliseconds(), pingSeconds: settings.pingSeconds, window: settings.window,
-        rememberSeconds: settings.longestLifetime, quiet: sessions.people.quiet(open.owner.user), frameBytes: settings.frameBytes,
-        userTextBytes: Registration.userTextBytes, to: &$0)
+        rememberSeconds: settings.longestLifetime, quiet: sessions.people.quiet(open.owner.user),
+        frameBytes: FanOutSettings.Defaults.frameBytes, userTextBytes: Registration.userTextBytes, to: &$0)
     }
     phase = .open(open)
     sessions.opened(self, heartbeat: hello.heartbeat)

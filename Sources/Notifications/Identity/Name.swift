@@ -34,6 +34,11 @@ public struct Name: Sendable, CustomStringConvertible {
   public var description: String { text }
 }
 
+extension Name: JSONRepresentable {
+  /// The text as a string.
+  public var json: JSONValue { .string(text) }
+}
+
 extension Name: Hashable, Comparable {
   /// Whether both have the same bytes.
   public static func == (left: Name, right: Name) -> Bool { right.withBytes(left.equals) }

@@ -5,19 +5,19 @@ public struct AuditRules: Sendable {
   /// When the ends of all topics were read, since 1970. Every record that is read was written by then.
   public var written: Int64
   /// The age up to which a request may still be in flight.
-  public var grace: Int64
+  public var grace: Int64 = 30_000
   /// The largest difference of two clocks of the cluster.
-  public var clockSlack: Int64
+  public var clockSlack: Int64 = 5_000
   /// The maximum delay of an acknowledgement, and of a session that finds missed deliveries.
   ///
   /// It is the time of a takeover.
-  public var takeover: Int64
+  public var takeover: Int64 = 180_000
   /// Whether a request in its device's mailbox is a violation.
-  public var forbidsPending: Bool
+  public var forbidsPending = false
   /// Whether the requests were read from the topic's beginning. No earlier one can have the same apns-id.
-  public var beginsAtBeginning: Bool
+  public var beginsAtBeginning = false
   /// The audited requests, by partition.
-  public var requests: [Int32: Requests]
+  public var requests: [Int32: Requests] = [:]
   /// The present incarnation of the requests topic, by partition. The journal of a former one does not count.
   public var incarnations: [Int32: UInt16] = [:]
   /// Offsets that workers could not read, by partition. Dead letters name them, and their requests have no outcome.
@@ -31,26 +31,6 @@ public struct AuditRules: Sendable {
     ///
     /// After a new incarnation the offsets begin again, and older statements are about the former topic.
     public var since: Int64
-
-    /// Creates the requests at these offsets.
-    public init(_ offsets: Range<Int64>, since: Int64) {
-      self.offsets = offsets
-      self.since = since
-    }
-  }
-
-  /// Creates rules with the defaults of the command line.
-  public init(
-    now: Int64, grace: Int64 = 30_000, clockSlack: Int64 = 5_000, takeover: Int64 = 180_000, forbidsPending: Bool = false,
-    beginsAtBeginning: Bool = false, requests: [Int32: Requests] = [:]
-  ) {
-    (self.now, written) = (now, now)
-    self.grace = grace
-    self.clockSlack = clockSlack
-    self.takeover = takeover
-    self.forbidsPending = forbidsPending
-    self.beginsAtBeginning = beginsAtBeginning
-    self.requests = requests
   }
 
   /// Whether the first record of a fact is audited.

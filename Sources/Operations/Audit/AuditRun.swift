@@ -55,9 +55,8 @@ final class AuditRun {
     events = try await admin.stretches(of: rules.topics.events, after)
     deadLetters = try await admin.stretches(of: rules.topics.deadLetters, after)
     auditRules = AuditRules(
-      now: now, grace: settings.grace, clockSlack: settings.clockSlack, takeover: settings.takeover, forbidsPending: settings.forbidsPending
-    )
-    auditRules.written = WallClock.milliseconds()
+      now: now, written: WallClock.milliseconds(), grace: settings.grace, clockSlack: settings.clockSlack, takeover: settings.takeover,
+      forbidsPending: settings.forbidsPending)
     findings = AuditFindings(limit: settings.limit)
     let count = (requests + events + deadLetters).reduce(0) { $0 + Int64($1.offsets.count) }
     byRequest = Spill(expecting: count, in: settings.spillFolder)
@@ -195,7 +194,7 @@ final class AuditRun {
       findings.untold += 1
       return false
     }
-    audited[record.partition] = AuditRules.Requests(record.offset..<(isAfter ? record.offset : .max), since: record.timestamp)
+    audited[record.partition] = AuditRules.Requests(offsets: record.offset..<(isAfter ? record.offset : .max), since: record.timestamp)
     return !isAfter
   }
 

@@ -27,9 +27,6 @@ public struct Explanation: Sendable, Equatable {
   }
   /// Whether anything was found.
   public var isFound: Bool { !steps.isEmpty }
-
-  /// Makes an explanation without records.
-  public init(id: NotificationID) { self.id = id }
 }
 
 /// A request in its record.

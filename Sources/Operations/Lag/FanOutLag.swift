@@ -14,11 +14,6 @@ public struct FanOutLag: Sendable, Hashable {
   /// The age of the oldest of them in milliseconds; 0 if there is none, nil if unknown.
   public var behind: Int64?
 
-  /// A lag of its parts.
-  public init(worker: Name, lane: String, partition: Int32, records: Int64, behind: Int64?) {
-    (self.worker, self.lane, self.partition, self.records, self.behind) = (worker, lane, partition, records, behind)
-  }
-
   /// The lags in a worker's report; empty if the worker is silent, since its report is old then.
   public static func of(_ worker: Workers.Listing) -> [FanOutLag] {
     guard !worker.isSilent, let report = worker.report else { return [] }

@@ -29,9 +29,6 @@ public struct LagRates: Sendable, Hashable {
   public var `in`: Double
   /// Finished.
   public var out: Double
-
-  /// Rates of both kinds.
-  public init(in rateIn: Double, out: Double) { (self.in, self.out) = (rateIn, out) }
 }
 
 /// When a group will have finished all records.

@@ -10,11 +10,6 @@ public struct PartitionLog: Sendable, Hashable {
   public var offsets: Range<Int64>
   /// The timestamp of the newest record, in milliseconds since 1970; nil if none was read.
   public var newest: Int64?
-
-  /// A log of its parts.
-  public init(partition: TopicPartition, offsets: Range<Int64>, newest: Int64? = nil) {
-    (self.partition, self.offsets, self.newest) = (partition, offsets, newest)
-  }
 }
 
 /// An open transaction. Before its end no reader gets its records or the later ones.
@@ -27,11 +22,6 @@ public struct OpenTransaction: Sendable, Hashable {
   public var records: Int64
   /// When its first record was written, in milliseconds since 1970.
   public var since: Int64
-
-  /// A transaction of its parts.
-  public init(partition: TopicPartition, offset: Int64, records: Int64, since: Int64) {
-    (self.partition, self.offset, self.records, self.since) = (partition, offset, records, since)
-  }
 }
 
 /// The state of one moment, which ``LagHistory`` judges.
@@ -56,14 +46,6 @@ public struct LagSample: Sendable {
   public var openTransactions: [OpenTransaction] = []
   /// What is unknown, and why.
   public var gaps: [LagGap] = []
-
-  /// A sample of its parts.
-  public init(
-    time: Int64, moment: Int64, lags: [PartitionLag], logs: [PartitionLog], members: GroupMembers? = nil, lanes: [Lanes.Listing]? = nil
-  ) {
-    (self.time, self.moment, self.lags, self.logs) = (time, moment, lags, logs)
-    (self.members, self.lanes) = (members, lanes)
-  }
 }
 
 /// Something that a sample lacks, and why.

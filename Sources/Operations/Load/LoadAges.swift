@@ -82,8 +82,7 @@ public struct LoadAges: Sendable, Hashable {
 
   /// The bounds with their counts, and the sum.
   var json: JSONValue {
-    func number(_ value: Double) -> JSONValue { value.isFinite ? .number("\(value)") : .null }
-    return ["buckets": .array(zip(bounds, counts).map { .array([number($0), number($1)]) }), "sum": number(sum)]
+    .object(["buckets": zip(bounds, counts).map { [$0, $1] }, "sum": sum])
   }
 
   /// Reads such an object; nil if it is none.

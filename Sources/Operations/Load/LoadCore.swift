@@ -129,11 +129,20 @@ final class LoadCore {
   }
 }
 
-extension LoadCore: LoadFleetOwner {
+/// What happens to the devices of a run, at Kafka, and in the topic `events`, on the loop.
+extension LoadCore {
+  /// A device needs a connection, with its object as the handler. `LoadFleet.failed` says if it cannot be made.
   func deviceNeedsConnection(_ device: Int, to url: String) { connect(device, url) }
+  /// A device was welcomed.
   func deviceConnected(_ device: Int) { ledger.connected(device, at: now) }
+  /// A device has lost its connection.
   func deviceDisconnected(_ device: Int) { ledger.disconnected(device) }
 
+  /// A device has received a notification of a request.
+  ///
+  /// - Parameters:
+  ///   - isPast: whether it had expired, by the cluster's clock.
+  /// - Returns: why the device drops it; nil if it shows it.
   func deviceReceived(_ number: Int, device: Int, revision: Revision, isPast: Bool) -> DropReason? {
     let time = now
     let arrival = ledger.arrived(number, at: device, revision: revision, time: time, isPast: isPast)
@@ -141,24 +150,29 @@ extension LoadCore: LoadFleetOwner {
     if let violation = arrival.violation { onViolation(violation, names) }
     return arrival.dropped
   }
-}
 
-extension LoadCore: LoadPublisherOwner {
+  /// A request was given to Kafka's client.
   func requestProduced(_ number: Int) { ledger.produced(number) }
 
+  /// Kafka has acknowledged a request.
   func requestPublished(_ number: Int) {
     let time = now
     ledger.published(number, at: time)
     measures.record(.published, due: schedule.due(number), at: time)
   }
 
+  /// Kafka has not taken a request.
   func requestFailed(_ number: Int, _ error: KafkaError) {
     failure = failure ?? error
     ledger.failed(number)
   }
-}
 
-extension LoadCore: LoadEventsOwner {
+  /// The topic `events` tells of a request.
+  ///
+  /// - Parameters:
+  ///   - device: nil for an event about all devices of its target.
+  ///   - written: when a worker wrote the event, in milliseconds since 1970 by its clock.
+  ///   - identifier: reads the request's identifier, where it is another apns-id.
   func eventTold(
     _ outcome: Outcome, of id: NotificationID, device: Int?, at written: Int64?, identifier: () -> NotificationID?
   ) {

@@ -4,27 +4,15 @@ import Kafka
 import Notifications
 import Worker
 
-/// Gets the events about a run's requests, on its loop.
-protocol LoadEventsOwner: AnyObject {
-  /// The topic `events` tells of a request.
-  ///
-  /// - Parameters:
-  ///   - device: nil for an event about all devices of its target.
-  ///   - written: when a worker wrote the event, in milliseconds since 1970 by its clock.
-  ///   - identifier: reads the request's identifier, where it is another apns-id.
-  func eventTold(
-    _ outcome: Outcome, of id: NotificationID, device: Int?, at written: Int64?, identifier: () -> NotificationID?)
-}
-
 /// Follows the topic `events` from now on, for the requests of one run. Loop-confined.
 final class LoadEvents: ConsumerHandler {
   private let loop: EventLoop
   private let names: LoadNames
   private let place: LoadPlace
-  private weak var owner: (any LoadEventsOwner)?
+  private weak var owner: LoadCore?
   private var consumer: Consumer?
 
-  init(on loop: EventLoop, _ names: LoadNames, _ place: LoadPlace, owner: any LoadEventsOwner) {
+  init(on loop: EventLoop, _ names: LoadNames, _ place: LoadPlace, owner: LoadCore) {
     (self.loop, self.names, self.place, self.owner) = (loop, names, place, owner)
   }
 

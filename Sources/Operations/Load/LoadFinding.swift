@@ -28,10 +28,10 @@ public struct LoadFinding: Sendable, Hashable {
 
   /// The finding as one JSON object.
   public var json: JSONValue {
-    [
-      "violation": .string(kind.rawValue), "id": .string(id.description), "device": .string(device.text), "target": .string(target.text),
-      "atSeconds": .number("\(Double(atMilliseconds) / 1000)"),
-    ]
+    .object([
+      "violation": kind.rawValue, "id": id.description, "device": device.text, "target": target,
+      "atSeconds": Double(atMilliseconds) / 1000,
+    ])
   }
 
   /// Reads such an object; nil if it is none.

@@ -3,22 +3,6 @@ import HTTP
 import JSON
 import Notifications
 
-/// Gets what happens to the devices of a run, on their loop.
-protocol LoadFleetOwner: AnyObject {
-  /// A device needs a connection, with its object as the handler. The owner calls `LoadFleet.failed` if it cannot make one.
-  func deviceNeedsConnection(_ device: Int, to url: String)
-  /// A device was welcomed.
-  func deviceConnected(_ device: Int)
-  /// A device has lost its connection.
-  func deviceDisconnected(_ device: Int)
-  /// A device has received a notification of a request.
-  ///
-  /// - Parameters:
-  ///   - isPast: whether it had expired, by the cluster's clock.
-  /// - Returns: why the device drops it; nil if it shows it.
-  func deviceReceived(_ request: Int, device: Int, revision: Revision, isPast: Bool) -> DropReason?
-}
-
 /// The devices of a load run: connects them at a rate, keeps them connected, and acknowledges what they get. Loop-confined.
 final class LoadFleet {
   /// Numbers for the report.
@@ -41,7 +25,7 @@ final class LoadFleet {
   var churns = false
   private let place: LoadPlace
   let client: WebSocketClient
-  private weak var owner: (any LoadFleetOwner)?
+  private weak var owner: LoadCore?
   private(set) var devices: [LoadDevice] = []
   private(set) var counts = Counts()
   /// Why a device was refused for good, or the last failure to connect.
@@ -77,7 +61,7 @@ final class LoadFleet {
   /// A tick that is later by this means that the process stood still. Frames wait in the sockets meanwhile.
   private static let stallMilliseconds: UInt64 = 200
 
-  init(on loop: EventLoop, _ plan: LoadPlan, _ names: LoadNames, _ place: LoadPlace, owner: any LoadFleetOwner) {
+  init(on loop: EventLoop, _ plan: LoadPlan, _ names: LoadNames, _ place: LoadPlace, owner: LoadCore) {
     (self.loop, self.plan, self.names, self.place, self.owner) = (loop, plan, names, place, owner)
     var webSocket = WebSocketConfiguration()
     webSocket.subprotocols = [DeviceProtocol.subprotocol]

@@ -51,7 +51,7 @@ public struct LoadLedger: Sendable {
 
     /// The members of these counts.
     func members(_ counts: [Count]) -> [JSONValue.Member] {
-      counts.map { .init(key: $0.name, value: .integer(Int64(self[keyPath: $0.path]))) }
+      counts.map { .init($0.name, self[keyPath: $0.path]) }
     }
 
     static func += (totals: inout Totals, other: Totals) {

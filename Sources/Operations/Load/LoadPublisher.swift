@@ -4,16 +4,6 @@ import Kafka
 import Notifications
 import Worker
 
-/// Gets what becomes of a run's requests at Kafka, on its loop.
-protocol LoadPublisherOwner: AnyObject {
-  /// A request was given to Kafka's client.
-  func requestProduced(_ number: Int)
-  /// Kafka has acknowledged a request.
-  func requestPublished(_ number: Int)
-  /// Kafka has not taken a request.
-  func requestFailed(_ number: Int, _ error: KafkaError)
-}
-
 /// Publishes the requests of a plan when they are due. Loop-confined.
 final class LoadPublisher: ProducerHandler {
   private let loop: EventLoop
@@ -22,7 +12,7 @@ final class LoadPublisher: ProducerHandler {
   private let schedule: LoadSchedule
   private let producer: Producer
   private let topic: ProducerTopic
-  private weak var owner: (any LoadPublisherOwner)?
+  private weak var owner: LoadCore?
   private let headers = RecordHeaders()
   private var payload = JSONWriter(capacity: 4096)
   private var timer: Timer?
@@ -44,7 +34,7 @@ final class LoadPublisher: ProducerHandler {
   private static let duplicateBit: UInt64 = 1 << 62
 
   init(
-    on loop: EventLoop, _ plan: LoadPlan, _ names: LoadNames, _ place: LoadPlace, batchBytes: Int, owner: any LoadPublisherOwner
+    on loop: EventLoop, _ plan: LoadPlan, _ names: LoadNames, _ place: LoadPlace, batchBytes: Int, owner: LoadCore
   ) throws(KafkaError) {
     (self.loop, self.plan, self.names, self.owner) = (loop, plan, names, owner)
     schedule = LoadSchedule(plan.requests)

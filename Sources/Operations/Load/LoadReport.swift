@@ -48,115 +48,87 @@ public struct LoadReport: Sendable {
   /// The report as one JSON object. Times are in milliseconds.
   public var json: JSONValue {
     let (totals, measures) = (result.totals, result.measures)
-    return [
-      "run": .string(run), "good": .bool(result.isGood && broken.isEmpty), "startedAt": .integer(result.startedAt),
-      "seconds": Self.number(Double(result.elapsed) / 1e9),
-      "of": .object(facts.map { .init(key: $0.name, value: .string($0.value)) }), "plan": plan,
-      "offered": .integer(Int64(result.offered)), "published": .integer(Int64(totals.published)),
-      "completed": .integer(Int64(totals.completed)), "duplicates": .integer(Int64(result.duplicates)),
+    return .object([
+      "run": run, "good": result.isGood && broken.isEmpty, "startedAt": result.startedAt,
+      "seconds": Self.number(Double(result.elapsed) / 1e9), "of": JSONValue.object(facts.map { .init($0.name, $0.value) }), "plan": plan,
+      "offered": result.offered, "published": totals.published, "completed": totals.completed, "duplicates": result.duplicates,
       "schedule": Self.number(result.schedule), "reach": Self.number(result.reach),
-      "pairs": .object(totals.members(LoadLedger.Totals.ofPairs)),
-      "failed": .integer(Int64(totals.failed)),
-      "violations": .object(
-        LoadViolation.Kind.allCases.map { .init(key: $0.rawValue, value: .integer(Int64(totals.violations[$0] ?? 0))) }),
-      "events": .object(
-        totals.outcomes.sorted { $0.key.rawValue < $1.key.rawValue }.map { .init(key: $0.key.name, value: .integer(Int64($0.value))) }),
-      "stages": .object(LoadMeasures.Stage.allCases.map { .init(key: $0.rawValue, value: Self.stage(measures[$0])) }),
-      "workerStages": .object(
-        result.stageRows.filter(\.isOfWorkers).map { .init(key: $0.name, value: Self.workerStage($0)) }),
-      "delays": .array(
-        measures.delays.map {
-          [
-            "fromSeconds": Self.number(Double($0.due.lowerBound) / 1e9), "toSeconds": Self.number(Double($0.due.upperBound) / 1e9),
-            "longestSeconds": Self.number(Double($0.longest) / 1e9), "count": .integer(Int64($0.count)),
-          ]
-        }),
-      "intervals": intervals,
-      "connections": .integer(Int64(result.connections)), "responses": .integer(Int64(result.responses)),
-      "acceptedResponses": .integer(Int64(result.acceptedResponses)), "processorSeconds": Self.number(result.processorSeconds),
-      "processors": .object(result.processorRows.map { .init(key: $0.name, value: Self.processor($0)) }),
-      "processorMsPerRequest": result.processorMilliseconds.map(Self.number) ?? .null,
-      "silentServers": .array(result.silentServers.map { .string($0) }),
-      "steps": .array(
-        steps.map {
-          [
-            "rate": .integer(Int64($0.rate)), "p99": Self.milliseconds($0.p99), "schedule": Self.number($0.schedule),
-            "kept": .bool($0.isKept),
-          ]
-        }),
-      "shares": .array(result.shares.map(Self.row)),
-      "broken": .array(broken.map { .string($0) }),
-      "share": share?.json ?? .null,
-    ]
+      "pairs": JSONValue.object(totals.members(LoadLedger.Totals.ofPairs)), "failed": totals.failed,
+      "violations": JSONValue.object(LoadViolation.Kind.allCases.map { .init($0.rawValue, totals.violations[$0] ?? 0) }),
+      "events": JSONValue.object(totals.outcomes.sorted { $0.key.rawValue < $1.key.rawValue }.map { .init($0.key.name, $0.value) }),
+      "stages": JSONValue.object(LoadMeasures.Stage.allCases.map { .init($0.rawValue, Self.stage(measures[$0])) }),
+      "workerStages": JSONValue.object(result.stageRows.filter(\.isOfWorkers).map { .init($0.name, Self.workerStage($0)) }),
+      "delays": measures.delays.map {
+        JSONValue.object([
+          "fromSeconds": Self.number(Double($0.due.lowerBound) / 1e9), "toSeconds": Self.number(Double($0.due.upperBound) / 1e9),
+          "longestSeconds": Self.number(Double($0.longest) / 1e9), "count": $0.count,
+        ])
+      },
+      "intervals": intervals, "connections": result.connections, "responses": result.responses,
+      "acceptedResponses": result.acceptedResponses, "processorSeconds": Self.number(result.processorSeconds),
+      "processors": JSONValue.object(result.processorRows.map { .init($0.name, Self.processor($0)) }),
+      "processorMsPerRequest": result.processorMilliseconds.map(Self.number), "silentServers": result.silentServers,
+      "steps": steps.map {
+        JSONValue.object(["rate": $0.rate, "p99": Self.milliseconds($0.p99), "schedule": Self.number($0.schedule), "kept": $0.isKept])
+      },
+      "shares": result.shares.map(Self.row), "broken": broken, "share": share?.json,
+    ])
   }
 
   private static func row(_ row: LoadShareRow) -> JSONValue {
-    [
-      "share": .integer(Int64(row.number)), "devices": .integer(Int64(row.devices)), "offered": .integer(Int64(row.offered)),
-      "published": .integer(Int64(row.published)), "reach": number(row.reach), "schedule": number(row.schedule),
-    ]
+    .object([
+      "share": row.number, "devices": row.devices, "offered": row.offered, "published": row.published, "reach": number(row.reach),
+      "schedule": number(row.schedule),
+    ])
   }
 
   private var plan: JSONValue {
     let (devices, requests) = (result.plan.devices, result.plan.requests)
-    return [
-      "devices": .integer(Int64(devices.count)), "devicesPerUser": .integer(Int64(devices.perUser)), "churn": Self.number(devices.churn),
-      "storm": Self.number(devices.storm), "slow": Self.number(devices.slow), "rate": .integer(Int64(requests.rate)),
+    return .object([
+      "devices": devices.count, "devicesPerUser": devices.perUser, "churn": Self.number(devices.churn),
+      "storm": Self.number(devices.storm), "slow": Self.number(devices.slow), "rate": requests.rate,
       "durationSeconds": Self.number(Double(requests.durationMilliseconds) / 1000),
-      "rampSeconds": Self.number(Double(requests.rampMilliseconds) / 1000),
-      "sizes": .array(requests.sizes.map { .integer(Int64($0)) }), "toUsers": Self.number(requests.toUsers),
-      "collapsing": Self.number(requests.collapsing), "duplicate": Self.number(requests.duplicate),
-      "mutable": Self.number(requests.mutable), "scheduled": Self.number(requests.scheduled),
-      "scheduleAheadMs": .integer(Int64(requests.aheadMilliseconds)), "seed": .number(String(result.plan.seed)),
-    ]
+      "rampSeconds": Self.number(Double(requests.rampMilliseconds) / 1000), "sizes": requests.sizes,
+      "toUsers": Self.number(requests.toUsers), "collapsing": Self.number(requests.collapsing),
+      "duplicate": Self.number(requests.duplicate), "mutable": Self.number(requests.mutable),
+      "scheduled": Self.number(requests.scheduled), "scheduleAheadMs": requests.aheadMilliseconds, "seed": result.plan.seed,
+    ])
   }
 
   private static func stage(_ histogram: Histogram) -> JSONValue {
-    .object(
-      [.init(key: "count", value: .integer(histogram.count)), .init(key: "mean", value: milliseconds(Int64(histogram.mean)))]
-        + percentiles.map { .init(key: $0.name, value: milliseconds(histogram.value(atPercentile: $0.value))) }
-        + [
-          .init(
-            key: "distribution",
-            value: .array(histogram.points(perHalf: 5).map { [number($0.percentile), milliseconds($0.value)] }))
-        ])
+    let values = percentiles.map { JSONValue.Member($0.name, milliseconds(histogram.value(atPercentile: $0.value))) }
+    return .object(["count": histogram.count, "mean": milliseconds(Int64(histogram.mean))]).appending(contentsOf: .object(values))
+      .appending(["distribution": histogram.points(perHalf: 5).map { [number($0.percentile), milliseconds($0.value)] }])
   }
 
   /// The percentiles are upper bounds, since the workers count in buckets.
   private static func workerStage(_ row: LoadStageRow) -> JSONValue {
-    .object(
-      [.init(key: "count", value: .integer(row.count))]
-        + zip(percentiles, row.values).map { .init(key: "\($0.name)AtMost", value: $1.map(milliseconds) ?? .null) })
+    let values = zip(percentiles, row.values).map { JSONValue.Member("\($0.name)AtMost", $1.map(milliseconds)) }
+    return .object(["count": row.count]).appending(contentsOf: .object(values))
   }
 
   private static func processor(_ row: LoadProcessorRow) -> JSONValue {
-    [
-      "processes": .integer(Int64(row.processes)), "seconds": number(row.seconds), "cores": number(row.cores),
-      "msPerRequest": row.perRequest.map(number) ?? .null,
-    ]
+    .object([
+      "processes": row.processes, "seconds": number(row.seconds), "cores": number(row.cores), "msPerRequest": row.perRequest.map(number),
+    ])
   }
 
-  private var intervals: JSONValue {
+  private var intervals: [JSONValue] {
     let (length, schedule) = (Double(result.measures.intervalLength) / 1e9, LoadSchedule(result.plan.requests))
-    return .array(
-      result.measures.intervals.enumerated().map { index, interval in
-        let offered = Double(result.measures.offered(index, by: schedule)) / length
-        var members: [JSONValue.Member] = [
-          .init(key: "atSeconds", value: Self.number(Double(index) * length)), .init(key: "offered", value: Self.number(offered)),
-        ]
-        for (stage, count) in zip(LoadMeasures.Stage.allCases, interval.counts) {
-          members.append(.init(key: stage.rawValue, value: Self.number(Double(count) / length)))
-        }
-        for (name, percentile) in [("p50", 50.0), ("p99", 99.0), ("max", 100.0)] {
-          let value = interval.arrival.value(atPercentile: percentile)
-          members.append(.init(key: name, value: interval.arrival.isEmpty ? .null : Self.milliseconds(value)))
-        }
-        let cores = result.servers.names.map { name in
-          JSONValue.Member(key: name, value: Self.number((result.servers.groups[name]?.intervals[index] ?? 0) / length))
-        }
-        members.append(.init(key: "cores", value: .object(cores)))
-        return .object(members)
-      })
+    return result.measures.intervals.enumerated().map { index, interval in
+      let counts = zip(LoadMeasures.Stage.allCases, interval.counts).map { stage, count in
+        JSONValue.Member(stage.rawValue, Self.number(Double(count) / length))
+      }
+      let arrivals = [("p50", 50.0), ("p99", 99.0), ("max", 100.0)].map { name, percentile in
+        JSONValue.Member(name, interval.arrival.isEmpty ? nil : Self.milliseconds(interval.arrival.value(atPercentile: percentile)))
+      }
+      let cores = result.servers.names.map { name in
+        JSONValue.Member(name, Self.number((result.servers.groups[name]?.intervals[index] ?? 0) / length))
+      }
+      let offered = Double(result.measures.offered(index, by: schedule)) / length
+      return .object(["atSeconds": Self.number(Double(index) * length), "offered": Self.number(offered)])
+        .appending(contentsOf: .object(counts + arrivals)).appending(["cores": JSONValue.object(cores)])
+    }
   }
 
   private static func milliseconds(_ microseconds: Int64) -> JSONValue { number(Double(microseconds) / 1000) }

@@ -132,16 +132,15 @@ public struct LoadServers: Sendable {
 extension LoadServers {
   /// The sums, for a result file. Processor times are in microseconds.
   var json: JSONValue {
-    func microseconds(_ seconds: Double) -> JSONValue { .integer(Int64(min(max(seconds * 1e6, 0), 1e15))) }
-    return [
-      "groups": .object(
-        groups.sorted { $0.key < $1.key }.map { name, group in
-          let numbers = [.integer(Int64(group.processes)), microseconds(group.seconds)] + group.intervals.map(microseconds)
-          return .init(key: name, value: .array(numbers))
-        }),
-      "ages": .object(ages.sorted { $0.key.rawValue < $1.key.rawValue }.map { .init(key: $0.key.rawValue, value: $0.value.json) }),
-      "silent": .object(silent.map { .init(key: $0.key.text, value: .string($0.value)) }),
-    ]
+    func microseconds(_ seconds: Double) -> Int64 { Int64(min(max(seconds * 1e6, 0), 1e15)) }
+    let groups = groups.sorted { $0.key < $1.key }.map { name, group in
+      JSONValue.Member(name, [Int64(group.processes), microseconds(group.seconds)] + group.intervals.map(microseconds))
+    }
+    return .object([
+      "groups": JSONValue.object(groups),
+      "ages": JSONValue.object(ages.sorted { $0.key.rawValue < $1.key.rawValue }.map { .init($0.key.rawValue, $0.value.json) }),
+      "silent": JSONValue.object(silent.map { .init($0.key.text, $0.value) }),
+    ])
   }
 
   /// The most groups, and the most bytes of a name or of a reason, that are read.

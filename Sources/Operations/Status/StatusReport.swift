@@ -14,7 +14,7 @@ public struct StatusReport: Sendable {
   private let buckets: Int?
   private let cluster: String?
   /// The workers by name; empty if they cannot be read.
-  public var workers: [WorkerState]
+  public var workers: [Workers.Listing]
   /// The living fan-out lanes; nil if they cannot be read.
   public var lanes: [Lanes.Listing]?
   /// The lags of fan-out lanes, by their workers' reports.
@@ -34,7 +34,7 @@ public struct StatusReport: Sendable {
   ) {
     (self.sample, self.topics, self.group) = (sample, topics, group)
     (self.buckets, self.cluster) = (buckets, cluster)
-    workers = sample.redis.value?.workers.value?.map { WorkerState($0) } ?? []
+    workers = sample.redis.value?.workers.value ?? []
     lanes = sample.redis.value?.lanes.value?.filter { $0.silentMilliseconds < Int64(laneLifetimeMilliseconds) }
     laneLags = sample.redis.value?.workers.value?.flatMap { FanOutLag.of($0) } ?? []
     (problems, notes) = ([], [])
@@ -52,7 +52,7 @@ public struct StatusReport: Sendable {
   public var worstLane: FanOutLag? { laneLags.max { $0.rank < $1.rank } }
 
   /// Partitions of `deliveries` that the living lanes of a worker read.
-  public func partitions(of worker: WorkerState) -> [Int32] {
+  public func partitions(of worker: Workers.Listing) -> [Int32] {
     (lanes ?? []).filter { Self.isLane($0.name, of: worker.name) }.map(\.partition)
   }
 
@@ -190,8 +190,8 @@ extension ServerState {
   }
 }
 
-/// A worker and its standing.
-public struct WorkerState: Sendable, Hashable {
+/// How a worker stands.
+extension Workers.Listing {
   /// How a worker stands.
   public enum Standing: String, Sendable, Hashable {
     /// It is ready for work.
@@ -206,22 +206,10 @@ public struct WorkerState: Sendable, Hashable {
     case unreadable
   }
 
-  /// Its name.
-  public var name: Name
-  /// Milliseconds since its last heartbeat.
-  public var silentMilliseconds: Int64
-  /// Its last report.
-  public var report: WorkerReport?
   /// How it stands.
-  public var standing: Standing
-
-  /// Judges a worker's entry in Redis.
-  public init(_ listing: Workers.Listing) {
-    (name, silentMilliseconds, report) = (listing.name, listing.silentMilliseconds, listing.report)
-    standing =
-      if listing.isSilent { .silent } else if let report {
-        report.isReady ? .ready : report.isDraining ? .draining : .unready
-      } else { .unreadable }
+  public var standing: Standing {
+    guard !isSilent else { return .silent }
+    return report.map { $0.isReady ? .ready : $0.isDraining ? .draining : .unready } ?? .unreadable
   }
 
   /// The stages that it runs.
@@ -267,11 +255,11 @@ public enum StatusProblem: Sendable, Hashable {
   /// Redis belongs to another cluster.
   case otherCluster(found: ClusterIdentity, own: ClusterIdentity)
   /// A worker is not ready.
-  case unready(WorkerState)
+  case unready(Workers.Listing)
   /// A worker's clock is this many milliseconds ahead of Redis' clock; below zero it is behind.
   case clockDiffers(Name, ahead: Int64)
   /// A worker is silent.
-  case silent(WorkerState)
+  case silent(Workers.Listing)
   /// A role has no worker.
   case noWorker(String)
 }

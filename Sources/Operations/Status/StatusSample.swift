@@ -9,11 +9,6 @@ public struct StatusSample: Sendable {
   public var kafka: Known<KafkaState>
   /// Redis, or why it is unknown.
   public var redis: Known<RedisState>
-
-  /// A sample of its parts.
-  public init(time: Int64, kafka: Known<KafkaState>, redis: Known<RedisState>) {
-    (self.time, self.kafka, self.redis) = (time, kafka, redis)
-  }
 }
 
 /// A fact, or why it is unknown.
@@ -43,9 +38,6 @@ public struct KafkaState: Sendable {
   public var applications: Known<[ApplicationLedger.Entry]> = .found([])
   /// The group's lag.
   public var lag: Known<LagReport>
-
-  /// A Kafka of its parts.
-  public init(cluster: ClusterDescription, lag: Known<LagReport>) { (self.cluster, self.lag) = (cluster, lag) }
 }
 
 /// The state of Redis.
@@ -62,13 +54,4 @@ public struct RedisState: Sendable {
   public var population: Known<PopulationEstimate>?
   /// How many schedules are pending, and whose; nil if Kafka has not told the partitions of the requests.
   public var schedules: Known<ScheduleHolders>?
-
-  /// A Redis of its parts.
-  public init(
-    server: ServerState, identity: Known<ClusterIdentity?>, workers: Known<[Workers.Listing]>, lanes: Known<[Lanes.Listing]>,
-    population: Known<PopulationEstimate>?
-  ) {
-    (self.server, self.identity, self.workers) = (server, identity, workers)
-    (self.lanes, self.population) = (lanes, population)
-  }
 }

@@ -175,7 +175,7 @@ local function judgeRest()
       end
     end
     if not isExpired and call('HSETNX', mailbox, kept, entry) == 0 then
-      kept, superseded = rarely().contested(mailbox, kept, entry, id, comesAgain)
+      kept, superseded = rarely().contested(mailbox, kept, entry, id, comesAgain, isBounded)
       if not kept then return say(STALE, false, false, superseded) end
     end
     if naming then known = false end

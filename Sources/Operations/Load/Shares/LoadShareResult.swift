@@ -39,14 +39,11 @@ public struct LoadShareResult: Sendable {
 
   /// The numbers as JSON.
   public var json: JSONValue {
-    var members: [JSONValue.Member] = [
-      .init(key: "version", value: .integer(Self.version)), .init(key: "run", value: .string(run)),
-      .init(key: "number", value: .integer(Int64(share.number))), .init(key: "of", value: .integer(Int64(share.count))),
-      .init(key: "plan", value: .string(plan)),
-    ]
-    members += result.exactMembers
-    members.append(.init(key: "findings", value: .array(findings.map(\.json))))
-    return .object(members + [.init(key: "checksum", value: .string(Self.checksum(members)))])
+    let object = JSONValue.object([
+      "version": Self.version, "run": run, "number": share.number, "of": share.count, "plan": plan,
+    ])
+    .appending(contentsOf: .object(result.exactMembers)).appending(["findings": findings.map(\.json)])
+    return object.appending(["checksum": Self.checksum(object.members ?? [])])
   }
 
   /// Shows whether the file was changed by accident.
@@ -124,7 +121,7 @@ struct LoadFields {
   /// Counts by the names of something that this program knows.
   func counts<Key: Hashable>(_ name: String, _ key: (String) -> Key?) throws(Problem) -> [Key: Int] {
     var counts: [Key: Int] = [:]
-    for member in json[name]?.members ?? [.init(key: "", value: .null)] {
+    for member in json[name]?.members ?? [.init("", nil)] {
       guard let key = key(member.key), let count = Self.count(member.value), counts.updateValue(count, forKey: key) == nil else {
         throw Self.problem(name, "an object of known names with whole numbers")
       }
@@ -153,12 +150,12 @@ extension LoadResult {
 
   /// All numbers, from which the same result can be made.
   fileprivate var exactMembers: [JSONValue.Member] {
-    func count(_ name: String, _ count: some BinaryInteger) -> JSONValue.Member { .init(key: name, value: .integer(Int64(count))) }
-    return [count("startedAt", startedAt), count("elapsed", elapsed)] + Self.counts.map { count($0.name, self[keyPath: $0.path]) }
+    let (events, violations) = (totals.outcomes.map { ($0.key.name, $0.value) }, totals.violations.map { ($0.key.rawValue, $0.value) })
+    return [.init("startedAt", startedAt), .init("elapsed", elapsed)] + Self.counts.map { .init($0.name, self[keyPath: $0.path]) }
       + totals.members(LoadLedger.Totals.counts) + [
-        .init(key: "events", value: .object(totals.outcomes.map { count($0.key.name, $0.value) })),
-        .init(key: "violations", value: .object(totals.violations.map { count($0.key.rawValue, $0.value) })),
-      ] + measures.exactMembers + [.init(key: "servers", value: servers.json)]
+        .init("events", JSONValue.object(events.map { .init($0.0, $0.1) })),
+        .init("violations", JSONValue.object(violations.map { .init($0.0, $0.1) })),
+      ] + measures.exactMembers + [.init("servers", servers.json)]
   }
 
   /// Reads the numbers of a share with this plan.
@@ -193,14 +190,9 @@ extension LoadResult {
 extension LoadMeasures {
   fileprivate var exactMembers: [JSONValue.Member] {
     [
-      .init(key: "stages", value: .array(stages.map { .string($0.text) })),
-      .init(
-        key: "intervals",
-        value: .array(intervals.map { .array($0.counts.map { .integer(Int64($0)) } + [.string($0.arrival.text)]) })),
-      .init(
-        key: "delays",
-        value: .array(
-          delays.map { .array([$0.due.lowerBound, $0.due.upperBound, $0.longest, Int64($0.count)].map { .integer($0) }) })),
+      .init("stages", stages.map(\.text)),
+      .init("intervals", intervals.map { $0.counts.map(\.json) + [.string($0.arrival.text)] }),
+      .init("delays", delays.map { [$0.due.lowerBound, $0.due.upperBound, $0.longest, Int64($0.count)] }),
     ]
   }
 

@@ -23,18 +23,19 @@ end
 
 -- Settles a place that has an entry already. Returns the revision at which the mailbox has the request, and what that superseded;
 -- or false, and what has the place. The request without an origin gets it, at a later time: so a device takes it for newer, and its
--- acknowledgement of the other one deletes only the other's entry.
-local function contested(mailbox, kept, entry, id, comesAgain)
+-- acknowledgement of the other one deletes only the other's entry. A bounded removal stands at a revision that its producer has chosen: it
+-- takes a later time, too, and leaves the place to the other one.
+local function contested(mailbox, kept, entry, id, comesAgain, isBounded)
   local other = sub(call('HGET', mailbox, kept), 1, 16)
   if #other < 16 or other == id then
     call('HSET', mailbox, kept, entry)
     return kept, ''
   end
   if comesAgain > 0 then return false, kept .. other end
-  call('HDEL', mailbox, kept)
+  if not isBounded then call('HDEL', mailbox, kept) end
   local later = kept
   repeat later = packed('>I8', unpacked('>I8', later) + 1) .. sub(later, 9) until call('HSETNX', mailbox, later, entry) == 1
-  return later, kept .. other
+  return later, isBounded and '' or kept .. other
 end
 
 -- Removes the oldest collapse revisions where a device has too many, and all that are past the longest lifetime or cannot be read.

@@ -2,37 +2,39 @@ public import EventLoop
 public import Kafka
 import Notifications
 public import Store
+import Synchronization
 public import Worker
 
-/// Samples the state of a cluster: an actor on a loop. Only `close` ends it.
-public actor StatusReader {
+/// Samples the state of a cluster, and how far it is behind: an actor on a loop. Only `close` ends it.
+public actor ClusterReader {
   /// The actor's loop.
   public nonisolated let loop: EventLoop
   /// The loop is its executor.
   public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
-  private let kafka: KafkaConfiguration
-  private let topics: Topics
-  private let group: String
+  let kafka: KafkaConfiguration
+  let topics: Topics
+  let group: String
+  let admin: Admin
+  private let store: StoreConfiguration?
   private let sampleMilliseconds: Int
-  private let admin: Admin
-  private let lag: LagReader
-  private let store: StoreConfiguration
-  /// Made by the first look.
+  /// A client whose ends include the records of open transactions.
+  var uncommitted: Admin?
+  var groupLag: GroupLag?
+  /// Made by the first question to Redis.
   private var shards: Shards?
 
-  /// Questions of an earlier look that take longer. The next look waits for them instead of asking again.
-  private var lagLook: Task<Known<LagReport>, Never>?
-  private var settingsLook: Task<Known<TopicSettings>, Never>?
-  private var applicationsLook: Task<Known<[ApplicationLedger.Entry]>, Never>?
+  private let lagQuestion = SlowQuestion<LagReport>()
+  private let settingsQuestion = SlowQuestion<TopicSettings>()
+  private let applicationsQuestion = SlowQuestion<[ApplicationLedger.Entry]>()
 
   /// The settings of the topics, by topic.
-  private struct TopicSettings {
+  private struct TopicSettings: Sendable {
     var differences: [String: [String]] = [:]
     var minimumInSync: [String: Int] = [:]
   }
 
-  /// How long Kafka and Redis may take for an answer, in milliseconds.
-  private static let (kafkaMilliseconds, redisMilliseconds) = (4_000, 3_000)
+  /// How long Redis may take for an answer, in milliseconds.
+  private static let redisMilliseconds = 3_000
   /// How long all questions to Kafka may take, in milliseconds. Later answers count as unknown.
   private static let lookMilliseconds = 8_000
   /// The most commands per second that Redis executes for the survey of devices and mailboxes.
@@ -40,20 +42,21 @@ public actor StatusReader {
   /// The most commands of one step of it.
   private static let largestStep = max(Population.deviceCommands, Population.mailboxCommands)
 
-  /// Makes a reader of a cluster. Its first look connects.
+  /// Makes a reader of a cluster. Its first sample connects.
   ///
   /// - Parameters:
   ///   - group: the consumer group of the transform workers.
+  ///   - store: nil if Redis is not given.
   ///   - sampleMilliseconds: the time for the survey of devices and mailboxes; 0 for none.
+  ///   - timeoutMilliseconds: how long Kafka may take for an answer.
   public init(
-    on loop: EventLoop, _ kafka: KafkaConfiguration, _ topics: Topics, group: String, _ store: StoreConfiguration, sampleMilliseconds: Int
+    on loop: EventLoop, _ kafka: KafkaConfiguration, _ topics: Topics, group: String, _ store: StoreConfiguration?,
+    sampleMilliseconds: Int = 0, timeoutMilliseconds: Int32 = 4_000
   ) throws(KafkaError) {
     (self.loop, self.kafka, self.topics, self.group, self.sampleMilliseconds) = (loop, kafka, topics, group, sampleMilliseconds)
-    admin = try Admin(kafka, timeoutMilliseconds: Int32(Self.kafkaMilliseconds))
-    lag = try LagReader(
-      on: loop, kafka, topics, group: group, store: nil, readsLogs: false, timeoutMilliseconds: Int32(Self.kafkaMilliseconds))
+    admin = try Admin(kafka, timeoutMilliseconds: timeoutMilliseconds)
     var store = store
-    store.callDeadlineMilliseconds = Self.redisMilliseconds
+    store?.callDeadlineMilliseconds = Self.redisMilliseconds
     self.store = store
   }
 
@@ -72,14 +75,25 @@ public actor StatusReader {
 
   /// Closes the reader.
   public func close() async {
-    // Both end by themselves, soon after the deadline of their look.
-    _ = await lagLook?.value
-    _ = await settingsLook?.value
-    _ = await applicationsLook?.value
+    // All end by themselves, soon after the deadline of their look.
+    await lagQuestion.finish()
+    await settingsQuestion.finish()
+    await applicationsQuestion.finish()
     shards?.close()
-    shards = nil
-    await lag.close()
+    await groupLag?.close()
     await admin.close()
+    await uncommitted?.close()
+    (shards, groupLag, uncommitted) = (nil, nil, nil)
+  }
+
+  /// Returns Redis as soon as it answers; nil if it is not given.
+  func redis() async throws -> Shards? {
+    guard let store else { return nil }
+    let shards = shards ?? Shards(on: loop, store, clientName: "carillon-\(loop.name)")
+    if self.shards == nil { shards.start() }
+    self.shards = shards
+    try await shards.waitUntilUp(withinMilliseconds: Self.redisMilliseconds)
+    return shards
   }
 
   // MARK: Kafka
@@ -94,9 +108,12 @@ public actor StatusReader {
     } catch {
       return .unknown("\(kafka.bootstrapServers.joined(separator: ",")): \(error.message)")
     }
-    async let lag = lag(by: end, moment)
-    async let settings = settings(of: cluster, by: end, moment)
-    async let applications = restrictedApplications(in: cluster, by: end)
+    let (names, hasApplications) = (topics.all.filter { cluster.topics[$0] != nil }, cluster.topics[topics.applications] != nil)
+    async let lag = lagQuestion.answer(by: end) { await self.lag(by: moment) }
+    async let settings =
+      cluster.isEmbedded ? .found(TopicSettings()) : settingsQuestion.answer(by: end) { await self.settings(of: names, by: moment) }
+    async let applications =
+      hasApplications ? applicationsQuestion.answer(by: end) { await self.restrictedApplications() } : .found([])
     var state = KafkaState(cluster: cluster, lag: await lag)
     state.applications = await applications
     switch await settings {
@@ -107,18 +124,10 @@ public actor StatusReader {
   }
 
   /// Reads how far the group is behind.
-  private func lag(by end: ContinuousClock.Instant, _ moment: Int64) async -> Known<LagReport> {
-    let look = lagLook ?? Task { await lag(by: moment) }
-    lagLook = look
-    let found = await look.value(by: end)
-    if found != nil { lagLook = nil }
-    return found ?? Self.tooSlow()
-  }
-
   private func lag(by moment: Int64) async -> Known<LagReport> {
     do throws(KafkaError) {
       var history = LagHistory(topics, group: group, laneLifetimeMilliseconds: 0)
-      history.take(try await lag.sample(by: moment))
+      history.take(try await sample(by: moment, ofGroupOnly: true))
       return history.report.map { .found($0) } ?? .unknown("nothing was found")
     } catch {
       return .unknown("\(error)")
@@ -126,39 +135,13 @@ public actor StatusReader {
   }
 
   /// Reads which applications are stopped or have a rate limit.
-  private func restrictedApplications(in cluster: ClusterDescription, by end: ContinuousClock.Instant) async -> Known<
-    [ApplicationLedger.Entry]
-  > {
-    guard cluster.topics[topics.applications] != nil else { return .found([]) }
-    let look = applicationsLook ?? Task { await restrictedApplications() }
-    applicationsLook = look
-    let found = await look.value(by: end)
-    if found != nil { applicationsLook = nil }
-    return found ?? Self.tooSlow()
-  }
-
   private func restrictedApplications() async -> Known<[ApplicationLedger.Entry]> {
     let ledger = ApplicationLedger(
       on: loop, kafka, topics, silenceMilliseconds: Self.lookMilliseconds, onProgress: { _ in }, onRefused: { _, _ in })
-    do {
-      return .found(try await ledger.read().filter { $0.stops.open != nil || $0.stops.limits.last != nil })
-    } catch {
-      return .unknown("\(error)")
-    }
+    return await found { try await ledger.read().filter { $0.stops.open != nil || $0.stops.limits.last != nil } }
   }
 
   /// Reads the topics' settings.
-  private func settings(
-    of cluster: ClusterDescription, by end: ContinuousClock.Instant, _ moment: Int64
-  ) async -> Known<TopicSettings> {
-    guard !cluster.isEmbedded else { return .found(TopicSettings()) }
-    let look = settingsLook ?? Task { await settings(of: topics.all.filter { cluster.topics[$0] != nil }, by: moment) }
-    settingsLook = look
-    let found = await look.value(by: end)
-    if found != nil { settingsLook = nil }
-    return found ?? Self.tooSlow()
-  }
-
   private func settings(of names: [String], by moment: Int64) async -> Known<TopicSettings> {
     var found = TopicSettings()
     do throws(KafkaError) {
@@ -174,20 +157,17 @@ public actor StatusReader {
     }
   }
 
-  private static func tooSlow<Value>() -> Known<Value> {
+  fileprivate static func tooSlow<Value>() -> Known<Value> {
     .unknown("Kafka has not told it within \(ReadableText.duration(milliseconds: Int64(lookMilliseconds)))")
   }
 
   // MARK: Redis
 
   private func redisState() async -> Known<RedisState> {
-    let shards = shards ?? Shards(on: loop, store, clientName: "carillon-status")
-    if self.shards == nil { shards.start() }
-    self.shards = shards
-    let server: ServerState
+    let (shards, server): (Shards, ServerState)
     do {
-      try await shards.waitUntilUp(withinMilliseconds: Self.redisMilliseconds)
-      server = try await shards.serverState()
+      guard let redis = try await redis() else { return .unknown("it is not given") }
+      (shards, server) = (redis, try await redis.serverState())
     } catch {
       return .unknown("\(error)")
     }
@@ -233,4 +213,24 @@ public actor StatusReader {
     }
     return .found(survey.result)
   }
+}
+
+/// A question that may take longer than a look. The next look waits for its answer instead of asking again.
+private final class SlowQuestion<Value: Sendable>: Sendable {
+  private let asked = Mutex<Task<Known<Value>, Never>?>(nil)
+
+  /// The answer; unknown if it takes too long.
+  func answer(by end: ContinuousClock.Instant, _ ask: @escaping @Sendable () async -> Known<Value>) async -> Known<Value> {
+    let task = asked.withLock { asked in
+      let task = asked ?? Task { await ask() }
+      asked = task
+      return task
+    }
+    guard let found = await task.value(by: end) else { return ClusterReader.tooSlow() }
+    asked.withLock { $0 = nil }
+    return found
+  }
+
+  /// Waits for an answer that came too late.
+  func finish() async { _ = await asked.withLock { $0 }?.value }
 }

@@ -1,98 +1,52 @@
-public import EventLoop
+import EventLoop
 public import Kafka
-public import Store
-public import Worker
+import Store
+import Worker
 
-/// Samples how far a cluster is behind: an actor on a loop. Only `close` ends it.
-public actor LagReader {
-  /// The actor's loop.
-  public nonisolated let loop: EventLoop
-  /// The loop is its executor.
-  public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
-  private let kafka: KafkaConfiguration
-  private let topics: Topics
-  private let group: String
-  private let store: StoreConfiguration?
-  private let readsLogs: Bool
-  private let admin: Admin
-  private let timeoutMilliseconds: Int32
-  /// A client whose ends include the records of open transactions.
-  private var uncommitted: Admin?
-  private var groupLag: GroupLag?
-  private var shards: Shards?
-
-  /// How long Redis may take for an answer, and how long a group may rebalance, in milliseconds.
-  private static let (redisMilliseconds, formingMilliseconds) = (2_000, 5_000)
-
-  /// Makes a reader of a cluster. Its first sample connects.
-  ///
-  /// - Parameters:
-  ///   - group: the consumer group of the transform workers.
-  ///   - store: nil if Redis is not given.
-  ///   - readsLogs: whether to read the newest record of each partition that the group does not read.
-  ///   - timeoutMilliseconds: how long Kafka may take for an answer.
-  public init(
-    on loop: EventLoop, _ kafka: KafkaConfiguration, _ topics: Topics, group: String, store: StoreConfiguration?, readsLogs: Bool = true,
-    timeoutMilliseconds: Int32 = Admin.standardMilliseconds
-  ) throws(KafkaError) {
-    (self.loop, self.kafka, self.topics, self.group, self.store) = (loop, kafka, topics, group, store)
-    (self.readsLogs, self.timeoutMilliseconds) = (readsLogs, timeoutMilliseconds)
-    admin = try Admin(kafka, timeoutMilliseconds: timeoutMilliseconds)
-  }
+/// How far the cluster is behind.
+extension ClusterReader {
+  /// How long a group may rebalance, in milliseconds.
+  private static let formingMilliseconds: Int64 = 5_000
 
   /// Takes a sample.
   ///
-  /// - Parameter moment: the deadline by the steady clock; a running call may exceed it.
+  /// - Parameters:
+  ///   - moment: the deadline by the steady clock; a running call may exceed it.
+  ///   - ofGroupOnly: whether to leave out the lanes, and the topics that the group does not read.
   /// - Throws: if Kafka does not answer. Anything else that is unknown is a gap of the sample.
-  public func sample(by moment: Int64 = .max) async throws(KafkaError) -> LagSample {
+  public func sample(by moment: Int64 = .max, ofGroupOnly: Bool = false) async throws(KafkaError) -> LagSample {
     let cluster = try await admin.describeCluster()
-    var gaps = topics.all.filter { cluster.topics[$0] == nil }.map { LagGap.topicMissing($0) }
     func partitions(_ topic: String) -> [TopicPartition] { cluster.topics[topic]?.partitions.map { TopicPartition(topic, $0.id) } ?? [] }
     if groupLag == nil { groupLag = try GroupLag(on: loop, kafka, group: group, admin) }
     var lags: [PartitionLag] = []
     for topic in topics.ofGroup { lags += try await groupLags(of: partitions(topic), by: moment) }
-    let logs = readsLogs ? try await logs(topics.ofNoGroup.flatMap { partitions($0) }) : []
-    var members: GroupMembers?
+    let logs = ofGroupOnly ? [] : try await logs(topics.ofNoGroup.flatMap { partitions($0) })
+    var sample = LagSample(time: WallClock.milliseconds(), moment: SteadyClock.milliseconds(), lags: lags, logs: logs)
+    sample.journalPartitions = cluster.topics[topics.journal]?.partitions.count
+    sample.gaps = topics.all.filter { cluster.topics[$0] == nil }.map { .topicMissing($0) }
     if cluster.isEmbedded {
-      gaps.append(.ownersUntold)
+      sample.gaps.append(.ownersUntold)
     } else {
       do throws(KafkaError) {
         let found = try await settledMembers(of: cluster.topics[topics.requests]?.partitions.count ?? 0, by: moment)
-        if found.isForming { gaps.append(.ownersUnknown("the group is giving out its partitions (\(found.state))")) }
-        members = found
+        if found.isForming { sample.gaps.append(.ownersUnknown("the group is giving out its partitions (\(found.state))")) }
+        sample.members = found
       } catch {
-        gaps.append(.ownersUnknown("\(error)"))
+        sample.gaps.append(.ownersUnknown("\(error)"))
       }
-    }
-    var lanes: (living: [Lanes.Listing], lags: [FanOutLag])?
-    do throws(LaneGap) { lanes = try await self.lanes() } catch { gaps.append(error.gap) }
-    var sample = LagSample(
-      time: WallClock.milliseconds(), moment: SteadyClock.milliseconds(), lags: lags, logs: logs, members: members, lanes: lanes?.living)
-    sample.laneLags = lanes?.lags ?? []
-    if !cluster.isEmbedded {
       do throws(KafkaError) {
         sample.openTransactions = try await openTransactions(in: (topics.ofGroup + [topics.applications]).flatMap { partitions($0) })
       } catch {
-        gaps.append(.transactionsUnknown("\(error)"))
+        sample.gaps.append(.transactionsUnknown("\(error)"))
       }
     }
-    sample.journalPartitions = cluster.topics[topics.journal]?.partitions.count
-    sample.gaps = gaps
+    if !ofGroupOnly { await addLanes(to: &sample) }
     return sample
-  }
-
-  /// Closes the reader.
-  public func close() async {
-    shards?.close()
-    await groupLag?.close()
-    await admin.close()
-    await uncommitted?.close()
-    (shards, groupLag, uncommitted) = (nil, nil, nil)
   }
 
   /// Reads how far the group is behind. It asks again while the coordinator is not ready, as on a broker that has just started.
   private func groupLags(of partitions: [TopicPartition], by moment: Int64) async throws(KafkaError) -> [PartitionLag] {
-    let deadline = min(moment, SteadyClock.milliseconds() + Int64(Self.formingMilliseconds))
+    let deadline = min(moment, SteadyClock.milliseconds() + Self.formingMilliseconds)
     while true {
       guard SteadyClock.milliseconds() < moment else { throw KafkaError(.timedOut, "ask how far group \(group) is") }
       do throws(KafkaError) {
@@ -107,7 +61,7 @@ public actor LagReader {
   /// Finds the oldest open transaction of each of these partitions.
   private func openTransactions(in partitions: [TopicPartition]) async throws(KafkaError) -> [OpenTransaction] {
     let kafka = kafka.merging(["isolation.level": "read_uncommitted"])
-    if uncommitted == nil { uncommitted = try Admin(kafka, timeoutMilliseconds: timeoutMilliseconds) }
+    if uncommitted == nil { uncommitted = try Admin(kafka, timeoutMilliseconds: admin.timeoutMilliseconds) }
     guard let uncommitted else { return [] }
     // In this order, records written meanwhile do not look like a transaction.
     let ends = try await uncommitted.ends(of: partitions)
@@ -139,7 +93,7 @@ public actor LagReader {
 
   /// Reads the group's members after it has assigned its partitions. If it rebalances for too long, some partitions have no owner.
   private func settledMembers(of partitions: Int, by moment: Int64) async throws(KafkaError) -> GroupMembers {
-    let deadline = min(moment, SteadyClock.milliseconds() + Int64(Self.formingMilliseconds))
+    let deadline = min(moment, SteadyClock.milliseconds() + Self.formingMilliseconds)
     while true {
       let found: Result<GroupMembers, KafkaError>
       do throws(KafkaError) { found = .success(try await admin.members(of: group)) } catch { found = .failure(error) }
@@ -154,22 +108,15 @@ public actor LagReader {
     }
   }
 
-  private struct LaneGap: Error { let gap: LagGap }
-
-  private func lanes() async throws(LaneGap) -> (living: [Lanes.Listing], lags: [FanOutLag]) {
-    guard let store else { throw LaneGap(gap: .redisNotGiven) }
-    let shards = shards ?? Shards(on: loop, store, clientName: "carillon-lag")
-    if self.shards == nil { shards.start() }
-    self.shards = shards
-    let lanes: (living: [Lanes.Listing], lags: [FanOutLag])
+  private func addLanes(to sample: inout LagSample) async {
     do {
-      try await shards.waitUntilUp(withinMilliseconds: Self.redisMilliseconds)
-      lanes = (try await Lanes(shards).list(), try await Workers(shards).list().flatMap { FanOutLag.of($0) })
+      guard let shards = try await redis() else { return sample.gaps.append(.redisNotGiven) }
+      let (lanes, workers) = (try await Lanes(shards).list(), try await Workers(shards).list())
+      // A server that does not report its memory counts as having enough.
+      if let state = try? await shards.serverState(), state.refusesReports { return sample.gaps.append(.redisFull) }
+      (sample.lanes, sample.laneLags) = (lanes, workers.flatMap { FanOutLag.of($0) })
     } catch {
-      throw LaneGap(gap: .redisAway("\(error)"))
+      sample.gaps.append(.redisAway("\(error)"))
     }
-    // A server that does not report its memory counts as having enough.
-    if let state = try? await shards.serverState(), state.refusesReports { throw LaneGap(gap: .redisFull) }
-    return lanes
   }
 }
