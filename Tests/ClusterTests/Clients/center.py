@@ -113,6 +113,8 @@ return all("button, input, select, summary, a").map((element) => {
 }).filter(([, width, height]) => width < 44 || height < 44);
 """
 HTML = """<img src=x onerror="fetch('/stolen')"><script>document.title="stolen"</script><a href="javascript:alert(1)">here</a><style>*{display:none}</style>"""
+# Twice of it is about the largest payload, 32 KiB.
+HUGE = HTML * 100
 HOSTILE = {
     "html": HTML, "entities": "&lt;b&gt;&amp;amp;&#x3c;", "bidi": "\u202eevil\u2066 \u2067 right\u202d", "long": "w" * 1000, "lines": "a\n" * 300,
     "marks": "Z" + "\u0301\u0323\u0489" * 150, "odd": "\u0000\u0007\u200b\ufeff\ufffe\U000e0041\u2028\u2029 \U0001f468\u200d\U0001f469\u200d\U0001f467\u200d\U0001f466 \u0d9e",
@@ -245,7 +247,7 @@ class Center:
         with open(os.path.join(folder, "extensions.json"), "w") as file:
             json.dump({"applications": {name: [media] for name in (SHOP, EVENTS, SQUARES)}}, file)
         words = [arguments.binary, "up", "--new", "--json", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--extensions", file.name, "--media",
-                 os.path.join(folder, "media"), "--log-level", "warning", *arguments.more.split()]
+                 os.path.join(folder, "media"), "--payload-bytes", "32KiB", "--log-level", "warning", *arguments.more.split()]
         self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         places = json.loads(self.process.stdout.readline())
         for name in (SHOP, EVENTS, SQUARES):
@@ -340,8 +342,8 @@ class Center:
         await self.publish(SHOP, "ada", "Now", "It cannot wait", interruption_level="time-sensitive")
         await ada.until("row('Now', '#banners')")
         expect(not ada.js("return 'Later' in seen.banners"), "quiet hours show no banner")
-        await ada.until("seen.banners['order-7']?.[1] > 0")
-        stayed = ada.js("const [from, to] = seen.banners['order-7']; return to - from")
+        await ada.until("seen.banners.Now[1] > 0")
+        stayed = ada.js("const [from, to] = seen.banners.Now; return to - from")
         expect(5_000 <= stayed, "a banner stays for five seconds", stayed)
         expect(ada.js("return one('#connection').innerText").startswith("Connected"), "the connection is told in words")
         ada.judge("shown")
@@ -493,19 +495,13 @@ class Center:
         for name, text in HOSTILE.items():
             await self.publish(SHOP, "eve", text, text, name, custom={"date": text}, category=text if len(text) < 100 else "reply", thread_id=name + text[:50])
         await eve.until("all('#feed .row').length === %d" % len(HOSTILE))
-        # As long as a notification may be: one of the device's own is under no limit of APNs.
-        digest = json.load(urllib.request.urlopen(urllib.parse.urljoin(self.page, "config.json"))).get("digest")
-        place = "/web/%s/carillon.js" % digest if digest else "/carillon.js"
-        eve.driver.execute_async_script(
-            "const [place, html, done] = arguments; import(place).then(async ({ Device }) => { const device = await Device.open({ url: 'ws://127.0.0.1:1', "
-            "application: '%s', user: JSON.parse(localStorage['sign-in']).user }); await device.add({ identifier: 'huge', content: { title: html.repeat(400), body: html.repeat(400) } }); "
-            "done() }).catch(done)" % SHOP, place, HTML)
+        await self.publish(SHOP, "eve", HUGE, HUGE, "huge")
         await eve.until("document.querySelector('#feed [data-identifier=huge]')")
-        for name, text in {**HOSTILE, "huge": HTML * 400}.items():
-            drawn = eve.js("const row = document.querySelector('#feed [data-identifier=%s]'), rect = row.getBoundingClientRect(); return { "
-                           "title: row.querySelector('.open').textContent, text: row.querySelector('.text').textContent, height: rect.height, right: rect.right, "
-                           "children: row.querySelectorAll('.open *, .text *').length, wide: row.scrollWidth > row.clientWidth + 1, "
-                           "bidi: [...row.querySelectorAll('.open, .text')].map((each) => getComputedStyle(each).unicodeBidi) }" % name)
+        for name, text in {**HOSTILE, "huge": HUGE}.items():
+            drawn = eve.js("const it = document.querySelector('#feed [data-identifier=%s]'), rect = it.getBoundingClientRect(); return { "
+                           "title: it.querySelector('.open').textContent, text: it.querySelector('.text').textContent, height: rect.height, right: rect.right, "
+                           "children: it.querySelectorAll('.open *, .text *').length, wide: it.scrollWidth > it.clientWidth + 1, "
+                           "bidi: [...it.querySelectorAll('.open, .text')].map((each) => getComputedStyle(each).unicodeBidi) }" % name)
             expect(drawn["children"] == 0 and not drawn["wide"] and drawn["height"] < 180 and drawn["right"] <= PHONE[0], "%s stays within its row" % name, drawn)
             expect(drawn["bidi"] == ["isolate", "isolate"], "directions end with their text", drawn)
             start = text[:100]
@@ -574,6 +570,71 @@ class Center:
         expect(ada.js("return document.querySelectorAll('#feed .row').length") == 1000, "all are there")
         say(changes=count, tasks=len(tasks), longest=max(tasks, default=0))
         ada.judge("crowd")
+
+    async def pictures(self):
+        def take(person, name):
+            person.js("document.activeElement.blur(); for (const each of all('#banners .away')) each.click()")
+            person.driver.execute_async_script("setTimeout(arguments[0], 900)")
+            person.driver.save_screenshot(os.path.join(self.arguments.pictures, name + ".png"))
+
+        async def publish(*what, **more):
+            await self.publish(SHOP, "ada", *what, **more)
+            await ada.until("row('%s')" % what[0])
+
+        ada = await self.person(SHOP, "ada")
+        ada.command("Emulation.setScrollbarsHidden", hidden=True)
+        party = {"date": "Saturday, 20:00", "place": "At the lake"}
+        await publish("Party", "You are invited", "party", category="event-invite", custom=party, media="photo")
+        for text in ("Packed", "It is on its way. Expected between 14:00 and 14:30."):
+            await publish("Order 7", text, "order-" + text[0], thread_id="order-7")
+        await publish("Cold store 3 is at 9 °C", "The door has been open for 4 minutes.", "cold", sound={"critical": 1, "name": "alarm"})
+        await publish("A square", "It is red", "red", category="red")
+        await publish("Grace", "Lunch at one? I have the tickets.", "grace", category="reply", interruption_level="time-sensitive", badge=4)
+        await ada.open("A square")
+        take(ada, "square-upright")
+        ada.press("Rotate 20°", ".panel")
+        await ada.until("button('Reset rotation')")
+        take(ada, "notification-center")
+        await publish("A square", "It is green", "red", category="green")
+        await ada.until("!one('.panel')")
+        await ada.open("A square")
+        for turn in range(2):
+            ada.press("Rotate 20°", ".panel")
+            await ada.until("one('.stage div').ariaLabel.includes('by %d ') && one('.panel button[aria-disabled=false]')" % (turn * 20 + 20))
+        ada.size(PHONE)
+        take(ada, "square-green")
+        ada.press("Back to the list", ".panel")
+        take(ada, "phone-list")
+        await ada.open("Party")
+        await ada.until("one('.panel img')?.naturalWidth === 640")
+        take(ada, "invitation")
+        ada.press("Comment …", ".panel")
+        ada.keys("I bring the cake")
+        take(ada, "invitation-comment")
+        ada.press("Cancel", ".panel")
+        ada.size(DESKTOP, "dark")
+        take(ada, "notification-center-dark")
+        ada.size(PHONE)
+        ada.js("window.shows = new MutationObserver(() => one('footer .answer.green') && (seen.answered = true)); shows.observe(one('.panel'), { subtree: true, childList: true, "
+               "attributes: true }); const wait = setTimeout; window.setTimeout = (work, time) => wait(work, time === 1500 ? 6000 : time)")
+        ada.press("Accept", ".panel")
+        await ada.until("seen.answered")
+        take(ada, "invitation-accepted")
+        await ada.until("!one('.panel')")
+        ada.js("document.getElementById('to-settings').click()")
+        ada.js("all('.settings label').find((each) => each.innerText.startsWith('Quiet hours')).click()")
+        await ada.until("all('.days button').length === 7")
+        ada.size(PHONE, "dark")
+        take(ada, "settings")
+        ada.js("const select = all('.settings select')[0]; select.value = 'whenAuthenticated'; select.dispatchEvent(new Event('change'))")
+        ada.js("all('.settings label').find((each) => each.innerText.startsWith('Quiet hours')).click()")
+        await ada.until("all('.days button').length === 0")
+        ada.js("document.getElementById('to-lock').click()")
+        await ada.until("one('#lock')")
+        for title, level in (("Order 7", "active"), ("Train", "time-sensitive")):
+            await self.publish(SHOP, "ada", title, "of ada", title, interruption_level=level)
+        await ada.until("all('#locked .row').length === 2")
+        take(ada, "lock")
 
     async def end(self):
         for person in self.people:
