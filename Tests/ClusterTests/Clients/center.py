@@ -389,12 +389,13 @@ class Center:
             await bob.open("A square")
             await bob.until("%s === 'a %s square, turned by 0 degrees'" % (turned, color))
             expect(bob.js("return " + buttons) == "Rotate 20°", "upright there is nothing to reset")
-            for turn in range(1, 10):
+            for turn in range(1, 10 if color == "red" else 2):
                 bob.press("Rotate 20°", ".panel")
                 await bob.until("%s === 'a %s square, turned by %d degrees' && one('.panel button[aria-disabled=false]')" % (turned, color, turn * 20))
                 expect(bob.js("return " + buttons).split() == ["Rotate", "20°"] + ["Reset", "rotation"] * (turn < 9), "the action comes and goes", turn)
-            bob.press("Rotate 20°", ".panel")
-            await bob.until("button('Reset rotation')")
+            if color == "red":
+                bob.press("Rotate 20°", ".panel")
+                await bob.until("button('Reset rotation')")
             bob.press("Reset rotation", ".panel")
             await bob.until(turned + ".includes('turned by 0 degrees')")
 
