@@ -482,7 +482,8 @@ class Center:
                     elif place == "lock":
                         ada.js("document.getElementById('unlock').click()")
                         await ada.until("!one('#lock')")
-        await ada.open("A critical one")
+        # A panel without a picture is the lowest.
+        await ada.open("Third")
         for number in range(3):
             await self.publish(SHOP, "ada2", "Banner %d" % number, "It covers something\nin two lines")
             await ada.until("row('Banner %d', '#banners')" % number)
