@@ -27,11 +27,12 @@ export function showBanner(notification, shown) {
 /** @param {Shown} shown */
 function wait(shown) {
   clearTimeout(timer);
-  const [first] = banners, root = byId("banners");
-  root.onpointerenter = root.onfocusin = () => clearTimeout(timer);
-  root.onpointerleave = root.onfocusout = () => wait(shown);
-  if (!first || levelOf(first) === "critical" || root.matches(":hover") || root.contains(document.activeElement)) return;
-  timer = setTimeout(() => hideBanner(first.identifier, shown), bannerMilliseconds);
+  const [first] = banners;
+  if (!first || levelOf(first) === "critical") return;
+  timer = setTimeout(() => {
+    if (byId("banners").matches(":hover, :focus-within")) wait(shown);
+    else hideBanner(first.identifier, shown);
+  }, bannerMilliseconds);
 }
 
 /**
