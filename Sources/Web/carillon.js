@@ -700,7 +700,6 @@ export class Device extends EventTarget {
 
   /** @param {Session} session @param {any} text */
   #received(session, text) {
-    this.#expectFrame(2 * (session.pingSeconds ?? 15));
     const frame = parse(`${text}`), { asked } = session;
     if (frame?.type === "welcome" && asked && session.welcomed === undefined) {
       const { now, pingSeconds } = frame;
@@ -708,6 +707,7 @@ export class Device extends EventTarget {
       session.pingSeconds = Math.max(pingSeconds, 1);
       this.#clock = { ticks: now - asked.ticks, wall: now - asked.wall, took: session.welcomed - asked.ticks };
     }
+    this.#expectFrame(2 * (session.pingSeconds ?? 15));
     if (!frame || session.welcomed === undefined) return;
     if (frame.type === "goaway") this.#plan = reconnect(this.#plan, { goaway: frame.reconnectAfterMs }, 0).plan;
     session.frames.push(frame);

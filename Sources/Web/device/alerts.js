@@ -27,11 +27,12 @@ export function showBanner(notification, shown) {
 /** @param {Shown} shown */
 function wait(shown) {
   clearTimeout(timer);
-  const [first] = banners, root = byId("banners");
-  root.onpointerenter = root.onfocusin = () => clearTimeout(timer);
-  root.onpointerleave = root.onfocusout = () => wait(shown);
-  if (!first || levelOf(first) === "critical" || root.matches(":hover") || root.contains(document.activeElement)) return;
-  timer = setTimeout(() => hideBanner(first.identifier, shown), bannerMilliseconds);
+  const [first] = banners;
+  if (!first || levelOf(first) === "critical") return;
+  timer = setTimeout(() => {
+    if (byId("banners").matches(":hover, :focus-within")) wait(shown);
+    else hideBanner(first.identifier, shown);
+  }, bannerMilliseconds);
 }
 
 /**
@@ -89,30 +90,34 @@ export function ring(sound) {
   }
 }
 
-let drawnBadge = 0;
+let badge = 0, iconTimer = 0;
 /**
  * Writes the badge into the title and onto the icon.
  * @param {number} count
  */
 export function drawBadge(count) {
   document.title = count > 0 ? `(${count}) Notifications` : "Notifications";
-  if (count === drawnBadge) return;
-  drawnBadge = count;
+  if (count === badge) return;
+  badge = count;
   navigator.setAppBadge?.(count).catch(() => {});
+  // An icon costs a browser much more than a title.
+  clearTimeout(iconTimer);
+  iconTimer = setTimeout(drawIcon, 200);
+}
+
+function drawIcon() {
   const canvas = make("canvas", { width: 64, height: 64 }), icon = byId("icon");
   const pen = canvas.getContext("2d"), image = new Image();
   image.onload = () => {
     pen.drawImage(image, 0, 0, 64, 64);
-    if (count > 0) {
+    if (badge > 0) {
       pen.fillStyle = "#c8102e";
-      pen.beginPath();
       pen.arc(42, 22, 22, 0, 7);
       pen.fill();
       pen.fillStyle = "#fff";
-      pen.font = `600 ${count > 9 ? 24 : 30}px system-ui, sans-serif`;
+      pen.font = `600 ${badge > 9 ? 24 : 30}px system-ui, sans-serif`;
       pen.textAlign = "center";
-      pen.textBaseline = "middle";
-      pen.fillText(count > 99 ? "99" : String(count), 42, 24);
+      pen.fillText(badge > 99 ? "99" : String(badge), 42, 33);
     }
     canvas.toBlob((/** @type {Blob} */ blob) => {
       if (icon.href.startsWith("blob:")) URL.revokeObjectURL(icon.href);
