@@ -203,7 +203,8 @@ struct TimelinePrinter {
       "step": step.name, "time": step.time.map(Timestamp.text), "sincePreviousMs": step.sincePrevious,
       "sincePublicationMs": step.sincePublication, "device": step.device, "worker": step.worker, "topic": step.topic,
       "partition": step.partition, "offset": step.offset, "again": step.isRepeat ? true : nil,
-      "details": step.details.isEmpty ? nil : JSONValue.object(step.details.map { .init($0.name, $0.value) }),
+      // A plain nil would become the JSON null here.
+      "details": step.details.isEmpty ? Optional.none : JSONValue.object(step.details.map { .init($0.name, $0.value) }),
     ])
   }
 }
