@@ -26,8 +26,6 @@
 --        2  and so on: for each mailbox that has too many entries the number of the request that has found it; the negative number of the
 --           first removal of all whose mailbox has other entries. Their readers find which entries end, for that takes the whole mailbox.
 local call, unpacked, sub, find, packed, byte = redis.call, struct.unpack, string.sub, string.find, struct.pack, string.byte
-local STALE, NEW, REPEAT, DUPLICATE, UNREADABLE, CANCELED, SCHEDULES = 0, 1, 2, 3, 7, 64, 128
-local EXPIRED, PRESENT, NOTIFY, OWNER, NAMES_ID = 16, 12, 1, 24, 24
 local KEYS, ARGV = KEYS, ARGV
 local now, keep, maximum, connectedMaximum = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local remembered, revisions, heads, COUNT = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7], #ARGV - 7
@@ -103,6 +101,9 @@ local function judgeRest()
 
   -- Judges a request. The first step that knows the verdict says it.
   local function judge(device, mailbox, entry)
+    local STALE, NEW, REPEAT, DUPLICATE, CANCELED, SCHEDULES = 0, 1, 2, 3, 64, 128
+    -- Lengths: of an entry that has expired, a presence, an owner without a horizon, terms without an apns-id.
+    local EXPIRED, PRESENT, OWNER, TERMS = 16, 12, 24, 24
     local hash, source, flags, revision, terms, collapse, rest = unpacked(HEAD, heads, position)
     position = rest
 
@@ -183,7 +184,7 @@ local function judgeRest()
     if removesAll then
       rarely().bar(device, owner, application, kept, kept .. id)
       rarely().nameCanceled(device, mailbox, kept)
-    elseif #terms > NAMES_ID then
+    elseif #terms > TERMS then
       superseded = rarely().removeNamed(device, mailbox, owner, terms, revision, collapse, kept, id, superseded, isExpired)
     end
 
@@ -220,6 +221,7 @@ while number < COUNT do
     -- What the program could not read, and a key of another type, are this device's; what else a command is refused for is so for all.
     if sub(reason, 1, 12) ~= 'user_script:' and not find(reason, 'WRONGTYPE', 1, true) then return redis.error_reply(reason) end
     reason = sub(reason, 1, 200)
+    local UNREADABLE = 7
     verdicts[number], count = UNREADABLE, count + 1
     parts[count] = string.char(#reason) .. reason
   end

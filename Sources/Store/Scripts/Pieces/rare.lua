@@ -83,13 +83,13 @@ local function nameCanceled(device, mailbox, kept)
 end
 
 -- Removes the notification that a removal names by its apns-id from the mailbox: it is older, and has no collapse id, hence no revision of
--- its own. The kind stands behind the apns-id, the length of the collapse id behind an entry's first 64 bytes.
+-- its own. The kind stands behind the apns-id, 1 for a notification, and the length of the collapse id behind an entry's first 64 bytes.
 local function withdraw(mailbox, wanted, revision)
   local timestamp, partition, offset = unpacked('>I8I4I8', revision)
   local all = call('HGETALL', mailbox)
   for i = 1, #all, 2 do
     local field, found = all[i], all[i + 1]
-    if #field == 20 and sub(found, 1, 16) == wanted and (byte(found, 65) or 0) == 0 and byte(found, 17) % 4 == NOTIFY
+    if #field == 20 and sub(found, 1, 16) == wanted and (byte(found, 65) or 0) == 0 and byte(found, 17) % 4 == 1
       and not isOlder(timestamp, partition, offset, unpacked('>I8I4I8', field)) then
       call('HDEL', mailbox, field)
       return field .. wanted
@@ -111,7 +111,7 @@ end
 
 -- Applies a removal that names a notification by its apns-id. Returns what it superseded.
 local function removeNamed(device, mailbox, owner, terms, revision, collapse, kept, id, superseded, isExpired)
-  local wanted = sub(terms, NAMES_ID + 1)
+  local wanted = sub(terms, 25)
   if superseded == '' and not isExpired then superseded = withdraw(mailbox, wanted, revision) end
   bar(device, owner, sub(terms, 1, 8), kept)
   local field = fieldOf(wanted)
