@@ -16,15 +16,16 @@
 --        7  the heads of all requests, one behind the other: see the piece `head`
 --        8  and so on: the entry of each request, as the mailbox keeps it. It begins with the apns-id, and ends there if the request has expired
 -- Answers {-2} if Redis has lost one of the buckets, else these:
---        1  a byte for each request, its verdict; then the parts of each request. The byte is larger by these numbers:
+--        1  a byte for each request, its verdict: 0 stale, 1 new, 2 a repeat, 3 a duplicate, 4 to 6 see the piece `refusals`, 7 unreadable; or
+--           128, something is pending for the device, and nothing was judged: the schedules are to be asked first.
+--           Then the parts of each request. Its byte is larger by these numbers:
 --               8  the presence follows, 12 bytes
 --              16  the revision as it is kept follows, 20 bytes, where it is not the request's own
 --              32  a revision and an apns-id follow, 36 bytes: what a stale request lost to, or what was superseded in the mailbox
 --              64  of a stale request: it was canceled, for it lost to a removal of all notifications
---           UNREADABLE: a byte with the length of the reason and the reason follow. Only this device's requests get it.
---           SCHEDULES: the request was not judged. Something is pending for the device, and the schedules are to be asked first.
---        2  and so on: for each mailbox that has too many entries the number of the request that has found it; the negative number of the
---           first removal of all whose mailbox has other entries. Their readers find which entries end, for that takes the whole mailbox.
+--           Of an unreadable one, whose device has data that cannot be read: a byte with the length of the reason, and the reason.
+--        2  and so on: for each mailbox that has too many entries the number of the request that has found it; for each that has what a
+--           removal of all may cancel its negative number. Another script reads which entries end, since that takes the whole mailbox.
 local call, unpacked, sub, find, packed, byte = redis.call, struct.unpack, string.sub, string.find, struct.pack, string.byte
 local KEYS, ARGV = KEYS, ARGV
 local now, keep, maximum, connectedMaximum = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
@@ -122,7 +123,7 @@ local function judgeRest()
     local hasLeft = presence == ''
     if presence and #presence ~= PRESENT then presence = false end
 
-    -- 2. Another record's request with its apns-id was applied.
+    -- 2. Its apns-id was applied from another record. The window has it at this position.
     local at = window and find(window, hash, 7, true)
     if at then
       at = placed(window, hash, at)
@@ -133,6 +134,7 @@ local function judgeRest()
     -- though the device may be another person's by now.
     if terms ~= formerTerms then application, formerTerms = sub(terms, 1, 8), terms end
     local refused = refusal(owner, application, terms)
+    -- `kept` is the revision at which it is kept; `naming` the removal that has named it, `floor` the removal of all above it.
     local id, isAgain, kept, newer, isSame, naming, floor, floorTimestamp = sub(entry, 1, 16), at, revision
     if not refused and #owner > OWNER then
       naming, floor, floorTimestamp, kept = rarely().standing(device, owner, revision, id, collapse, removesAll, waitsForPlace, at)
@@ -145,6 +147,7 @@ local function judgeRest()
     end
     if comesAgain > 0 then
       isAgain, kept = rarely().redriven(mailbox, id, comesAgain, isAgain, kept, known, isSame)
+      -- What is delivered once more supersedes nothing.
       if isSame and not isAgain then known = false end
     else
       isAgain = isAgain or isSame
@@ -157,6 +160,7 @@ local function judgeRest()
       if floor then return say(STALE + CANCELED, false, false, floor) end
       kept = newer or kept
     end
+    -- Newer than a removal of all by its offset, though the broker's clock went back.
     if floorTimestamp and unpacked('>I8', kept) < floorTimestamp then kept = packed('>I8', floorTimestamp) .. sub(revision, 9) end
 
     -- 5. A repeat: the same answer, and the route if it still lies in the mailbox.
@@ -179,6 +183,7 @@ local function judgeRest()
       kept, superseded = rarely().contested(mailbox, kept, entry, id, comesAgain)
       if not kept then return say(STALE, false, false, superseded) end
     end
+    -- The removal that has named it is older, and stays.
     if naming then known = false end
     if known and call('HDEL', mailbox, sub(known, 1, 20)) == 1 and superseded == '' then superseded = sub(known, 1, 36) end
     if removesAll then
