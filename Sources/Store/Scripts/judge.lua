@@ -45,6 +45,7 @@ local answer, verdicts, parts, count, named = {''}, {}, {}, 0
 -- variable that a function uses. The functions in here share what this one has found.
 local function judgeRest()
   -- include: head
+  -- include: earlier
   -- include: newness
   -- include: known
   -- include: refusals
@@ -88,15 +89,30 @@ local function judgeRest()
     return packed('>I4I2', now, #rest) .. rest .. hash .. source, true
   end
 
+  -- Removes the oldest collapse revisions where a device has too many, and all that are past the longest lifetime or cannot be read.
+  local function prune(device)
+    local all, kept = call('HGETALL', device), {}
+    local limit = now * 1000 - tonumber(keep)
+    for i = 1, #all, 2 do
+      if byte(all[i]) == 99 then
+        local timestamp, partition, offset = -1, 0, 0
+        if #all[i + 1] >= 20 then timestamp, partition, offset = unpacked('>I8I4I8', all[i + 1]) end
+        if timestamp < limit then call('HDEL', device, all[i]) else kept[#kept + 1] = {timestamp, partition, offset, all[i]} end
+      end
+    end
+    if #kept < revisions then return end
+    table.sort(kept, function (a, b) return earlier(a[1], a[2], a[3], b[1], b[2], b[3]) end)
+    for i = 1, #kept - revisions + math.floor(revisions / 8) do call('HDEL', device, kept[i][4]) end
+  end
+
   -- What few requests need is made for the first of them.
   local rare
   local function rarely()
     if rare then return rare end
-    -- include: earlier
     -- include: floor
     -- include: rare
-    rare = {isKept = isKept, redriven = redriven, contested = contested, prune = prune, name = name, standing = standing,
-      nameCanceled = nameCanceled, bar = bar, removeNamed = removeNamed}
+    rare = {isKept = isKept, redriven = redriven, contested = contested, name = name, standing = standing, nameCanceled = nameCanceled,
+      bar = bar, removeNamed = removeNamed}
     return rare
   end
 
@@ -205,7 +221,7 @@ local function judgeRest()
     -- 8. The bounds. Until the next chosen request nothing makes the mailbox longer; what is given once more may begin it. An expired request
     -- may be the chosen one, and a redelivered one leaves the window as long as it is: both look at the mailbox, too.
     local isChosen = isNew or (#ids - CHOSEN) % PERIOD == 0
-    if isChosen and (isNew and collapse ~= '' and not known or call('HLEN', device) > revisions) then rarely().prune(device) end
+    if isChosen and (isNew and collapse ~= '' and not known or call('HLEN', device) > revisions) then prune(device) end
     if isChosen or hasLeft or at then call('PEXPIRE', mailbox, keep + AGE * 1000) end
     if (isChosen or at) and call('HLEN', mailbox) > (presence and connectedMaximum or maximum) then rarely().name(mailbox, number) end
     if isExpired then return say(NEW, false, kept ~= revision and kept, superseded) end

@@ -1,5 +1,5 @@
--- What few requests need: repeats, redriven ones, removals, and those with which a device's data is bounded. Needs the locals of `judge`, and
--- the pieces `earlier`, `newness` and `floor`.
+-- What few requests need: repeats, redriven ones, contested places, removals. Needs the locals of the script `judge`, and the pieces
+-- `earlier`, `newness` and `floor`.
 
 -- Whether a mailbox has the entry of an apns-id at a revision.
 local function isKept(mailbox, kept, id)
@@ -35,22 +35,6 @@ local function contested(mailbox, kept, entry, id, comesAgain)
   local later = kept
   repeat later = packed('>I8', unpacked('>I8', later) + 1) .. sub(later, 9) until call('HSETNX', mailbox, later, entry) == 1
   return later, kept .. other
-end
-
--- Removes the oldest collapse revisions where a device has too many, and all that are past the longest lifetime or cannot be read.
-local function prune(device)
-  local all, kept = call('HGETALL', device), {}
-  local limit = now * 1000 - tonumber(keep)
-  for i = 1, #all, 2 do
-    if byte(all[i]) == 99 then
-      local timestamp, partition, offset = -1, 0, 0
-      if #all[i + 1] >= 20 then timestamp, partition, offset = unpacked('>I8I4I8', all[i + 1]) end
-      if timestamp < limit then call('HDEL', device, all[i]) else kept[#kept + 1] = {timestamp, partition, offset, all[i]} end
-    end
-  end
-  if #kept < revisions then return end
-  table.sort(kept, function (a, b) return earlier(a[1], a[2], a[3], b[1], b[2], b[3]) end)
-  for i = 1, #kept - revisions + math.floor(revisions / 8) do call('HDEL', device, kept[i][4]) end
 end
 
 -- Names a request in the answer once in a call. `key` is the mailbox, or the device where a removal of all is named.
