@@ -16,18 +16,17 @@
 --        7  the heads of all requests, one behind the other: see the piece `head`
 --        8  and so on: the entry of each request, as the mailbox keeps it. It begins with the apns-id, and ends there if the request has expired
 -- Answers {-2} if Redis has lost one of the buckets, else these:
---        1  a byte for each request, its verdict; then the parts of each request. The byte is larger by these numbers:
+--        1  a byte for each request, its verdict: 0 stale, 1 new, 2 a repeat, 3 a duplicate, 4 to 6 see the piece `refusals`, 7 unreadable; or
+--           128, something is pending for the device, and nothing was judged: the schedules are to be asked first.
+--           Then the parts of each request. Its byte is larger by these numbers:
 --               8  the presence follows, 12 bytes
 --              16  the revision as it is kept follows, 20 bytes, where it is not the request's own
 --              32  a revision and an apns-id follow, 36 bytes: what a stale request lost to, or what was superseded in the mailbox
 --              64  of a stale request: it was canceled, for it lost to a removal of all notifications
---           UNREADABLE: a byte with the length of the reason and the reason follow. Only this device's requests get it.
---           SCHEDULES: the request was not judged. Something is pending for the device, and the schedules are to be asked first.
---        2  and so on: for each mailbox that has too many entries the number of the request that has found it; the negative number of the
---           first removal of all whose mailbox has other entries. Their readers find which entries end, for that takes the whole mailbox.
+--           Of an unreadable one, whose device has data that cannot be read: a byte with the length of the reason, and the reason.
+--        2  and so on: for each mailbox that has too many entries the number of the request that has found it; for each that has what a
+--           removal of all may cancel its negative number. Another script reads which entries end, since that takes the whole mailbox.
 local call, unpacked, sub, find, packed, byte = redis.call, struct.unpack, string.sub, string.find, struct.pack, string.byte
-local STALE, NEW, REPEAT, DUPLICATE, UNREADABLE, CANCELED, SCHEDULES = 0, 1, 2, 3, 7, 64, 128
-local EXPIRED, PRESENT, NOTIFY, OWNER, NAMES_ID = 16, 12, 1, 24, 24
 local KEYS, ARGV = KEYS, ARGV
 local now, keep, maximum, connectedMaximum = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local remembered, revisions, heads, COUNT = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7], #ARGV - 7
@@ -46,6 +45,7 @@ local answer, verdicts, parts, count, named = {''}, {}, {}, 0
 -- variable that a function uses. The functions in here share what this one has found.
 local function judgeRest()
   -- include: head
+  -- include: earlier
   -- include: newness
   -- include: known
   -- include: refusals
@@ -89,20 +89,38 @@ local function judgeRest()
     return packed('>I4I2', now, #rest) .. rest .. hash .. source, true
   end
 
+  -- Removes the oldest collapse revisions where a device has too many, and all that are past the longest lifetime or cannot be read.
+  local function prune(device)
+    local all, kept = call('HGETALL', device), {}
+    local limit = now * 1000 - tonumber(keep)
+    for i = 1, #all, 2 do
+      if byte(all[i]) == 99 then
+        local timestamp, partition, offset = -1, 0, 0
+        if #all[i + 1] >= 20 then timestamp, partition, offset = unpacked('>I8I4I8', all[i + 1]) end
+        if timestamp < limit then call('HDEL', device, all[i]) else kept[#kept + 1] = {timestamp, partition, offset, all[i]} end
+      end
+    end
+    if #kept < revisions then return end
+    table.sort(kept, function (a, b) return earlier(a[1], a[2], a[3], b[1], b[2], b[3]) end)
+    for i = 1, #kept - revisions + math.floor(revisions / 8) do call('HDEL', device, kept[i][4]) end
+  end
+
   -- What few requests need is made for the first of them.
   local rare
   local function rarely()
     if rare then return rare end
-    -- include: earlier
     -- include: floor
     -- include: rare
-    rare = {isKept = isKept, redriven = redriven, contested = contested, prune = prune, name = name, standing = standing,
-      nameCanceled = nameCanceled, bar = bar, removeNamed = removeNamed}
+    rare = {isKept = isKept, redriven = redriven, contested = contested, name = name, standing = standing, nameCanceled = nameCanceled,
+      bar = bar, removeNamed = removeNamed}
     return rare
   end
 
   -- Judges a request. The first step that knows the verdict says it.
   local function judge(device, mailbox, entry)
+    local STALE, NEW, REPEAT, DUPLICATE, CANCELED, SCHEDULES = 0, 1, 2, 3, 64, 128
+    -- Lengths: of an entry that has expired, a presence, an owner without a horizon, terms without an apns-id.
+    local EXPIRED, PRESENT, OWNER, TERMS = 16, 12, 24, 24
     local hash, source, flags, revision, terms, collapse, rest = unpacked(HEAD, heads, position)
     position = rest
 
@@ -121,7 +139,7 @@ local function judgeRest()
     local hasLeft = presence == ''
     if presence and #presence ~= PRESENT then presence = false end
 
-    -- 2. Another record's request with its apns-id was applied.
+    -- 2. Its apns-id was applied from another record. The window has it at this position.
     local at = window and find(window, hash, 7, true)
     if at then
       at = placed(window, hash, at)
@@ -132,6 +150,7 @@ local function judgeRest()
     -- though the device may be another person's by now.
     if terms ~= formerTerms then application, formerTerms = sub(terms, 1, 8), terms end
     local refused = refusal(owner, application, terms)
+    -- `kept` is the revision at which it is kept; `naming` the removal that has named it, `floor` the removal of all above it.
     local id, isAgain, kept, newer, isSame, naming, floor, floorTimestamp = sub(entry, 1, 16), at, revision
     if not refused and #owner > OWNER then
       naming, floor, floorTimestamp, kept = rarely().standing(device, owner, revision, id, collapse, removesAll, waitsForPlace, at)
@@ -144,6 +163,7 @@ local function judgeRest()
     end
     if comesAgain > 0 then
       isAgain, kept = rarely().redriven(mailbox, id, comesAgain, isAgain, kept, known, isSame)
+      -- What is delivered once more supersedes nothing.
       if isSame and not isAgain then known = false end
     else
       isAgain = isAgain or isSame
@@ -156,6 +176,7 @@ local function judgeRest()
       if floor then return say(STALE + CANCELED, false, false, floor) end
       kept = newer or kept
     end
+    -- Newer than a removal of all by its offset, though the broker's clock went back.
     if floorTimestamp and unpacked('>I8', kept) < floorTimestamp then kept = packed('>I8', floorTimestamp) .. sub(revision, 9) end
 
     -- 5. A repeat: the same answer, and the route if it still lies in the mailbox.
@@ -178,12 +199,13 @@ local function judgeRest()
       kept, superseded = rarely().contested(mailbox, kept, entry, id, comesAgain, isBounded)
       if not kept then return say(STALE, false, false, superseded) end
     end
+    -- The removal that has named it is older, and stays.
     if naming then known = false end
     if known and call('HDEL', mailbox, sub(known, 1, 20)) == 1 and superseded == '' then superseded = sub(known, 1, 36) end
     if removesAll then
       rarely().bar(device, owner, application, kept, kept .. id)
       rarely().nameCanceled(device, mailbox, kept)
-    elseif #terms > NAMES_ID then
+    elseif #terms > TERMS then
       superseded = rarely().removeNamed(device, mailbox, owner, terms, revision, collapse, kept, id, superseded, isExpired)
     end
 
@@ -199,7 +221,7 @@ local function judgeRest()
     -- 8. The bounds. Until the next chosen request nothing makes the mailbox longer; what is given once more may begin it. An expired request
     -- may be the chosen one, and a redelivered one leaves the window as long as it is: both look at the mailbox, too.
     local isChosen = isNew or (#ids - CHOSEN) % PERIOD == 0
-    if isChosen and (isNew and collapse ~= '' and not known or call('HLEN', device) > revisions) then rarely().prune(device) end
+    if isChosen and (isNew and collapse ~= '' and not known or call('HLEN', device) > revisions) then prune(device) end
     if isChosen or hasLeft or at then call('PEXPIRE', mailbox, keep + AGE * 1000) end
     if (isChosen or at) and call('HLEN', mailbox) > (presence and connectedMaximum or maximum) then rarely().name(mailbox, number) end
     if isExpired then return say(NEW, false, kept ~= revision and kept, superseded) end
@@ -220,6 +242,7 @@ while number < COUNT do
     -- What the program could not read, and a key of another type, are this device's; what else a command is refused for is so for all.
     if sub(reason, 1, 12) ~= 'user_script:' and not find(reason, 'WRONGTYPE', 1, true) then return redis.error_reply(reason) end
     reason = sub(reason, 1, 200)
+    local UNREADABLE = 7
     verdicts[number], count = UNREADABLE, count + 1
     parts[count] = string.char(#reason) .. reason
   end

@@ -1,5 +1,5 @@
--- What few requests need: repeats, redriven ones, removals, and those with which a device's data is bounded. Needs the locals of `judge`, and
--- the pieces `earlier`, `newness` and `floor`.
+-- What few requests need: repeats, redriven ones, contested places, removals. Needs the locals of the script `judge`, and the pieces
+-- `earlier`, `newness` and `floor`.
 
 -- Whether a mailbox has the entry of an apns-id at a revision.
 local function isKept(mailbox, kept, id)
@@ -38,22 +38,6 @@ local function contested(mailbox, kept, entry, id, comesAgain, isBounded)
   return later, isBounded and '' or kept .. other
 end
 
--- Removes the oldest collapse revisions where a device has too many, and all that are past the longest lifetime or cannot be read.
-local function prune(device)
-  local all, kept = call('HGETALL', device), {}
-  local limit = now * 1000 - tonumber(keep)
-  for i = 1, #all, 2 do
-    if byte(all[i]) == 99 then
-      local timestamp, partition, offset = -1, 0, 0
-      if #all[i + 1] >= 20 then timestamp, partition, offset = unpacked('>I8I4I8', all[i + 1]) end
-      if timestamp < limit then call('HDEL', device, all[i]) else kept[#kept + 1] = {timestamp, partition, offset, all[i]} end
-    end
-  end
-  if #kept < revisions then return end
-  table.sort(kept, function (a, b) return earlier(a[1], a[2], a[3], b[1], b[2], b[3]) end)
-  for i = 1, #kept - revisions + math.floor(revisions / 8) do call('HDEL', device, kept[i][4]) end
-end
-
 -- Names a request in the answer once in a call. `key` is the mailbox, or the device where a removal of all is named.
 local function name(key, number)
   named = named or {}
@@ -84,13 +68,13 @@ local function nameCanceled(device, mailbox, kept)
 end
 
 -- Removes the notification that a removal names by its apns-id from the mailbox: it is older, and has no collapse id, hence no revision of
--- its own. The kind stands behind the apns-id, the length of the collapse id behind an entry's first 64 bytes.
+-- its own. The kind stands behind the apns-id, 1 for a notification, and the length of the collapse id behind an entry's first 64 bytes.
 local function withdraw(mailbox, wanted, revision)
   local timestamp, partition, offset = unpacked('>I8I4I8', revision)
   local all = call('HGETALL', mailbox)
   for i = 1, #all, 2 do
     local field, found = all[i], all[i + 1]
-    if #field == 20 and sub(found, 1, 16) == wanted and (byte(found, 65) or 0) == 0 and byte(found, 17) % 4 == NOTIFY
+    if #field == 20 and sub(found, 1, 16) == wanted and (byte(found, 65) or 0) == 0 and byte(found, 17) % 4 == 1
       and not isOlder(timestamp, partition, offset, unpacked('>I8I4I8', field)) then
       call('HDEL', mailbox, field)
       return field .. wanted
@@ -112,7 +96,7 @@ end
 
 -- Applies a removal that names a notification by its apns-id. Returns what it superseded.
 local function removeNamed(device, mailbox, owner, terms, revision, collapse, kept, id, superseded, isExpired)
-  local wanted = sub(terms, NAMES_ID + 1)
+  local wanted = sub(terms, 25)
   if superseded == '' and not isExpired then superseded = withdraw(mailbox, wanted, revision) end
   bar(device, owner, sub(terms, 1, 8), kept)
   local field = fieldOf(wanted)
