@@ -61,7 +61,7 @@ import Testing
   @Test func `what does not fit into a schedule is said`() {
     var long = Self.pending()
     long.headers = [.init(name: "x", value: Array(repeating: 0, count: 65_536))]
-    var many = Self.pending(zones: (0..<256).map { "Zone/\($0)" })
+    var many = Self.pending(zones: (0...ScheduleRecord.Pending.maximumZones).map { "Zone/\($0)" })
     for pending in [long, many] {
       #expect(throws: RecordCodingError.self) { try Self.bytes(ScheduleRecord(newest: Self.reference, .pending(pending))) }
     }
