@@ -264,7 +264,7 @@ class Center:
         self.people = []
 
     async def person(self, *who, **how):
-        person = await Person(os.path.join(self.folder, "profile-%d" % len(self.people)), types.SimpleNamespace(page=self.page),
+        person = await Person(tempfile.mkdtemp(dir=self.folder), types.SimpleNamespace(page=self.page),
                               None).start()
         self.people.append(person)
         return await person.visit(*who, **how)

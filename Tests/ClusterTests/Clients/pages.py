@@ -181,9 +181,17 @@ class Browser:
         place = os.path.join(self.folder, "DevToolsActivePort")
         with contextlib.suppress(FileNotFoundError):
             os.remove(place)
+        # It makes a Unix socket among its temporary files, whose path has at most 107 bytes.
+        self.sockets = tempfile.TemporaryDirectory(dir="/tmp", ignore_cleanup_errors=True)
         self.process = subprocess.Popen(
-            [*WITH_PARENT, CHROMIUM, *words, "about:blank"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
-        await until(lambda: os.path.exists(place) and open(place).read().count("\n"), "Chromium says where it can be driven")
+            [*WITH_PARENT, CHROMIUM, *words, "about:blank"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+            env={**os.environ, "TMPDIR": self.sockets.name})
+
+        def is_there():
+            expect(self.process.poll() is None, "Chromium runs", self.process.returncode)
+            return os.path.exists(place) and open(place).read().count("\n")
+
+        await until(is_there, "Chromium says where it can be driven")
         options = webdriver.ChromeOptions()
         options.debugger_address = "127.0.0.1:" + open(place).readline().strip()
         self.driver = await quietly(webdriver.Chrome, options=options, service=webdriver.ChromeService(DRIVER))
@@ -208,6 +216,7 @@ class Browser:
         os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
         self.process = None
+        self.sockets.cleanup()
         self.driver.service.stop()
 
     def end(self):
