@@ -172,7 +172,7 @@ class Memory {
       draft.revisions = await this.#rows(
         transaction,
         "revisions",
-        frames.flatMap(({ identifier, identifiers = [] }) => [identifier, ...identifiers]),
+        frames.flatMap(({ identifier, identifiers }) => [identifier].concat(identifiers ?? [])),
       );
       const before = draftOf(draft), result = body(draft);
       const isChanged = this.#write(transaction, before, draft);
@@ -207,7 +207,7 @@ class Memory {
 
   /** @param {IDBTransaction} transaction @param {string} name @param {any[]} keys @returns {Promise<Map<string, any>>} */
   async #rows(transaction, name, keys) {
-    const store = transaction.objectStore(name), names = [...new Set(keys.filter((key) => key !== undefined))];
+    const store = transaction.objectStore(name), names = [...new Set(keys)].filter((key) => typeof key === "string");
     const values = await Promise.all(names.map((key) => resultOf(store.get(key))));
     const rows = /** @type {[string, any][]} */ (names.map((key, index) => [key, values[index]]));
     return new Map(rows.filter(([, value]) => value !== undefined));
@@ -366,7 +366,9 @@ export class Device extends EventTarget {
     const { willPresent, serviceExtension, deliveredLimit, platform = "web" } = configuration;
     const chooses = (/** @type {Notification} */ notification) => {
       try {
-        return willPresent?.(notification) ?? [];
+        const ways = willPresent?.(notification) ?? [];
+        if (Array.isArray(ways)) return ways;
+        throw new TypeError("willPresent returns a list of ways");
       } catch (error) {
         console.error(error);
         return notification.presentation;
@@ -665,6 +667,8 @@ export class Device extends EventTarget {
     this.#expectFrame(30);
     try {
       const proof = await credential?.(token);
+      // Another tab may have changed what the hello says.
+      await this.#memory.refresh();
       if (this.#session !== session) return;
       const socket = session.socket = new WebSocket(url, "carillon.v1");
       socket.onopen = () => this.#greet(session, proof);

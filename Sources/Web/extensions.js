@@ -173,7 +173,7 @@ export class Panel {
       try {
         if (!this.isClosed) {
           const work = this.#handler?.didReceiveResponse?.(given, this) ?? "dismissAndForwardAction";
-          ending = await within(milliseconds, Promise.resolve(work));
+          ending = await within(milliseconds, Promise.resolve(work)) ?? "dismissAndForwardAction";
         }
       } catch (error) {
         console.error(error);

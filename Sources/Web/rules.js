@@ -797,8 +797,9 @@ export function endHeld(draft, response, ending) {
   const stored = draft.responses.get(response);
   // Its time may be over: then it was passed on.
   if (stored?.stage !== "extension") return;
-  if (ending === "unanswered") return release(draft, (each) => each === stored)[0];
   if (ending === "dismissAndForwardAction") return forward(draft, stored);
+  // Also of an unknown word: no response is lost.
+  if (ending !== "dismiss" && ending !== "doNotDismiss") return release(draft, (each) => each === stored)[0];
   draft.responses.delete(response);
   const { identifier } = stored.frame;
   if (ending === "dismiss" && draft.list.get(identifier)?.order === stored.listed.order) draft.list.delete(identifier);

@@ -42,7 +42,7 @@ function wait(shown) {
 export function drawBanners(shown) {
   if (banners.length === 0 && !byId("banners").firstChild) return;
   const there = new Map(shown.device.delivered.map((each) => [each.identifier, each]));
-  banners = banners.flatMap(({ identifier }) => there.get(identifier) ?? []);
+  banners = banners.flatMap((each) => there.get(each.identifier) ?? (each.presentation.includes("list") ? [] : each));
   const leave = (/** @type {string} */ identifier) => hideBanner(identifier, shown);
   keyed(byId("banners"), banners, ({ identifier }) => identifier, () => makeRow(shown, leave), (row, notification) => {
     drawRow(row, notification, shown, "Hide");
@@ -134,9 +134,16 @@ export function startWorker() {
   const { trustedTypes } = /** @type {any} */ (globalThis);
   const policy = trustedTypes?.createPolicy("carillon", { createScriptURL: (/** @type {string} */ url) => url });
   const address = policy?.createScriptURL("service-worker.js") ?? "service-worker.js";
-  registration = navigator.serviceWorker?.register(/** @type {string} */ (address), { type: "module" })
+  registration = navigator.serviceWorker?.register(/** @type {string} */ (address))
     .catch((error) => void console.warn("no service worker:", error.message));
   return registration;
+}
+
+/** What shows that a click comes from a notification of this page: any site may link to it. */
+export function outsideKey() {
+  const key = localStorage.getItem("outside") ?? crypto.getRandomValues(new Uint32Array(4)).join("");
+  localStorage.setItem("outside", key);
+  return key;
 }
 
 /**
@@ -154,6 +161,7 @@ export async function showOutside(notification, isSilent, { device }) {
   const options = {
     body: [subtitle, body].filter(Boolean).map((text) => clamp(text)).join("\n"),
     tag: notification.identifier,
+    data: { key: outsideKey() },
     renotify: !isSilent,
     silent: isSilent,
     icon: "icon.png",

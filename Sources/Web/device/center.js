@@ -1,5 +1,5 @@
 import { Device, DISMISS, OPEN } from "../carillon.js";
-import { drawBadge, drawBanners, hideBanner, ring, showBanner, showOutside, startWorker, tidyOutside } from "./alerts.js";
+import { drawBadge, drawBanners, hideBanner, outsideKey, ring, showBanner, showOutside, startWorker, tidyOutside } from "./alerts.js";
 import { appName, byId, make } from "./dom.js";
 import { PanelView } from "./panel.js";
 import { Feed } from "./rows.js";
@@ -11,6 +11,8 @@ import { showSettings } from "./settings.js";
 /** @typedef {import("./rows.js").Shown} Shown */
 
 const query = new URLSearchParams(location.search);
+/** Who has signed in, in whichever tab. */
+const signIn = () => JSON.parse(localStorage.getItem("sign-in") ?? "{}");
 
 /** @param {Config} config */
 function askWho(config) {
@@ -24,7 +26,7 @@ function askWho(config) {
     const [application, user, credential] = ["application", "user", "credential"].map((name) => form[name].value.trim() || undefined);
     localStorage.setItem("sign-in", JSON.stringify({ application, user, credential }));
     byId("welcome").hidden = true;
-    run(config, { application, user, credential }).catch(fail);
+    run(config, { application, user }).catch(fail);
   };
 }
 
@@ -67,11 +69,11 @@ const removeNote = (name) => byId(`note-${name}`)?.remove();
  * @param {Config} config
  * @param {SignIn} who
  */
-async function run(config, { application, user, credential }) {
+async function run(config, { application, user }) {
   const url = new URL(config.devices, location.href);
   url.protocol = url.protocol.replace("http", "ws");
   const what = { categories, contentExtensions, deliveredLimit: 1000 };
-  const device = await Device.open({ url: url.href, application, user, credential: () => credential, ...what });
+  const device = await Device.open({ url: url.href, application, user, credential: () => signIn().credential, ...what });
   const detail = byId("detail"), nothing = byId("nothing"), name = appName(application), narrow = matchMedia("(max-width: 860px)");
   /** @type {"nothing"|"panel"|"settings"} what the detail shows */
   let view = "nothing";
@@ -310,15 +312,15 @@ async function run(config, { application, user, credential }) {
   drawConnection();
   draw();
   tick();
-  if (query.has("identifier")) {
-    clicked({ identifier: query.get("identifier") ?? "", action: query.get("action") ?? "", text: query.get("text") ?? "" });
-    history.replaceState(null, "", location.pathname);
-  }
+  const { identifier, action, text, key } = Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
+  if (!identifier) return;
+  history.replaceState(null, "", location.pathname);
+  if (key === outsideKey()) clicked({ identifier, action, text });
+  else if (device.delivered.some((each) => each.identifier === identifier)) open(identifier);
 }
 
 /** @type {Config} */
 const config = await (await fetch("config.json")).json();
-const former = localStorage.getItem("sign-in");
-if (former && !query.has("app")) run(config, JSON.parse(former)).catch(fail);
+if (localStorage.getItem("sign-in") && !query.has("app")) run(config, signIn()).catch(fail);
 else askWho(config);
 sessionStorage.removeItem("boot");
