@@ -139,9 +139,9 @@ def asking(kafka, group):
     return confluent_kafka.Consumer({"bootstrap.servers": kafka, "group.id": group})
 
 
-def committed(arguments):
-    """The sum of the group's offsets; -1 where Kafka does not answer, for the machine may stand still. Whoever waits asks again."""
-    consumer, topic = asking(arguments.kafka, arguments.prefix + "transform"), arguments.prefix + "requests"
+def committed(arguments, name="requests"):
+    """The sum of the group's offsets in a topic; -1 where Kafka does not answer, for the machine may stand still. Whoever waits asks again."""
+    consumer, topic = asking(arguments.kafka, arguments.prefix + "transform"), arguments.prefix + name
     with contextlib.suppress(confluent_kafka.KafkaException):
         partitions = consumer.list_topics(topic, 5).topics[topic].partitions
         wanted = [confluent_kafka.TopicPartition(topic, number) for number in partitions]

@@ -20,7 +20,7 @@ import journal
 from clients import APPLICATION, HANG, Device, Producer, Reader, expect, quietly, run, say, until
 from dependencies import own_kafka
 from extensions import RememberingDevice, audit
-from healing import PILL, DeadlyProxy, bodies, on_one_redis, run_part
+from healing import PILL, DeadlyProxy, bodies, committed, on_one_redis, run_part
 
 
 async def letters(arguments, *words, code=0):
@@ -139,7 +139,8 @@ async def reasons(arguments, folder):
         fan_out = await cluster.started("fan-out", "--listen", "127.0.0.1:0")
         url = fan_out.addresses["devices"]
         async with Device(url, None) as device, Device(url, None) as damaged:
-            await until(lambda: redis.cli("KEYS", "d{*}" + damaged.token), "the device is registered")
+            # A registration that is applied later mends what cannot be read.
+            await until(lambda: committed(arguments, "devices") >= 2, "both devices are registered, and the transform worker knows")
             key = redis.cli("KEYS", "d{*}" + damaged.token).decode()
             redis.cli("RENAME", key, "kept")
             redis.cli("SET", key, "damaged")
@@ -260,7 +261,8 @@ async def mended(arguments, folder):
             bad.publish("expired", apns_push_type="pigeon", apns_expiration="1")
             await bad.flush()
             # What Redis has of a device is damaged.
-            await until(lambda: redis.cli("KEYS", "d{*}" + damaged.token), "the device is registered")
+            # A registration that is applied later mends what cannot be read.
+            await until(lambda: committed(arguments, "devices") >= 2, "both devices are registered, and the transform worker knows")
             key = redis.cli("KEYS", "d{*}" + damaged.token).decode()
             redis.cli("RENAME", key, "kept")
             redis.cli("SET", key, "damaged")
