@@ -231,8 +231,9 @@ export class PanelView {
 
   /** @param {{response?: string, field?: string, rule?: string, reason: string}} refusal */
   refused({ response, field, rule, reason }) {
-    if (!response || this.sent?.response !== response) return;
+    if (!response || this.sent?.response !== response) return false;
     this.sent = undefined;
     this.#say(`Refused: ${[field, rule].filter(Boolean).join(" ") || reason}`, "red");
+    return true;
   }
 }
