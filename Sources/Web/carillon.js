@@ -563,10 +563,11 @@ export class Device extends EventTarget {
       this.#isNoticing = false;
       if (this.#isClosed) return;
       this.#dispatch("change");
-      // The notification may have left the list, or its preview the screen; or another tab has shown a newer one.
-      const { panel } = this, expanded = panel && this.#memory.state.list.get(panel.identifier);
-      if (panel && (!expanded || this.locked && this.preview(panel.notification).isHidden)) panel.close();
-      else if (panel && expanded && !expanded.isLocal) panel.received(this.#view(expanded));
+      // The notification may have left the list, or its preview the screen.
+      const { panel } = this;
+      if (panel && (!this.#memory.state.list.has(panel.identifier) || this.locked && this.preview(panel.notification).isHidden)) {
+        panel.close();
+      }
       this.#claim();
       if (!this.#isLeader) return;
       if (this.#start !== (this.#memory.state.facts.start ?? 0)) this.#restart();

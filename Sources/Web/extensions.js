@@ -126,8 +126,6 @@ export class Panel {
     if (notification.identifier === this.identifier) {
       // Another category has other actions and another extension.
       if (category !== content.categoryIdentifier) return this.close();
-      // Both this tab and the list may tell of it.
-      if (!notification.isLocal && notification.frame.revision === this.notification.frame.revision) return;
       this.notification = notification;
       this.#tell();
     } else if (thread === undefined || thread !== content.threadIdentifier || !this.#declaration?.categories.includes(category ?? "")) {

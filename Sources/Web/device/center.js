@@ -257,9 +257,8 @@ async function run(config, { application, user }) {
   });
   on("accepted", ({ response }) => response && panel.accepted(response));
   on("refused", (refusal) => {
-    if (refusal.response && panel.refused(refusal)) return;
-    const what = refusal.response ? "an answer" : "a change";
-    addNote("refused", `The cluster has refused ${what}`, [refusal.field, refusal.rule].filter(Boolean).join(" ") || refusal.reason);
+    if (refusal.response) panel.refused(refusal);
+    else addNote("refused", "The cluster has refused a change", [refusal.field, refusal.rule].filter(Boolean).join(" ") || refusal.reason);
   });
   on("problem", fail);
   on("lost", () => {

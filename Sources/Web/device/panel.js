@@ -231,9 +231,8 @@ export class PanelView {
 
   /** @param {{response?: string, field?: string, rule?: string, reason: string}} refusal */
   refused({ response, field, rule, reason }) {
-    if (!response || this.sent?.response !== response) return false;
+    if (!response || this.sent?.response !== response) return;
     this.sent = undefined;
     this.#say(`Refused: ${[field, rule].filter(Boolean).join(" ") || reason}`, "red");
-    return true;
   }
 }
