@@ -40,10 +40,38 @@ extension ClusterTests {
     func holds(_ part: String, on kafka: ClusterKafka = .best) async throws {
       let together = isComplete && kafka == .real ? short + complete : short
       let run = try await ScriptRuns.shared.run(of: self, together.contains(part) ? together : [part], on: kafka)
-      let result = run.lines.last { $0["part"]?.stringValue == part && $0["result"] != nil }
-      guard result?["result"]?.stringValue == "held" else {
-        throw ClusterFailure("\(name) --part \(part): \(result?.text ?? "it has not ended")\n\(run.text)")
+      try ClusterTests.expect(part, of: name, in: run.lines, run.text)
+    }
+  }
+
+  /// Throws what a part said unless all that it proves holds.
+  private static func expect(_ part: String, of name: String, in lines: [JSONValue], _ text: String) throws {
+    let result = lines.last { $0["part"]?.stringValue == part && $0["result"] != nil }
+    guard result?["result"]?.stringValue == "held" else {
+      throw ClusterFailure("\(name) --part \(part): \(result?.text ?? "it has not ended")\n\(text)")
+    }
+  }
+
+  /// A run of a script that starts its own cluster and a browser. All tests of a suite judge one.
+  struct BrowserRun {
+    private let name: String
+    private let run: Task<CarillonCommand.Result, any Error>
+
+    /// Begins a run of parts.
+    init(_ name: String, _ parts: String, _ more: [String] = []) {
+      self.name = name
+      run = Task {
+        try await CarillonCommand.with { carillon in
+          let words = ["-u", client(name), "--binary", CarillonCommand.program.path, "--part", parts] + more
+          return try await carillon.run(words, program: URL(fileURLWithPath: ClusterFixture.python ?? ""))
+        }
       }
+    }
+
+    /// Throws what a part said unless all that it proves holds.
+    func holds(_ part: String) async throws {
+      let result = try await run.value
+      try ClusterTests.expect(part, of: name, in: result.lines.compactMap { try? JSONValue(parsing: $0) }, result.output + result.errors)
     }
   }
 

@@ -1,5 +1,4 @@
 import Foundation
-import JSON
 import TestSupport
 import Testing
 
@@ -7,35 +6,21 @@ extension ClusterTests {
   /// `carillon.js` in a real browser, which is really killed. All tests judge one run.
   @Suite(.serialized, .inPython, .inChromium)
   struct PageTests {
-    private static let run = Task {
-      try await CarillonCommand.with { carillon in
-        let parts = "page,article,tabs,kills,scripts" + (isComplete ? ",dead" : "")
-        let more = ["--part", parts] + (isComplete ? ["--kills", "20", "--ping", "5s"] : [])
-        let words = ["-u", client("pages.py"), "--binary", CarillonCommand.program.path] + more
-        return try await carillon.run(words, program: URL(fileURLWithPath: ClusterFixture.python ?? ""))
-      }
-    }
+    private static let run = BrowserRun(
+      "pages.py", "page,article,tabs,kills,scripts" + (isComplete ? ",dead" : ""), isComplete ? ["--kills", "20", "--ping", "5s"] : [])
 
-    private func holds(_ part: String) async throws {
-      let result = try await Self.run.value
-      let verdict = result.lines.compactMap { try? JSONValue(parsing: $0) }.last { $0["part"]?.stringValue == part }
-      guard verdict?["result"]?.stringValue == "held" else {
-        throw ClusterFailure("pages.py --part \(part): \(verdict?.text ?? "it has not ended")\n\(result.output)\(result.errors)")
-      }
-    }
+    @Test func aPageShowsReplacesRemovesAndAnswers() async throws { try await Self.run.holds("page") }
 
-    @Test func aPageShowsReplacesRemovesAndAnswers() async throws { try await holds("page") }
+    @Test func thePageOfTheArticleShowsAnswersAndDismisses() async throws { try await Self.run.holds("article") }
 
-    @Test func thePageOfTheArticleShowsAnswersAndDismisses() async throws { try await holds("article") }
+    @Test func twoTabsPresentEachNotificationOnceThoughOneIsFrozen() async throws { try await Self.run.holds("tabs") }
 
-    @Test func twoTabsPresentEachNotificationOnceThoughOneIsFrozen() async throws { try await holds("tabs") }
+    @Test func aKilledBrowserPresentsNothingTwiceAndLosesNothing() async throws { try await Self.run.holds("kills") }
 
-    @Test func aKilledBrowserPresentsNothingTwiceAndLosesNothing() async throws { try await holds("kills") }
-
-    @Test func aPageDoesWhatTheSessionScriptsSay() async throws { try await holds("scripts") }
+    @Test func aPageDoesWhatTheSessionScriptsSay() async throws { try await Self.run.holds("scripts") }
 
     @Test(.onlyInAll("it is about time: a dead connection is noticed by its heartbeats"))
-    func aPageNoticesADeadConnection() async throws { try await holds("dead") }
+    func aPageNoticesADeadConnection() async throws { try await Self.run.holds("dead") }
   }
 }
 

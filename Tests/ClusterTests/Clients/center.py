@@ -31,7 +31,7 @@ import websockets
 from selenium.webdriver.common.keys import Keys
 
 from clients import Producer, Reader, expect, say, until
-from pages import Browser
+from pages import Browser, holds
 
 SHOP, EVENTS, SQUARES = "com.example.shop", "com.example.events", "com.example.squares"
 TOPIC = "notifications.events"
@@ -671,13 +671,7 @@ async def run(arguments, folder):
     held = True
     try:
         for part in arguments.part.split(","):
-            begun = time.monotonic()
-            try:
-                await getattr(center, part)()
-                say(part=part, result="held", seconds=round(time.monotonic() - begun, 1))
-            except Exception as error:  # noqa: BLE001 - each part is judged for itself
-                held = False
-                say(part=part, result="broken", promise="%s: %s" % (type(error).__name__, error))
+            held &= await holds(center, part)
             await center.end()
     finally:
         reading.cancel()

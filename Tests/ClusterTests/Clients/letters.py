@@ -114,6 +114,16 @@ def given_by_sources(contract):
     return {cases[name] for name in given & set(cases)} - {"InternalServerError", "TooManyRequests"}
 
 
+async def damage(arguments, redis, device):
+    """Damages what Redis has of one of two devices, keeps it beside, and answers its key."""
+    # A registration that is applied later mends what cannot be read.
+    await until(lambda: committed(arguments, "devices") >= 2, "both devices are registered, and the transform worker knows")
+    key = redis.cli("KEYS", "d{*}" + device.token).decode()
+    redis.cli("RENAME", key, "kept")
+    redis.cli("SET", key, "damaged")
+    return key
+
+
 async def reasons(arguments, folder):
     with open(arguments.contract) as file:
         known = json.load(file)["components"]["schemas"]["rejectionReason"]["enum"]
@@ -139,11 +149,7 @@ async def reasons(arguments, folder):
         fan_out = await cluster.started("fan-out", "--listen", "127.0.0.1:0")
         url = fan_out.addresses["devices"]
         async with Device(url, None) as device, Device(url, None) as damaged:
-            # A registration that is applied later mends what cannot be read.
-            await until(lambda: committed(arguments, "devices") >= 2, "both devices are registered, and the transform worker knows")
-            key = redis.cli("KEYS", "d{*}" + damaged.token).decode()
-            redis.cli("RENAME", key, "kept")
-            redis.cli("SET", key, "damaged")
+            key = await damage(arguments, redis, damaged)
             for number, (_, way) in enumerate(ways):
                 headers = {"target": "device:" + (damaged if way.damaged else device).token, "apns-topic": APPLICATION, "apns-id": str(uuid.uuid4()),
                            "way": str(number)}
@@ -260,12 +266,7 @@ async def mended(arguments, folder):
             bad.publish("target", target="planet:mars")
             bad.publish("expired", apns_push_type="pigeon", apns_expiration="1")
             await bad.flush()
-            # What Redis has of a device is damaged.
-            # A registration that is applied later mends what cannot be read.
-            await until(lambda: committed(arguments, "devices") >= 2, "both devices are registered, and the transform worker knows")
-            key = redis.cli("KEYS", "d{*}" + damaged.token).decode()
-            redis.cli("RENAME", key, "kept")
-            redis.cli("SET", key, "damaged")
+            key = await damage(arguments, redis, damaged)
             bad.publish("poison", target="device:" + damaged.token)
             good = await bad.producer.notify(bad.target, "good")
             await bad.flush()

@@ -22,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import urllib.parse
 import uuid
 
@@ -490,20 +491,24 @@ class Pages:
             browser.end()
 
 
+async def holds(owner, part):
+    """Plays a part, says what came of it, and answers whether it held."""
+    begun = time.monotonic()
+    try:
+        await getattr(owner, part)()
+    except Exception as error:  # noqa: BLE001 - each part is judged for itself
+        say(part=part, result="broken", promise="%s: %s" % (type(error).__name__, error))
+        return False
+    say(part=part, result="held", seconds=round(time.monotonic() - begun, 1))
+    return True
+
+
 async def run(arguments, folder):
     pages = Pages(arguments, folder)
     reading = asyncio.create_task(pages.reader.run())
 
     async def play(parts):
-        held = True
-        for part in parts:
-            try:
-                await getattr(pages, part)()
-                say(part=part, result="held")
-            except Exception as error:  # noqa: BLE001 - each part is judged for itself
-                held = False
-                say(part=part, result="broken", promise="%s: %s" % (type(error).__name__, error))
-        return held
+        return all([await holds(pages, part) for part in parts])
 
     # Most of the time of the scripts and of a dead connection is the device's waits.
     parts = arguments.part.split(",")
