@@ -250,7 +250,7 @@ private actor FuzzedClients {
     configuration.subprotocols = ["carillon.v1"]
     configuration.maximumMessageBytes = 4_096
     configuration.closeMilliseconds = 500
-    let client = WebSocketClient(on: loop, configuration: configuration, connectMilliseconds: 2_000, sweepMilliseconds: 50)
+    let client = WebSocketClient(on: loop, configuration: configuration, connectMilliseconds: hangMilliseconds, sweepMilliseconds: 50)
     while left > 0 {
       left -= 1
       do throws(WebSocketClientError) {

@@ -51,8 +51,7 @@ public final class TopicReader {
 
   /// Makes a reader of single records. It fetches little more than the batch of each.
   public static func ofSingleRecords(on loop: EventLoop, _ kafka: KafkaConfiguration) -> TopicReader {
-    let bounds = ["fetch.message.max.bytes": "1024", "queued.min.messages": "1"]
-    return TopicReader(on: loop, kafka.merging(bounds), silenceMilliseconds: 30_000)
+    TopicReader(on: loop, kafka.merging(["fetch.message.max.bytes": "1024", "queued.min.messages": "1"]))
   }
 
   /// Reads these stretches, at most one of a partition.
