@@ -275,6 +275,22 @@ public struct ScheduleJudge {
     return decision
   }
 
+  /// Decides what firings make of a schedule, one after the other. The first that changes it also adapts it to the zones.
+  public mutating func judge(
+    _ firings: [Firing], _ record: ScheduleRecord?, zones: [Name]? = nil, floor: JournalReference? = nil
+  ) -> [Decision] {
+    var (decisions, changed): ([Decision], ScheduleRecord?) = ([], nil)
+    for firing in firings {
+      if changed == nil {
+        decisions.append(judge(firing, record, zones: zones, floor: floor))
+      } else {
+        decisions.append(judge(firing, on: changed, floor: floor))
+      }
+      changed = decisions.last?.record ?? changed
+    }
+    return decisions
+  }
+
   /// Adapts a schedule to the zones of its devices and to the data of these zones; nil if it does not change.
   private mutating func adapted(_ record: ScheduleRecord, toZones zones: [Name]?, at now: Int64) -> ScheduleRecord? {
     let adapted = zones.flatMap { adapt(record, toZones: $0, at: now) }

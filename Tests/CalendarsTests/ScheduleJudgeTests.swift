@@ -17,6 +17,10 @@ private final class Judge {
     judge.judge(firing, record, zones: zones, floor: floor)
   }
 
+  func judge(_ firings: [ScheduleJudge.Firing], _ record: ScheduleRecord?, zones: [Name]) -> [ScheduleJudge.Decision] {
+    judge.judge(firings, record, zones: zones)
+  }
+
   func lacks(_ record: ScheduleRecord, zone: Name, isOnly: Bool) -> Bool { judge.lacks(record, zone: zone, isOnly: isOnly) }
 
   func adapt(_ record: ScheduleRecord, toZones zones: [Name], at now: Int64) -> ScheduleRecord? {
@@ -490,6 +494,26 @@ private final class Judge {
       #expect(Set(firings.map(\.at)).count == 1)
       for firing in firings { record = try Self.stored(try #require(judge.judge(firing, record, zones: zones).record)) }
       for firing in firings { #expect(Self.word(judge.judge(firing, record, zones: zones).verdict) == "fired") }
+    }
+  }
+
+  @Test func `firings that are judged together have the fates that they have one after the other`() throws {
+    let zones: [Name] = ["Asia/Tokyo", "Europe/Rome", "America/New_York"]
+    for trigger in [Self.nine, Self.daily] {
+      let scheduled = try Self.schedule(trigger, Self.reference(1, id: 1), zones: ["Europe/Rome", "Asia/Dubai"])
+      let (judge, together) = (Judge(), Judge())
+      let adapted = try #require(judge.adapt(scheduled, toZones: zones, at: Self.start))
+      var firings = try zones.enumerated().map { try Self.fire(adapted, UInt64(2 + $0), zone: $1) }
+      firings.append(try Self.fire(adapted, 9, zone: "Europe/Rome"))
+      var (words, record): ([String], ScheduleRecord) = ([], scheduled)
+      for firing in firings {
+        let decision = judge.judge(firing, record, zones: zones)
+        words.append(Self.word(decision.verdict))
+        record = decision.record ?? record
+      }
+      let decisions = together.judge(firings, scheduled, zones: zones)
+      #expect(decisions.map { Self.word($0.verdict) } == words && words.count { $0 == "fired" } == 3)
+      #expect(decisions.last { $0.record != nil }?.record == record)
     }
   }
 

@@ -243,7 +243,8 @@ import Testing
 
   @Test func `a removal of what waits for a place is kept in the entry and told to the device`() throws {
     for isAsked in [true, false] {
-      let value = #"{"identifiers":["a"],"scope":"\#(isAsked ? "pending" : "delivered")"}"#
+      let bound = Revision(timestamp: 100, partition: 3, offset: 7)
+      let value = #"{"identifiers":["a"],"scope":"\#(isAsked ? "pending" : "delivered")","notNewerThan":"\#(bound)"}"#
       let view = try #require(RequestFixture.valid(["operation": "remove"], value: value).read().view)
       var buffer = ByteBuffer()
       try DeliveryEntry(removing: UnsafeRawBufferPointer(start: nil, count: 0), by: view, id: view.envelope.id).append(to: &buffer)
@@ -260,6 +261,17 @@ import Testing
     ] {
       let reading = RequestFixture.valid(["operation": "remove"], value: value).read()
       #expect(reading.rejection?.field.description == field, "\(value)")
+    }
+  }
+
+  @Test func `a removal of what is pending is a cancel, unless it has a bound as the cluster's own`() throws {
+    let bound = #""notNewerThan":"\#(Revision(timestamp: 100, partition: 3, offset: 7))""#
+    for (members, operation) in [
+      (#""scope":"pending""#, .cancel), (#""scope":"pending",\#(bound)"#, .remove), (#""scope":"delivered""#, .remove), (bound, .remove),
+    ] as [(String, RequestView.Operation)] {
+      let view = try #require(RequestFixture.valid(["operation": "remove"], value: #"{"identifiers":["a"],\#(members)}"#).read().view)
+      #expect(view.operation == operation, "\(members)")
+      #expect(view.removesPending == (operation == .remove && members.contains("pending")), "\(members)")
     }
   }
 

@@ -267,6 +267,21 @@ import Testing
     }
   }
 
+  @Test func `a removal of what waits for a place takes that, and nothing that waits for its device`() async throws {
+    try await TestJudge.with { (judge) async throws in
+      try await judge.register()
+      let placed = Judged(id: 1, collapse: "x", offset: 5, waitsForPlace: true)
+      let published = Judged(id: 2, collapse: "y", offset: 6)
+      let removals = ([(3, placed), (4, published)] as [(UInt64, Judged)]).map { id, other in
+        Judged(id: id, collapse: other.collapse, offset: other.offset, waitsForPlace: true, isBounded: true)
+      }
+      let later = Revision(timestamp: 1001, partition: 0, offset: 5)
+      let said = try await judge.judge([placed, published] + removals)
+      #expect(Array(said.suffix(2)) == [.new(revision: later, superseded: 1, presence: false), .stale(by: 2)])
+      #expect(try await judge.mailbox() == [2, 3])
+    }
+  }
+
   @Test func `a removal of what was opened leaves an update that came before it or comes after it`() async throws {
     try await TestJudge.with { (judge) async throws in
       try await judge.register()

@@ -45,6 +45,34 @@ import Worker
     }
   }
 
+  @Test(arguments: [false, true])
+  func `firings of a schedule that are due together in many zones are applied together`(repeats: Bool) async throws {
+    let zones = ["Europe/Rome", "Asia/Tokyo", "America/Lima", "Africa/Cairo", "Asia/Dubai", "Asia/Kolkata", "Asia/Seoul", "Asia/Dhaka"]
+    try await TransformFixture.with { lane in
+      let tokens = TransformFixture.tokens(in: [(0, zones.count)])
+      try await lane.register(tokens, for: "ada", zones: Dictionary(uniqueKeysWithValues: zip(tokens, zones)))
+      let trigger = #"{"type":"calendar","dateComponents":{"hour":9,"minute":0},"repeats":\#(repeats)}"#
+      try await lane.schedule("user:ada", "daily", trigger)
+      await lane.eventually("it is scheduled") { lane.count(.scheduled) == 1 }
+      try await Self.keepCommands(lane)
+      try await lane.whileRedisStandsStill {
+        try await lane.fireInAllZones("daily")
+        await lane.eventually("all are taken") { lane.taken == 1 + zones.count }
+      }
+      await lane.eventually("all have fired") { lane.count(.addressed) == zones.count }
+      let writes = try await Self.scripts(lane).count { $0 == Schedules.writeScript.sha1 }
+      #expect((1...zones.count / 2).contains(writes), "\(writes) writes for \(zones.count) firings")
+      for token in tokens { #expect(try await lane.waiting(token) == 1) }
+      // Each goes to the device of its zone, and only the last one of all to all devices.
+      let duplicates = lane.metric("\(MetricNames.deviceVerdicts.name){verdict=\"duplicate\"}")
+      #expect(Int(duplicates) == (repeats ? 0 : zones.count - 1))
+      await lane.eventually("Kafka has the last state") {
+        let state = try await lane.state(of: "daily")
+        return repeats ? state?.firings.count == zones.count : state?.phase == .ended(.fired)
+      }
+    }
+  }
+
   @Test func `a backlog of requests that are due later leaves room for the lane's other calls`() async throws {
     let count = 4 * ScheduleStage.maximumRunning
     // No device is registered for the targets.

@@ -54,6 +54,19 @@ extension TransformFixture {
       until: time.due / 1000 + pending.lifetime, payload: payload, change)
   }
 
+  /// Publishes the firings of a schedule in all its zones together, each with the time at which it is due.
+  func fireInAllZones(_ identifier: Name) async throws {
+    let (key, state) = try #require(try await schedules().last { $0.key.identifier == identifier })
+    let pending = try #require(state.pending)
+    let repeats = pending.timedTrigger?.repeats ?? false
+    let records = pending.dueTimes.map { time in
+      Self.record(
+        of: FiringHeader(schedule: state.newest, time, owner: pending.owner, repeats: repeats), key.target.text, key.identifier.text,
+        until: time.due / 1000 + pending.lifetime)
+    }
+    try await kafka.publish(records, to: topics.requests)
+  }
+
   /// Publishes a firing, with the time at which its occurrence is due.
   ///
   /// - Parameter expiration: in seconds since 1970.
@@ -61,15 +74,22 @@ extension TransformFixture {
     _ firing: FiringHeader, _ target: String, _ identifier: String, until expiration: Int64, payload: String = #"{"aps":{"alert":"x"}}"#,
     _ change: @Sendable (inout [TestRecord.Header]) -> Void = { _ in }
   ) async throws {
+    try await kafka.publish(
+      [Self.record(of: firing, target, identifier, until: expiration, payload: payload, change)], to: topics.requests)
+  }
+
+  private static func record(
+    of firing: FiringHeader, _ target: String, _ identifier: String, until expiration: Int64,
+    payload: String = #"{"aps":{"alert":"x"}}"#, _ change: (inout [TestRecord.Header]) -> Void = { _ in }
+  ) -> TestRecord {
     var json = JSONWriter()
     firing.write(to: &json)
     var headers: [TestRecord.Header] = [
-      .init("target", target), .init("apns-topic", Self.application), .init("apns-id", firing.occurrence.description),
+      .init("target", target), .init("apns-topic", application), .init("apns-id", firing.occurrence.description),
       .init("apns-collapse-id", identifier), .init("apns-expiration", "\(expiration)"), .init("apns-priority", "10"),
       .init("apns-push-type", "alert"), .init("carillon-firing", json.text),
     ]
     change(&headers)
-    try await kafka.publish(
-      [TestRecord(key: target, payload, headers: headers, partition: 0, timestamp: firing.dueTime.due)], to: topics.requests)
+    return TestRecord(key: target, payload, headers: headers, partition: 0, timestamp: firing.dueTime.due)
   }
 }

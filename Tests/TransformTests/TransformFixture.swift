@@ -183,19 +183,25 @@ actor TransformFixture {
   /// Registers devices for a person, and waits until the group knows that Redis has them.
   ///
   /// - Parameter after: how many registrations there were before.
-  func register(_ tokens: [String], for user: String, locales: [String: String] = [:], after: Int = 0) async throws {
-    try await publishRegistrations(tokens, for: user, locales: locales)
+  func register(
+    _ tokens: [String], for user: String, locales: [String: String] = [:], zones: [String: String] = [:], after: Int = 0
+  ) async throws {
+    try await publishRegistrations(tokens, for: user, locales: locales, zones: zones)
     await eventually("the group has committed the registrations") {
       try await self.committed(self.topics.devices) == Int64(after + tokens.count)
     }
   }
 
   /// Registers devices for a person, as far as Kafka is concerned.
-  func publishRegistrations(_ tokens: [String], for user: String, locales: [String: String] = [:]) async throws {
+  func publishRegistrations(
+    _ tokens: [String], for user: String, locales: [String: String] = [:], zones: [String: String] = [:]
+  ) async throws {
     let records = try tokens.map { token in
       let device = try #require(DeviceToken(token))
       var json = JSONWriter(capacity: 256)
-      Registration(device: device, application: Name(Self.application), user: Name(user), since: 1, locale: locales[token]).write(to: &json)
+      Registration(
+        device: device, application: Name(Self.application), user: Name(user), since: 1, locale: locales[token], timeZone: zones[token]
+      ).write(to: &json)
       return TestRecord(key: token, json.withUnsafeBytes { String(decoding: $0, as: UTF8.self) }, partition: 0)
     }
     try await kafka.publish(records, to: topics.devices)

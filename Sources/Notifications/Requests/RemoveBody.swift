@@ -2,7 +2,7 @@ internal import JSON
 
 /// The body of a `remove` or a `cancel`: `{"identifiers": ["…"]}`, or `{"all": true}`.
 ///
-/// With `"scope": "pending"` a `remove` removes location requests from the devices.
+/// With `"scope": "pending"` a `remove` is a `cancel`. With a bound it only removes location requests from the devices.
 struct RemoveBody {
   /// The number of identifiers.
   let count: Int
@@ -12,7 +12,7 @@ struct RemoveBody {
   let removesAll: Bool
   /// The newest revision that it removes; nil if that is its own.
   let bound: Revision?
-  /// Whether it removes location requests, and no delivered notifications.
+  /// Whether it is about what is pending, and no delivered notifications.
   let isOfPending: Bool
 
   static let rule: String =

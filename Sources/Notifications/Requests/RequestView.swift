@@ -210,13 +210,14 @@ public struct RequestView {
       throw Rejection(.featureNotEnabled, field: "apns-channel-id", rule: "Broadcasts to a channel are not available in this version.")
     }
     target = try HeaderRules.target(headers.target, key: record.key)
-    operation = try HeaderRules.operation(headers.operation)
-    timing = try HeaderRules.timing(headers, operation)
-    removesWhenOpened = try HeaderRules.removesWhenOpened(headers.whenOpened, operation, target)
+    let given = try HeaderRules.operation(headers.operation)
+    timing = try HeaderRules.timing(headers, given)
+    removesWhenOpened = try HeaderRules.removesWhenOpened(headers.whenOpened, given, target)
     if envelope.origin == nil { _ = try Origin.counting(for: record) }
 
-    switch operation {
+    switch given {
     case .notify:
+      operation = given
       try limits.check(payloadBytes: record.value.count, of: givenType)
       facts = try PayloadFacts(checking: record.value, of: givenType)
       payload = record.value
@@ -229,7 +230,9 @@ public struct RequestView {
         throw Rejection(.badRequestPayload, field: "identifiers", rule: RemoveBody.rule)
       }
       (removed, removesAll, bound) = (body?.source ?? .none, isOfAll, body?.bound)
-      removesPending = operation == .remove && body?.isOfPending ?? false
+      // What is pending is canceled, also at the schedules. Only a cancel's own removal at the devices has a bound.
+      let isOfPending = given == .remove && body?.isOfPending ?? false
+      (operation, removesPending) = isOfPending && bound == nil ? (.cancel, false) : (given, isOfPending)
       facts = PayloadFacts(flags: [], categorySource: .none)
       payload = .none
     }

@@ -12,9 +12,6 @@ public final class TimeZones {
     /// Whether it is registered.
     public var isRegistered: Bool
 
-    /// Its zone as a list: an empty one where it has told none, and none where it is not registered.
-    public var zones: [Name] { isRegistered ? [zone ?? ""] : [] }
-
     /// A device without a registration.
     public static let unknown = Device(user: 0, zone: nil, isRegistered: false)
   }
@@ -40,24 +37,31 @@ public final class TimeZones {
     for (number, (token, arena)) in tokens.enumerated() { arena.bytes.withUnsafeBytes { ask($0[token], number, collected) } }
   }
 
-  /// Reads the time zones of the devices that a schedule is for, each once, in no order.
+  /// Returns the zones of devices, each once. They are sorted: of too many, each worker takes the same.
+  public static func distinct(_ devices: [Name: Name]) -> [Name] { Set(devices.values).sorted() }
+
+  /// Reads the time zones of the devices that a schedule is for, by their tokens.
   ///
   /// One is empty where a device has told none. There is none where no device is registered.
-  public func read(of key: ScheduleKey, _ then: @escaping (Result<[Name], StoreError>) -> Void) {
+  public func read(of key: ScheduleKey, _ then: @escaping (Result<[Name: Name], StoreError>) -> Void) {
     let arena = Arena(capacity: 256)
     let receiver = key.target.withBytes { target in
       key.application.withBytes { application in Target(target).map { Receiver($0, application: application, in: arena) } }
     }
     switch receiver {
-    case .device(let token): arena.bytes.withUnsafeBytes { read($0[token]) { then($0.map(\.zones)) } }
-    case .set(let set): page(of: set, in: arena, after: [], [], then)
-    case nil: then(.success([]))
+    case .device(let token):
+      arena.bytes.withUnsafeBytes { bytes in
+        let name = Name(bytes[token])
+        read(bytes[token]) { then($0.map { $0.isRegistered ? [name: $0.zone ?? ""] : [:] }) }
+      }
+    case .set(let set): page(of: set, in: arena, after: [], [:], then)
+    case nil: then(.success([:]))
     }
   }
 
   private func page(
-    of set: RecipientSet, in arena: Arena, after last: [UInt8], _ found: Set<Name>,
-    _ then: @escaping (Result<[Name], StoreError>) -> Void
+    of set: RecipientSet, in arena: Arena, after last: [UInt8], _ found: [Name: Name],
+    _ then: @escaping (Result<[Name: Name], StoreError>) -> Void
   ) {
     arena.bytes.withUnsafeBytes { bytes in
       last.withUnsafeBytes { last in
@@ -72,8 +76,8 @@ public final class TimeZones {
   }
 
   private func came(
-    _ page: Recipients.Page, of set: RecipientSet, in arena: Arena, _ found: Set<Name>,
-    _ then: @escaping (Result<[Name], StoreError>) -> Void
+    _ page: Recipients.Page, of set: RecipientSet, in arena: Arena, _ found: [Name: Name],
+    _ then: @escaping (Result<[Name: Name], StoreError>) -> Void
   ) {
     var tokens: [[UInt8]] = []
     var last: [UInt8] = []
@@ -83,14 +87,15 @@ public final class TimeZones {
     }
     let isLast = page.isLast
     guard !tokens.isEmpty else {
-      return isLast ? then(.success(Array(found))) : self.page(of: set, in: arena, after: last, found, then)
+      return isLast ? then(.success(found)) : self.page(of: set, in: arena, after: last, found, then)
     }
     let collected = CollectedAnswers<Device>(tokens.count) { [self] devices in
       switch devices {
       case .failure(let error): then(.failure(error))
       case .success(let devices):
-        let zones = found.union(devices.map { $0?.zone ?? "" })
-        if isLast { then(.success(Array(zones))) } else { self.page(of: set, in: arena, after: last, zones, then) }
+        let named = zip(tokens, devices).map { token, device in (token.withUnsafeBytes { Name($0) }, device?.zone ?? "") }
+        let zones = found.merging(named) { $1 }
+        if isLast { then(.success(zones)) } else { self.page(of: set, in: arena, after: last, zones, then) }
       }
     }
     for (number, token) in tokens.enumerated() { token.withUnsafeBytes { ask($0, number, collected) } }

@@ -110,8 +110,9 @@ local function judgeRest()
   local function rarely()
     if rare then return rare end
     -- include: floor
+    -- include: entries
     -- include: rare
-    rare = {isKept = isKept, redriven = redriven, contested = contested, name = name, standing = standing, nameCanceled = nameCanceled,
+    rare = {isKept = isKept, isAway = isAway, redriven = redriven, contested = contested, name = name, standing = standing, nameCanceled = nameCanceled,
       bar = bar, removeNamed = removeNamed}
     return rare
   end
@@ -172,7 +173,10 @@ local function judgeRest()
     -- 4. What bars it, unless it was applied: the registration, a newer revision, a removal of all.
     if not isAgain then
       if refused then return say(refused) end
-      if known and not newer then return say(STALE, false, false, sub(known, 1, 36)) end
+      -- A removal of what waits for a place does not take what waits for its device.
+      if known and (not newer or isBounded and waitsForPlace and rarely().isAway(mailbox, known)) then
+        return say(STALE, false, false, sub(known, 1, 36))
+      end
       if floor then return say(STALE + CANCELED, false, false, floor) end
       kept = newer or kept
     end

@@ -13,11 +13,6 @@ local owner, kept = state[1] or '', state[2] or ''
 if #kept ~= 64 or string.sub(kept, 1, 8) ~= string.sub(owner, 17, 24) then return {} end
 local floorTimestamp, floorPartition, floorOffset = struct.unpack('>I8I4I8', string.sub(kept, 29, 48))
 
-local function isDelivered(entry)
-  local place = placeOfTrigger(entry)
-  return pastLong(entry, place) == place + 2
-end
-
 local below, names = {}, redis.call('HKEYS', KEYS[2])
 for i = 1, #names do
   if #names[i] == 20 then

@@ -77,6 +77,7 @@ struct RequestReader {
       end: expiration.end(expiration: entry.expiration, published: view.envelope.begins),
       revision: own)
     if let bound = view.bound(below: own) { (request.revision, request.isBounded) = (bound, true) }
+    if view.removesPending { request.isBounded = true }
     (request.removesAll, request.waitsForPlace) = (view.removesAll, view.isOfPending)
     request.comesAgain = view.envelope.origin.map { $0.isUnfinished ? .unfinished : .redriven }
     return request

@@ -60,7 +60,7 @@ final class RebuiltSchedules {
   /// Registrations that were made while Redis was empty have changed zones, and no worker reads them again.
   private func adapt(_ key: ScheduleKey, _ state: ScheduleRecord) {
     guard state.pending?.timedTrigger?.dependsOnDevices == true else { return ended(key, nil) }
-    applier.adapt(key, zones: { [zones] then in zones.read(of: key, then) }) { [self] answer in
+    applier.adapt(key, zones: { [zones] then in zones.read(of: key) { then($0.map(TimeZones.distinct)) } }) { [self] answer in
       if case .failure(let error) = answer { ended(key, error) } else { ended(key, nil) }
     }
   }

@@ -16,6 +16,10 @@ final class ScheduleApplier {
     var withdrawn: JournalReference?
     /// The state of the schedule now; nil if there is none.
     var standing: ScheduleRecord?
+    /// The state after a firing that others followed in the same write; nil if none did.
+    var interim: ScheduleRecord?
+    /// Whether the zones of the devices were read after the write.
+    var hasComparedZones = false
     /// Whether Kafka must have the state before the record is committed. It was written now, or by a worker that may have died before it
     /// wrote to Kafka.
     var isToBeWritten = false
@@ -72,16 +76,46 @@ final class ScheduleApplier {
     }
   }
 
-  /// Applies a firing.
+  /// Applies a firing without a look at the zones of the devices.
+  func apply(_ firing: ScheduleJudge.Firing, to key: ScheduleKey, _ then: @escaping (Result<Applied, StoreError>) -> Void) {
+    apply([firing], to: key, zones: nil) { then($0.map { $0[0] }) }
+  }
+
+  /// Applies firings of one schedule in their order, with one write.
   ///
-  /// - Parameter zones: reads the zones of the devices; nil if the due times do not depend on them.
+  /// - Parameters:
+  ///   - zones: reads the zones of the devices; nil if the due times do not depend on them.
+  ///   - then: gets the result of each. Only one of them writes the state to Kafka: the first that changes it. So the ones after it may not be
+  ///     committed before it.
   func apply(
-    _ firing: ScheduleJudge.Firing, to key: ScheduleKey, zones: ZonesReader? = nil,
-    _ then: @escaping (Result<Applied, StoreError>) -> Void
+    _ firings: [ScheduleJudge.Firing], to key: ScheduleKey, zones: ZonesReader?,
+    _ then: @escaping (Result<[Applied], StoreError>) -> Void
   ) {
-    var firing = firing
-    firing.at = min(firing.at, wallClock() + clockTolerance)
-    begin(key, zones: zones, then) { [unowned self, firing] in judge.judge(firing, $0.record, zones: $1, floor: $0.floor) }
+    let latest = wallClock() + clockTolerance
+    let firings = firings.map { firing in
+      var firing = firing
+      firing.at = min(firing.at, latest)
+      return firing
+    }
+    var (decisions, former): ([ScheduleJudge.Decision], ScheduleRecord?) = ([], nil)
+    func each(_ all: Applied) -> [Applied] {
+      let writer = decisions.firstIndex { $0.record != nil || $0.isAgain } ?? 0
+      return decisions.indices.map { number in
+        var applied = all
+        applied.verdict = decisions[number].verdict
+        former = decisions[number].record ?? former
+        if number < decisions.count - 1 { applied.interim = former }
+        if number != writer { (applied.isToBeWritten, applied.followUp) = (false, nil) }
+        return applied
+      }
+    }
+    begin(key, zones: zones, { then($0.map(each)) }) { [unowned self] state, zones in
+      decisions = judge.judge(firings, state.record, zones: zones, floor: state.floor)
+      former = state.record
+      var all = ScheduleJudge.Decision(.ignored)
+      (all.record, all.isAgain) = (decisions.last { $0.record != nil }?.record, decisions.contains { $0.isAgain })
+      return all
+    }
   }
 
   /// Adapts a pending schedule to the zones of its devices.
@@ -179,6 +213,8 @@ final class ScheduleApplier {
         switch answer {
         case .failure(let error): passage.then(.failure(error))
         case .success(let zones):
+          var applied = applied
+          applied.hasComparedZones = true
           guard let adapted = judge.adapt(record, toZones: zones, at: wallClock()) else { return passage.then(.success(applied)) }
           adapt(passage, applied, adapted, replacing: state)
         }

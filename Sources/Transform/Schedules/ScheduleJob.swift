@@ -46,27 +46,30 @@ final class ScheduleJob {
   let purpose: Purpose
   /// The answer of the schedules.
   var answer = Answer.none
+  /// The zones of the person's devices, by their tokens, as they were when a firing had been applied; nil if they were not read then.
+  var zones: [Name: Name]?
 
   init(_ key: ScheduleKey, _ reference: JournalReference, at place: Revision, _ purpose: Purpose) {
     (self.key, self.reference, self.place, self.purpose) = (key, reference, place, purpose)
   }
 
   /// The revision of the request; for a firing, of the request that scheduled it.
-  var request: Revision { if case .firing(let firing) = purpose { firing.schedule } else { reference.revision } }
+  var request: Revision { firing?.schedule ?? reference.revision }
 
   /// Whether it cancels all schedules of its target and application.
   var cancelsAll: Bool { if case .cancelAll = purpose { true } else { false } }
   /// Whether the job is a firing.
-  var isFiring: Bool { if case .firing = purpose { true } else { false } }
+  var isFiring: Bool { firing != nil }
+  /// The firing that the job is; nil for another request.
+  var firing: ScheduleJudge.Firing? { if case .firing(let firing) = purpose { firing } else { nil } }
 
   /// Whether the schedule of a firing has had its last occurrence.
   ///
   /// A schedule that was canceled, replaced or evicted has not. Its former occurrences may be read again after that.
   var hadLastOccurrence: Bool {
-    guard case .firing(let firing) = purpose else { return false }
-    guard case .applied(let applied) = answer, let standing = applied.standing, case .ended(let ending) = standing.phase else {
-      return false
-    }
+    guard let firing, case .applied(let applied) = answer, let standing = applied.interim ?? applied.standing,
+      case .ended(let ending) = standing.phase
+    else { return false }
     switch ending {
     case .fired, .expired, .never: break
     case .replaced, .canceled, .evicted, .filtered, .placed, .unscheduled, .evicting: return false

@@ -5,9 +5,10 @@ import Store
 
 /// Applies requests that schedule, fire, cancel or replace to the schedules. Loop-confined.
 ///
-/// The jobs of one schedule run one after the other, so each request finds the result of the one before. A cancel of all waits for the
-/// earlier requests of its target, and later requests wait for it. The number of running jobs is bounded: a backlog of timed requests would fill
-/// the connection to Redis, and delay the lane's other calls.
+/// The jobs of one schedule run one after the other, so each request finds the result of the one before. Firings that follow one another are one
+/// job: a schedule may be due in many zones at one moment. A cancel of all waits for the earlier requests of its target, and later requests wait
+/// for it. The number of running jobs is bounded: a backlog of timed requests would fill the connection to Redis, and delay the lane's other
+/// calls.
 final class ScheduleStage: Stage {
   private typealias Request = (record: ParkedRecord, content: RequestContent)
 
@@ -36,7 +37,7 @@ final class ScheduleStage: Stage {
   func close() async { turnEnd?.close() }
 
   /// Whether a request is being applied to a schedule.
-  func isChanging(_ key: ScheduleKey) -> Bool { lines[key]?.isRunning == true }
+  func isChanging(_ key: ScheduleKey) -> Bool { lines[key].map { $0.begun > 0 } ?? false }
 
   /// False: the stage gets each request with a job even when it is inactive.
   var isActive: Bool { false }
@@ -51,8 +52,24 @@ final class ScheduleStage: Stage {
   private struct Line {
     /// A slice, from whose front a request leaves without moving the others.
     var requests: ArraySlice<Request> = []
-    /// Whether the job of the first request runs.
-    var isRunning = false
+    /// How many of the first requests the running job is for; 0 if none runs.
+    var begun = 0
+
+    /// The firings at the front that one job may apply.
+    ///
+    /// Only the first that changes the schedule writes the new state to Kafka. The others lie behind it in its partition, so none of them is
+    /// committed before that.
+    var firings: [ScheduleJudge.Firing] {
+      var (firings, last): ([ScheduleJudge.Firing], Revision?) = ([], nil)
+      for (_, content) in requests.prefix(ScheduleRecord.Pending.maximumZones) {
+        guard let job = content.schedule, let firing = job.firing, firing.dueTime.zone != "",
+          last.map({ $0.partition == job.place.partition && $0.offset < job.place.offset }) ?? true
+        else { break }
+        firings.append(firing)
+        last = job.place
+      }
+      return firings
+    }
   }
 
   /// A target and an application. A cancel of all concerns the schedules of one.
@@ -95,11 +112,10 @@ final class ScheduleStage: Stage {
     ready.removeAll { records.contains($0.record) }
     var dropped: [Request] = []
     for (key, line) in lines {
-      let begun = line.isRunning ? 1 : 0
-      let rest = line.requests.dropFirst(begun).filter { records.contains($0.record) }
+      let rest = line.requests.dropFirst(line.begun).filter { records.contains($0.record) }
       guard !rest.isEmpty else { continue }
       dropped += rest
-      let kept = line.requests.prefix(begun) + line.requests.dropFirst(begun).filter { !records.contains($0.record) }
+      let kept = line.requests.prefix(line.begun) + line.requests.dropFirst(line.begun).filter { !records.contains($0.record) }
       if kept.isEmpty { lines[key] = nil } else { lines[key]?.requests = kept }
     }
     for scope in scopes.keys { change(scope) { $0.drop { records.contains($0.record) } } }
@@ -111,12 +127,14 @@ final class ScheduleStage: Stage {
 
   private func begin(_ key: ScheduleKey) {
     // A schedule is listed twice if its requests were dropped before a job began.
-    guard let line = lines[key], !line.isRunning, let content = line.requests.first?.content, let job = content.schedule else { return }
-    lines[key]?.isRunning = true
+    guard let line = lines[key], line.begun == 0, let content = line.requests.first?.content, let job = content.schedule else { return }
+    lines[key]?.begun = 1
     running += 1
     switch job.purpose {
     case .timed(let pending, let trigger): schedule(job, pending, trigger, content)
-    case .firing(let firing): fire(job, firing)
+    case .firing(let firing) where firing.dueTime.zone == "":
+      applier.apply(firing, to: key) { [self] result in ended(job, result.map { .applied($0) }) }
+    case .firing: fire(line.firings, key)
     case .expired: apply(job, .expired)
     case .cancel: apply(job, .cancel)
     case .now: apply(job, .now)
@@ -153,35 +171,63 @@ final class ScheduleStage: Stage {
     }
   }
 
-  private func zonesReader(_ key: ScheduleKey) -> ScheduleApplier.ZonesReader { { [zones] then in zones.read(of: key, then) } }
+  private func zonesReader(
+    _ key: ScheduleKey, _ found: @escaping ([Name: Name]) -> Void = { _ in }
+  ) -> ScheduleApplier.ZonesReader {
+    { [zones] then in
+      zones.read(of: key) { answer in
+        if case .success(let zones) = answer { found(zones) }
+        then(answer.map(TimeZones.distinct))
+      }
+    }
+  }
 
-  private func fire(_ job: ScheduleJob, _ firing: ScheduleJudge.Firing) {
-    let zones = firing.dueTime.zone == "" ? nil : zonesReader(job.key)
-    applier.apply(firing, to: job.key, zones: zones) { [self] result in ended(job, result.map { .applied($0) }) }
+  private func fire(_ firings: [ScheduleJudge.Firing], _ key: ScheduleKey) {
+    lines[key]?.begun = firings.count
+    var devices: [Name: Name] = [:]
+    applier.apply(firings, to: key, zones: zonesReader(key) { devices = $0 }) { [self] result in
+      for (request, applied) in zip(lines[key]?.requests ?? [], (try? result.get()) ?? []) {
+        // After the last occurrence no zones are read again, but that is for all devices.
+        if applied.hasComparedZones || applied.standing?.pending == nil { request.content.schedule?.zones = devices }
+      }
+      ended(key, result.map { $0.map { .applied($0) } })
+    }
   }
 
   private func ended(_ job: ScheduleJob, _ answer: Result<ScheduleJob.Answer, StoreError>) {
-    guard let (record, content) = lines[job.key]?.requests.removeFirst() else { return }
-    running -= 1
-    if lines[job.key]?.requests.isEmpty == true {
-      lines[job.key] = nil
-    } else {
-      lines[job.key]?.isRunning = false
-      unbegun.append(job.key)
-    }
     // The job takes its place behind the earlier requests for the other schedule.
+    let key = job.key
     if case .success(.applied(let applied)) = answer, job.asksUnderID(after: applied) {
-      append([(record, content)])
+      append(leave(key))
       return flush()
     }
-    left(job)
-    switch answer {
-    case .success(let answer):
-      job.answer = answer
-      ready.append((record, content))
-    case .failure(let error): owner?.failed(record, error)
+    ended(key, answer.map { [$0] })
+  }
+
+  private func ended(_ key: ScheduleKey, _ answers: Result<[ScheduleJob.Answer], StoreError>) {
+    for (number, (record, content)) in leave(key).enumerated() {
+      guard let job = content.schedule else { continue }
+      left(job)
+      switch answers {
+      case .success(let answers):
+        job.answer = answers[number]
+        ready.append((record, content))
+      case .failure(let error): owner?.failed(record, error)
+      }
     }
     flush()
+  }
+
+  /// Takes the requests of the running job out of their line. The next job of the schedule may begin.
+  private func leave(_ key: ScheduleKey) -> [Request] {
+    guard let line = lines.removeValue(forKey: key) else { return [] }
+    running -= 1
+    let rest = line.requests.dropFirst(line.begun)
+    if !rest.isEmpty {
+      lines[key] = Line(requests: rest)
+      unbegun.append(key)
+    }
+    return Array(line.requests.prefix(line.begun))
   }
 
   /// The turn ends: the requests whose schedules have answered go on together.

@@ -15,6 +15,8 @@ struct RecipientPaging {
     let variants: ContentVariants?
     /// The time zone whose devices it is for; nil: it is for all.
     let zone: Name?
+    /// The zones of the person's devices by their tokens, as far as they are known already.
+    let zones: [Name: Name]
     /// How many devices the request went to so far.
     var devices = 0
     /// The last page of devices has come.
@@ -30,8 +32,8 @@ struct RecipientPaging {
     /// The sum of all devices so far.
     private(set) var closing = JournalEntry.Closing()
 
-    init(_ set: RecipientSet, entry: RequestEntry, variants: ContentVariants?, zone: Name?) {
-      (self.set, self.entry, self.variants, self.zone) = (set, entry, variants, zone)
+    init(_ set: RecipientSet, entry: RequestEntry, variants: ContentVariants?, zone: Name?, zones: [Name: Name]) {
+      (self.set, self.entry, self.variants, self.zone, self.zones) = (set, entry, variants, zone, zones)
     }
 
     fileprivate mutating func note(_ token: ArenaSpan, _ judgement: JournalJudgement, in arena: Arena) {

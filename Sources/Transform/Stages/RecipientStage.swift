@@ -51,7 +51,7 @@ final class RecipientStage {
     case .device(let token): judge.take(slot, content.arena, token, content.entry)
     case .set(let set):
       inFlight[slot].recipients = RecipientPaging.Progress(
-        set, entry: content.entry, variants: content.variants, zone: content.zone)
+        set, entry: content.entry, variants: content.variants, zone: content.zone, zones: content.schedule?.zones ?? [:])
       nextPage(slot)
     }
   }
@@ -120,32 +120,38 @@ final class RecipientStage {
     if let journaled { tokens = kept(of: tokens, slot, journaled) }
     guard let progress = inFlight[slot].recipients else { return .failed }
     if !others.isEmpty { remove(others, slot, progress) }
-    if let zone = progress.zone, !tokens.isEmpty { askZones(of: tokens, slot, zone) } else { judge(tokens, slot, progress) }
+    if let zone = progress.zone, !tokens.isEmpty { askZones(of: tokens, slot, zone, progress) } else { judge(tokens, slot, progress) }
     return goOn(slot)
   }
 
   /// Has the request judged for those devices of a page that are in a time zone. The others are left out: it is another time there.
-  private func askZones(of tokens: [ArenaSpan], _ slot: Slot, _ zone: Name) {
-    inFlight.expect(1, of: slot)
+  private func askZones(of tokens: [ArenaSpan], _ slot: Slot, _ zone: Name, _ progress: RecipientPaging.Progress) {
     let arena = inFlight[slot].batch.arena
+    let known = arena.bytes.withUnsafeBytes { arena in tokens.compactMap { progress.zones[Name(arena[$0])] } }
+    // A device that has registered since is not among them.
+    if known.count == tokens.count { return judge(tokens, at: known, slot, zone, progress) }
+    inFlight.expect(1, of: slot)
     zones.read(tokens.map { ($0, arena) }) { [self] devices in
       let answer = inFlight.answer(slot)
       guard case .success(let devices) = devices, let progress = inFlight[slot].recipients else {
         if case .failure(let error) = devices { return errors.failed(answer, error) }
         return inFlight.failed(answer)
       }
-      var there: [ArenaSpan] = []
-      for (token, device) in zip(tokens, devices) {
-        let told = device.zone ?? DueTimes.defaultZone
-        if (times.isZone(told) ? told : DueTimes.defaultZone) == zone {
-          there.append(token)
-        } else {
-          paging.judged(&inFlight[slot], token, JournalJudgement(.wrongUser, revision: progress.entry.revision))
-        }
-      }
-      judge(there, slot, progress)
+      judge(tokens, at: devices.map { $0.zone ?? "" }, slot, zone, progress)
       inFlight.conclude(answer, goOn(slot))
     }
+  }
+
+  private func judge(_ tokens: [ArenaSpan], at zones: [Name], _ slot: Slot, _ zone: Name, _ progress: RecipientPaging.Progress) {
+    var there: [ArenaSpan] = []
+    for (token, told) in zip(tokens, zones) {
+      if (times.isZone(told) ? told : DueTimes.defaultZone) == zone {
+        there.append(token)
+      } else {
+        paging.judged(&inFlight[slot], token, JournalJudgement(.wrongUser, revision: progress.entry.revision))
+      }
+    }
+    judge(there, slot, progress)
   }
 
   /// Has the request judged for devices of a page.

@@ -87,7 +87,7 @@ struct RequestContent {
   /// The last occurrence is for all: a device may have moved between two zones so that it was in neither at its time. The other devices have
   /// its apns-id.
   var zone: Name? {
-    guard let schedule, case .firing(let firing) = schedule.purpose, firing.dueTime.zone != "" else { return nil }
+    guard let schedule, let firing = schedule.firing, firing.dueTime.zone != "" else { return nil }
     return schedule.hadLastOccurrence ? nil : firing.dueTime.zone
   }
   /// The contents for a person's devices; nil where all devices get the same.

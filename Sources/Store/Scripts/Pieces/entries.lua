@@ -11,6 +11,12 @@ local function placeOfTrigger(entry)
   return pastLong(entry, place)
 end
 
+-- Whether an entry has no trigger. One with a trigger is pending at its device.
+local function isDelivered(entry)
+  local place = placeOfTrigger(entry)
+  return pastLong(entry, place) == place + 2
+end
+
 -- An entry without its payload, which is most of its bytes.
 local function headOf(entry)
   local place = pastLong(entry, placeOfTrigger(entry))

@@ -1,10 +1,16 @@
 -- What few requests need: repeats, redriven ones, contested places, removals. Needs the locals of the script `judge`, and the pieces
--- `earlier`, `newness` and `floor`.
+-- `earlier`, `newness`, `floor` and `entries`.
 
 -- Whether a mailbox has the entry of an apns-id at a revision.
 local function isKept(mailbox, kept, id)
   local found = call('HGET', mailbox, kept)
   return found and sub(found, 1, 16) == id
+end
+
+-- Whether the request of a known revision waits in the mailbox for its device, and then for no place.
+local function isAway(mailbox, known)
+  local found = call('HGET', mailbox, sub(known, 1, 20))
+  return found and isDelivered(found)
 end
 
 -- Whether a redriven request is a repeat: its mailbox has it; or its device remembers it, where no tool has found that an outcome is missing.
