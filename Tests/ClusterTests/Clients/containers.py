@@ -198,11 +198,11 @@ async def memory(containers):
 
 
 def serves_media():
-    """Whether a worker answers for media: it refuses a link without a signature, while a proxy that finds no worker answers 503."""
+    """Whether a worker answers for media: it knows no such link, while a proxy that finds no worker answers 503."""
     try:
         urllib.request.urlopen(MEDIA, timeout=HANG).close()
     except urllib.error.HTTPError as error:
-        return error.code == 403
+        return error.code == 404
     except OSError:
         return False
 
