@@ -61,7 +61,7 @@ class Compose:
             more = {name: state[name] for name in ("ExitCode", "OOMKilled", "StartedAt")}
             # Each check with what it has seen: a worker says what it waits for.
             checks = ["%s %s" % (check["ExitCode"], check["Output"][-200:].strip()) for check in health.get("Log") or []]
-            say(container=each["Name"], state=state["Status"], health=health.get("Status"), checks=checks[-2:], starts=each["RestartCount"], **more)
+            say(container=each["Name"], state=state["Status"], health=health.get("Status"), restarts=each["RestartCount"], **more, checks=checks[-2:])
         for service in ("topics", "transform", "fan-out", "entry", "redis", "kafka"):
             logged = await self.do("logs", "--no-color", "--tail", "12", service, check=False)
             print("\n".join(line[:300] for line in logged.splitlines()), flush=True)
