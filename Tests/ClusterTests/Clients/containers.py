@@ -5,6 +5,7 @@ published while the cluster changes reaches each device, once in a connection, a
 """
 import argparse
 import asyncio
+import json
 import os
 import re
 import shutil
@@ -12,18 +13,30 @@ import signal
 import subprocess
 import tempfile
 import time
+import urllib.error
+import urllib.request
 import uuid
 
 import websockets
 
 from clients import APPLICATION, HANG, Device, Failed, Producer, expect, quietly, say, until
 
-ENTRY, KAFKA = "ws://127.0.0.1:7171/v1/device", "127.0.0.1:29092"
+ENTRY, MEDIA, KAFKA = "ws://127.0.0.1:7171/v1/device", "http://127.0.0.1:7181/v1/media/none", "127.0.0.1:29092"
 TOPIC = "notifications.requests"
 # Devices of as many people.
 DEVICES = 12
 # `--remembered-ids`: of so many of a device's latest requests Redis knows that they were published before.
 REMEMBERED = 32
+
+
+async def docker(*line, check=True, timeout=2 * HANG):
+    """Runs `docker`, and gives what it has written to standard output."""
+    try:
+        done = await quietly(subprocess.run, ["docker", *line], capture_output=True, text=True, timeout=timeout)
+    except subprocess.TimeoutExpired:
+        raise Failed("docker %s did not end in %d s" % (" ".join(line), timeout)) from None
+    expect(not check or done.returncode == 0, "docker %s" % " ".join(line), (done.stdout + done.stderr).splitlines()[-4:])
+    return done.stdout
 
 
 class Compose:
@@ -32,14 +45,26 @@ class Compose:
     def __init__(self, root):
         self.root, self.project = root, "carillon-test-%s" % uuid.uuid4().hex[:8]
 
-    async def do(self, *line, check=True, timeout=2 * HANG):
-        command = ["docker", "compose", "--project-name", self.project, "--file", os.path.join(self.root, "docker-compose.yml"), *line]
-        done = await quietly(subprocess.run, command, cwd=self.root, capture_output=True, text=True, timeout=timeout)
-        expect(not check or done.returncode == 0, "docker compose %s" % " ".join(line), (done.stdout + done.stderr)[-700:])
-        return done.stdout
+    async def do(self, *line, **more):
+        file = os.path.join(self.root, "docker-compose.yml")
+        return await docker("compose", "--project-name", self.project, "--file", file, *line, **more)
 
     async def containers(self, service):
         return (await self.do("ps", "--quiet", service)).split()
+
+    async def report(self):
+        """Prints how each container is, the unhealthy ones first, and the last lines that it has logged."""
+        names = (await self.do("ps", "--all", "--format", "{{.Name}}", check=False)).split()
+        found = json.loads(await docker("inspect", *names, check=False) or "[]") if names else []
+        for each in sorted(found, key=lambda each: each["State"].get("Health", {}).get("Status", "-") in ("healthy", "-")):
+            state, health = each["State"], each["State"].get("Health", {})
+            more = {name: state[name] for name in ("ExitCode", "OOMKilled", "StartedAt")}
+            # Each check with what it has seen: a worker says what it waits for.
+            checks = ["%s %s" % (check["ExitCode"], check["Output"][-200:].strip()) for check in health.get("Log") or []]
+            say(container=each["Name"], state=state["Status"], health=health.get("Status"), restarts=each["RestartCount"], **more, checks=checks[-2:])
+        for service in ("topics", "transform", "fan-out", "entry", "redis", "kafka"):
+            logged = await self.do("logs", "--no-color", "--tail", "12", service, check=False)
+            print("\n".join(line[:300] for line in logged.splitlines()), flush=True)
 
     async def timed(self, *line):
         began = time.monotonic()
@@ -142,7 +167,7 @@ class Traffic:
         await until(lambda: all(int(person.shown[-1][2]) > now for person in self.people), "what is published now arrives", self.verdict)
 
 
-def image(root, program, scratch):
+async def image(root, program, scratch):
     """Builds the runtime stage of the Dockerfile around a program, with the libraries of its toolchain; gives both sizes in bytes."""
     with open(os.path.join(root, "Deploy/Dockerfile")) as file:
         runtime = file.read().partition("AS runtime\n")[2]
@@ -159,17 +184,27 @@ def image(root, program, scratch):
     stage = runtime.replace("COPY --from=build /out/carillon", "COPY libraries %s\nCOPY carillon" % folder)
     with open(os.path.join(context, "Dockerfile"), "w") as file:
         file.write("FROM debian:bookworm-slim\n" + stage)
-    subprocess.run(["docker", "build", "--quiet", "--tag", "carillon", context], check=True, capture_output=True, timeout=4 * HANG)
-    size = subprocess.run(["docker", "image", "inspect", "--format", "{{.Size}}", "carillon"], capture_output=True, text=True, check=True)
-    return int(size.stdout), os.path.getsize(os.path.join(context, "carillon"))
+    await docker("build", "--quiet", "--tag", "carillon", context, timeout=4 * HANG)
+    size = await docker("image", "inspect", "--format", "{{.Size}}", "carillon")
+    return int(size), os.path.getsize(os.path.join(context, "carillon"))
 
 
-def memory(containers):
+async def memory(containers):
     """The mean memory of containers in MiB, by their cgroups."""
-    said = subprocess.run(["docker", "stats", "--no-stream", "--format", "{{.MemUsage}}", *containers], capture_output=True, text=True, check=True).stdout
+    said = await docker("stats", "--no-stream", "--format", "{{.MemUsage}}", *containers)
     units = {"KiB": 1 / 1024, "MiB": 1, "GiB": 1024}
     sizes = [float(number) * units[unit] for number, unit in re.findall(r"^([\d.]+)(KiB|MiB|GiB)", said, re.M)]
     return round(sum(sizes) / len(sizes), 1)
+
+
+def serves_media():
+    """Whether a worker answers for media: it knows no such link, while a proxy that finds no worker answers 503."""
+    try:
+        urllib.request.urlopen(MEDIA, timeout=HANG).close()
+    except urllib.error.HTTPError as error:
+        return error.code == 404
+    except OSError:
+        return False
 
 
 async def people(compose):
@@ -189,12 +224,11 @@ async def changes(compose, traffic):
     say(step="scaled up", seconds=took["scale up"])
     for role in ("fan-out", "transform"):
         # Docker starts it again, as it does not after a `docker kill`.
-        line = ["docker", "inspect", "--format", "{{.State.Pid}}", (await compose.containers(role))[0]]
-        os.kill(int((await quietly(subprocess.run, line, check=True, capture_output=True, text=True)).stdout), signal.SIGKILL)
+        os.kill(int(await docker("inspect", "--format", "{{.State.Pid}}", (await compose.containers(role))[0])), signal.SIGKILL)
     say(step="killed a worker of each role")
     await traffic.flows()
     began, stopped = time.monotonic(), (await compose.containers("fan-out"))[1]
-    await quietly(subprocess.run, ["docker", "stop", "--time", "30", stopped], check=True, capture_output=True)
+    await docker("stop", "--time", "30", stopped)
     took["drain"] = round(time.monotonic() - began, 1)
     say(step="drained a worker", seconds=took["drain"])
     await compose.do("restart", "redis")
@@ -204,20 +238,21 @@ async def changes(compose, traffic):
     await traffic.flows()
     took["scale down"] = await compose.scale(1, 1)
     say(step="scaled down", seconds=took["scale down"])
-    # The only worker that is left may have the highest number: the address of devices is the same.
+    # The only worker that is left may have the highest number: the addresses of devices and of media are the same.
     await traffic.flows()
+    await until(lambda: quietly(serves_media), "the worker that is left answers for media")
     return took
 
 
 async def run(arguments, scratch):
     compose = Compose(arguments.root)
-    sizes = await quietly(image, arguments.root, arguments.binary, scratch)
+    sizes = await image(arguments.root, arguments.binary, scratch)
     say(image=sizes[0], program=sizes[1])
     tasks = []
     try:
         await compose.do("build", "entry", timeout=4 * HANG)
         up = await compose.timed("up", "--detach", "--no-build", "--wait")
-        idle = {role: await quietly(memory, await compose.containers(role)) for role in ("transform", "fan-out")}
+        idle = {role: await memory(await compose.containers(role)) for role in ("transform", "fan-out")}
         say(step="up", seconds=up, idle=idle)
         crowd = await people(compose)
         tasks = [asyncio.create_task(person.run()) for person in crowd]
@@ -235,10 +270,10 @@ async def run(arguments, scratch):
         counts = {kind: sum(len(person.of(kind)) for person in crowd) for kind in ("welcome", "goaway")}
         again = sum(person.again for person in crowd)
         say(result="held", published=sum(map(len, traffic.sent.values())) * 2, again=again, **counts, **took)
-    except Failed as error:
-        print((await compose.do("logs", "--no-color", "--tail", "60", check=False))[-8000:])
-        say(result="broken", promise=str(error))
-        raise SystemExit(1)
+    except Exception as error:
+        say(result="broken", promise=str(error) if isinstance(error, Failed) else repr(error))
+        await compose.report()
+        raise SystemExit(1) from error
     finally:
         for task in tasks:
             task.cancel()
