@@ -964,12 +964,7 @@ export class Device extends EventTarget {
     for (const stored of released) this.#give(stored);
   }
 
-  /**
-   * Expands a notification: opens its panel in place of another one of this tab.
-   *
-   * @param {string} identifier
-   * @returns {Promise<Panel>}
-   */
+  /** Expands a notification: opens its panel in place of another one of this tab. @param {string} identifier @returns {Promise<Panel>} */
   // deno-lint-ignore require-await
   async expand(identifier) {
     const listed = this.#memory.state.list.get(identifier);

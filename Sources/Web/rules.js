@@ -161,12 +161,7 @@ export function parse(text) {
 const shownWays = ["banner", "lockScreen", "list", "sound", "badge"];
 const levels = ["passive", "active", "time-sensitive", "critical"];
 
-/**
- * The content of a payload. A value of another type than expected is absent.
- *
- * @param {any} payload
- * @returns {Content}
- */
+/** The content of a payload. A value of another type than expected is absent. @param {any} payload @returns {Content} */
 export function contentOf(payload) {
   const aps = isObject(payload) && isObject(payload.aps) ? payload.aps : {};
   const alert = isObject(aps.alert) ? aps.alert : {};
@@ -201,13 +196,7 @@ export function contentOf(payload) {
   };
 }
 
-/**
- * The ways that both allow; quietly if either says so.
- *
- * @param {string[]} ways
- * @param {string[]} others
- * @returns {PresentationOption[]}
- */
+/** The ways that both allow; quietly if either says so. @param {string[]} ways @param {string[]} others @returns {PresentationOption[]} */
 function limited(ways, others) {
   const kept = shownWays.filter((way) => ways.includes(way) && others.includes(way));
   const isQuiet = ways.includes("quietly") || others.includes("quietly");
