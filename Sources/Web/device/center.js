@@ -231,9 +231,9 @@ async function run(config) {
   }
 
   async function signOut() {
-    localStorage.setItem("sign-out", localStorage.getItem("sign-in") ?? "");
-    for (const name of ["sign-in", "keep"]) localStorage.removeItem(name);
     await device.unregister();
+    localStorage.setItem("sign-out", localStorage.getItem("sign-in") ?? "null");
+    for (const name of ["sign-in", "keep"]) localStorage.removeItem(name);
     close();
     byId("app").hidden = true;
     askWho(config);
@@ -278,9 +278,9 @@ async function run(config) {
     if (next) panel.draw();
     else if (view === "panel" && !panel.sent) close();
   });
-  on("accepted", ({ response }) => response && panel.accepted(response));
+  on("accepted", (answer) => panel.settled(answer));
   on("refused", (refusal) => {
-    if (panel.refused(refusal)) return;
+    if (panel.settled(refusal)) return;
     const text = [refusal.field, refusal.rule].filter(Boolean).join(" ") || refusal.reason;
     addNote("refused", refusal.response ? "Your answer was refused" : "Your change was refused", text);
   });
@@ -351,7 +351,7 @@ async function run(config) {
 
 /** @type {Config} */
 const config = await (await fetch("config.json")).json();
-if (stored("sign-out")) openDevice(config, "sign-out").then(leave, fail);
+if (stored("sign-out")) openDevice(config, "sign-out").then(leave, console.warn);
 if (stored("sign-in") && !query.has("app")) run(config).catch(fail);
 else askWho(config);
 sessionStorage.removeItem("boot");

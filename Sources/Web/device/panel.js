@@ -192,7 +192,8 @@ export class PanelView {
       sent.response = response;
       if (!forwarded && !panel.isClosed) return this.#kept(); // the extension keeps it
       this.#say("Sending …", "");
-      if (!forwarded || this.drawn.early === response) this.accepted(response);
+      const { early } = this.drawn;
+      if (!forwarded || early?.response === response) this.settled(forwarded ? early : { response });
     } catch (error) {
       if (this.sent === sent) this.#kept();
       this.#say(/** @type {Error} */ (error).message, "red");
@@ -211,20 +212,21 @@ export class PanelView {
     for (const button of this.root.querySelectorAll("footer button")) button.ariaDisabled = String(this.sent !== undefined);
   }
 
-  /** @param {string} response that the cluster has accepted */
-  accepted(response) {
-    if (this.drawn) this.drawn.early = response;
-    if (this.sent?.response !== response) return;
-    const { sent, root } = this;
-    this.#say(sent.text, sent.color);
-    setTimeout(() => root.isConnected && this.closed(), readMilliseconds);
-  }
-
-  /** Says a refusal if it is of what was answered here. @param {{response?: string, field?: string, rule?: string, reason: string}} refusal */
-  refused({ response, field, rule, reason }) {
-    if (!response || this.sent?.response !== response) return false;
-    this.sent = undefined;
-    this.#say(`Refused: ${[field, rule].filter(Boolean).join(" ") || reason}`, "red");
+  /**
+   * Says what has become of an answer; returns whether it was given here.
+   * @param {{response?: string, field?: string, rule?: string, reason?: string}} answer of the cluster, with a reason if it is a refusal
+   */
+  settled(answer) {
+    const { sent, root } = this, { field, rule, reason } = answer;
+    if (this.drawn && answer.response) this.drawn.early = answer;
+    if (!sent || sent.response !== answer.response || !root.isConnected) return false;
+    if (reason) {
+      this.sent = undefined;
+      this.#say(`Refused: ${[field, rule].filter(Boolean).join(" ") || reason}`, "red");
+    } else {
+      this.#say(sent.text, sent.color);
+      setTimeout(() => root.isConnected && this.closed(), readMilliseconds);
+    }
     return true;
   }
 }

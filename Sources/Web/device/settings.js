@@ -89,7 +89,7 @@ export function showSettings(device, page) {
       make("button.icon.back", { "aria-label": "Back to the list", onclick: page.close }, icon("back")),
       make("h1", {}, "Settings"),
     ),
-    group("Notifications", line("Allow notifications", allowed, outside[globalThis.Notification?.permission])),
+    group("This device", line("Allow notifications", allowed, outside[globalThis.Notification?.permission])),
     isOn && group(
       "How they are shown",
       ...switches.map(([name, title, small]) => {

@@ -32,8 +32,8 @@ import zlib
 import websockets
 from selenium.webdriver.common.keys import Keys
 
-from clients import HANG, Producer, Reader, expect, say, until
-from pages import Browser, holds
+from clients import HANG, Producer, Reader, expect, say
+from pages import Browser, holds, until
 
 SHOP, EVENTS, SQUARES = "com.example.shop", "com.example.events", "com.example.squares"
 TOPIC = "notifications.events"
@@ -224,7 +224,7 @@ class Person(Browser):
         return self.driver.execute_script(TOOLS + script)
 
     async def until(self, condition):
-        return await until(lambda: self.js("return " + condition), "%s in the page" % condition, self.seen)
+        return await until(lambda: self.js("return " + condition), "%s in the page" % condition)
 
     def seen(self):
         return self.js("return [location.href, document.body.innerText.slice(0, 1000), window.seen, document.activeElement.outerHTML.slice(0, 200)]")
@@ -465,21 +465,21 @@ class Center:
         hide = "Object.defineProperty(document, 'hidden', { value: true, configurable: true }); document.dispatchEvent(new Event('visibilitychange'))"
         click = ("registration.getNotifications().then(([notification]) => "
                  "dispatchEvent(new NotificationEvent('notificationclick', { notification, action: '%s' })))")
-        await until(lambda: bob.later("return (await navigator.serviceWorker.ready).active.state === 'activated'"), "the service worker runs", bob.seen)
+        await until(lambda: bob.later("return (await navigator.serviceWorker.ready).active.state === 'activated'"), "the service worker runs")
         bob.js(hide)
         for body in ("one", "two"):
             await self.publish(SQUARES, "bob2", "Outside", body, "outside", category="red")
-            await until(lambda: bob.outside() == ["Outside " + body], "the browser shows it, in place of the former", lambda: [bob.outside(), bob.seen()])
+            await until(lambda: bob.outside() == ["Outside " + body], "the browser shows it, in place of the former", bob.outside)
         # The page that the person has used last is another application's.
         mine = bob.driver.current_window_handle
         bob.driver.switch_to.new_window("tab")
         await bob.visit(EVENTS, "bob2")
         await bob.worker(click % "rotate")
         await self.responded("rotate")
-        await until(lambda: bob.outside() == [], "what has left the list is closed", lambda: [bob.outside(), bob.seen()])
+        await until(lambda: bob.outside() == [], "what has left the list is closed", bob.outside)
         # No page of its application is ready.
         await self.publish(SQUARES, "bob2", "Later", "three", "later", category="red")
-        await until(lambda: bob.outside() == ["Later three"], "the browser shows it", lambda: [bob.outside(), bob.seen()])
+        await until(lambda: bob.outside() == ["Later three"], "the browser shows it", bob.outside)
         bob.driver.switch_to.window(mine)
         bob.driver.get(self.page + "icon.svg")
         await bob.worker(click % "")
@@ -500,7 +500,7 @@ class Center:
         ada.js("localStorage.removeItem('offline')")
         await ada.until("!one('#leaving')")
         await until(lambda: [record for record in self.reader.records[TOPIC] if record.type == "unregistered-device"],
-                    "the cluster knows that the person has signed out", ada.seen)
+                    "the cluster knows that the person has signed out")
         await ada.visit(SHOP, "ada4", answer=None)
         ada.judge("leave")
 

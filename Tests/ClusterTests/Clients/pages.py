@@ -32,7 +32,8 @@ import uuid
 from selenium import webdriver
 from selenium.common.exceptions import NoAlertPresentException
 
-from clients import APPLICATION, HANG, Failed, Producer, Reader, expect, quietly, say, until
+import clients
+from clients import APPLICATION, HANG, Failed, Producer, Reader, expect, quietly, say
 
 TESTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
 SOURCES = os.path.join(TESTS, "../Sources/Web")
@@ -80,6 +81,20 @@ device.addEventListener("connection", ({ detail: { state, isLeader, until } }) =
 });
 window.bodies = () => device.delivered.map(({ content }) => content.body);
 </script>""" % APPLICATION
+
+
+async def until(found, promise, seen=lambda: None):
+    """Waits as all clients do. If that ends a hang, it says what each page has."""
+    def all_seen():
+        states = []
+        for look in (seen, *(browser.seen for browser in Browser.running)):
+            try:
+                states.append(look())
+            except Exception as error:  # noqa: BLE001 - a page that does not answer is a state, too
+                states.append("%s: %s" % (type(error).__name__, str(error)[:200]))
+        return states
+
+    return await clients.until(found, promise, all_seen)
 
 
 class Site(http.server.ThreadingHTTPServer):
@@ -176,6 +191,7 @@ class Proxy:
 
 class Browser:
     """A Chromium with a profile that outlives it."""
+    running = []
 
     def __init__(self, folder, up, site):
         self.folder, self.up, self.site, self.process = folder, up, site, None
@@ -200,6 +216,7 @@ class Browser:
         options = webdriver.ChromeOptions()
         options.debugger_address = "127.0.0.1:" + open(place).readline().strip()
         self.driver = await quietly(webdriver.Chrome, options=options, service=webdriver.ChromeService(DRIVER))
+        Browser.running.append(self)
         self.driver.set_page_load_timeout(HANG)
         self.driver.set_script_timeout(HANG)
         return self
@@ -222,10 +239,12 @@ class Browser:
         return [self.driver.current_url, self.driver.execute_script("return window.device && [device.connection, bodies()]"), self.site.told[-5:]]
 
     async def until(self, condition):
-        return await until(lambda: self.run("return " + condition), "%s in the page" % condition, self.seen)
+        return await until(lambda: self.run("return " + condition), "%s in the page" % condition)
 
     def kill(self):
         """Kills the browser with all of its processes."""
+        if self in Browser.running:
+            Browser.running.remove(self)
         os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
         self.process = None
@@ -420,7 +439,7 @@ class Pages:
             await browser.start()
             await browser.open("eve", "leave", leaves="yes")
             await browser.until("device.connection.code === 4013")
-            await until(lambda: self.events("unregistered-device"), "the cluster knows that the person has signed out", browser.seen)
+            await until(lambda: self.events("unregistered-device"), "the cluster knows that the person has signed out")
             for leaves, wanted in (("yes", "device.connection.code === 4013"), ("", "device.connection.state === 'connected'")):
                 await browser.open("eve", "leave", leaves=leaves)
                 await browser.until(wanted)
@@ -442,7 +461,7 @@ class Pages:
             await browser.until("device.connection.state === 'connected' && !device.connection.isLeader")
             await self.publish("fay", "two", apns_collapse_id="order-7")
             await browser.until("bodies().join() === 'fay two'")
-            await until(lambda: [told for told in self.site.all("present") if told["tab"] == "two"], "the second tab shows it", browser.seen)
+            await until(lambda: [told for told in self.site.all("present") if told["tab"] == "two"], "the second tab shows it")
             await quietly(browser.driver.switch_to.window, first)
             await browser.until("device.panel?.notification.content.body === 'fay two'")
         finally:
@@ -478,17 +497,17 @@ class Pages:
             await browser.until("bodies().join() === 'gus one' && device.connection.isLeader")
 
             await browser.run("for (const each of [false, true, false, true]) device.visible = each")
-            await until(held, "the tab is visible", browser.seen)
+            await until(held, "the tab is visible")
             await browser.run("device.visible = false")
-            await until(lambda: self.none(held), "no tab is visible", browser.seen)
+            await until(lambda: self.none(held), "no tab is visible")
 
             await browser.run(
                 "navigator.locks.request('%s visible', { mode: 'shared' }, () => new Promise((resolve) => window.gone = resolve))" % name)
-            await until(held, "another tab is visible", browser.seen)
+            await until(held, "another tab is visible")
             await self.publish("gus", "two")
             await browser.until("bodies().length === 2")
             await browser.run("gone()")
-            await until(lambda: len(self.presented("gus")) == 2, "what the other tab has not shown is shown by this one", browser.seen)
+            await until(lambda: len(self.presented("gus")) == 2, "what the other tab has not shown is shown by this one")
         finally:
             browser.end()
 
