@@ -444,20 +444,18 @@ export class Device extends EventTarget {
 
   /** Takes the lock of the tab that has the socket. @param {LockOptions} options @param {() => void} granted */
   async #take(options, granted = () => {}) {
-    const { promise, resolve } = Promise.withResolvers();
     const hold = () => {
       granted();
       if (this.#isClosed) return;
-      this.#release = resolve;
       this.#lead();
-      return promise;
+      return new Promise((resolve) => this.#release = resolve);
     };
     try {
       await navigator.locks.request(this.#name, options, hold);
     } catch {
-      // Another tab has taken it, or this one was closed, or it has stolen the lock from itself.
+      // Another tab has taken it, or this one was closed.
     }
-    if (this.#isClosed || this.#release !== resolve) return;
+    if (this.#isClosed) return;
     this.#isLeader = false;
     this.#end(1000);
     this.#tell({ state: "connecting", words: "Another tab connects." });

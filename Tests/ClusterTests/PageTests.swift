@@ -20,7 +20,7 @@ extension ClusterTests {
 
     @Test func anOpenPanelFollowsWhatAnotherTabShows() async throws { try await Self.run.holds("follows") }
 
-    @Test(.onlyInAll("it waits until a tab takes the lock of another one"))
+    @Test(.onlyInAll("a banner that is left behind waits five seconds"))
     func noTabIsLeftWithALockThatItDoesNotUse() async throws { try await Self.run.holds("locks") }
 
     @Test func aKilledBrowserPresentsNothingTwiceAndLosesNothing() async throws { try await Self.run.holds("kills") }

@@ -463,26 +463,34 @@ class Center:
     async def outside(self):
         bob = await self.person(SQUARES, "bob2")
         hide = "Object.defineProperty(document, 'hidden', { value: true, configurable: true }); document.dispatchEvent(new Event('visibilitychange'))"
-        click = ("registration.getNotifications().then(([notification]) => "
-                 "dispatchEvent(new NotificationEvent('notificationclick', { notification, action: '%s' })))")
+
+        async def click(application, action):
+            await bob.worker(
+                "registration.getNotifications().then((all) => dispatchEvent(new NotificationEvent('notificationclick', "
+                "{ notification: all.find(({ data }) => data.application === '%s'), action: '%s' })))" % (application, action))
+
         await until(lambda: bob.later("return (await navigator.serviceWorker.ready).active.state === 'activated'"), "the service worker runs")
         bob.js(hide)
         for body in ("one", "two"):
             await self.publish(SQUARES, "bob2", "Outside", body, "outside", category="red")
             await until(lambda: bob.outside() == ["Outside " + body], "the browser shows it, in place of the former", bob.outside)
-        # The page that the person has used last is another application's.
+        # Another page is another application's: each click reaches the page of its own.
         mine = bob.driver.current_window_handle
         bob.driver.switch_to.new_window("tab")
         await bob.visit(EVENTS, "bob2")
-        await bob.worker(click % "rotate")
-        await self.responded("rotate")
+        bob.js(hide)
+        await self.publish(EVENTS, "bob2", "Party", "of Ada", "outside", category="event-invite")
+        await until(lambda: len(bob.outside()) == 2, "the browser shows those of both applications", bob.outside)
+        for application, action in ((SQUARES, "rotate"), (EVENTS, "maybe")):
+            await click(application, action)
+            await self.responded(action)
         await until(lambda: bob.outside() == [], "what has left the list is closed", bob.outside)
         # No page of its application is ready.
         await self.publish(SQUARES, "bob2", "Later", "three", "later", category="red")
         await until(lambda: bob.outside() == ["Later three"], "the browser shows it", bob.outside)
         bob.driver.switch_to.window(mine)
         bob.driver.get(self.page + "icon.svg")
-        await bob.worker(click % "")
+        await click(SQUARES, "")
         await bob.visit(SQUARES, "bob2", answer=None)
         await self.responded("com.apple.UNNotificationDefaultActionIdentifier")
         await bob.until("titles().length === 0")

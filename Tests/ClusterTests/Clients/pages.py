@@ -8,7 +8,7 @@
   scripts  the session scripts of the rulebook for devices, played to the page
   leave    a person signs out without a connection: the cluster hears of it at a later start
   follows  an open panel follows what another tab shows
-  locks    a tab that becomes hidden, visible and hidden at once, one that steals the lock from itself, and one that leaves a banner behind
+  locks    a tab that becomes hidden and visible at once, and one that leaves a banner behind
   dead     a connection stands still: the page notices it by the cluster's heartbeats, which --ping makes frequent, and connects again
 """
 import argparse
@@ -468,34 +468,16 @@ class Pages:
             browser.end()
 
     async def locks(self):
-        browser = await self.browser("locks").start()
-        driver, name = browser.driver, "carillon/locks"
+        browser, name = await self.browser("locks").start(), "carillon/locks"
 
         def held():
             return browser.later("return (await navigator.locks.query()).held.filter(({ name }) => name === '%s visible').length" % name)
 
         try:
-            # A tab without a device has the lock of the tab with the socket, and does not answer.
-            await quietly(driver.get, self.site.origin + "/rules.js")
-            await browser.run("navigator.locks.request('%s', () => new Promise((resolve) => window.free = resolve))" % name)
-            silent = driver.current_window_handle
-            await quietly(driver.switch_to.new_window, "tab")
             await browser.open("gus", database=name)
-            await browser.run(
-                "const request = navigator.locks.request.bind(navigator.locks);"
-                "navigator.locks.request = (name, options, body) => !options.steal ? request(name, options, body) : new Promise("
-                "  (resolve, reject) => window.steal = () => request(name, options, body).then(resolve, reject));"
-                "device.visible = true;")
-            await browser.until("window.steal !== undefined")
-            second = driver.current_window_handle
-            await quietly(driver.switch_to.window, silent)
-            await browser.run("free()")
-            await quietly(driver.switch_to.window, second)
             await browser.until("device.connection.state === 'connected'")
-            await browser.run("steal()")
             await self.publish("gus", "one")
-            await browser.until("bodies().join() === 'gus one' && device.connection.isLeader")
-
+            await browser.until("bodies().join() === 'gus one'")
             await browser.run("for (const each of [false, true, false, true]) device.visible = each")
             await until(held, "the tab is visible")
             await browser.run("device.visible = false")
