@@ -1,4 +1,4 @@
-import { byId, clamp, keyed } from "./dom.js";
+import { appName, byId, clamp, keyed } from "./dom.js";
 import { drawRow, levelOf, levels, makeRow } from "./rows.js";
 
 /** @typedef {import("../carillon.js").Notification} Notification */
@@ -19,8 +19,13 @@ export function showBanner(notification, shown) {
   banners = [notification, ...banners.filter(({ identifier }) => identifier !== notification.identifier)].slice(0, mostBanners);
   drawBanners(shown);
   wait(shown);
-  const { title, subtitle, body } = shown.device.preview(notification), level = levelOf(notification);
-  const spoken = [levels[level]?.[1], title, subtitle, body].filter(Boolean).map((text) => clamp(text)).join(". ");
+  speak(notification, shown);
+}
+
+/** Has a screen reader say what is shown. @param {Notification} notification @param {Shown} shown */
+export function speak(notification, { device, application }) {
+  const { title, subtitle, body } = device.preview(notification), level = levelOf(notification);
+  const spoken = [levels[level]?.[1], title || appName(application), subtitle, body].filter(Boolean).map((text) => clamp(text)).join(". ");
   byId(level === "critical" ? "alert" : "status").textContent = spoken;
 }
 

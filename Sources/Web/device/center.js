@@ -1,5 +1,5 @@
 import { Device, DISMISS, OPEN } from "../carillon.js";
-import { drawBadge, drawBanners, hideBanner, ring, showBanner, showOutside, startWorker, tidyOutside } from "./alerts.js";
+import { drawBadge, drawBanners, hideBanner, ring, showBanner, showOutside, speak, startWorker, tidyOutside } from "./alerts.js";
 import { appName, byId, make } from "./dom.js";
 import { PanelView } from "./panel.js";
 import { Feed } from "./rows.js";
@@ -269,6 +269,7 @@ async function run(config) {
   });
   on("present", ({ notification, options, state }) => {
     if (options.includes("sound")) ring(notification.content.sound);
+    if (state === "locked" && options.includes("lockScreen")) speak(notification, shown);
     if (!options.includes("banner")) return;
     if (state === "foreground") showBanner(notification, shown);
     if (state === "background") showOutside(notification, !options.includes("sound"), shown).catch(console.warn);

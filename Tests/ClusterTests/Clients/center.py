@@ -276,8 +276,9 @@ class Center:
         self.files = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Files)
         threading.Thread(target=self.files.serve_forever, daemon=True).start()
         media = {"name": "media", "use": "attach", "hosts": ["127.0.0.1:%d" % self.files.server_port], "networks": ["127.0.0.0/8"],
-                 "plaintext": True,
-                 "attachments": [{"url": "/media"}]}
+                 "plaintext": True, "attachments": [{"url": "/media"}],
+                 # A machine that is busy delivers no notification without its photo.
+                 "timeout": 30_000, "budget": 30_000, "breaker": 0}
         with open(os.path.join(folder, "extensions.json"), "w") as file:
             json.dump({"applications": {name: [media] for name in (SHOP, EVENTS, SQUARES)}}, file)
         words = [arguments.binary, "up", "--new", "--json", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--extensions", file.name,
@@ -363,6 +364,7 @@ class Center:
         expect(ada.js("return titles('#locked .row').length") == 0, "a locked screen shows what comes from now on")
         await self.publish(SHOP, "ada", "Secret", "of ada")
         await ada.until("titles('#locked .row').join() === 'Shop'")
+        await ada.until("document.getElementById('status').textContent === 'Shop. Notification'")
         expect(not ada.js("return titles('#banners .row').includes('Secret') || document.getElementById('lock').innerText.includes('of ada')"),
                "a locked screen shows no banner and no preview")
         ada.js("one('#locked .open').click()")
