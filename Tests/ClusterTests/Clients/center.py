@@ -200,7 +200,7 @@ class Person(Browser):
         self.command("Browser.grantPermissions", permissions=["notifications"])
         self.driver.get("%s?%s" % (self.up.page, urllib.parse.urlencode({"app": application, "user": user})))
         await self.until("button('Start')")
-        words = self.js("return document.getElementById('welcome').innerText")
+        words = self.js("return document.getElementById('welcome').textContent")
         expect("device" not in words and "redential" not in words, "the form has a person's words", words)
         expect(self.js("return seen.asked") == 0, "nothing is asked before a click")
         await self.press("Start")
