@@ -209,7 +209,16 @@ class Person(Browser):
             await self.until("button('%s')" % answer)
             await self.press(answer)
             await self.until("!document.getElementById('note-permission')")
+            await self.told(application)
         return self
+
+    async def told(self, application):
+        """Waits until the cluster has taken what the person has changed: what is published before may be judged by what held then."""
+        await until(lambda: self.later(
+            "const result = (request) => new Promise((resolve) => request.onsuccess = () => resolve(request.result));"
+            "const database = await result(indexedDB.open('carillon/%s'));"
+            "const count = await result(database.transaction('changes').objectStore('changes').count());"
+            "database.close(); return count === 0;" % application), "the cluster has taken the person's changes")
 
     def command(self, name, **arguments):
         return self.driver.execute_cdp_cmd(name, arguments)
@@ -378,6 +387,7 @@ class Center:
             ada.js("const input = all('.settings input[type=time]')[%d]; input.value = '%s'; input.old = true; "
                    "input.dispatchEvent(new Event('change'))" % (index, hour))
             await ada.until("(({ value, old }) => !old && value === '%s')(all('.settings input[type=time]')[%d])" % (hour, index))
+        await ada.told(SHOP)
         await self.publish(SHOP, "ada", "Later", "It can wait")
         await ada.until("row('Later')")
         await self.publish(SHOP, "ada", "Now", "It cannot wait", interruption_level="time-sensitive")
@@ -633,6 +643,7 @@ class Center:
         expect(not ada.js("return 'Quiet' in seen.banners"), "a provisional application shows no banner")
         await ada.press("Allow banners")
         await ada.until("!button('Keep')")
+        await ada.told(SHOP)
         for title, hold in (("Pointer", "const { x, y } = row('Pointer', '#banners').getBoundingClientRect(); return [x + 30, y + 30]"),
                             ("Focus", "row('Focus', '#banners').focus()")):
             await self.publish(SHOP, "ada3", title, "Stay")
@@ -651,6 +662,7 @@ class Center:
         await ada.until("all('.days button').length === 7")
         await ada.press(ada.js("return all('.days button')[6].ariaLabel"))
         await ada.until("all('.days button')[6].ariaPressed === 'false'")
+        await ada.told(SHOP)
         other = await self.person(SHOP, "ada3")
         await other.press("Settings")
         await other.until("all('.days button').map(({ ariaPressed }) => ariaPressed === 'true').join() === 'true,true,true,true,true,true,false'")
