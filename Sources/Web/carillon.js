@@ -9,43 +9,11 @@
  */
 
 import { mutableContent, Panel } from "./extensions.js";
-import {
-  askedOptions,
-  authorizationFault,
-  authorize,
-  CarillonError,
-  categoriesFault,
-  categoryOf,
-  DISMISS,
-  draftOf,
-  dueOf,
-  emptyState,
-  endHeld,
-  forgetPerson,
-  hold,
-  isInteger,
-  isOver,
-  judge,
-  localFault,
-  maps,
-  newID,
-  notificationOf,
-  OPEN,
-  parse,
-  payloadOf,
-  place,
-  quietFault,
-  reconnect,
-  register,
-  release,
-  respond,
-  take,
-  takeTime,
-  within,
-} from "./rules.js";
+import * as rules from "./rules.js";
+import { CarillonError, DISMISS, OPEN } from "./rules.js";
 
 export { decrypting, Panel } from "./extensions.js";
-export { CarillonError, DISMISS, OPEN, receive, reconnect } from "./rules.js";
+export { CarillonError, DISMISS, OPEN } from "./rules.js";
 
 /** @import { PanelOwner } from "./extensions.js" */
 /** @import { Acknowledgement, Change, Listed, Plan, Showing, State, Stored } from "./rules.js" */
@@ -86,7 +54,7 @@ function storageError(error) {
  */
 class Memory {
   /** @type {State} as this tab has read it last */
-  state = emptyState();
+  state = rules.emptyState();
   /** What the program says at each start. @type {Record<string, any>} */
   program = {};
   #database;
@@ -102,7 +70,7 @@ class Memory {
     if (!globalThis.indexedDB) throw new CarillonError("noStorage", "the browser has no IndexedDB here, so nothing can be acknowledged");
     const request = indexedDB.open(name, 1);
     request.onupgradeneeded = () => {
-      for (const map of maps) {
+      for (const map of rules.maps) {
         const store = request.result.createObjectStore(map);
         if (map === "ids" || map === "revisions") store.createIndex("at", "at");
       }
@@ -124,7 +92,7 @@ class Memory {
 
   /** Reads what other tabs have written; answers whether there was something. */
   async refresh() {
-    const state = await this.#read(this.#database.transaction(["facts", ...maps]));
+    const state = await this.#read(this.#database.transaction(["facts", ...rules.maps]));
     if (state.facts.generation <= this.state.facts.generation) return false;
     this.state = state;
     return true;
@@ -132,13 +100,13 @@ class Memory {
 
   /** @param {IDBTransaction} transaction @returns {Promise<State>} */
   async #read(transaction) {
-    const facts = await resultOf(transaction.objectStore("facts").get("facts")) ?? { ...emptyState().facts, generation: 0 };
+    const facts = await resultOf(transaction.objectStore("facts").get("facts")) ?? { ...rules.emptyState().facts, generation: 0 };
     const former = this.state;
     if (facts.generation === former.facts.generation) return former;
-    const state = emptyState();
+    const state = rules.emptyState();
     state.facts = facts;
     await Promise.all(
-      maps.slice(2).map(async (name) => {
+      rules.maps.slice(2).map(async (name) => {
         const store = transaction.objectStore(name);
         const [keys, values] = await Promise.all([resultOf(store.getAllKeys()), resultOf(store.getAll())]);
         const rows = values.map((value, index) => [`${keys[index]}`, value]).sort(([, a], [, b]) => a.order - b.order);
@@ -164,9 +132,9 @@ class Memory {
   async change(body, frames = []) {
     let transaction;
     try {
-      transaction = this.#database.transaction(["facts", ...maps], "readwrite", { durability: "strict" });
+      transaction = this.#database.transaction(["facts", ...rules.maps], "readwrite", { durability: "strict" });
       const { complete, done } = this.#completion(transaction);
-      const draft = draftOf(await this.#read(transaction));
+      const draft = rules.draftOf(await this.#read(transaction));
       Object.assign(draft.facts, this.program);
       draft.ids = await this.#rows(transaction, "ids", frames.map(({ id }) => id));
       draft.revisions = await this.#rows(
@@ -174,7 +142,7 @@ class Memory {
         "revisions",
         frames.flatMap(({ identifier, identifiers }) => [identifier].concat(identifiers ?? [])),
       );
-      const before = draftOf(draft), result = body(draft);
+      const before = rules.draftOf(draft), result = body(draft);
       const isChanged = this.#write(transaction, before, draft);
       if (isChanged || !draft.facts.generation) {
         draft.facts.generation++;
@@ -217,7 +185,7 @@ class Memory {
   #write(transaction, before, draft) {
     const { facts } = draft, names = new Set([...Object.keys(facts), ...Object.keys(before.facts)]);
     let isChanged = [...names].some((name) => facts[name] !== before.facts[name]);
-    for (const name of maps) {
+    for (const name of rules.maps) {
       /** @type {Map<string, any>} */
       const former = before[name], map = /** @type {Map<string, any>} */ (draft[name]), store = transaction.objectStore(name);
       for (const [key, value] of map) if (former.get(key) !== value) store.put(value, key);
@@ -258,6 +226,8 @@ class Memory {
  * @property {string} url of the cluster: wss://push.example.com/v1/device
  * @property {string} application the apns-topic of its requests
  * @property {string} [user] the signed-in person; another one than before forgets the list, the badge and what is pending
+ * @property {boolean} [signsOut] nobody is signed in: the device only tells the cluster of a sign-out that it has not heard of, and then it
+ *   is stopped with the code 4013. Without it, a start takes such a sign-out back
  * @property {(token: string) => string|undefined|Promise<string|undefined>} [credential] asked before each hello
  * @property {string} [platform] "web" unless given
  * @property {string} [database] its name; `carillon/APPLICATION` unless given. Each is a device of its own
@@ -276,11 +246,11 @@ class Memory {
 
 /** The sentences of the close codes after which a device does not reconnect by itself. @type {Record<number, string>} */
 const stops = {
-  4002: "The cluster does not take this device's registration: the program must correct it.",
-  4003: "The credential does not hold: sign in again.",
-  4004: "This device is connected somewhere else.",
+  4002: "The server does not know what to do with this page: tell the people who run it.",
+  4003: "Your access has ended: sign in again.",
+  4004: "You are connected in another window.",
   4013: "Nobody is signed in.",
-  4019: "This device belongs to a cluster of the other environment.",
+  4019: "This page was used with a test server before, or this server is one: tell the people who run it.",
 };
 
 /**
@@ -329,10 +299,10 @@ export class Device extends EventTarget {
   #isClosed = false;
   #isLeader = false;
   #stopped = new AbortController();
-  /** Gives up the lock of the leader. @type {(() => void)|undefined} */
+  /** Gives up the lock of the leader. @type {((_: any) => void)|undefined} */
   #release;
   #isQueued = false;
-  /** Gives up the shared lock of visible tabs. @type {(() => void)|undefined} */
+  /** Gives up the shared lock of visible tabs. @type {((_: any) => void)|undefined} */
   #hide;
   #leaderAnswered = false;
   /** The connection to the cluster. @type {Session|undefined} */
@@ -381,15 +351,16 @@ export class Device extends EventTarget {
 
   /** Opens the device of this origin, and connects. Rejects if nothing can be stored durably. @param {Configuration} configuration */
   static async open(configuration) {
-    const { application, user, categories, authorization = { status: "notDetermined" } } = configuration;
-    const fault = (categories && categoriesFault(categories)) ?? authorizationFault(authorization);
+    const { application, user, signsOut, categories, authorization = { status: "notDetermined" } } = configuration;
+    const fault = (categories && rules.categoriesFault(categories)) ?? rules.authorizationFault(authorization);
     if (fault) throw new CarillonError("badRequest", fault);
     const name = configuration.database ?? `carillon/${application}`;
     const memory = await Memory.open(name, () => device.#lost());
     const device = new Device(memory, configuration, name);
     const opened = device.#change(({ facts, ...draft }) => {
-      facts.token ??= newID(32);
-      if (facts.user !== user && facts.generation > 0) forgetPerson({ facts, ...draft });
+      facts.token ??= rules.newID(32);
+      if (signsOut) return facts.isSignedOut ||= !draft.changes.has("unregister");
+      if (facts.user !== user && facts.generation > 0) rules.forgetPerson({ facts, ...draft });
       if (facts.user !== user || facts.isSignedOut) facts.start = (facts.start ?? 0) + 1;
       [facts.user, facts.isSignedOut] = [user, false];
       draft.changes.delete("unregister");
@@ -426,8 +397,8 @@ export class Device extends EventTarget {
     this.#stopped.abort();
     for (const timer of this.#timers.values()) clearTimeout(timer);
     this.#end(1000);
-    this.#release?.();
-    this.#hide?.();
+    this.#release?.(undefined);
+    this.#hide?.(undefined);
     this.#channel.close();
     this.#memory.close();
     return Promise.resolve();
@@ -448,11 +419,12 @@ export class Device extends EventTarget {
 
   set visible(isVisible) {
     this.#isVisible = isVisible;
-    this.#hide?.();
-    this.#hide = undefined;
+    this.#hide?.(undefined);
     if (!isVisible || this.#isClosed) return;
-    const held = () => this.#isVisible && !this.#isClosed ? new Promise((resolve) => this.#hide = () => resolve(undefined)) : undefined;
-    navigator.locks?.request(`${this.#name} visible`, { mode: "shared" }, held).catch(() => {});
+    // It may become hidden before the lock is granted: then the lock is given up at once.
+    const { promise, resolve } = Promise.withResolvers();
+    this.#hide = resolve;
+    navigator.locks?.request(`${this.#name} visible`, { mode: "shared" }, () => promise).catch(() => {});
     this.#claim();
     if (!navigator.locks && this.connection.code === 4004) this.reconnect();
     if (!navigator.locks || this.#isLeader) return;
@@ -476,7 +448,7 @@ export class Device extends EventTarget {
       granted();
       if (this.#isClosed) return;
       this.#lead();
-      return new Promise((resolve) => this.#release = () => resolve(undefined));
+      return new Promise((resolve) => this.#release = resolve);
     };
     try {
       await navigator.locks.request(this.#name, options, hold);
@@ -563,11 +535,10 @@ export class Device extends EventTarget {
       this.#isNoticing = false;
       if (this.#isClosed) return;
       this.#dispatch("change");
-      // The notification may have left the list, or its preview the screen.
-      const { panel } = this;
-      if (panel && (!this.#memory.state.list.has(panel.identifier) || this.locked && this.preview(panel.notification).isHidden)) {
-        panel.close();
-      }
+      // The notification may have left the list, or its preview the screen; or another tab has shown a newer one.
+      const { panel } = this, expanded = panel && this.#memory.state.list.get(panel.identifier);
+      if (!expanded || this.locked && this.preview(panel.notification).isHidden) panel?.close();
+      else panel.received(this.#view(expanded));
       this.#claim();
       if (!this.#isLeader) return;
       if (this.#start !== (this.#memory.state.facts.start ?? 0)) this.#restart();
@@ -590,11 +561,12 @@ export class Device extends EventTarget {
       });
       const { facts } = this.#memory.state, state = facts.locked ? "locked" : this.#isVisible ? "foreground" : "background";
       for (const { listed, options, isUpdate, wakes } of claimed) {
-        if (isOver(listed.frame, this.#time().now)) continue;
+        if (rules.isOver(listed.frame, this.#time().now)) continue;
         const notification = this.#view(listed);
         if (wakes && !listed.isLocal) this.#dispatch("background", { notification });
         if (options.length > 0) this.#dispatch("present", { notification, options, isUpdate, state });
-        this.panel?.received(notification);
+        // The expanded one itself comes from the list.
+        if (notification.identifier !== this.panel?.identifier) this.panel?.received(notification);
       }
     } catch (error) {
       this.#problem(error);
@@ -704,7 +676,7 @@ export class Device extends EventTarget {
 
   /** @param {Session} session @param {any} text */
   #received(session, text) {
-    const frame = parse(`${text}`), { asked } = session;
+    const frame = rules.parse(`${text}`), { asked } = session;
     if (frame?.type === "welcome" && asked && session.welcomed === undefined) {
       const { now, pingSeconds } = frame;
       session.welcomed = performance.now();
@@ -713,7 +685,7 @@ export class Device extends EventTarget {
     }
     this.#expectFrame(2 * (session.pingSeconds ?? 15));
     if (!frame || session.welcomed === undefined) return;
-    if (frame.type === "goaway") this.#plan = reconnect(this.#plan, { goaway: frame.reconnectAfterMs }, 0).plan;
+    if (frame.type === "goaway") this.#plan = rules.reconnect(this.#plan, { goaway: frame.reconnectAfterMs }, 0).plan;
     session.frames.push(frame);
     if (!session.isTaking) this.#takeFrames(session);
   }
@@ -774,7 +746,7 @@ export class Device extends EventTarget {
       }
       // What comes for a person who signs out is neither shown nor acknowledged.
       if (type === "notify" && draft.changes.has("unregister")) continue;
-      const taken = take(draft, frame, now, uncertain);
+      const taken = rules.take(draft, frame, now, uncertain);
       if (taken.close) return { ack, answers, isUnsure: true };
       ack.deliveries.push(...taken.ack?.deliveries ?? []);
       ack.updated.push(...taken.ack?.updated ?? []);
@@ -795,7 +767,7 @@ export class Device extends EventTarget {
     if (problem) this.#problem(problem);
     if (!session || !this.#isLeader || this.#isClosed) return;
     const stood = welcomed === undefined ? null : performance.now() - welcomed, helloUnanswered = asked !== undefined && stood === null;
-    const { plan, wait: planned } = reconnect(this.#plan, { close: code, stood, helloUnanswered }, Math.random());
+    const { plan, wait: planned } = rules.reconnect(this.#plan, { close: code, stood, helloUnanswered }, Math.random());
     this.#plan = plan;
     if (code === 4013) this.#signedOut();
     if (planned === null) return this.#tell({ state: "stopped", words: stops[code], code });
@@ -807,7 +779,7 @@ export class Device extends EventTarget {
 
   #signedOut() {
     this.#change((draft) => {
-      forgetPerson(draft);
+      rules.forgetPerson(draft);
       draft.changes.delete("unregister");
       draft.facts.isSignedOut = true;
     }).catch((error) => this.#problem(error));
@@ -844,6 +816,8 @@ export class Device extends EventTarget {
   #tick() {
     if (!this.#isLeader || this.#isClosed) return;
     this.#send();
+    // A visible tab may have gone before it has shown something.
+    this.#claim();
     this.#after("tick", 5_000, () => this.#tick());
   }
 
@@ -862,27 +836,12 @@ export class Device extends EventTarget {
   /** Those that wait for a time or a place; `due` is in milliseconds. @returns {(Notification & {due?: number})[]} */
   get pending() {
     const { pending } = this.#memory.state;
-    return [...pending.values()].map((listed) => ({ ...this.#view(listed), due: dueOf(listed) }));
-  }
-
-  /**
-   * The notifications by their threads, the group with the newest first.
-   *
-   * @returns {{threadIdentifier: string|undefined, notifications: Notification[]}[]}
-   */
-  get groups() {
-    const groups = new Map();
-    for (const notification of this.delivered) {
-      const { threadIdentifier } = notification.content;
-      if (!groups.has(threadIdentifier)) groups.set(threadIdentifier, { threadIdentifier, notifications: [] });
-      groups.get(threadIdentifier).notifications.push(notification);
-    }
-    return [...groups.values()];
+    return [...pending.values()].map((listed) => ({ ...this.#view(listed), due: rules.dueOf(listed) }));
   }
 
   /** @param {Listed} listed @returns {Notification} the same one for the same notification */
   #view(listed) {
-    const view = this.#views.get(listed) ?? notificationOf(listed);
+    const view = this.#views.get(listed) ?? rules.notificationOf(listed);
     this.#views.set(listed, view);
     return view;
   }
@@ -923,7 +882,9 @@ export class Device extends EventTarget {
 
   /** @param {number} count */
   async setBadgeCount(count) {
-    if (!isInteger(count) || count >= 2 ** 31) throw new CarillonError("badRequest", "badge: A badge is a number from 0 to 2147483647.");
+    if (!rules.isInteger(count) || count >= 2 ** 31) {
+      throw new CarillonError("badRequest", "badge: A badge is a number from 0 to 2147483647.");
+    }
     await this.#change(({ facts }) => facts.badge = count);
   }
 
@@ -964,7 +925,7 @@ export class Device extends EventTarget {
     const stored = await this.#change((draft) => {
       const listed = draft.list.get(identifier);
       if (!listed) throw new CarillonError("noSuchNotification", `no notification on the screen has the identifier '${identifier}'`);
-      const category = categoryOf(draft.facts, notificationOf(listed));
+      const category = rules.categoryOf(draft.facts, rules.notificationOf(listed));
       if (action === DISMISS && !category?.options?.includes("customDismissAction")) {
         draft.list.delete(identifier);
         return;
@@ -972,8 +933,8 @@ export class Device extends EventTarget {
       if (action !== OPEN && action !== DISMISS && !category) {
         throw new CarillonError("noCategory", "the notification's category is not registered, so it offers no actions: open it");
       }
-      const options = judge(category?.actions ?? [], action, userText);
-      return respond(draft, listed, { action, userText, at: this.#time().now }, options);
+      const options = rules.judge(category?.actions ?? [], action, userText);
+      return rules.respond(draft, listed, { action, userText, at: this.#time().now }, options);
     });
     if (!stored) return { response: "", forwarded: false };
     if (stored.stage === "waiting") this.#give(stored);
@@ -996,17 +957,12 @@ export class Device extends EventTarget {
   async setLocked(isLocked) {
     const released = await this.#change((draft) => {
       draft.facts.locked = isLocked;
-      return isLocked ? [] : release(draft, ({ stage }) => stage === "locked");
+      return isLocked ? [] : rules.release(draft, ({ stage }) => stage === "locked");
     });
     for (const stored of released) this.#give(stored);
   }
 
-  /**
-   * Expands a notification: opens its panel in place of another one of this tab.
-   *
-   * @param {string} identifier
-   * @returns {Promise<Panel>}
-   */
+  /** Expands a notification: opens its panel in place of another one of this tab. @param {string} identifier @returns {Promise<Panel>} */
   // deno-lint-ignore require-await
   async expand(identifier) {
     const listed = this.#memory.state.list.get(identifier);
@@ -1026,10 +982,10 @@ export class Device extends EventTarget {
         this.#change((draft) => {
           const present = draft.list.get(identifier);
           if (!present) throw new CarillonError("noSuchNotification", `'${identifier}' has left the screen`);
-          return respond(draft, present, what, options, until);
+          return rules.respond(draft, present, what, options, until);
         }),
       end: async (stored, ending) => {
-        const ended = await this.#change((draft) => endHeld(draft, stored.frame.response, ending));
+        const ended = await this.#change((draft) => rules.endHeld(draft, stored.frame.response, ending));
         if (ended?.stage === "waiting") this.#give(ended);
       },
       tell: (shown) => {
@@ -1051,17 +1007,17 @@ export class Device extends EventTarget {
 
   /** @param {Category[]} categories replace all former ones */
   async setNotificationCategories(categories) {
-    const fault = categoriesFault(categories);
+    const fault = rules.categoriesFault(categories);
     if (fault) throw new CarillonError("badRequest", fault);
     await this.#change((draft) => {
       draft.facts.categories = categories;
-      register(draft, "categories", categories);
+      rules.register(draft, "categories", categories);
     });
   }
 
   /** The category with a notification's actions. @param {Notification} notification */
   category(notification) {
-    return categoryOf(this.#memory.state.facts, notification);
+    return rules.categoryOf(this.#memory.state.facts, notification);
   }
 
   // MARK: The person's settings
@@ -1073,9 +1029,9 @@ export class Device extends EventTarget {
 
   /** @param {Authorization} authorization all of it */
   async setAuthorization(authorization) {
-    const fault = authorizationFault(authorization);
+    const fault = rules.authorizationFault(authorization);
     if (fault) throw new CarillonError("badRequest", fault);
-    await this.#change((draft) => authorize(draft, authorization));
+    await this.#change((draft) => rules.authorize(draft, authorization));
   }
 
   /**
@@ -1097,10 +1053,10 @@ export class Device extends EventTarget {
       await this.#change((draft) => {
         const { authorization } = draft.facts;
         if (authorization.status !== former) return;
-        const switches = Object.fromEntries(askedOptions.map((option) => [option, options.includes(option)]));
+        const switches = Object.fromEntries(rules.askedOptions.map((option) => [option, options.includes(option)]));
         switches.lockScreen = switches.notificationCenter = switches.alert;
         const status = isProvisional ? "provisional" : isGranted ? "authorized" : "denied";
-        authorize(draft, { ...authorization, ...switches, status });
+        rules.authorize(draft, { ...authorization, ...switches, status });
       });
     }
     return ["authorized", "provisional", "ephemeral"].includes(this.settings.status);
@@ -1115,11 +1071,11 @@ export class Device extends EventTarget {
   async setQuietHours(hours) {
     const fault = this.#memory.state.facts.user === undefined
       ? "quiet: Quiet hours belong to a person, and nobody is signed in."
-      : hours && quietFault(hours);
+      : hours && rules.quietFault(hours);
     if (fault) throw new CarillonError("badRequest", fault);
     await this.#change((draft) => {
       draft.facts.quiet = hours;
-      register(draft, "quiet", hours);
+      rules.register(draft, "quiet", hours);
     });
   }
 
@@ -1127,8 +1083,8 @@ export class Device extends EventTarget {
   async unregister() {
     this.panel?.close();
     await this.#change((draft) => {
-      forgetPerson(draft);
-      register(draft, "unregister");
+      rules.forgetPerson(draft);
+      rules.register(draft, "unregister");
     });
   }
 
@@ -1146,15 +1102,23 @@ export class Device extends EventTarget {
    *   at once
    */
   async add({ identifier, content, trigger }) {
-    const fault = localFault(identifier, content, trigger);
+    const fault = rules.localFault(identifier, content, trigger);
     if (fault) throw new CarillonError("badRequest", fault);
     const waits = trigger && { type: "timeInterval", ...trigger };
-    const frame = { type: "notify", delivery: 0, id: newID(), identifier, revision: "local", trigger: waits, payload: payloadOf(content) };
+    const frame = {
+      type: "notify",
+      delivery: 0,
+      id: rules.newID(),
+      identifier,
+      revision: "local",
+      trigger: waits,
+      payload: rules.payloadOf(content),
+    };
     await this.#change((draft) => {
       const time = Date.now(), listed = { frame, takenAt: time, isLocal: true, presentation: [], order: 0 };
-      if (trigger) return hold(draft, listed, time);
+      if (trigger) return rules.hold(draft, listed, time);
       draft.pending.delete(identifier);
-      place(draft, listed, time);
+      rules.place(draft, listed, time);
     });
   }
 
@@ -1168,9 +1132,9 @@ export class Device extends EventTarget {
     return this.#change((draft) => {
       const waiting = draft.pending.get(identifier), { now } = this.#time();
       if (!waiting) return;
-      const isPast = isOver(waiting.frame, now), time = waiting.isLocal ? Date.now() : now;
+      const isPast = rules.isOver(waiting.frame, now), time = waiting.isLocal ? Date.now() : now;
       if (isPast || !waiting.frame.trigger?.repeats) draft.pending.delete(identifier);
-      if (!isPast) place(draft, { ...waiting, takenAt: time }, time);
+      if (!isPast) rules.place(draft, { ...waiting, takenAt: time }, time);
     });
   }
 
@@ -1178,7 +1142,7 @@ export class Device extends EventTarget {
   #schedule() {
     const { pending, responses } = this.#memory.state;
     const held = [...responses.values()].filter(({ stage }) => stage === "extension").map(({ until }) => until);
-    const due = Math.min(...[...pending.values()].map((listed) => dueOf(listed) ?? Infinity), ...held);
+    const due = Math.min(...[...pending.values()].map((listed) => rules.dueOf(listed) ?? Infinity), ...held);
     if (due === Infinity) return clearTimeout(this.#timers.get("due"));
     // The clock may be set while the timer runs.
     this.#after("due", Math.min(Math.max(due - Date.now(), 0), 60_000), () => this.#takeTime());
@@ -1187,8 +1151,8 @@ export class Device extends EventTarget {
   async #takeTime() {
     try {
       const released = await this.#change((draft) => {
-        takeTime(draft, Date.now());
-        return release(draft, ({ stage, until }) => stage === "extension" && until <= Date.now());
+        rules.takeTime(draft, Date.now());
+        return rules.release(draft, ({ stage, until }) => stage === "extension" && until <= Date.now());
       });
       for (const stored of released) this.#give(stored);
       this.#schedule();
@@ -1259,8 +1223,8 @@ export class Device extends EventTarget {
     try {
       const content = mutableContent(payload);
       const work = serviceExtension?.({ id, identifier, application, expiration }, content);
-      const result = await within(30_000, Promise.resolve(work).then((result) => result ?? content));
-      changed = payloadOf(result, result.payload);
+      const result = await rules.within(30_000, Promise.resolve(work).then((result) => result ?? content));
+      changed = rules.payloadOf(result, result.payload);
     } catch (error) {
       this.#dispatch("problem", new CarillonError("extension", `'${identifier}' is shown as it came: ${error}`));
     }
@@ -1268,7 +1232,7 @@ export class Device extends EventTarget {
       const { now } = this.#time();
       if (draft.extending.get(identifier)?.order !== waiting.order) return;
       draft.extending.delete(identifier);
-      if (!isOver(waiting.frame, now)) place(draft, { ...waiting, payload: changed }, now, true);
+      if (!rules.isOver(waiting.frame, now)) rules.place(draft, { ...waiting, payload: changed }, now, true);
     });
   }
 }

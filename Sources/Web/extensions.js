@@ -11,27 +11,23 @@ import { CarillonError, contentOf, DISMISS, isObject, isPlain, judge, OPEN, utf8
 
 // MARK: Panels
 
+/** So long a content extension has a response. */
+const answerMilliseconds = 30_000;
+
 /**
  * Draws expanded notifications, and takes what the person does in them.
  *
  * @typedef {object} Handler
  * @property {(notification: Notification, panel: Panel) => void} didReceiveNotification the expanded one, then newer ones of its thread
  * @property {(response: any, panel: Panel) => any} [didReceiveResponse] answers an `Ending`; without it all is forwarded
- * @property {(control: string, text: string|undefined, panel: Panel) => void} [didTap]
- * @property {(panel: Panel) => void} [mediaPlay]
- * @property {(panel: Panel) => void} [mediaPause]
  */
 /**
  * @typedef {object} ContentExtension
  * @property {string[]} categories
  * @property {() => Handler} make called for each panel
  * @property {boolean} [hidesDefaultContent]
- * @property {boolean} [overridesTitle]
- * @property {number} [initialContentSizeRatio]
- * @property {boolean} [allowsInteraction]
  * @property {boolean} [takesDefaultAction]
  * @property {boolean} [takesDismissAction]
- * @property {number} [answerMilliseconds] 30,000 unless given
  */
 /**
  * What a panel asks of its device.
@@ -53,15 +49,6 @@ export class Panel {
   pictures = [];
   /** @type {{text: string, color?: "red"|"green"|"yellow"}[]} */
   lines = [];
-  /** @type {{identifier: string, title: string, kind: "button"|"textField", placeholder?: string, buttonTitle?: string}[]} */
-  controls = [];
-  /** @type {string|undefined} the text field that takes what the person types */
-  firstResponder;
-  /** @type {{width: number, height: number}|undefined} */
-  preferredContentSize;
-  /** @type {"default"|"overlay"|undefined} */
-  mediaPlayPauseButtonType;
-  isPlaying = false;
   /** @type {any} what the page draws by itself */
   canvas;
   /** @type {PanelOwner} */
@@ -88,7 +75,6 @@ export class Panel {
     /** @type {Action[]} the actions below it */
     this.notificationActions = category?.actions ?? [];
     this.showsDefaultContent = !declaration?.hidesDefaultContent;
-    this.initialContentSizeRatio = declaration?.initialContentSizeRatio;
     this.#handler = declaration?.make();
     this.#handler?.didReceiveNotification(notification, this);
   }
@@ -97,16 +83,13 @@ export class Panel {
     return this.notification.identifier;
   }
 
-  /** Changes what is drawn, as far as the extension has declared it. @param {Record<string, any>} changes members of the panel */
+  /** Changes what is drawn. @param {Record<string, any>} changes members of the panel */
   update(changes) {
     if (this.isClosed) return;
-    const { title, controls, ...others } = changes, { overridesTitle, allowsInteraction } = this.#declaration ?? {};
-    Object.assign(this, others, overridesTitle && title !== undefined ? { title } : {}, allowsInteraction && controls ? { controls } : {});
+    Object.assign(this, changes);
     this.notificationActions = this.notificationActions.filter(({ identifier }) =>
       isPlain(identifier) && identifier !== OPEN && identifier !== DISMISS
     ).slice(0, 10);
-    const isField = this.controls.some(({ identifier, kind }) => identifier === this.firstResponder && kind === "textField");
-    if (!isField) this.firstResponder = undefined;
     this.#tell();
   }
 
@@ -119,10 +102,10 @@ export class Panel {
     });
   }
 
-  /** Takes a notification that was shown. @param {Notification} notification */
+  /** Follows the expanded notification, as the list has it now, and takes a newer one of its thread. @param {Notification} notification */
   received(notification) {
     const { categoryIdentifier: category, threadIdentifier: thread } = notification.content, { content } = this.notification;
-    if (this.isClosed) return;
+    if (this.isClosed || notification === this.notification) return;
     if (notification.identifier === this.identifier) {
       // Another category has other actions and another extension.
       if (category !== content.categoryIdentifier) return this.close();
@@ -131,7 +114,12 @@ export class Panel {
     } else if (thread === undefined || thread !== content.threadIdentifier || !this.#declaration?.categories.includes(category ?? "")) {
       return;
     }
-    this.#handler?.didReceiveNotification(notification, this);
+    try {
+      this.#handler?.didReceiveNotification(notification, this);
+    } catch (error) {
+      // The device goes on without what the extension would draw.
+      console.error(error);
+    }
   }
 
   /** Whether the extension takes an action. @param {string} identifier @param {string} action */
@@ -161,11 +149,10 @@ export class Panel {
     const known = this.#category?.actions?.find(({ identifier }) => identifier === action);
     const offered = this.notificationActions.find(({ identifier }) => identifier === action);
     const dynamic = offered && (!known || isField(known) !== isField(offered)) || undefined;
-    const milliseconds = this.#declaration?.answerMilliseconds ?? 30_000;
     this.isBusy = true;
     this.#tell();
     try {
-      const stored = await this.#owner.hold({ action, userText, at, dynamic }, options, Date.now() + milliseconds);
+      const stored = await this.#owner.hold({ action, userText, at, dynamic }, options, Date.now() + answerMilliseconds);
       this.#held = stored;
       const { response } = stored.frame, given = { response, identifier: this.identifier, action, userText, notification };
       /** @type {Ending} */
@@ -173,7 +160,7 @@ export class Panel {
       try {
         if (!this.isClosed) {
           const work = this.#handler?.didReceiveResponse?.(given, this) ?? "dismissAndForwardAction";
-          ending = await within(milliseconds, Promise.resolve(work)) ?? "dismissAndForwardAction";
+          ending = await within(answerMilliseconds, Promise.resolve(work)) ?? "dismissAndForwardAction";
         }
       } catch (error) {
         console.error(error);
@@ -209,22 +196,6 @@ export class Panel {
     await this.#end(isOpening ? "dismissAndForwardAction" : "doNotDismiss");
     this.close();
     if (!isOpening) await this.#owner.respond(OPEN);
-  }
-
-  /** The person taps a control, or hands over what was typed into it. @param {string} control @param {string} [text] */
-  tap(control, text) {
-    const found = this.controls.find(({ identifier }) => identifier === control);
-    if (this.isClosed || !found) throw new CarillonError("noSuchControl", `the panel has no control '${control}'`);
-    const isField = found.kind === "textField";
-    if (!isField && text !== undefined) throw new CarillonError("wrongText", `the control '${control}' takes no text`);
-    if (isField) this.update({ firstResponder: control });
-    if (!isField || text !== undefined) this.#handler?.didTap?.(control, text, this);
-  }
-
-  /** The person taps the button that plays and pauses. */
-  tapMedia() {
-    if (this.isPlaying) this.#handler?.mediaPause?.(this);
-    else this.#handler?.mediaPlay?.(this);
   }
 }
 

@@ -1,7 +1,6 @@
 // @ts-check
 /**
- * What a device of Carillon decides: without a page, a clock or a database. The rulebook for devices (Tests/Conformance) plays its cases to
- * `receive` and `reconnect`.
+ * What a device of Carillon decides: without a page, a clock or a database. The rulebook for devices (Tests/Conformance) plays its cases to it.
  *
  * @module
  */
@@ -162,12 +161,7 @@ export function parse(text) {
 const shownWays = ["banner", "lockScreen", "list", "sound", "badge"];
 const levels = ["passive", "active", "time-sensitive", "critical"];
 
-/**
- * The content of a payload. A value of another type than expected is absent.
- *
- * @param {any} payload
- * @returns {Content}
- */
+/** The content of a payload. A value of another type than expected is absent. @param {any} payload @returns {Content} */
 export function contentOf(payload) {
   const aps = isObject(payload) && isObject(payload.aps) ? payload.aps : {};
   const alert = isObject(aps.alert) ? aps.alert : {};
@@ -202,13 +196,7 @@ export function contentOf(payload) {
   };
 }
 
-/**
- * The ways that both allow; quietly if either says so.
- *
- * @param {string[]} ways
- * @param {string[]} others
- * @returns {PresentationOption[]}
- */
+/** The ways that both allow; quietly if either says so. @param {string[]} ways @param {string[]} others @returns {PresentationOption[]} */
 function limited(ways, others) {
   const kept = shownWays.filter((way) => ways.includes(way) && others.includes(way));
   const isQuiet = ways.includes("quietly") || others.includes("quietly");
@@ -646,71 +634,6 @@ export function notificationOf({ frame, payload, isLocal, presentation, takenAt:
     isObject(each) && isPlain(each.identifier, 64) && /^[0-9a-f]{64}$/.test(each.hash) && isPlain(each.type)
   );
   return { identifier, id, date, isLocal, presentation, content, attachments, frame };
-}
-
-/** Reads a state as JSON has it: the form of the rulebook. @param {any} json @returns {State} */
-function stateOf(json) {
-  const state = emptyState(), { facts } = state;
-  /** @type {(map: Map<string, Listed>, rows: any[]) => void} */
-  const fill = (map, rows) => {
-    for (const { frame, takenAt, presentation = [], local = false } of rows) {
-      map.set(frame.identifier, { frame, takenAt, presentation, isLocal: local, order: ++facts.order, anchor: takenAt, after: takenAt });
-    }
-  };
-  for (const [id, at] of json.ids ?? []) state.ids.set(id, { at });
-  for (const [name, revision, at] of json.revisions ?? []) state.revisions.set(name, { at, revision });
-  fill(state.list, [...json.list ?? []].reverse());
-  fill(state.pending, json.pending ?? []);
-  for (const frame of json.responses ?? []) state.responses.set(frame.response, /** @type {any} */ ({ frame }));
-  const names = ["rememberSeconds", "floor", "badge", "authorization", "quiet", "categories", "platform"];
-  for (const name of names) {
-    if (json[name] !== undefined) facts[name] = json[name];
-  }
-  facts.locked = json.screen === "locked";
-  return state;
-}
-
-/** @param {State} state @returns {any} */
-function jsonOf({ facts, ids, revisions, list, pending, responses }) {
-  const rows = (/** @type {Map<string, Listed>} */ map) =>
-    [...map.values()].map(({ frame, takenAt, presentation, isLocal: local }) => ({ frame, takenAt, presentation, local }));
-  const { rememberSeconds, floor, badge, authorization, quiet } = facts;
-  return {
-    rememberSeconds,
-    floor,
-    badge,
-    authorization,
-    quiet,
-    categories: facts.categories,
-    platform: facts.platform,
-    screen: facts.locked ? "locked" : "unlocked",
-    ids: [...ids].map(([id, { at }]) => [id, at]),
-    revisions: [...revisions].map(([name, { at, revision }]) => [name, revision, at]),
-    list: rows(list).reverse(),
-    pending: rows(pending),
-    responses: [...responses.values()].map(({ frame }) => frame),
-  };
-}
-
-/**
- * Takes the text of a frame into a state that is plain JSON, and returns what the device sends, keeps and shows (Tests/Conformance).
- *
- * @param {any} state
- * @param {string} text
- * @param {number} now
- * @param {number} uncertain
- * @returns {{answer: any[], after: any, shown: any[], close: boolean}}
- */
-export function receive(state, text, now, uncertain = 0) {
-  const frame = parse(text), draft = stateOf(state);
-  const { ack, shown, close = false } = frame ? take(draft, frame, now, uncertain) : /** @type {Taken} */ ({});
-  const actions = shown && categoryOf(draft.facts, notificationOf(shown))?.actions?.map((each) => each.identifier);
-  return {
-    answer: ack ? [{ type: "ack", deliveries: [], ...ack }] : [],
-    after: jsonOf(draft),
-    shown: shown ? [{ identifier: shown.frame.identifier, presentation: shown.presentation, actions: actions ?? [] }] : [],
-    close,
-  };
 }
 
 // MARK: Responses and requests

@@ -63,7 +63,9 @@ extension ClusterTests {
       run = Task {
         try await CarillonCommand.with { carillon in
           let words = ["-u", client(name), "--binary", CarillonCommand.program.path, "--part", parts] + more
-          return try await carillon.run(words, program: URL(fileURLWithPath: ClusterFixture.python ?? ""))
+          let process = try carillon.start(words, program: URL(fileURLWithPath: ClusterFixture.python ?? ""))
+          // Each wait of the script ends before this one, and says what it has waited for.
+          return try await process.result(hangs: parts.split(separator: ",").count + 1)
         }
       }
     }

@@ -13,7 +13,8 @@ extension ClusterTests {
   struct NemesisTests {
     @Test func faultsLoseRepeatOutdateAndDelayNothing() async throws {
       let environment = ProcessInfo.processInfo.environment
-      let given = environment["TESTS_NEMESIS"]?.split(separator: " ").map(String.init) ?? []
+      let pages = ClusterTests.hasChromium ? ["--pages", "20"] : []
+      let given = pages + (environment["TESTS_NEMESIS"]?.split(separator: " ").map(String.init) ?? [])
       let minutes = environment["TESTS_NEMESIS_MINUTES"].flatMap { Int($0) } ?? 6
       try await ClusterFixture.with(.embedded) { cluster in
         let folder = try #require(ClusterFixture.kafkaFolder)

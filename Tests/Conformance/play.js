@@ -2,8 +2,8 @@
 //
 //   deno run --allow-read play.js MODULE FILE...
 //     prints each difference, and the case of the first one with the complete state before it; exits 1 if there is one
-//   deno run --allow-read --allow-write play.js --planted ERRORS MODULE FILE...
-//     plants each error of the file ERRORS into a copy of the module; exits 1 if one is not found
+//   deno run --allow-read --allow-write play.js --planted ERRORS RULES MODULE FILE...
+//     plants each error of the file ERRORS into a copy of RULES, for `MODULE?rules=COPY`; exits 1 if one is not found
 
 const start = 1700000000000;
 const lists = ["ids", "revisions", "list", "pending", "responses"];
@@ -101,16 +101,16 @@ function* playAll(module, files) {
   for (const { file, cases } of files) for (const [found, line] of play(module, cases)) yield [`${file}: ${found.rule}: ${line}`, found];
 }
 
-/** A module of a text. */
-async function load(text, folder, number) {
+/** The module with rules of a text. */
+async function load(module, text, folder, number) {
   const path = `${folder}/planted-${number}.js`;
   await Deno.writeTextFile(path, text);
-  return await import(`file://${path}`);
+  return await import(`file://${module}?rules=file://${path}`);
 }
 
 async function main(words) {
   const errors = words[0] === "--planted" ? JSON.parse(await Deno.readTextFile(words[1])) : undefined;
-  const [path, ...names] = words.slice(errors ? 2 : 0);
+  const [path, ...names] = words.slice(errors ? 3 : 0);
   const files = await Promise.all(names.map(async (file) => ({ file, cases: JSON.parse(await Deno.readTextFile(file)) })));
   const whole = await Deno.realPath(path);
   let failures = 0;
@@ -129,12 +129,12 @@ async function main(words) {
     console.log(`${files.reduce((sum, { cases }) => sum + cases.length, 0)} cases, ${failures} differences`);
     return failures ? 1 : 0;
   }
-  const source = await Deno.readTextFile(whole), folder = await Deno.makeTempDir();
+  const source = await Deno.readTextFile(words[2]), folder = await Deno.makeTempDir();
   try {
     for (const [number, { rule, from, to }] of errors.entries()) {
       const parts = source.split(from);
-      if (parts.length !== 2) say(`${rule}: the module has '${from}' ${parts.length - 1} times: name a place that it has once`);
-      else if (playAll(await load(parts.join(to), folder, number), files).next().done) {
+      if (parts.length !== 2) say(`${rule}: '${from}' is there ${parts.length - 1} times: name a place that is there once`);
+      else if (playAll(await load(whole, parts.join(to), folder, number), files).next().done) {
         say(`${rule}: not found: '${to}' in place of '${from}'`);
       }
     }

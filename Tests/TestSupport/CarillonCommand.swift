@@ -188,9 +188,11 @@ public final class RunningCommand: Sendable {
   }
 
   /// Waits for its end.
-  public func result() async throws -> CarillonCommand.Result {
+  ///
+  /// - Parameter hangs: the number of deadlines to wait, for a program that does so many things which may hang.
+  public func result(hangs: Int = 1) async throws -> CarillonCommand.Result {
     do {
-      try await wait("its end") { hasEnded }
+      try await requireEventually("its end", hangs: hangs) { hasEnded }
     } catch {
       // A test that hung once waits no more, so this wait counts its rounds.
       signal(SIGKILL)

@@ -1,4 +1,4 @@
-import { byId, clamp, keyed, make } from "./dom.js";
+import { appName, byId, clamp, keyed } from "./dom.js";
 import { drawRow, levelOf, levels, makeRow } from "./rows.js";
 
 /** @typedef {import("../carillon.js").Notification} Notification */
@@ -19,8 +19,13 @@ export function showBanner(notification, shown) {
   banners = [notification, ...banners.filter(({ identifier }) => identifier !== notification.identifier)].slice(0, mostBanners);
   drawBanners(shown);
   wait(shown);
-  const { title, subtitle, body } = shown.device.preview(notification), level = levelOf(notification);
-  const spoken = [levels[level]?.[1], title, subtitle, body].filter(Boolean).map((text) => clamp(text)).join(". ");
+  speak(notification, shown);
+}
+
+/** Has a screen reader say what is shown. @param {Notification} notification @param {Shown} shown */
+export function speak(notification, { device, application }) {
+  const { title, subtitle, body } = device.preview(notification), level = levelOf(notification);
+  const spoken = [levels[level]?.[1], title || appName(application), subtitle, body].filter(Boolean).map((text) => clamp(text)).join(". ");
   byId(level === "critical" ? "alert" : "status").textContent = spoken;
 }
 
@@ -35,10 +40,7 @@ function wait(shown) {
   }, bannerMilliseconds);
 }
 
-/**
- * Draws the banners anew, without those whose notification has left the list.
- * @param {Shown} shown
- */
+/** Draws the banners anew, without those whose notification has left the list. @param {Shown} shown */
 export function drawBanners(shown) {
   if (banners.length === 0 && !byId("banners").firstChild) return;
   const there = new Map(shown.device.delivered.map((each) => [each.identifier, each]));
@@ -49,10 +51,7 @@ export function drawBanners(shown) {
   });
 }
 
-/**
- * @param {string} identifier
- * @param {Shown} shown
- */
+/** @param {string} identifier @param {Shown} shown */
 export function hideBanner(identifier, shown) {
   byId("banners").keyed?.get(identifier)?.classList.add("leaving");
   setTimeout(() => {
@@ -91,10 +90,7 @@ export function ring(sound) {
 }
 
 let badge = 0, iconTimer = 0;
-/**
- * Writes the badge into the title and onto the icon.
- * @param {number} count
- */
+/** Writes the badge into the title and onto the icon. @param {number} count */
 export function drawBadge(count) {
   document.title = count > 0 ? `(${count}) Notifications` : "Notifications";
   if (count === badge) return;
@@ -102,29 +98,16 @@ export function drawBadge(count) {
   navigator.setAppBadge?.(count).catch(() => {});
   // An icon costs a browser much more than a title.
   clearTimeout(iconTimer);
-  iconTimer = setTimeout(drawIcon, 200);
+  iconTimer = setTimeout(() => drawIcon().catch(console.warn), 200);
 }
 
-function drawIcon() {
-  const canvas = make("canvas", { width: 64, height: 64 }), icon = byId("icon");
-  const pen = canvas.getContext("2d"), image = new Image();
-  image.onload = () => {
-    pen.drawImage(image, 0, 0, 64, 64);
-    if (badge > 0) {
-      pen.fillStyle = "#c8102e";
-      pen.arc(42, 22, 22, 0, 7);
-      pen.fill();
-      pen.fillStyle = "#fff";
-      pen.font = `600 ${badge > 9 ? 24 : 30}px system-ui, sans-serif`;
-      pen.textAlign = "center";
-      pen.fillText(badge > 99 ? "99" : String(badge), 42, 33);
-    }
-    canvas.toBlob((/** @type {Blob} */ blob) => {
-      if (icon.href.startsWith("blob:")) URL.revokeObjectURL(icon.href);
-      icon.href = URL.createObjectURL(blob);
-    });
-  };
-  image.src = "icon.svg";
+async function drawIcon() {
+  const icon = byId("icon"), drawn = await (await fetch("icon.svg")).text(), number = badge > 99 ? "99" : badge;
+  const mark =
+    `<circle cx="336" cy="176" r="176" fill="#c8102e"/><text x="336" y="250" font-size="210" fill="#fff" text-anchor="middle">${number}</text>`;
+  const text = badge > 0 ? drawn.replace("</svg>", `${mark}</svg>`) : drawn;
+  if (icon.href.startsWith("blob:")) URL.revokeObjectURL(icon.href);
+  icon.href = URL.createObjectURL(new Blob([text], { type: "image/svg+xml" }));
 }
 
 /** @type {Promise<ServiceWorkerRegistration|undefined>|undefined} */
@@ -139,20 +122,13 @@ export function startWorker() {
   return registration;
 }
 
-/** What shows that a click comes from a notification of this page: any site may link to it. */
-export function outsideKey() {
-  const key = localStorage.getItem("outside") ?? crypto.getRandomValues(new Uint32Array(4)).join("");
-  localStorage.setItem("outside", key);
-  return key;
-}
-
 /**
  * Shows the browser's own notification, in place of the one of its identifier.
  * @param {Notification} notification
  * @param {boolean} isSilent
  * @param {Shown} shown
  */
-export async function showOutside(notification, isSilent, { device }) {
+export async function showOutside(notification, isSilent, { device, application }) {
   if (globalThis.Notification?.permission !== "granted") return;
   const { title, subtitle, body } = device.preview(notification);
   const actions = (device.category(notification)?.actions ?? []).map(({ identifier, title, textInput }) => (
@@ -160,8 +136,8 @@ export async function showOutside(notification, isSilent, { device }) {
   ));
   const options = {
     body: [subtitle, body].filter(Boolean).map((text) => clamp(text)).join("\n"),
-    tag: notification.identifier,
-    data: { key: outsideKey() },
+    tag: `${application} ${notification.identifier}`,
+    data: { application, identifier: notification.identifier },
     renotify: !isSilent,
     silent: isSilent,
     icon: "icon.png",
@@ -172,12 +148,11 @@ export async function showOutside(notification, isSilent, { device }) {
   await (await registration)?.showNotification(clamp(title, 200) || "Notification", options);
 }
 
-/**
- * Closes the browser's notifications that are not in the list any more.
- * @param {Notification[]} delivered
- */
-export async function tidyOutside(delivered) {
+/** Closes the browser's notifications of the application that are not in the list any more. @param {Shown} shown */
+export async function tidyOutside({ device, application }) {
   if (globalThis.Notification?.permission !== "granted") return;
-  const there = new Set(delivered.map(({ identifier }) => identifier));
-  for (const each of await (await registration)?.getNotifications() ?? []) if (!there.has(each.tag)) each.close();
+  const all = await (await registration)?.getNotifications() ?? [];
+  // What was shown meanwhile is in the list of now.
+  const there = new Set(device.delivered.map(({ identifier }) => identifier));
+  for (const each of all) if (each.data?.application === application && !there.has(each.data.identifier)) each.close();
 }

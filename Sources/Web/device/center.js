@@ -1,5 +1,5 @@
 import { Device, DISMISS, OPEN } from "../carillon.js";
-import { drawBadge, drawBanners, hideBanner, outsideKey, ring, showBanner, showOutside, startWorker, tidyOutside } from "./alerts.js";
+import { drawBadge, drawBanners, hideBanner, ring, showBanner, showOutside, speak, startWorker, tidyOutside } from "./alerts.js";
 import { appName, byId, make } from "./dom.js";
 import { PanelView } from "./panel.js";
 import { Feed } from "./rows.js";
@@ -11,8 +11,11 @@ import { showSettings } from "./settings.js";
 /** @typedef {import("./rows.js").Shown} Shown */
 
 const query = new URLSearchParams(location.search);
-/** Who has signed in, in whichever tab. */
-const signIn = () => JSON.parse(localStorage.getItem("sign-in") ?? "{}");
+/** Who has signed in, or has signed out while the cluster does not know, in whichever tab. @param {"sign-in"|"sign-out"} name */
+const stored = (name) => /** @type {SignIn|null} */ (JSON.parse(localStorage.getItem(name) ?? "null"));
+
+/** Whether this page has opened a device: the next one is another page's. */
+let hasDevice = false;
 
 /** @param {Config} config */
 function askWho(config) {
@@ -20,14 +23,38 @@ function askWho(config) {
   form.application.value = query.get("app") ?? "com.example.shop";
   form.user.value = query.get("user") ?? "";
   byId("with-credential").hidden = !config.credential;
+  byId("leaving").hidden = !stored("sign-out");
   byId("welcome").hidden = false;
   form.onsubmit = (/** @type {Event} */ event) => {
     event.preventDefault();
     const [application, user, credential] = ["application", "user", "credential"].map((name) => form[name].value.trim() || undefined);
     localStorage.setItem("sign-in", JSON.stringify({ application, user, credential }));
+    if (stored("sign-out")?.application === application) localStorage.removeItem("sign-out");
+    if (hasDevice) return location.assign(location.pathname);
     byId("welcome").hidden = true;
-    run(config, { application, user }).catch(fail);
+    run(config).catch(fail);
   };
+}
+
+/** Opens the device of who has signed in, or has signed out. @param {Config} config @param {"sign-in"|"sign-out"} name */
+function openDevice(config, name) {
+  hasDevice = true;
+  const url = new URL(config.devices, location.href), { application, user } = /** @type {SignIn} */ (stored(name));
+  url.protocol = url.protocol.replace("http", "ws");
+  const what = { categories, contentExtensions, deliveredLimit: 1000, signsOut: name === "sign-out" };
+  return Device.open({ url: url.href, application, user, credential: () => (stored(name) ?? stored("sign-out"))?.credential, ...what });
+}
+
+/** Keeps a device whose person has signed out until the cluster knows it. @param {Device} device */
+function leave(device) {
+  const check = () => {
+    if (device.connection.code !== 4013) return;
+    localStorage.removeItem("sign-out");
+    byId("leaving").hidden = true;
+    device.close();
+  };
+  device.addEventListener("connection", check);
+  check();
 }
 
 /** @param {unknown} error */
@@ -65,15 +92,9 @@ function addNote(name, title, text, buttons = [["Close"]]) {
 /** @param {string} name */
 const removeNote = (name) => byId(`note-${name}`)?.remove();
 
-/**
- * @param {Config} config
- * @param {SignIn} who
- */
-async function run(config, { application, user }) {
-  const url = new URL(config.devices, location.href);
-  url.protocol = url.protocol.replace("http", "ws");
-  const what = { categories, contentExtensions, deliveredLimit: 1000 };
-  const device = await Device.open({ url: url.href, application, user, credential: () => signIn().credential, ...what });
+/** @param {Config} config */
+async function run(config) {
+  const { application, user } = /** @type {SignIn} */ (stored("sign-in")), device = await openDevice(config, "sign-in");
   const detail = byId("detail"), nothing = byId("nothing"), name = appName(application), narrow = matchMedia("(max-width: 860px)");
   /** @type {"nothing"|"panel"|"settings"} what the detail shows */
   let view = "nothing";
@@ -143,7 +164,6 @@ async function run(config, { application, user }) {
     byId("empty").hidden = delivered.length > 0;
     byId("clear").hidden = delivered.length < 2;
     byId("count").textContent = delivered.length || "";
-    byId("count").setAttribute("aria-label", `${delivered.length} notifications`);
     drawLock();
     drawBanners(shown);
     const settings = JSON.stringify([device.settings, device.quietHours]);
@@ -204,17 +224,20 @@ async function run(config, { application, user }) {
   function openSettings() {
     const all = () => [...detail.querySelectorAll("input, select, button")];
     const place = view === "settings" ? all().indexOf(document.activeElement) : -1, { scrollTop } = detail;
-    showSettings(device, { close, allow, leave, fail });
+    showSettings(device, { close, allow, signOut, fail });
     if (view !== "settings") return turn("settings");
     all()[place]?.focus();
     detail.scrollTop = scrollTop;
   }
 
-  async function leave() {
+  async function signOut() {
     await device.unregister();
-    await device.close();
-    localStorage.clear();
-    location.assign(location.pathname);
+    localStorage.setItem("sign-out", localStorage.getItem("sign-in") ?? "null");
+    for (const name of ["sign-in", "keep"]) localStorage.removeItem(name);
+    close();
+    byId("app").hidden = true;
+    askWho(config);
+    leave(device);
   }
 
   function drawConnection() {
@@ -236,7 +259,7 @@ async function run(config, { application, user }) {
   let isDue = false;
   on("change", () => {
     drawBadge(device.badge);
-    tidyOutside(device.delivered);
+    tidyOutside(shown);
     if (isDue) return;
     isDue = true;
     requestAnimationFrame(() => {
@@ -246,6 +269,7 @@ async function run(config, { application, user }) {
   });
   on("present", ({ notification, options, state }) => {
     if (options.includes("sound")) ring(notification.content.sound);
+    if (state === "locked" && options.includes("lockScreen")) speak(notification, shown);
     if (!options.includes("banner")) return;
     if (state === "foreground") showBanner(notification, shown);
     if (state === "background") showOutside(notification, !options.includes("sound"), shown).catch(console.warn);
@@ -255,14 +279,15 @@ async function run(config, { application, user }) {
     if (next) panel.draw();
     else if (view === "panel" && !panel.sent) close();
   });
-  on("accepted", ({ response }) => response && panel.accepted(response));
+  on("accepted", (answer) => panel.settled(answer));
   on("refused", (refusal) => {
-    if (refusal.response) panel.refused(refusal);
-    else addNote("refused", "The cluster has refused a change", [refusal.field, refusal.rule].filter(Boolean).join(" ") || refusal.reason);
+    if (panel.settled(refusal)) return;
+    const text = [refusal.field, refusal.rule].filter(Boolean).join(" ") || refusal.reason;
+    addNote("refused", refusal.response ? "Your answer was refused" : "Your change was refused", text);
   });
   on("problem", fail);
   on("lost", () => {
-    const text = "With it went the device. Start again as a new one.";
+    const text = "Your notifications here went with it. New ones come when you start again.";
     addNote("lost", "The browser has deleted this page’s storage", text, [["Start again", () => location.reload()]]);
   });
 
@@ -289,38 +314,45 @@ async function run(config, { application, user }) {
     }
   });
 
-  /**
-   * Takes what the person did with the browser's own notification.
-   * @param {{identifier: string, action: string, text?: string}} click
-   */
-  function clicked({ identifier, action, text }) {
+  /** Does what the person did with the browser's own notification. @param {{identifier: string, action: string, text: string}} click */
+  async function clicked({ identifier, action, text }) {
     const notification = device.delivered.find((each) => each.identifier === identifier);
     if (!notification) return;
     const wanted = device.category(notification)?.actions?.find((each) => each.identifier === action);
     if (wanted?.textInput && !text) return open(identifier);
-    device.respond(identifier, action === "dismiss:" ? DISMISS : action || OPEN, text || undefined).catch(fail);
+    await device.respond(identifier, action === "dismiss:" ? DISMISS : action || OPEN, text || undefined).catch(fail);
   }
-  startWorker();
-  navigator.serviceWorker?.addEventListener("message", ({ data }) => clicked(data));
 
-  for (const { feature, effect } of device.withheld) addNote(`without-${feature}`, `This browser withholds ${feature}`, effect);
+  /** Takes the clicks that the service worker has kept, one tab at a time. @param {MessagePort} [port] which hears that there was one */
+  const takeClicks = (port) =>
+    navigator.locks.request("clicks", async () => {
+      const cache = await caches.open("clicks");
+      for (const request of await cache.keys()) {
+        const click = await (await cache.match(request))?.json();
+        if (click?.application !== application) continue;
+        await clicked(click);
+        await cache.delete(request);
+        port?.postMessage("taken");
+      }
+    }).catch(console.warn);
+  startWorker();
+  navigator.serviceWorker?.addEventListener("message", ({ ports }) => takeClicks(ports[0]));
+
+  for (const { feature, effect } of device.withheld) addNote(`without-${feature}`, "Not everything works here", effect);
   if (config.origins && !config.origins.includes(location.origin)) {
-    addNote("origin", "The cluster does not let this page in", `Start its workers with --allowed-origins ${location.origin}`);
+    addNote("origin", "The server does not let this page in", `Start its workers with --allowed-origins ${location.origin}`);
   }
   byId("app").hidden = false;
   drawBadge(device.badge);
   drawConnection();
   draw();
   tick();
-  const { identifier, action, text, key } = Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
-  if (!identifier) return;
-  history.replaceState(null, "", location.pathname);
-  if (key === outsideKey()) clicked({ identifier, action, text });
-  else if (device.delivered.some((each) => each.identifier === identifier)) open(identifier);
+  if (navigator.serviceWorker) takeClicks();
 }
 
 /** @type {Config} */
 const config = await (await fetch("config.json")).json();
-if (localStorage.getItem("sign-in") && !query.has("app")) run(config, signIn()).catch(fail);
+if (stored("sign-out")) openDevice(config, "sign-out").then(leave, console.warn);
+if (stored("sign-in") && !query.has("app")) run(config).catch(fail);
 else askWho(config);
 sessionStorage.removeItem("boot");

@@ -1,8 +1,4 @@
-/**
- * The element of an id, which the page has.
- * @param {string} id
- * @returns {any}
- */
+/** The element of an id, which the page has. @param {string} id @returns {any} */
 export const byId = (id) => document.getElementById(id);
 
 /**
@@ -24,10 +20,7 @@ export function make(tag, properties = {}, ...children) {
   return element;
 }
 
-/**
- * A drawing of the page's own: `icon("lock")`.
- * @param {string} name
- */
+/** A drawing of the page's own: `icon("lock")`. @param {string} name */
 export function icon(name) {
   const space = "http://www.w3.org/2000/svg", svg = document.createElementNS(space, "svg"), use = document.createElementNS(space, "use");
   svg.setAttribute("aria-hidden", "true");
@@ -36,11 +29,7 @@ export function icon(name) {
   return svg;
 }
 
-/**
- * Shortens a text of somebody else's.
- * @param {string|undefined} text
- * @param {number} length
- */
+/** Shortens a text of somebody else's. @param {string|undefined} text @param {number} length */
 export const clamp = (text = "", length = 300) =>
   text.length <= length ? text : text.slice(0, length).replace(/[\ud800-\udbff]$/, "") + "…";
 

@@ -21,10 +21,7 @@ export class PanelView {
   /** @type {any} */
   drawn;
 
-  /**
-   * @param {Shown} shown
-   * @param {() => void} closed
-   */
+  /** @param {Shown} shown @param {() => void} closed */
   constructor(shown, closed) {
     this.shown = shown;
     this.closed = closed;
@@ -35,7 +32,7 @@ export class PanelView {
     [this.panel, this.sent, this.drawn] = [panel, undefined, {}];
     this.media = make("div");
     this.content = make("div.content");
-    this.answer = make("p.answer", { role: "status", hidden: true });
+    this.answer = make("p.answer", { role: "status" });
     this.buttons = make("div.buttons");
     this.reply = make("form.reply", { hidden: true });
     const { identifier } = panel, open = () => this.act(() => this.shown.device.open(identifier), "Opened.");
@@ -87,10 +84,7 @@ export class PanelView {
     if (hadFocus && !this.buttons.contains(document.activeElement)) this.buttons.firstElementChild?.focus();
   }
 
-  /**
-   * @param {any} square
-   * @param {{square: string, turn: number}} canvas
-   */
+  /** @param {any} square @param {{square: string, turn: number}} canvas */
   #drawSquare(square, { square: color, turn }) {
     square.classList.toggle("green", color === "green");
     square.style.setProperty("--turn", `${turn}deg`);
@@ -128,10 +122,7 @@ export class PanelView {
     ].filter(Boolean));
   }
 
-  /**
-   * A picture, a player for what this browser plays, or a card that says what it is.
-   * @param {Attachment} attachment
-   */
+  /** A picture, a player for what this browser plays, or a card that says what it is. @param {Attachment} attachment */
   #medium({ identifier, type, size }) {
     const name = clamp(identifier, 80), tag = { image: "img", audio: "audio", video: "video" }[type.split("/")[0]];
     const words = `${clamp(type, 80)} · ${new Intl.NumberFormat().format(size)} bytes`;
@@ -197,12 +188,14 @@ export class PanelView {
     const sent = this.sent = { response: "", text, color };
     try {
       const { response, forwarded } = await respond();
+      if (this.sent !== sent) return; // another panel is in its place
       sent.response = response;
       if (!forwarded && !panel.isClosed) return this.#kept(); // the extension keeps it
       this.#say("Sending …", "");
-      if (!forwarded || this.drawn.early === response) this.accepted(response);
+      const { early } = this.drawn;
+      if (!forwarded || early?.response === response) this.settled(forwarded ? early : { response });
     } catch (error) {
-      this.#kept();
+      if (this.sent === sent) this.#kept();
       this.#say(/** @type {Error} */ (error).message, "red");
     }
   }
@@ -216,23 +209,24 @@ export class PanelView {
   #say(text, color) {
     this.answer.className = `answer ${color}`;
     this.answer.textContent = text;
-    this.answer.hidden = false;
     for (const button of this.root.querySelectorAll("footer button")) button.ariaDisabled = String(this.sent !== undefined);
   }
 
-  /** @param {string} response that the cluster has accepted */
-  accepted(response) {
-    if (this.drawn) this.drawn.early = response;
-    if (this.sent?.response !== response) return;
-    const { sent, root } = this;
-    this.#say(sent.text, sent.color);
-    setTimeout(() => root.isConnected && this.closed(), readMilliseconds);
-  }
-
-  /** @param {{response?: string, field?: string, rule?: string, reason: string}} refusal */
-  refused({ response, field, rule, reason }) {
-    if (!response || this.sent?.response !== response) return;
-    this.sent = undefined;
-    this.#say(`Refused: ${[field, rule].filter(Boolean).join(" ") || reason}`, "red");
+  /**
+   * Says what has become of an answer; returns whether it was given here.
+   * @param {{response?: string, field?: string, rule?: string, reason?: string}} answer of the cluster, with a reason if it is a refusal
+   */
+  settled(answer) {
+    const { sent, root } = this, { field, rule, reason } = answer;
+    if (this.drawn && answer.response) this.drawn.early = answer;
+    if (!sent || sent.response !== answer.response || !root.isConnected) return false;
+    if (reason) {
+      this.sent = undefined;
+      this.#say(`Refused: ${[field, rule].filter(Boolean).join(" ") || reason}`, "red");
+    } else {
+      this.#say(sent.text, sent.color);
+      setTimeout(() => root.isConnected && this.closed(), readMilliseconds);
+    }
+    return true;
   }
 }

@@ -24,12 +24,7 @@ function hue(text) {
   return sum / 10;
 }
 
-/**
- * Makes an empty row.
- * @param {Shown} shown
- * @param {(identifier: string) => void} leave what its cross does
- * @returns {any}
- */
+/** Makes an empty row. @param {Shown} shown @param {(identifier: string) => void} leave what its cross does @returns {any} */
 export function makeRow(shown, leave = shown.dismiss) {
   const row = byId("t-row").content.firstElementChild.cloneNode(true);
   row.parts = Object.fromEntries(parts.map((part) => [part, row.querySelector("." + part)]));
@@ -85,19 +80,13 @@ export class Feed {
   /** @type {Notification[]} */
   #last = [];
 
-  /**
-   * @param {any} root
-   * @param {Shown} shown
-   */
+  /** @param {any} root @param {Shown} shown */
   constructor(root, shown) {
     this.root = root;
     this.shown = shown;
   }
 
-  /**
-   * Draws these, the newest first.
-   * @param {Notification[]} notifications
-   */
+  /** Draws these, the newest first. @param {Notification[]} notifications */
   draw(notifications = this.#last) {
     this.#last = notifications;
     const threads = Map.groupBy(

@@ -42,8 +42,6 @@ export const answers = {
 const invitation = {
   categories: ["event-invite"],
   hidesDefaultContent: true,
-  overridesTitle: true,
-  initialContentSizeRatio: 0.75,
   make: () => ({
     didReceiveNotification(/** @type {any} */ { content, attachments }, /** @type {any} */ panel) {
       panel.update({

@@ -1,28 +1,30 @@
-// Shows nothing by itself: the page does, through its registration. It hands the person's clicks to a page, or opens one.
+// Shows nothing by itself: the page does, through its registration. It keeps the person's clicks until a page of their application takes them.
 const worker = /** @type {any} */ (globalThis);
 
-/**
- * @param {any} notification
- * @param {string} action empty: it was opened
- * @param {string} [text]
- */
-async function tell({ tag: identifier, data }, action, text = "") {
-  const pages = await worker.clients.matchAll({ type: "window" });
-  const isDismissal = action === "dismiss:";
-  if (pages.length > 0) {
-    pages[0].postMessage({ identifier, action, text });
-    if (!isDismissal) await pages[0].focus();
-  } else if (!isDismissal) {
-    // Behind # no server hears what the person wrote.
-    const click = new URLSearchParams({ identifier, action, text, key: data.key });
-    await worker.clients.openWindow(`${worker.registration.scope}#${click}`);
-  }
+/** Tells a page that there are clicks, and waits until it has taken one. @param {any} page */
+const ask = (page) =>
+  new Promise((resolve) => {
+    const { port1, port2 } = new MessageChannel();
+    port1.onmessage = () => resolve(page);
+    page.postMessage("clicked", [port2]);
+  });
+
+/** @param {any} notification @param {string} action empty: it was opened @param {string} [text] */
+async function keep({ data }, action, text = "") {
+  const cache = await caches.open("clicks"), pages = await worker.clients.matchAll({ type: "window" });
+  await cache.put(`click/${crypto.randomUUID()}`, Response.json({ ...data, action, text }));
+  // The page of the application may be another one, or not be ready. It takes the click also later.
+  const isOver = new Promise((resolve) => setTimeout(resolve, pages.length > 0 ? 3_000 : 0));
+  const page = await Promise.race([...pages.map(ask), isOver]);
+  if (action === "dismiss:") return;
+  if (page) await page.focus();
+  else await worker.clients.openWindow(worker.registration.scope);
 }
 
 worker.addEventListener("install", () => worker.skipWaiting());
 worker.addEventListener("activate", (/** @type {any} */ event) => event.waitUntil(worker.clients.claim()));
 worker.addEventListener("notificationclick", (/** @type {any} */ event) => {
   event.notification.close();
-  event.waitUntil(tell(event.notification, event.action, event.reply));
+  event.waitUntil(keep(event.notification, event.action, event.reply));
 });
-worker.addEventListener("notificationclose", (/** @type {any} */ event) => event.waitUntil(tell(event.notification, "dismiss:")));
+worker.addEventListener("notificationclose", (/** @type {any} */ event) => event.waitUntil(keep(event.notification, "dismiss:")));

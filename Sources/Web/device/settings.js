@@ -39,7 +39,7 @@ const choice = (
 /**
  * Draws what the person allows; each change holds at once.
  * @param {Device} device
- * @param {{close: () => void, allow: () => unknown, leave: () => void, fail: (error: Error) => void}} page
+ * @param {{close: () => void, allow: () => unknown, signOut: () => Promise<void>, fail: (error: Error) => void}} page
  */
 export function showSettings(device, page) {
   const { settings, quietHours: quiet } = device, isOn = settings.status === "authorized" || settings.status === "provisional";
@@ -114,6 +114,6 @@ export function showSettings(device, page) {
       ),
       ...quietLines,
     ),
-    group("This page", make("button.red", { onclick: page.leave }, "Sign out and forget this device")),
+    group("This browser", make("button.red", { onclick: () => page.signOut().catch(page.fail) }, "Sign out")),
   ));
 }

@@ -6,6 +6,9 @@
   kills    the browser is killed, and started again with its profile: nothing is presented twice, nothing is acknowledged that is not
            stored, and no response is lost
   scripts  the session scripts of the rulebook for devices, played to the page
+  leave    a person signs out without a connection: the cluster hears of it at a later start
+  follows  an open panel follows what another tab shows
+  locks    a tab that becomes hidden and visible at once, and one that leaves a banner behind
   dead     a connection stands still: the page notices it by the cluster's heartbeats, which --ping makes frequent, and connects again
 """
 import argparse
@@ -29,7 +32,8 @@ import uuid
 from selenium import webdriver
 from selenium.common.exceptions import NoAlertPresentException
 
-from clients import APPLICATION, Failed, Producer, Reader, expect, quietly, say, until
+import clients
+from clients import APPLICATION, HANG, Failed, Producer, Reader, expect, quietly, say
 
 TESTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
 SOURCES = os.path.join(TESTS, "../Sources/Web")
@@ -42,7 +46,7 @@ EVENTS, OPEN = "notifications.events", "com.apple.UNNotificationDefaultActionIde
 # It tells each event before it goes on: what was told is not lost with the browser. Headless tabs are always visible, so this is handed in.
 PAGE = """<!doctype html><meta charset="utf-8"><title>test</title><script type="module">
 import { Device, DISMISS, OPEN } from "/carillon.js";
-const { url, user, tab, answers, database } = Object.fromEntries(new URLSearchParams(location.search));
+const { url, user, tab, answers, database, leaves } = Object.fromEntries(new URLSearchParams(location.search));
 const tell = (kind, detail) => {
   const request = new XMLHttpRequest();
   request.open("POST", "/told", false);
@@ -50,7 +54,8 @@ const tell = (kind, detail) => {
 };
 const categories = [{ identifier: "order", options: ["customDismissAction"], actions: [{ identifier: "fine", title: "Fine" }] }];
 const authorization = { status: "authorized" };
-const device = await Device.open({ url, application: "%s", user, database, categories, authorization, deliveredLimit: 100_000 });
+const device = await Device.open({ url, application: "%s", user, database, categories, authorization, deliveredLimit: 100_000,
+  signsOut: leaves === "yes" });
 device.addEventListener("present", async ({ detail: { notification: { id, identifier, content } } }) => {
   tell("present", { id, identifier, body: content.body });
   if (!answers || !content.body.endsWith("?")) return;
@@ -78,13 +83,27 @@ window.bodies = () => device.delivered.map(({ content }) => content.body);
 </script>""" % APPLICATION
 
 
+async def until(found, promise, seen=lambda: None):
+    """Waits as all clients do. If that ends a hang, it says what each page has."""
+    def all_seen():
+        states = []
+        for look in (seen, *(browser.seen for browser in Browser.running)):
+            try:
+                states.append(look())
+            except Exception as error:  # noqa: BLE001 - a page that does not answer is a state, too
+                states.append("%s: %s" % (type(error).__name__, str(error)[:200]))
+        return states
+
+    return await clients.until(found, promise, all_seen)
+
+
 class Site(http.server.ThreadingHTTPServer):
     """Serves the page and carillon.js, and keeps what the page tells."""
     daemon_threads = True
 
-    def __init__(self):
+    def __init__(self, port=0, answer=None):
         self.told, self.gates = [], collections.defaultdict(threading.Event)
-        super().__init__(("127.0.0.1", 0), Answer)
+        super().__init__(("127.0.0.1", port), answer or Answer)
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     @property
@@ -172,6 +191,7 @@ class Proxy:
 
 class Browser:
     """A Chromium with a profile that outlives it."""
+    running = []
 
     def __init__(self, folder, up, site):
         self.folder, self.up, self.site, self.process = folder, up, site, None
@@ -196,6 +216,9 @@ class Browser:
         options = webdriver.ChromeOptions()
         options.debugger_address = "127.0.0.1:" + open(place).readline().strip()
         self.driver = await quietly(webdriver.Chrome, options=options, service=webdriver.ChromeService(DRIVER))
+        Browser.running.append(self)
+        self.driver.set_page_load_timeout(HANG)
+        self.driver.set_script_timeout(HANG)
         return self
 
     async def open(self, user, tab="one", **more):
@@ -207,13 +230,21 @@ class Browser:
     async def run(self, script):
         return await quietly(self.driver.execute_script, script)
 
+    async def later(self, script):
+        """Runs a script that gives a promise, and gives what comes of it."""
+        return await quietly(self.driver.execute_async_script, "(async () => { %s })().then(arguments[0])" % script)
+
+    def seen(self):
+        """What the page has, for the word of a wait that ends a hang."""
+        return [self.driver.current_url, self.driver.execute_script("return window.device && [device.connection, bodies()]"), self.site.told[-5:]]
+
     async def until(self, condition):
-        return await until(
-            lambda: self.run("return " + condition), "%s in the page" % condition,
-            lambda: [self.driver.execute_script("return window.device && [device.connection, bodies()]"), self.site.told[-5:]])
+        return await until(lambda: self.run("return " + condition), "%s in the page" % condition)
 
     def kill(self):
         """Kills the browser with all of its processes."""
+        if self in Browser.running:
+            Browser.running.remove(self)
         os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
         self.process = None
@@ -397,6 +428,75 @@ class Pages:
         finally:
             browser.end()
 
+    async def leave(self):
+        browser, proxy = await self.browser("leave").start(), Proxy(self.up)
+        try:
+            await browser.open("eve", "leave", url=await proxy.start())
+            await browser.until("device.connection.state === 'connected'")
+            proxy.stand_still()
+            await browser.run("return device.unregister()")
+            browser.kill()
+            await browser.start()
+            await browser.open("eve", "leave", leaves="yes")
+            await browser.until("device.connection.code === 4013")
+            await until(lambda: self.events("unregistered-device"), "the cluster knows that the person has signed out")
+            for leaves, wanted in (("yes", "device.connection.code === 4013"), ("", "device.connection.state === 'connected'")):
+                await browser.open("eve", "leave", leaves=leaves)
+                await browser.until(wanted)
+            expect(len(self.events("unregistered-device")) == 1, "it is told once", len(self.events("unregistered-device")))
+        finally:
+            browser.end()
+
+    async def follows(self):
+        browser = await self.browser("follows").start()
+        try:
+            await browser.open("fay")
+            await browser.until("device.connection.state === 'connected'")
+            await self.publish("fay", "one", apns_collapse_id="order-7")
+            await browser.until("bodies().join() === 'fay one'")
+            await browser.run("return device.expand('order-7').then(() => device.visible = false)")
+            first = browser.driver.current_window_handle
+            await quietly(browser.driver.switch_to.new_window, "tab")
+            await browser.open("fay", "two")
+            await browser.until("device.connection.state === 'connected' && !device.connection.isLeader")
+            await self.publish("fay", "two", apns_collapse_id="order-7")
+            await browser.until("bodies().join() === 'fay two'")
+            await until(lambda: [told for told in self.site.all("present") if told["tab"] == "two"], "the second tab shows it")
+            await quietly(browser.driver.switch_to.window, first)
+            await browser.until("device.panel?.notification.content.body === 'fay two'")
+        finally:
+            browser.end()
+
+    async def locks(self):
+        browser, name = await self.browser("locks").start(), "carillon/locks"
+
+        def held():
+            return browser.later("return (await navigator.locks.query()).held.filter(({ name }) => name === '%s visible').length" % name)
+
+        try:
+            await browser.open("gus", database=name)
+            await browser.until("device.connection.state === 'connected'")
+            await self.publish("gus", "one")
+            await browser.until("bodies().join() === 'gus one'")
+            await browser.run("for (const each of [false, true, false, true]) device.visible = each")
+            await until(held, "the tab is visible")
+            await browser.run("device.visible = false")
+            await until(lambda: self.none(held), "no tab is visible")
+
+            await browser.run(
+                "navigator.locks.request('%s visible', { mode: 'shared' }, () => new Promise((resolve) => window.gone = resolve))" % name)
+            await until(held, "another tab is visible")
+            await self.publish("gus", "two")
+            await browser.until("bodies().length === 2")
+            await browser.run("gone()")
+            await until(lambda: len(self.presented("gus")) == 2, "what the other tab has not shown is shown by this one")
+        finally:
+            browser.end()
+
+    @staticmethod
+    async def none(count):
+        return await count() == 0
+
     async def kills(self):
         browser, names, lot = self.browser("kills"), [], random.Random(self.arguments.seed)
         publishes = True
@@ -524,7 +624,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--binary", required=True, help="the program under test")
     parser.add_argument(
-        "--part", default="page,article,tabs,kills,scripts", help="page, article, tabs, kills, scripts or dead, or several with commas between")
+        "--part", default="page,article,tabs,kills,scripts", help="a part, or several with commas between")
     parser.add_argument("--ping", default="30s", help="how often the cluster sends heartbeats (30s)")
     parser.add_argument("--kills", type=int, default=2, help="how often the browser is killed (2)")
     parser.add_argument("--seed", type=int, default=uuid.uuid4().int & 0xFFFF, help="when the browser is killed")

@@ -41,6 +41,7 @@ def arguments():
     add("--faults-of", default="all", metavar="KIND,…", help="the kinds to choose from, of those below (default all)")
     add("--devices", type=int, default=200, help="(default 200)")
     add("--programs", type=int, default=33, metavar="PERCENT", help="how many of the devices are processes of 'carillon device' (default 33)")
+    add("--pages", type=int, default=0, help="how many of the others are one page of carillon.js in Chromium, a database each (default 0)")
     add("--transforms", type=int, default=2, help="transform workers (default 2)")
     add("--fan-outs", type=int, default=3, help="fan-out workers (default 3)")
     add("--brokers", type=int, default=1, choices=(1, 3), help="Kafka brokers (default 1)")

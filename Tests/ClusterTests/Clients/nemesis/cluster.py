@@ -323,12 +323,13 @@ class Cluster:
         self.kafka = Kafka(kafka_script(arguments.kafka_folder), folder, arguments.brokers)
         self.proxy = Proxy("proxy", folder)
         self.redis, self.redis_lock, self.redis_servers = None, asyncio.Lock(), 0
+        self.web_port = free_port()
         self.crowd = Child("devices", folder)
         self.devices = {"connected": 0, "welcomed": 0, "outbox": 0}
 
     def words(self, role, number, start):
         own = ["--group", self.prefix + "transform"] if role == "transform" else [
-            "--listen", "127.0.0.1:0", "--refresh", "5s", "--lane-silence", "4s", "--acknowledge", "20s", "--reconnect", "2s", "--ping", "5s"]
+            "--listen", "127.0.0.1:0", "--allowed-origins", "http://127.0.0.1:%d" % self.web_port, "--refresh", "5s", "--lane-silence", "4s", "--acknowledge", "20s", "--reconnect", "2s", "--ping", "5s"]
         bounds = ["--mailbox-bound", str(self.arguments.mailbox_bound)] if role == "transform" else []
         return [
             self.arguments.binary, role, "--json", "--kafka", self.kafka.servers, "--redis", "127.0.0.1:%d" % self.redis_port,
@@ -384,7 +385,8 @@ class Cluster:
         self.crowd.on_line = self.devices.update
         await self.crowd.start(
             sys.executable, os.path.join(HERE, "devices.py"), *urls, "--devices", str(self.arguments.devices), "--seed",
-            str(self.arguments.seed), "--folder", logs, "--binary", self.arguments.binary, "--programs", str(self.arguments.programs))
+            str(self.arguments.seed), "--folder", logs, "--binary", self.arguments.binary, "--programs", str(self.arguments.programs),
+            "--pages", str(self.arguments.pages), "--web-port", str(self.web_port))
         await self.until(lambda: self.devices["welcomed"] == self.arguments.devices, 120, "all devices were welcomed")
 
     def add(self, role, number):

@@ -19,6 +19,9 @@ import websockets
 from common import APPLICATION, CATEGORIES, DISMISS, NEVER, OPEN, TAKEN_OVER, Log, is_fickle, token_of, users_of
 from programs import Program, is_program
 
+# What it shares with the other clients lies beside its folder.
+sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
 
 class Memory:
     """What a device remembers by the protocol, over all its connections: ids taken, the newest revision per identifier, its list."""
@@ -285,8 +288,16 @@ class Crowd:
         self.arguments, self.is_settled, self.settled, self.kept = arguments, False, asyncio.Event(), set()
         # Until when devices leave out acknowledgements.
         self.holes = 0.0
+        self.web, web = None, {}
+        if arguments.pages:
+            # It needs a browser and its driver.
+            from web import Web, are_web
+
+            self.web = Web(self, are_web(arguments.pages, arguments.devices, lambda number: is_program(number, arguments.programs)))
+            web = self.web.all
         self.devices = [
-            (Program if is_program(number, arguments.programs) else Device)(number, self) for number in range(arguments.devices)]
+            web.get(number) or (Program if is_program(number, arguments.programs) else Device)(number, self)
+            for number in range(arguments.devices)]
 
     async def away(self, seconds):
         """Away for so long, or until all are called back."""
@@ -316,6 +327,8 @@ class Crowd:
 
     async def run(self):
         tasks = [asyncio.create_task(device.run()) for device in self.devices] + [asyncio.create_task(self.report())]
+        if self.web:
+            tasks.append(asyncio.create_task(self.web.run()))
         reader = asyncio.StreamReader()
         await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
         watching = asyncio.create_task(self.obey(reader))
@@ -325,6 +338,8 @@ class Crowd:
             for task in done:
                 task.result()
             raise RuntimeError("a device has ended")
+        if self.web:
+            self.web.browser.end()
         os._exit(0)
 
     async def obey(self, reader):
@@ -343,6 +358,8 @@ def main():
     parser.add_argument("--folder", required=True)
     parser.add_argument("--binary", required=True)
     parser.add_argument("--programs", type=int, default=0, help="how many of a hundred are processes of the program's own")
+    parser.add_argument("--pages", type=int, default=0, help="how many of the others are one page in a browser")
+    parser.add_argument("--web-port", type=int, default=0, help="where that page is")
     parser.add_argument("--respond", type=float, default=0.15, help="the share of what is shown that the person answers")
     asyncio.run(Crowd(parser.parse_args()).run())
 
