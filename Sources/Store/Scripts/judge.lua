@@ -110,6 +110,7 @@ local function judgeRest()
   local function rarely()
     if rare then return rare end
     -- include: floor
+    -- include: layouts
     -- include: rare
     rare = {isKept = isKept, redriven = redriven, contested = contested, name = name, standing = standing, nameCanceled = nameCanceled,
       bar = bar, removeNamed = removeNamed}
