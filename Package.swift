@@ -105,7 +105,8 @@ let package = Package(
 
     .target(name: "ThreadsLeft", path: "Tests/ThreadsLeft"),
     .target(
-      name: "TestSupport", dependencies: ["ThreadsLeft", "EventLoop", "Kafka", "JSON", "HTTP", "Redis"], path: "Tests/TestSupport",
+      name: "TestSupport", dependencies: ["ThreadsLeft", "EventLoop", "Kafka", "JSON", "HTTP", "Redis", "Notifications"],
+      path: "Tests/TestSupport",
       swiftSettings: settings),
     tests("EventLoopTests", ["EventLoop", "TestSupport"]),
     tests("JSONTests", ["JSON", "TestSupport"]),

@@ -33,7 +33,7 @@ import Redis
 /// | `b{B}` | string | a bucket that is being rebuilt, in place of its markers | `Rebuild` |
 /// | `rebuild` | string | who is rebuilding, expiring | `Rebuild` |
 /// | `tries` | hash | how often each partition was begun at its marker, which group of records a process works on, and how many processes ended with which record alone | `CrashLoops` |
-/// | `cluster` | hash | `kafka`, `prefix`, `buckets`, `name`: the Kafka cluster and the topics that this Redis belongs to, and the settings that its workers share | `ClusterIdentity` |
+/// | `cluster` | hash | `kafka`, `prefix`, `buckets`, `name`: the Kafka cluster and the topics that this Redis belongs to, and the settings that its workers share; `layout`, `needs`: the newest and the oldest layout that may lie here | `ClusterIdentity` |
 /// | `lanes` | sorted set | fan-out lanes: `PARTITION:LANE` → the time of the last heartbeat in milliseconds | `Lanes` |
 /// | `workers` | sorted set | the workers' processes: name → the time of the last heartbeat in milliseconds | `Workers` |
 /// | `{workers}reports` | hash | the report of each: name → JSON | `Workers` |
@@ -158,7 +158,10 @@ struct Keys: Sendable {
   func guardKey(ofDevice token: String) -> String { guardKey(bucket(of: token)) }
 
   /// The number of a new bucket, its field `i`. The version of this layout, and eight random bytes.
-  static func bucketNumber() -> [UInt8] { [1] + RandomBytes.make(count: 8) }
+  static func bucketNumber() -> [UInt8] { [UInt8(Layout.bucket.newest)] + RandomBytes.make(count: bucketNumberBytes - 1) }
+
+  /// The length of such a number.
+  static let bucketNumberBytes = 9
 }
 
 extension RedisCommand {

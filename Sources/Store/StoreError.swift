@@ -1,9 +1,10 @@
+public import Notifications
 import Redis
 
 /// Why a call to Redis failed.
 public struct StoreError: Error, Sendable, Equatable, CustomStringConvertible {
   /// The failures that callers treat differently.
-  public enum Code: Sendable {
+  public enum Code: Sendable, Equatable {
     /// No answer came, or none can come now. The server may have executed the call.
     case unavailable
     /// Too many calls are in flight. The call was not sent, and no earlier data is lost.
@@ -18,6 +19,8 @@ public struct StoreError: Error, Sendable, Equatable, CustomStringConvertible {
     case unexplained
     /// The call itself or the data under its keys is wrong: retrying cannot help.
     case faulty
+    /// A newer program has written the data under the call's keys, or the record. It stays as it is, and the caller waits.
+    case newer(Layout)
   }
 
   /// The kind of failure.
@@ -42,6 +45,11 @@ public struct StoreError: Error, Sendable, Equatable, CustomStringConvertible {
         .unavailable
       }
     self.init(code, error.message)
+  }
+
+  /// The error about data of a version that a newer program has written.
+  public static func newer(_ layout: Layout, _ version: some BinaryInteger, at place: String) -> StoreError {
+    StoreError(.newer(layout), "\(place): \(layout.newer(version))")
   }
 
   static let bucketLost = StoreError(.bucketLost, "Redis has lost what it had; 'carillon rebuild' restores it from Kafka")

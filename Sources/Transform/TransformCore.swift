@@ -37,6 +37,9 @@ final class TransformCore: TransformTaskRunner {
   private var hasLeft = false
   weak var owner: (any TransformCoreOwner)?
   private var hasFailed = false
+  private let newer: NewerLayouts
+  /// Ends the condition `layouts` when no record has waited for a newer worker lately.
+  private let newerTimer: Timer
 
   init(on loop: EventLoop, _ settings: TransformSettings, logger: Logger, health: Health, metrics: TransformMetrics) {
     self.loop = loop
@@ -45,6 +48,8 @@ final class TransformCore: TransformTaskRunner {
     self.health = health
     self.metrics = metrics
     notes = EndNotes(on: loop)
+    newer = NewerLayouts(metrics.newer, logger: logger)
+    newerTimer = Timer(on: loop) { health.set("layouts", ready: true) }
     shards = Shards(on: loop, settings.store, clientName: "carillon-transform")
     watch = RedisWatch(on: loop, settings.store, shards, state, logger: logger, health: health, metrics: metrics)
     markers = Markers(shards)
@@ -232,6 +237,7 @@ final class TransformCore: TransformTaskRunner {
     unreadable?.close()
     intake?.detach()
     comparison?.close()
+    newerTimer.close()
     crashes.close()
     owner = nil
     (member, comparison, registry, scheduleRestoration, windows) = (nil, nil, nil, nil, nil)
@@ -260,6 +266,8 @@ final class TransformCore: TransformTaskRunner {
 
   /// How long a revocation waits for the records in flight.
   private static let revocationMilliseconds = 3_000
+  /// Longer than the pause between two retries of a record that waits.
+  private static let newerMilliseconds = 10_000
   /// How much of a drain's time leaving the group may take, and how much of that the producers keep.
   private static let (partingMilliseconds, flushMilliseconds) = (10_000, 1_000)
 }
@@ -336,6 +344,13 @@ extension TransformCore: PipelineOwner {
   func redisLostBucket() { watch.distrust("Redis has lost a bucket") }
 
   func redisRefusedWrites(_ error: StoreError) { watch.refusedWrites(error) }
+
+  func foundNewer(_ error: StoreError) {
+    guard case .newer(let layout) = error.code else { return }
+    newer.found(layout, error.message)
+    health.set("layouts", ready: false, error.message)
+    newerTimer.start(after: Self.newerMilliseconds)
+  }
 }
 
 extension TransformCore: CheckpointsOwner {

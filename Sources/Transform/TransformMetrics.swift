@@ -22,6 +22,7 @@ public final class TransformMetrics: Sendable {
   let journalBytes: Counter
   let markersRaised: Counter
   let rewinds: Counter
+  let newer: [Layout: Counter]
   let latency: Histogram
   let lagSeconds: GaugeSet
   let lagRecords: GaugeSet
@@ -68,6 +69,7 @@ public final class TransformMetrics: Sendable {
     journalBytes = registry.make(MetricNames.journalBytes)
     markersRaised = registry.make(MetricNames.markersRaised)
     rewinds = registry.make(MetricNames.rewinds)
+    newer = registry.makeNewerLayouts()
     latency = registry.make(MetricNames.latency)
     lagSeconds = registry.makeSet(MetricNames.lagSeconds)
     lagRecords = registry.makeSet(MetricNames.lagRecords)

@@ -280,6 +280,10 @@ public enum MetricNames {
   public static let fanOutLagRecords = Metric<Gauge>(
     "carillon_fanout_lag_records", "Records of a lane's partition of deliveries that the lane has not taken.",
     labels: ["lane", "partition"])
+  /// What a newer program has written, by layout.
+  public static let newerLayouts = Metric<Counter>(
+    "carillon_newer_layouts_total",
+    "How often a worker met something in a layout newer than it reads, and left it alone for a newer worker.", labels: ["layout"])
   /// Damaged fields of mailboxes.
   public static let mailboxDamage = Metric<Counter>(
     "carillon_fanout_mailbox_damage_total",

@@ -66,6 +66,32 @@ import Testing
     }
   }
 
+  /// Programs of the layouts 1 to 4, each of which reads the one before, and a cluster on its way from layout to layout.
+  @Test func `a program reads the oldest layout of a cluster, leaves newer ones alone, and skips none`() async throws {
+    @Sendable func program(_ newest: Int) -> ClusterIdentity {
+      ClusterIdentity(kafka: "one", topicPrefix: "notifications.", buckets: 4, name: "carillon", layouts: max(1, newest - 1)...newest)
+    }
+    let allowed: [ClosedRange<Int>: Set<Int>] = [1...1: [1, 2], 1...2: [1, 2], 2...2: [2, 3], 2...3: [2, 3], 3...3: [3, 4]]
+    try await Self.with { (shards, probe) async throws in
+      try await program(1).claim(shards)
+      #expect(try await ClusterIdentity.standing(in: shards)?.layouts == 1...1)
+      for (layouts, programs) in allowed {
+        try await probe.command(
+          "HSET", "cluster", "layout", .integer(Int64(layouts.upperBound)), "needs", .integer(Int64(layouts.lowerBound)))
+        for newest in 1...4 {
+          let refusal = await Self.refusal { _ = try await program(newest).join(shards) { true } }
+          #expect((refusal == nil) == programs.contains(newest), "\(newest) in \(layouts): \(refusal ?? "it joins")")
+          if let refusal {
+            #expect(refusal.contains("the layouts \(layouts.lowerBound) to \(layouts.upperBound)"))
+            #expect(refusal.contains("reads \(max(1, newest - 1)) to \(newest)"))
+            #expect(refusal.contains(newest < layouts.lowerBound ? "start a newer program" : "no layout may be skipped"))
+          }
+        }
+        #expect(try await ClusterIdentity.standing(in: shards)?.layouts == layouts, "nobody raises the numbers by starting")
+      }
+    }
+  }
+
   /// Else a worker with other settings could claim it before it is rebuilt, and the right ones would be refused.
   @Test func `a Redis that has lost its buckets is claimed by nobody who joins`() async throws {
     try await Self.with { (shards, _) async throws in
@@ -83,13 +109,16 @@ import Testing
       let told = await Self.refusal { _ = try await Self.identity(buckets: 2).join(shards) { false } }
       #expect(told?.contains("more buckets than --buckets 2") == true)
       #expect(try await Self.identity().verify(shards) == .partly)
+      #expect(try await ClusterIdentity.standing(in: shards)?.layouts == nil)
       for bucket in 2..<4 { try await probe.command("DEL", .text("k{\(bucket)}")) }
       #expect(try await Self.identity(buckets: 2).join(shards) { false })
       #expect(try await ClusterIdentity.standing(in: shards) == Self.identity(buckets: 2))
     }
   }
 
-  @Test(arguments: ["key", "kafka", "buckets"]) func `an identity that cannot be read is told by its key`(damage: String) async throws {
+  @Test(arguments: ["key", "kafka", "buckets", "layout", "needs"]) func `an identity that cannot be read is told by its key`(damage: String)
+    async throws
+  {
     try await Self.with { (shards, probe) async throws in
       try await Self.identity().claim(shards)
       switch damage {
@@ -97,6 +126,8 @@ import Testing
         try await probe.command("DEL", "cluster")
         try await probe.command("SET", "cluster", "x")
       case "kafka": try await probe.command("HDEL", "cluster", "kafka")
+      case "layout": try await probe.command("HSET", "cluster", "layout", "0")
+      case "needs": try await probe.command("HDEL", "cluster", "needs")
       default: try await probe.command("HSET", "cluster", "buckets", "99999999999999999999")
       }
       do {

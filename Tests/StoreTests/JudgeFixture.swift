@@ -93,7 +93,7 @@ actor TestJudge {
   nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   private let buckets: Int
   private var redis: RedisConnection?
-  private var shards: Shards?
+  var shards: Shards?
   /// How often a mailbox was said to have too many.
   private(set) var overflows = 0
   /// How often a removal of all was said to have found entries.

@@ -78,7 +78,8 @@ enum StatusJSON {
       "address": server.address, "version": server.version, "role": server.isPrimary.map { $0 ? "primary" : "replica" },
       "replicas": server.replicas, "usedMemory": server.usedMemory, "maximumMemory": server.maximumMemory, "policy": server.policy,
       "evictedKeys": server.evictedKeys, "appendOnly": server.appendsWrites, "appendFsync": server.synchronization,
-      "saved": server.isSaved, "kafka": identity?.kafka, "topicPrefix": identity?.topicPrefix, "fanOutLanes": report.lanes?.count,
+      "saved": server.isSaved, "kafka": identity?.kafka, "topicPrefix": identity?.topicPrefix,
+      "layout": identity?.layouts?.upperBound, "oldestLayout": identity?.layouts?.lowerBound, "fanOutLanes": report.lanes?.count,
     ])
   }
 

@@ -108,6 +108,8 @@ struct StatusPrinter {
     words.append(server.policy)
     words.append(server.evictedKeys.map { "\($0) evicted" })
     words.append(server.appendsWrites.map { $0 ? "AOF \(server.synchronization ?? "")" : "no AOF" })
+    let layouts = (redis.identity.value ?? nil)?.layouts
+    words.append(layouts.map { $0.count == 1 ? "layout \($0.upperBound)" : "layouts \($0.lowerBound) to \($0.upperBound)" })
     return [("Redis", words.compactMap { $0.map(TerminalText.visible) }.joined(separator: ", "))]
   }
 

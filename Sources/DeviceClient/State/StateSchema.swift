@@ -3,7 +3,7 @@
 /// Names, texts and frames are BLOBs, which SQLite compares byte by byte. `place` orders the rows of a table by the time they were written.
 enum StateSchema {
   /// The version of the tables, in the database's `user_version`.
-  static let version: Int64 = 1
+  static let version = Int64(Layout.stateFile.newest)
   /// Stands in the file itself in place of the version while SQLite's log has later changes.
   static let needingLog: Int64 = 0
   /// About how many bytes of pages a change writes.

@@ -7,7 +7,7 @@ import Notifications
 /// after its length (1), and the duration in microseconds (8). Then the attachments in the media store, after their length (4), and the
 /// payload, if it is not the published one.
 extension ExtensionRun {
-  private static let layout: UInt8 = 2
+  private static var layout: UInt8 { UInt8(Layout.extensionRun.newest) }
 
   /// The bytes of a run through this chain.
   public func bytes(of chain: ExtensionChain) -> [UInt8] {

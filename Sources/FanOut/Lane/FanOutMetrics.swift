@@ -22,6 +22,8 @@ enum DeliveryVerdict: Int, CaseIterable {
   case noSession
   /// It ends a session.
   case control
+  /// A newer program has written it. The mailbox keeps it for a newer worker.
+  case newer
   /// It is not a delivery record, or is damaged.
   case unreadable
 
@@ -57,6 +59,7 @@ public final class FanOutMetrics: Sendable {
   let acknowledgements: Gauge
   let unreadableEntries: Counter
   let damagedPayloads: Counter
+  let newer: [Layout: Counter]
   let connectionsLimit: Gauge
   let mailboxEntries: Histogram
   let clients: ClientMetrics
@@ -102,6 +105,7 @@ public final class FanOutMetrics: Sendable {
     clients = ClientMetrics(registry, lane: lane, redisErrors: Shards.errorKinds)
     sentAfter = DeliveryPath.allCases.map { registry.make(MetricNames.sentAfter, $0.name) }
     acknowledgedAfter = DeliveryPath.allCases.map { registry.make(MetricNames.acknowledgedAfter, $0.name) }
+    newer = registry.makeNewerLayouts()
     damagedPayloads = registry.make(MetricNames.mailboxDamage, "payload")
     limits = Dictionary(uniqueKeysWithValues: Limit.allCases.map { ($0, registry.make(MetricNames.limited, $0.rawValue)) })
     verdicts = DeliveryVerdict.allCases.map { registry.make(MetricNames.records, $0.name) }

@@ -31,14 +31,21 @@ final class Receipts {
     return try buffer.withUnsafeBytes { try Base64.withText(url: $0, body) }
   }
 
-  /// Lends the receipt in a text; nil if the cluster did not sign it.
+  /// Lends the receipt in a text; nil if the cluster did not sign it, or if a newer program did.
   func withReceipt<R>(_ text: String, _ body: (ReceiptView) throws -> R) rethrows -> R? {
+    try withSigned(text) { try ReceiptView($0).map(body) } ?? nil
+  }
+
+  /// Whether a newer program of the cluster has signed a receipt.
+  func isNewer(_ text: String) -> Bool { withSigned(text, ReceiptView.isNewer) ?? false }
+
+  /// Lends the bytes of a receipt; nil if the cluster did not sign it.
+  private func withSigned<R>(_ text: String, _ body: (UnsafeRawBufferPointer) throws -> R) rethrows -> R? {
     guard text.utf8.count <= Self.longestText, let bytes = Base64.decode(url: text), bytes.count > Self.tagBytes else { return nil }
     return try bytes.withUnsafeBytes { bytes in
       let signed = UnsafeRawBufferPointer(rebasing: bytes.dropLast(Self.tagBytes))
       let tag = UnsafeRawBufferPointer(rebasing: bytes.suffix(Self.tagBytes))
-      guard key.verify(tag, of: signed), let receipt = ReceiptView(signed) else { return nil }
-      return try body(receipt)
+      return key.verify(tag, of: signed) ? try body(signed) : nil
     }
   }
 }

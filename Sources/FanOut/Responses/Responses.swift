@@ -67,6 +67,8 @@ final class Responses {
     case .event: break
     case .silent: accept(frame.response, of: open.session)
     case .refused(let reason, let field): refuse(frame.response, reason, field, of: open.session)
+    // Without an answer the device keeps its response, and sends it again. A refusal would end it.
+    case nil where receipts.isNewer(frame.receipt): open.session.sessions.newer.found(.receipt)
     case nil: refuse(frame.response, .badReceipt, "receipt", of: open.session)
     }
   }

@@ -140,6 +140,11 @@ final class OpenSession {
   func take(_ delivery: DeliveryRecord, _ value: UnsafeRawBufferPointer) -> DeliveryVerdict {
     if isLeaving { return .leaving }
     guard let entry = delivery.entry else {
+      if delivery.isNewer {
+        // Nothing in the mailbox becomes readable by it.
+        sessions.newer.found(.entry)
+        return .newer
+      }
       resync()
       return .unreadable
     }
@@ -271,6 +276,7 @@ final class OpenSession {
 
   private func paged(_ page: MailboxEntries, _ count: Int) {
     if let depth = page.depth { sessions.metrics.mailboxEntries.observe(Double(depth)) }
+    if page.newer > 0 { sessions.newer.found(.entry, count: page.newer) }
     let floor = page.floor
     let unreadable = page.forEach { paged($0, $1, $2, floor) }
     if !unreadable.isEmpty { remove(unreadable: unreadable) }

@@ -32,6 +32,8 @@ final class Sessions {
   let outcomes: PendingOutcomes
   let expiration: ExpirationRule
   let events: EventProducer
+  /// What a newer program has written.
+  let newer: NewerLayouts
   /// Which applications are stopped.
   let applications: ApplicationsReader
   /// When it is quiet for whom.
@@ -77,6 +79,7 @@ final class Sessions {
     mailboxes = Mailboxes(shards)
     presences = Presences(shards, keptMilliseconds: settings.longestLifetime * 1000)
     outcomes = PendingOutcomes(events, mailboxes)
+    newer = NewerLayouts(metrics.newer, logger: logger)
     expiration = ExpirationRule(oneAttemptSeconds: settings.oneAttemptSeconds)
     metrics.connectionsLimit.set(settings.connections)
     resyncs = SessionWheel(periodSeconds: settings.refreshSeconds)

@@ -38,7 +38,7 @@ public struct DeliveryEntry {
   }
 
   /// The version that this program writes.
-  static let version: UInt8 = 4
+  static var version: UInt8 { UInt8(Layout.entry.newest) }
   /// The number of bytes before the first field of variable length.
   static let fixedBytes = 64
   /// Is added to the kind of a notification that is removed elsewhere when opened.
@@ -52,6 +52,8 @@ public struct DeliveryEntry {
   }
   /// The offset of the source.
   private static let sourceOffset = 28
+  /// The offset of the source's timestamp.
+  static let timestampOffset = 40
   /// The offset of the head's checksum.
   static let headChecksumOffset = 60
 

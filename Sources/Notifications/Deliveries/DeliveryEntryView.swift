@@ -60,6 +60,15 @@ public struct DeliveryEntryView {
   /// Whether the payload is unchanged. The entry must have its payload.
   public var isPayloadIntact: Bool { DeliveryEntry.checksum(payload: payload) == payloadChecksum }
 
+  /// Whether bytes that are no readable entry are one of a newer program.
+  ///
+  /// The first 64 bytes have the same form in every version. The top bytes of the timestamp tell such an entry from other data. The piece
+  /// `layouts` of the scripts has the same rule.
+  public static func isNewer(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    bytes.count >= DeliveryEntry.fixedBytes && Layout.entry.isNewer(bytes[NotificationID.byteCount] >> 4)
+      && bytes[DeliveryEntry.timestampOffset] == 0 && bytes[DeliveryEntry.timestampOffset + 1] == 0
+  }
+
   /// Reads an entry of this program; `nil` if malformed or of an unknown version.
   ///
   /// It does not check the checksums.

@@ -34,6 +34,8 @@ public struct DeliveryRecord {
   ///
   /// The mailbox has the entry, too.
   public let entry: DeliveryEntryView?
+  /// Whether a newer program has written the entry. The mailbox keeps it for a newer worker.
+  public let isNewer: Bool
 
   /// Reads a record, which it must not outlive; `nil` if it is malformed.
   public init?(_ bytes: UnsafeRawBufferPointer) {
@@ -52,6 +54,7 @@ public struct DeliveryRecord {
     case .takeover:
       entry = nil
     }
+    isNewer = entry == nil && DeliveryEntryView.isNewer(reader.rest)
     (self.kind, self.generation) = (kind, generation)
     self.revision = revision ?? entry.map { Revision($0.source) } ?? Revision(timestamp: 0, partition: 0, offset: 0)
   }

@@ -48,12 +48,15 @@ public struct ReceiptView {
   /// The category at the time of delivery; `nil` in a receipt of an earlier version.
   public let delivered: DeliveredCategory?
 
+  /// Whether a newer program has written a receipt whose signature was checked.
+  public static func isNewer(_ bytes: UnsafeRawBufferPointer) -> Bool { bytes.first.map { Layout.receipt.isNewer($0) } ?? false }
+
   /// Reads a receipt whose signature was checked; `nil` if it is malformed.
   ///
   /// The view must not outlive the bytes.
   public init?(_ bytes: UnsafeRawBufferPointer) {
     var reader = ByteReader(bytes)
-    guard let version = reader.byte(), (Self.formerVersion...Self.whenOpenedVersion).contains(version),
+    guard let version = reader.byte(), Layout.receipt.versions.contains(Int(version)),
       let id = reader.bytes(NotificationID.byteCount).flatMap(NotificationID.init(bytes:)),
       let partition = reader.integer(Int32.self), partition >= 0, let offset = reader.integer(Int64.self), offset >= 0,
       let timestamp = reader.integer(Int64.self), (0...Timestamp.latest).contains(timestamp),

@@ -70,9 +70,15 @@ public struct Registration: Sendable, Equatable {
     return categories.first { $0.identifier.equals(identifier) }
   }
 
+  /// The member that an error names if a newer program has written the record. Version 1 has no such member.
+  public static var layoutField: String { "layout" }
+
   /// Reads the value of a record.
   public init(json: UnsafeRawBufferPointer) throws(FieldError) {
     let reader = try ObjectReader(parsing: json)
+    if let version = reader[Self.layoutField]?.integerValue, Layout.registration.isNewer(version) {
+      throw reader.error(Self.layoutField, Layout.registration.newer(version))
+    }
     self.init(try DeviceFacts(reader), since: try reader.requiredInteger("since"))
   }
 

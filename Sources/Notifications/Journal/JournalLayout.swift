@@ -28,7 +28,7 @@
 /// Verdicts are the bytes of ``Outcome/journalByte``.
 public enum JournalLayout {
   /// The number of this layout.
-  public static let version = "1"
+  public static let version = "\(Layout.journal.newest)"
   /// The names of the headers.
   public enum Header {
     /// The layout's number.

@@ -20,7 +20,9 @@ public struct JournalRecord: Sendable, Hashable {
   public init(headers: [(name: String, value: String)], value: UnsafeRawBufferPointer) throws(FieldError) {
     func header(_ name: StaticString) -> String? { headers.last { $0.name == name.description }?.value }
     guard header(JournalLayout.Header.layout) == JournalLayout.version else {
-      throw FieldError(field: "layout", rule: "A journal record has the layout \(JournalLayout.version).")
+      throw FieldError(
+        field: "layout",
+        rule: Self.newerVersion(headers).map { Layout.journal.newer($0) } ?? "A journal record has the layout \(JournalLayout.version).")
     }
     guard let worker = header(JournalLayout.Header.worker) else {
       throw FieldError(field: "worker", rule: "A journal record names the worker that judged.")
@@ -31,6 +33,12 @@ public struct JournalRecord: Sendable, Hashable {
     var reader = ByteReader(value)
     guard let judgedAt = reader.varint() else { throw Self.broken("judgedAt") }
     (self.worker, self.incarnation, self.judgedAt) = (Name(worker), UInt32(incarnation), Int64(clamping: judgedAt))
+  }
+
+  /// The version of a record that a newer program has written; nil for anything else.
+  public static func newerVersion(_ headers: [(name: String, value: String)]) -> Int? {
+    let layout = headers.last { $0.name == JournalLayout.Header.layout.description }
+    return layout.flatMap { Int($0.value) }.flatMap { Layout.journal.isNewer($0) ? $0 : nil }
   }
 
   /// Calls `body` with each entry, in the order of the record.

@@ -20,7 +20,7 @@
 /// | 1 + n × | headers: name 1 + n, value 2 + n |
 /// | rest | payload |
 extension ScheduleRecord {
-  private static let version: UInt8 = 1
+  private static var version: UInt8 { UInt8(Layout.schedule.newest) }
   /// The number of first bytes, with the checksum, that identify a state of a schedule.
   public static var headBytes: Int { checksumOffset + checksumBytes }
 
@@ -94,6 +94,16 @@ extension ScheduleRecord {
   }
 
   // MARK: Reading
+
+  /// The version of an intact state that a newer program has written; nil for anything else.
+  ///
+  /// The bytes up to the checksum have the same form in every version, and the checksum is over all other bytes.
+  public static func newerVersion(of bytes: UnsafeRawBufferPointer) -> UInt8? {
+    guard bytes.count >= headBytes, let version = bytes.first, Layout.schedule.isNewer(version),
+      UInt32(bigEndian: bytes.loadUnaligned(fromByteOffset: checksumOffset, as: UInt32.self)) == checksum(bytes)
+    else { return nil }
+    return version
+  }
 
   /// Reads the value of a record; nil if it is damaged or has another version.
   public init?(_ bytes: UnsafeRawBufferPointer) {

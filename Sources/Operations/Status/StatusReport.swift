@@ -137,7 +137,11 @@ public struct StatusReport: Sendable {
       // If Kafka is down, only the topics can be compared.
       let kafka = sample.kafka.value.map { $0.cluster.id ?? "" } ?? identity.kafka
       let own = ClusterIdentity(kafka: kafka, topicPrefix: topics.prefix, buckets: buckets, name: cluster)
-      if !own.differences(from: identity).isEmpty { problems.append(.otherCluster(found: identity, own: own)) }
+      if !own.differences(from: identity).isEmpty {
+        problems.append(.otherCluster(found: identity, own: own))
+      } else if let refusal = own.layoutRefusal(in: identity) {
+        problems.append(.redisUnsuitable(refusal))
+      }
     }
     notes += redis.server.remarks.map { .redis($0) }
     if let reason = redis.population?.reason { notes.append(.populationUnknown(reason)) }

@@ -1,3 +1,4 @@
+public import Notifications
 import Redis
 
 /// The Kafka cluster, topics and shared settings that a Redis belongs to. Loop-confined.
@@ -15,13 +16,17 @@ public struct ClusterIdentity: Sendable, Hashable {
   public let buckets: Int?
   /// The cluster's name; nil if unknown.
   public let name: String?
+  /// The layouts that a program reads, or that may lie in a Redis and its Kafka: the fields `needs` to `layout`; nil if unknown.
+  public let layouts: ClosedRange<Int>?
 
   /// A cluster's identity.
-  public init(kafka: String, topicPrefix: String, buckets: Int?, name: String?) {
-    (self.kafka, self.topicPrefix, self.buckets, self.name) = (kafka, topicPrefix, buckets, name)
+  public init(
+    kafka: String, topicPrefix: String, buckets: Int?, name: String?, layouts: ClosedRange<Int>? = Layout.cluster.versions
+  ) {
+    (self.kafka, self.topicPrefix, self.buckets, self.name, self.layouts) = (kafka, topicPrefix, buckets, name, layouts)
   }
 
-  private static let fields: [RedisArgument] = ["kafka", "prefix", "buckets", "name"]
+  private static let fields: [RedisArgument] = ["kafka", "prefix", "buckets", "name", "layout", "needs"]
 
   /// Sets each missing field, and answers the value of each field afterwards.
   static let claimScript = RedisScript(file: "cluster-claim")
@@ -44,7 +49,7 @@ public struct ClusterIdentity: Sendable, Hashable {
   public func verify(_ shards: Shards) async throws -> Standing {
     guard let found = try await Self.standing(in: shards) else { return .nobodys }
     try compare(found)
-    return found.buckets == nil || found.name == nil ? .partly : .own
+    return found.buckets == nil || found.name == nil || found.layouts == nil ? .partly : .own
   }
 
   /// Claims a Redis for this cluster, unless the cluster has claimed it already.
@@ -55,8 +60,10 @@ public struct ClusterIdentity: Sendable, Hashable {
   public func claim(_ shards: Shards) async throws {
     // A Redis of another cluster gets no field of this one.
     if try await verify(shards) == .own { return }
+    let layouts = layouts ?? Layout.cluster.versions
     let values: [RedisArgument] = [
       .text(kafka), .text(topicPrefix), .integer(Int64(buckets ?? shards.buckets)), .text(name ?? ""),
+      .integer(Int64(layouts.upperBound)), .integer(Int64(layouts.lowerBound)),
     ]
     let answer = try await shards.common.answer(
       Self.claimScript, keys: [.text(Keys.cluster)], arguments: zip(Self.fields, values).flatMap { [$0, $1] })
@@ -98,13 +105,20 @@ public struct ClusterIdentity: Sendable, Hashable {
   }
 
   private init?(_ found: [RedisValue]) {
-    guard found.count == 4, let kafka = found[0].text, let prefix = found[1].text else { return nil }
+    guard found.count == 6, let kafka = found[0].text, let prefix = found[1].text else { return nil }
     var buckets: Int?
     if let text = found[2].text {
       guard let number = Int(text), (1...16_384).contains(number) else { return nil }
       buckets = number
     }
-    self.init(kafka: kafka, topicPrefix: prefix, buckets: buckets, name: found[3].text)
+    var layouts: ClosedRange<Int>?
+    if found[4] != .null || found[5] != .null {
+      guard let newest = found[4].text.flatMap({ Int($0) }), let needed = found[5].text.flatMap({ Int($0) }), needed <= newest else {
+        return nil
+      }
+      layouts = needed...newest
+    }
+    self.init(kafka: kafka, topicPrefix: prefix, buckets: buckets, name: found[3].text, layouts: layouts)
   }
 
   // MARK: Differences
@@ -123,9 +137,23 @@ public struct ClusterIdentity: Sendable, Hashable {
     return differences
   }
 
+  /// The reason why a program must not work with a Redis, by their layouts; nil if it may.
+  ///
+  /// A program must read the oldest layout that may lie there. What is newer than it reads, it leaves alone. No program raises the numbers
+  /// of a Redis by starting.
+  public func layoutRefusal(in found: ClusterIdentity) -> String? {
+    guard let own = layouts, let found = found.layouts, !own.contains(found.lowerBound) else { return nil }
+    let advice = found.lowerBound > own.upperBound ? "start a newer program" : "no layout may be skipped, so start an older program"
+    return
+      "this cluster has the layouts \(found.lowerBound) to \(found.upperBound), and this program reads \(own.lowerBound) to \(own.upperBound): \(advice), one that reads the layout \(found.lowerBound)"
+  }
+
   private func compare(_ other: ClusterIdentity) throws(RedisError) {
     let differences = differences(from: other)
-    guard !differences.isEmpty else { return }
+    guard !differences.isEmpty else {
+      if let refusal = layoutRefusal(in: other) { throw RedisError(.unsuitableServer, refusal) }
+      return
+    }
     throw RedisError(
       .unsuitableServer,
       "this Redis belongs to another cluster: it has \(differences.joined(separator: "; ")); give --redis, --kafka, --topic-prefix, --buckets and --cluster of one cluster; where Kafka was replaced for good, empty Redis first"

@@ -89,6 +89,8 @@ static const struct {
 #embed "../Scripts/Pieces/holders.lua" suffix(,)
     FILE("known")
 #embed "../Scripts/Pieces/known.lua" suffix(,)
+    FILE("layouts")
+#embed "../Scripts/Pieces/layouts.lua" suffix(,)
     FILE("mend")
 #embed "../Scripts/Pieces/mend.lua" suffix(,)
     FILE("newness")

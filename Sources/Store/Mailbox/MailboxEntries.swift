@@ -3,7 +3,7 @@ import Redis
 
 /// Entries of a mailbox as they lie in Redis' answer. Valid only during the call that gets them.
 ///
-/// A page has whole entries, the oldest first. Entries to evict also come oldest first, but without their payloads. Entries to cancel come in
+/// Entries of a newer program are left out, and stay in the mailbox. A page has whole entries, the oldest first. Entries to evict also come oldest first, but without their payloads. Entries to cancel come in
 /// no order, without their payloads.
 public struct MailboxEntries {
   private let reply: RedisReplyView
@@ -11,15 +11,18 @@ public struct MailboxEntries {
   public let count: Int
   /// The size of the whole mailbox, or of what is older than a removal of all in it; nil if the caller did not ask for it.
   public let depth: Int?
+  /// The number of entries of a newer program that were left out; 0 if the caller did not ask for it.
+  public let newer: Int
   /// The newest removal of all notifications at this device; nil if there is none, or the caller did not ask for it.
   public let floor: JournalReference?
 
-  init(_ reply: RedisReplyView) { (self.reply, count, depth, floor) = (reply, reply.count / 2, nil, nil) }
+  init(_ reply: RedisReplyView) { (self.reply, count, depth, newer, floor) = (reply, reply.count / 2, nil, 0, nil) }
 
-  /// A page: behind the entries stand the depth and the floor.
+  /// A page: behind the entries stand the depth, the floor, and the number of entries that were left out.
   init(page reply: RedisReplyView) {
     self.reply = reply
-    count = max(0, reply.count - 2) / 2
+    count = max(0, reply.count - 3) / 2
+    newer = reply[2 * count + 2]?.integer.map { Int($0) } ?? 0
     depth = reply[2 * count]?.integer.map { Int($0) }
     floor = reply[2 * count + 1]?.bytes.flatMap { bytes in
       var reader = ByteReader(bytes)

@@ -1,3 +1,4 @@
+import Notifications
 import Redis
 
 /// Reads and writes the markers of all buckets, one call for each bucket. Loop-confined.
@@ -195,6 +196,11 @@ public final class Markers {
     if let partitions = operation.read {
       // The bucket's number, then the markers.
       guard let number = reply[0]?.bytes else { return }
+      // Whoever does not know what lies in the bucket must not raise its markers.
+      guard number.count != Keys.bucketNumberBytes || !Layout.bucket.isNewer(number[0]) else {
+        operation.failure = .newer(.bucket, number[0], at: shards.keys.markers(bucket))
+        return
+      }
       if let known = numbers[bucket], !known.elementsEqual(number) { isAnother = true }
       numbers[bucket] = Array(number)
       operation.buckets[bucket] = partitions.indices.map { marker(of: partitions[$0], in: bucket, reply[$0 + 1]?.bytes) }
@@ -237,7 +243,7 @@ extension StoreError {
     switch code {
     case .overloaded: 0
     case .writesRefused: 1
-    case .unavailable, .bucketLost, .faulty, .refused, .unexplained: 2
+    case .unavailable, .bucketLost, .faulty, .refused, .unexplained, .newer: 2
     }
   }
 }

@@ -25,6 +25,8 @@ private final class DueTimesRestoration {
   private var hashes: [String] = []
   /// The schedules of one key that are not restored yet.
   private var keys: [ScheduleKey] = []
+  /// A state that only a newer program can restore.
+  private var newer: StoreError?
   /// The number of keys that the server scans for one page.
   private static let page = 1_000
 
@@ -55,6 +57,8 @@ private final class DueTimesRestoration {
     if let key = keys.popLast() { return restore(key) }
     if let hash = hashes.popLast() { return list(hash) }
     if cursor != "0" { return scan(from: cursor) }
+    // The mark stays for the newer program.
+    if let newer { return then(newer) }
     // The empty name marks the due times as missing. Now they are complete.
     schedules.remove(unreadable: [[]], in: bucket, of: partition, then)
   }
@@ -85,6 +89,7 @@ private final class DueTimesRestoration {
       switch found {
       case .failure(let error): then(error)
       case .success(let state):
+        newer = schedules.newer(state, of: key) ?? newer
         guard let record = state.record, record.newest.revision.sourcePartition == partition else { return goOn() }
         schedules.write(record, of: key, replacing: state, now: now) { [self] written in
           switch written {

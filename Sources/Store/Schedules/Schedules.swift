@@ -29,8 +29,10 @@ public final class Schedules {
   public struct State: Sendable, Equatable {
     /// The record; nil if there is none, or if it cannot be read.
     public let record: ScheduleRecord?
+    /// The version of a state that a newer program has written; nil for any other state. Nothing replaces it.
+    public let newerVersion: UInt8?
     /// Whether Redis has a state that cannot be read. The next write replaces it.
-    public var isUnreadable: Bool { record == nil && !head.isEmpty }
+    public var isUnreadable: Bool { record == nil && !head.isEmpty && newerVersion == nil }
     /// Whether Redis has no state of the schedule.
     public var isMissing: Bool { head.isEmpty }
     /// The newest request that canceled all schedules of the target for the application.
@@ -44,6 +46,7 @@ public final class Schedules {
     init(_ bytes: some Collection<UInt8>, floor: some Collection<UInt8>) {
       let bytes = Array(bytes)
       record = bytes.withUnsafeBytes { ScheduleRecord($0) }
+      newerVersion = record == nil ? bytes.withUnsafeBytes { ScheduleRecord.newerVersion(of: $0) } : nil
       (head, floorBytes) = (Array(bytes.prefix(ScheduleRecord.headBytes)), Array(floor))
     }
 
@@ -115,6 +118,11 @@ public final class Schedules {
 
   /// Returns the Redis key of a partition's due times in a bucket, for messages.
   public func nameOfDueTimes(_ bucket: Int, _ partition: UInt32) -> String { shards.keys.dueTimes(bucket, partition: partition) }
+
+  /// The error of a state that a newer program has written; nil for any other state.
+  public func newer(_ state: State, of key: ScheduleKey) -> StoreError? {
+    state.newerVersion.map { .newer(.schedule, $0, at: "\(name(of: key)) '\(key.identifier)'") }
+  }
 
   // MARK: One schedule
 

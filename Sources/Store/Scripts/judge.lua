@@ -110,6 +110,7 @@ local function judgeRest()
   local function rarely()
     if rare then return rare end
     -- include: floor
+    -- include: layouts
     -- include: entries
     -- include: rare
     rare = {isKept = isKept, isAway = isAway, redriven = redriven, contested = contested, name = name, standing = standing, nameCanceled = nameCanceled,

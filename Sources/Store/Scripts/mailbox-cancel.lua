@@ -3,8 +3,10 @@
 -- KEYS: the device's hash; its mailbox.
 -- ARGV: the revisions.
 -- Answers what to cancel next, in no order: revision, entry without its payload, and so on; at last how many fields are below the floor, and
--- the floor: revision and apns-id of the newest removal of all. An entry with a trigger is pending, and no removal touches it.
+-- the floor (revision and apns-id of the newest removal of all), and how many entries of a newer program were left out. An entry with a
+-- trigger is pending, and no removal touches it.
 -- include: newness
+-- include: layouts
 -- include: entries
 if #ARGV > 0 and redis.call('HDEL', KEYS[2], unpack(ARGV)) == 0 then return {} end
 local state = redis.call('HMGET', KEYS[1], 'u', 'f')
@@ -22,7 +24,8 @@ for i = 1, #names do
     end
   end
 end
-local answer = entries(KEYS[2], below, #below, isDelivered)
+local answer, newer = entries(KEYS[2], below, #below, isDelivered)
 answer[#answer + 1] = #below
 answer[#answer + 1] = string.sub(kept, 29)
+answer[#answer + 1] = newer
 return answer

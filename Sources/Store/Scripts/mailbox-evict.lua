@@ -5,6 +5,7 @@
 -- Answers what to evict next: revision, entry without its payload, and so on, oldest first.
 -- include: earlier
 -- include: fields
+-- include: layouts
 -- include: entries
 local PRESENT = 12
 local maximum, connectedMaximum = tonumber(table.remove(ARGV, 1)), tonumber(table.remove(ARGV, 1))
@@ -16,4 +17,7 @@ if #ARGV > 0 then
 end
 local over = redis.call('HLEN', KEYS[2]) - (presence and #presence == PRESENT and connectedMaximum or maximum)
 if over <= 0 then return {} end
-return entries(KEYS[2], fields(KEYS[2], math.min(over, ANSWER_MAXIMUM)), over)
+local found, newer = entries(KEYS[2], fields(KEYS[2], math.min(over, ANSWER_MAXIMUM)), over)
+-- Entries of a newer program count, and stay: the next oldest ones are evicted.
+if #found == 0 and newer > 0 then found = entries(KEYS[2], fields(KEYS[2]), over) end
+return found

@@ -47,7 +47,7 @@ enum CheckSteps {
         isRight: { $0[0]?.bytes?.first == 9 }),
       CheckStep(
         "results", Results.script, keys: [keys.result, keys.markers, keys.device], [], request: request, isRight: { $0.integer != nil }),
-      CheckStep("mailbox page", Mailboxes.pageScript, keys: [keys.mailbox, keys.device], [10, 0], isRight: { $0.count == 4 }),
+      CheckStep("mailbox page", Mailboxes.pageScript, keys: [keys.mailbox, keys.device], [10, 0], isRight: { $0.count == 5 }),
       CheckStep("mailbox depth", Population.mailboxScript, keys: [keys.mailbox], [], isRight: beginsWithOne),
       CheckStep("refresh", Presences.refreshScript, keys: device, [presence], isRight: beginsWithOne),
       CheckStep(

@@ -54,7 +54,7 @@ public final class SelfCheck {
       case .failure(let error):
         switch error.code {
         case .unavailable, .overloaded, .writesRefused: obstacle = obstacle ?? error
-        case .refused, .unexplained, .bucketLost, .faulty: failures.append("\(step.name): \(error)")
+        case .refused, .unexplained, .bucketLost, .faulty, .newer: failures.append("\(step.name): \(error)")
         }
       }
       remaining -= 1

@@ -13,6 +13,8 @@ protocol PipelineOwner: AnyObject {
   func redisLostBucket()
   /// Redis refuses writes.
   func redisRefusedWrites(_ error: StoreError)
+  /// A newer program has written what a record needs. The record waits.
+  func foundNewer(_ error: StoreError)
 }
 
 /// The way of the records in flight: makes the stages, begins and ends the records, and hands each from stage to stage. Loop-confined.

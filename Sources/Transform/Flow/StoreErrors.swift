@@ -20,6 +20,9 @@ final class StoreErrors {
     switch error.code {
     case .bucketLost: owner?.redisLostBucket()
     case .writesRefused: owner?.redisRefusedWrites(error)
+    case .newer:
+      owner?.foundNewer(error)
+      return
     case .unavailable, .overloaded, .refused, .unexplained, .faulty: break
     }
     if error.code != .bucketLost { metrics.redisFailures.increment() }
@@ -30,7 +33,7 @@ final class StoreErrors {
     switch error.code {
     case .faulty: inFlight.poisoned(answer, error.message)
     case .unexplained: inFlight.failed(answer, unexplained: error.message)
-    case .unavailable, .overloaded, .writesRefused, .bucketLost, .refused: inFlight.failed(answer)
+    case .unavailable, .overloaded, .writesRefused, .bucketLost, .refused, .newer: inFlight.failed(answer)
     }
   }
 }

@@ -341,8 +341,10 @@ final class RebuildCore: ConsumerHandler {
     for index in batch.indices {
       let record = batch[index]
       guard let name = names[record.partitionIndex] else { continue }
+      let journal = name.topic == settings.topics.journal ? headers(record) : []
+      if let version = JournalRecord.newerVersion(journal) { foundNewer(.journal, version, record) }
       if isAhead(name) {
-        ahead.take(name.partition, offset: record.offset, headers: headers(record), record.value)
+        ahead.take(name.partition, offset: record.offset, headers: journal, record.value)
         continue
       }
       if isOfRequests(name) {
@@ -355,7 +357,7 @@ final class RebuildCore: ConsumerHandler {
       reached(record.offset + 1, in: record.partitionIndex)
       report.records += 1
       if name.topic == settings.topics.journal {
-        if let value = record.value { incarnations.take(record.partition, headers: headers(record), value) }
+        if let value = record.value { incarnations.take(record.partition, headers: journal, value) }
         continue
       }
       if name.topic == settings.topics.events {
@@ -367,6 +369,7 @@ final class RebuildCore: ConsumerHandler {
         continue
       }
       if name.topic == settings.topics.schedule {
+        if let version = record.value.flatMap({ ScheduleRecord.newerVersion(of: $0) }) { foundNewer(.schedule, version, record) }
         if !isDryRun, schedules.take(record) { report.schedules += 1 }
         continue
       }
@@ -466,6 +469,11 @@ final class RebuildCore: ConsumerHandler {
     guard !telling.isKeptNowhere, let begun = begin(record, at: index, name) else { return nil }
     verdicts.begin(begun.ticket, telling)
     return begun
+  }
+
+  /// Ends the rebuild: without a record that only a newer program reads, Redis would lack something.
+  private func foundNewer(_ layout: Layout, _ version: some BinaryInteger, _ record: RecordView) {
+    fail(StoreError.newer(layout, version, at: "\(SourceCoordinates(record))"))
   }
 
   private func headers(_ record: RecordView) -> [(name: String, value: String)] {
@@ -580,6 +588,7 @@ extension RebuildCore: PipelineOwner {
   func isCurrent(_ ticket: RecordTicket) -> Bool { true }
   func redisLostBucket() { fail(StoreError(.bucketLost, "Redis has lost rebuilt data: start the rebuild again")) }
   func redisRefusedWrites(_ error: StoreError) { fail(error) }
+  func foundNewer(_ error: StoreError) { fail(error) }
 }
 
 extension RebuildCore: RebuiltSchedulesOwner {

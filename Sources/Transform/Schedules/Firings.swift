@@ -248,8 +248,12 @@ final class Firings {
     case .failure(let error):
       onError(error)
       again(key, place)
-    case .success(let state) where state.isUnreadable:
+    case .success(let state) where state.isUnreadable || state.newerVersion != nil:
       // As above. The due time stays, so that the lane finds the schedule again.
+      if let newer = schedules.newer(state, of: key) {
+        onError(newer)
+        return damage.found(.schedule(key), at: place, newer)
+      }
       let reason = "the state of the schedule '\(key.identifier)' cannot be read; a cancel, or a request with a trigger, replaces it"
       damage.found(.schedule(key), at: place, StoreError(.faulty, reason).about(schedules.name(of: key)))
     case .success(let state):

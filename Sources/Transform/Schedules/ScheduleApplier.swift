@@ -147,6 +147,7 @@ final class ScheduleApplier {
   }
 
   private func read(_ passage: Passage, on state: Schedules.State) {
+    if let newer = schedules.newer(state, of: passage.key) { return passage.then(.failure(newer)) }
     if state.record?.phase == .ended(.evicting) {
       return passage.then(.failure(StoreError(.overloaded, "the eviction of a schedule is being told")))
     }

@@ -52,6 +52,8 @@ final class ScheduleFollowUps {
   private var last: UInt32 = 0
   /// The maximum number of follow-ups at a time. The lane finds the others again.
   private static let maximum = 256
+  /// When a state that a newer program has written is looked at again.
+  private static let newerMilliseconds: Int64 = 60_000
   /// Called with a place in which another follow-up is due now.
   var onDue: (DueTable.Place) -> Void = { _ in }
   /// Called with a schedule whose state in Redis cannot be read.
@@ -81,6 +83,8 @@ final class ScheduleFollowUps {
 
   /// Decides the next step of a follow-up by the schedule's state and the time.
   static func step(_ found: Schedules.FollowUp, _ judge: ScheduleJudge, lifetime: Int64, now: Int64) -> Step {
+    // Only the time of the follow-up changes.
+    if found.state.newerVersion != nil { return .wait(until: now + newerMilliseconds) }
     guard let record = found.state.record else { return found.state.isUnreadable ? .leave : .forget }
     switch record.phase {
     case .pending: return .write(record)

@@ -173,8 +173,8 @@ final class ScheduleOutcomes {
 
   /// Compares Kafka's state with that in Redis, and writes again if they differ. Returns false to retry the request.
   private func settle(_ state: Written, _ found: Schedules.State, _ slot: Slot, hasForgotten: Bool) -> Bool {
-    // Its follow-up soon emits the eviction. The request is retried after that.
-    if found.record?.phase == .ended(.evicting) { return false }
+    // Its follow-up soon emits the eviction. The request is retried after that. A newer program's state waits for such a program.
+    if found.record?.phase == .ended(.evicting) || found.newerVersion != nil { return false }
     if let record = found.record, record.isPublished {
       if record != state.record || hasForgotten { return write(Written(key: state.key, record: record, request: state.request), slot) }
     } else if found.record != nil || state.record.pending == nil, !found.isUnreadable {

@@ -36,6 +36,7 @@ final class ZoneChanges {
       switch found {
       case .failure(let error): errors.failed(answer, error)
       case .success(let found):
+        if let newer = found.lazy.compactMap({ self.schedules.newer($0.state, of: $0.key) }).first { return errors.failed(answer, newer) }
         let zone = Name(registration.timeZone ?? "")
         var isComplete = true
         for schedule in found {

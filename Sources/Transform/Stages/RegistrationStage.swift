@@ -27,6 +27,10 @@ final class RegistrationStage {
       inFlight.expect(1, of: slot)
       registrations.apply(registration) { [self] outcome in registered(slot, registration.registration, outcome) }
     } catch {
+      guard !error.isNewer else {
+        inFlight.expect(1, of: slot)
+        return errors.failed(inFlight.answer(slot), StoreError(.newer(.registration), "\(SourceCoordinates(record)): \(error.reason)"))
+      }
       logger.warning(
         "a record of devices is passed over", ["partition": Int(record.partition), "offset": record.offset, "error": error.reason])
       inFlight[slot].verdict = .registration(.unreadable)
@@ -49,6 +53,8 @@ final class RegistrationStage {
 /// A record of `devices` that is no registration.
 private struct UnreadableRegistration: Error {
   let reason: String
+  /// A newer program has written it.
+  var isNewer = false
 }
 
 extension Registrations.Record {
@@ -58,7 +64,9 @@ extension Registrations.Record {
     }
     var registration: Registration?
     if let value = record.value {
-      do { registration = try Registration(json: value) } catch { throw UnreadableRegistration(reason: "\(error)") }
+      do throws(FieldError) {
+        registration = try Registration(json: value)
+      } catch { throw UnreadableRegistration(reason: "\(error)", isNewer: error.field == Registration.layoutField) }
     }
     guard registration.map({ $0.device.text == device }) ?? true else {
       throw UnreadableRegistration(reason: "its key is not the device that its value names")

@@ -27,22 +27,25 @@ local function headOf(entry)
 end
 
 -- The entries of the first fields without their payloads, `most` of them and as many as one answer has: revision, entry, revision, entry and
--- so on. Where `isMeant` is given, only those for which it answers true.
+-- so on. Only those for which `isMeant` answers true, where it is given; none of a newer program. Answers also how many of those it met.
+-- Needs the piece `layouts`.
 --
 -- To find fields takes a look at the whole mailbox, so an answer has many of them: a mailbox that grows faster than it is emptied would
 -- otherwise cost more with each. Their bytes have a bound, too, since the answer waits in memory.
 local ANSWER_MAXIMUM, ANSWER_BYTES = 1024, 256 * 1024
 local function entries(mailbox, fields, most, isMeant)
-  local found, bytes = {}, 0
-  for i = 1, math.min(#fields, most) do
+  local found, bytes, newer = {}, 0, 0
+  for i = 1, #fields do
     local entry = redis.call('HGET', mailbox, fields[i][4])
-    if entry and (not isMeant or isMeant(entry)) then
+    if entry and #fields[i][4] == 20 and isNewer(entry) then
+      newer = newer + 1
+    elseif entry and (not isMeant or isMeant(entry)) then
       local head = headOf(entry)
       found[#found + 1] = fields[i][4]
       found[#found + 1] = head
       bytes = bytes + #head
-      if #found == 2 * ANSWER_MAXIMUM or bytes > ANSWER_BYTES then break end
+      if #found == 2 * math.min(most, ANSWER_MAXIMUM) or bytes > ANSWER_BYTES then break end
     end
   end
-  return found
+  return found, newer
 end

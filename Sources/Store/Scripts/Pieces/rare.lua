@@ -1,5 +1,5 @@
 -- What few requests need: repeats, redriven ones, contested places, removals. Needs the locals of the script `judge`, and the pieces
--- `earlier`, `newness`, `floor` and `entries`.
+-- `earlier`, `newness`, `floor`, `layouts` and `entries`.
 
 -- Whether a mailbox has the entry of an apns-id at a revision.
 local function isKept(mailbox, kept, id)
@@ -10,7 +10,7 @@ end
 -- Whether the request of a known revision waits in the mailbox for its device, and then for no place.
 local function isAway(mailbox, known)
   local found = call('HGET', mailbox, sub(known, 1, 20))
-  return found and isDelivered(found)
+  return found and (isNewer(found) or isDelivered(found))
 end
 
 -- Whether a redriven request is a repeat: its mailbox has it; or its device remembers it, where no tool has found that an outcome is missing.
@@ -75,12 +75,13 @@ end
 
 -- Removes the notification that a removal names by its apns-id from the mailbox: it is older, and has no collapse id, hence no revision of
 -- its own. The kind stands behind the apns-id, 1 for a notification, and the length of the collapse id behind an entry's first 64 bytes.
+-- An entry of a newer program stays: its device removes the notification after it.
 local function withdraw(mailbox, wanted, revision)
   local timestamp, partition, offset = unpacked('>I8I4I8', revision)
   local all = call('HGETALL', mailbox)
   for i = 1, #all, 2 do
     local field, found = all[i], all[i + 1]
-    if #field == 20 and sub(found, 1, 16) == wanted and (byte(found, 65) or 0) == 0 and byte(found, 17) % 4 == 1
+    if #field == 20 and sub(found, 1, 16) == wanted and (byte(found, 65) or 0) == 0 and byte(found, 17) % 4 == 1 and not isNewer(found)
       and not isOlder(timestamp, partition, offset, unpacked('>I8I4I8', field)) then
       call('HDEL', mailbox, field)
       return field .. wanted

@@ -1,0 +1,113 @@
+import Notifications
+import Redis
+import TestSupport
+import Testing
+
+@testable import Store
+
+/// Mailbox entries of a newer program, on a real Redis: every script leaves them alone, and goes on with the others.
+@Suite struct NewerEntriesTests {
+  /// Gives entries the version after this program's. Answers their bytes.
+  @discardableResult
+  private func age(_ requests: [Judged], _ judge: TestJudge) async throws -> [[UInt8]] {
+    var newer: [[UInt8]] = []
+    for request in requests {
+      let field = RedisArgument.bytes(request.revision.withBytes { Array($0) })
+      let bytes = NewerLayout.entry(try #require(try await judge.command("HGET", judge.mailboxKey("a"), field).bytes))
+      try await judge.command("HSET", judge.mailboxKey("a"), field, .bytes(bytes))
+      newer.append(bytes)
+    }
+    return newer
+  }
+
+  private func kept(_ requests: [Judged], _ judge: TestJudge) async throws -> [[UInt8]] {
+    var kept: [[UInt8]] = []
+    for request in requests {
+      let field = RedisArgument.bytes(request.revision.withBytes { Array($0) })
+      kept.append(try await judge.command("HGET", judge.mailboxKey("a"), field).bytes ?? [])
+    }
+    return kept
+  }
+
+  @Test func `the scripts know the version that the program reads`() {
+    for file in ["mailbox-page", "mailbox-evict", "mailbox-cancel", "judge"] {
+      #expect(RedisScript(file: file).source.contains("local ENTRY = \(Layout.entry.newest)\n"), "\(file)")
+    }
+  }
+
+  @Test func `pages leave out what a newer program has written, and are as long as without it`() async throws {
+    try await TestJudge.with { (judge) async throws in
+      try await judge.register()
+      let requests = (1...9 as ClosedRange<UInt64>).map { Judged(id: $0, timestamp: 1000 + $0, offset: $0) }
+      _ = try await judge.judge(requests)
+      let newer = [requests[0], requests[1], requests[2], requests[4]]
+      let bytes = try await age(newer, judge)
+      #expect(try await judge.page(count: 2, skipping: 0) == [4, 6])
+      #expect(try await judge.page(count: 2, skipping: 2) == [7, 8])
+      #expect(try await judge.page(count: 5, skipping: 0) == [4, 6, 7, 8, 9])
+      #expect(try await judge.page(count: 6, skipping: 0) == [4, 6, 7, 8, 9])
+      #expect(try await judge.newer(count: 6) == 4)
+      #expect(try await kept(newer, judge) == bytes)
+    }
+  }
+
+  @Test func `a full mailbox evicts around what a newer program has written`() async throws {
+    try await TestJudge.with { (judge) async throws in
+      try await judge.register()
+      let requests = (1...9 as ClosedRange<UInt64>).map { Judged(id: $0, timestamp: 1000 + $0, offset: $0) }
+      _ = try await judge.judge(requests)
+      let bytes = try await age(Array(requests.prefix(4)), judge)
+      // Three are too many, and the oldest are not this program's.
+      #expect(try await judge.evict([], maximum: 6) == [5, 6, 7])
+      #expect(try await judge.evict(requests[4...6], maximum: 6) == [])
+      #expect(try await kept(Array(requests.prefix(4)), judge) == bytes)
+      #expect(try await judge.evict([], maximum: 0) == [8, 9])
+      #expect(try await judge.evict(requests[7...8], maximum: 0) == [], "nothing is left that this program may evict")
+      #expect(try await kept(Array(requests.prefix(4)), judge) == bytes)
+    }
+  }
+
+  @Test func `a removal cancels around what a newer program has written`() async throws {
+    try await TestJudge.with { (judge) async throws in
+      try await judge.register()
+      let requests = (1...4 as ClosedRange<UInt64>).map { Judged(id: $0, timestamp: 1000 + $0, offset: $0) }
+      _ = try await judge.judge(requests)
+      let newer = [requests[0], requests[2]]
+      let bytes = try await age(newer, judge)
+      // By its apns-id, and then all.
+      _ = try await judge.judge([Judged(id: 5, collapse: "\(NotificationID(number: 1))", timestamp: 1005, offset: 5, withdraws: 1)])
+      _ = try await judge.judge([Judged(id: 6, timestamp: 1006, offset: 6, removesAll: true)])
+      #expect(try await judge.cancel([]) == [2, 4, 5])
+      #expect(try await kept(newer, judge) == bytes)
+    }
+  }
+
+  @Test func `a bucket of a newer program has no markers that this one raises`() async throws {
+    try await TestJudge.with { (judge) async throws in
+      try await judge.command("HSET", "k{0}", "i", .bytes([2] + [UInt8](repeating: 7, count: 8)))
+      #expect(try await judge.markersFailure() == .newer(.bucket))
+      try await judge.command("HSET", "k{0}", "i", .bytes([1] + [UInt8](repeating: 7, count: 8)))
+      #expect(try await judge.markersFailure() == nil)
+    }
+  }
+}
+
+extension TestJudge {
+  /// How many entries of a newer program a page has left out.
+  fileprivate func newer(count: Int) async throws -> Int {
+    guard let shards else { return -1 }
+    let mailboxes = Mailboxes(shards)
+    return try await withCheckedContinuation { continuation in
+      mailboxes.page(of: "a", count: count) { answer in continuation.resume(returning: answer.map(\.newer)) }
+    }.get()
+  }
+
+  /// Why the markers cannot be read.
+  fileprivate func markersFailure() async throws -> StoreError.Code? {
+    guard let shards else { return nil }
+    let markers = Markers(shards)
+    let found = await markers.read([])
+    #expect((found == nil) == (markers.failure != nil))
+    return markers.failure?.code
+  }
+}
