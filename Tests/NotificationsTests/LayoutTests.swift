@@ -70,12 +70,11 @@ import Testing
 
   @Test func `a record of the journal and a registration of a newer program name both versions`() throws {
     func rule(_ layout: String) -> String? {
-      do throws(FieldError) {
-        _ = try [1].withUnsafeBytes { bytes throws(FieldError) in
-          try JournalRecord(headers: [("layout", layout), ("worker", "w"), ("incarnation", "0")], value: bytes)
-        }
+      let headers = [("layout", layout), ("worker", "w"), ("incarnation", "0")]
+      do {
+        _ = try [1 as UInt8].withUnsafeBytes { try JournalRecord(headers: headers, value: $0) }
         return nil
-      } catch { return error.field == "layout" ? error.rule : nil }
+      } catch { return (error as? FieldError).flatMap { $0.field == "layout" ? $0.rule : nil } }
     }
     #expect(rule("1") == nil)
     #expect(rule("2")?.contains("layout 2 of journal, and this program reads 1 at most") == true)
@@ -86,10 +85,10 @@ import Testing
     let device = String(repeating: "ab", count: 32)
     func refused(_ layout: String) -> FieldError? {
       let json = Array(#"{"device":"\#(device)","application":"a","since":1\#(layout)}"#.utf8)
-      do throws(FieldError) {
-        _ = try json.withUnsafeBytes { bytes throws(FieldError) in try Registration(json: bytes) }
+      do {
+        _ = try json.withUnsafeBytes { try Registration(json: $0) }
         return nil
-      } catch { return error }
+      } catch { return error as? FieldError }
     }
     #expect(refused("") == nil && refused(#","layout":1"#) == nil && refused(#","layout":"x""#) == nil)
     let error = refused(#","layout":2,"user":5"#)
