@@ -104,8 +104,8 @@ export class Panel {
 
   /** Follows the expanded notification, as the list has it now, and takes a newer one of its thread. @param {Notification} notification */
   received(notification) {
-    const { categoryIdentifier: category, threadIdentifier: thread } = notification.content, { content } = this.notification;
-    if (this.isClosed || notification === this.notification) return;
+    const { categoryIdentifier: category, threadIdentifier: thread } = notification.content, { content, id, date } = this.notification;
+    if (this.isClosed || notification.id === id && notification.date === date) return;
     if (notification.identifier === this.identifier) {
       // Another category has other actions and another extension.
       if (category !== content.categoryIdentifier) return this.close();

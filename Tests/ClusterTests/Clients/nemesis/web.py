@@ -16,8 +16,8 @@ import { Device, DISMISS, OPEN } from "/carillon.js";
 const { devices, application, categories, respond } = await (await fetch("/devices")).json();
 const numbers = new Map(devices.map(({ number, token }) => [token, number]));
 let telling = Promise.resolve(), isSettled = false;
-const tell = (number, what, more) => {
-  const body = JSON.stringify({ number, what, at: Date.now() / 1000, ...more });
+const tell = (device, what, more) => {
+  const body = JSON.stringify({ device, what, at: Date.now() / 1000, ...more });
   telling = telling.then(async () => isSettled = (await (await fetch("/told", { method: "POST", body })).json()).settled);
 };
 const sent = new Set();
@@ -88,7 +88,10 @@ class Answer(pages.Answer):
         super().do_GET()
 
     def do_POST(self):
-        self.server.took(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+        try:
+            self.server.took(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+        except Exception as error:  # noqa: BLE001 - the run ends with it
+            self.server.faults.append(error)
         self.give("application/json", json.dumps({"settled": self.server.crowd.is_settled}).encode())
 
 
@@ -127,7 +130,7 @@ class Web(pages.Site):
     """The browser, the site of the page, and its devices by number."""
 
     def __init__(self, crowd, numbers):
-        self.crowd, self.all = crowd, {number: WebDevice(number, crowd) for number in numbers}
+        self.crowd, self.faults, self.all = crowd, [], {number: WebDevice(number, crowd) for number in numbers}
         lot = random.Random(crowd.arguments.seed)
         self.devices = {
             "application": APPLICATION, "categories": CATEGORIES, "respond": crowd.arguments.respond,
@@ -140,7 +143,9 @@ class Web(pages.Site):
         await self.browser.start()
         await pages.quietly(self.browser.driver.get, self.origin)
         await self.browser.until("window.isOpen")
-        await asyncio.Event().wait()
+        while not self.faults:
+            await asyncio.sleep(0.5)
+        raise self.faults[0]
 
     def took(self, told):
-        self.all[told.pop("number")].took(told.pop("what"), told.pop("at"), told)
+        self.all[told.pop("device")].took(told.pop("what"), told.pop("at"), told)
