@@ -1,5 +1,6 @@
 import Cryptography
 import JSON
+import Kafka
 import Notifications
 import TestSupport
 import Testing

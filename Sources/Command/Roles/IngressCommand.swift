@@ -50,7 +50,7 @@ enum IngressCommand {
 extension FateDesk {
   /// Finds requests as `carillon explain` does. Each question has a loop of its own.
   static func ofCluster(_ place: ClusterPlace, _ values: SettingValues) -> FateDesk {
-    let (kafka, rules) = (place.kafka, RequestRules(values))
+    let (kafka, rules) = (place.kafka, RequestRules(values, topics: place.topics))
     let printer = TimelinePrinter(prefix: place.topics.prefix)
     return FateDesk { id, target in
       let loop = EventLoop(name: "explain")

@@ -317,7 +317,8 @@ final class IngressCore {
     LaneProducers.show([(producer, metrics.producer)], health)
     metrics.connections.set(server.statistics.open)
     metrics.waiting.set(submissions.count + questions.count)
-    for (status, count) in server.statistics.refused.merging([408: server.statistics.timedOut], uniquingKeysWith: +) {
+    let refused = server.statistics.refused.merging([408: server.statistics.timedOut], uniquingKeysWith: +)
+    for (status, count) in refused where count > unrouted[status, default: 0] {
       metrics.count(HTTPStatus(rawValue: status), nil, by: count - unrouted[status, default: 0])
       unrouted[status] = count
     }

@@ -63,7 +63,8 @@ struct RequestAnswer: Error {
   func json(line: Int? = nil) -> JSONValue {
     .object(present: [
       "line": line, "status": line.map { _ in status.rawValue }, "apnsId": id, "reason": reason, "field": field, "rule": rule,
-      "warnings": warnings.isEmpty ? nil : JSONValue.array(warnings.map { .string($0) }),
+      // A plain nil would become the JSON null here.
+      "warnings": warnings.isEmpty ? Optional.none : JSONValue.array(warnings.map { .string($0) }),
     ])
   }
 
