@@ -11,6 +11,7 @@ import os
 import re
 import signal
 import subprocess
+import threading
 import time
 import uuid
 
@@ -214,7 +215,8 @@ async def killed(arguments, folder):
         await cluster.started("transform", *cluster.group, "--remembered-ids", "1000")
         fan_out = await cluster.started("fan-out", "--listen", "127.0.0.1:0")
         ingress = await cluster.started("ingress", "--listen", "127.0.0.1:%d" % port)
-        tries = []
+        tries, there = [], threading.Event()
+        there.set()
 
         def backend(user, count):
             """Publishes with ids of its own, and repeats each until it is accepted."""
@@ -228,7 +230,7 @@ async def killed(arguments, folder):
                         if answer.status_code == 202:
                             break
                     except requests.exceptions.RequestException:
-                        time.sleep(0.02)  # it is being started again
+                        there.wait(HANG)
             return names
 
         async with Device(fan_out.addresses["devices"], contract, user="ada") as ada, Device(
@@ -238,10 +240,12 @@ async def killed(arguments, folder):
             while not all(each.done() for each in work):
                 before = len(tries)
                 await until(lambda: len(tries) > before + 40 or all(each.done() for each in work), "backends publish")
+                there.clear()
                 ingress.send_signal(signal.SIGKILL)
                 ingress.wait()
                 kills += 1
                 ingress = await cluster.started("ingress", "--listen", "127.0.0.1:%d" % port)
+                there.set()
             published = [await each for each in work]
             expect(kills >= 2 and len(tries) > sum(map(len, published)), "it was killed, and backends have repeated", [kills, len(tries)])
             for device, names in (ada, sum(published[:4], [])), (bob, sum(published[4:], [])):
