@@ -85,12 +85,13 @@ let package = Package(
     module(
       "FanOut",
       ["Worker", "Web", "Extensions", "Store", "Calendars", "EventLoop", "Cryptography", "JSON", "HTTP", "Kafka", "Notifications"]),
+    module("Ingress", ["Worker", "Calendars", "EventLoop", "Cryptography", "JSON", "HTTP", "Kafka", "Notifications"]),
     module("Operations", ["Worker", "Store", "EventLoop", "JSON", "HTTP", "Kafka", "Notifications"]),
 
     module(
       "Command",
       [
-        "Transform", "FanOut", "Operations", "Worker", "Web", "Extensions", "DeviceClient", "Calendars", "Store", "EventLoop",
+        "Transform", "FanOut", "Ingress", "Operations", "Worker", "Web", "Extensions", "DeviceClient", "Calendars", "Store", "EventLoop",
         "Cryptography", "JSON", "HTTP", "Kafka", "Redis", "Notifications",
         .target(name: "CJemalloc", condition: .when(traits: ["Jemalloc"])),
       ]),
@@ -132,6 +133,9 @@ let package = Package(
         "Notifications", "TestSupport",
       ]),
     tests(
+      "IngressTests",
+      ["Ingress", "Worker", "Calendars", "Cryptography", "EventLoop", "HTTP", "JSON", "Kafka", "Notifications", "TestSupport"]),
+    tests(
       "OperationsTests",
       ["Operations", "Worker", "Calendars", "Store", "Redis", "Kafka", "EventLoop", "Notifications", "JSON", "TestSupport"]),
     .target(name: "KillingDisk", dependencies: ["CSQLite"], path: "Tests/KillingDisk"),
@@ -150,7 +154,7 @@ let package = Package(
       "CommandTests",
       [
         "Command", "carillon", "EncryptedMessage", "MyAttachment", "EventInvitation", "RedGreenNotifications", "OwnExtensions",
-        "KilledDevice", "DeviceTerminal", "DeviceClient", "Operations", "Worker", "Web", "TestSupport", "EventLoop", "Calendars",
+        "KilledDevice", "DeviceTerminal", "DeviceClient", "Ingress", "Operations", "Worker", "Web", "TestSupport", "EventLoop", "Calendars",
         "JSON", "Cryptography", "Extensions", "Kafka", "Notifications", "Redis", "Store",
       ]),
     // What only processes of their own can show. They are apart, since a process that is being started keeps listeners of the others open.

@@ -38,7 +38,7 @@ public enum Program {
   }
 
   private static let sections: [CommandLineProgram.Section] = [
-    .init("Roles", [UpCommand.command, TransformCommand.command, FanOutCommand.command]),
+    .init("Roles", [UpCommand.command, TransformCommand.command, FanOutCommand.command, IngressCommand.command]),
     .init(
       "Tools",
       [
@@ -51,7 +51,7 @@ public enum Program {
         ApplicationsCommands.allow, ApplicationsCommands.disallow, ApplicationsCommands.limit, ApplicationsCommands.list,
         CategoriesCommands.publish,
         CategoriesCommands.list, PendingCommand.command, RebuildCommand.command, ExtensionsCommand.check, ExtensionsCommand.attempt,
-        TokenCommand.command, TokenCommand.createKey, WebCommand.command,
+        TokenCommand.command, TokenCommand.publisher, TokenCommand.createKey, WebCommand.command,
       ]),
     .init("Shell and documentation", [CompletionCommand.command, SettingsCommand.command]),
   ]

@@ -48,7 +48,7 @@ final class HTTPConnection: StreamHandler, SweepMember {
   func start() {
     server.sweep.add(self, deadline: now + UInt64(server.configuration.headMilliseconds))
     stream.handler = self
-    stream.startReading()
+    if !server.isPaused { stream.startReading() }
   }
 
   /// Begins with a refusal, without reading a request.
@@ -94,9 +94,9 @@ final class HTTPConnection: StreamHandler, SweepMember {
     defer { isFeeding = false }
     while !rest.isEmpty {
       switch phase {
-      case .idle: beginRequest()
+      case .idle where !server.isPaused: beginRequest()
       case .head, .body: break
-      case .handling, .streaming, .congested:
+      case .idle, .handling, .streaming, .congested:
         pipelined.append(contentsOf: rest)
         stream.stopReading()
         return
@@ -154,9 +154,11 @@ final class HTTPConnection: StreamHandler, SweepMember {
       method: method, path: target.path, query: target.query, headers: parser.headers, body: parser.body)
     server.statistics.requests += 1
     switch server.routes.match(method, target.path) {
-    case .unknown: respond(HTTPResponse(.notFound, text: "There is nothing at this path.\n"))
+    case .unknown: respond(server.configuration.refusal(.notFound, "There is nothing at this path."))
     case .otherMethod(let allow):
-      respond(HTTPResponse(.methodNotAllowed, text: "This path knows \(allow).\n", headers: [("Allow", allow)]))
+      var response = server.configuration.refusal(.methodNotAllowed, "This path knows \(allow).")
+      response.headers.append(("Allow", allow))
+      respond(response)
     case .found(.plain(let handler)): handler(request, HTTPResponder(self))
     case .found(.webSocket(let route)): return upgrade(request, route, isAsked: parser.asksForWebSocket)
     }
@@ -241,16 +243,24 @@ final class HTTPConnection: StreamHandler, SweepMember {
   }
 
   private func resume() {
+    guard !server.isPaused else { return }
     let waiting = pipelined
     pipelined = []
     waiting.withUnsafeBytes { feed($0) }
     if takesRequest { stream.startReading() }
   }
 
+  /// The server reads no requests any more, or reads them again.
+  func pauseChanged() {
+    // A running `feed` looks at the pause by itself.
+    guard takesRequest, !isFeeding else { return }
+    if server.isPaused { stream.stopReading() } else { resume() }
+  }
+
   private func refuse(_ failure: MessageFailure) {
-    let response = failure.response
-    server.statistics.refused[response.status.rawValue, default: 0] += 1
-    finish(with: response)
+    let (status, text) = failure.refusal
+    server.statistics.refused[status.rawValue, default: 0] += 1
+    finish(with: server.configuration.refusal(status, text))
   }
 
   /// Sends an error response and closes. It reads a little longer, so that a client that is still sending sees the response.
@@ -296,7 +306,7 @@ final class HTTPConnection: StreamHandler, SweepMember {
       if stream.pendingBytes > 0 { stream.close() } else { finishIdle() }
     case .head, .body:
       server.statistics.timedOut += 1
-      finish(with: HTTPResponse(.requestTimeout, text: "The request took too long.\n"))
+      finish(with: server.configuration.refusal(.requestTimeout, "The request took too long."))
     case .streaming, .congested: cut()
     case .handling, .closing, .ended: break
     }

@@ -21,6 +21,9 @@ public struct HTTPHeaders: Sendable {
   /// The number of fields; a repeated one counts each time.
   public var count: Int { fields.count }
 
+  /// The names of all fields as sent, in order; a repeated one stands each time.
+  public var names: [String] { fields.map { String(decoding: bytes[$0.nameStart..<$0.nameEnd], as: UTF8.self) } }
+
   /// The first value of a field, without white space around it; nil if the field is absent.
   public subscript(name: String) -> String? {
     fields.first { matches($0, name) }.map(value)

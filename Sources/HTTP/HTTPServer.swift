@@ -26,6 +26,16 @@ public final class HTTPServer {
   /// The counters.
   public internal(set) var statistics = HTTPServerStatistics()
 
+  /// Whether requests wait in the kernel: nothing more is read of them, and none begins.
+  ///
+  /// Their deadlines continue, so a pause must be short. Responses are sent as ever.
+  public var isPaused = false {
+    didSet {
+      guard isPaused != oldValue else { return }
+      for case let connection as HTTPConnection in sweep.all { connection.pauseChanged() }
+    }
+  }
+
   /// Its address, with the assigned port for 0.
   public let localAddress: SocketAddress
 
@@ -44,7 +54,8 @@ public final class HTTPServer {
     self.sweep = sweep
     let limits = MessageParser.Limits(
       headBytes: configuration.maximumHeadBytes, fields: configuration.maximumHeaderFields, bodyBytes: configuration.maximumBodyBytes)
-    parsers = Pool(limit: 64) { MessageParser.requests(limits) }
+    let bodies = BodyBudget(maximum: configuration.maximumBufferedBytes)
+    parsers = Pool(limit: 64) { MessageParser.requests(limits, bodies) }
     let acceptor = Acceptor()
     let listener = try Listener(on: loop, at: address, backlog: configuration.backlog, reusePort: configuration.reusePort) { stream in
       acceptor.server?.accepted(stream)
@@ -74,13 +85,13 @@ public final class HTTPServer {
     let network = configuration.maximumConnectionsPerAddress > 0 ? stream.peerNetwork : nil
     if statistics.open - refusing >= configuration.maximumConnections, !replaceSilent() {
       statistics.overLimit += 1
-      refuse(stream, .serviceUnavailable, "There are too many connections.\n")
+      refuse(stream, .serviceUnavailable, "There are too many connections.")
     } else if let descriptor = stream.descriptor, descriptor >= configuration.maximumDescriptor {
       statistics.overDescriptors += 1
-      refuse(stream, .serviceUnavailable, "There are too many connections.\n")
+      refuse(stream, .serviceUnavailable, "There are too many connections.")
     } else if let network, !addresses.add(network) {
       statistics.overAddressLimit += 1
-      refuse(stream, .tooManyRequests, "There are too many connections of your address.\n")
+      refuse(stream, .tooManyRequests, "There are too many connections of your address.")
     } else {
       statistics.open += 1
       HTTPConnection(self, stream, of: network).start()
@@ -102,7 +113,9 @@ public final class HTTPServer {
     statistics.open += 1
     let seconds = configuration.retryAfterSeconds
     let header = ("Retry-After", String(Int.random(in: seconds...max(seconds, 2 * seconds))))
-    HTTPConnection(self, stream, of: nil).startRefusing(HTTPResponse(status, text: text, headers: [header]))
+    var response = configuration.refusal(status, text)
+    response.headers.append(header)
+    HTTPConnection(self, stream, of: nil).startRefusing(response)
   }
 
   /// A refused connection has ended.
@@ -131,6 +144,9 @@ public final class HTTPServer {
   }
 
   // MARK: Ending
+
+  /// Closes each connection after its next response. Connections without a request stay.
+  public func announceEnd() { isDraining = true }
 
   /// Accepts no more connections; existing ones continue.
   public func stopAccepting() {

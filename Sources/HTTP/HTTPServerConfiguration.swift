@@ -6,6 +6,8 @@ public struct HTTPServerConfiguration: Sendable {
   public var maximumHeaderFields = 100
   /// The most bytes of a request's body; beyond it 413.
   public var maximumBodyBytes = 65_536
+  /// The most bytes of all bodies that are being received at once; beyond it 503.
+  public var maximumBufferedBytes = Int.max
   /// The most connections, WebSockets included; beyond it 503.
   public var maximumConnections = 50_000
   /// The most connections of one address (of IPv6: of one /64); beyond it 429. With 0 there is no limit. A server behind a proxy needs 0,
@@ -37,6 +39,8 @@ public struct HTTPServerConfiguration: Sendable {
   public var backlog = 4096
   /// Whether several servers, of lanes or processes, share the port (SO_REUSEPORT).
   public var reusePort = false
+  /// Makes the response to a request that no route answers, from a status and a sentence.
+  public var refusal: @Sendable (HTTPStatus, String) -> HTTPResponse = { HTTPResponse($0, text: $1 + "\n") }
 
   /// The defaults.
   public init() {}

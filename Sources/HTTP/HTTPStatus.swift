@@ -10,14 +10,20 @@ public struct HTTPStatus: RawRepresentable, Hashable, Sendable, CustomStringConv
 
   /// 200.
   public static let ok = HTTPStatus(rawValue: 200)
+  /// 202.
+  public static let accepted = HTTPStatus(rawValue: 202)
   /// 204: never with a body.
   public static let noContent = HTTPStatus(rawValue: 204)
   /// 206: with `Content-Range`.
   public static let partialContent = HTTPStatus(rawValue: 206)
+  /// 207: several outcomes, each with a status of its own.
+  public static let multiStatus = HTTPStatus(rawValue: 207)
   /// 304: never with a body.
   public static let notModified = HTTPStatus(rawValue: 304)
   /// 400.
   public static let badRequest = HTTPStatus(rawValue: 400)
+  /// 401: with `WWW-Authenticate`.
+  public static let unauthorized = HTTPStatus(rawValue: 401)
   /// 403.
   public static let forbidden = HTTPStatus(rawValue: 403)
   /// 404.
@@ -59,6 +65,7 @@ public struct HTTPStatus: RawRepresentable, Hashable, Sendable, CustomStringConv
     case 202: "Accepted"
     case 204: "No Content"
     case 206: "Partial Content"
+    case 207: "Multi-Status"
     case 304: "Not Modified"
     case 400: "Bad Request"
     case 401: "Unauthorized"

@@ -2,20 +2,23 @@
 enum MessageFailure: Error, Equatable {
   case malformed(String)
   case headTooLarge
-  case bodyTooLarge
+  case bodyTooLarge(maximum: Int)
+  /// The server buffers too many bodies.
+  case bodiesTooLarge
   case transferCodingUnknown
   case versionUnknown
   case expectationUnknown
 
-  /// The response to the client. Then the connection is closed, because the next message's beginning is unknown.
-  var response: HTTPResponse {
+  /// The status of the response to the client, and its text. Then the connection is closed, because the next message's beginning is unknown.
+  var refusal: (status: HTTPStatus, text: String) {
     switch self {
-    case .malformed(let text): HTTPResponse(.badRequest, text: "The request is malformed: \(text).\n")
-    case .headTooLarge: HTTPResponse(.headerFieldsTooLarge, text: "The request line and header fields are too large.\n")
-    case .bodyTooLarge: HTTPResponse(.contentTooLarge, text: "The body is too large.\n")
-    case .transferCodingUnknown: HTTPResponse(.notImplemented, text: "Only the transfer coding 'chunked' is known.\n")
-    case .versionUnknown: HTTPResponse(.versionNotSupported, text: "Speak HTTP/1.1.\n")
-    case .expectationUnknown: HTTPResponse(.expectationFailed, text: "Only the expectation '100-continue' is known.\n")
+    case .malformed(let text): (.badRequest, "The request is malformed: \(text).")
+    case .headTooLarge: (.headerFieldsTooLarge, "The request line and header fields are too large.")
+    case .bodyTooLarge(let maximum): (.contentTooLarge, "The body has more than \(maximum) bytes.")
+    case .bodiesTooLarge: (.serviceUnavailable, "The server is receiving too many bodies.")
+    case .transferCodingUnknown: (.notImplemented, "Only the transfer coding 'chunked' is known.")
+    case .versionUnknown: (.versionNotSupported, "Speak HTTP/1.1.")
+    case .expectationUnknown: (.expectationFailed, "Only the expectation '100-continue' is known.")
     }
   }
 }

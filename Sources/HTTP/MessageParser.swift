@@ -2,6 +2,23 @@ import CHTTPParser
 import EventLoop
 import Glibc
 
+/// The bytes of the bodies that a server's connections are receiving. Loop-confined.
+final class BodyBudget {
+  private let maximum: Int
+  private var used = 0
+
+  init(maximum: Int) { self.maximum = maximum }
+
+  /// Takes bytes; false if they are beyond the maximum.
+  func take(_ count: Int) -> Bool {
+    guard count <= maximum - used else { return false }
+    used += count
+    return true
+  }
+
+  func release(_ count: Int) { used -= count }
+}
+
 /// One message that is being received: http_parser's state, and the head and body so far.
 ///
 /// A connection holds one only while a message is incomplete; parsers are pooled. The parser stops after one message, so the bytes after it
@@ -28,6 +45,7 @@ final class MessageParser {
   private let settings = UnsafeMutablePointer<http_parser_settings>.allocate(capacity: 1)
   private let kind: http_parser_type
   private let limits: Limits
+  private let bodies: BodyBudget
 
   private var head: [UInt8] = []
   private var fields: [HTTPHeaders.Field] = []
@@ -54,14 +72,17 @@ final class MessageParser {
   private(set) var asksForWebSocket = false
 
   /// A parser of requests.
-  static func requests(_ limits: Limits) -> MessageParser { MessageParser(HTTP_REQUEST, limits) }
+  ///
+  /// - Parameter bodies: bounds the bodies of all parsers together.
+  static func requests(_ limits: Limits, _ bodies: BodyBudget = BodyBudget(maximum: .max)) -> MessageParser {
+    MessageParser(HTTP_REQUEST, limits, bodies)
+  }
 
   /// A parser of responses.
-  static func responses(_ limits: Limits) -> MessageParser { MessageParser(HTTP_RESPONSE, limits) }
+  static func responses(_ limits: Limits) -> MessageParser { MessageParser(HTTP_RESPONSE, limits, BodyBudget(maximum: .max)) }
 
-  private init(_ kind: http_parser_type, _ limits: Limits) {
-    self.kind = kind
-    self.limits = limits
+  private init(_ kind: http_parser_type, _ limits: Limits, _ bodies: BodyBudget) {
+    (self.kind, self.limits, self.bodies) = (kind, limits, bodies)
     lines = LineRules(isRequest: kind == HTTP_REQUEST)
     http_parser_settings_init(settings)
     settings.pointee.on_url = { collect($0, $1, $2) { $0.target($1) } }
@@ -96,6 +117,7 @@ final class MessageParser {
     lines = LineRules(isRequest: kind == HTTP_REQUEST)
     chunks = ChunkRules()
     isHeadComplete = false
+    bodies.release(body.count)
     body = []
     headers = HTTPHeaders(bytes: [], fields: [])
     keepsAlive = false
@@ -237,7 +259,7 @@ final class MessageParser {
     if failure != nil { return }
     let length = parser.pointee.content_length
     if length != UInt64.max, length > UInt64(limits.bodyBytes) {
-      failure = .bodyTooLarge
+      failure = .bodyTooLarge(maximum: limits.bodyBytes)
       return
     }
     expectsContinue = isVersion11 && headers["Expect"] != nil
@@ -250,10 +272,15 @@ final class MessageParser {
   private func bodyPart(_ bytes: UnsafeRawBufferPointer) {
     let room = limits.bodyBytes - body.count
     if bytes.count > room, !limits.cutsBody {
-      failure = .bodyTooLarge
+      failure = .bodyTooLarge(maximum: limits.bodyBytes)
       return
     }
-    body.append(contentsOf: bytes.prefix(room))
+    let part = bytes.prefix(room)
+    guard bodies.take(part.count) else {
+      failure = .bodiesTooLarge
+      return
+    }
+    body.append(contentsOf: part)
   }
 
   /// Stops the parser here, so that the line's bytes are known.

@@ -64,19 +64,24 @@ public struct LaneProducers {
 
   /// Shows how full they are, and whether Kafka acknowledges records. Call it once a second.
   public func show(in metrics: ClientMetrics, _ health: Health) {
+    Self.show([(prompt, metrics.prompt), (patient, metrics.patient)], health)
+  }
+
+  /// Shows the same of any producers of a lane.
+  public static func show(_ producers: [(Producer, ProducerMetrics)], _ health: Health) {
     let now = SteadyClock.milliseconds()
-    let ages = [(prompt, metrics.prompt), (patient, metrics.patient)].map { producer, cells in
+    let ages = producers.map { producer, cells in
       let age = producer.oldestInFlight(at: now)
       cells.show(producer, age: age)
       return age
     }
     let age = ages.max() ?? 0
-    let refusing = (prompt.refusingTopics(at: now) + patient.refusingTopics(at: now)).map { KafkaError($0.code, "write to \($0.topic)") }
+    let refusing = producers.flatMap { $0.0.refusingTopics(at: now) }.map { KafkaError($0.code, "write to \($0.topic)") }
     let reason =
       refusing.isEmpty
       ? "Kafka has not acknowledged a record for \(ReadableText.duration(milliseconds: age)); it is sent again"
       : "Kafka takes no record: " + Set(refusing.map { "\($0)" }).sorted().joined(separator: "; ")
-    health.set("kafka-writes", ready: refusing.isEmpty && age < Self.slowMilliseconds, reason)
+    health.set("kafka-writes", ready: refusing.isEmpty && age < slowMilliseconds, reason)
   }
 
   /// The longest normal time until a record is acknowledged, in milliseconds. Restarts of brokers and elections take less.

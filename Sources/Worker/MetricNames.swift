@@ -289,6 +289,25 @@ public enum MetricNames {
     "carillon_fanout_mailbox_damage_total",
     "Damaged fields of mailboxes: an unreadable entry is removed, and for a damaged payload there is an event.",
     labels: ["part"])
+
+  // The ingress.
+
+  /// Answers to publishers.
+  public static let ingressRequests = Metric<Counter>(
+    "carillon_ingress_requests_total",
+    "Requests of publishers, by the status of the answer and by application; each line of a body of many counts.",
+    labels: ["status", "application"])
+  /// How long an answer takes.
+  public static let ingressSeconds = Metric<Histogram>(
+    "carillon_ingress_answer_seconds", "Time from a publisher's complete HTTP request until its answer.")
+  /// Connections of publishers.
+  public static let ingressConnections = Metric<Gauge>("carillon_ingress_connections", "Open connections of publishers.")
+  /// Requests that wait for Kafka.
+  public static let ingressWaiting = Metric<Gauge>(
+    "carillon_ingress_waiting", "HTTP requests of publishers that are not answered yet.")
+  /// Times without reading.
+  public static let ingressPauses = Metric<Counter>(
+    "carillon_ingress_pauses_total", "Times that the ingress stopped reading because Kafka was too slow.")
 }
 
 extension MetricRegistry {

@@ -50,6 +50,9 @@ public struct Topics: Sendable, Hashable {
   /// The topics that fan-out workers write.
   public var writtenByFanOut: [String] { [deliveries, events, devices, people] }
 
+  /// The topics that the ingress writes.
+  public var writtenByIngress: [String] { [requests] }
+
   /// Whether a topic has one partition: few records are written to it, and they need one order.
   public func hasOnePartition(_ topic: String) -> Bool { topic == applications || topic == categories || topic == load }
 

@@ -1,5 +1,6 @@
 import Calendars
 import Foundation
+import Ingress
 import JSON
 import Notifications
 import TestSupport

@@ -1,3 +1,4 @@
+import Ingress
 import Notifications
 import Testing
 import Worker

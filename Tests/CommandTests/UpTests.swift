@@ -154,12 +154,13 @@ import Testing
   @Test func theBannerSaysWhatToTypeNext() {
     let running = RunningCluster(
       kafka: "127.0.0.1:1", redis: "redis://:secret@127.0.0.1:2", devices: "ws://127.0.0.1:3/v1/device",
-      page: "http://127.0.0.1:3/device/", admin: "http://127.0.0.1:4")
+      page: "http://127.0.0.1:3/device/", admin: "http://127.0.0.1:4",
+      requests: "http://127.0.0.1:5/v1/requests")
     let text = UpBanner.text(running, isFound: false, keyFile: nil)
     #expect(text.contains("redis://:***@127.0.0.1:2") && !text.contains("secret"), "it says: \(text)")
     for word in [
       "It keeps nothing", " device --devices ws://127.0.0.1:3", " publish --kafka 127.0.0.1:1 ", " events --kafka ", "kcat", "Ctrl-C",
-      "a page   http://127.0.0.1:3/device/\n",
+      "a page   http://127.0.0.1:3/device/\n", "requests http://127.0.0.1:5/v1/requests\n", "\"title\":\"Order\"}' http://127.0.0.1:5/",
     ] {
       #expect(text.contains(word), "no '\(word)' in the banner")
     }

@@ -130,6 +130,8 @@ actor ServerFixture {
 
   func closeServer(withinMilliseconds: Int) async { await server?.close(withinMilliseconds: withinMilliseconds) }
 
+  func pause(_ isPaused: Bool) { server?.isPaused = isPaused }
+
   var statistics: HTTPServerStatistics { server?.statistics ?? HTTPServerStatistics() }
   var ends: [WebSocketEnd] { log.ends }
   var opened: Int { log.opened }

@@ -1,5 +1,6 @@
 import EventLoop
 import Extensions
+import Ingress
 import JSON
 import Notifications
 import Worker

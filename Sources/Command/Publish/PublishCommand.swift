@@ -1,5 +1,6 @@
 import Calendars
 import EventLoop
+import Ingress
 import Kafka
 import Notifications
 import Operations
@@ -105,7 +106,7 @@ enum PublishCommand {
 
   private static func checked(_ request: RequestToSend, _ limits: RequestLimits, _ times: inout DueTimes) throws(UsageError) -> [String] {
     do throws(Rejection) {
-      return try request.check(limits, &times)
+      return try request.check(limits, &times).warnings
     } catch {
       throw UsageError(.contradiction, "the cluster would reject this request: \(error)", command: "publish")
     }
@@ -176,21 +177,20 @@ struct LineSource {
   }
 
   mutating func requests(_ number: Int, _ line: UnsafeRawBufferPointer?, _ now: Int64) throws(LineError) -> [RequestToSend] {
-    guard let line else { throw LineError(description: "it has more than \(LineReader.longestLine) bytes") }
+    guard let line else { throw LineError("it has more than \(LineReader.longestLine) bytes") }
     var request = try RequestLine.read(line, now: now)
     request.fill(from: draft)
     guard request.count == 1 || request.headers[RequestHeader.id] == nil else {
-      throw LineError(description: "'id' is one request's, and each of several 'identifiers' is a request of its own")
+      throw LineError("id", "'id' is one request's, and each of several 'identifiers' is a request of its own")
     }
     let records = request.records(line: number)
     guard limits == nil || request.hasEffect else {
-      throw LineError(
-        description: "it would show nothing and do nothing: add 'title', 'subtitle', 'body', 'badge' or 'sound', or 'content-available'")
+      throw LineError(RequestDraft.effectRule)
     }
     do throws(Rejection) {
-      if let limits { for record in records { warnings.tell(try record.check(limits, &times), line: number) } }
+      if let limits { for record in records { warnings.tell(try record.check(limits, &times).warnings, line: number) } }
     } catch {
-      throw LineError(description: "\(error)")
+      throw LineError("\(error.field)", "\(error)")
     }
     return records
   }

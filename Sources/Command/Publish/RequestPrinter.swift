@@ -1,3 +1,4 @@
+import Ingress
 import JSON
 
 /// Shows requests as records, for a person or for a program.

@@ -1,5 +1,6 @@
 import EventLoop
 import FanOut
+import Ingress
 import Kafka
 import Redis
 import Transform
@@ -7,7 +8,7 @@ import Worker
 
 /// A lane of any stage, from the view of a process.
 protocol RunnableLane: Actor {
-  /// Starts it; returns the devices' address, if it has one.
+  /// Starts it; returns the address of devices or publishers, if it has one.
   func run() async throws -> SocketAddress?
   /// Ends it, whether or not it has started.
   func drain(withinMilliseconds milliseconds: Int) async
@@ -21,6 +22,10 @@ extension TransformLane: RunnableLane {
 }
 
 extension FanOutLane: RunnableLane {
+  func run() async throws -> SocketAddress? { try await start() }
+}
+
+extension IngressLane: RunnableLane {
   func run() async throws -> SocketAddress? { try await start() }
 }
 

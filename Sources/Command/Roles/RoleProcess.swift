@@ -23,7 +23,15 @@ struct RoleProcess: Sendable {
   private let control: EventLoop
   private let signals: StopSignals
 
-  /// - Parameter connections: the most devices of one lane.
+  /// The clients of a role.
+  enum Clients {
+    /// Devices, if the role has clients at all.
+    case devices
+    /// Publishers of requests.
+    case requests
+  }
+
+  /// - Parameter connections: the most clients of one lane.
   /// - Throws: an error if the process may open too few descriptors.
   init(_ role: String, _ values: SettingValues, connections: Int = 0, servesMedia: Bool = false) throws {
     self.role = role
@@ -55,15 +63,16 @@ struct RoleProcess: Sendable {
   ///
   /// - Parameters:
   ///   - written: the topics that its lanes write to.
-  ///   - listen: returns the devices' address; nil without devices.
+  ///   - listen: the setting of the clients' address; nil without clients.
   ///   - unreadyFor: how long its lanes continue after the order to end, although it is not ready.
+  ///   - serving: the lanes' clients.
   ///   - settings: the current settings that should be the same in all workers.
   ///   - reload: reads files again after SIGHUP; nil if that signal ends the process.
   ///   - whenEnding: ends the parts beside the lanes within the given milliseconds, while the lanes end.
-  ///   - makeHost: makes the lane of this number; `first` is the devices' address of the first lane.
+  ///   - makeHost: makes the lane of this number; `first` is the clients' address of the first lane.
   func run(
     _ place: ClusterPlace, writing written: [String], listen: Setting<SocketAddress>? = nil, unreadyFor: Duration = .zero,
-    settings: @escaping @Sendable () -> [String: String], reload: (@Sendable () -> Void)? = nil,
+    serving clients: Clients = .devices, settings: @escaping @Sendable () -> [String: String], reload: (@Sendable () -> Void)? = nil,
     whenEnding: (@Sendable (Int) async -> Void)? = nil,
     makeHost: @escaping @Sendable (RoleProcess, Int, _ first: SocketAddress?) -> LaneHost
   ) async throws -> ExitCode {
@@ -94,7 +103,9 @@ struct RoleProcess: Sendable {
       on: control, place.store, workerName, roles: [role], admin: await admin.address, health: health, metrics: metrics, logger: logger,
       settings: settings)
     let work = Task {
-      do { try await start(place, listen, redis, lanes, reporter, adminURL, makeHost) } catch { await signals.end(.failure(error)) }
+      do { try await start(place, listen, clients, redis, lanes, reporter, adminURL, makeHost) } catch {
+        await signals.end(.failure(error))
+      }
     }
     let ending = await signals.ending()
     // At once, so that a load balancer sends no more devices.
@@ -129,30 +140,39 @@ struct RoleProcess: Sendable {
   }
 
   private func start(
-    _ place: ClusterPlace, _ listen: Setting<SocketAddress>?, _ redis: RedisWait, _ lanes: ProcessLanes, _ reporter: WorkerReporter,
-    _ adminURL: String,
+    _ place: ClusterPlace, _ listen: Setting<SocketAddress>?, _ clients: Clients, _ redis: RedisWait, _ lanes: ProcessLanes,
+    _ reporter: WorkerReporter, _ adminURL: String,
     _ makeHost: @escaping @Sendable (RoleProcess, Int, SocketAddress?) -> LaneHost
   ) async throws {
-    do {
-      try await redis.untilSuitable(place.store.address, logger: logger, health: health)
-    } catch {
-      if error.code == .closed { return }
-      throw error
+    // The ingress needs only Kafka. A request is safe there, whatever becomes of Redis.
+    if clients == .devices {
+      do {
+        try await redis.untilSuitable(place.store.address, logger: logger, health: health)
+      } catch {
+        if error.code == .closed { return }
+        throw error
+      }
     }
     await reporter.start(lanes: values[RoleSettings.lanes])
-    var devices: SocketAddress?
+    var first: SocketAddress?
     for number in 0..<values[RoleSettings.lanes] {
-      let host = makeHost(self, number, devices)
+      let host = makeHost(self, number, first)
       guard await lanes.add(host) else { return }
-      devices = try await listening(by: listen) { try await host.start() } ?? devices
-      if let devices { await reporter.devices(at: devices) }
+      first = try await listening(by: listen) { try await host.start() } ?? first
+      if let first, clients == .devices { await reporter.devices(at: first) }
     }
     while !health.isReady { try await Task.sleep(for: .milliseconds(20)) }
     await reporter.hasChanged()
-    let address = devices.map { DeviceURL.text($0) }
-    logger.info("ready", ["admin": adminURL, "devices": address ?? "none"])
+    let address = first.map { clients == .devices ? DeviceURL.text($0) : IngressURL.text($0) }
+    switch clients {
+    case .devices: logger.info("ready", ["admin": adminURL, "devices": address ?? "none"])
+    case .requests: logger.info("ready", ["admin": adminURL, "requests": address ?? "none"])
+    }
     guard values[AnswerSettings.json] else { return }
-    StandardOutput.json(JSONValue.object(present: ["admin": adminURL, "devices": address]).text)
+    StandardOutput.json(
+      JSONValue.object(present: [
+        "admin": adminURL, "devices": clients == .devices ? address : nil, "requests": clients == .requests ? address : nil,
+      ]).text)
     StandardOutput.flush()
   }
 }

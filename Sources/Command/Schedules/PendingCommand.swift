@@ -1,3 +1,4 @@
+import Ingress
 import JSON
 import Kafka
 import Notifications

@@ -29,11 +29,13 @@ extension RequestLimits {
 
 extension RequestRules {
   /// Reads the settings of a cluster's workers.
-  init(_ values: SettingValues) {
+  ///
+  /// - Parameter topics: the cluster's topics; nil for those of the settings.
+  init(_ values: SettingValues, topics: Topics? = nil) {
     var limits = RequestLimits(values)
     limits.longestLifetime = Int64(values[RequestSettings.longestLifetime].wholeMilliseconds / 1000)
     self.init(
-      topics: ClusterSettings.topics(values), limits: limits,
+      topics: topics ?? ClusterSettings.topics(values), limits: limits,
       oneAttemptSeconds: Int64(values[RequestSettings.oneAttempt].wholeMilliseconds / 1000))
   }
 }

@@ -39,6 +39,14 @@ enum SharedSettings {
     return { fixed }
   }
 
+  /// Those of the ingress, as text.
+  static func ingress(_ values: SettingValues) -> @Sendable () -> [String: String] {
+    let fixed = requests(values).merging([
+      RequestSettings.payloadBytes.declaration.key: "\(values[RequestSettings.payloadBytes])"
+    ]) { first, _ in first }
+    return { fixed }
+  }
+
   private static func requests(_ values: SettingValues) -> [String: String] {
     [
       RequestSettings.longestLifetime.declaration.key: seconds(values[RequestSettings.longestLifetime]),

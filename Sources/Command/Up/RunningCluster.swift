@@ -21,9 +21,11 @@ struct RunningCluster: Sendable {
   var page: String?
   /// The root of its admin server, as a URL.
   var admin: String
+  /// Where it takes requests, as a URL; nil if it is of an earlier version.
+  var requests: String?
 
   /// Describes this process.
-  init(kafka: String, redis: String, devices: String, page: String?, admin: String) {
+  init(kafka: String, redis: String, devices: String, page: String?, admin: String, requests: String?) {
     pid = getpid()
     began = Self.beginning(of: pid) ?? 0
     self.kafka = kafka
@@ -31,6 +33,7 @@ struct RunningCluster: Sendable {
     self.devices = devices
     self.page = page
     self.admin = admin
+    self.requests = requests
   }
 
   /// The settings for its broker.
@@ -62,13 +65,14 @@ struct RunningCluster: Sendable {
     else { return nil }
     (self.pid, self.began) = (pid, UInt64(began))
     (self.kafka, self.redis, self.devices, self.admin) = (kafka, redis, devices, admin)
-    page = value["page"]?.stringValue
+    (page, requests) = (value["page"]?.stringValue, value["requests"]?.stringValue)
   }
 
   /// The file's text.
   var text: String {
     JSONValue.object([
       "pid": pid, "began": began, "kafka": kafka, "redis": redis, "devices": devices, "page": page, "admin": admin,
+      "requests": requests,
     ]).text + "\n"
   }
 

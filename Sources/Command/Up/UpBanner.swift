@@ -6,7 +6,7 @@ enum UpBanner {
   /// One line for programs.
   static func json(_ running: RunningCluster) -> String {
     let object = JSONValue.object([
-      "kafka": running.kafka, "redis": running.redis, "devices": running.devices, "page": running.page,
+      "kafka": running.kafka, "redis": running.redis, "devices": running.devices, "page": running.page, "requests": running.requests,
       "metrics": running.admin + "/metrics", "admin": running.admin, "pid": running.pid,
     ])
     return PrintedJSON.text(object.text) + "\n"
@@ -20,6 +20,7 @@ enum UpBanner {
         Kafka    \(running.kafka)
         Redis    \(redis)
         devices  \(running.devices)\(running.page.map { "\n  a page   \($0)" } ?? "")
+        requests \(running.requests ?? "-")
         metrics  \(running.admin)/metrics
       """
   }
@@ -35,6 +36,7 @@ enum UpBanner {
     let devices = isFound ? "" : " --devices \(running.devices)"
     let device = "--token $(printf '0%.0s' $(seq 64)) --app com.example.shop --user ada"
     let credential = keyFile.map { " --credential $(\(me) token --key \($0) \(device))" } ?? ""
+    let authorization = keyFile.map { "-H \"Authorization: Bearer $(\(me) token publisher --apps com.example.shop --key \($0))\" " } ?? ""
     let redis = isFound ? "" : "\n  status, lag and devices need --redis as well: 'carillon up --new --json' prints it with its password."
     return """
 
@@ -47,6 +49,7 @@ enum UpBanner {
 
         a device     \(me) device\(devices) \(device)\(credential)
         a request    \(me) publish\(kafka) --target user:ada --app com.example.shop --title Order --body 'On its way' --collapse-id order-7
+        with curl    curl \(authorization)-d '{"target":"user:ada","app":"com.example.shop","title":"Order"}' \(running.requests ?? "")
         the events   \(me) events\(kafka) --from beginning
         with kcat    echo '{"aps":{"alert":"Hello"}}' | kcat -P -b \(running.kafka) -X partitioner=murmur2_random -t notifications.requests -k user:ada -H apns-topic=com.example.shop
 

@@ -9,6 +9,9 @@ enum UpCommand {
   static let admin = Setting(
     "up.admin", .address, default: SocketAddress(host: "127.0.0.1", port: 7172),
     "Where /metrics, /livez and /readyz are. Without this flag another port is used if this one is not free.")
+  static let ingress = Setting(
+    "up.ingress", .address, default: SocketAddress(host: "127.0.0.1", port: 7174),
+    "Where publishers send HTTP requests. Without this flag another port is used if this one is not free.")
   static let kafkaPort = Setting<Int?>(
     "up.kafka-port", .integer(0...65_535), "The port of 127.0.0.1 for its Kafka. Absent or 0: a free one.")
   static let redisPort = Setting<Int?>(
@@ -24,7 +27,7 @@ enum UpCommand {
     discussion:
       "One process with an embedded Kafka broker, a private redis-server, and a lane of each role. The broker keeps 5 MiB of each partition, and drops the oldest records beyond that. The process keeps nothing after it ends (SIGINT or SIGTERM). The tools of the same user find it without flags, by a file in $XDG_RUNTIME_DIR/carillon, /tmp/carillon-UID (or in $TMPDIR if set), or ~/.carillon: the first of them that no other user has made. With --json one line on standard output has all addresses when it is ready. The exit code is 1 if one is already running.",
     groups: [
-      SettingGroup("Up", [listen, admin, web, kafkaPort, redisPort, isNew, AnswerSettings.json]),
+      SettingGroup("Up", [listen, admin, ingress, web, kafkaPort, redisPort, isNew, AnswerSettings.json]),
       FanOutOptions.sessions, TransformOptions.stage, MediaOptions.group, RequestSettings.group, LogSettings.group,
     ],
     examples: [
@@ -42,7 +45,8 @@ enum UpCommand {
     }
     defer { claim?.release() }
     let places = UpProcess.Places(
-      listen: address(values, listen), admin: address(values, admin), media: address(values, MediaOptions.listen),
+      listen: address(values, listen), admin: address(values, admin), ingress: address(values, ingress),
+      media: address(values, MediaOptions.listen),
       kafkaPort: values[kafkaPort].flatMap { $0 == 0 ? nil : $0 }, redisPort: values[redisPort].flatMap { $0 == 0 ? nil : $0 })
     return try await UpProcess(values, places, key: key, claim: claim).run()
   }

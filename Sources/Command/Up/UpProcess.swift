@@ -1,6 +1,8 @@
+import Cryptography
 import EventLoop
 import Extensions
 import FanOut
+import Ingress
 import Kafka
 import Notifications
 import Redis
@@ -14,6 +16,7 @@ struct UpProcess: Sendable {
   struct Places: Sendable {
     var listen: UpAddress
     var admin: UpAddress
+    var ingress: UpAddress
     var media: UpAddress
     /// Nil for a free one.
     var kafkaPort: Int?
@@ -31,8 +34,8 @@ struct UpProcess: Sendable {
   private let metrics = MetricRegistry()
   private let descriptors: DescriptorPlan
 
-  /// A transform lane and a fan-out lane.
-  private static let lanes = 2
+  /// A transform lane, a fan-out lane and an ingress lane.
+  private static let lanes = 3
   /// Enough for some additional workers of each role. The embedded broker keeps 5 MiB for each.
   private static let partitions = 8
   private static let drainMilliseconds = 5000
@@ -47,7 +50,8 @@ struct UpProcess: Sendable {
     self.key = key
     self.claim = claim
     descriptors = try DescriptorPlan(
-      raisingFor: Self.lanes, connections: values[FanOutOptions.connections], servesMedia: values[MediaOptions.folder] != nil)
+      raisingFor: Self.lanes, connections: values[FanOutOptions.connections] + IngressSettings.Defaults.connections,
+      servesMedia: values[MediaOptions.folder] != nil)
     // On a terminal the banner is more important.
     log = LogSettings.writer(values, defaultLevel: .warning)
     logger = Logger(log, component: "up")
@@ -131,7 +135,8 @@ struct UpProcess: Sendable {
     }
     let (requests, sessions) = (SharedSettings.transform(values, extensions), SharedSettings.fanOut(values, key: key?.bytes))
     let reporter = WorkerReporter(
-      on: control, place.store, "up", roles: ["transform", "fan-out"], admin: await admin.address, health: health, metrics: metrics,
+      on: control, place.store, "up", roles: ["transform", "fan-out", "ingress"], admin: await admin.address, health: health,
+      metrics: metrics,
       logger: logger
     ) { requests().merging(sessions()) { first, _ in first } }
     try await parts.keep { await reporter.close() }
@@ -140,15 +145,18 @@ struct UpProcess: Sendable {
       Task { await signals.end(.failure(error)) }
     }
     let address = try await startLanes(place, media?.links, parts, failures, extensions)
+    let ingress = try await startIngress(place, parts, failures)
     await reporter.devices(at: address)
     let isOther = !places.listen.isFixed && address != places.listen.wanted
     progress("devices at \(address)" + (isOther ? ", for \(places.listen.wanted) is taken" : ""))
+    progress("requests at \(ingress)")
     progress("waiting for the transform worker's partitions, about 3 s")
     while !health.isReady { try await Task.sleep(for: .milliseconds(20)) }
     await reporter.hasChanged()
     return RunningCluster(
       kafka: kafka, redis: redis.address.textWithPassword, devices: DeviceURL.text(address),
-      page: values[UpCommand.web] ? DeviceURL.page(address) : nil, admin: "http://\(await admin.address)")
+      page: values[UpCommand.web] ? DeviceURL.page(address) : nil, admin: "http://\(await admin.address)",
+      requests: IngressURL.text(ingress))
   }
 
   /// The broker's address at the requested port; nil if none was requested.
@@ -182,6 +190,23 @@ struct UpProcess: Sendable {
         settings, on: lane.loop, logger: lane.logger, health: lane.health, metrics: fanOutMetrics, onFatal: lane.onFatal)
     }
     guard await parts.lanes.add(fanOut), let address = try await values.listening(by: UpCommand.listen, fanOut.start) else {
+      throw CancellationError()
+    }
+    return address
+  }
+
+  private func startIngress(_ place: ClusterPlace, _ parts: UpParts, _ failures: LaneFailures) async throws -> SocketAddress {
+    let (values, listen, descriptors, fates) = (values, places.ingress, descriptors, FateDesk.ofCluster(place, values))
+    let admission: PublisherAdmission = key.map { .token([SignatureKey(secret: $0.bytes)]) } ?? .anyone
+    let metrics = IngressMetrics(metrics)
+    let host = LaneHost("ingress-0", logger: logger.with(component: "ingress"), health: health, failures: failures) { lane in
+      var settings = IngressSettings(values, place, listen: lane.address ?? listen.wanted, admission: admission)
+      settings.takesAnotherPort = lane.address == nil && !listen.isFixed
+      settings.maximumDescriptor = descriptors.maximum
+      return IngressLane(
+        settings, on: lane.loop, fates: fates, logger: lane.logger, health: lane.health, metrics: metrics, onFatal: lane.onFatal)
+    }
+    guard await parts.lanes.add(host), let address = try await values.listening(by: UpCommand.ingress, host.start) else {
       throw CancellationError()
     }
     return address

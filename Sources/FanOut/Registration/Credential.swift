@@ -1,6 +1,7 @@
 import Cryptography
 import JSON
 public import Notifications
+import Worker
 
 /// Who a device is, as the cluster's key has signed it: the claims of a compact token (RFC 7519).
 public struct Credential: Sendable, Equatable {
@@ -26,31 +27,23 @@ public struct Credential: Sendable, Equatable {
   /// It is valid from its claim `nbf`, if it has one, until its claim `exp`, to the second; a fraction makes that time shorter. A claim of
   /// a wrong type makes it invalid: ignoring it could admit another person than the signer meant. A `user` that is null means nobody.
   public init(verifying token: String, key: [UInt8], now: Int64) throws(CredentialError) {
-    guard let payload = CompactSignature.verify(token, with: HMACKey(key), header: TokenHeader.isAccepted),
-      let claims = payload.withUnsafeBytes({ try? JSONValue(parsing: $0) }), claims.hasUniqueMembers
-    else { throw .notSigned }
-    func text(_ name: String) throws(CredentialError) -> String? {
-      guard let value = claims[name] else { return nil }
-      guard let text = value.stringValue else { throw .claim(name, "must be a string") }
-      return text
+    guard let claims = SignedToken(verifying: token, with: SignatureKey(secret: key)) else { throw .notSigned }
+    guard !claims.isForPublishers else { throw .claim("aud", "says that it is a publisher's token") }
+    let from: Int64?
+    do throws(SignedToken.ClaimError) {
+      guard let device = try claims.text("sub") else { throw .init("sub", "is missing: it must be the device token") }
+      guard let application = try claims.text("app") else { throw .init("app", "is missing: it must be the application") }
+      guard let expiration = try claims.seconds("exp", .down) else { throw .init("exp", "is missing: it must be when it expires") }
+      let user = claims.has("user") ? try claims.text("user") : nil
+      from = try claims.seconds("nbf", .up)
+      _ = try claims.seconds("iat", .down)
+      self.init(
+        device: DeviceToken(device)?.text ?? device, application: Name(application), user: user.map { Name($0) }, expiration: expiration)
+    } catch {
+      throw .claim(error.name, error.rule)
     }
-    func seconds(_ name: String, _ rounding: FloatingPointRoundingRule) throws(CredentialError) -> Int64? {
-      guard let value = claims[name] else { return nil }
-      if let seconds = value.integerValue { return seconds }
-      guard let seconds = value.doubleValue.flatMap({ Int64(exactly: $0.rounded(rounding)) }) else {
-        throw .claim(name, "must be a number of seconds since 1970")
-      }
-      return seconds
-    }
-    guard let device = try text("sub") else { throw .claim("sub", "is missing: it must be the device token") }
-    guard let application = try text("app") else { throw .claim("app", "is missing: it must be the application") }
-    guard let expiration = try seconds("exp", .down) else { throw .claim("exp", "is missing: it must be when it expires") }
-    let user = claims["user"] == .null ? nil : try text("user")
-    let (from, _) = (try seconds("nbf", .up), try seconds("iat", .down))
     if let from, from > now { throw .notYetValid }
     guard expiration > now else { throw .expired }
-    self.init(
-      device: DeviceToken(device)?.text ?? device, application: Name(application), user: user.map { Name($0) }, expiration: expiration)
   }
 
   /// The token, signed at `now` (seconds since 1970).

@@ -10,6 +10,8 @@ struct LogLine: Sendable {
   var message: String
   var kind: String
   var fields: [(name: String, value: any LogValue)]
+  /// Whether many lines of the message are summed up.
+  var isLimited = true
 }
 
 /// The formats of log lines.

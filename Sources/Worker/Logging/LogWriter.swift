@@ -110,7 +110,7 @@ public final class LogWriter: Sendable {
         drops.wrappingAdd(1, ordering: .relaxed)
         return false
       }
-      guard line.level == .debug || queue.limit.admits(key, line.level, at: now) else { return false }
+      guard line.level == .debug || !line.isLimited || queue.limit.admits(key, line.level, at: now) else { return false }
       if queue.items.count >= bound {
         queue.unreportedDrops += 1
         drops.wrappingAdd(1, ordering: .relaxed)

@@ -56,6 +56,15 @@ public struct Logger: Sendable {
     log(.error, message, fields())
   }
 
+  /// Logs at the level `info` a line that is never summed up with others: of an access log.
+  public func access(_ message: StaticString, _ fields: @autoclosure () -> [(name: String, value: any LogValue)]) {
+    guard isOn(.info) else { return }
+    writer.submit(
+      LogLine(
+        time: WallClock.milliseconds(), level: .info, component: component, message: message.description, kind: "",
+        fields: context + fields(), isLimited: false))
+  }
+
   /// Logs one line.
   ///
   /// - Parameter kind: distinguishes lines of the same message for the limit, for example by a library's facility.

@@ -49,14 +49,15 @@ public final class ClientMetrics: Sendable {
 }
 
 /// The metrics of one producer.
-struct ProducerMetrics: Sendable {
+public struct ProducerMetrics: Sendable {
   private let records: Gauge
   private let bytes: Gauge
   private let recordsLimit: Gauge
   private let bytesLimit: Gauge
   private let seconds: Gauge
 
-  init(_ registry: MetricRegistry, _ lane: String, _ producer: String) {
+  /// Makes the cells of a producer of a lane.
+  public init(_ registry: MetricRegistry, _ lane: String, _ producer: String) {
     // Labels follow the spelling of metric names.
     let lane = MetricLabel.snakeCase(lane)
     records = registry.make(MetricNames.producerRecords, lane, producer)
@@ -66,8 +67,10 @@ struct ProducerMetrics: Sendable {
     bytesLimit = registry.make(MetricNames.producerBytesLimit, lane, producer)
   }
 
+  /// Shows how full the producer is.
+  ///
   /// - Parameter age: of the oldest record in flight, in milliseconds.
-  func show(_ producer: Producer, age: Int64) {
+  public func show(_ producer: Producer, age: Int64) {
     records.set(producer.inFlight)
     bytes.set(producer.bytesInFlight)
     recordsLimit.set(producer.maximumInFlight)
@@ -78,5 +81,5 @@ struct ProducerMetrics: Sendable {
 
 extension KafkaError.Code {
   /// The name as a label: `msg_timed_out` is librdkafka's `_MSG_TIMED_OUT`.
-  var label: String { String(name.drop { $0 == "_" }).lowercased() }
+  public var label: String { String(name.drop { $0 == "_" }).lowercased() }
 }

@@ -64,4 +64,13 @@ extension SettingValues {
     guard let path = self[setting] else { return nil }
     return try InputFile(path: path, givenAt: name(of: setting), limit: limit)
   }
+
+  /// Reads the files that a setting names.
+  ///
+  /// - Parameter limit: the most bytes of each.
+  public func files(_ setting: Setting<[String]>, limit: Int) throws(UsageError) -> [InputFile] {
+    var files: [InputFile] = []
+    for path in self[setting] { files.append(try InputFile(path: path, givenAt: name(of: setting), limit: limit)) }
+    return files
+  }
 }

@@ -29,7 +29,7 @@ import confluent_kafka.admin
 import websockets.exceptions
 import yaml
 
-from clients import HANG, Device, Failed, Producer, expect, say, until
+from clients import APPLICATION, HANG, Device, Failed, Producer, expect, quietly, say, until
 from healing import bodies, committed, on_one_redis, ready, run_part
 from machine import free_port
 
@@ -161,6 +161,16 @@ def pictured(prometheus, seconds):
     return list(panels.items())
 
 
+def post(ingress):
+    """Publishes a request by HTTP; gives the status."""
+    body = json.dumps({"target": "user:u0", "app": APPLICATION, "title": "by HTTP"}).encode()
+    try:
+        with urllib.request.urlopen(urllib.request.Request(ingress.addresses["requests"], body), timeout=HANG) as answer:
+            return answer.status
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
 async def queries(arguments, folder):
     is_real = not is_embedded(arguments)
     producer = Producer(arguments.kafka, arguments.prefix + "requests")
@@ -168,7 +178,8 @@ async def queries(arguments, folder):
         transform = await cluster.started("transform", *cluster.group)
         redis.cli("CONFIG", "SET", "maxmemory", "1gb")
         fan_outs = [await cluster.started("fan-out", "--listen", "127.0.0.1:0") for _ in range(2)]
-        admins = [worker.addresses["admin"] for worker in fan_outs]
+        ingress = await cluster.started("ingress", "--listen", "127.0.0.1:0")
+        admins = [worker.addresses["admin"] for worker in [*fan_outs, ingress]]
         async with watched(folder, [transform.addresses["admin"]], admins) as prometheus, contextlib.AsyncExitStack() as stack:
             for number in range(6):
                 await stack.enter_async_context(Device(fan_outs[number % 2].addresses["devices"], None, user="u%d" % number))
@@ -185,6 +196,7 @@ async def queries(arguments, folder):
                     await producer.notify("user:away")
                     await producer.notify("user:u0", apns_priority="7")
                     await producer.flush()
+                    await quietly(post, ingress)
                     async with Device(fan_outs[0].addresses["devices"], None, device=away.token, user="away") as back:
                         await back.frame("notify")  # so soon that the end of this shows below
                     await asyncio.sleep(0.2)
@@ -219,7 +231,7 @@ async def queries(arguments, folder):
                 expect(not publishing.done(), "the notifications arrive meanwhile", publishing.exception() if publishing.done() else None)
             finally:
                 publishing.cancel()
-            text = [shown(worker) for worker in [transform, *fan_outs]]
+            text = [shown(worker) for worker in [transform, *fan_outs, ingress]]
             for each in text:
                 made = subprocess.run(["promtool", "check", "metrics"], input=each, capture_output=True, text=True)
                 expect(made.returncode == 0, "promtool has no objection", made.stdout + made.stderr)
@@ -403,7 +415,8 @@ async def alerts(arguments, folder):
         large = await cluster.started("fan-out", "--listen", "127.0.0.1:0")
         # Its producers keep for long what they are given, as if Kafka took none of it.
         held = await cluster.started("fan-out", "--listen", "127.0.0.1:0", "--kafka.linger.ms", "25000")
-        fan_outs = [admins[1], large.addresses["admin"], held.addresses["admin"]]
+        tardy = await cluster.started("ingress", "--listen", "127.0.0.1:0", "--kafka.linger.ms", "25000")
+        fan_outs = [admins[1], large.addresses["admin"], held.addresses["admin"], tardy.addresses["admin"]]
         async with watched(folder, admins[:1], fan_outs, change=shortened) as prometheus:
             await asyncio.sleep(5)
             expect(not prometheus.firing, "no alert fires as long as nothing happens", sorted(prometheus.firing))
@@ -442,6 +455,14 @@ async def alerts(arguments, folder):
                     await producer.flush()
                     await device.frame("notify")
                     await fires(prometheus, "CarillonProducerQueue")
+
+            async def publish():
+                while True:
+                    await quietly(post, tardy)
+
+            publishing = asyncio.create_task(publish())
+            await fires(prometheus, "CarillonIngressUnavailable")
+            publishing.cancel()
 
             for _ in range(3):
                 small.kill()

@@ -1,21 +1,27 @@
 import JSON
-import Notifications
-import Worker
+public import Notifications
 
 /// A request from flags or from a line. Missing parts may be filled from another draft.
-struct RequestDraft: Sendable {
+public struct RequestDraft: Sendable {
   /// The recipient, as in the header `target`.
-  var target: Name?
+  public var target: Name?
   /// The other headers of the contract and their values.
-  var headers: [Name: String] = [:]
+  public var headers: [Name: String] = [:]
   /// The parts of the payload, if there is no complete one.
-  var content = PayloadDraft()
+  public var content = PayloadDraft()
   /// The whole payload.
-  var payload: [UInt8]?
+  public var payload: [UInt8]?
   /// The identifiers that a removal names.
-  var identifiers: [Name] = []
+  public var identifiers: [Name] = []
   /// Whether a removal removes all.
-  var removesAll = false
+  public var removesAll = false
+
+  /// The rule of ``hasEffect``.
+  public static let effectRule =
+    "it would show nothing and do nothing: add 'title', 'subtitle', 'body', 'badge' or 'sound', or 'content-available'"
+
+  /// Makes a draft without any part.
+  public init() {}
 
   private static let order: [RequestHeader] = [
     .id, .topic, .collapseID, .expiration, .priority, .pushType, .channelID, .trigger, .operation, .whenOpened, .traceparent, .origin,
@@ -23,7 +29,7 @@ struct RequestDraft: Sendable {
   ]
 
   /// Fills missing parts from another draft.
-  mutating func fill(from other: RequestDraft) {
+  public mutating func fill(from other: RequestDraft) {
     target = target ?? other.target
     headers.merge(other.headers) { own, _ in own }
     if identifiers.isEmpty { identifiers = other.identifiers }
@@ -37,19 +43,19 @@ struct RequestDraft: Sendable {
   private var isRemove: Bool { ["remove", "cancel"].contains(headers[RequestHeader.operation]) }
 
   /// Whether it has an effect. A complete payload counts as having one, and some push types need no payload.
-  var hasEffect: Bool {
+  public var hasEffect: Bool {
     if payload != nil || content.hasEffect { return true }
     if headers[RequestHeader.operation] ?? "notify" != "notify" { return true }
     return !["alert", "background"].contains(headers[RequestHeader.pushType] ?? "alert")
   }
 
   /// How many requests it becomes: a removal or a cancel becomes one for each identifier.
-  var count: Int { isRemove ? max(1, removed.count) : 1 }
+  public var count: Int { isRemove ? max(1, removed.count) : 1 }
 
   /// Makes its records, with a random id if there is none.
   ///
   /// - Parameter line: its line in the file; 0 for flags.
-  func records(line: Int) -> [RequestToSend] {
+  public func records(line: Int) -> [RequestToSend] {
     guard isRemove, !removed.isEmpty else {
       let removal = removesAll ? Array(#"{"all":true}"#.utf8) : nil
       return [record(line: line, headers: headers, value: payload ?? (isRemove ? removal : content.payload))]
@@ -84,10 +90,10 @@ struct RequestDraft: Sendable {
 
 extension Name {
   /// The name of a header of the contract.
-  init(_ header: RequestHeader) { self.init(header.name.description) }
+  public init(_ header: RequestHeader) { self.init(header.name.description) }
 
   /// The name of a header in any case; one of the contract gets the contract's spelling.
-  init(header given: String) {
+  public init(header given: String) {
     let name = Name(given)
     self = RequestHeader.named(name).map { Name($0) } ?? name
   }
@@ -95,27 +101,47 @@ extension Name {
 
 extension [Name: String] {
   /// The value of a header of the contract.
-  subscript(header: RequestHeader) -> String? {
+  public subscript(header: RequestHeader) -> String? {
     get { self[Name(header)] }
     set { self[Name(header)] = newValue }
   }
 }
 
 /// The parts of a payload that have their own flags.
-struct PayloadDraft: Sendable, Equatable {
-  var title: String?
-  var subtitle: String?
-  var body: String?
-  var badge: Int64?
-  var sound: String?
-  var category: Name?
-  var threadID: Name?
-  var isMutable = false
-  var isContentAvailable = false
+public struct PayloadDraft: Sendable, Equatable {
+  /// `aps.alert.title`.
+  public var title: String?
+  /// `aps.alert.subtitle`.
+  public var subtitle: String?
+  /// `aps.alert.body`.
+  public var body: String?
+  /// `aps.badge`.
+  public var badge: Int64?
+  /// `aps.sound`.
+  public var sound: String?
+  /// `aps.category`.
+  public var category: Name?
+  /// `aps.thread-id`.
+  public var threadID: Name?
+  /// Whether a service extension may change it.
+  public var isMutable = false
+  /// Whether it wakes the application.
+  public var isContentAvailable = false
   /// Members beside `aps`: their names, and their values as JSON text.
-  var custom: [CustomMember] = []
+  public var custom: [CustomMember] = []
 
-  var isEmpty: Bool { self == PayloadDraft() }
+  /// Makes a payload of its parts.
+  public init(
+    title: String? = nil, subtitle: String? = nil, body: String? = nil, badge: Int64? = nil, sound: String? = nil, category: Name? = nil,
+    threadID: Name? = nil, isMutable: Bool = false, isContentAvailable: Bool = false, custom: [CustomMember] = []
+  ) {
+    (self.title, self.subtitle, self.body, self.badge, self.sound) = (title, subtitle, body, badge, sound)
+    (self.category, self.threadID, self.isMutable, self.isContentAvailable) = (category, threadID, isMutable, isContentAvailable)
+    self.custom = custom
+  }
+
+  /// Whether it has no part.
+  public var isEmpty: Bool { self == PayloadDraft() }
 
   /// Whether it shows or does something. The other parts have an effect only together with these.
   var hasEffect: Bool {
@@ -166,30 +192,33 @@ struct PayloadDraft: Sendable, Equatable {
 }
 
 /// A member of the payload beside `aps`.
-struct CustomMember: Sendable, Equatable {
-  let key: String
+public struct CustomMember: Sendable, Equatable {
+  /// Its name.
+  public let key: String
   /// Valid JSON text.
-  let value: [UInt8]
+  public let value: [UInt8]
 
-  init(key: String, value: [UInt8]) {
+  /// Makes a member of its parts.
+  public init(key: String, value: [UInt8]) {
     self.key = key
     self.value = value
   }
 
   /// Reads `KEY=JSON`; nil for another form, or for `aps`.
-  init?(_ text: String) {
+  public init?(_ text: String) {
     guard let equals = text.firstIndex(of: "="), equals > text.startIndex else { return nil }
     key = String(text[..<equals])
     value = Array(text[text.index(after: equals)...].utf8)
     guard key != "aps", value.withUnsafeBytes({ (try? JSONValue(parsing: $0)) != nil }) else { return nil }
   }
 
-  var text: String { "\(key)=\(String(decoding: value, as: UTF8.self))" }
+  /// The form `KEY=JSON`.
+  public var text: String { "\(key)=\(String(decoding: value, as: UTF8.self))" }
 }
 
 extension NotificationID {
   /// Makes a random UUID of version 4 (RFC 9562).
-  static func random() -> NotificationID {
+  public static func random() -> NotificationID {
     NotificationID(
       high: UInt64.random(in: .min ... .max) & 0xFFFF_FFFF_FFFF_0FFF | 0x4000,
       low: UInt64.random(in: .min ... .max) & 0x3FFF_FFFF_FFFF_FFFF | 0x8000_0000_0000_0000)

@@ -3,14 +3,23 @@ import Notifications
 import Worker
 
 /// Why a line is not a request.
-struct LineError: Error, CustomStringConvertible {
-  let description: String
+public struct LineError: Error, CustomStringConvertible {
+  /// The member; `body` for the line as a whole.
+  public let field: String
+  /// The fault, and what to write instead.
+  public let description: String
+
+  /// Makes an error of a member.
+  public init(_ field: String, _ description: String) { (self.field, self.description) = (field, description) }
+
+  /// Makes an error of the whole line.
+  public init(_ description: String) { self.init("body", description) }
 }
 
 /// One line of a file of requests. A JSON object whose members have the names of the flags.
-enum RequestLine {
+public enum RequestLine {
   /// Its description in `--help`.
-  static let help = """
+  public static let help = """
     Each line of --lines is a JSON object whose members have the names of the flags: target, app, id, collapse-id, expiration, priority, \
     push-type, trigger, operation, identifiers, all, title, subtitle, body, badge, sound, category, thread-id, mutable-content, \
     content-available; further custom (an object: members of the payload beside aps), payload (an object: the whole payload, as it stands \
@@ -19,13 +28,15 @@ enum RequestLine {
     """
 
   /// Reads one line.
-  static func read(_ line: UnsafeRawBufferPointer, now: Int64) throws(LineError) -> RequestDraft {
+  ///
+  /// - Parameter now: the present time in milliseconds since 1970, for an expiration that is a duration.
+  public static func read(_ line: UnsafeRawBufferPointer, now: Int64) throws(LineError) -> RequestDraft {
     do {
       return try draft(line, now)
     } catch let error as LineError {
       throw error
     } catch {
-      throw LineError(description: "\(error)")
+      throw LineError("\(error)")
     }
   }
 
@@ -37,21 +48,23 @@ enum RequestLine {
     while let key = try scanner.nextKey() {
       let name = scanner.text(key) ?? ""
       let value = try scanner.skip()
-      guard seen.insert(Name(name)).inserted else { throw LineError(description: "the member '\(PrintedText.echo(name))' stands twice") }
+      guard seen.insert(Name(name)).inserted else {
+        throw LineError(PrintedText.echo(name), "the member '\(PrintedText.echo(name))' stands twice")
+      }
       guard let flag = Member(rawValue: name) else { throw unknown(name) }
       if value.kind == .null { continue }
       try take(flag, value, scanner, now, into: &draft)
     }
     try scanner.finish()
     if draft.payload != nil, !draft.content.isEmpty {
-      throw LineError(description: "'payload' is the whole payload: no title, body, custom and so on beside it")
+      throw LineError("payload", "'payload' is the whole payload: no title, body, custom and so on beside it")
     }
     return draft
   }
 
   private static func unknown(_ name: String) -> LineError {
     let meant = Suggestion.nearest(to: name, in: Member.allCases.map(\.rawValue))
-    return LineError(description: "no member '\(PrintedText.echo(name))' is known" + Suggestion.question(meant))
+    return LineError(PrintedText.echo(name), "no member '\(PrintedText.echo(name))' is known" + Suggestion.question(meant))
   }
 
   private enum Member: String, CaseIterable {
@@ -63,17 +76,17 @@ enum RequestLine {
   private static func take(
     _ member: Member, _ value: JSONSpan, _ scanner: JSONScanner, _ now: Int64, into draft: inout RequestDraft
   ) throws {
-    func set(_ header: RequestHeader, _ text: String) { draft.headers[header] = text }
+    func set(_ header: RequestHeader, _ text: String) throws(LineError) { try add(Name(header), text, member, to: &draft) }
     switch member {
-    case .target: draft.target = Name(try text(value, scanner, member))
-    case .app: set(.topic, try text(value, scanner, member))
-    case .id: set(.id, try text(value, scanner, member))
-    case .collapseID: set(.collapseID, try text(value, scanner, member))
-    case .expiration: set(.expiration, try expiration(value, scanner, now))
-    case .priority: set(.priority, try numberOrText(value, scanner, member))
-    case .pushType: set(.pushType, try text(value, scanner, member))
-    case .trigger: set(.trigger, try source(value, scanner, member, .object))
-    case .operation: set(.operation, try text(value, scanner, member))
+    case .target: try set(.target, try text(value, scanner, member))
+    case .app: try set(.topic, try text(value, scanner, member))
+    case .id: try set(.id, try text(value, scanner, member))
+    case .collapseID: try set(.collapseID, try text(value, scanner, member))
+    case .expiration: try set(.expiration, try expiration(value, scanner, now))
+    case .priority: try set(.priority, try numberOrText(value, scanner, member))
+    case .pushType: try set(.pushType, try text(value, scanner, member))
+    case .trigger: try set(.trigger, try source(value, scanner, member, .object))
+    case .operation: try set(.operation, try text(value, scanner, member))
     case .identifiers: draft.identifiers = try texts(value, scanner, member).map { Name($0) }
     case .removesAll: draft.removesAll = try flag(value, scanner, member)
     case .title: draft.content.title = try text(value, scanner, member)
@@ -88,8 +101,12 @@ enum RequestLine {
     case .isMutable: draft.content.isMutable = try flag(value, scanner, member)
     case .isContentAvailable: draft.content.isContentAvailable = try flag(value, scanner, member)
     case .custom:
+      var seen: Set<Name> = []
       try forEachMember(value, scanner, member) { name, value in
-        guard name != "aps" else { throw LineError(description: "'custom' is what stands beside aps; use 'payload' for aps itself") }
+        guard seen.insert(Name(name)).inserted else {
+          throw LineError("custom", "the member '\(PrintedText.echo(name))' of 'custom' stands twice")
+        }
+        guard name != "aps" else { throw LineError("custom", "'custom' is what stands beside aps; use 'payload' for aps itself") }
         draft.content.custom.append(CustomMember(key: name, value: Array(scanner.source(value))))
       }
     case .payload:
@@ -98,16 +115,35 @@ enum RequestLine {
     case .headers:
       try forEachMember(value, scanner, member) { name, value in
         let text = try numberOrText(value, scanner, member)
-        let name = Name(header: name)
-        if name == Name(RequestHeader.target) { draft.target = Name(text) } else { draft.headers[name] = text }
+        guard isHeaderName(name) else {
+          throw LineError("headers", "a name in 'headers' must have 1 to \(longestHeaderName) visible ASCII characters")
+        }
+        try add(Name(header: name), text, member, to: &draft)
       }
     }
+  }
+
+  /// Adds a header, which a member and `headers` may both have meant.
+  private static func add(_ name: Name, _ text: String, _ member: Member, to draft: inout RequestDraft) throws(LineError) {
+    let isTarget = name == Name(RequestHeader.target)
+    guard isTarget ? draft.target == nil : draft.headers[name] == nil else {
+      throw LineError(member.rawValue, "the header '\(PrintedText.echo(name.text))' stands twice")
+    }
+    if isTarget { draft.target = Name(text) } else { draft.headers[name] = text }
+  }
+
+  /// The longest name of a further header, in bytes.
+  private static let longestHeaderName = 256
+
+  /// Whether a record may have a header of this name. In Kafka's client a zero ends a name.
+  private static func isHeaderName(_ name: String) -> Bool {
+    (1...longestHeaderName).contains(name.utf8.count) && name.utf8.allSatisfy { (0x21...0x7E).contains($0) }
   }
 
   // MARK: Values
 
   private static func wrong(_ member: Member, _ allowed: String) -> LineError {
-    LineError(description: "'\(member.rawValue)' must be \(allowed)")
+    LineError(member.rawValue, "'\(member.rawValue)' must be \(allowed)")
   }
 
   private static func text(_ value: JSONSpan, _ scanner: JSONScanner, _ member: Member) throws(LineError) -> String {
@@ -140,7 +176,7 @@ enum RequestLine {
   private static func expiration(_ value: JSONSpan, _ scanner: JSONScanner, _ now: Int64) throws(LineError) -> String {
     let written = try numberOrText(value, scanner, .expiration)
     guard value.kind == .string, let duration = Duration(written: written), written != "0" else { return written }
-    return String(Moment.away(duration).secondsAfter(now: now))
+    return String((now + Timestamp.bounded(Int64(duration.wholeMilliseconds))) / 1000)
   }
 
   private static func texts(_ value: JSONSpan, _ scanner: JSONScanner, _ member: Member) throws -> [String] {

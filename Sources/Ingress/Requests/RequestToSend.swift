@@ -1,29 +1,45 @@
-import Calendars
+public import Calendars
 import EventLoop
 import JSON
-import Notifications
+public import Notifications
 import Worker
 
 /// A request as the record to produce.
-struct RequestToSend: Sendable {
+public struct RequestToSend: Sendable {
   /// Its line in the file, from 1 on; 0 for flags.
-  let line: Int
+  public let line: Int
   /// Its `apns-id` in the header.
-  let id: String
+  public let id: String
   /// The record's key.
-  let key: [UInt8]
+  public let key: [UInt8]
   /// The record's headers in their order.
-  let headers: [(name: String, value: String)]
+  public let headers: [(name: String, value: String)]
   /// The record's value.
-  let value: [UInt8]?
+  public let value: [UInt8]?
+
+  /// Makes a record of its parts.
+  public init(line: Int, id: String, key: [UInt8], headers: [(name: String, value: String)], value: [UInt8]?) {
+    (self.line, self.id, self.key, self.headers, self.value) = (line, id, key, headers, value)
+  }
+
+  /// What a request that keeps every rule is about.
+  public struct Facts: Sendable {
+    /// The bundle id: `apns-topic` without the suffix of the push type.
+    public let application: Name
+    /// `notify`, `remove` or `cancel`.
+    public let operation: RequestView.Operation
+    /// Whether its target is a device, and not a person.
+    public let isForDevice: Bool
+    /// A warning for each unknown field.
+    public let warnings: [String]
+  }
 
   /// Checks it by every rule of the cluster.
   ///
   /// A wall time without a zone is that of devices which only the cluster knows. It counts as due if it is due in any zone.
   ///
   /// - Parameter times: keeps what it has found of zones for the next request.
-  /// - Returns: a warning for each unknown field.
-  func check(_ limits: RequestLimits, _ times: inout DueTimes) throws(Rejection) -> [String] {
+  public func check(_ limits: RequestLimits, _ times: inout DueTimes) throws(Rejection) -> Facts {
     // One buffer for all, since a view borrows its parts.
     var bytes = key
     for (name, value) in headers {
@@ -34,7 +50,7 @@ struct RequestToSend: Sendable {
     let now = WallClock.milliseconds()
     var due: TimedTrigger?
     let result = bytes.withUnsafeBytes { bytes in
-      payload.withUnsafeBytes { payload -> Result<[String], Rejection> in
+      payload.withUnsafeBytes { payload -> Result<Facts, Rejection> in
         var position = 0
         func next(_ count: Int) -> UnsafeRawBufferPointer {
           defer { position += count }
@@ -55,14 +71,17 @@ struct RequestToSend: Sendable {
         case .accepted(let view):
           if let member = view.facts.unknown { unknown.append(member) }
           if case .time(let trigger) = view.timing, case .timed(let timed)? = try? Trigger(trigger) { due = timed }
-          return .success(unknown.map(\.warning))
+          return .success(
+            Facts(
+              application: Name(view.application), operation: view.operation, isForDevice: view.target.device != nil,
+              warnings: unknown.map(\.warning)))
         case .rejected(let rejection, _): return .failure(rejection)
         }
       }
     }
-    let warnings = try result.get()
+    let facts = try result.get()
     if let due { try times.check(due, requested: now, deviceZone: Self.lastZone) }
-    return warnings
+    return facts
   }
 
   /// No other zone reaches a wall time later.
@@ -73,19 +92,5 @@ extension UnknownField {
   fileprivate var warning: String {
     let meant = Suggestion.nearest(to: path, in: UnknownField.known(at: place))
     return "\(PrintedText.echo(path)) is unknown, and has no effect" + Suggestion.question(meant)
-  }
-}
-
-/// Prints each different warning about requests once on standard error.
-struct RequestWarnings {
-  private var told: Set<Name> = []
-  /// The most different warnings that are printed.
-  private static let maximum = 1_000
-
-  /// - Parameter line: the request's line; 0 for flags.
-  mutating func tell(_ warnings: [String], line: Int) {
-    for warning in warnings where told.count < Self.maximum && told.insert(Name(warning)).inserted {
-      StandardError.line((line > 0 ? "line \(line): " : "") + "warning: \(warning)")
-    }
   }
 }

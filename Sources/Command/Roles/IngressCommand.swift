@@ -1,0 +1,76 @@
+import EventLoop
+import Ingress
+import JSON
+import Kafka
+import Notifications
+import Operations
+import Worker
+
+/// `carillon ingress`.
+enum IngressCommand {
+  static let command = Command(
+    "ingress", "runs ingress workers: backends publish requests to them by HTTP",
+    discussion:
+      "POST /v1/requests takes a request as an object with the members of 'publish --lines', many of them (Content-Type: application/x-ndjson), or an APNs payload with its headers. It answers 202 when Kafka has the request. GET /v1/requests/APNS-ID answers as 'explain --json'. Runs until SIGTERM or SIGINT. Kafka may start later: until then it waits, is not ready, and reports it. It needs Redis only to appear in 'carillon status'. With --json one line on standard output has the address for requests and that of its admin server, when it is ready.",
+    groups: [IngressOptions.requests, RoleSettings.process, ClusterSettings.group, RequestSettings.group, LogSettings.group],
+    examples: [
+      Example(
+        "ingress --kafka broker:9092 --redis redis:6379 --listen 0.0.0.0:7174 --key-file publishers.key --admin 0.0.0.0:9464",
+        "a worker of a cluster")
+    ]
+  ) { values in
+    let place = try ClusterPlace(values, client: "carillon-ingress")
+    let (admission, exposed) = try IngressOptions.admission(values)
+    let process = try RoleProcess("ingress", values, connections: values[IngressOptions.connections])
+    for file in exposed { process.logger.warning(ClusterKey.exposure, ["file": file]) }
+    if case .anyone = admission {
+      process.logger.warning("any program may publish, since no --key-file is given; this is for development only")
+    }
+    let fates = FateDesk.ofCluster(place, values)
+    return try await process.run(
+      place, writing: place.topics.writtenByIngress, listen: IngressOptions.listen, unreadyFor: values[IngressOptions.unreadyFor],
+      serving: .requests, settings: SharedSettings.ingress(values)
+    ) { process, number, first in
+      let metrics = IngressMetrics(process.metrics, lane: "ingress-\(number)")
+      return LaneHost("ingress-\(number)", logger: process.logger, health: process.health, failures: process.laneFailures) { lane in
+        var settings = IngressSettings(
+          process.values, place, listen: lane.address ?? first ?? process.values[IngressOptions.listen], admission: admission)
+        settings.connections = process.values[IngressOptions.connections]
+        settings.bodyBytes = process.values[IngressOptions.bodyBytes]
+        settings.logsAccess = process.values[IngressOptions.access]
+        settings.maximumDescriptor = process.descriptors.maximum
+        settings.sharesPort = process.values[RoleSettings.lanes] > 1
+        return IngressLane(
+          settings, on: lane.loop, fates: fates, logger: lane.logger, health: lane.health, metrics: metrics, onFatal: lane.onFatal)
+      }
+    }
+  }
+}
+
+extension FateDesk {
+  /// Finds requests as `carillon explain` does. Each question has a loop of its own.
+  static func ofCluster(_ place: ClusterPlace, _ values: SettingValues) -> FateDesk {
+    let (kafka, rules) = (place.kafka, RequestRules(values, topics: place.topics))
+    let printer = TimelinePrinter(prefix: place.topics.prefix)
+    return FateDesk { id, target in
+      let loop = EventLoop(name: "explain")
+      let found: SearchResult
+      do {
+        found = try await Explainer(on: loop, kafka, rules) { _ in }.explain(.request(id), SearchHints(target: target))
+      } catch {
+        await loop.close()
+        throw error
+      }
+      await loop.close()
+      guard let explanation = found.explanations.first(where: \.isFound) else { return nil }
+      return Fate(applications: Set(explanation.requests.compactMap(\.application)), json: printer.json(explanation).text)
+    }
+  }
+}
+
+/// The address of the ingress, as publishers use it.
+enum IngressURL {
+  static func text(_ address: SocketAddress) -> String {
+    "http://\(address.isAnyAddress ? SocketAddress(host: "127.0.0.1", port: address.port) : address)/v1/requests"
+  }
+}

@@ -1,0 +1,64 @@
+import Cryptography
+import EventLoop
+import Ingress
+import Notifications
+import Worker
+
+/// The settings of the ingress.
+enum IngressOptions {
+  static let listen = Setting(
+    "ingress.listen", .address, default: SocketAddress(host: "127.0.0.1", port: 7174),
+    "Where publishers send their HTTP requests; port 0 takes a free one, which the log shows. All lanes of the process share it. It speaks plain HTTP: listen on loopback, or behind a proxy that has TLS."
+  )
+  static let keyFiles = Setting<[String]>(
+    "ingress.key-file", .repeated(.file), default: [],
+    "Keys that sign publishers' tokens: 'carillon token key' makes one for HS256, and a public key in PEM is for ES256 (P-256) or EdDSA (Ed25519). The token of any of them holds. Absent: any program may publish, which is for development only."
+  )
+  static let connections = Setting(
+    "ingress.connections", .integer(1...100_000), default: IngressSettings.Defaults.connections,
+    "Maximum number of a lane's connections. Another one replaces the connection that has been without a request for the longest time.")
+  static let bodyBytes = Setting(
+    "ingress.body-bytes", .size(65_536...(16 << 20)), default: IngressSettings.Defaults.bodyBytes,
+    "The largest body of an HTTP request; a larger one gets 413.")
+  static let access = Setting(
+    "ingress.access-log", .boolean, default: true, "Logs a line for each request, with its apns-id and the status of the answer.")
+  static let unreadyFor = Setting(
+    "ingress.unready-for", .duration(.zero...(.seconds(300))), default: .seconds(5),
+    "How long an ending worker still takes requests although it is not ready, since some load balancers still send them. It is a part of --drain, at most half of it."
+  )
+
+  static let requests = SettingGroup("Publishers", [listen, keyFiles], advanced: [connections, bodyBytes, access, unreadyFor])
+
+  /// The longest file of a key.
+  private static let keyBytes = 4096
+  /// A file with this text has a public key.
+  private static let publicKey = "-----BEGIN"
+
+  /// Who may publish, and the files of secrets that other users may read.
+  static func admission(_ values: SettingValues) throws -> (PublisherAdmission, exposed: [String]) {
+    guard !values[keyFiles].isEmpty else { return (.anyone, []) }
+    var exposed: [String] = []
+    let keys = try values.files(keyFiles, limit: keyBytes).map { file in
+      guard String(decoding: file.bytes, as: UTF8.self).contains(publicKey) else {
+        let key = try ClusterKey(file)
+        exposed += key.exposedFile.map { [$0] } ?? []
+        return SignatureKey(secret: key.bytes)
+      }
+      guard let key = SignatureKey(pem: file.bytes) else {
+        throw Failure(
+          .wrongUsage, "\(file.path) holds no key for tokens: it must be a public key in PEM, of the curve P-256 (ES256) or Ed25519 (EdDSA)"
+        )
+      }
+      return key
+    }
+    return (.token(keys), exposed)
+  }
+}
+
+extension IngressSettings {
+  /// Reads the settings of a lane.
+  init(_ values: SettingValues, _ place: ClusterPlace, listen: SocketAddress, admission: PublisherAdmission) {
+    self.init(topics: place.topics, kafka: place.kafka, listen: listen, admission: admission)
+    limits = RequestLimits(values)
+  }
+}

@@ -1,0 +1,70 @@
+public import EventLoop
+public import Kafka
+import Notifications
+public import Worker
+
+/// One lane of the ingress: a loop with its own HTTP listener and producer.
+///
+/// The actor is the asynchronous interface. A loop-confined class does the work.
+public actor IngressLane {
+  /// The lane's loop.
+  public nonisolated let loop: EventLoop
+  /// The loop is the actor's executor.
+  public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+  private let settings: IngressSettings
+  private let fates: FateDesk
+  private let logger: Logger
+  private let health: Health
+  private let metrics: IngressMetrics
+  private let onFatal: @Sendable (KafkaError) -> Void
+  private var core: IngressCore?
+
+  /// Makes a lane that does nothing yet.
+  ///
+  /// - Parameters:
+  ///   - fates: answers questions for the fate of requests, for all lanes of the process.
+  ///   - onFatal: called when the Kafka client has failed for good. Only a new lane can continue the work.
+  public init(
+    _ settings: IngressSettings, on loop: EventLoop, fates: FateDesk, logger: Logger, health: Health, metrics: IngressMetrics,
+    onFatal: @escaping @Sendable (KafkaError) -> Void = { _ in }
+  ) {
+    (self.settings, self.loop, self.fates) = (settings, loop, fates)
+    (self.logger, self.health, self.metrics, self.onFatal) = (logger, health, metrics, onFatal)
+  }
+
+  /// Asks Kafka for the topic, and listens; returns the address. Call it from a task that prefers the loop.
+  public func start() async throws -> SocketAddress {
+    health.set("kafka", ready: false, "connecting")
+    let topic = settings.topics.requests
+    let limits = try await Admin.with(settings.kafka, timeoutMilliseconds: settings.askMilliseconds) { [logger] admin in
+      _ = try await admin.describe(topic: topic)
+      return try await admin.writeLimits(of: [topic], logger: logger)
+    }
+    let core = try IngressCore(on: loop, settings, batchBytes: limits.batchBytes(of: topic), logger: logger, health: health, metrics)
+    self.core = core
+    core.owner = self
+    let address = try core.listen()
+    health.set("kafka", ready: true)
+    logger.info("publishers may connect", ["address": "\(address)"])
+    return address
+  }
+
+  private func find(_ id: NotificationID, _ target: Name?, for publisher: Publisher, _ number: UInt64) async {
+    let fate = await fates.find(id, target: target, for: publisher)
+    core?.found(fate, number)
+  }
+
+  /// Answers all requests within a time, and closes everything.
+  public func drain(withinMilliseconds milliseconds: Int) async {
+    await core?.drain(withinMilliseconds: milliseconds)
+    core = nil
+  }
+}
+
+extension IngressLane: IngressCoreOwner {
+  nonisolated func find(_ id: NotificationID, target: Name?, for publisher: Publisher, number: UInt64) {
+    Task(executorPreference: loop) { [weak self] in await self?.find(id, target, for: publisher, number) }
+  }
+
+  nonisolated func failed(_ error: KafkaError) { onFatal(error) }
+}

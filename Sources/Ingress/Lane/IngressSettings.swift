@@ -1,0 +1,57 @@
+public import EventLoop
+public import Kafka
+public import Notifications
+public import Worker
+
+/// The settings of an ingress lane.
+public struct IngressSettings: Sendable {
+  /// The defaults, which the command line shares.
+  public enum Defaults {
+    /// The most connections.
+    public static let connections = 1_000
+    /// The most bytes of a body.
+    public static let bodyBytes = 1 << 20
+  }
+
+  /// The cluster's topics.
+  public var topics: Topics
+  /// The Kafka cluster.
+  public var kafka: KafkaConfiguration
+  /// Where publishers connect.
+  public var listen: SocketAddress
+  /// Who may publish.
+  public var admission: PublisherAdmission
+  /// The cluster's limits of requests.
+  public var limits = RequestLimits()
+  /// The most connections.
+  public var connections = Defaults.connections
+  /// Publishers are refused from this descriptor number on: the process needs the rest for itself.
+  public var maximumDescriptor = Int32.max
+  /// The most bytes of a body.
+  public var bodyBytes = Defaults.bodyBytes
+  /// Whether each request is a line of the log.
+  public var logsAccess = true
+  /// Whether several lanes and processes listen on the same port.
+  public var sharesPort = false
+  /// Whether it listens on a free port if the given port is taken.
+  public var takesAnotherPort = false
+  /// How long Kafka may take to answer a question at the start, in milliseconds.
+  public var askMilliseconds: Int32 = 3_000
+
+  /// How long a request waits for Kafka, and how long requests stay unread while Kafka is slow, in milliseconds. The sum is the longest time
+  /// to an answer.
+  var (answerMilliseconds, pauseMilliseconds) = (3_000, 1_000)
+  /// How long connections may still send requests after the order to end, in milliseconds.
+  var quietMilliseconds = 2_000
+  /// How long Kafka's client tries to send a record. Longer than an answer takes: a broker may only be moving.
+  var sendMilliseconds = 30_000
+  /// The most records of the lane that Kafka has not acknowledged.
+  var records = 20_000
+  /// The most bytes of these, of the bodies that are being received, and of those that are not answered; each.
+  var bytes = 32 << 20
+
+  /// Settings with the defaults of the command line.
+  public init(topics: Topics, kafka: KafkaConfiguration, listen: SocketAddress, admission: PublisherAdmission) {
+    (self.topics, self.kafka, self.listen, self.admission) = (topics, kafka, listen, admission)
+  }
+}
