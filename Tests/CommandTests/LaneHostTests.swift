@@ -63,14 +63,23 @@ import Worker
 
   /// Gives `body` a host whose first lane runs, and stops it.
   @discardableResult
-  private func withHost(_ body: (Script, Health) async throws -> Void) async throws -> Script {
-    let (script, health) = (Script(), Health())
+  private func withHost(_ health: Health = Health(), _ body: (Script, Health) async throws -> Void) async throws -> Script {
+    let script = Script()
     let failures = LaneFailures(drainMilliseconds: 1_000, restarts: script.restarts) { _ in script.state.withLock { $0.givenUp += 1 } }
     let host = LaneHost("lane-0", logger: .silent, health: health, failures: failures) { ScriptedLane(script, $0) }
     #expect(try await host.start()?.port == 40_000)
     try await body(script, health)
     await host.stop(withinMilliseconds: 1_000)
     return script
+  }
+
+  @Test func `a process is not ready before each of its lanes runs`() async throws {
+    #expect(!RoleProcess.health(of: "lane", lanes: 1).isReady)
+    try await withHost(RoleProcess.health(of: "lane", lanes: 2)) { _, health in
+      #expect(!health.isReady, "the second lane has not started")
+      health.forLane("lane-1").set("started", ready: true)
+      #expect(health.isReady, "\(health.json)")
+    }
   }
 
   @Test func aLaneThatStartsAgainIsNotReadyUntilItRunsAndListensWhereItDid() async throws {

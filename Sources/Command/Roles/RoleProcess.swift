@@ -17,7 +17,7 @@ struct RoleProcess: Sendable {
   let values: SettingValues
   let log: LogWriter
   let logger: Logger
-  let health = Health()
+  let health: Health
   let metrics = MetricRegistry()
   let descriptors: DescriptorPlan
   private let control: EventLoop
@@ -37,6 +37,7 @@ struct RoleProcess: Sendable {
     self.role = role
     self.values = values
     let lanes = values[RoleSettings.lanes]
+    health = Self.health(of: role, lanes: lanes)
     descriptors = try DescriptorPlan(raisingFor: lanes, connections: lanes * connections, servesMedia: servesMedia)
     log = LogSettings.writer(values)
     logger = Logger(log, component: role)
@@ -46,6 +47,13 @@ struct RoleProcess: Sendable {
 
   /// The name of a lane of this process in events and logs.
   func worker(_ lane: Int) -> Name { "\(workerName)/\(lane)" }
+
+  /// Makes the health of a process that has started nothing yet. Every lane says later that it has started; until then `/readyz` is 503.
+  static func health(of role: String, lanes: Int) -> Health {
+    let health = Health()
+    for lane in 0..<lanes { health.forLane("\(role)-\(lane)").set("started", ready: false, "starting") }
+    return health
+  }
 
   /// The reaction to permanent failures of lanes. Too many of them end the process in order.
   var laneFailures: LaneFailures {
