@@ -582,7 +582,8 @@ extension RebuildCore: PipelineOwner {
   func redisRefusedWrites(_ error: StoreError) { fail(error) }
 }
 
-extension RebuildCore: RebuiltSchedulesOwner {
+extension RebuildCore {
+  /// Redis has the state of a schedule, or the call has failed.
   func scheduleAnswered(_ error: StoreError?) { if let error { fail(error) } else { advance() } }
 }
 
