@@ -44,10 +44,8 @@ public enum Program {
       [
         TopicsCommand.create, PublishCommand.command, DeviceCommand.command, EventsCommand.command, ExplainCommand.command,
         DevicesCommand.command, AuditCommand.command, StatusCommand.command, LagCommand.command, LoadCommand.command,
-        LoadSumCommand.command, LoadDiffCommand.command,
-        LoadCleanCommand.command, ReplayCommand.command,
-        DeadLetterCommands.list,
-        DeadLetterCommands.show, RedriveCommand.redrive, RedriveCommand.discard, ApplicationsCommands.stop, ApplicationsCommands.start,
+        LoadSumCommand.command, LoadCleanCommand.command, ReplayCommand.command, DeadLetterCommands.list, DeadLetterCommands.show,
+        RedriveCommand.redrive, RedriveCommand.discard, ApplicationsCommands.stop, ApplicationsCommands.start,
         ApplicationsCommands.allow, ApplicationsCommands.disallow, ApplicationsCommands.limit, ApplicationsCommands.list,
         CategoriesCommands.publish,
         CategoriesCommands.list, PendingCommand.command, RebuildCommand.command, ExtensionsCommand.check, ExtensionsCommand.attempt,

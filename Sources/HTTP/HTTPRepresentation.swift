@@ -1,7 +1,7 @@
 /// The representation of a resource: the number of its bytes, and a tag that no other bytes have.
 ///
-/// It evaluates a request's conditions and its range (RFC 9110, sections 13 and 14), without I/O. It has no date, so conditions on dates
-/// are ignored, as section 13.1 requires.
+/// It evaluates the conditions and the range that browsers and their media elements send (RFC 9110, sections 13 and 14), without I/O: a
+/// known tag, and one range from its first byte on, which may depend on the tag. It ignores anything else, and answers with everything.
 public struct HTTPRepresentation: Hashable, Sendable {
   /// The strong entity tag, without the quotes, such as a digest.
   public let entityTag: String
@@ -11,56 +11,52 @@ public struct HTTPRepresentation: Hashable, Sendable {
   /// Describes a representation.
   ///
   /// - Parameters:
-  ///   - entityTag: visible ASCII characters without quotes.
+  ///   - entityTag: visible ASCII characters without quotes and commas.
   ///   - count: not negative.
   public init(entityTag: String, count: Int) {
-    precondition(EntityTag.isOpaque(entityTag), "an entity tag has visible ASCII characters and no quotes")
-    precondition(count >= 0, "a representation cannot have fewer than no bytes")
+    let isPlain = entityTag.utf8.allSatisfy { 0x21...0x7E ~= $0 && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: ",") }
+    precondition(isPlain && count >= 0, "a representation has a plain entity tag, and not fewer than no bytes")
     self.entityTag = entityTag
     self.count = count
   }
 
-  /// The answer to a request.
-  ///
-  /// A range applies to GET only, and must be a single one of bytes. For several, a malformed field, or another unit the answer is
-  /// everything.
+  /// The answer to a GET or HEAD request. A range applies to GET only.
   public func selection(for request: HTTPRequest) -> HTTPSelection {
-    // The order of RFC 9110, section 13.2.2.
     let headers = request.headers
-    let isRead = request.method == .get || request.method == .head
-    if headers["If-Match"] != nil, !matches(headers, "If-Match", isStrong: true) { return HTTPSelection(self, .preconditionFailed) }
-    if matches(headers, "If-None-Match", isStrong: false) { return HTTPSelection(self, isRead ? .notModified : .preconditionFailed) }
-    let ranges = headers.values(of: "Range")
-    guard request.method == .get, ranges.count == 1, let range = ranges.first, isRangeWanted(headers) else {
+    // A proxy that compresses the bytes makes the tag a weak one.
+    let known = headers.list(of: "If-None-Match")
+    if known.contains(where: { isTag($0) || $0.utf8.starts(with: "W/".utf8) && isTag($0.dropFirst(2)) }) {
+      return HTTPSelection(self, .notModified)
+    }
+    // A client with a part of other bytes must get everything.
+    let (ranges, conditions) = (headers.values(of: "Range"), headers.values(of: "If-Range"))
+    guard request.method == .get, ranges.count == 1, conditions.allSatisfy(isTag), let ends = Self.ends(of: ranges[0]) else {
       return HTTPSelection(self, .ok, 0..<count)
     }
-    switch RangeField(range, of: count) {
-    case .ignored: return HTTPSelection(self, .ok, 0..<count)
-    case .part(let part): return HTTPSelection(self, .partialContent, part)
-    case .notSatisfiable: return HTTPSelection(self, .rangeNotSatisfiable)
+    guard ends.lowerBound < count else { return HTTPSelection(self, .rangeNotSatisfiable) }
+    return HTTPSelection(self, .partialContent, ends.lowerBound..<min(ends.upperBound, count - 1) + 1)
+  }
+
+  private func isTag(_ text: some StringProtocol) -> Bool { text.utf8.elementsEqual("\"\(entityTag)\"".utf8) }
+
+  /// The first and the last byte of `bytes=FIRST-` or `bytes=FIRST-LAST`; nil for any other value.
+  private static func ends(of range: String) -> ClosedRange<Int>? {
+    guard range.utf8.starts(with: "bytes=".utf8) else { return nil }
+    let ends = range.dropFirst(6).split(separator: "-", maxSplits: 1, omittingEmptySubsequences: false)
+    guard ends.count == 2, let first = number(ends[0]), let last = ends[1].isEmpty ? .max : number(ends[1]), first <= last else {
+      return nil
     }
+    return first...last
   }
 
-  /// Whether a condition names this representation; a malformed one names none.
-  private func matches(_ headers: HTTPHeaders, _ name: String, isStrong: Bool) -> Bool {
-    let value = headers.values(of: name).joined(separator: ",")
-    if value == "*" { return true }
-    return EntityTag.list(value)?.contains { isStrong ? $0.matches(entityTag) : $0.matchesWeakly(entityTag) } ?? false
-  }
-
-  /// Whether `If-Range` allows the range. A client with a part of other bytes must get everything.
-  private func isRangeWanted(_ headers: HTTPHeaders) -> Bool {
-    let values = headers.values(of: "If-Range")
-    guard let value = values.first else { return true }
-    return values.count == 1 && EntityTag(value)?.matches(entityTag) == true
-  }
+  private static func number(_ text: Substring) -> Int? { text.utf8.allSatisfy { 0x30...0x39 ~= $0 } ? Int(text) : nil }
 }
 
 /// The part of a representation that answers a request.
 public struct HTTPSelection: Sendable {
-  /// 200, 206, 304, 412 or 416.
+  /// 200, 206, 304 or 416.
   public let status: HTTPStatus
-  /// The bytes to send, which may be empty; nil for a response without a body (304, 412 and 416).
+  /// The bytes to send, which may be empty; nil for a response without a body (304 and 416).
   public let range: Range<Int>?
   /// The fields that the status requires: `ETag`, `Accept-Ranges` and `Content-Range`.
   public let headers: [(name: String, value: String)]
@@ -74,50 +70,7 @@ public struct HTTPSelection: Sendable {
       case (.partialContent, let part?):
         described + [("Content-Range", "bytes \(part.lowerBound)-\(part.upperBound - 1)/\(representation.count)")]
       case (.rangeNotSatisfiable, _): [("Content-Range", "bytes */\(representation.count)")]
-      case (.preconditionFailed, _): []
       default: described
       }
-  }
-}
-
-/// The value of a `Range` field for a representation of some length (RFC 9110, section 14.1.2).
-private enum RangeField {
-  /// The value is not supported.
-  case ignored
-  case part(Range<Int>)
-  case notSatisfiable
-
-  init(_ value: String, of count: Int) {
-    self = .ignored
-    let sides = value.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-    guard sides.count == 2, sides[0].lowercased() == "bytes" else { return }
-    let ranges = sides[1].split(separator: ",").map { $0.trimmed }.filter { !$0.isEmpty }
-    let ends = ranges.first?.split(separator: "-", maxSplits: 1, omittingEmptySubsequences: false) ?? []
-    guard ranges.count == 1, ends.count == 2 else { return }
-    if ends[0].isEmpty {
-      guard let length = Self.number(ends[1]) else { return }
-      if length == 0 {
-        self = .notSatisfiable
-      } else if count > 0 {
-        // The last bytes of an empty representation are all of it, and not a part, since no field could name that.
-        self = .part(max(0, count - length)..<count)
-      }
-    } else {
-      guard let first = Self.number(ends[0]), let last = ends[1].isEmpty ? .max : Self.number(ends[1]), first <= last else { return }
-      self = first < count ? .part(first..<min(last, count - 1) + 1) : .notSatisfiable
-    }
-  }
-
-  /// A number of digits. One that overflows becomes the largest `Int`, which is beyond every end.
-  private static func number(_ text: Substring) -> Int? {
-    guard !text.isEmpty else { return nil }
-    var number = 0
-    for byte in text.utf8 {
-      guard 0x30...0x39 ~= byte else { return nil }
-      let (tenfold, isTooLarge) = number.multipliedReportingOverflow(by: 10)
-      let (sum, isBeyond) = tenfold.addingReportingOverflow(Int(byte - 0x30))
-      number = isTooLarge || isBeyond ? .max : sum
-    }
-    return number
   }
 }

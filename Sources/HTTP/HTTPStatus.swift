@@ -32,8 +32,6 @@ public struct HTTPStatus: RawRepresentable, Hashable, Sendable, CustomStringConv
   public static let methodNotAllowed = HTTPStatus(rawValue: 405)
   /// 408.
   public static let requestTimeout = HTTPStatus(rawValue: 408)
-  /// 412.
-  public static let preconditionFailed = HTTPStatus(rawValue: 412)
   /// 413.
   public static let contentTooLarge = HTTPStatus(rawValue: 413)
   /// 416: with `Content-Range`.

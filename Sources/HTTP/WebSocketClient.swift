@@ -44,15 +44,6 @@ public final class WebSocketClient {
     return try handshake.outcome()
   }
 
-  /// Connects once, with a client of its own.
-  public static func connect(
-    on loop: EventLoop, url: String, configuration: WebSocketConfiguration = WebSocketConfiguration(),
-    headers: [(name: String, value: String)] = [], connectMilliseconds: Int = 10_000, handler: any WebSocketHandler
-  ) async throws(WebSocketClientError) -> WebSocketConnection {
-    let client = WebSocketClient(on: loop, configuration: configuration, connectMilliseconds: connectMilliseconds)
-    return try await client.connect(to: url, headers: headers, handler: handler)
-  }
-
   private static func parse(_ text: String) throws(WebSocketClientError) -> HTTPURL {
     do throws(HTTPURL.Failure) {
       let url = try HTTPURL(text)

@@ -24,22 +24,6 @@ public struct WebSocketFrame: Sendable {
     make(Opcode.text, count, fill)
   }
 
-  /// A text message of up to `capacity` bytes; `fill` returns how many it wrote.
-  public static func text(capacity: Int, _ fill: (UnsafeMutableRawBufferPointer) -> Int) -> WebSocketFrame {
-    let reserved = headerBytes(capacity)
-    return WebSocketFrame(
-      bytes: .make(capacity: reserved + capacity) { buffer in
-        let count = fill(UnsafeMutableRawBufferPointer(rebasing: buffer[reserved...]))
-        let header = headerBytes(count)
-        if header < reserved {
-          UnsafeMutableRawBufferPointer(rebasing: buffer[header..<header + count]).copyMemory(
-            from: UnsafeRawBufferPointer(rebasing: buffer[reserved..<reserved + count]))
-        }
-        writeHeader(Opcode.text, count, masked: false, buffer)
-        return header + count
-      })
-  }
-
   /// A text message.
   public static func text(_ text: String) -> WebSocketFrame {
     var text = text

@@ -12,20 +12,12 @@ public struct GroupMembers: Sendable, Hashable {
     public var host: String
     /// Its partitions; empty while the group is forming.
     public var partitions: [TopicPartition]
-
-    /// A member of its parts.
-    public init(id: String, client: String, host: String, partitions: [TopicPartition]) {
-      (self.id, self.client, self.host, self.partitions) = (id, client, host, partitions)
-    }
   }
 
   /// `Stable`, `Empty`, `PreparingRebalance`, `CompletingRebalance`, or `Dead`, which is also the state of a missing group.
   public var state: String
   /// Its members.
   public var members: [Member]
-
-  /// A group of its parts.
-  public init(state: String, members: [Member]) { (self.state, self.members) = (state, members) }
 
   /// Whether the group is distributing its partitions now, so their owners are unknown.
   public var isForming: Bool { state == "PreparingRebalance" || state == "CompletingRebalance" }

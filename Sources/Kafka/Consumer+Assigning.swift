@@ -41,15 +41,4 @@ extension Consumer {
       try watermarks(of: wanted, client, timeout).mapValues(\.upperBound)
     }
   }
-
-  /// Stops reading partitions that `assign` added. The handler's `consumerRevoked` is called first.
-  public func unassign(_ names: [TopicPartition]) {
-    loop.preconditionOnLoop()
-    let indexes = names.compactMap { partitions.index(of: $0) }.filter { partitions[$0].state == .owned }
-    guard state == .open, !indexes.isEmpty else { return }
-    disown(indexes, isLost: false) { [self] in
-      let list = PartitionList(indexes.map { partitions[$0].topicPartition })
-      report(.of(rd_kafka_incremental_unassign(client.pointer, list.pointer), "unassign"))
-    }
-  }
 }

@@ -21,16 +21,10 @@ public final class EmbeddedBroker: @unchecked Sendable {
   public enum Request: Int16, Sendable {
     /// Produce.
     case produce = 0
-    /// Fetch.
-    case fetch = 1
-    /// ListOffsets.
-    case listOffsets = 2
     /// Metadata.
     case metadata = 3
     /// OffsetCommit.
     case offsetCommit = 8
-    /// OffsetFetch.
-    case offsetFetch = 9
     /// FindCoordinator.
     case findCoordinator = 10
     /// JoinGroup.

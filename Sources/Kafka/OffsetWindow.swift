@@ -19,9 +19,6 @@ public struct OffsetWindow: Sendable {
   public private(set) var newest: Int64?
   private var newestTimestamp: Int64 = -1
 
-  /// An empty window.
-  public init() {}
-
   /// Records that have begun and are not finished.
   public var inFlight: Int { Int(tail &- head) - finishedOutOfOrder }
   /// Used places: records in flight, and finished ones after the oldest of them.

@@ -132,11 +132,6 @@ public struct PartitionTracker: Sendable {
     isAssigned(index) ? partitions[index].window.inFlight : 0
   }
 
-  /// The offset of the oldest record in flight of one partition; nil if there is none.
-  public func oldest(of index: Int) -> Int64? {
-    isAssigned(index) ? partitions[index].window.oldest : nil
-  }
-
   /// Below this offset all records of the assignment are finished; nil before the first.
   public func committable(of index: Int) -> Int64? {
     isAssigned(index) ? partitions[index].window.committable : nil
@@ -202,15 +197,7 @@ public struct CommitOffset: Sendable, Hashable {
   /// The offset where reading continues.
   public var offset: Int64
   /// The timestamp of the record below the offset; -1 if unknown.
-  public var timestamp: Int64
-
-  /// A commit of its parts.
-  public init(partition: Int, generation: UInt32, offset: Int64, timestamp: Int64 = -1) {
-    self.partition = partition
-    self.generation = generation
-    self.offset = offset
-    self.timestamp = timestamp
-  }
+  public var timestamp: Int64 = -1
 }
 
 /// How the commit of an offset ended.

@@ -23,9 +23,6 @@ public struct TopicRefusals: Sendable {
   /// record that times out is refused once a minute.
   private static let (lastingMilliseconds, rememberedMilliseconds): (Int64, Int64) = (5_000, 90_000)
 
-  /// Refusals of a producer without reports.
-  public init() {}
-
   /// Whether no topic has refused its last record. Then successes need no report.
   var isEmpty: Bool { topics.isEmpty }
 

@@ -58,11 +58,6 @@ public struct RedisServerReport: Sendable {
     public var appended: Bool
     /// Whether the last snapshot (RDB) succeeded; true if there was none.
     public var saved: Bool
-
-    /// A persistence of its parts.
-    public init(appendsWrites: Bool, synchronization: String?, appended: Bool, saved: Bool) {
-      (self.appendsWrites, self.synchronization, self.appended, self.saved) = (appendsWrites, synchronization, appended, saved)
-    }
   }
 
   /// All findings, in the order of the checks.

@@ -5,8 +5,3 @@ final class LaneState {
 
   init(_ phase: LanePhase = LanePhase()) { self.phase = phase }
 }
-
-/// Runs the actions of the lane's phase.
-protocol LanePhaseOwner: AnyObject {
-  func perform(_ actions: [LanePhase.Action])
-}

@@ -5,7 +5,7 @@ import Store
 import Worker
 
 /// Builds the parts of a lane, wires them, and runs the actions of its phase. Loop-confined.
-final class TransformCore: TransformTaskRunner {
+final class TransformCore {
   private let loop: EventLoop
   private let settings: TransformSettings
   private let logger: Logger
@@ -35,7 +35,7 @@ final class TransformCore: TransformTaskRunner {
   private var whenIdle: CheckedContinuation<Void, Never>?
   /// Whether partitions have left since the notes were drained. Their parked records are dropped then.
   private var hasLeft = false
-  weak var owner: (any TransformCoreOwner)?
+  weak var owner: TransformLane?
   private var hasFailed = false
   private let newer: NewerLayouts
   /// Ends the condition `layouts` when no record has waited for a newer worker lately.
@@ -272,7 +272,8 @@ final class TransformCore: TransformTaskRunner {
   private static let (partingMilliseconds, flushMilliseconds) = (10_000, 1_000)
 }
 
-extension TransformCore: GroupMemberOwner {
+extension TransformCore {
+  /// A consumer joins the group; its partitions come later.
   func joined(_ consumer: Consumer, _ committer: OffsetCommitter) {
     guard let intake else { return }
     intake.attach(consumer, committer)
@@ -282,6 +283,7 @@ extension TransformCore: GroupMemberOwner {
     run(.compare)
   }
 
+  /// The consumer begins to leave the group: no more records of its partitions begin.
   func leaves() {
     perform(state.phase.distrust())
     intake?.detach()
@@ -295,13 +297,16 @@ extension TransformCore: GroupMemberOwner {
   }
 }
 
-extension TransformCore: RedisWatchOwner {
+extension TransformCore {
+  /// A check of every script begins.
   func redisCheckBegins() { pipeline?.checkBegins() }
 
+  /// The check has ended. Returns whether another one is due, because of errors since it began.
   func redisCheckEnded(passed: Bool) -> Bool { pipeline?.checkEnded(passed: passed) ?? false }
 }
 
-extension TransformCore: MarkerComparisonOwner {
+extension TransformCore {
+  /// Markers were compared, and partitions may have begun.
   func compared() {
     intake?.compared()
     fireForOwnPartitions()
@@ -313,6 +318,7 @@ extension TransformCore: MarkerComparisonOwner {
     pipeline?.firings?.owns(Set(begun.map(\.topicPartition).filter { $0.topic == settings.topics.requests }.map(\.partition)))
   }
 
+  /// For seconds no comparison has succeeded, for this reason; nil: one has succeeded again.
   func comparisonIsHeldUp(_ reason: String?) {
     // The condition 'redis' says why the phase waits.
     health.set("markers", ready: reason == nil, reason ?? "")
@@ -320,7 +326,8 @@ extension TransformCore: MarkerComparisonOwner {
   }
 }
 
-extension TransformCore: WindowRestorationOwner {
+extension TransformCore {
+  /// The last windows of these partitions are counted, by their indexes: their records may begin.
   func windowsRestored(_ indexes: Set<Int>) { intake?.counted(indexes) }
 }
 
@@ -382,7 +389,7 @@ extension TransformCore: ApplicationsReaderOwner {
   func applicationsFailed(_ error: KafkaError) { failed(error) }
 }
 
-extension TransformCore: JournalOwner, UnreadableStretchesOwner {
+extension TransformCore {
   /// The partition's committable offset stays at the stretch until Kafka has the letter.
   func unreadableLettersFailed(_ error: KafkaError?) {
     health.set("dead-letters", ready: error == nil, error.map { "Kafka does not take a dead letter: \($0)" } ?? "")

@@ -56,11 +56,12 @@ public actor TransformLane {
   }
 }
 
-extension TransformLane: TransformCoreOwner {
+extension TransformLane {
   nonisolated func run(_ task: TransformTask) {
     // The task may begin after the lane was drained and released.
     Task(executorPreference: loop) { [weak self] in await self?.perform(task) }
   }
 
+  /// A Kafka client has failed for good: only a new lane can work.
   nonisolated func failed(_ error: KafkaError) { onFatal(error) }
 }

@@ -25,15 +25,3 @@ enum TransformTask: Sendable {
   /// The lane gets the permit to try a group of records that may end the process.
   case takePermit
 }
-
-/// Runs tasks on the lane's actor.
-protocol TransformTaskRunner: AnyObject {
-  /// Starts a task of the lane's actor.
-  func run(_ task: TransformTask)
-}
-
-/// The actor, as the parts of the lane see it.
-protocol TransformCoreOwner: TransformTaskRunner, Sendable {
-  /// A Kafka client has failed for good: only a new lane can work.
-  func failed(_ error: KafkaError)
-}

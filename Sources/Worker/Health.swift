@@ -125,11 +125,6 @@ public final class Health: Sendable {
     public var reason: String
     /// Since when, in milliseconds since 1970.
     public var since: Int64
-
-    /// A condition of its parts.
-    public init(name: String, lane: String, reason: String, since: Int64) {
-      (self.name, self.lane, self.reason, self.since) = (name, lane, reason, since)
-    }
   }
 
   /// The conditions that are not ready, in the order of their first `set`.

@@ -1,12 +1,12 @@
 import JSON
-import Kafka
 import Notifications
-import Store
 import Testing
 import Worker
 
 @testable import Command
+@testable import Kafka
 @testable import Operations
+@testable import Store
 
 /// What a program reads of a lag report: an object for each topic or partition, and one for what is wrong.
 @Suite struct LagJSONTests {

@@ -1,12 +1,12 @@
 import JSON
 import Notifications
-import Store
 import Testing
 import Worker
 
 @testable import Command
 @testable import Kafka
 @testable import Operations
+@testable import Store
 
 /// What a program reads of a cluster's status: an object for each worker, for Kafka, Redis and the counts, and one for what is wrong.
 @Suite struct StatusJSONTests {

@@ -1,7 +1,7 @@
 import Testing
-import Worker
 
 @testable import Command
+@testable import Worker
 
 /// What the log says of conditions that are not ready.
 @Suite struct UnreadyLogTests {

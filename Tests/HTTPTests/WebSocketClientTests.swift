@@ -56,8 +56,8 @@ private actor ClientLane {
     milliseconds: Int = 60_000
   ) async -> WebSocketClientError? {
     do throws(WebSocketClientError) {
-      let connection = try await WebSocketClient.connect(
-        on: loop, url: url, configuration: configuration, headers: headers, connectMilliseconds: milliseconds, handler: handler)
+      let client = WebSocketClient(on: loop, configuration: configuration, connectMilliseconds: milliseconds)
+      let connection = try await client.connect(to: url, headers: headers, handler: handler)
       if connection !== handler.connection, handler.ends.isEmpty { Issue.record("the handler knows another connection") }
       return nil
     } catch { return error }

@@ -181,10 +181,7 @@ import Testing
       let sockets = try (0..<50).map { _ in try RawSocket.webSocket(port: port) }
       #expect(await fixture.wait { $0.opened == 50 })
       await fixture.withConnections { connections in
-        let frame = WebSocketFrame.text(capacity: 1000) { buffer in
-          buffer.copyBytes(from: "to all".utf8)
-          return 6
-        }
+        let frame = WebSocketFrame.text("to all")
         for connection in connections { for _ in 0..<3 { connection.send(frame) } }
       }
       for socket in sockets { for _ in 0..<3 { #expect(try socket.readFrame() == .text("to all")) } }

@@ -1,6 +1,7 @@
-import Kafka
 import TestSupport
 import Testing
+
+@testable import Kafka
 
 @Suite struct AdminTests {
   @Test func ensuringTopicsMakesWhatIsMissing() async throws {

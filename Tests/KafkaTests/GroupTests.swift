@@ -1,7 +1,8 @@
 import EventLoop
-import Kafka
 import TestSupport
 import Testing
+
+@testable import Kafka
 
 @Suite struct GroupTests {
   /// A topic with ten records in its only partition, and the name of a group for it.

@@ -114,7 +114,6 @@ actor ConsumerLane {
     try await core?.consumer?.assign(positions, timeoutMilliseconds: timeoutMilliseconds) ?? []
   }
 
-  func unassign(_ partitions: [TopicPartition]) { core?.consumer?.unassign(partitions) }
   func hold() { core?.consumer?.hold() }
   func release() { core?.consumer?.release() }
   func pause(_ index: Int) { core?.consumer?.pause([index]) }

@@ -1,6 +1,7 @@
-import Kafka
 import TestSupport
 import Testing
+
+@testable import Kafka
 
 /// What the tracker promises, told the slow way: a list of all records begun.
 private struct NaiveTracker {

@@ -1,6 +1,6 @@
-import Notifications
 import Testing
 
+@testable import Notifications
 @testable import Operations
 
 /// What the topics say in a test: requests, the journal and events; and what the judges find in it.

@@ -1,11 +1,11 @@
-import Kafka
 import Notifications
-import Store
 import TestSupport
 import Testing
 import Worker
 
+@testable import Kafka
 @testable import Operations
+@testable import Store
 
 /// Samples judged, against a model that counts each record.
 @Suite struct LagHistoryTests {

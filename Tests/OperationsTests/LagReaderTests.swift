@@ -1,10 +1,10 @@
 import EventLoop
-import Kafka
 import Store
 import TestSupport
 import Testing
 import Worker
 
+@testable import Kafka
 @testable import Operations
 
 /// What is read of a Kafka: the embedded one, and a real one where there is one.

@@ -1,8 +1,8 @@
-import Store
 import TestSupport
 import Testing
 
 @testable import Operations
+@testable import Store
 
 /// Which keys are looked at, and what is said of all of them, over stores that are known.
 @Suite(.onThreadsOfTheirOwn) struct PopulationSurveyTests {

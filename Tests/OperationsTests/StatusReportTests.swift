@@ -1,10 +1,10 @@
 import Notifications
-import Store
 import Testing
 import Worker
 
 @testable import Kafka
 @testable import Operations
+@testable import Store
 
 /// What is wrong with a cluster, and what is not.
 @Suite struct StatusReportTests {

@@ -1,8 +1,9 @@
 import EventLoop
 import Glibc
-import Redis
 import TestSupport
 import Testing
+
+@testable import Redis
 
 @Suite struct ServerTests {
   @Test func aServerOfOursIsAcceptable() async throws {

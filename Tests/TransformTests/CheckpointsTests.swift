@@ -1,11 +1,11 @@
 import EventLoop
-import Kafka
 import Redis
 import Store
 import TestSupport
 import Testing
 import Worker
 
+@testable import Kafka
 @testable import Transform
 
 /// The markers of what a consumer of a group owns, in a Redis of its own.

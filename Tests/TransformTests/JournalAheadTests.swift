@@ -1,7 +1,7 @@
-import Notifications
 import TestSupport
 import Testing
 
+@testable import Notifications
 @testable import Transform
 
 /// What the journal tells of requests, read ahead of them.

@@ -7,8 +7,8 @@ struct RecipientPagesTests {
   /// All whose turn it is now, each page coming at once if it is to.
   private func turns(_ pages: inout RecipientPages, comes: Bool) -> [Int32] {
     var places: [Int32] = []
-    while let place = pages.next() {
-      places.append(place)
+    while let slot = pages.next() {
+      places.append(slot.number)
       if comes { pages.came() }
     }
     return places
@@ -16,7 +16,7 @@ struct RecipientPagesTests {
 
   @Test func pagesThatHaveNotComeAreBounded() {
     var pages = RecipientPages()
-    for place in 0..<40 as Range<Int32> { pages.wait(place, isGoing: false) }
+    for place in 0..<40 as Range<Int32> { pages.wait(Slot(number: place), isGoing: false) }
     #expect(turns(&pages, comes: false) == Array(0..<32))
     #expect(pages.isWaiting)
     pages.came()
@@ -29,7 +29,7 @@ struct RecipientPagesTests {
   @Test func whatPagesHoldIsBoundedUntilTheyAreJudged() {
     var pages = RecipientPages()
     pages.hold(16 << 20)
-    pages.wait(1, isGoing: false)
+    pages.wait(Slot(number: 1), isGoing: false)
     #expect(turns(&pages, comes: true) == [])
     pages.judged(1)
     #expect(turns(&pages, comes: true) == [1])
@@ -38,8 +38,8 @@ struct RecipientPagesTests {
   /// A request that has begun holds its records: it goes on before another begins.
   @Test func whoHasBegunGoesOnFirstAndTheOthersInOrder() {
     var pages = RecipientPages()
-    for place in 0..<3000 as Range<Int32> { pages.wait(place, isGoing: false) }
-    pages.wait(9000, isGoing: true)
+    for place in 0..<3000 as Range<Int32> { pages.wait(Slot(number: place), isGoing: false) }
+    pages.wait(Slot(number: 9000), isGoing: true)
     #expect(turns(&pages, comes: true) == [9000] + Array(0..<3000))
   }
 }

@@ -29,7 +29,7 @@ import Worker
     }
   }
 
-  private static let isReal = KafkaFixture.realServers != nil
+  private static let isReal = TransactionalWriter.isPossible
 
   /// Clients that hear soon of what was added.
   private static func soon(_ settings: inout TransformSettings) {
@@ -62,7 +62,7 @@ import Worker
     #expect(fixture.metric("carillon_transform_partitions_without_journal") == 1)
     #expect(try await committed(2, fixture) == 0)
     #expect(fixture.metric(#"carillon_transform_requests_total"#) < 60, "what waits is not judged again and again")
-    try await fixture.kafka.admin.addPartitions(to: fixture.topics.journal, total: 3)
+    try await fixture.kafka.addPartitions(to: fixture.topics.journal, total: 3)
     await fixture.eventually("what waited is done") { try await committed(2, fixture) == 20 }
     await fixture.eventually("the lane is ready") { fixture.health.isReady }
     #expect(fixture.metric("carillon_transform_partitions_without_journal") == 0)
@@ -71,7 +71,7 @@ import Worker
   @Test(.enabled(if: isReal, "\(KafkaFixture.howToGetOne)"))
   func `a partition that is added to the requests alone waits and holds up no other`() async throws {
     try await TransformFixture.with({ Self.soon(&$0) }, partitions: 2, real: { _ in [:] }) { fixture in
-      try await fixture.kafka.admin.addPartitions(to: fixture.topics.requests, total: 3)
+      try await fixture.kafka.addPartitions(to: fixture.topics.requests, total: 3)
       try await Self.waitAndGoOn(fixture)
     }
   }
@@ -80,7 +80,7 @@ import Worker
   func `a lane starts though the journal has fewer partitions than the requests`() async throws {
     try await TransformFixture.with(
       { Self.soon(&$0) },
-      before: { try await $0.kafka.admin.addPartitions(to: $0.topics.requests, total: 3) }, partitions: 2,
+      before: { try await $0.kafka.addPartitions(to: $0.topics.requests, total: 3) }, partitions: 2,
       real: { _ in [:] }, awaitsReadiness: false
     ) { try await Self.waitAndGoOn($0) }
   }

@@ -1,6 +1,6 @@
-import Kafka
 import Testing
 
+@testable import Kafka
 @testable import Transform
 
 /// When a lane without a partition joins its group again.

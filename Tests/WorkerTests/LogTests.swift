@@ -147,7 +147,6 @@ private final class LogPipe {
     // Far more than a pipe holds, and nobody reads it.
     for number in 0..<sent { logger.info("a line", ["number": number, "padding": "0123456789012345678901234567890123456789"]) }
     #expect(writer.dropped > 0)
-    #expect(!writer.flush(within: .milliseconds(50)))
 
     let output = Mutex("")
     let read = DispatchSemaphore(value: 0)

@@ -10,9 +10,6 @@ enum AuditCommand {
   private static let grace = Setting(
     "audit.grace", .duration(.zero...(.seconds(86_400))), default: .seconds(30),
     "A request of at most this age without an outcome is in flight, and not lost.")
-  private static let clockSlack = Setting(
-    "audit.clock-slack", .duration(.zero...(.seconds(3600))), default: .seconds(5),
-    "The greatest difference between the clocks of the cluster's machines.")
   private static let takeover = Setting(
     "audit.takeover", .duration(.zero...(.seconds(86_400))), default: .seconds(180),
     "How long an acknowledgement may take, and a session to find missed notifications: at least --refresh and --acknowledge of the fan-out together."
@@ -30,7 +27,7 @@ enum AuditCommand {
     discussion:
       "Reads the requests of a range, and all events and journal entries on them up to now, and checks the guarantees. Each request ended in one of the allowed ways on each of its devices. None was shown twice, after its end, or after a newer one of the same identifier. Each outcome collapsed, expired, duplicate or unregistered was true. Each response arrived once. The requests beyond the rate limit of their application were rejected for that, and no others. No occurrence of a schedule fired early, twice, after the end of its schedule, or behind a gap. Prints how the requests ended, and each violation with its records. The exit code is 1 if there is a violation. With --json each violation is an object, and the last one has the counts. Memory is bounded for any range: a large one is stored on disk.",
     groups: [
-      SettingGroup("Audit", [from, to, isPendingAllowed], advanced: [grace, clockSlack, takeover, limit, spill]), AnswerSettings.group,
+      SettingGroup("Audit", [from, to, isPendingAllowed], advanced: [grace, takeover, limit, spill]), AnswerSettings.group,
       RequestSettings.group, ClusterSettings.kafkaGroup,
     ],
     examples: [
@@ -45,7 +42,6 @@ enum AuditCommand {
     var settings = AuditSettings()
     settings.published = try TimeRange(values, from: from, to: to, now: WallClock.milliseconds())
     settings.grace = Int64(values[grace].wholeMilliseconds)
-    settings.clockSlack = Int64(values[clockSlack].wholeMilliseconds)
     settings.takeover = Int64(values[takeover].wholeMilliseconds)
     settings.forbidsPending = !values[isPendingAllowed]
     settings.limit = values[limit]

@@ -40,19 +40,12 @@ struct LetterPrinter {
   func age(_ time: Int64) -> String { TerminalText.duration(max(0, now - time)) }
 
   func json(_ group: LetterGroup) -> JSONValue {
-    var members: [JSONValue.Member] = [
-      .init(key: "reason", value: .string(group.reason)),
-      .init(key: "application", value: group.application.map { .string($0.text) } ?? .null),
-      .init(key: "letters", value: .integer(Int64(group.count))),
-    ]
-    members += Self.counts.map { .init(key: $0.name, value: .integer(Int64($0.of(group)))) }
-    members += [
-      .init(key: "oldest", value: .string(Timestamp.text(group.oldest))),
-      .init(key: "newest", value: .string(Timestamp.text(group.newest))),
-      .init(key: "oldestAgeMs", value: .integer(max(0, now - group.oldest))),
-      .init(key: "newestAgeMs", value: .integer(max(0, now - group.newest))),
-    ]
-    return .object(members)
+    JSONValue.object(["reason": group.reason, "application": group.application, "letters": group.count])
+      .appending(contentsOf: .object(Self.counts.map { .init($0.name, $0.of(group)) }))
+      .appending([
+        "oldest": Timestamp.text(group.oldest), "newest": Timestamp.text(group.newest), "oldestAgeMs": max(0, now - group.oldest),
+        "newestAgeMs": max(0, now - group.newest),
+      ])
   }
 
   // MARK: Single letters
@@ -73,37 +66,20 @@ struct LetterPrinter {
   /// How often it came, if several times.
   private func again(_ times: Int) -> String? { times > 1 ? "came \(times) times for this reason" : nil }
 
-  func members(_ letter: LetterSummary) -> [JSONValue.Member] {
+  func json(_ letter: LetterSummary) -> JSONValue {
     let (facts, dead) = (letter.facts, letter.facts.letter)
-    var members: [JSONValue.Member] = []
-    func add(_ name: String, _ value: String?) { if let value { members.append(.init(key: name, value: .string(value))) } }
-    add("letter", facts.place.description)
-    add("state", letter.standing.rawValue)
-    members.append(.init(key: "times", value: .integer(Int64(letter.times))))
-    add("time", Timestamp.text(facts.time))
-    members.append(.init(key: "ageMs", value: .integer(max(0, now - facts.time))))
-    add("reason", dead.reason)
-    add("field", dead.field)
-    add("rule", dead.rule)
-    add("error", dead.error)
-    members.append(.init(key: "tries", value: .integer(Int64(dead.tries))))
-    members.append(.init(key: "source", value: json(dead.source)))
-    if let last = dead.last { members.append(.init(key: "last", value: .integer(last))) }
-    if facts.hasOrigin { members.append(.init(key: "first", value: json(facts.first))) }
-    add("apnsId", facts.id.description)
-    add("application", facts.application?.text)
-    add("target", facts.target?.text)
-    return members
+    let first = facts.hasOrigin ? Optional(json(facts.first)) : .none
+    return .object(present: [
+      "letter": facts.place.description, "state": letter.standing.rawValue, "times": letter.times, "time": Timestamp.text(facts.time),
+      "ageMs": max(0, now - facts.time), "reason": dead.reason, "field": dead.field, "rule": dead.rule, "error": dead.error,
+      "tries": dead.tries, "source": json(dead.source), "last": dead.last, "first": first, "apnsId": facts.id.description,
+      "application": facts.application, "target": facts.target,
+    ])
   }
 
-  func json(_ letter: LetterSummary) -> JSONValue { .object(members(letter)) }
-
   private func json(_ source: SourceCoordinates) -> JSONValue {
-    .object([
-      .init(key: "topic", value: .string(source.topic)), .init(key: "partition", value: .integer(Int64(source.position.partition))),
-      .init(key: "offset", value: .integer(source.position.offset)),
-      .init(key: "timestamp", value: .integer(source.position.timestamp)),
-    ])
+    let position = source.position
+    return .object(["topic": source.topic, "partition": position.partition, "offset": position.offset, "timestamp": position.timestamp])
   }
 
   // MARK: In full
@@ -168,39 +144,21 @@ struct LetterPrinter {
   }
 
   func json(_ letter: LetterDetails, showsAll: Bool) -> JSONValue {
-    var members = members(letter.summary)
-    members.append(
-      .init(
-        key: "states",
-        value: .array(
-          letter.states.map { state in
-            var members: [JSONValue.Member] = [
-              .init(key: "state", value: .string(state.kind.rawValue)), .init(key: "by", value: .string(state.by)),
-              .init(key: "at", value: .string(Timestamp.text(state.at))),
-            ]
-            if let request = state.request { members.append(.init(key: "request", value: .string(request.description))) }
-            if let id = state.id { members.append(.init(key: "apnsId", value: .string(id.description))) }
-            if let note = state.note { members.append(.init(key: "note", value: .string(note))) }
-            return .object(members)
-          })))
-    members.append(.init(key: "key", value: letter.record.key.map { .string(String(decoding: $0, as: UTF8.self)) } ?? .null))
-    members.append(
-      .init(
-        key: "headers",
-        value: .array(
-          letter.record.headers.map { header in
-            var members: [JSONValue.Member] = [.init(key: "name", value: .string(header.key.text))]
-            if let value = header.value, showsAll || RequestHeader.named(header.key) != nil {
-              members.append(.init(key: "value", value: .string(String(decoding: value, as: UTF8.self))))
-            }
-            members.append(.init(key: "bytes", value: header.value.map { .integer(Int64($0.count)) } ?? .null))
-            return .object(members)
-          })))
-    members.append(.init(key: "payloadBytes", value: letter.valueBytes.map { .integer(Int64($0)) } ?? .null))
-    if showsAll {
-      members.append(.init(key: "payload", value: letter.record.value.map { .string(String(decoding: $0, as: UTF8.self)) } ?? .null))
+    func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
+    let states = letter.states.map { state in
+      JSONValue.object(present: [
+        "state": state.kind.rawValue, "by": state.by, "at": Timestamp.text(state.at), "request": state.request?.description,
+        "apnsId": state.id?.description, "note": state.note,
+      ])
     }
-    if letter.isGone { members.append(.init(key: "gone", value: .bool(true))) }
-    return .object(members)
+    let headers = letter.record.headers.map { header in
+      let shown = showsAll || RequestHeader.named(header.key) != nil ? header.value : .none
+      return JSONValue.object(present: ["name": header.key, "value": shown.map(text)]).appending(["bytes": header.value?.count])
+    }
+    let json = json(letter.summary).appending([
+      "states": states, "key": letter.record.key.map(text), "headers": headers, "payloadBytes": letter.valueBytes,
+    ])
+    let value: JSONValue = showsAll ? .object(["payload": letter.record.value.map(text)]) : [:]
+    return json.appending(contentsOf: value).appending(contentsOf: letter.isGone ? ["gone": true] : [:])
   }
 }

@@ -170,9 +170,8 @@ enum RedriveCommand {
     }
     StandardOutput.json(
       JSONValue.object([
-        .init(key: "letter", value: .string(outcome.name)), .init(key: "settled", value: .bool(outcome.standing == .settled)),
-        .init(key: "waiting", value: .integer(Int64(outcome.standing.waiting))),
-        .init(key: "outcome", value: printer.json(outcome.explanation)),
+        "letter": outcome.name, "settled": outcome.standing == .settled, "waiting": outcome.standing.waiting,
+        "outcome": printer.json(outcome.explanation),
       ]).text)
   }
 }

@@ -81,26 +81,17 @@ struct RedrivePrinter: Sendable {
   // MARK: For a program
 
   func json(_ result: LetterResult) -> JSONValue {
-    var members: [JSONValue.Member] = [.init(key: "letter", value: .string(result.letter.facts.place.description))]
-    func add(_ name: String, _ value: String?) { if let value { members.append(.init(key: name, value: .string(value))) } }
-    switch result.kind {
-    case .redriven(let place, let isExpired):
-      add("result", isDryRun ? "wouldBeRedriven" : "redriven")
-      add("apnsId", result.id?.description)
-      add("request", place?.description)
-      members.append(.init(key: "expired", value: .bool(isExpired)))
-    case .discarded:
-      add("result", isDryRun ? "wouldBeDiscarded" : "discarded")
-      add("apnsId", result.id?.description)
-    case .refused(let refusal):
-      add("result", refusal == .gone ? "gone" : "left")
-      add("apnsId", result.id?.description)
-      add("why", refusal.word)
-      add("sentence", sentence(refusal))
-    }
-    add("reason", result.letter.facts.letter.reason)
-    members.append(.init(key: "times", value: .integer(Int64(result.letter.times))))
-    return .object(members)
+    let id = result.id?.description
+    let own: JSONValue.Members =
+      switch result.kind {
+      case .redriven(let place, let isExpired):
+        ["result": isDryRun ? "wouldBeRedriven" : "redriven", "apnsId": id, "request": place?.description, "expired": isExpired]
+      case .discarded: ["result": isDryRun ? "wouldBeDiscarded" : "discarded", "apnsId": id]
+      case .refused(let refusal):
+        ["result": refusal == .gone ? "gone" : "left", "apnsId": id, "why": refusal.word, "sentence": sentence(refusal)]
+      }
+    return JSONValue.object(["letter": result.letter.facts.place.description]).appending(contentsOf: .object(present: own))
+      .appending(["reason": result.letter.facts.letter.reason, "times": result.letter.times])
   }
 
   /// Renders the counts.
@@ -108,31 +99,15 @@ struct RedrivePrinter: Sendable {
   /// - Parameter following: how many redriven requests were not followed, and how many notifications wait in mailboxes; nil if nothing was
   ///   followed.
   func json(_ report: RedriveReport, following: (notFollowed: Int, waiting: Int)? = nil) -> JSONValue {
-    var members: [JSONValue.Member] = [.init(key: "dryRun", value: .bool(isDryRun))]
     let others: Set<RedriveCount> = isDryRun && !isDiscard ? [] : [.superseded, .supersededUnknown]
-    members += report.counts.members(without: others.union([isDiscard ? .redriven : .discarded]))
-    if let following {
-      members.append(.init(key: "notFollowed", value: .integer(Int64(following.notFollowed))))
-      members.append(.init(key: "waiting", value: .integer(Int64(following.waiting))))
-    }
-    members.append(.init(key: "interrupted", value: .bool(report.isInterrupted)))
-    return .object(members)
+    return JSONValue.object(["dryRun": isDryRun])
+      .appending(contentsOf: report.counts.json(without: others.union([isDiscard ? .redriven : .discarded])))
+      .appending(contentsOf: .object(present: ["notFollowed": following?.notFollowed, "waiting": following?.waiting]))
+      .appending(["interrupted": report.isInterrupted])
   }
 }
 
 extension RedriveRefusal {
-  /// The word for a program.
-  fileprivate var word: String {
-    switch self {
-    case .handled: "handled"
-    case .endsWorkers: "endsWorkers"
-    case .ofTopic: "ofTopic"
-    case .breaksRule: "breaksRule"
-    case .otherRequest: "otherRequest"
-    case .keepsOrigin: "keepsOrigin"
-    case .placeIsNoOrigin: "placeIsNoOrigin"
-    case .tooLarge: "tooLarge"
-    case .gone: "gone"
-    }
-  }
+  /// The word for a program: the name of the case.
+  fileprivate var word: String { String("\(self)".prefix { $0 != "(" }) }
 }

@@ -25,7 +25,6 @@ enum DeviceSettings {
   static let environment = Setting<DeviceEnvironment?>(
     "device.environment", .choice, "The environment of the token. Absent: none is sent.")
   static let locale = Setting<String?>("device.locale", .string("LOCALE"), "The locale, such as de_AT. Absent: none is sent.")
-  static let timeZone = Setting<String?>("device.time-zone", .string("ZONE"), "The time zone, such as Europe/Vienna. Absent: none is sent.")
   static let authorization = Setting(
     "device.authorization", .choice, default: Authorization.Status.authorized,
     "The person's permission for notifications, until it is changed; --state keeps the change.")
@@ -34,7 +33,7 @@ enum DeviceSettings {
     "The application's categories, as a JSON array. Absent: reply, with the actions reply, which takes text, and like; and player, whose panel has a media button and controls."
   )
   static let registration = SettingGroup(
-    "Registration", [], advanced: [environment, locale, timeZone, authorization, categories])
+    "Registration", [], advanced: [environment, locale, authorization, categories])
 
   static let state = Setting<String?>(
     "device.state", .file, "The SQLite database that keeps its state after its end, also after a kill. Absent: its end loses the state.")
@@ -61,7 +60,7 @@ enum DeviceSettings {
     }
     let hello = Hello(
       device: values[token], application: values[app], credential: try credential(values), user: values[user], platform: "linux",
-      environment: values[environment], locale: values[locale], timeZone: values[timeZone],
+      environment: values[environment], locale: values[locale],
       authorization: Authorization(status: values[authorization], options: [.alert: true, .sound: true, .badge: true]),
       categories: try values.file(categories, limit: 1 << 20).map { try categories(in: $0) } ?? [
         SampleCategory.reply, PlayerExtension.category,

@@ -176,20 +176,7 @@ struct TimelinePrinter {
     ])
   }
 
-  func word(_ state: RequestState) -> String {
-    switch state {
-    case .unknown: "unknown"
-    case .unprocessed: "unprocessed"
-    case .rejected: "rejected"
-    case .dead: "dead"
-    case .filtered: "filtered"
-    case .unregistered: "unregistered"
-    case .underWay: "underWay"
-    case .scheduled: "scheduled"
-    case .settled: "settled"
-    case .ended: "ended"
-    }
-  }
+  func word(_ state: RequestState) -> String { String("\(state)".prefix { $0 != "(" }) }
 
   func json(_ outcome: DeviceOutcome) -> JSONValue {
     .object(present: [

@@ -151,7 +151,7 @@ struct LoadSession: Sendable {
   private func print(_ step: LoadReport.Step) {
     guard !isJSON else { return }
     StandardOutput.line(
-      "\(step.isKept ? "kept  " : "missed")  \(step.rate) a second  p99 \(LoadPrinter.time(step.p99))  schedule \(LoadPrinter.percent(step.schedule))"
+      "\(step.isKept ? "kept  " : "missed")  \(step.rate) a second  p99 \(LoadText.time(step.p99))  schedule \(LoadText.percent(step.schedule))"
     )
     StandardOutput.flush()
   }

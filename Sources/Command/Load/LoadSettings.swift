@@ -88,7 +88,7 @@ enum LoadSettings {
     "load.require", .repeated(.requirement), default: [],
     "A bound that the run must keep, such as p99=200ms or reach=1. Otherwise the exit code is 1.")
   static let report = Setting<String?>("load.report", .file, "Writes the report to this file, as a page with plots.")
-  static let result = Setting<String?>("load.result", .file, "Writes the numbers to this file, as JSON for 'load diff' and 'load sum'.")
+  static let result = Setting<String?>("load.result", .file, "Writes the numbers to this file, as JSON for 'load sum'.")
   static let findsCapacity = Setting(
     "load.find-capacity", .boolean, default: false, "Finds the highest rate that keeps --p99, in steps that begin at --rate.")
   static let p99 = Setting(

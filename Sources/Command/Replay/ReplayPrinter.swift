@@ -42,14 +42,11 @@ struct ReplayPrinter: Sendable {
   func ends(_ plan: ReplayPlan, isComplete: Bool) {
     let counts = plan.counts
     guard !isJSON else {
-      var members: [JSONValue.Member] = [
-        .init(key: "run", value: .string(plan.run)), .init(key: "state", value: .string(isComplete ? "complete" : "interrupted")),
-        .init(key: "read", value: .integer(Int64(counts.read))),
-      ]
-      members += counts.members()
-      if plan.isForecast { members.append(.init(key: "mayHaveEffect", value: .integer(Int64(counts.mayHaveEffect)))) }
-      members += [.init(key: "asNew", value: .bool(plan.isNew)), .init(key: "dryRun", value: .bool(isDryRun))]
-      return StandardOutput.json(JSONValue.object(members).text)
+      return StandardOutput.json(
+        JSONValue.object(["run": plan.run, "state": isComplete ? "complete" : "interrupted", "read": counts.read])
+          .appending(contentsOf: counts.json())
+          .appending(contentsOf: .object(present: ["mayHaveEffect": plan.isForecast ? Optional(counts.mayHaveEffect) : .none]))
+          .appending(["asNew": plan.isNew, "dryRun": isDryRun]).text)
     }
     let what = plan.isOfRequests ? "request" : "event"
     StandardOutput.line(

@@ -95,11 +95,9 @@ struct ClusterPlace: Sendable {
   var kafka: KafkaConfiguration
   var store: StoreConfiguration
   var name: String
+}
 
-  init(topics: Topics, kafka: KafkaConfiguration, store: StoreConfiguration, name: String) {
-    (self.topics, self.kafka, self.store, self.name) = (topics, kafka, store, name)
-  }
-
+extension ClusterPlace {
   /// The given ones, or those of a running `carillon up`.
   init(_ values: SettingValues, client: String) throws(UsageError) {
     let (kafka, redis) = try ClusterSettings.kafkaAndRedis(values, client: client)

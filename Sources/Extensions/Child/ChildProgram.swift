@@ -4,7 +4,7 @@ import JSON
 /// A program that changes notifications. It starts with the first call and after it has ended, and is killed if it hangs. Loop-confined.
 ///
 /// The ``ChildCall`` reports the answer of each call.
-final class ChildProgram: ChildRunOwner {
+final class ChildProgram {
   private enum Phase {
     /// It does not run; the next call starts it.
     case idle
@@ -189,6 +189,7 @@ final class ChildProgram: ChildRunOwner {
     for call in calls.values where isMeant(call) { take(call.number)?.finish(.failure(reason)) }
   }
 
+  /// The child has ended, and no more messages follow; called once.
   func ended(_ run: ChildRun, _ reason: ExtensionFailure) {
     if case .closed = phase {
       phase = .closed(nil)
@@ -222,6 +223,7 @@ final class ChildProgram: ChildRunOwner {
 
   // MARK: What it says
 
+  /// The child has sent a message.
   func said(_ answer: ChildMessage.Answer) {
     switch answer {
     case .result(let number, let result): end(number) { .success(result) }

@@ -1,14 +1,6 @@
 import EventLoop
 import Glibc
 
-/// The owner of a child's run.
-protocol ChildRunOwner: AnyObject {
-  /// The child has sent a message.
-  func said(_ answer: ChildMessage.Answer)
-  /// The child has ended, and no more messages follow; called once.
-  func ended(_ run: ChildRun, _ reason: ExtensionFailure)
-}
-
 /// One run of a child, from its start to its end. Loop-confined.
 final class ChildRun: StreamHandler {
   private enum Phase {
@@ -34,13 +26,13 @@ final class ChildRun: StreamHandler {
   private var isOverdue = false
   private var lines = LineSplitter(limit: ExtensionMessage.longestAnswer)
   private let timer: Timer
-  private weak var owner: (any ChildRunOwner)?
+  private weak var owner: ChildProgram?
 
   /// How long a child may take to end after it was asked to, and its last answers to arrive.
   private static let graceMilliseconds = 1_000
 
   /// Starts the program.
-  init(_ settings: ChildSettings, on loop: EventLoop, owner: any ChildRunOwner) throws(EventLoopError) {
+  init(_ settings: ChildSettings, on loop: EventLoop, owner: ChildProgram) throws(EventLoopError) {
     let (stream, other) = try Stream.pair(on: loop)
     self.stream = stream
     self.owner = owner

@@ -2,16 +2,6 @@ import EventLoop
 import HTTP
 import Worker
 
-/// Gets the decisions on hellos, which are named by their sessions' generations.
-protocol AdmissionOwner: AnyObject {
-  /// Process this hello now. `Admission.ended` must follow.
-  func admitted(_ generation: UInt64)
-  /// There is no free slot for this hello.
-  func refused(_ generation: UInt64, retryAfter milliseconds: Int)
-  /// Whether the hello's connection still exists and waits for admission.
-  func isWaiting(_ generation: UInt64) -> Bool
-}
-
 /// Decides who may connect, when each hello is processed, and who must retry later. Loop-confined.
 final class Admission {
   /// Whether devices are admitted.
@@ -34,7 +24,7 @@ final class Admission {
   /// The server's counts of a second ago.
   private var counted = HTTPServerStatistics()
   /// Gets the decisions.
-  weak var owner: (any AdmissionOwner)?
+  weak var owner: FanOutCore?
 
   private static let stepMilliseconds = 10
 

@@ -7,14 +7,6 @@ import Store
 import Web
 import Worker
 
-/// The lane's actor, as its parts see it.
-protocol FanOutCoreOwner: AnyObject, Sendable {
-  /// Runs a task that waits for Redis or Kafka.
-  func run(_ task: LaneTask)
-  /// A Kafka client has failed for good. Only a new lane can continue.
-  func failed(_ error: KafkaError)
-}
-
 /// Builds the parts of a fan-out lane, wires them, and passes on their calls. Loop-confined.
 final class FanOutCore {
   private let loop: EventLoop
@@ -44,7 +36,7 @@ final class FanOutCore {
   private var deliveries: Int?
   private var server: HTTPServer?
   /// Runs the lane's tasks.
-  weak var owner: (any FanOutCoreOwner)?
+  weak var owner: FanOutLane?
 
   init(on loop: EventLoop, _ settings: FanOutSettings, logger: Logger, health: Health, metrics: FanOutMetrics) throws(KafkaError) {
     admin = try Admin(settings.kafka, timeoutMilliseconds: settings.askMilliseconds)
@@ -226,29 +218,37 @@ final class FanOutCore {
 
 // MARK: Calls of the parts
 
-extension FanOutCore: AdmissionOwner {
+extension FanOutCore {
+  /// Process this hello now. `Admission.ended` must follow.
   func admitted(_ generation: UInt64) { run(.enter(generation)) }
 
+  /// There is no free slot for this hello.
   func refused(_ generation: UInt64, retryAfter milliseconds: Int) {
     sessions[generation]?.goAway(.serviceUnavailable, retryAfter: milliseconds)
   }
 
+  /// Whether the hello's connection still exists and waits for admission.
   func isWaiting(_ generation: UInt64) -> Bool { sessions[generation]?.isEntering ?? false }
 }
 
-extension FanOutCore: SessionsOwner {
+extension FanOutCore {
+  /// Admits a session that has said hello, or lets it wait for its turn.
   func greeted(_ generation: UInt64) { admission.arrived(generation) }
 
+  /// Emits what the person did with a notification.
   func responded(_ frame: ResponseFrame, in session: OpenSession) { responses.respond(frame, in: session) }
 
   func run(_ task: LaneTask) { owner?.run(task) }
 
+  /// Answers when a device that is told to go away may reconnect, in milliseconds from now.
   func retryAfter(atLeast milliseconds: Int) -> Int { admission.retryAfter(atLeast: milliseconds) }
 }
 
-extension FanOutCore: RegistryWatchOwner, LaneMembershipOwner {
+extension FanOutCore {
+  /// A check is due: call `check` in a task of the lane.
   func redisCheckIsDue() { run(.checkRedis) }
 
+  /// Redis was checked. `missing` is what it lacks now, `before` what it lacked at the check before. What is `usual` soon comes by itself.
   func redisWasChecked(missing: String?, isUsual: Bool, before: String?) {
     health.set("redis", ready: missing == nil, missing ?? "")
     // What does not end soon is logged as a condition that lasts.
@@ -258,10 +258,13 @@ extension FanOutCore: RegistryWatchOwner, LaneMembershipOwner {
     if missing == nil, before != nil { sessions.resyncAll("Redis has all data again") }
   }
 
+  /// Redis has evicted keys, as the report says.
   func redisHasEvicted(_ report: String) { logger.error("Redis has evicted keys", ["reason": report]) }
 
+  /// The lane had counted as dead, so another lane may have claimed its partition too.
   func laneLapsed() { sessions.resyncAll("the lane's heartbeat had lapsed") }
 
+  /// Redis begins to refuse writes, or with nil accepts them again.
   func redisRefusesWrites(_ refusal: StoreError?) {
     health.set("writes", ready: refusal == nil, refusal.map { "\($0)" } ?? "")
     if let refusal {

@@ -55,11 +55,13 @@ public actor FanOutLane {
   }
 }
 
-extension FanOutLane: FanOutCoreOwner {
+extension FanOutLane {
+  /// Runs a task that waits for Redis or Kafka.
   nonisolated func run(_ task: LaneTask) {
     // The task may begin after the lane was drained and released.
     Task(executorPreference: loop) { [weak self] in await self?.perform(task) }
   }
 
+  /// A Kafka client has failed for good. Only a new lane can continue.
   nonisolated func failed(_ error: KafkaError) { onFatal(error) }
 }

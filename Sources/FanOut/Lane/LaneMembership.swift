@@ -2,14 +2,6 @@ import EventLoop
 import Notifications
 import Store
 
-/// Gets the events of a lane's heartbeat.
-protocol LaneMembershipOwner: AnyObject {
-  /// The lane had counted as dead, so another lane may have claimed its partition too.
-  func laneLapsed()
-  /// Redis begins to refuse writes, or with nil accepts them again.
-  func redisRefusesWrites(_ refusal: StoreError?)
-}
-
 /// The lane's claim of a partition of `deliveries`, and the heartbeat that keeps it. Loop-confined.
 final class LaneMembership {
   private let lanes: Lanes
@@ -20,7 +12,7 @@ final class LaneMembership {
   private var isClosed = false
   private var isRefused = false
   /// Gets the events until the lane has left.
-  weak var owner: (any LaneMembershipOwner)?
+  weak var owner: FanOutCore?
 
   /// - Parameters:
   ///   - name: unique among all lanes.

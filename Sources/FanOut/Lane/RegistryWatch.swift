@@ -3,16 +3,6 @@ import Kafka
 import Store
 import Worker
 
-/// Gets the results of the checks.
-protocol RegistryWatchOwner: AnyObject {
-  /// A check is due: call `check` in a task of the lane.
-  func redisCheckIsDue()
-  /// Redis was checked. `missing` is what it lacks now, `before` what it lacked at the check before. What is `usual` soon comes by itself.
-  func redisWasChecked(missing: String?, isUsual: Bool, before: String?)
-  /// Redis has evicted keys, as the report says.
-  func redisHasEvicted(_ report: String)
-}
-
 /// Whether Redis can be used, and has its buckets and all registrations of Kafka. Loop-confined.
 ///
 /// A Redis without buckets is new if no device was ever registered. Otherwise it has lost all its data and needs `carillon rebuild`. A
@@ -53,7 +43,7 @@ final class RegistryWatch {
   /// Whether Redis was found to belong to the cluster since the connection came up.
   private var isIdentified = false
   /// Gets the results.
-  weak var owner: (any RegistryWatchOwner)?
+  weak var owner: FanOutCore?
 
   init(on loop: EventLoop, _ settings: FanOutSettings, _ shards: Shards, _ admin: Admin, _ clock: ClockWatch, metrics: RedisMetrics) {
     (self.loop, self.shards, self.admin) = (loop, shards, admin)

@@ -11,7 +11,7 @@ public import Worker
 /// | answer | when |
 /// |---|---|
 /// | 200, 206 | the file or a part of it (RFC 9110, section 14), with `ETag` |
-/// | 304, 412, 416 | the device has it already, or asks for a part that there is not |
+/// | 304, 416 | the device has it already, or asks for a part that there is not |
 /// | 403 | the link is none of this cluster's, or has expired |
 /// | 404 | the file is not there, or not any more |
 /// | 500 | the folder cannot be read |

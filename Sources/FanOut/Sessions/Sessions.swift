@@ -7,18 +7,6 @@ import Notifications
 import Store
 import Worker
 
-/// The lane, as its sessions use it.
-protocol SessionsOwner: AnyObject {
-  /// Admits a session that has said hello, or lets it wait for its turn.
-  func greeted(_ generation: UInt64)
-  /// Emits what the person did with a notification.
-  func responded(_ frame: ResponseFrame, in session: OpenSession)
-  /// Runs a task of a session that waits for Redis and Kafka.
-  func run(_ task: LaneTask)
-  /// Answers when a device that is told to go away may reconnect, in milliseconds from now.
-  func retryAfter(atLeast milliseconds: Int) -> Int
-}
-
 /// All connections of a lane by their generation, their shared parts, and the times at which each resyncs. Loop-confined.
 final class Sessions {
   let settings: FanOutSettings
@@ -58,7 +46,7 @@ final class Sessions {
   var isClockRight = false
   private var frames = JSONWriter(capacity: 8192)
   /// Runs their tasks.
-  weak var owner: (any SessionsOwner)?
+  weak var owner: FanOutCore?
 
   init(
     _ settings: FanOutSettings, _ shards: Shards, _ events: EventProducer, _ receipts: Receipts, _ applications: ApplicationsReader,

@@ -112,9 +112,4 @@ public struct JournalEntry: Sendable, Hashable {
   public var timestamp: Int64
   /// What the entry says.
   public var content: Content
-
-  /// Creates an entry from its parts.
-  public init(offset: Int64, timestamp: Int64, content: Content) {
-    (self.offset, self.timestamp, self.content) = (offset, timestamp, content)
-  }
 }

@@ -1,18 +1,18 @@
 import EventLoop
 import Kafka
-public import Notifications
+package import Notifications
 import Worker
 
 /// Whether an application has recent requests.
-public struct ApplicationSighting: Sendable, Equatable {
+package struct ApplicationSighting: Sendable, Equatable {
   /// Whether one was found.
-  public var isSeen = false
+  package var isSeen = false
   /// The number of requests that were read, the newest first.
-  public var requests = 0
+  package var requests = 0
   /// The time from which all requests were read, in milliseconds since 1970; nil if time ran out.
-  public var since: Int64?
+  package var since: Int64?
   /// Other applications: those of the requests that were read, and those that were stopped before.
-  public var others: Set<Name> = []
+  package var others: Set<Name> = []
 }
 
 extension ApplicationLedger {
@@ -24,7 +24,7 @@ extension ApplicationLedger {
   /// Looks for a request of an application in the last hour, the newest first.
   ///
   /// A cluster may have millions of requests in an hour. So it reads for at most five seconds, and the answer says what was read.
-  public func lookForRequests(of application: Name, now: Int64) async throws -> ApplicationSighting {
+  package func lookForRequests(of application: Name, now: Int64) async throws -> ApplicationSighting {
     let found = Gathered(ApplicationSighting())
     found.value.others = Set(try await read().map(\.application).filter { $0 != application })
     let (rules, since, end) = (RequestRules(topics: topics), now - Self.hour, SteadyClock.milliseconds() + Self.maximumMilliseconds)

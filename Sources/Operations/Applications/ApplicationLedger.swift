@@ -1,32 +1,32 @@
-public import EventLoop
-public import Kafka
-public import Notifications
-public import Worker
+package import EventLoop
+package import Kafka
+package import Notifications
+package import Worker
 
 /// The stops of all applications and what they were granted, as a person reads and changes them: an actor on a loop.
-public actor ApplicationLedger {
+package actor ApplicationLedger {
   /// An application that is stopped, or was, or was granted something.
-  public struct Entry: Sendable, Equatable {
+  package struct Entry: Sendable, Equatable {
     /// The application.
-    public var application: Name
+    package var application: Name
     /// Its stops and grants, as the newest record of it says.
-    public var stops: ApplicationStops
+    package var stops: ApplicationStops
   }
 
   /// The result of a change.
-  public struct Outcome: Sendable, Equatable {
+  package struct Outcome: Sendable, Equatable {
     /// The stops by the newest record.
-    public var stops: ApplicationStops
+    package var stops: ApplicationStops
     /// Whether a record was written, or would be in a dry run.
-    public var isChanged: Bool
+    package var isChanged: Bool
     /// Whether somebody else wrote at the same time.
-    public var isContested = false
+    package var isContested = false
   }
 
   /// The actor's loop.
-  public nonisolated let loop: EventLoop
+  package nonisolated let loop: EventLoop
   /// The loop is its executor.
-  public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+  package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   let kafka: KafkaConfiguration
   let topics: Topics
   private var topic: String { topics.applications }
@@ -73,7 +73,7 @@ public actor ApplicationLedger {
   ///   - silenceMilliseconds: how long Kafka may send nothing before reading fails, though there is more to read.
   ///   - onProgress: called during long reads.
   ///   - onRefused: called with the place of each ignored record, and why it is ignored.
-  public init(
+  package init(
     on loop: EventLoop, _ kafka: KafkaConfiguration, _ topics: Topics, silenceMilliseconds: Int = 60_000,
     onProgress: @escaping @Sendable (ReadingProgress) -> Void, onRefused: @escaping @Sendable (SourceCoordinates, String) -> Void
   ) {
@@ -84,7 +84,7 @@ public actor ApplicationLedger {
   // MARK: Reading
 
   /// All applications that are stopped, or were, or were granted something, by their names.
-  public func read() async throws -> [Entry] {
+  package func read() async throws -> [Entry] {
     try await readAll().all.map { Entry(application: $0.key, stops: $0.value.stops) }
       .filter { !$0.stops.isEmpty }.sorted { $0.application < $1.application }
   }
@@ -112,7 +112,7 @@ public actor ApplicationLedger {
   /// - Parameters:
   ///   - oldest: stops that ended before this time, in milliseconds since 1970, are dropped.
   ///   - isDryRun: whether nothing is written.
-  public func change(
+  package func change(
     _ application: Name, _ change: ApplicationStops.Change, forgettingBefore oldest: Int64, isDryRun: Bool = false
   ) async throws -> Outcome {
     let before = try await readAll().all[application] ?? Known()

@@ -1,36 +1,38 @@
+import Store
+
 /// The assumptions of an audit, in milliseconds.
-public struct AuditRules: Sendable {
+package struct AuditRules: Sendable {
   /// When reading began, since 1970. Anything later may still happen.
-  public var now: Int64
+  package var now: Int64
   /// When the ends of all topics were read, since 1970. Every record that is read was written by then.
-  public var written: Int64
+  package var written: Int64
   /// The age up to which a request may still be in flight.
-  public var grace: Int64 = 30_000
+  package var grace: Int64 = 30_000
   /// The largest difference of two clocks of the cluster.
-  public var clockSlack: Int64 = 5_000
+  package var clockSlack = ClockTrust.toleratedMilliseconds
   /// The maximum delay of an acknowledgement, and of a session that finds missed deliveries.
   ///
   /// It is the time of a takeover.
-  public var takeover: Int64 = 180_000
+  package var takeover: Int64 = 180_000
   /// Whether a request in its device's mailbox is a violation.
-  public var forbidsPending = false
+  package var forbidsPending = false
   /// Whether the requests were read from the topic's beginning. No earlier one can have the same apns-id.
-  public var beginsAtBeginning = false
+  package var beginsAtBeginning = false
   /// The audited requests, by partition.
-  public var requests: [Int32: Requests] = [:]
+  package var requests: [Int32: Requests] = [:]
   /// The present incarnation of the requests topic, by partition. The journal of a former one does not count.
-  public var incarnations: [Int32: UInt16] = [:]
+  package var incarnations: [Int32: UInt16] = [:]
   /// Offsets that workers could not read, by partition. Dead letters name them, and their requests have no outcome.
-  public var unreadable: [Int32: [Range<Int64>]] = [:]
+  package var unreadable: [Int32: [Range<Int64>]] = [:]
 
   /// Requests of one partition.
-  public struct Requests: Sendable, Hashable {
+  package struct Requests: Sendable, Hashable {
     /// Their offsets.
-    public var offsets: Range<Int64>
+    package var offsets: Range<Int64>
     /// The time of the earliest request.
     ///
     /// After a new incarnation the offsets begin again, and older statements are about the former topic.
-    public var since: Int64
+    package var since: Int64
   }
 
   /// Whether the first record of a fact is audited.

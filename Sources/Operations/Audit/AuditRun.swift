@@ -1,6 +1,7 @@
 import EventLoop
 import Kafka
 import Notifications
+import Store
 import Worker
 
 /// One audit: reads the topics, stores the facts, and judges them. Loop-confined.
@@ -50,12 +51,12 @@ final class AuditRun {
     for stretch in requests { limits.begin(stretch, of: logs[stretch.partition] ?? stretch.offsets, from: counted.from) }
     applications = try await Self.applications(rules.topics.applications, admin)
     // The consequences of a request may come long after it.
-    let after = TimeRange(from: range.from.map { $0 - settings.clockSlack })
+    let after = TimeRange(from: range.from.map { $0 - ClockTrust.toleratedMilliseconds })
     journal = try await admin.stretches(of: rules.topics.journal, after)
     events = try await admin.stretches(of: rules.topics.events, after)
     deadLetters = try await admin.stretches(of: rules.topics.deadLetters, after)
     auditRules = AuditRules(
-      now: now, written: WallClock.milliseconds(), grace: settings.grace, clockSlack: settings.clockSlack, takeover: settings.takeover,
+      now: now, written: WallClock.milliseconds(), grace: settings.grace, takeover: settings.takeover,
       forbidsPending: settings.forbidsPending)
     findings = AuditFindings(limit: settings.limit)
     let count = (requests + events + deadLetters).reduce(0) { $0 + Int64($1.offsets.count) }
@@ -110,7 +111,7 @@ final class AuditRun {
     reader.onUnreadable = { [self] in findings.unreadable += $0.offsets.count }
     defer { reader.onUnreadable = nil }
     try await reader.read(at: oldest, "the oldest records") { [self] record in
-      toldSince = max(toldSince, Timestamp.bounded(record.timestamp) + settings.clockSlack)
+      toldSince = max(toldSince, Timestamp.bounded(record.timestamp) + ClockTrust.toleratedMilliseconds)
     }
     try await reader.read(applications, "the applications", isCompacted: true) { [self] in limits.take(application: $0) }
     let isLimited = limits.isActive
@@ -167,8 +168,8 @@ final class AuditRun {
     findings.late = late.count
     for round in late.rounds(of: rules.topics.requests, audited) {
       try await reader.read(round, "requests once more") { [self] record in
-        guard failure == nil, late.wants(record.partition, record.offset) else { return }
-        do throws(SpillError) { try late.add(facts.request(record)) } catch { failure = error }
+        guard late.wants(record.partition, record.offset) else { return }
+        spill { [self] () throws(SpillError) in try late.add(facts.request(record)) }
       }
     }
     try late.join { (fact: AuditFact) in put(fact) }
@@ -201,29 +202,29 @@ final class AuditRun {
   private func put(_ outcome: JournalJoin.Outcome) {
     switch outcome {
     case .fact(let fact): put(fact)
-    case .late(let note):
-      guard failure == nil else { return }
-      do throws(SpillError) { try late.add(note) } catch { failure = error }
+    case .late(let note): spill { () throws(SpillError) in try late.add(note) }
     }
   }
 
   /// Stores a fact. A statement about a device goes to the judge of devices.
   private func put(_ fact: AuditFact) {
-    guard failure == nil else { return }
-    do throws(SpillError) {
+    spill { () throws(SpillError) in
       if fact.outcome?.isAboutDevice == true {
         try byDevice.add(fact, hash: fact.device)
       } else {
         try byRequest.add(fact, hash: fact.id.high ^ fact.id.low)
       }
-    } catch {
-      failure = error
     }
   }
 
   private func put(_ fact: ScheduleFact) {
+    spill { () throws(SpillError) in try schedules.add(fact) }
+  }
+
+  /// Keeps a fact until it is judged. The first failure ends the audit.
+  private func spill(_ add: () throws(SpillError) -> Void) {
     guard failure == nil else { return }
-    do throws(SpillError) { try schedules.add(fact) } catch { failure = error }
+    do throws(SpillError) { try add() } catch { failure = error }
   }
 
   private func isOfJournal(_ record: RecordView) -> Bool {
@@ -258,10 +259,7 @@ final class AuditRun {
     requestJudge.onEnd = { [self] in put($0) }
     for part in 0..<byRequest.parts {
       var facts = try byRequest.take(part)
-      requestJudge.judge(&facts, &findings) { fact in
-        guard failure == nil else { return }
-        do throws(SpillError) { try byDevice.add(fact, hash: fact.device) } catch { failure = error }
-      }
+      requestJudge.judge(&facts, &findings) { fact in spill { () throws(SpillError) in try byDevice.add(fact, hash: fact.device) } }
       try schedules.settle(part: part, fates)
       fates.removeAll(keepingCapacity: true)
       step()

@@ -1,51 +1,49 @@
-public import EventLoop
-public import Kafka
-public import Worker
+package import EventLoop
+package import Kafka
+package import Worker
 
 /// The settings of an audit.
-public struct AuditSettings: Sendable {
+package struct AuditSettings: Sendable {
   /// The range of publication times. It begins with the oldest request and ends now by default.
-  public var published = TimeRange()
+  package var published = TimeRange()
   /// See ``AuditRules/grace``.
-  public var grace: Int64 = 30_000
-  /// See ``AuditRules/clockSlack``.
-  public var clockSlack: Int64 = 5_000
+  package var grace: Int64 = 30_000
   /// See ``AuditRules/takeover``.
-  public var takeover: Int64 = 180_000
+  package var takeover: Int64 = 180_000
   /// See ``AuditRules/forbidsPending``.
-  public var forbidsPending = false
+  package var forbidsPending = false
   /// The maximum number of violations with a timeline.
-  public var limit = 20
+  package var limit = 20
   /// The folder for facts that do not fit into memory.
-  public var spillFolder = "/tmp"
+  package var spillFolder = "/tmp"
 
   /// Creates the defaults of the command line.
-  public init() {}
+  package init() {}
 }
 
 /// The result of an audit.
-public struct AuditReport: Sendable {
+package struct AuditReport: Sendable {
   /// Counts and violations.
-  public var findings: AuditFindings
+  package var findings: AuditFindings
   /// The timeline of each violation.
-  public var timelines: [Explanation]
+  package var timelines: [Explanation]
   /// The number of bytes that were spilled to disk.
-  public var spilled: Int64
+  package var spilled: Int64
   /// The records of requests, journal and events that the embedded broker has dropped.
   ///
   /// It is 0 on any other cluster.
-  public var forgotten: Int64
+  package var forgotten: Int64
 }
 
 /// Audits a cluster: reads requests and all statements about them, and judges them. An actor on a loop.
 ///
 /// Facts have a fixed size. They are distributed by apns-id, and again by device, to parts that each fit into memory. So memory does not
 /// grow with the range, unless one request or device has too many facts.
-public actor Auditor {
+package actor Auditor {
   /// The actor's loop.
-  public nonisolated let loop: EventLoop
+  package nonisolated let loop: EventLoop
   /// The loop is its executor.
-  public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+  package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   private let kafka: KafkaConfiguration
   private let rules: RequestRules
   private let settings: AuditSettings
@@ -54,7 +52,7 @@ public actor Auditor {
   /// Creates an auditor of a cluster.
   ///
   /// - Parameter onProgress: called once a second while topics are read, and between judged parts.
-  public init(
+  package init(
     on loop: EventLoop, _ kafka: KafkaConfiguration, _ rules: RequestRules, _ settings: AuditSettings,
     onProgress: @escaping @Sendable (ReadingProgress) -> Void
   ) {
@@ -66,7 +64,7 @@ public actor Auditor {
   }
 
   /// Reads the topics and judges the facts. Then reads the records of the violations again.
-  public func audit() async throws -> AuditReport {
+  package func audit() async throws -> AuditReport {
     try await Admin.with(kafka) { try await audit($0) }
   }
 

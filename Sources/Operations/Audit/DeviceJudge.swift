@@ -16,8 +16,6 @@ struct DeviceJudge {
   /// Called for each request that must still be in its mailbox, overlooked ones included.
   var onWaiting: ((AuditFact) -> Void)?
 
-  init(rules: AuditRules, onWaiting: ((AuditFact) -> Void)? = nil) { (self.rules, self.onWaiting) = (rules, onWaiting) }
-
   /// Judges these facts, which it sorts. They must contain all facts of each device.
   func judge(_ facts: inout [AuditFact], _ findings: inout AuditFindings) {
     facts.sort(by: Self.precedes)

@@ -25,8 +25,6 @@ struct RequestJudge {
   /// Called with each end of a schedule.
   var onEnd: ((ScheduleFact) -> Void)?
 
-  init(rules: AuditRules, onLost: ((AuditFact) -> Void)? = nil) { (self.rules, self.onLost) = (rules, onLost) }
-
   /// Judges these facts, which it sorts. They must contain all facts of each id.
   ///
   /// - Parameter handOn: gets the facts for the judge of devices.

@@ -1,11 +1,11 @@
 import Glibc
 
 /// Why facts cannot be spilled to disk.
-public struct SpillError: Error, CustomStringConvertible {
+package struct SpillError: Error, CustomStringConvertible {
   /// The system's error number.
-  public let code: Int32
+  package let code: Int32
   /// What failed, and what to do.
-  public let description: String
+  package let description: String
 
   init(_ what: String, _ folder: String) {
     code = errno

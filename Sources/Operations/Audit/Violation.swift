@@ -1,9 +1,9 @@
-public import Notifications
+package import Notifications
 
 /// A broken guarantee.
-public struct Violation: Sendable, Hashable {
+package struct Violation: Sendable, Hashable {
   /// The kinds of violations, by the words of the JSON.
-  public enum Kind: String, Sendable, CaseIterable {
+  package enum Kind: String, Sendable, CaseIterable {
     /// A request, or a device of its recipients, has no outcome.
     case lost
     /// The request has an outcome but no journal entry: its offset was committed too early.
@@ -54,7 +54,7 @@ public struct Violation: Sendable, Hashable {
     case occurrenceMissing
 
     /// The kind as a sentence.
-    public var sentence: String {
+    package var sentence: String {
       switch self {
       case .lost: "the request has no outcome"
       case .unjournaled: "the journal does not say how the request was judged"
@@ -84,9 +84,9 @@ public struct Violation: Sendable, Hashable {
   }
 
   /// A record of the violation.
-  public struct Place: Sendable, Hashable {
+  package struct Place: Sendable, Hashable {
     /// The topics that records are read from.
-    public enum Topic: Sendable, Hashable {
+    package enum Topic: Sendable, Hashable {
       /// The requests.
       case requests
       /// The journal.
@@ -98,21 +98,21 @@ public struct Violation: Sendable, Hashable {
     }
 
     /// The topic.
-    public var topic: Topic
+    package var topic: Topic
     /// The partition.
-    public var partition: Int32
+    package var partition: Int32
     /// The offset.
-    public var offset: Int64
+    package var offset: Int64
   }
 
   /// The kind.
-  public var kind: Kind
+  package var kind: Kind
   /// The request.
-  public var id: NotificationID
+  package var id: NotificationID
   /// The finding in words.
-  public var detail: String
+  package var detail: String
   /// The records that prove it.
-  public var places: [Place]
+  package var places: [Place]
 
   /// The maximum number of records of one violation.
   static let maximumPlaces = 64

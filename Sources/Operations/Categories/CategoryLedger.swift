@@ -1,22 +1,22 @@
-public import EventLoop
-public import Kafka
-public import Notifications
-public import Worker
+package import EventLoop
+package import Kafka
+package import Notifications
+package import Worker
 
 /// Reads and writes the published categories of applications: an actor on a loop.
-public actor CategoryLedger {
+package actor CategoryLedger {
   /// An application with its categories.
-  public struct Entry: Sendable, Equatable {
+  package struct Entry: Sendable, Equatable {
     /// The application.
-    public var application: Name
+    package var application: Name
     /// Its published categories.
-    public var categories: [NotificationCategory]
+    package var categories: [NotificationCategory]
   }
 
   /// The actor's loop.
-  public nonisolated let loop: EventLoop
+  package nonisolated let loop: EventLoop
   /// The loop is its executor.
-  public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+  package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   private let kafka: KafkaConfiguration
   private let topic: String
   private let onProgress: @Sendable (ReadingProgress) -> Void
@@ -31,7 +31,7 @@ public actor CategoryLedger {
   /// - Parameters:
   ///   - onProgress: called during long reads.
   ///   - onRefused: called with the place of each ignored record, and why it is ignored.
-  public init(
+  package init(
     on loop: EventLoop, _ kafka: KafkaConfiguration, _ topics: Topics, onProgress: @escaping @Sendable (ReadingProgress) -> Void,
     onRefused: @escaping @Sendable (SourceCoordinates, String) -> Void
   ) {
@@ -40,7 +40,7 @@ public actor CategoryLedger {
   }
 
   /// All applications with published categories, by their names.
-  public func read() async throws -> [Entry] {
+  package func read() async throws -> [Entry] {
     let (found, topic, onRefused) = (Found(), topic, onRefused)
     let reader = TopicReader(on: loop, kafka)
     reader.onProgress = onProgress
@@ -58,7 +58,7 @@ public actor CategoryLedger {
   }
 
   /// Publishes the categories of an application, in place of the former ones; an empty list removes them.
-  public func publish(_ categories: [NotificationCategory], of application: Name) async throws {
+  package func publish(_ categories: [NotificationCategory], of application: Name) async throws {
     _ = try await Producer.sendOne(
       on: loop, kafka, to: TopicPartition(topic, 0), key: Array(application.utf8), value: ApplicationCategories(categories).value)
   }

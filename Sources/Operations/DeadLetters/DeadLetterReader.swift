@@ -1,58 +1,58 @@
-public import EventLoop
-public import Kafka
-public import Notifications
-public import Worker
+package import EventLoop
+package import Kafka
+package import Notifications
+package import Worker
 
 /// A letter and what is known of it.
-public struct LetterSummary: Sendable {
+package struct LetterSummary: Sendable {
   /// What the letter says.
-  public var facts: LetterFacts
+  package var facts: LetterFacts
   /// Whether it is pending, redriven or discarded.
-  public var standing: LetterStanding
+  package var standing: LetterStanding
   /// How often its request was dead-lettered for its reason, among the letters that are read.
-  public var times: Int
+  package var times: Int
 }
 
 /// The result of a list.
-public struct LetterSurvey: Sendable {
+package struct LetterSurvey: Sendable {
   /// The letters that match the filter.
-  public internal(set) var wanted = LetterGroups()
+  package internal(set) var wanted = LetterGroups()
   /// All letters.
-  public internal(set) var all = LetterGroups()
+  package internal(set) var all = LetterGroups()
   /// Whether too many letters came again to know the number of each.
-  public internal(set) var hasTooManyRecurrences = false
+  package internal(set) var hasTooManyRecurrences = false
 }
 
 /// A letter in full.
-public struct LetterDetails: Sendable {
+package struct LetterDetails: Sendable {
   /// The letter's summary.
-  public var summary: LetterSummary
+  package var summary: LetterSummary
   /// What was done with it, in order.
-  public var states: [LetterState]
+  package var states: [LetterState]
   /// Its key and headers without those of letters, and its value if the caller wants it.
-  public var record: StoredRecord
+  package var record: StoredRecord
   /// The size of its value; nil if it has none, or if the value is not in the letter.
-  public var valueBytes: Int?
+  package var valueBytes: Int?
   /// Whether neither the letter nor its source has the value any more; set only if the caller wants values.
-  public var isGone = false
+  package var isGone = false
 }
 
 /// Letters in full.
-public struct LetterPage: Sendable {
+package struct LetterPage: Sendable {
   /// The letters, up to the limit.
-  public internal(set) var letters: [LetterDetails] = []
+  package internal(set) var letters: [LetterDetails] = []
   /// How many more letters match the filter.
-  public internal(set) var further = 0
+  package internal(set) var further = 0
   /// The number of all letters.
-  public internal(set) var all = 0
+  package internal(set) var all = 0
 }
 
 /// Lists and shows dead letters: an actor on a loop.
-public actor DeadLetterReader {
+package actor DeadLetterReader {
   /// The actor's loop.
-  public nonisolated let loop: EventLoop
+  package nonisolated let loop: EventLoop
   /// The loop is its executor.
-  public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+  package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   private let kafka: KafkaConfiguration
   private let rules: RequestRules
   private let onProgress: @Sendable (ReadingProgress) -> Void
@@ -60,7 +60,7 @@ public actor DeadLetterReader {
   /// Makes a reader of a cluster.
   ///
   /// - Parameter onProgress: called once a second while a topic is read.
-  public init(
+  package init(
     on loop: EventLoop, _ kafka: KafkaConfiguration, _ rules: RequestRules, onProgress: @escaping @Sendable (ReadingProgress) -> Void
   ) {
     self.loop = loop
@@ -72,7 +72,7 @@ public actor DeadLetterReader {
   /// Counts the letters by reason and application.
   ///
   /// - Parameter onLetter: gets each matching letter as it is read.
-  public func survey(_ filter: LetterFilter, onLetter: @escaping @Sendable (LetterSummary) -> Void) async throws -> LetterSurvey {
+  package func survey(_ filter: LetterFilter, onLetter: @escaping @Sendable (LetterSummary) -> Void) async throws -> LetterSurvey {
     try await withReading(filter) { reading, _, _ in
       let found = Gathered(LetterSurvey())
       try await reading.read { letter, _ in
@@ -91,7 +91,7 @@ public actor DeadLetterReader {
   /// - Parameters:
   ///   - limit: the most letters. Their records are kept in memory.
   ///   - withValues: whether to read their values, which may be private.
-  public func show(_ filter: LetterFilter, limit: Int, withValues: Bool) async throws -> LetterPage {
+  package func show(_ filter: LetterFilter, limit: Int, withValues: Bool) async throws -> LetterPage {
     try await withReading(filter) { reading, reader, admin in
       let found = Gathered(LetterPage())
       let places = Gathered([RecordPlace: Int]())

@@ -1,18 +1,18 @@
-public import EventLoop
-public import Kafka
-public import Notifications
-public import Worker
+package import EventLoop
+package import Kafka
+package import Notifications
+package import Worker
 
 /// Redrives and discards dead letters: an actor on a loop.
 ///
 /// It takes letters in rounds of bounded size, so memory does not grow with them. At the end of each round Kafka has all its records and
 /// states. After an interruption the same order continues. Only one order runs at a time: the next one waits, and skips letters that were
 /// handled meanwhile.
-public actor DeadLetterRedriver {
+package actor DeadLetterRedriver {
   /// The actor's loop.
-  public nonisolated let loop: EventLoop
+  package nonisolated let loop: EventLoop
   /// The loop is its executor.
-  public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+  package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   /// The letters of a round.
   static let roundLetters = 2_000
   /// The bytes of a round's records; the reader has fetched as much again.
@@ -40,7 +40,7 @@ public actor DeadLetterRedriver {
   ///   - onProgress: called once a second while a topic is read.
   ///   - onResult: called for each matching letter when it is done. Letters that were handled before are skipped.
   ///   - onWaiting: called while this run waits for another one.
-  public init(
+  package init(
     on loop: EventLoop, _ kafka: KafkaConfiguration, _ rules: RequestRules, _ order: LetterOrder,
     onProgress: @escaping @Sendable (ReadingProgress) -> Void, onResult: @escaping @Sendable (LetterResult) -> Void,
     onWaiting: @escaping @Sendable (LetterClaim) -> Void = { _ in }
@@ -50,10 +50,10 @@ public actor DeadLetterRedriver {
   }
 
   /// Stops after the work in progress.
-  public func stop() { isStopped = true }
+  package func stop() { isStopped = true }
 
   /// Executes the order when no other run has the letters. Call it once.
-  public func carryOut() async throws -> RedriveReport {
+  package func carryOut() async throws -> RedriveReport {
     let reader = TopicReader(on: loop, kafka)
     reader.onProgress = onProgress
     try await Admin.with(kafka) { admin in

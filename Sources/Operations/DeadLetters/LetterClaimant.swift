@@ -4,12 +4,12 @@ import Notifications
 import Worker
 
 /// Another run has claimed the letters, because this one was silent for too long.
-public struct LetterClaimLost: Error, Sendable, CustomStringConvertible {
+package struct LetterClaimLost: Error, Sendable, CustomStringConvertible {
   /// The person who runs it.
-  public var by: String
+  package var by: String
 
   /// The error in words.
-  public var description: String { "\(by) has claimed the dead letters, because this run was silent for too long" }
+  package var description: String { "\(by) has claimed the dead letters, because this run was silent for too long" }
 }
 
 /// Claims the dead letters for one run at a time. Loop-confined.

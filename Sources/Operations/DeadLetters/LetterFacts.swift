@@ -1,26 +1,26 @@
 import Kafka
-public import Notifications
+package import Notifications
 
 /// The headers of a dead letter as values, without its record.
-public struct LetterFacts: Sendable, Equatable {
+package struct LetterFacts: Sendable, Equatable {
   /// The letter's place in the dead letters.
-  public var place: RecordPlace
+  package var place: RecordPlace
   /// When it was written, in milliseconds since 1970.
-  public var time: Int64
+  package var time: Int64
   /// The reason of the letter.
-  public var letter: DeadLetter
+  package var letter: DeadLetter
   /// The first place of the request: from its own origin, else where it was read.
-  public var first: SourceCoordinates
+  package var first: SourceCoordinates
   /// Whether it has a valid origin, so it was published again before.
-  public var hasOrigin: Bool
+  package var hasOrigin: Bool
   /// Its apns-id, given or derived. If the letter lacks the headers, only the source has the id.
-  public var id: NotificationID
+  package var id: NotificationID
   /// Whether the id was derived, because there is no valid one.
-  public var isDerivedID: Bool
+  package var isDerivedID: Bool
   /// The application, if the headers name it.
-  public var application: Name?
+  package var application: Name?
   /// The `target` header, else the key.
-  public var target: Name?
+  package var target: Name?
 
   /// The same for all letters of one request with one reason.
   var recurrence: UInt64 {

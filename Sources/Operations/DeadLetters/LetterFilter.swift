@@ -1,25 +1,25 @@
-public import Notifications
+package import Notifications
 
 /// Selects dead letters. An empty or missing member selects all.
-public struct LetterFilter: Sendable {
+package struct LetterFilter: Sendable {
   /// Letters by their place in the dead letters. With ``ids`` these are alternatives.
-  public var places: Set<RecordPlace> = []
+  package var places: Set<RecordPlace> = []
   /// Letters by the apns-id of their request.
-  public var ids: Set<NotificationID> = []
+  package var ids: Set<NotificationID> = []
   /// Their reasons.
-  public var reasons: Set<Name> = []
+  package var reasons: Set<Name> = []
   /// Their applications.
-  public var applications: Set<Name> = []
+  package var applications: Set<Name> = []
   /// When they were written.
-  public var time = TimeRange()
+  package var time = TimeRange()
   /// Their standing.
-  public var standing: LetterStanding?
+  package var standing: LetterStanding?
 
   /// Makes a filter that selects all letters.
-  public init() {}
+  package init() {}
 
   /// Whether it selects all letters, whatever their standing.
-  public var isEverything: Bool {
+  package var isEverything: Bool {
     places.isEmpty && ids.isEmpty && reasons.isEmpty && applications.isEmpty && time.from == nil && time.to == nil
   }
 

@@ -1,26 +1,26 @@
-public import Notifications
+package import Notifications
 
 /// Letters of one reason and one application.
-public struct LetterGroup: Sendable, Equatable {
+package struct LetterGroup: Sendable, Equatable {
   /// Their reason.
-  public var reason: String
+  package var reason: String
   /// Their application; nil if they name none.
-  public var application: Name?
+  package var application: Name?
   /// The number of letters of each standing.
-  public var counts: [LetterStanding: Int] = [:]
+  package var counts: [LetterStanding: Int] = [:]
   /// How many of them came again for the same reason.
-  public var again = 0
+  package var again = 0
   /// The time of the first letter, in milliseconds since 1970.
-  public var oldest: Int64
+  package var oldest: Int64
   /// The time of the last letter, in milliseconds since 1970.
-  public var newest: Int64
+  package var newest: Int64
 
   /// The number of letters.
-  public var count: Int { counts.values.reduce(0, +) }
+  package var count: Int { counts.values.reduce(0, +) }
 }
 
 /// Counts letters by reason and application, in any order. A value; ``maximum`` bounds its memory.
-public struct LetterGroups: Sendable {
+package struct LetterGroups: Sendable {
   private struct Key: Hashable {
     let reason: Name
     let application: Name?
@@ -34,12 +34,12 @@ public struct LetterGroups: Sendable {
   private var groups: [Key: LetterGroup] = [:]
 
   /// Makes it without letters.
-  public init() {}
+  package init() {}
 
   /// Counts a letter.
   ///
   /// - Parameter standing: the standing that counts; nil for its own.
-  public mutating func take(_ summary: LetterSummary, as standing: LetterStanding? = nil) {
+  package mutating func take(_ summary: LetterSummary, as standing: LetterStanding? = nil) {
     let letter = summary.facts
     let key = key(Key(reason: Name(letter.letter.reason), application: letter.application))
     var group =
@@ -57,7 +57,7 @@ public struct LetterGroups: Sendable {
   }
 
   /// The groups, those with the most letters of a standing first.
-  public func sorted(by standing: LetterStanding = .pending) -> [LetterGroup] {
+  package func sorted(by standing: LetterStanding = .pending) -> [LetterGroup] {
     groups.values.sorted { one, other in
       let (a, b) = (one.counts[standing] ?? 0, other.counts[standing] ?? 0)
       if a != b { return a > b }
@@ -67,5 +67,5 @@ public struct LetterGroups: Sendable {
   }
 
   /// The number of letters.
-  public var count: Int { groups.values.reduce(0) { $0 + $1.count } }
+  package var count: Int { groups.values.reduce(0) { $0 + $1.count } }
 }

@@ -1,7 +1,7 @@
 import Notifications
 
 /// Whether a letter is pending, redriven or discarded.
-public enum LetterStanding: String, Sendable, CaseIterable {
+package enum LetterStanding: String, Sendable, CaseIterable {
   /// It was neither redriven nor discarded.
   case pending
   /// It was written to the requests again.

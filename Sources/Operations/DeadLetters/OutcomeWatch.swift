@@ -1,5 +1,5 @@
-public import EventLoop
-public import Kafka
+package import EventLoop
+package import Kafka
 import Notifications
 import Worker
 
@@ -10,9 +10,9 @@ import Worker
 /// decides whether to wait for them.
 ///
 /// It reads the journal, the events and the deliveries from a moment on, a stretch at a time. Memory is that of ``maximum`` timelines.
-public actor OutcomeWatch {
+package actor OutcomeWatch {
   /// The most requests that are followed.
-  public static let maximum = 1_000
+  package static let maximum = 1_000
   /// The pause between two looks, in milliseconds.
   private static let pause = 500
   /// A device without a delivery record for this long is not connected, in milliseconds. A delivery is sent before the journal's record of
@@ -20,9 +20,9 @@ public actor OutcomeWatch {
   private static let grace: Int64 = 3_000
 
   /// The actor's loop.
-  public nonisolated let loop: EventLoop
+  package nonisolated let loop: EventLoop
   /// The loop is its executor.
-  public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+  package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   private let kafka: KafkaConfiguration
   private let rules: RequestRules
   private let found = Found()
@@ -58,17 +58,17 @@ public actor OutcomeWatch {
   }
 
   /// The progress of following.
-  public struct Progress: Sendable, Equatable {
+  package struct Progress: Sendable, Equatable {
     /// The followed requests, without records that are deleted by now.
-    public var followed: Int
+    package var followed: Int
     /// How many of these expect more.
-    public var open: Int
+    package var open: Int
     /// How long following continues at most, in milliseconds.
-    public var remaining: Int64
+    package var remaining: Int64
   }
 
   /// How a followed request stands.
-  public enum Standing: Sendable, Equatable {
+  package enum Standing: Sendable, Equatable {
     /// Nothing more is expected.
     case settled
     /// It is in the mailboxes of this many devices, none of which is connected.
@@ -80,27 +80,27 @@ public actor OutcomeWatch {
   }
 
   /// The result of a followed request.
-  public struct Outcome: Sendable {
+  package struct Outcome: Sendable {
     /// Its name, for example the letter's.
-    public var name: String
+    package var name: String
     /// Its timeline since following began.
-    public var explanation: Explanation
+    package var explanation: Explanation
     /// How it stands.
-    public var standing: Standing
+    package var standing: Standing
   }
 
   /// Makes a watch of a cluster.
-  public init(on loop: EventLoop, _ kafka: KafkaConfiguration, _ rules: RequestRules) {
+  package init(on loop: EventLoop, _ kafka: KafkaConfiguration, _ rules: RequestRules) {
     self.loop = loop
     self.kafka = kafka
     self.rules = rules
   }
 
   /// Stops following at the next look.
-  public func stop() { isStopped = true }
+  package func stop() { isStopped = true }
 
   /// Notes the ends of the topics, where following begins.
-  public func begin() async throws {
+  package func begin() async throws {
     try await Admin.with(kafka) { admin in
       for topic in [rules.topics.journal, rules.topics.events, rules.topics.deliveries] {
         for stretch in try await admin.stretches(of: topic) { positions[stretch.partition] = stretch.offsets.upperBound }
@@ -116,7 +116,7 @@ public actor OutcomeWatch {
   ///   - waitsForAbsent: whether a request is open while a device that is not connected has it in its mailbox.
   ///   - onProgress: called at the beginning and at each look.
   ///   - onDevice: called for each outcome at a device, with the name of its request; again if the outcome changes.
-  public func follow(
+  package func follow(
     _ places: [(name: String, partition: Int32, offset: Int64)], forMilliseconds milliseconds: Int,
     waitsForAbsent: Bool, onProgress: @Sendable (Progress) -> Void = { _ in },
     onDevice: @Sendable (String, DeviceOutcome) -> Void = { _, _ in },

@@ -1,10 +1,10 @@
-public import Kafka
-public import Notifications
+package import Kafka
+package import Notifications
 
 /// An order to redrive or discard dead letters.
-public struct LetterOrder: Sendable {
+package struct LetterOrder: Sendable {
   /// The work to do.
-  public enum Action: Sendable {
+  package enum Action: Sendable {
     /// Write them to the requests again, with changes.
     case redrive(RequestEdits)
     /// Note that they need no action.
@@ -12,40 +12,40 @@ public struct LetterOrder: Sendable {
   }
 
   /// The work to do.
-  public var action: Action
+  package var action: Action
   /// The letters to work on.
-  public var filter: LetterFilter
+  package var filter: LetterFilter
   /// Whether it includes letters that were handled before.
-  public var isAgain = false
+  package var isAgain = false
   /// Whether letters that would be rejected again are written all the same.
-  public var isUnchecked = false
+  package var isUnchecked = false
   /// Whether a letter that ended workers is written again; at most one.
-  public var isForced = false
+  package var isForced = false
   /// Whether nothing is written.
-  public var isDryRun = false
+  package var isDryRun = false
   /// The person who orders it: `user@host`.
-  public var by: String
+  package var by: String
   /// The person's note.
-  public var note: String?
+  package var note: String?
   /// The cluster's name, for origins.
-  public var cluster: String
+  package var cluster: String
   /// The brokers' limits for writes to the requests and the dead letters.
-  public var limits = WriteLimits()
+  package var limits = WriteLimits()
   /// How long another run may be silent before this one claims its letters, in milliseconds.
-  public var silenceMilliseconds: Int64 = 20_000
+  package var silenceMilliseconds: Int64 = 20_000
   /// How many of the redriven requests to follow; see ``OutcomeWatch``.
-  public var followed = 0
+  package var followed = 0
 
   /// An order of its parts.
-  public init(_ action: Action, _ filter: LetterFilter, by: String, cluster: String) {
+  package init(_ action: Action, _ filter: LetterFilter, by: String, cluster: String) {
     (self.action, self.filter, self.by, self.cluster) = (action, filter, by, cluster)
   }
 }
 
 /// The result for one letter.
-public struct LetterResult: Sendable {
+package struct LetterResult: Sendable {
   /// The kinds of results.
-  public enum Kind: Sendable, Equatable {
+  package enum Kind: Sendable, Equatable {
     /// It was written to the requests, at this place; in a dry run it would be.
     case redriven(RecordPlace?, isExpired: Bool)
     /// It was discarded; in a dry run it would be.
@@ -55,15 +55,15 @@ public struct LetterResult: Sendable {
   }
 
   /// The letter.
-  public var letter: LetterSummary
+  package var letter: LetterSummary
   /// The apns-id of the redriven record; nil if it derives from an unknown place.
-  public var id: NotificationID?
+  package var id: NotificationID?
   /// The kind of result.
-  public var kind: Kind
+  package var kind: Kind
 }
 
 /// The counts of letters in a redrive or a discard.
-public enum RedriveCount: String, Sendable, CaseIterable {
+package enum RedriveCount: String, Sendable, CaseIterable {
   /// All letters.
   case letters
   /// Letters that match the filter.
@@ -87,16 +87,16 @@ public enum RedriveCount: String, Sendable, CaseIterable {
 }
 
 /// The results for all letters.
-public struct RedriveReport: Sendable {
+package struct RedriveReport: Sendable {
   /// The counts.
-  public internal(set) var counts = Tally<RedriveCount>()
+  package internal(set) var counts = Tally<RedriveCount>()
   /// Whether it was stopped early. The same order continues.
-  public internal(set) var isInterrupted = false
+  package internal(set) var isInterrupted = false
   /// The redriven records to follow, with their letters' names.
-  public internal(set) var written: [(name: String, partition: Int32, offset: Int64)] = []
+  package internal(set) var written: [(name: String, partition: Int32, offset: Int64)] = []
 
   /// Letters that were redriven or discarded, or would be.
-  public var done: Int { counts[.redriven] + counts[.discarded] }
+  package var done: Int { counts[.redriven] + counts[.discarded] }
 
   mutating func count(_ kind: LetterResult.Kind) {
     switch kind {

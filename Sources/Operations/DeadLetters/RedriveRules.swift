@@ -2,7 +2,7 @@ import Notifications
 import Worker
 
 /// Why a letter is not written to the requests again.
-public enum RedriveRefusal: Error, Sendable, Equatable {
+package enum RedriveRefusal: Error, Sendable, Equatable {
   /// It was redriven or discarded before.
   case handled(LetterStanding)
   /// It ended workers. It needs an order of its own, with force.
@@ -24,7 +24,7 @@ public enum RedriveRefusal: Error, Sendable, Equatable {
 }
 
 /// Why the first place of a letter cannot be an origin now.
-public enum PlaceFault: Sendable, Equatable {
+package enum PlaceFault: Sendable, Equatable {
   /// The requests have fewer partitions now.
   case noPartition
   /// The requests were made again since: the place belongs to another record or to none.

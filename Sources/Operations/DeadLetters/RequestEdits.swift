@@ -1,9 +1,9 @@
-public import Notifications
+package import Notifications
 
 /// Changes to a request's headers before it is redriven.
-public struct RequestEdits: Sendable, Equatable {
+package struct RequestEdits: Sendable, Equatable {
   /// Why changes are refused.
-  public enum Mistake: Error, Sendable, Equatable {
+  package enum Mistake: Error, Sendable, Equatable {
     /// The header is of dead letters only, and is removed in any case.
     case ofLetter(Name)
     /// Only the cluster writes the origin.
@@ -15,19 +15,19 @@ public struct RequestEdits: Sendable, Equatable {
   }
 
   /// Headers that get a value, in place of an old one or after the others.
-  public let assigned: [(name: Name, value: String)]
+  package let assigned: [(name: Name, value: String)]
   /// Headers that are removed.
-  public let removed: [Name]
+  package let removed: [Name]
   /// Whether it becomes a new request, without an origin.
-  public let isNew: Bool
+  package let isNew: Bool
 
   /// Makes no changes.
-  public init() { (assigned, removed, isNew) = ([], [], false) }
+  package init() { (assigned, removed, isNew) = ([], [], false) }
 
   /// Makes changes, checked without a record.
   ///
   /// - Parameter isNew: allows a new target or apns-id.
-  public init(set: [(name: Name, value: String)], removed: [Name], isNew: Bool) throws(Mistake) {
+  package init(set: [(name: Name, value: String)], removed: [Name], isNew: Bool) throws(Mistake) {
     for name in set.map(\.name) + removed where name.utf8.starts(with: LetterStateHeader.prefix.utf8) { throw .ofLetter(name) }
     for (name, _) in set {
       let header = RequestHeader.named(name)
@@ -61,7 +61,7 @@ public struct RequestEdits: Sendable, Equatable {
   }
 
   /// Whether both make the same changes.
-  public static func == (one: RequestEdits, other: RequestEdits) -> Bool {
+  package static func == (one: RequestEdits, other: RequestEdits) -> Bool {
     one.assigned.elementsEqual(other.assigned) { $0 == $1 } && one.removed == other.removed && one.isNew == other.isNew
   }
 }

@@ -1,14 +1,14 @@
 import Kafka
-public import Notifications
+package import Notifications
 
 /// A copy of a record, which outlives the reading.
-public struct StoredRecord: Sendable {
+package struct StoredRecord: Sendable {
   /// A header: its name with the terminating zero, and its value, which may be missing.
-  public struct Header: Sendable {
+  package struct Header: Sendable {
     /// The name's bytes and a zero.
-    public var name: [CChar]
+    package var name: [CChar]
     /// The value.
-    public var value: [UInt8]?
+    package var value: [UInt8]?
 
     /// A header of text.
     init(_ name: String, _ value: String) {
@@ -24,15 +24,15 @@ public struct StoredRecord: Sendable {
     }
 
     /// The name for comparisons.
-    public var key: Name { Name(String(decoding: name.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)) }
+    package var key: Name { Name(String(decoding: name.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)) }
   }
 
   /// The key; nil if there is none.
-  public var key: [UInt8]?
+  package var key: [UInt8]?
   /// The value; nil if there is none.
-  public var value: [UInt8]?
+  package var value: [UInt8]?
   /// The headers in their order.
-  public var headers: [Header]
+  package var headers: [Header]
 
   /// About how many bytes it takes in a topic.
   var byteCount: Int {

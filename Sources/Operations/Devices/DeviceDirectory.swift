@@ -1,9 +1,9 @@
-public import EventLoop
-public import Notifications
-public import Store
+package import EventLoop
+package import Notifications
+package import Store
 
 /// The devices to list.
-public enum DeviceQuestion: Sendable {
+package enum DeviceQuestion: Sendable {
   /// A device.
   case device(DeviceToken)
   /// All devices of a person, for one application or for all.
@@ -11,9 +11,9 @@ public enum DeviceQuestion: Sendable {
 }
 
 /// A device with its mailbox and its connection.
-public struct DeviceListing: Sendable {
+package struct DeviceListing: Sendable {
   /// Where a device is connected.
-  public enum Connection: Sendable, Equatable {
+  package enum Connection: Sendable, Equatable {
     /// It is not connected.
     case none
     /// One of these lanes, which read the partition of `deliveries` that the session named.
@@ -23,37 +23,37 @@ public struct DeviceListing: Sendable {
   }
 
   /// The device as Redis has it.
-  public var device: RegisteredDevices.Device
+  package var device: RegisteredDevices.Device
   /// Where it is connected.
-  public var connection: Connection
+  package var connection: Connection
   /// The entries that its mailbox keeps, by the workers' reports; nil if none reports it, or if they differ.
-  public var bound: Int?
+  package var bound: Int?
 
   /// Entries beyond the limit, which are evicted soon; nil if unknown.
-  public var overBound: Int? {
+  package var overBound: Int? {
     guard let bound, let entries = device.mailbox?.entries else { return nil }
     return max(0, entries - bound)
   }
 }
 
 /// The end of a listing.
-public struct DeviceListingEnd: Sendable, Equatable {
+package struct DeviceListingEnd: Sendable, Equatable {
   /// The number of listed devices.
-  public var count = 0
+  package var count = 0
   /// Whether there are more devices, beyond the limit.
-  public var hasMore = false
+  package var hasMore = false
   /// Members of a person's sets that belong to another person by now.
-  public var others = 0
+  package var others = 0
   /// Whether a rebuild is running, or Redis has lost the bucket.
-  public var isIncomplete = false
+  package var isIncomplete = false
 }
 
 /// Lists registered devices, as Redis has them: an actor on a loop. It reads page after page, and writes nothing.
-public actor DeviceDirectory {
+package actor DeviceDirectory {
   /// The actor's loop.
-  public nonisolated let loop: EventLoop
+  package nonisolated let loop: EventLoop
   /// The loop is its executor.
-  public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+  package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   private let store: StoreConfiguration
   private let laneMilliseconds: Int64
   private let boundKeys: BoundKeys
@@ -66,14 +66,14 @@ public actor DeviceDirectory {
   private static let progressMilliseconds: Int64 = 1_000
 
   /// The settings in the workers' reports for the entries that a mailbox keeps.
-  public typealias BoundKeys = (away: String, connected: String)
+  package typealias BoundKeys = (away: String, connected: String)
 
   /// Makes a directory of a Redis.
   ///
   /// - Parameters:
   ///   - laneMilliseconds: how long a silent fan-out lane counts as alive.
   ///   - boundKeys: those of a device that is away, and of a connected one.
-  public init(on loop: EventLoop, _ store: StoreConfiguration, laneMilliseconds: Int, boundKeys: BoundKeys) {
+  package init(on loop: EventLoop, _ store: StoreConfiguration, laneMilliseconds: Int, boundKeys: BoundKeys) {
     (self.loop, self.store, self.boundKeys) = (loop, store, boundKeys)
     self.laneMilliseconds = Int64(laneMilliseconds)
   }
@@ -82,7 +82,7 @@ public actor DeviceDirectory {
   ///
   /// - Parameter onProgress: called once a second with the number of scanned keys. Only a person without an application needs a scan.
   /// - Throws: ``OtherBuckets`` if the keys are in other buckets; `StoreError` or `RedisError` if Redis does not answer.
-  public func list(
+  package func list(
     _ question: DeviceQuestion, limit: Int, onDevice: @escaping @Sendable (DeviceListing) -> Void,
     onProgress: @Sendable (_ looked: Int64, _ of: Int64) -> Void
   ) async throws -> DeviceListingEnd {
@@ -211,9 +211,9 @@ public actor DeviceDirectory {
 }
 
 /// The keys of the Redis are spread over another number of buckets than given.
-public struct OtherBuckets: Error, Sendable, Equatable {
+package struct OtherBuckets: Error, Sendable, Equatable {
   /// Their number.
-  public let found: Int
+  package let found: Int
 }
 
 extension RegisteredDevices.Device {

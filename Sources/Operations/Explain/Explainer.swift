@@ -1,10 +1,10 @@
-public import EventLoop
-public import Kafka
-public import Notifications
-public import Worker
+package import EventLoop
+package import Kafka
+package import Notifications
+package import Worker
 
 /// The requests to explain.
-public enum RequestQuestion: Sendable {
+package enum RequestQuestion: Sendable {
   /// The one of this id.
   case request(NotificationID)
   /// Requests whose header `apns-id` has this text, which is not a UUID. They were rejected and have derived ids.
@@ -16,38 +16,38 @@ public enum RequestQuestion: Sendable {
 }
 
 /// Hints that make a search faster.
-public struct SearchHints: Sendable {
+package struct SearchHints: Sendable {
   /// The request's target: `device:…` or `user:…`. Its requests lie in one partition, and so do the events of a device.
-  public var target: Name?
+  package var target: Name?
   /// The time of publication.
-  public var published: TimeRange
+  package var published: TimeRange
 
   /// Makes hints. Without any, all topics are searched, the newest records first.
-  public init(target: Name? = nil, published: TimeRange = TimeRange()) {
+  package init(target: Name? = nil, published: TimeRange = TimeRange()) {
     self.target = target
     self.published = published
   }
 }
 
 /// The result of a search.
-public struct SearchResult: Sendable {
+package struct SearchResult: Sendable {
   /// The requests, the last published first.
-  public var explanations: [Explanation]
+  package var explanations: [Explanation]
   /// The places that were searched, for a message if nothing was found.
-  public var searched: [String]
+  package var searched: [String]
   /// Records of requests, the journal and events that the embedded broker has dropped; 0 on any other cluster.
-  public var forgotten: Int64
+  package var forgotten: Int64
 }
 
 /// Finds all records about requests: an actor on a loop.
 ///
 /// After it finds a request, it reads the journal around the publication, and the events from then on. For a device the target gives the
 /// events' partition. If the request's record is deleted, an event names its place.
-public actor Explainer {
+package actor Explainer {
   /// The actor's loop.
-  public nonisolated let loop: EventLoop
+  package nonisolated let loop: EventLoop
   /// The loop is its executor.
-  public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+  package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   private let kafka: KafkaConfiguration
   private let rules: RequestRules
   private let onProgress: @Sendable (ReadingProgress) -> Void
@@ -55,7 +55,7 @@ public actor Explainer {
   /// Makes an explainer of a cluster.
   ///
   /// - Parameter onProgress: called once a second while a topic is read.
-  public init(
+  package init(
     on loop: EventLoop, _ kafka: KafkaConfiguration, _ rules: RequestRules, onProgress: @escaping @Sendable (ReadingProgress) -> Void
   ) {
     self.loop = loop
@@ -65,7 +65,7 @@ public actor Explainer {
   }
 
   /// Searches, and builds the explanations.
-  public func explain(_ question: RequestQuestion, _ hints: SearchHints) async throws -> SearchResult {
+  package func explain(_ question: RequestQuestion, _ hints: SearchHints) async throws -> SearchResult {
     let rules = try await ClusterCheck(on: loop, kafka, rules.topics).completing(rules)
     let reader = TopicReader(on: loop, kafka)
     reader.onProgress = onProgress

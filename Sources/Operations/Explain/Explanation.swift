@@ -1,125 +1,125 @@
-public import Notifications
+package import Notifications
 
 /// All statements of the topics about one request.
-public struct Explanation: Sendable, Equatable {
+package struct Explanation: Sendable, Equatable {
   /// The request.
-  public var id: NotificationID
+  package var id: NotificationID
   /// Its records in the requests topic: several if it was published again.
-  public var requests: [PublishedRequest] = []
+  package var requests: [PublishedRequest] = []
   /// Its history, in the order of time.
-  public var steps: [TimelineStep] = []
+  package var steps: [TimelineStep] = []
   /// How it stands at each known device, in the order of appearance.
-  public var devices: [DeviceOutcome] = []
+  package var devices: [DeviceOutcome] = []
   /// How it stands as a whole.
-  public var state: RequestState = .unknown
+  package var state: RequestState = .unknown
   /// For a request without a recipient: the applications that its target has devices for. Nil for all others.
-  public var registered: [RegisteredApplication]?
+  package var registered: [RegisteredApplication]?
   /// For a request whose trigger is due at a time: its schedule, and what became of the occurrences. Nil for all others.
-  public var schedule: ScheduleExplanation?
+  package var schedule: ScheduleExplanation?
   /// For an occurrence: the schedule that fired it. Nil for all others.
-  public var occurrence: FiredOccurrence? { firing?.firing }
+  package var occurrence: FiredOccurrence? { firing?.firing }
   /// For an occurrence: the record that fired it. Nil for all others.
   ///
   /// Anybody can write a firing with any due time. So one that took no effect counts only if none did.
-  public var firing: PublishedRequest? {
+  package var firing: PublishedRequest? {
     func rank(_ request: PublishedRequest) -> (Int, Int64) { (request.isIgnored ? 1 : 0, request.firing?.due ?? 0) }
     return requests.filter { $0.firing != nil }.min { rank($0) < rank($1) }
   }
   /// Whether anything was found.
-  public var isFound: Bool { !steps.isEmpty }
+  package var isFound: Bool { !steps.isEmpty }
 }
 
 /// A request in its record.
-public struct PublishedRequest: Sendable, Equatable {
+package struct PublishedRequest: Sendable, Equatable {
   /// Its apns-id, given or derived.
-  public var id: NotificationID
+  package var id: NotificationID
   /// The record's place.
-  public var source: SourceCoordinates
+  package var source: SourceCoordinates
   /// `device:…`, `user:…`, or the invalid text.
-  public var target: Name
+  package var target: Name
   /// The application's bundle id, or the `apns-topic` of an invalid request.
-  public var application: Name?
+  package var application: Name?
   /// The collapse id, or the identifier that a removal names; nil if the apns-id is the identifier.
-  public var identifier: Name?
+  package var identifier: Name?
   /// Whether the apns-id was derived from the record's place.
-  public var isDerivedID: Bool
+  package var isDerivedID: Bool
   /// `notify`, `remove` or `cancel`; nil for an invalid request.
-  public var operation: String?
+  package var operation: String?
   /// When it expires, in milliseconds since 1970; nil for an invalid request.
-  public var end: Int64?
+  package var end: Int64?
   /// The rule that it breaks, by this program's settings.
-  public var broken: String?
+  package var broken: String?
   /// The place of its first record, if it was published again.
-  public var origin: SourceCoordinates?
+  package var origin: SourceCoordinates?
   /// The schedule that its trigger makes, if that is due at a time.
-  public var schedule: ScheduleKey?
+  package var schedule: ScheduleKey?
   /// The occurrence that it fires.
-  public var firing: FiredOccurrence?
+  package var firing: FiredOccurrence?
   /// Whether it is a firing that took no effect, as the journal says.
-  public var isIgnored = false
+  package var isIgnored = false
   /// The paths of unknown fields. They are headers that begin with `apns-`, and the first such member of `aps`.
-  public var unknown: [String] = []
+  package var unknown: [String] = []
 }
 
 /// One step of a timeline.
-public struct TimelineStep: Sendable, Equatable {
+package struct TimelineStep: Sendable, Equatable {
   /// Its name. From a record: `published`, `routed`, `dead letter`, `redriven`, `discarded`, or the type of an event. From the journal:
   /// `queued`, `scheduled`, `ignored` for a firing that took no effect, `left out`, `extensions`, or `replaced` by a newer revision without an event.
-  public var name: String
+  package var name: String
   /// Its time in milliseconds since 1970; nil if the record has none.
-  public var time: Int64?
+  package var time: Int64?
   /// The record's topic.
-  public var topic: String
+  package var topic: String
   /// The record's partition.
-  public var partition: Int32
+  package var partition: Int32
   /// The record's offset.
-  public var offset: Int64
+  package var offset: Int64
   /// Its device.
-  public var device: String?
+  package var device: String?
   /// Its worker.
-  public var worker: Name?
+  package var worker: Name?
   /// Further details: names and values.
-  public var details: [Detail] = []
+  package var details: [Detail] = []
   /// Whether an earlier event has the same id.
-  public var isRepeat = false
+  package var isRepeat = false
   /// Milliseconds since the step before it in the order of time.
-  public var sincePrevious: Int64?
+  package var sincePrevious: Int64?
   /// Milliseconds since the request was published.
-  public var sincePublication: Int64?
+  package var sincePublication: Int64?
   /// What became of the request, at the device or as a whole, as an event or the journal says; nil for any other step.
-  public var outcome: Outcome?
+  package var outcome: Outcome?
 
   /// A detail of a step.
-  public struct Detail: Sendable, Equatable {
+  package struct Detail: Sendable, Equatable {
     /// Its name.
-    public var name: String
+    package var name: String
     /// Its value.
-    public var value: String
+    package var value: String
   }
 }
 
 /// How a request stands at one device.
-public struct DeviceOutcome: Sendable, Equatable {
+package struct DeviceOutcome: Sendable, Equatable {
   /// The device's token.
-  public var device: String
+  package var device: String
   /// The final outcome, or that it is `queued` or `scheduled`.
-  public var outcome: Outcome
+  package var outcome: Outcome
   /// It is not final, and its end is past.
-  public var isOverdue = false
+  package var isOverdue = false
   /// When that was told, in milliseconds since 1970.
-  public var time: Int64?
+  package var time: Int64?
   /// Milliseconds since the publication.
-  public var sincePublication: Int64?
+  package var sincePublication: Int64?
 
   /// Whether it says what became of the request, and not that there is something to come.
-  public var isFinal: Bool { outcome.finalOutcome != nil }
+  package var isFinal: Bool { outcome.finalOutcome != nil }
 
   /// The word for it.
-  public var word: String { isOverdue ? "overdue" : outcome == .wrongUser ? "leftOut" : outcome.name }
+  package var word: String { isOverdue ? "overdue" : outcome == .wrongUser ? "leftOut" : outcome.name }
 }
 
 /// How a request stands.
-public enum RequestState: Sendable, Equatable {
+package enum RequestState: Sendable, Equatable {
   /// Nothing was found.
   case unknown
   /// It was published. Nothing more is known: no worker has processed it yet, it is lost, or its events are deleted.

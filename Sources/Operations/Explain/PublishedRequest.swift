@@ -1,20 +1,20 @@
 import Kafka
-public import Notifications
-public import Worker
+package import Notifications
+package import Worker
 
 /// The settings of a cluster that tools need to read a request as workers do.
-public struct RequestRules: Sendable {
+package struct RequestRules: Sendable {
   /// The cluster's topics.
-  public var topics: Topics
+  package var topics: Topics
   /// The limits of requests.
-  public var limits: RequestLimits
+  package var limits: RequestLimits
   /// How long a request with `apns-expiration: 0` is tried.
-  public var expiration: ExpirationRule
+  package var expiration: ExpirationRule
   /// The cluster's name in origins; nil if an origin may name any cluster.
-  public var cluster: String?
+  package var cluster: String?
 
   /// Makes the rules of a cluster.
-  public init(
+  package init(
     topics: Topics = Topics(), limits: RequestLimits = RequestLimits(), oneAttemptSeconds: Int64 = ExpirationRule.oneAttemptSeconds
   ) {
     self.topics = topics

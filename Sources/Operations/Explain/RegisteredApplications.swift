@@ -1,11 +1,11 @@
-public import Notifications
+package import Notifications
 
 /// An application that a request's target has registered devices for.
-public struct RegisteredApplication: Sendable, Equatable {
+package struct RegisteredApplication: Sendable, Equatable {
   /// The application's bundle id.
-  public var application: Name
+  package var application: Name
   /// The number of devices.
-  public var devices: Int
+  package var devices: Int
 }
 
 /// The applications that some targets have devices for, by the topic `devices`. A value.

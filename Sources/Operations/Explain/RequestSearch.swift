@@ -255,19 +255,14 @@ final class RequestSearch {
   private func readRegistrations() async throws(KafkaError) {
     let targets = Set(timelines.values.compactMap(\.targetWithoutDevice))
     guard !targets.isEmpty else { return }
-    let found = Registered(RegisteredApplications(of: targets))
+    let found = Gathered(RegisteredApplications(of: targets))
     let stretches = try await admin.stretches(of: rules.topics.devices)
     try await reader.read(stretches, "devices", isCompacted: true) { record in
-      if let key = record.key { found.applications.take(Name(key), registration: record.value) }
+      if let key = record.key { found.value.take(Name(key), registration: record.value) }
     }
     for (id, timeline) in timelines {
-      if let target = timeline.targetWithoutDevice { timelines[id]?.add(registered: found.applications.applications(of: target)) }
+      if let target = timeline.targetWithoutDevice { timelines[id]?.add(registered: found.value.applications(of: target)) }
     }
-  }
-
-  private final class Registered {
-    var applications: RegisteredApplications
-    init(_ applications: RegisteredApplications) { self.applications = applications }
   }
 
   /// Reads the deliveries to lanes. They are kept only for minutes, so most are gone.

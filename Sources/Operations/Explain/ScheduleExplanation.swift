@@ -1,9 +1,9 @@
-public import Notifications
+package import Notifications
 
 /// The schedule of a request whose trigger is due at a time.
-public struct ScheduleExplanation: Sendable, Equatable {
+package struct ScheduleExplanation: Sendable, Equatable {
   /// How it stands.
-  public enum Standing: Sendable, Equatable {
+  package enum Standing: Sendable, Equatable {
     /// Its next occurrences are due then, in each zone.
     case pending([ScheduleRecord.Pending.DueTime])
     /// It has ended. A request that ended it is named, if it is known.
@@ -13,21 +13,21 @@ public struct ScheduleExplanation: Sendable, Equatable {
   }
 
   /// How it stands.
-  public var standing = Standing.unknown
+  package var standing = Standing.unknown
   /// Its occurrences that took effect, in the order of their due times; of very many the last.
-  public var occurrences: [Explanation] = []
+  package var occurrences: [Explanation] = []
   /// The number of earlier occurrences that are left out.
-  public var omitted = 0
+  package var omitted = 0
 }
 
 /// The schedule and the due time that the record of an occurrence names.
-public struct FiredOccurrence: Sendable, Equatable {
+package struct FiredOccurrence: Sendable, Equatable {
   /// The request that scheduled.
-  public var schedule: NotificationID
+  package var schedule: NotificationID
   /// When it was due, in milliseconds since 1970.
-  public var due: Int64
+  package var due: Int64
   /// Its zone; empty if the due time depends on none.
-  public var zone: Name
+  package var zone: Name
 }
 
 extension ScheduleExplanation.Standing {

@@ -1,8 +1,8 @@
 import Kafka
-public import Notifications
+package import Notifications
 
 /// Builds the explanation of a request from its records, which may come in any order. A value.
-public struct Timeline: Sendable {
+package struct Timeline: Sendable {
   private struct Entry {
     var step: TimelineStep
     var eventID: String?
@@ -32,7 +32,7 @@ public struct Timeline: Sendable {
   }
 
   /// The request.
-  public let id: NotificationID
+  package let id: NotificationID
   private var requests: [PublishedRequest] = []
   private var entries: [Entry] = []
   private var places: Set<Place> = []
@@ -40,7 +40,7 @@ public struct Timeline: Sendable {
   private var registered: [RegisteredApplication]?
 
   /// Makes a timeline without records.
-  public init(_ id: NotificationID) { self.id = id }
+  package init(_ id: NotificationID) { self.id = id }
 
   // MARK: Records
 
@@ -58,7 +58,7 @@ public struct Timeline: Sendable {
   }
 
   /// Adds a record of the requests topic.
-  public mutating func add(_ request: PublishedRequest) {
+  package mutating func add(_ request: PublishedRequest) {
     let position = request.source.position
     if request.id == id, !requests.contains(request) { requests.append(request) }
     let step = TimelineStep(
@@ -68,7 +68,7 @@ public struct Timeline: Sendable {
   }
 
   /// Adds an event with its place.
-  public mutating func add(_ event: Event, topic: String, partition: Int32, offset: Int64, timestamp: Int64) {
+  package mutating func add(_ event: Event, topic: String, partition: Int32, offset: Int64, timestamp: Int64) {
     let step = TimelineStep(
       name: event.type?.name ?? event.typeName, time: event.time ?? timestamp, topic: topic, partition: partition, offset: offset,
       device: event.device, worker: event.worker, details: other(event.id) + event.details, outcome: event.type)
@@ -94,7 +94,7 @@ public struct Timeline: Sendable {
   }
 
   /// Adds a record of another topic: a delivery, a dead letter.
-  public mutating func add(_ step: TimelineStep) { add(Entry(step: step)) }
+  package mutating func add(_ step: TimelineStep) { add(Entry(step: step)) }
 
   /// The detail that names another request.
   private func other(_ other: NotificationID?) -> [TimelineStep.Detail] {
@@ -107,7 +107,7 @@ public struct Timeline: Sendable {
   // MARK: Records to find
 
   /// Whether it has no record.
-  public var isEmpty: Bool { entries.isEmpty }
+  package var isEmpty: Bool { entries.isEmpty }
 
   /// Sources in this topic that events name, and whose records are missing here.
   func unreadSources(in topic: String) -> [SourcePosition] {
@@ -164,7 +164,7 @@ public struct Timeline: Sendable {
   // MARK: The explanation
 
   /// The explanation at this time, in milliseconds since 1970.
-  public func explanation(now: Int64) -> Explanation {
+  package func explanation(now: Int64) -> Explanation {
     var explanation = Explanation(id: id)
     let ignored = Set(entries.filter { $0.step.name == TimelineStep.ignored }.compactMap(\.request))
     explanation.requests = requests.sorted { $0.source.position.timestamp < $1.source.position.timestamp }
@@ -272,7 +272,7 @@ extension TimelineStep {
   }
 
   /// The value of a detail.
-  public func detail(_ name: String) -> String? { details.first { $0.name == name }?.value }
+  package func detail(_ name: String) -> String? { details.first { $0.name == name }?.value }
 
   /// Makes the step of a dead letter.
   init(_ letter: DeadLetter, _ record: RecordView) {

@@ -1,5 +1,5 @@
 import EventLoop
-public import Kafka
+package import Kafka
 import Store
 import Worker
 
@@ -14,7 +14,7 @@ extension ClusterReader {
   ///   - moment: the deadline by the steady clock; a running call may exceed it.
   ///   - ofGroupOnly: whether to leave out the lanes, and the topics that the group does not read.
   /// - Throws: if Kafka does not answer. Anything else that is unknown is a gap of the sample.
-  public func sample(by moment: Int64 = .max, ofGroupOnly: Bool = false) async throws(KafkaError) -> LagSample {
+  package func sample(by moment: Int64 = .max, ofGroupOnly: Bool = false) async throws(KafkaError) -> LagSample {
     let cluster = try await admin.describeCluster()
     func partitions(_ topic: String) -> [TopicPartition] { cluster.topics[topic]?.partitions.map { TopicPartition(topic, $0.id) } ?? [] }
     if groupLag == nil { groupLag = try GroupLag(on: loop, kafka, group: group, admin) }

@@ -1,9 +1,9 @@
 import Kafka
 import Store
-public import Worker
+package import Worker
 
 /// Judges samples: rates, time to catch up, owners, and problems. A value.
-public struct LagHistory: Sendable {
+package struct LagHistory: Sendable {
   private let topics: Topics
   private let group: String
   private let laneLifetime: Int64
@@ -19,20 +19,20 @@ public struct LagHistory: Sendable {
   /// - Parameters:
   ///   - laneLifetimeMilliseconds: how long a silent lane counts as alive.
   ///   - windowMilliseconds: the longest time over which rates are measured.
-  public init(_ topics: Topics, group: String, laneLifetimeMilliseconds: Int, windowMilliseconds: Int = 30_000) {
+  package init(_ topics: Topics, group: String, laneLifetimeMilliseconds: Int, windowMilliseconds: Int = 30_000) {
     (self.topics, self.group) = (topics, group)
     (laneLifetime, window) = (Int64(laneLifetimeMilliseconds), Int64(windowMilliseconds))
   }
 
   /// Takes a sample, which must be newer than all before.
-  public mutating func take(_ sample: LagSample) {
+  package mutating func take(_ sample: LagSample) {
     samples.append(sample)
     // The last sample that is older than the window begins it.
     while samples.count > 2, sample.moment - samples[1].moment >= window { samples.removeFirst() }
   }
 
   /// The result of the samples; nil before the first.
-  public var report: LagReport? {
+  package var report: LagReport? {
     guard let last = samples.last else { return nil }
     let rates = rates
     let owners = owners(last)

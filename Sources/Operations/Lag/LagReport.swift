@@ -1,38 +1,38 @@
-public import Kafka
-public import Notifications
-public import Store
+package import Kafka
+package import Notifications
+package import Store
 import Worker
 
 /// How far a cluster is behind, by one or more samples.
-public struct LagReport: Sendable {
+package struct LagReport: Sendable {
   /// When the newest sample was taken, in milliseconds since 1970.
-  public var time: Int64
+  package var time: Int64
   /// The consumer group of the transform workers.
-  public var group: String
+  package var group: String
   /// Its state and members; nil if unknown.
-  public var members: GroupMembers?
+  package var members: GroupMembers?
   /// The topics that the group reads.
-  public var topics: [TopicLag]
+  package var topics: [TopicLag]
   /// The topics without a group: deliveries first.
-  public var logs: [TopicLog]
+  package var logs: [TopicLog]
   /// The living fan-out lanes; nil if unknown.
-  public var lanes: [Lanes.Listing]?
+  package var lanes: [Lanes.Listing]?
   /// The problems.
-  public var problems: [LagProblem]
+  package var problems: [LagProblem]
   /// What is unknown, and why.
-  public var gaps: [LagGap]
+  package var gaps: [LagGap]
 }
 
 /// Records a second.
-public struct LagRates: Sendable, Hashable {
+package struct LagRates: Sendable, Hashable {
   /// Written.
-  public var `in`: Double
+  package var `in`: Double
   /// Finished.
-  public var out: Double
+  package var out: Double
 }
 
 /// When a group will have finished all records.
-public enum CatchUp: Sendable, Hashable {
+package enum CatchUp: Sendable, Hashable {
   /// All records are finished.
   case atEnd
   /// The oldest unfinished record is so young that it is in progress.
@@ -46,7 +46,7 @@ public enum CatchUp: Sendable, Hashable {
 }
 
 /// The owner of a partition.
-public enum PartitionOwner: Sendable, Hashable {
+package enum PartitionOwner: Sendable, Hashable {
   /// A member of the group.
   case member(GroupMembers.Member)
   /// It has no owner.
@@ -56,54 +56,54 @@ public enum PartitionOwner: Sendable, Hashable {
 }
 
 /// How far the group is behind in one partition.
-public struct PartitionState: Sendable, Hashable {
+package struct PartitionState: Sendable, Hashable {
   /// Offsets and the oldest record's time.
-  public var lag: PartitionLag
+  package var lag: PartitionLag
   /// Unfinished records; none if the remaining offsets have no record, for example after a transaction.
-  public var records: Int64 { lag.oldest == nil ? 0 : lag.records }
+  package var records: Int64 { lag.oldest == nil ? 0 : lag.records }
   /// The age of the oldest unfinished record, in milliseconds; 0 at the end.
-  public var behind: Int64
+  package var behind: Int64
   /// Nil before a second sample.
-  public var rates: LagRates?
+  package var rates: LagRates?
   /// When the group will have caught up.
-  public var catchUp: CatchUp
+  package var catchUp: CatchUp
   /// The partition's owner.
-  public var owner: PartitionOwner
+  package var owner: PartitionOwner
 
   /// The offsets that were deleted before they were finished; nil if there are none.
-  public var missed: Range<Int64>? {
+  package var missed: Range<Int64>? {
     guard let committed = lag.committed, lag.missed > 0 else { return nil }
     return committed..<lag.log.lowerBound
   }
 }
 
 /// How far the group is behind in one topic.
-public struct TopicLag: Sendable {
+package struct TopicLag: Sendable {
   /// The topic.
-  public var topic: String
+  package var topic: String
   /// Its partitions by number.
-  public var partitions: [PartitionState]
+  package var partitions: [PartitionState]
 
   /// Unfinished records.
-  public var records: Int64 { partitions.reduce(0) { $0 + $1.records } }
+  package var records: Int64 { partitions.reduce(0) { $0 + $1.records } }
   /// Records that were deleted before they were finished.
-  public var missed: Int64 { partitions.reduce(0) { $0 + $1.lag.missed } }
+  package var missed: Int64 { partitions.reduce(0) { $0 + $1.lag.missed } }
   /// The partition that is furthest behind, by time and then by records; nil if all are at their ends.
-  public var worst: PartitionState? {
+  package var worst: PartitionState? {
     partitions.filter { $0.records > 0 }.max { ($0.behind, $0.records) < ($1.behind, $1.records) }
   }
   /// The age of the oldest unfinished record, in milliseconds.
-  public var behind: Int64 { worst?.behind ?? 0 }
+  package var behind: Int64 { worst?.behind ?? 0 }
   /// The rates of all partitions together; nil if one is unknown.
-  public var rates: LagRates? {
+  package var rates: LagRates? {
     partitions.reduce(LagRates(in: 0, out: 0)) { sum, each in
       sum.flatMap { sum in each.rates.map { LagRates(in: sum.in + $0.in, out: sum.out + $0.out) } }
     }
   }
   /// The estimate for the slowest partition.
-  public var catchUp: CatchUp { partitions.map(\.catchUp).max { $0.rank < $1.rank } ?? .atEnd }
+  package var catchUp: CatchUp { partitions.map(\.catchUp).max { $0.rank < $1.rank } ?? .atEnd }
   /// The partitions without an owner.
-  public var ownerless: [Int32] { partitions.filter { $0.owner == .nobody }.map(\.lag.partition.partition) }
+  package var ownerless: [Int32] { partitions.filter { $0.owner == .nobody }.map(\.lag.partition.partition) }
 }
 
 extension CatchUp {
@@ -120,44 +120,44 @@ extension CatchUp {
 }
 
 /// A topic that no group reads.
-public struct TopicLog: Sendable {
+package struct TopicLog: Sendable {
   /// One of its partitions.
-  public struct Partition: Sendable, Hashable {
+  package struct Partition: Sendable, Hashable {
     /// Offsets and the newest record's time.
-    public var log: PartitionLog
+    package var log: PartitionLog
     /// Records written per second; nil before a second sample.
-    public var rate: Double?
+    package var rate: Double?
     /// The names of the living lanes that read it; nil if unknown, or if lanes do not read this topic.
-    public var readers: [Name]?
+    package var readers: [Name]?
     /// The lags of lanes in it; empty if no worker reports one, or if lanes do not read this topic.
-    public var lags: [FanOutLag] = []
+    package var lags: [FanOutLag] = []
 
     /// The lane that is furthest behind.
-    public var worst: FanOutLag? { lags.max { $0.rank < $1.rank } }
+    package var worst: FanOutLag? { lags.max { $0.rank < $1.rank } }
   }
 
   /// The topic.
-  public var topic: String
+  package var topic: String
   /// Its partitions by number.
-  public var partitions: [Partition]
+  package var partitions: [Partition]
 
   /// The records in the log.
-  public var records: Int64 { partitions.reduce(0) { $0 + Int64($1.log.offsets.count) } }
+  package var records: Int64 { partitions.reduce(0) { $0 + Int64($1.log.offsets.count) } }
   /// The newest record's timestamp, in milliseconds since 1970; nil if there is none.
-  public var newest: Int64? { partitions.compactMap(\.log.newest).max() }
+  package var newest: Int64? { partitions.compactMap(\.log.newest).max() }
   /// Records written per second; nil if one partition's rate is unknown.
-  public var rate: Double? { partitions.reduce(0) { sum, each in sum.flatMap { sum in each.rate.map { sum + $0 } } } }
+  package var rate: Double? { partitions.reduce(0) { sum, each in sum.flatMap { sum in each.rate.map { sum + $0 } } } }
   /// Records that lanes have not taken yet; nil if no worker reports it.
-  public var unread: Int64? {
+  package var unread: Int64? {
     let lags = partitions.compactMap(\.worst)
     return lags.isEmpty ? nil : lags.reduce(0) { $0 + $1.records }
   }
   /// The lane that is furthest behind; nil if no worker reports one.
-  public var worst: FanOutLag? { partitions.compactMap(\.worst).max { $0.rank < $1.rank } }
+  package var worst: FanOutLag? { partitions.compactMap(\.worst).max { $0.rank < $1.rank } }
 }
 
 /// A problem. Any of them sets the exit code 1.
-public enum LagProblem: Sendable, Hashable {
+package enum LagProblem: Sendable, Hashable {
   /// These partitions have no owner.
   case ownerless(topic: String, partitions: [Int32])
   /// A partition's log begins after the committed offset. These offsets were deleted before they were finished.

@@ -1,55 +1,55 @@
-public import Kafka
-public import Store
+package import Kafka
+package import Store
 import Worker
 
 /// The log of a partition that no group reads.
-public struct PartitionLog: Sendable, Hashable {
+package struct PartitionLog: Sendable, Hashable {
   /// The partition.
-  public var partition: TopicPartition
+  package var partition: TopicPartition
   /// The oldest existing offset, and the offset of the next record.
-  public var offsets: Range<Int64>
+  package var offsets: Range<Int64>
   /// The timestamp of the newest record, in milliseconds since 1970; nil if none was read.
-  public var newest: Int64?
+  package var newest: Int64?
 }
 
 /// An open transaction. Before its end no reader gets its records or the later ones.
-public struct OpenTransaction: Sendable, Hashable {
+package struct OpenTransaction: Sendable, Hashable {
   /// The partition.
-  public var partition: TopicPartition
+  package var partition: TopicPartition
   /// The offset of its first record.
-  public var offset: Int64
+  package var offset: Int64
   /// The number of offsets that wait for its end.
-  public var records: Int64
+  package var records: Int64
   /// When its first record was written, in milliseconds since 1970.
-  public var since: Int64
+  package var since: Int64
 }
 
 /// The state of one moment, which ``LagHistory`` judges.
-public struct LagSample: Sendable {
+package struct LagSample: Sendable {
   /// When it was taken, in milliseconds since 1970.
-  public var time: Int64
+  package var time: Int64
   /// The same time by a steady clock, for rates.
-  public var moment: Int64
+  package var moment: Int64
   /// The partitions that the group reads.
-  public var lags: [PartitionLag]
+  package var lags: [PartitionLag]
   /// The other partitions.
-  public var logs: [PartitionLog]
+  package var logs: [PartitionLog]
   /// The group's members; nil if unknown.
-  public var members: GroupMembers?
+  package var members: GroupMembers?
   /// The fan-out lanes; nil if unknown.
-  public var lanes: [Lanes.Listing]?
+  package var lanes: [Lanes.Listing]?
   /// The number of the journal's partitions; nil if it is missing.
-  public var journalPartitions: Int?
+  package var journalPartitions: Int?
   /// The lags of fan-out lanes, by their workers' reports.
-  public var laneLags: [FanOutLag] = []
+  package var laneLags: [FanOutLag] = []
   /// Open transactions.
-  public var openTransactions: [OpenTransaction] = []
+  package var openTransactions: [OpenTransaction] = []
   /// What is unknown, and why.
-  public var gaps: [LagGap] = []
+  package var gaps: [LagGap] = []
 }
 
 /// Something that a sample lacks, and why.
-public enum LagGap: Sendable, Hashable {
+package enum LagGap: Sendable, Hashable {
   /// A topic is missing.
   case topicMissing(String)
   /// The embedded broker does not report a group's members.

@@ -2,11 +2,11 @@
 ///
 /// Values share a counter if they agree in their leading digits. Counters lie in buckets of doubling width, so the index of a value needs two
 /// shifts and no search.
-public struct HistogramLayout: Sendable, Hashable {
+package struct HistogramLayout: Sendable, Hashable {
   /// The largest value; greater ones count as this.
-  public let highest: Int64
+  package let highest: Int64
   /// The decimal digits that a value keeps, from 1 to 5.
-  public let digits: Int
+  package let digits: Int
   private let halfMagnitude: Int
   private let mask: UInt64
 
@@ -15,7 +15,7 @@ public struct HistogramLayout: Sendable, Hashable {
   /// - Parameters:
   ///   - highest: at least 2.
   ///   - digits: from 1 to 5.
-  public init(highest: Int64, digits: Int) {
+  package init(highest: Int64, digits: Int) {
     precondition(highest >= 2 && (1...5).contains(digits), "a histogram has 1 to 5 digits and a highest value of at least 2")
     (self.highest, self.digits) = (highest, digits)
     // Below this value every counter is one unit wide.
@@ -44,26 +44,26 @@ public struct HistogramLayout: Sendable, Hashable {
 }
 
 /// Counts of values with a fixed relative precision. A value type; its memory follows the greatest value, not the number of values.
-public struct Histogram: Sendable, Hashable {
+package struct Histogram: Sendable, Hashable {
   /// The layout. Only histograms of one layout can be merged.
-  public let layout: HistogramLayout
+  package let layout: HistogramLayout
   /// The number of values.
-  public private(set) var count: Int64 = 0
+  package private(set) var count: Int64 = 0
   /// The counters up to that of the greatest value.
   private var counters: [Int64] = []
   private var least: Int64 = .max
   private var greatest: Int64 = 0
 
   /// Makes an empty histogram.
-  public init(_ layout: HistogramLayout) { self.layout = layout }
+  package init(_ layout: HistogramLayout) { self.layout = layout }
 
   /// Whether it has no values.
-  public var isEmpty: Bool { count == 0 }
+  package var isEmpty: Bool { count == 0 }
 
   // MARK: Recording
 
   /// Counts a value. Negative values count as 0, and values above the layout's highest as the highest.
-  public mutating func record(_ value: Int64, count times: Int64 = 1) {
+  package mutating func record(_ value: Int64, count times: Int64 = 1) {
     let value = min(max(value, 0), layout.highest)
     let index = layout.index(of: value)
     if index >= counters.count { counters.append(contentsOf: repeatElement(0, count: index + 1 - counters.count)) }
@@ -74,7 +74,7 @@ public struct Histogram: Sendable, Hashable {
   }
 
   /// Adds the counts of another histogram of the same layout.
-  public mutating func merge(_ other: Histogram) {
+  package mutating func merge(_ other: Histogram) {
     precondition(layout == other.layout, "histograms of different layouts cannot be merged")
     if other.counters.count > counters.count {
       counters.append(contentsOf: repeatElement(0, count: other.counters.count - counters.count))
@@ -91,7 +91,7 @@ public struct Histogram: Sendable, Hashable {
   private static let maximumCount: Int64 = 1 << 50
 
   /// All counts as text: the least and the greatest value, then for each filled counter the distance from the former one, and its count.
-  public var text: String {
+  package var text: String {
     guard !isEmpty else { return "" }
     var (text, last) = ("\(least) \(greatest)", 0)
     for (index, number) in counters.enumerated() where number > 0 {
@@ -102,7 +102,7 @@ public struct Histogram: Sendable, Hashable {
   }
 
   /// Reads such a text; nil if it is not one of this layout.
-  public init?(text: String, _ layout: HistogramLayout) {
+  package init?(text: String, _ layout: HistogramLayout) {
     self.init(layout)
     guard !text.isEmpty else { return }
     guard let numbers = Self.numbers(of: text), numbers.count >= 4, numbers.count.isMultiple(of: 2) else { return nil }
@@ -144,13 +144,13 @@ public struct Histogram: Sendable, Hashable {
   // MARK: Reading
 
   /// The least value, with the layout's precision; 0 if it is empty.
-  public var minimum: Int64 { isEmpty ? 0 : layout.values(at: layout.index(of: least)).lowerBound }
+  package var minimum: Int64 { isEmpty ? 0 : layout.values(at: layout.index(of: least)).lowerBound }
 
   /// The greatest value, with the layout's precision; 0 if it is empty.
-  public var maximum: Int64 { isEmpty ? 0 : layout.values(at: layout.index(of: greatest)).upperBound }
+  package var maximum: Int64 { isEmpty ? 0 : layout.values(at: layout.index(of: greatest)).upperBound }
 
   /// The mean of the values; 0 if it is empty.
-  public var mean: Double {
+  package var mean: Double {
     guard !isEmpty else { return 0 }
     let sum = counters.indices.reduce(0.0) { sum, index in
       guard counters[index] > 0 else { return sum }
@@ -162,7 +162,7 @@ public struct Histogram: Sendable, Hashable {
   }
 
   /// The value that so many percent of the values do not exceed; 0 if it is empty.
-  public func value(atPercentile percentile: Double) -> Int64 {
+  package func value(atPercentile percentile: Double) -> Int64 {
     guard !isEmpty else { return 0 }
     let wanted = rank(of: percentile)
     var seen: Int64 = 0
@@ -181,17 +181,17 @@ public struct Histogram: Sendable, Hashable {
   }
 
   /// A point of the distribution.
-  public struct Point: Sendable, Hashable {
+  package struct Point: Sendable, Hashable {
     /// The percentile, from 0 to 100.
-    public var percentile: Double
+    package var percentile: Double
     /// The value at it.
-    public var value: Int64
+    package var value: Int64
   }
 
   /// The distribution for a plot: the steps become finer towards 100 %.
   ///
   /// - Parameter ticks: the number of points in each half of the rest to 100 %.
-  public func points(perHalf ticks: Int) -> [Point] {
+  package func points(perHalf ticks: Int) -> [Point] {
     precondition(ticks > 0, "a distribution has points")
     var points: [Point] = []
     var (index, seen, level) = (-1, Int64(0), 0.0)

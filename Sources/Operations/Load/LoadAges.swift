@@ -3,19 +3,17 @@ import JSON
 /// A worker's histogram of ages: the number of observations in each of its buckets. A value.
 ///
 /// A percentile is known only as the upper bound of its bucket.
-public struct LoadAges: Sendable, Hashable {
+package struct LoadAges: Sendable, Hashable {
   /// The upper bounds of the buckets in seconds, in order; the last is infinite.
   private var bounds: [Double] = []
   /// The observations of each bucket alone. Their sums are of numbers from outside, which must not overflow.
   private var counts: [Double] = []
-  /// The sum of all observations, in seconds.
-  private var sum = 0.0
 
   /// Makes an empty histogram.
-  public init() {}
+  init() {}
 
   /// Makes it from Prometheus' form, where a bucket counts the smaller observations too.
-  init(cumulative: [Double: Double], sum: Double) {
+  init(cumulative: [Double: Double]) {
     bounds = cumulative.keys.sorted()
     var former = 0.0
     for bound in bounds {
@@ -23,19 +21,15 @@ public struct LoadAges: Sendable, Hashable {
       counts.append(count - former)
       former = count
     }
-    self.sum = sum
   }
 
   private var total: Double { counts.reduce(0, +) }
 
   /// The number of observations.
-  public var count: Int64 { Int64(min(total, 1e15)) }
-
-  /// The mean in microseconds; 0 if it is empty.
-  public var mean: Int64 { total > 0 ? Self.microseconds(sum / total) ?? 0 : 0 }
+  package var count: Int64 { Int64(min(total, 1e15)) }
 
   /// The upper bound in microseconds of the bucket that the percentile lies in; nil if it is empty or has no such bound.
-  public func bound(atPercentile percentile: Double) -> Int64? {
+  package func bound(atPercentile percentile: Double) -> Int64? {
     let wanted = max(1, (min(max(percentile, 0), 100) / 100 * total).rounded(.up))
     var seen = 0.0
     for (bound, count) in zip(bounds, counts) {
@@ -46,7 +40,7 @@ public struct LoadAges: Sendable, Hashable {
   }
 
   /// The filled buckets for a plot: the percent of all observations that do not exceed the bound, and the bound in microseconds.
-  public var points: [(percentile: Double, bound: Int64)] {
+  package var points: [(percentile: Double, bound: Int64)] {
     let all = total
     var seen = 0.0
     return zip(bounds, counts).compactMap { bound, count in
@@ -61,7 +55,6 @@ public struct LoadAges: Sendable, Hashable {
     guard bounds == earlier.bounds else { return nil }
     var rest = self
     for (index, count) in earlier.counts.enumerated() { rest.counts[index] -= count }
-    rest.sum -= earlier.sum
     return rest.counts.allSatisfy { $0 >= 0 } ? rest : nil
   }
 
@@ -71,7 +64,6 @@ public struct LoadAges: Sendable, Hashable {
       self = other
     } else if bounds == other.bounds {
       for (index, count) in other.counts.enumerated() { counts[index] += count }
-      sum += other.sum
     }
   }
 
@@ -80,16 +72,15 @@ public struct LoadAges: Sendable, Hashable {
   /// The most buckets that are read.
   private static let maximumBuckets = 1_000
 
-  /// The bounds with their counts, and the sum.
+  /// The bounds with their counts.
   var json: JSONValue {
-    .object(["buckets": zip(bounds, counts).map { [$0, $1] }, "sum": sum])
+    .array(zip(bounds, counts).map { [$0, $1].json })
   }
 
   /// Reads such an object; nil if it is none.
   init?(_ json: JSONValue) {
     func number(_ value: JSONValue?) -> Double? { value?.doubleValue.flatMap { (0...1e15).contains($0) ? $0 : nil } }
-    guard let buckets = json["buckets"]?.elements, buckets.count <= Self.maximumBuckets, let sum = number(json["sum"]) else { return nil }
-    self.sum = sum
+    guard let buckets = json.elements, buckets.count <= Self.maximumBuckets else { return nil }
     for (index, bucket) in buckets.enumerated() {
       // Only the last bucket may have no bound.
       let isLast = index == buckets.count - 1

@@ -1,21 +1,21 @@
-public import JSON
-public import Notifications
+package import JSON
+package import Notifications
 
 /// A violation with the names that `carillon explain` takes.
-public struct LoadFinding: Sendable, Hashable {
+package struct LoadFinding: Sendable, Hashable {
   /// What is broken.
-  public let kind: LoadViolation.Kind
+  package let kind: LoadViolation.Kind
   /// The request.
-  public let id: NotificationID
+  package let id: NotificationID
   /// The device.
-  public let device: DeviceToken
+  package let device: DeviceToken
   /// The target of the request.
-  public let target: Name
+  package let target: Name
   /// When it was found, in milliseconds after the start.
-  public let atMilliseconds: Int64
+  package let atMilliseconds: Int64
 
   /// Names a violation.
-  public init(_ violation: LoadViolation, _ names: LoadNames, _ share: LoadShare) {
+  package init(_ violation: LoadViolation, _ names: LoadNames, _ share: LoadShare) {
     self.init(
       violation.kind, names.id(violation.request), names.token(violation.device),
       share.target(ofRequest: violation.request, run: names.run), atMilliseconds: max(0, violation.at) / 1_000_000)
@@ -27,7 +27,7 @@ public struct LoadFinding: Sendable, Hashable {
   }
 
   /// The finding as one JSON object.
-  public var json: JSONValue {
+  package var json: JSONValue {
     .object([
       "violation": kind.rawValue, "id": id.description, "device": device.text, "target": target,
       "atSeconds": Double(atMilliseconds) / 1000,

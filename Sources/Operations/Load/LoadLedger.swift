@@ -1,39 +1,39 @@
 internal import JSON
-public import Notifications
+package import Notifications
 
 /// The outcome of each request at each device, and the broken promises. A value: an event in, a violation out.
 ///
 /// All requests of a target are published in the order of their numbers, by one producer and to one partition. So a greater number is the newer
 /// request, whatever the cluster says. Scheduled ones have no order. Times are nanoseconds after the start of the run.
-public struct LoadLedger: Sendable {
+package struct LoadLedger: Sendable {
   /// The sums over all pairs of a request and one of its devices that are decided.
-  public struct Totals: Sendable, Hashable {
+  package struct Totals: Sendable, Hashable {
     /// Requests that Kafka has acknowledged.
-    public var published = 0
+    package var published = 0
     /// Requests that Kafka has not taken.
-    public var failed = 0
+    package var failed = 0
     /// Pairs that should have arrived: those of acknowledged requests, without those that a newer request has replaced.
-    public var expected = 0
+    package var expected = 0
     /// Expected pairs that have arrived.
-    public var reached = 0
+    package var reached = 0
     /// Pairs that a newer request of the same collapse id has replaced on the way.
-    public var replaced = 0
+    package var replaced = 0
     /// Requests that have arrived at each of their devices, unless a newer request has replaced them.
-    public var completed = 0
+    package var completed = 0
     /// Notifications that a device has dropped, since it showed a newer one with the same collapse id.
-    public var dropped = 0
+    package var dropped = 0
     /// Notifications that came again in a later connection, because their acknowledgements were lost with the former one.
-    public var resent = 0
+    package var resent = 0
     /// Pairs that arrived after they were reported as lost.
-    public var recovered = 0
+    package var recovered = 0
     /// Pairs that had arrived, but had no event when the run ended.
-    public var untold = 0
+    package var untold = 0
     /// Pairs that were open when the run ended: their devices were not connected for long enough to count as lost.
-    public var unfinished = 0
+    package var unfinished = 0
     /// The events about this run's requests, by their outcomes.
-    public var outcomes: [Outcome: Int] = [:]
+    package var outcomes: [Outcome: Int] = [:]
     /// The violations, by their kinds.
-    public var violations: [LoadViolation.Kind: Int] = [:]
+    package var violations: [LoadViolation.Kind: Int] = [:]
 
     /// A count, with its name in JSON.
     typealias Count = (name: String, path: any WritableKeyPath<Totals, Int> & Sendable)
@@ -62,13 +62,13 @@ public struct LoadLedger: Sendable {
   }
 
   /// The meaning of an arrival for the measures.
-  public struct Arrival: Sendable, Hashable {
+  package struct Arrival: Sendable, Hashable {
     /// Whether the device has it for the first time.
-    public var isFirst: Bool
+    package var isFirst: Bool
     /// Why the device drops it; nil if it shows it.
-    public var dropped: DropReason?
+    package var dropped: DropReason?
     /// The violation that it is, if any.
-    public var violation: LoadViolation?
+    package var violation: LoadViolation?
   }
 
   /// The notification that a device shows of a collapse id.
@@ -110,7 +110,7 @@ public struct LoadLedger: Sendable {
   }
 
   /// The sums so far.
-  public private(set) var totals = Totals()
+  package private(set) var totals = Totals()
   private let plan: LoadPlan
   private let schedule: LoadSchedule
   /// The numbers of the requests of all shares; those of others are negative or beyond the plan's.
@@ -133,7 +133,7 @@ public struct LoadLedger: Sendable {
   /// Makes the ledger of a plan.
   ///
   /// - Parameter requestsOfRun: the numbers of the requests of all shares, where the plan is that of one of several.
-  public init(_ plan: LoadPlan, requestsOfRun: Range<Int> = 0..<0) {
+  package init(_ plan: LoadPlan, requestsOfRun: Range<Int> = 0..<0) {
     (self.plan, self.requestsOfRun) = (plan, requestsOfRun)
     schedule = LoadSchedule(plan.requests)
     devices = Array(repeating: Device(), count: plan.devices.count)
@@ -151,30 +151,30 @@ public struct LoadLedger: Sendable {
   // MARK: Events
 
   /// A device has a connection, and was welcomed.
-  public mutating func connected(_ device: Int, at time: Int64) {
+  package mutating func connected(_ device: Int, at time: Int64) {
     devices[device].connectedSince = time
     devices[device].newestOfConnection = Newest()
     devices[device].scheduledOfConnection = []
   }
 
   /// A device has lost its connection.
-  public mutating func disconnected(_ device: Int) { devices[device].connectedSince = nil }
+  package mutating func disconnected(_ device: Int) { devices[device].connectedSince = nil }
 
   /// The producer has taken a request.
-  public mutating func produced(_ number: Int) {
+  package mutating func produced(_ number: Int) {
     guard let slot = place(of: number) else { return }
     latest[slot] = max(latest[slot], Int32(number))
   }
 
   /// Kafka has acknowledged a request.
-  public mutating func published(_ number: Int, at time: Int64) {
+  package mutating func published(_ number: Int, at time: Int64) {
     guard publishedAt.indices.contains(number), publishedAt[number] == 0 else { return }
     publishedAt[number] = UInt32(clamping: time / 1_000_000 + 1)
     totals.published += 1
   }
 
   /// Kafka has not taken a request.
-  public mutating func failed(_ number: Int) {
+  package mutating func failed(_ number: Int) {
     guard publishedAt.indices.contains(number), publishedAt[number] == 0, hasFailed.insert(number).inserted else { return }
     totals.failed += 1
   }
@@ -184,7 +184,7 @@ public struct LoadLedger: Sendable {
   /// - Parameters:
   ///   - revision: the cluster's word for which is newer.
   ///   - isPast: whether the notification had expired.
-  public mutating func arrived(_ number: Int, at device: Int, revision: Revision, time: Int64, isPast: Bool) -> Arrival {
+  package mutating func arrived(_ number: Int, at device: Int, revision: Revision, time: Int64, isPast: Bool) -> Arrival {
     guard devices.indices.contains(device) else { return Arrival(isFirst: false) }
     guard arrived.indices.contains(number) else {
       // No device of this share is meant by a request of another one.
@@ -232,17 +232,17 @@ public struct LoadLedger: Sendable {
   }
 
   /// The meaning of a cluster's event for the measures.
-  public struct Telling: Sendable, Hashable {
+  package struct Telling: Sendable, Hashable {
     /// Whether it is the first to say that the device has the notification.
-    public var isFirst: Bool
+    package var isFirst: Bool
     /// The violation that it shows, if any.
-    public var violation: LoadViolation?
+    package var violation: LoadViolation?
   }
 
   /// The topic `events` tells of a request.
   ///
   /// - Parameter device: nil for an event about all of them.
-  public mutating func told(_ outcome: Outcome, of number: Int, at device: Int?, time: Int64) -> Telling {
+  package mutating func told(_ outcome: Outcome, of number: Int, at device: Int?, time: Int64) -> Telling {
     guard told.indices.contains(number) else { return Telling(isFirst: false) }
     totals.outcomes[outcome, default: 0] += 1
     let targets = plan.devices(of: plan.request(number).target)
@@ -269,7 +269,7 @@ public struct LoadLedger: Sendable {
   // MARK: Deciding
 
   /// Decides requests after the patience, and reports lost ones. Call it about once a second.
-  public mutating func sweep(at time: Int64) -> [LoadViolation] {
+  package mutating func sweep(at time: Int64) -> [LoadViolation] {
     var violations: [LoadViolation] = []
     var open: [Int] = []
     for number in overdue where !decide(number, at: time, &violations) { open.append(number) }
@@ -282,24 +282,24 @@ public struct LoadLedger: Sendable {
   }
 
   /// Whether each request is decided, or has arrived or ended at each of its devices.
-  public var isSettled: Bool { overdue.allSatisfy(isSettled) && (swept..<schedule.total).allSatisfy(isSettled) }
+  package var isSettled: Bool { overdue.allSatisfy(isSettled) && (swept..<schedule.total).allSatisfy(isSettled) }
 
   private func isSettled(_ number: Int) -> Bool {
     hasFailed.contains(number) || publishedAt[number] > 0 && open(number) == 0 && untold(number) == 0
   }
 
   /// What the run waits for, of requests that Kafka has.
-  public struct Waiting: Sendable, Hashable {
+  package struct Waiting: Sendable, Hashable {
     /// Notifications that have neither arrived nor ended.
-    public var arrivals = 0
+    package var arrivals = 0
     /// Notifications that have arrived, and whose events are still to be read.
-    public var events = 0
+    package var events = 0
     /// When the run ends all the same, in milliseconds from now.
-    public var milliseconds: Int64 = 0
+    package var milliseconds: Int64 = 0
   }
 
   /// What the run waits for.
-  public var waiting: Waiting {
+  package var waiting: Waiting {
     var waiting = Waiting()
     func add(_ number: Int) {
       guard publishedAt[number] > 0 else { return }
@@ -312,7 +312,7 @@ public struct LoadLedger: Sendable {
   }
 
   /// Decides all requests at the end of the run. Open ones count as unfinished.
-  public mutating func finish(at time: Int64) {
+  package mutating func finish(at time: Int64) {
     var violations: [LoadViolation] = []
     for number in overdue where !decide(number, at: time, &violations) { close(number) }
     overdue = []

@@ -1,7 +1,7 @@
 /// How long requests took to each stage of their way, from the time when they were due. A value.
-public struct LoadMeasures: Sendable {
+package struct LoadMeasures: Sendable {
   /// The stages of a request's way.
-  public enum Stage: String, Sendable, CaseIterable {
+  package enum Stage: String, Sendable, CaseIterable {
     /// Kafka has acknowledged the request.
     case published
     /// A device has received the notification.
@@ -13,30 +13,30 @@ public struct LoadMeasures: Sendable {
   }
 
   /// A part of the run. Counts are of what happened in it, latencies are of requests that were due in it.
-  public struct Interval: Sendable, Hashable {
+  package struct Interval: Sendable, Hashable {
     /// Events of each stage in this time, in the order of ``Stage``.
-    public var counts = [Int](repeating: 0, count: Stage.allCases.count)
+    package var counts = [Int](repeating: 0, count: Stage.allCases.count)
     /// The latencies until arrival, in microseconds.
-    public var arrival = Histogram(LoadMeasures.coarse)
+    package var arrival = Histogram(LoadMeasures.coarse)
 
     /// The events of a stage in this time.
-    public subscript(stage: Stage) -> Int { counts[LoadMeasures.place(of: stage)] }
+    package subscript(stage: Stage) -> Int { counts[LoadMeasures.place(of: stage)] }
   }
 
   /// A stretch of the schedule whose requests took long to arrive: a worker stood still, or the load was too high.
-  public struct Delay: Sendable, Hashable {
+  package struct Delay: Sendable, Hashable {
     /// When the first and the last of these requests were due, in nanoseconds after the start.
-    public var due: ClosedRange<Int64>
+    package var due: ClosedRange<Int64>
     /// The longest time until an arrival, in nanoseconds.
-    public var longest: Int64
+    package var longest: Int64
     /// The arrivals that took long.
-    public var count: Int
+    package var count: Int
   }
 
   /// Up to an hour in microseconds, with three digits.
-  public static let fine = HistogramLayout(highest: 3_600_000_000, digits: 3)
+  package static let fine = HistogramLayout(highest: 3_600_000_000, digits: 3)
   /// The same with two digits, for the many intervals.
-  public static let coarse = HistogramLayout(highest: 3_600_000_000, digits: 2)
+  package static let coarse = HistogramLayout(highest: 3_600_000_000, digits: 2)
   /// The most intervals of a run.
   private static let maximumIntervals: Int64 = 300
   /// An arrival takes long from this time on. Due times that are this close belong to one delay.
@@ -45,17 +45,17 @@ public struct LoadMeasures: Sendable {
   static let maximumDelays = 50
 
   /// The latencies of each stage in microseconds, in the order of ``Stage``.
-  public internal(set) var stages = Stage.allCases.map { _ in Histogram(LoadMeasures.fine) }
+  package internal(set) var stages = Stage.allCases.map { _ in Histogram(LoadMeasures.fine) }
   /// The parts of the run, in order.
-  public internal(set) var intervals: [Interval]
+  package internal(set) var intervals: [Interval]
   /// The length of an interval, in nanoseconds.
-  public let intervalLength: Int64
+  package let intervalLength: Int64
   /// The delays, in the order of their due times.
-  public internal(set) var delays: [Delay] = []
+  package internal(set) var delays: [Delay] = []
   private let end: Int64
 
   /// Makes empty measures of a run with this duration.
-  public init(durationMilliseconds: Int) {
+  package init(durationMilliseconds: Int) {
     end = Int64(durationMilliseconds) * 1_000_000
     intervalLength = max(1_000_000_000, end / Self.maximumIntervals)
     intervals = Array(repeating: Interval(), count: Int((end + intervalLength - 1) / intervalLength))
@@ -68,7 +68,7 @@ public struct LoadMeasures: Sendable {
   }
 
   /// The latencies of a stage.
-  public subscript(stage: Stage) -> Histogram { stages[Self.place(of: stage)] }
+  package subscript(stage: Stage) -> Histogram { stages[Self.place(of: stage)] }
 
   private static func place(of stage: Stage) -> Int {
     switch stage {
@@ -80,7 +80,7 @@ public struct LoadMeasures: Sendable {
   }
 
   /// A request that was due at one time came to a stage at another one, in nanoseconds after the start.
-  public mutating func record(_ stage: Stage, due: Int64, at time: Int64) {
+  package mutating func record(_ stage: Stage, due: Int64, at time: Int64) {
     let microseconds = max(0, time - due) / 1000
     let place = Self.place(of: stage)
     stages[place].record(microseconds)

@@ -1,12 +1,12 @@
-public import Notifications
+package import Notifications
 
 /// The names of a run in the cluster: its application, people, devices and requests.
-public struct LoadNames: Sendable, Hashable {
+package struct LoadNames: Sendable, Hashable {
   /// The beginning of every load run's application, so that nobody takes one for a real application.
-  public static let applicationPrefix: Name = "load."
+  package static let applicationPrefix: Name = "load."
 
   /// The run, as it was named.
-  public let run: String
+  package let run: String
   private let tokenPrefix: UInt64
   private let series: UInt64
   private let (firstDevice, firstUser, firstRequest): (Int, Int, Int)
@@ -18,34 +18,34 @@ public struct LoadNames: Sendable, Hashable {
   ///   - firstDevice: the number of the share's first device among all of the run.
   ///   - firstUser: the number of its first person.
   ///   - firstRequest: the number of its first request.
-  public init(run: String, series: UInt64, firstDevice: Int = 0, firstUser: Int = 0, firstRequest: Int = 0) {
+  package init(run: String, series: UInt64, firstDevice: Int = 0, firstUser: Int = 0, firstRequest: Int = 0) {
     (self.run, self.series) = (run, series)
     (self.firstDevice, self.firstUser, self.firstRequest) = (firstDevice, firstUser, firstRequest)
     tokenPrefix = StableHash.hash(run)
   }
 
   /// The application of all devices and requests.
-  public var application: Name { "\(Self.applicationPrefix)\(run)" }
+  package var application: Name { "\(Self.applicationPrefix)\(run)" }
 
   /// A person.
-  public func user(_ number: Int) -> Name { "load-\(run)-\(firstUser + number)" }
+  package func user(_ number: Int) -> Name { "load-\(run)-\(firstUser + number)" }
 
   /// The token of a device.
-  public func token(_ device: Int) -> DeviceToken {
+  package func token(_ device: Int) -> DeviceToken {
     let text = Self.hexadecimal(tokenPrefix) + String(repeating: "0", count: 32) + Self.hexadecimal(UInt64(firstDevice + device))
     guard let token = DeviceToken(text) else { preconditionFailure("64 hexadecimal digits are a token") }
     return token
   }
 
   /// The number of the device with a token; nil for a device of anyone else. That of another share is negative or beyond the devices of this one.
-  public func device(ofToken token: UnsafeRawBufferPointer) -> Int? {
+  package func device(ofToken token: UnsafeRawBufferPointer) -> Int? {
     guard token.count == 64, let prefix = Self.number(token[..<16]), prefix == tokenPrefix, let device = Self.number(token[48...])
     else { return nil }
     return Int(exactly: device).map { $0 - firstDevice }
   }
 
   /// The target of a request.
-  public func target(_ target: LoadRequest.Target) -> Name {
+  package func target(_ target: LoadRequest.Target) -> Name {
     switch target {
     case .user(let user): "user:\(self.user(user))"
     case .device(let device): "device:\(token(device))"
@@ -53,10 +53,10 @@ public struct LoadNames: Sendable, Hashable {
   }
 
   /// The apns-id of a request.
-  public func id(_ request: Int) -> NotificationID { NotificationID(high: series, low: UInt64(firstRequest + request)) }
+  package func id(_ request: Int) -> NotificationID { NotificationID(high: series, low: UInt64(firstRequest + request)) }
 
   /// The number of the request with an apns-id; nil for a request of anyone else. That of another share is negative or beyond those of this one.
-  public func request(of id: NotificationID) -> Int? { id.high == series ? Int(exactly: id.low).map { $0 - firstRequest } : nil }
+  package func request(of id: NotificationID) -> Int? { id.high == series ? Int(exactly: id.low).map { $0 - firstRequest } : nil }
 
   /// The number of the request that a notification is of. That of a scheduled one has an apns-id of its own, and the request's as identifier.
   func request(of id: NotificationID, identifier: () -> NotificationID?) -> Int? { request(of: id) ?? identifier().flatMap(request(of:)) }

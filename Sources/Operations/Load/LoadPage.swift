@@ -3,9 +3,9 @@ import Glibc
 import Notifications
 
 /// A report as one page that needs nothing else: no script, no style sheet, no font and no picture from elsewhere.
-public enum LoadPage {
+package enum LoadPage {
   /// Writes the page.
-  public static func html(_ report: LoadReport) -> String {
+  package static func html(_ report: LoadReport) -> String {
     let result = report.result
     return """
       <!doctype html>
@@ -34,11 +34,11 @@ public enum LoadPage {
       \(latency(result.measures).svg)
       <h2>Stages, each from the time when the request was due</h2>
       \(stages(result).svg)
-      \(table(result.stageRows))
+      \(table(result.stageTable))
       <h2>Processor time</h2>
       \(processors(result).svg)
-      \(table(result.processorRows))
-      \(table(result.shares))
+      \(table(result.processorTable))
+      \(result.shareTable.map { "<h2>The shares of this run</h2>\n" + table($0) } ?? "")
       \(steps(report.steps))
       </body></html>
 
@@ -60,6 +60,10 @@ public enum LoadPage {
     return "<table>\n" + facts.map { row([$0.name, escaped($0.value)]) }.joined() + "</table>"
   }
 
+  private static func table(_ table: LoadTable) -> String {
+    "<table>\n" + row(table.heading, "th") + table.rows.map { row($0) }.joined() + "</table>\n"
+  }
+
   private static func row(_ cells: [String], _ cell: String = "td") -> String {
     "<tr>" + cells.map { "<\(cell)>\($0)</\(cell)>" }.joined() + "</tr>\n"
   }
@@ -68,17 +72,14 @@ public enum LoadPage {
     let totals = result.totals
     var rows: [[String]] = [
       ["requests offered", "\(result.offered)"], ["requests published", "\(totals.published)"],
-      ["requests completed", "\(totals.completed)"], ["schedule kept", "\(percent(result.schedule))"],
-      ["notifications expected at devices", "\(totals.expected)"], ["of them arrived (reach)", "\(percent(result.reach))"],
+      ["requests completed", "\(totals.completed)"], ["schedule kept", "\(LoadText.percent(result.schedule))"],
+      ["notifications expected at devices", "\(totals.expected)"], ["of them arrived (reach)", "\(LoadText.percent(result.reach))"],
       ["replaced by a newer one on the way", "\(totals.replaced)"], ["sent again after a lost acknowledgement", "\(totals.resent)"],
       ["connections", "\(result.connections)"], ["responses, accepted", "\(result.responses), \(result.acceptedResponses)"],
     ]
     for (kind, count) in totals.violations.sorted(by: { $0.key.rawValue < $1.key.rawValue }) { rows.append([kind.words, "\(count)"]) }
     return "<table>\n" + rows.map { row($0) }.joined() + "</table>"
   }
-
-  /// A share in percent, rounded down, so that 100 % means all.
-  static func percent(_ share: Double) -> String { "\(LoadPlot.short((share * 10_000).rounded(.down) / 100)) %" }
 
   private static func throughput(_ result: LoadResult) -> LoadPlot {
     let (measures, schedule) = (result.measures, LoadSchedule(result.plan.requests))
@@ -131,17 +132,6 @@ public enum LoadPage {
       } + ofWorkers)
   }
 
-  private static func table(_ stages: [LoadStageRow]) -> String {
-    let heading = row(["milliseconds", "count"] + LoadReport.percentiles.map(\.name), "th")
-    let rows = stages.map { stage in
-      let values = stage.values.map { value in
-        value.map { (stage.isOfWorkers ? "≤ " : "") + LoadPlot.short(Double($0) / 1000) } ?? "-"
-      }
-      return row([stage.name, "\(stage.count)"] + values)
-    }
-    return "<table>\n" + heading + rows.joined() + "</table>\n"
-  }
-
   private static func processors(_ result: LoadResult) -> LoadPlot {
     let length = Double(result.measures.intervalLength) / 1e9
     return LoadPlot(
@@ -152,16 +142,6 @@ public enum LoadPage {
       })
   }
 
-  private static func table(_ processors: [LoadProcessorRow]) -> String {
-    let rows = processors.map { processor in
-      row([
-        processor.name, "\(processor.processes)", LoadPlot.short(processor.seconds), LoadPlot.short(processor.cores),
-        processor.perRequest.map(LoadPlot.short) ?? "-",
-      ])
-    }
-    return "<table>\n" + row(["processor time", "processes", "seconds", "cores", "ms a request"], "th") + rows.joined() + "</table>"
-  }
-
   /// They have words of the cluster and of the network.
   private static func notes(_ notes: [String]) -> String {
     notes.isEmpty ? "" : "<ul>" + notes.map { "<li>\(escaped($0))</li>" }.joined() + "</ul>"
@@ -169,31 +149,21 @@ public enum LoadPage {
 
   private static func escaped(_ text: String) -> String { text.replacing("&", with: "&amp;").replacing("<", with: "&lt;") }
 
-  private static func table(_ shares: [LoadShareRow]) -> String {
-    guard !shares.isEmpty else { return "" }
-    let rows = shares.map { share in
-      row([
-        "\(share.number)", "\(share.devices)", "\(share.offered)", "\(share.published)", percent(share.reach), percent(share.schedule),
-      ])
-    }
-    return "<h2>The shares of this run</h2>\n<table>\n"
-      + row(["share", "devices", "offered", "published", "reach", "schedule"], "th") + rows.joined() + "</table>"
-  }
-
   private static func delays(_ measures: LoadMeasures) -> String {
     guard !measures.delays.isEmpty else { return "" }
-    let rows = measures.delays.map { row([seconds($0.due.lowerBound), seconds($0.due.upperBound), seconds($0.longest), "\($0.count)"]) }
-    return "<table>\n"
-      + row(["due from (s)", "to (s)", "longest (s)", "arrivals"], "th") + rows.joined() + "</table>"
+    return table(
+      LoadTable(
+        heading: ["due from (s)", "to (s)", "longest (s)", "arrivals"],
+        rows: measures.delays.map { [seconds($0.due.lowerBound), seconds($0.due.upperBound), seconds($0.longest), "\($0.count)"] }))
   }
 
   private static func steps(_ steps: [LoadReport.Step]) -> String {
     guard !steps.isEmpty else { return "" }
-    let rows = steps.map { step in
-      row(["\(step.rate)", LoadPlot.short(Double(step.p99) / 1000), percent(step.schedule), step.isKept ? "yes" : "no"])
-    }
-    return "<h2>Steps to the capacity</h2>\n<table>\n" + row(["requests a second", "p99 (ms)", "schedule", "goal kept"], "th")
-      + rows.joined() + "</table>"
+    return "<h2>Steps to the capacity</h2>\n"
+      + table(
+        LoadTable(
+          heading: ["requests a second", "p99", "schedule", "goal kept"],
+          rows: steps.map { ["\($0.rate)", LoadText.time($0.p99), LoadText.percent($0.schedule), $0.isKept ? "yes" : "no"] }))
   }
 }
 
@@ -203,14 +173,14 @@ extension LoadReport {
     "transformed and sent are the workers' own numbers: by their clocks, from the time of the request's record, of all requests of the cluster, and up to the bounds of their histograms."
 
   /// What a reader of the numbers must know, each in one sentence.
-  public var notes: [String] {
+  package var notes: [String] {
     let (totals, devices) = (result.totals, result.plan.devices)
     var lines = [
       "acknowledged: the cluster has the device's word that it has the notification, by the time in the event. told: this run has read that event."
     ]
     if devices.slow > 0 {
       lines.append(
-        "\(LoadPage.percent(devices.slow)) of the devices are slow on purpose: they acknowledge after \(ReadableText.duration(milliseconds: Int64(LoadPlan.slowMilliseconds))), so the slowest of acknowledged and told say nothing of the cluster"
+        "\(LoadText.percent(devices.slow)) of the devices are slow on purpose: they acknowledge after \(ReadableText.duration(milliseconds: Int64(LoadPlan.slowMilliseconds))), so the slowest of acknowledged and told say nothing of the cluster"
       )
     }
     if result.stageRows.contains(where: \.isOfWorkers) { lines.append(Self.noteOnWorkers) }
@@ -227,12 +197,12 @@ extension LoadReport {
   }
 
   /// What is wrong, each in one sentence; empty if nothing is.
-  public var complaints: [String] {
+  package var complaints: [String] {
     let totals = result.totals
     var lines: [String] = []
     if result.isStopped { lines.append("the run was ended early") }
     if result.schedule < LoadResult.leastSchedule {
-      lines.append("only \(LoadPage.percent(result.schedule)) of the schedule was kept, so the latencies are those of a smaller load")
+      lines.append("only \(LoadText.percent(result.schedule)) of the schedule was kept, so the latencies are those of a smaller load")
     }
     if totals.failed > 0 { lines.append("Kafka did not take \(ReadableText.count(totals.failed, "request"))") }
     for kind in LoadViolation.Kind.allCases {

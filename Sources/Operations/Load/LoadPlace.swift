@@ -1,35 +1,35 @@
-public import Kafka
-public import Notifications
-public import Store
-public import Worker
+package import Kafka
+package import Notifications
+package import Store
+package import Worker
 
 /// Where a load run publishes, and where its devices connect.
-public struct LoadPlace: Sendable {
+package struct LoadPlace: Sendable {
   /// Kafka.
-  public var kafka: KafkaConfiguration
+  package var kafka: KafkaConfiguration
   /// The cluster's topics.
-  public var topics: Topics
+  package var topics: Topics
   /// Where devices connect: `ws://HOST:PORT/v1/device`. Devices are spread over them.
-  public var urls: [String]
+  package var urls: [String]
   /// Makes the credential of a device; nil for a cluster that takes any device.
-  public var credential: (@Sendable (_ device: DeviceToken, _ application: Name, _ user: Name) -> String)?
+  package var credential: (@Sendable (_ device: DeviceToken, _ application: Name, _ user: Name) -> String)?
 
   /// Where a run asks for the processor time and the stages that it cannot see by itself.
-  public struct Servers: Sendable {
+  package struct Servers: Sendable {
     /// The workers' admin servers, as URLs. If there are none, those that have reported themselves to Redis are asked.
-    public var admins: [String]
+    package var admins: [String]
     /// Redis; nil if it cannot be reached from here.
-    public var store: StoreConfiguration?
+    package var store: StoreConfiguration?
 
     /// Makes it from its parts.
-    public init(admins: [String] = [], store: StoreConfiguration? = nil) { (self.admins, self.store) = (admins, store) }
+    package init(admins: [String] = [], store: StoreConfiguration? = nil) { (self.admins, self.store) = (admins, store) }
   }
 
   /// The servers that are asked while a run goes on.
-  public var servers = Servers()
+  package var servers = Servers()
 
   /// Makes it from its parts.
-  public init(
+  package init(
     kafka: KafkaConfiguration, topics: Topics, urls: [String],
     credential: (@Sendable (_ device: DeviceToken, _ application: Name, _ user: Name) -> String)? = nil
   ) {
@@ -38,7 +38,7 @@ public struct LoadPlace: Sendable {
 }
 
 /// Why a load run must not begin, or cannot go on.
-public enum LoadRefusal: Error, Sendable, Equatable {
+package enum LoadRefusal: Error, Sendable, Equatable {
   /// The topic that marks a cluster for load is missing, and no cluster id was given.
   case notForLoad(topic: String, cluster: String)
   /// The given id is not that of this cluster.
@@ -58,7 +58,7 @@ extension LoadPlace {
   ///
   /// - Parameter production: the id of the cluster, as the person gave it.
   /// - Throws: ``LoadRefusal``, or Kafka's error.
-  public func checkMark(production: String?) async throws {
+  package func checkMark(production: String?) async throws {
     let cluster = try await Admin.with(kafka) { try await $0.describeCluster() }
     let id = cluster.id ?? ""
     if let production {

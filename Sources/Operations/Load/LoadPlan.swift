@@ -1,86 +1,80 @@
 /// The load of one run: its devices, its requests, and how they are spread. A value; each run of one plan and seed sends the same requests.
-public struct LoadPlan: Sendable, Hashable {
+package struct LoadPlan: Sendable, Hashable {
   /// The devices of a run.
-  public struct Devices: Sendable, Hashable {
+  package struct Devices: Sendable, Hashable {
     /// The number of devices.
-    public var count = 100
+    package var count = 100
     /// The devices of each person.
-    public var perUser = 2
+    package var perUser = 2
     /// New connections in a second.
-    public var connectRate = 200
+    package var connectRate = 200
     /// The share of the devices that reconnect in a minute.
-    public var churn = 0.0
+    package var churn = 0.0
     /// The share of the devices that reconnect at once, in the middle of the run.
-    public var storm = 0.0
+    package var storm = 0.0
     /// The share of slow devices, which take ``LoadPlan/slowMilliseconds`` to acknowledge a notification.
-    public var slow = 0.0
+    package var slow = 0.0
     /// The share of the notifications that a person opens.
-    public var responding = 0.0
-
-    /// The defaults above.
-    public init() {}
+    package var responding = 0.0
   }
 
   /// The requests of a run.
-  public struct Requests: Sendable, Hashable {
+  package struct Requests: Sendable, Hashable {
     /// Requests in a second.
-    public var rate = 50
+    package var rate = 50
     /// The time in which the rate rises from 0, in milliseconds. It is a part of the duration.
-    public var rampMilliseconds = 0
+    package var rampMilliseconds = 0
     /// The time in which requests are due, in milliseconds.
-    public var durationMilliseconds = 20_000
+    package var durationMilliseconds = 20_000
     /// The sizes of payloads, in bytes. Each request has one of them.
-    public var sizes = [300]
+    package var sizes = [300]
     /// The share of requests for `user:` targets; the others are for `device:` targets.
-    public var toUsers = 0.5
+    package var toUsers = 0.5
     /// The share of requests with a collapse id, of which each target has ``LoadPlan/slots``.
-    public var collapsing = 0.0
+    package var collapsing = 0.0
     /// The share of requests that are published twice with the same apns-id.
-    public var duplicate = 0.0
+    package var duplicate = 0.0
     /// The share of requests that a service extension may change.
-    public var mutable = 0.0
+    package var mutable = 0.0
     /// The share of requests that are scheduled: each waits in the cluster for ``aheadMilliseconds``. They have no collapse id.
-    public var scheduled = 0.0
+    package var scheduled = 0.0
     /// How long scheduled requests wait in the cluster, in milliseconds.
-    public var aheadMilliseconds = 5_000
+    package var aheadMilliseconds = 5_000
     /// The lifetime, in seconds; nil for the longest one.
-    public var lifetimeSeconds: Int?
-
-    /// The defaults above.
-    public init() {}
+    package var lifetimeSeconds: Int?
   }
 
   /// The devices.
-  public var devices = Devices()
+  package var devices = Devices()
   /// The requests.
-  public var requests = Requests()
+  package var requests = Requests()
   /// Chooses targets, sizes and so on.
-  public var seed: UInt64 = 1
+  package var seed: UInt64 = 1
   /// How long a notification may take to a connected device before it counts as lost, in milliseconds.
-  public var patienceMilliseconds = 60_000
+  package var patienceMilliseconds = 60_000
 
   /// A plan with the defaults.
-  public init() {}
+  package init() {}
 
   /// The most requests of a run.
-  public static let maximumRequests = 20_000_000
+  package static let maximumRequests = 20_000_000
   /// The most devices of a person, so that a byte tells which of them have a notification.
-  public static let maximumPerUser = 8
+  package static let maximumPerUser = 8
   /// How long a slow device takes to acknowledge a notification, in milliseconds. Other devices acknowledge at once.
-  public static let slowMilliseconds = 2_000
+  package static let slowMilliseconds = 2_000
   /// The collapse ids of each target.
-  public static let slots = 4
+  package static let slots = 4
 
   /// A rule that a plan breaks.
-  public struct Problem: Error, Sendable, Hashable {
+  package struct Problem: Error, Sendable, Hashable {
     /// The setting to change, as its flag without dashes.
-    public var flag: String
+    package var flag: String
     /// The rule, as the end of a sentence that begins with the flag.
-    public var rule: String
+    package var rule: String
   }
 
   /// Checks the rules that concern several settings. Ranges of single settings are checked where they are read.
-  public func check() throws(Problem) {
+  package func check() throws(Problem) {
     guard requests.rampMilliseconds <= requests.durationMilliseconds else {
       throw Problem(flag: "ramp", rule: "must not be longer than --duration, of which it is a part")
     }
@@ -100,16 +94,16 @@ public struct LoadPlan: Sendable, Hashable {
   // MARK: People and targets
 
   /// The number of people.
-  public var users: Int { (devices.count + devices.perUser - 1) / devices.perUser }
+  package var users: Int { (devices.count + devices.perUser - 1) / devices.perUser }
 
   /// The person of a device.
-  public func user(of device: Int) -> Int { device / devices.perUser }
+  package func user(of device: Int) -> Int { device / devices.perUser }
 
   /// The number of targets: each person and each device.
   var targets: Int { users + devices.count }
 
   /// Whether a device is slow.
-  public func isSlow(_ device: Int) -> Bool {
+  package func isSlow(_ device: Int) -> Bool {
     var lot = LoadLot(seed, 1, UInt64(device))
     return lot.share() < devices.slow
   }
@@ -123,9 +117,9 @@ public struct LoadPlan: Sendable, Hashable {
 }
 
 /// One request of a plan.
-public struct LoadRequest: Sendable, Hashable {
+package struct LoadRequest: Sendable, Hashable {
   /// For whom it is.
-  public enum Target: Sendable, Hashable {
+  package enum Target: Sendable, Hashable {
     /// All devices of the person with this number.
     case user(Int)
     /// The device with this number.
@@ -133,22 +127,22 @@ public struct LoadRequest: Sendable, Hashable {
   }
 
   /// For whom it is.
-  public var target: Target
+  package var target: Target
   /// Which of the target's collapse ids it has; nil for none.
-  public var slot: Int?
+  package var slot: Int?
   /// The bytes of its payload.
-  public var size: Int
+  package var size: Int
   /// Whether a service extension may change it.
-  public var isMutable: Bool
+  package var isMutable: Bool
   /// Whether it is published twice.
-  public var isDuplicated: Bool
+  package var isDuplicated: Bool
   /// Whether it waits in the cluster before it goes to its devices.
-  public var isScheduled: Bool
+  package var isScheduled: Bool
 }
 
 extension LoadPlan {
   /// The request with a number. It only depends on the plan.
-  public func request(_ number: Int) -> LoadRequest {
+  package func request(_ number: Int) -> LoadRequest {
     var lot = LoadLot(seed, 3, UInt64(number))
     let isToUser = lot.share() < requests.toUsers
     let target: LoadRequest.Target = isToUser ? .user(lot.number(below: users)) : .device(lot.number(below: devices.count))

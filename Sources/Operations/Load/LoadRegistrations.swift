@@ -1,17 +1,17 @@
-public import EventLoop
+package import EventLoop
 import JSON
-public import Kafka
+package import Kafka
 import Notifications
-public import Worker
+package import Worker
 
 /// The devices of a load run that are registered, by the topic `devices`.
-public enum LoadRegistrations {
+package enum LoadRegistrations {
   private final class Found {
     var tokens: Set<Name> = []
   }
 
   /// Reads the numbers of the registered devices of a run. Call it on the loop.
-  public static func read(_ names: LoadNames, on loop: EventLoop, _ kafka: KafkaConfiguration, _ topics: Topics) async throws -> [Int] {
+  package static func read(_ names: LoadNames, on loop: EventLoop, _ kafka: KafkaConfiguration, _ topics: Topics) async throws -> [Int] {
     let (found, application) = (Found(), names.application)
     let stretches = try await Admin.with(kafka) { try await $0.stretches(of: topics.devices) }
     try await TopicReader(on: loop, kafka).read(stretches, "devices", isCompacted: true) { record in

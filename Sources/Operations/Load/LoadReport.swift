@@ -1,52 +1,52 @@
-public import JSON
+package import JSON
 import Notifications
 
 /// The report of a run: its numbers with its name, and the steps of a search for the capacity.
-public struct LoadReport: Sendable {
+package struct LoadReport: Sendable {
   /// A step of `--find-capacity`.
-  public struct Step: Sendable, Hashable {
+  package struct Step: Sendable, Hashable {
     /// Its rate, in requests a second.
-    public var rate: Int
+    package var rate: Int
     /// The 99th percentile of the arrival, in microseconds.
-    public var p99: Int64
+    package var p99: Int64
     /// The share of the schedule that was kept.
-    public var schedule: Double
+    package var schedule: Double
     /// Whether it kept the goal.
-    public var isKept: Bool
+    package var isKept: Bool
 
     /// Makes a step from its parts.
-    public init(rate: Int, p99: Int64, schedule: Double, isKept: Bool) {
+    package init(rate: Int, p99: Int64, schedule: Double, isKept: Bool) {
       (self.rate, self.p99, self.schedule, self.isKept) = (rate, p99, schedule, isKept)
     }
   }
 
   /// The name of the run.
-  public var run: String
+  package var run: String
   /// The numbers.
-  public var result: LoadResult
+  package var result: LoadResult
   /// The steps of a search.
-  public var steps: [Step]
+  package var steps: [Step]
   /// The requirements that do not hold, as they were written.
-  public var broken: [String]
+  package var broken: [String]
   /// What one needs to repeat the run, by its name: `profile`, `version`, `machine`, `command`.
-  public var facts: [(name: String, value: String)]
+  package var facts: [(name: String, value: String)]
   /// The exact numbers, if it is the report of a share.
-  public var share: LoadShareResult?
+  package var share: LoadShareResult?
 
   /// Makes a report from its parts.
-  public init(
+  package init(
     run: String, result: LoadResult, steps: [Step] = [], broken: [String] = [], facts: [(name: String, value: String)] = []
   ) {
     (self.run, self.result, self.steps, self.broken, self.facts) = (run, result, steps, broken, facts)
   }
 
   /// The percentiles that a report has, with their names.
-  public static let percentiles: [(name: String, value: Double)] = [
+  package static let percentiles: [(name: String, value: Double)] = [
     ("p50", 50), ("p90", 90), ("p99", 99), ("p999", 99.9), ("max", 100),
   ]
 
   /// The report as one JSON object. Times are in milliseconds.
-  public var json: JSONValue {
+  package var json: JSONValue {
     let (totals, measures) = (result.totals, result.measures)
     return .object([
       "run": run, "good": result.isGood && broken.isEmpty, "startedAt": result.startedAt,

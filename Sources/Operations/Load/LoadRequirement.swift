@@ -1,7 +1,7 @@
 /// A bound that a run must keep, such as `p99=200ms` or `reach=1`. A value.
-public struct LoadRequirement: Sendable, Hashable {
+package struct LoadRequirement: Sendable, Hashable {
   /// What is bounded.
-  public enum Measure: Sendable, Hashable {
+  package enum Measure: Sendable, Hashable {
     /// A percentile of a stage's latency, at most so many microseconds. 100 is the maximum.
     case latency(LoadMeasures.Stage, percentile: Double, microseconds: Int64)
     /// The share of what should have arrived that has arrived, at least.
@@ -11,20 +11,18 @@ public struct LoadRequirement: Sendable, Hashable {
   }
 
   /// The text that it was read from.
-  public let text: String
+  package let text: String
   /// What is bounded.
-  public let measure: Measure
+  package let measure: Measure
 
   /// The forms of a requirement, as the end of "must be …".
-  public static let allowed =
+  package static let allowed =
     "MEASURE=BOUND: p50, p90, p99, p999 or max with a time such as 200ms, of arrival, or of a stage such as told.p99; or reach or schedule with a share such as 1 or 0.99"
-
-  private static let percentiles: [String: Double] = ["p50": 50, "p90": 90, "p99": 99, "p999": 99.9, "max": 100]
 
   /// Reads a requirement; nil if the text is not one.
   ///
   /// - Parameter microseconds: reads a time.
-  public init?(_ text: String, microseconds: (String) -> Int64?) {
+  package init?(_ text: String, microseconds: (String) -> Int64?) {
     guard let equals = text.firstIndex(of: "=") else { return nil }
     let (name, bound) = (String(text[..<equals]), String(text[text.index(after: equals)...]))
     self.text = text
@@ -35,14 +33,16 @@ public struct LoadRequirement: Sendable, Hashable {
     }
     let parts = name.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
     let stage = parts.count == 2 ? LoadMeasures.Stage(rawValue: parts[0]) : parts.count == 1 ? .arrived : nil
-    guard let stage, let percentile = parts.last.flatMap({ Self.percentiles[$0] }), let time = microseconds(bound), time > 0 else {
+    guard let stage, let percentile = LoadReport.percentiles.first(where: { $0.name == parts.last })?.value, let time = microseconds(bound),
+      time > 0
+    else {
       return nil
     }
     measure = .latency(stage, percentile: percentile, microseconds: time)
   }
 
   /// Whether a run keeps the bound. Without a measured latency it does not.
-  public func holds(in result: LoadResult) -> Bool {
+  package func holds(in result: LoadResult) -> Bool {
     switch measure {
     case .latency(let stage, let percentile, let microseconds):
       let histogram = result.measures[stage]
@@ -54,23 +54,23 @@ public struct LoadRequirement: Sendable, Hashable {
 }
 
 /// The search for the highest rate that keeps a goal: it doubles the rate until a step fails, then halves the distance. A value.
-public struct LoadCapacitySearch: Sendable, Hashable {
+package struct LoadCapacitySearch: Sendable, Hashable {
   /// The rate of the next step; nil when the capacity is known.
-  public private(set) var next: Int?
+  package private(set) var next: Int?
   /// The highest rate that kept the goal; 0 if none did.
-  public private(set) var highest = 0
+  package private(set) var highest = 0
   private var lowestFailed: Int?
 
   /// The search ends when the bounds differ by less than this share.
   private static let precision = 0.05
   /// The highest rate that is tried.
-  public static let maximum = 1_000_000
+  package static let maximum = 1_000_000
 
   /// Begins at a rate.
-  public init(from rate: Int) { next = min(max(rate, 1), Self.maximum) }
+  package init(from rate: Int) { next = min(max(rate, 1), Self.maximum) }
 
   /// Takes the result of the step.
-  public mutating func take(isKept: Bool) {
+  package mutating func take(isKept: Bool) {
     guard let rate = next else { return }
     if isKept { highest = max(highest, rate) } else { lowestFailed = min(lowestFailed ?? rate, rate) }
     guard let failed = lowestFailed else {

@@ -1,4 +1,4 @@
-public import EventLoop
+package import EventLoop
 import HTTP
 import Kafka
 import Notifications
@@ -7,11 +7,11 @@ import Worker
 /// A load run: its devices connect, its requests are published when they are due, and each is followed to its devices. An actor on a loop.
 ///
 /// Call `connect`, then `publish` once or several times, then `unregister` and `close`.
-public actor LoadRun {
+package actor LoadRun {
   /// The actor's loop.
-  public nonisolated let loop: EventLoop
+  package nonisolated let loop: EventLoop
   /// The loop is its executor.
-  public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+  package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   private let share: LoadShare
   private var plan: LoadPlan { share.plan }
   private let run: String
@@ -30,7 +30,7 @@ public actor LoadRun {
   /// Describes a run, which does nothing until `connect`.
   ///
   /// - Parameter onViolation: gets each violation at once, on the loop.
-  public init(
+  package init(
     on loop: EventLoop, _ share: LoadShare, run: String, _ place: LoadPlace,
     onViolation: @escaping @Sendable (LoadViolation, LoadNames) -> Void
   ) {
@@ -38,20 +38,20 @@ public actor LoadRun {
   }
 
   /// Ends `connect` or `publish` soon.
-  public func stop() {
+  package func stop() {
     isStopped = true
     core?.isStopped = true
   }
 
   /// The numbers so far; nil before `connect` and after `close`.
-  public var result: LoadResult? { core?.result }
+  package var result: LoadResult? { core?.result }
 
   // MARK: The devices
 
   /// Connects all devices, and returns when each was welcomed.
   ///
   /// - Throws: ``LoadRefusal/noDevices(_:connected:of:)`` if a device is refused, or if none connects for a minute.
-  public func connect() async throws {
+  package func connect() async throws {
     let onViolation = onViolation
     let core = LoadCore(on: loop, share, share.names(run: run, series: .random(in: 1...UInt64.max)), place) { [weak self] device, url in
       guard let self else { return }
@@ -84,7 +84,7 @@ public actor LoadRun {
   }
 
   /// Unregisters all devices, and answers how many may still be registered.
-  public func unregister() async -> Int {
+  package func unregister() async -> Int {
     guard let fleet = core?.fleet else { return 0 }
     fleet.unregister()
     var last = (gone: 0, at: SteadyClock.milliseconds())
@@ -98,7 +98,7 @@ public actor LoadRun {
   }
 
   /// Cuts what is left of the connections.
-  public func close() {
+  package func close() {
     core?.close()
     core = nil
   }
@@ -111,7 +111,7 @@ public actor LoadRun {
   ///   - requests: other requests than the plan's, for a step of several.
   ///   - time: when the schedule begins, in milliseconds since 1970; nil for at once. All shares of a run need the same.
   /// - Throws: ``LoadRefusal/late(milliseconds:)`` if the time has passed, or Kafka's error.
-  public func publish(_ requests: LoadPlan.Requests? = nil, at time: Int64? = nil) async throws -> LoadResult {
+  package func publish(_ requests: LoadPlan.Requests? = nil, at time: Int64? = nil) async throws -> LoadResult {
     guard let core else { preconditionFailure("the devices are connected before requests are published") }
     let requests = requests ?? plan.requests
     let topic = place.topics.requests

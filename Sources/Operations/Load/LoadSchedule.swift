@@ -3,14 +3,14 @@ import EventLoop
 /// When each request of a plan is due. The times follow from the plan alone, never from what was completed (an open loop).
 ///
 /// So a cluster that stalls gets the same load as one that does not, and the stall delays every request that was due in it.
-public struct LoadSchedule: Sendable, Hashable {
+package struct LoadSchedule: Sendable, Hashable {
   /// The number of requests.
-  public let total: Int
+  package let total: Int
   private let perSecond: Double
   private let rampSeconds: Double
 
   /// Makes the schedule of requests.
-  public init(_ requests: LoadPlan.Requests) {
+  package init(_ requests: LoadPlan.Requests) {
     perSecond = Double(requests.rate)
     rampSeconds = Double(requests.rampMilliseconds) / 1000
     // A sum of doubles may lie a little below the number that is meant.
@@ -24,7 +24,7 @@ public struct LoadSchedule: Sendable, Hashable {
   }
 
   /// When a request is due, in nanoseconds after the start.
-  public func due(_ number: Int) -> Int64 {
+  package func due(_ number: Int) -> Int64 {
     let ofRamp = perSecond * rampSeconds / 2
     let number = Double(number)
     let seconds = number < ofRamp ? (number * 2 * rampSeconds / perSecond).squareRoot() : rampSeconds + (number - ofRamp) / perSecond
@@ -32,7 +32,7 @@ public struct LoadSchedule: Sendable, Hashable {
   }
 
   /// The number of requests that are due by a time, in nanoseconds after the start.
-  public func count(dueBy nanoseconds: Int64) -> Int {
+  package func count(dueBy nanoseconds: Int64) -> Int {
     guard nanoseconds >= 0 else { return 0 }
     var count = min(total, Int(Self.due(by: Double(nanoseconds) / 1e9, perSecond, rampSeconds)) + 1)
     // The estimate may be off by a rounding error.

@@ -1,12 +1,12 @@
 import JSON
-public import Notifications
+package import Notifications
 
 /// What this process, the workers and Redis have taken for a run, by their own numbers. A value: a reading in, sums out.
 ///
 /// Their counters begin with their processes, so only differences count. Times are nanoseconds after the start of the run.
-public struct LoadServers: Sendable {
+package struct LoadServers: Sendable {
   /// The stages whose times the workers measure by themselves, for the requests of all producers.
-  public enum Stage: String, Sendable, CaseIterable {
+  package enum Stage: String, Sendable, CaseIterable {
     /// The outcomes of the request are durable, the journal apart.
     case transformed
     /// The notification was written to a device's socket.
@@ -14,26 +14,26 @@ public struct LoadServers: Sendable {
   }
 
   /// The processes of one kind.
-  public struct Group: Sendable, Hashable {
+  package struct Group: Sendable, Hashable {
     /// The processes that were seen, restarted ones again.
-    public var processes = 0
+    package var processes = 0
     /// Their processor time, in seconds.
-    public var seconds = 0.0
+    package var seconds = 0.0
     /// The processor time in each interval of the run, in seconds.
-    public var intervals: [Double]
+    package var intervals: [Double]
   }
 
   /// The group of the load run's own process.
-  public static let ownGroup = "this run"
+  package static let ownGroup = "this run"
   /// The group of Redis.
-  public static let redisGroup = "redis"
+  package static let redisGroup = "redis"
 
   /// The groups by their names: ``ownGroup``, ``redisGroup``, and the workers' roles.
-  public private(set) var groups: [String: Group] = [:]
+  package private(set) var groups: [String: Group] = [:]
   /// The times of the stages since the start; a stage is missing if no worker measures it.
-  public private(set) var ages: [Stage: LoadAges] = [:]
+  package private(set) var ages: [Stage: LoadAges] = [:]
   /// Why servers did not answer the last question, by their names.
-  public private(set) var silent: [Name: String] = [:]
+  package private(set) var silent: [Name: String] = [:]
   private let startedAt: Double
   private let intervalLength: Int64
   private let intervalCount: Int
@@ -47,16 +47,16 @@ public struct LoadServers: Sendable {
   /// - Parameters:
   ///   - startedAt: milliseconds since 1970.
   ///   - measures: have the intervals of the run.
-  public init(startedAt: Int64, _ measures: LoadMeasures) {
+  package init(startedAt: Int64, _ measures: LoadMeasures) {
     self.startedAt = Double(startedAt) / 1000
     (intervalLength, intervalCount) = (measures.intervalLength, measures.intervals.count)
   }
 
   /// The processor time of all servers that were seen, without this process, in seconds.
-  public var seconds: Double { groups.filter { $0.key != Self.ownGroup }.values.reduce(0) { $0 + $1.seconds } }
+  package var seconds: Double { groups.filter { $0.key != Self.ownGroup }.values.reduce(0) { $0 + $1.seconds } }
 
   /// The names of the groups in the order of a report: this process, the workers, Redis.
-  public var names: [String] {
+  package var names: [String] {
     func rank(_ name: String) -> Int { name == Self.ownGroup ? 0 : name == Self.redisGroup ? 2 : 1 }
     return groups.keys.sorted { (rank($0), $0) < (rank($1), $1) }
   }

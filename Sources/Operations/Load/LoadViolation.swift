@@ -1,7 +1,7 @@
 /// A promise of the cluster that was broken for one request at one device.
-public struct LoadViolation: Sendable, Hashable {
+package struct LoadViolation: Sendable, Hashable {
   /// The kinds of broken promises.
-  public enum Kind: String, Sendable, CaseIterable {
+  package enum Kind: String, Sendable, CaseIterable {
     /// A connected device does not get the notification, or the cluster says that the device has it, and the device has not.
     case lost
     /// The device gets it twice within one connection.
@@ -18,7 +18,7 @@ public struct LoadViolation: Sendable, Hashable {
     case misdirected
 
     /// What has happened, in words.
-    public var words: String {
+    package var words: String {
       switch self {
       case .lost: "not delivered to a connected device"
       case .repeated: "delivered twice in one connection"
@@ -32,11 +32,11 @@ public struct LoadViolation: Sendable, Hashable {
   }
 
   /// What is broken.
-  public var kind: Kind
+  package var kind: Kind
   /// The number of the request.
-  public var request: Int
+  package var request: Int
   /// The number of the device.
-  public var device: Int
+  package var device: Int
   /// When it was found, in nanoseconds after the start.
-  public var at: Int64
+  package var at: Int64
 }

@@ -18,7 +18,7 @@ struct WorkerReading: Sendable, Hashable {
   /// Reads Prometheus' text format; nil if the process' start or its processor time is missing.
   init?(metrics text: UnsafeRawBufferPointer) {
     var (startedAt, processorSeconds): (Double?, Double?)
-    var histograms = LoadServers.Stage.allCases.map { (stage: $0, cumulative: [Double: Double](), sum: 0.0) }
+    var histograms = LoadServers.Stage.allCases.map { (stage: $0, cumulative: [Double: Double]()) }
     for line in text.split(separator: UInt8(ascii: "\n")) {
       func isOf(_ name: String) -> Bool { name.utf8.count < line.count && zip(name.utf8, line).allSatisfy { $0 == $1 } }
       if isOf(MetricNames.processStart.name + " ") { startedAt = Self.number(line) }
@@ -29,7 +29,6 @@ struct WorkerReading: Sendable, Hashable {
       for index in histograms.indices where isOf(histograms[index].stage.metric) {
         let name = histograms[index].stage.metric
         guard let number = Self.number(line) else { continue }
-        if isOf(name + "_sum") { histograms[index].sum += number }
         if isOf(name + "_bucket"), let bound = Self.label("le", of: line).flatMap({ $0 == "+Inf" ? .infinity : Double($0) }), bound >= 0 {
           histograms[index].cumulative[bound, default: 0] += number
         }
@@ -38,7 +37,7 @@ struct WorkerReading: Sendable, Hashable {
     guard let startedAt, let processorSeconds else { return nil }
     (self.startedAt, self.processorSeconds) = (startedAt, processorSeconds)
     for histogram in histograms where !histogram.cumulative.isEmpty {
-      ages[histogram.stage] = LoadAges(cumulative: histogram.cumulative, sum: histogram.sum)
+      ages[histogram.stage] = LoadAges(cumulative: histogram.cumulative)
     }
   }
 

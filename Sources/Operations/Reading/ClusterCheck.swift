@@ -1,11 +1,11 @@
-public import EventLoop
-public import Kafka
+package import EventLoop
+package import Kafka
 import Notifications
-public import Store
-public import Worker
+package import Store
+package import Worker
 
 /// The settings of a tool do not fit the cluster.
-public enum ClusterMismatch: Error, Sendable, Equatable {
+package enum ClusterMismatch: Error, Sendable, Equatable {
   /// The newest events are of clusters with these names, and not of the given one.
   case otherName(found: [String], given: String)
   /// No cluster has used this Redis, or it was emptied and not rebuilt.
@@ -17,11 +17,11 @@ public enum ClusterMismatch: Error, Sendable, Equatable {
 }
 
 /// Checks that a tool's settings fit the cluster before it writes. An actor on a loop.
-public actor ClusterCheck {
+package actor ClusterCheck {
   /// The actor's loop.
-  public nonisolated let loop: EventLoop
+  package nonisolated let loop: EventLoop
   /// The loop is its executor.
-  public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+  package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   private let kafka: KafkaConfiguration
   private let topics: Topics
 
@@ -37,7 +37,7 @@ public actor ClusterCheck {
   private static let groupsMilliseconds: Int64 = 3_000
 
   /// Makes a check of a cluster.
-  public init(on loop: EventLoop, _ kafka: KafkaConfiguration, _ topics: Topics) {
+  package init(on loop: EventLoop, _ kafka: KafkaConfiguration, _ topics: Topics) {
     (self.loop, self.kafka, self.topics) = (loop, kafka, topics)
   }
 
@@ -46,7 +46,7 @@ public actor ClusterCheck {
   /// Compares the cluster's name with that of its newest events. Without events any name passes.
   ///
   /// - Throws: ``ClusterMismatch/otherName(found:given:)``, or Kafka's error.
-  public func check(name: String) async throws {
+  package func check(name: String) async throws {
     let names = try await names()
     guard names.isEmpty || names.contains(name) else { throw ClusterMismatch.otherName(found: names.sorted(), given: name) }
   }
@@ -91,7 +91,7 @@ public actor ClusterCheck {
   ///
   /// - Throws: `RedisError` if it belongs to another cluster, ``ClusterMismatch`` if it belongs to none or has lost buckets, or the error
   ///   of Kafka or Redis.
-  public func check(redis store: StoreConfiguration) async throws {
+  package func check(redis store: StoreConfiguration) async throws {
     let (kafka, topics) = (kafka, topics)
     let (id, isNew) = try await Admin.with(kafka) { admin in
       (try await admin.describeCluster().id ?? "", try await !admin.hasJournal(topics))
@@ -116,7 +116,7 @@ public actor ClusterCheck {
   /// its workers have stopped, while Kafka keeps their offsets.
   ///
   /// - Throws: ``ClusterMismatch/idleGroup(_:topic:others:)``, or Kafka's error.
-  public func check(group: String) async throws {
+  package func check(group: String) async throws {
     let (kafka, topics) = (kafka, topics)
     let end = SteadyClock.milliseconds() + Self.commitMilliseconds
     let others = try await Admin.with(kafka) { admin -> [String]? in

@@ -1,27 +1,27 @@
 import EventLoop
-public import Kafka
+package import Kafka
 import Notifications
 import Worker
 
 /// How far a group is behind the end of a partition.
-public struct PartitionLag: Sendable, Hashable {
+package struct PartitionLag: Sendable, Hashable {
   /// The partition.
-  public var partition: TopicPartition
+  package var partition: TopicPartition
   /// The oldest existing offset, and the offset of the next record.
-  public var log: Range<Int64>
+  package var log: Range<Int64>
   /// The committed offset, below which all is finished; nil if there is none.
-  public var committed: Int64?
+  package var committed: Int64?
   /// The timestamp of the oldest unfinished record, in milliseconds since 1970; nil if there is none.
-  public var oldest: Int64?
+  package var oldest: Int64?
 
   /// Unfinished records.
-  public var records: Int64 { max(0, log.upperBound - max(committed ?? log.lowerBound, log.lowerBound)) }
+  package var records: Int64 { max(0, log.upperBound - max(committed ?? log.lowerBound, log.lowerBound)) }
 
   /// Records that were deleted before they were finished: the log begins after the committed offset.
-  public var missed: Int64 { committed.map { max(0, log.lowerBound - $0) } ?? 0 }
+  package var missed: Int64 { committed.map { max(0, log.lowerBound - $0) } ?? 0 }
 
   /// The age of the oldest unfinished record, in milliseconds; 0 at the end.
-  public func behind(at now: Int64) -> Int64 { oldest.map { max(0, now - Timestamp.bounded($0)) } ?? 0 }
+  package func behind(at now: Int64) -> Int64 { oldest.map { max(0, now - Timestamp.bounded($0)) } ?? 0 }
 }
 
 /// Reads how far a group is behind. Loop-confined; only `close` ends it.

@@ -1,23 +1,23 @@
 import JSON
-public import Kafka
-public import Notifications
-public import Worker
+package import Kafka
+package import Notifications
+package import Worker
 
 /// The devices that are registered for a person, by the topic `devices`.
-public struct PersonDevices: Sendable {
+package struct PersonDevices: Sendable {
   private let user: Name
   private let application: Name?
   /// Their tokens.
-  public private(set) var tokens: Set<Name> = []
+  package private(set) var tokens: Set<Name> = []
 
   /// Makes it for a person and one application, or all.
-  public init(of user: Name, application: Name?) {
+  package init(of user: Name, application: Name?) {
     self.user = user
     self.application = application
   }
 
   /// Reads the topic from its beginning to its present end.
-  public mutating func read(_ topic: String, _ reader: TopicReader, _ admin: Admin) async throws(KafkaError) {
+  package mutating func read(_ topic: String, _ reader: TopicReader, _ admin: Admin) async throws(KafkaError) {
     let found = Gathered(self)
     try await reader.read(try await admin.stretches(of: topic), "devices", isCompacted: true) { record in
       if let key = record.key { found.value.take(Name(key), registration: record.value) }
@@ -26,7 +26,7 @@ public struct PersonDevices: Sendable {
   }
 
   /// Takes a device's record. Without a registration the device is unregistered.
-  public mutating func take(_ token: Name, registration: UnsafeRawBufferPointer?) {
+  package mutating func take(_ token: Name, registration: UnsafeRawBufferPointer?) {
     if registration.flatMap({ try? isOfPerson($0) }) == true { tokens.insert(token) } else { tokens.remove(token) }
   }
 

@@ -1,29 +1,29 @@
-public import Kafka
+package import Kafka
 import Notifications
-public import Worker
+package import Worker
 
 /// The time in which the wanted records were written, in milliseconds since 1970.
-public struct TimeRange: Sendable, Hashable {
+package struct TimeRange: Sendable, Hashable {
   /// The first moment; nil for the beginning.
-  public var from: Int64?
+  package var from: Int64?
   /// The first moment after it; nil for now.
-  public var to: Int64?
+  package var to: Int64?
 
   /// A range of its ends.
-  public init(from: Int64? = nil, to: Int64? = nil) {
+  package init(from: Int64? = nil, to: Int64? = nil) {
     self.from = from
     self.to = to
   }
 
   /// Whether it contains a moment.
-  public func contains(_ time: Int64) -> Bool { time >= from ?? .min && time < to ?? .max }
+  package func contains(_ time: Int64) -> Bool { time >= from ?? .min && time < to ?? .max }
 }
 
 extension Admin {
   /// Finds the stretches of a topic in a range of time, up to its present end.
   ///
   /// The embedded broker finds no offsets by time, so there the answer is all records. The reader selects those of the time.
-  public func stretches(of topic: String, _ range: TimeRange = TimeRange()) async throws(KafkaError) -> [TopicStretch] {
+  package func stretches(of topic: String, _ range: TimeRange = TimeRange()) async throws(KafkaError) -> [TopicStretch] {
     let partitions = try await describe(topic: topic).partitions.map { TopicPartition(topic, $0.id) }
     let ends = try await ends(of: partitions)
     var (from, to): ([TopicPartition: Int64], [TopicPartition: Int64]) = ([:], [:])

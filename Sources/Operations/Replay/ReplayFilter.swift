@@ -1,11 +1,11 @@
-public import JSON
+package import JSON
 import Kafka
-public import Notifications
+package import Notifications
 
 /// Selects the requests to replay: those that meet all given conditions.
-public struct ReplayFilter: Sendable, Equatable {
+package struct ReplayFilter: Sendable, Equatable {
   /// A part of a request, by its name in the file of a replay.
-  public enum Field: String, Sendable, CaseIterable {
+  package enum Field: String, Sendable, CaseIterable {
     /// The application.
     case application
     /// `device:…` or `user:…`.
@@ -29,22 +29,22 @@ public struct ReplayFilter: Sendable, Equatable {
   }
 
   /// The value of each wanted field.
-  public var fields: [Field: Name] = [:]
+  package var fields: [Field: Name] = [:]
   /// Values in the payload.
-  public var values: [PayloadValue] = []
+  package var values: [PayloadValue] = []
 
   /// A value at a place of the payload.
-  public struct PayloadValue: Sendable, Equatable {
+  package struct PayloadValue: Sendable, Equatable {
     /// The place (RFC 6901).
-    public var pointer: JSONPointer
+    package var pointer: JSONPointer
     /// The value.
-    public var value: JSONValue
+    package var value: JSONValue
 
     /// A value at a place.
-    public init(_ pointer: JSONPointer, _ value: JSONValue) { (self.pointer, self.value) = (pointer, value) }
+    package init(_ pointer: JSONPointer, _ value: JSONValue) { (self.pointer, self.value) = (pointer, value) }
 
     /// Reads `POINTER=VALUE`. The value is JSON, or else text.
-    public init?(_ text: String) {
+    package init?(_ text: String) {
       let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
       guard parts.count == 2, let pointer = JSONPointer(String(parts[0])) else { return nil }
       self.init(pointer, (try? JSONValue(parsing: String(parts[1]))) ?? .string(String(parts[1])))
@@ -52,7 +52,7 @@ public struct ReplayFilter: Sendable, Equatable {
   }
 
   /// Makes a filter that selects all requests.
-  public init() {}
+  package init() {}
 
   /// Whether it selects all requests.
   var isEmpty: Bool { self == ReplayFilter() }
@@ -95,7 +95,7 @@ public struct ReplayFilter: Sendable, Equatable {
   }
 
   /// The conditions as text, also to compare with those of another run; empty if it selects all.
-  public var conditions: [String] {
+  package var conditions: [String] {
     wanted.map { "\($0.words) \($1.text)" } + values.map { "\($0.pointer)=\($0.value.text)" }
   }
 }

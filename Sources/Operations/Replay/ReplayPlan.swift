@@ -1,31 +1,31 @@
-public import JSON
+package import JSON
 import Notifications
 
 /// The selection and the progress of a replay, which a file keeps for its continuation. A value.
 @dynamicMemberLookup
-public struct ReplayPlan: Sendable {
+package struct ReplayPlan: Sendable {
   /// The replay's name: hexadecimal digits, different for each replay.
-  public let run: String
+  package let run: String
   /// The cluster's name for origins.
-  public let cluster: String
+  package let cluster: String
   /// The brokers' id of the cluster; empty if they have none.
-  public let brokers: String
+  package let brokers: String
   /// The wanted records. ``partitions`` have its places.
-  public let selection: ReplaySelection
+  package let selection: ReplaySelection
   /// The progress of each partition.
-  public var partitions: [ReplayedPartition]
+  package var partitions: [ReplayedPartition]
 
   /// A part of the selection.
-  public subscript<Value>(dynamicMember path: KeyPath<ReplaySelection, Value>) -> Value { selection[keyPath: path] }
+  package subscript<Value>(dynamicMember path: KeyPath<ReplaySelection, Value>) -> Value { selection[keyPath: path] }
 
   /// Whether it is complete.
-  public var isComplete: Bool { partitions.allSatisfy(\.isComplete) }
+  package var isComplete: Bool { partitions.allSatisfy(\.isComplete) }
 
   /// The counts of finished records.
-  public var counts: ReplayCounts { partitions.reduce(ReplayCounts()) { $0 + $1.counts } }
+  package var counts: ReplayCounts { partitions.reduce(ReplayCounts()) { $0 + $1.counts } }
 
   /// The offsets to read, and how many are done.
-  public var progress: (done: Int64, total: Int64) {
+  package var progress: (done: Int64, total: Int64) {
     partitions.reduce((0, 0)) { sum, partition in
       (sum.0 + max(0, partition.done - partition.offsets.lowerBound), sum.1 + Int64(partition.offsets.count))
     }
@@ -33,9 +33,9 @@ public struct ReplayPlan: Sendable {
 }
 
 /// Why a replay cannot continue from a file.
-public struct ReplayPlanError: Error, CustomStringConvertible, Sendable, Equatable {
+package struct ReplayPlanError: Error, CustomStringConvertible, Sendable, Equatable {
   /// The reason, as the end of a sentence: "it has no …".
-  public let description: String
+  package let description: String
 }
 
 extension ReplayPlan {
@@ -45,20 +45,16 @@ extension ReplayPlan {
   static let highest: Int64 = 1 << 48
 
   /// The text of the file.
-  public var json: JSONValue {
-    var members: [JSONValue.Member] = [
-      .init(key: "carillonReplay", value: .integer(self.isNew ? Self.layoutOfNew : Self.layout)), .init(key: "run", value: .string(run)),
-      .init(key: "cluster", value: .string(cluster)), .init(key: "brokers", value: .string(brokers)),
-      .init(key: "topic", value: .string(self.topic)), .init(key: "destination", value: .string(self.destination)),
-      .init(key: "filter", value: self.filter.json), .init(key: "onlyUnfinished", value: .bool(self.isOfUnfinished)),
-    ]
-    if let from = self.published.from { members.append(.init(key: "from", value: .integer(from))) }
-    if let to = self.published.to { members.append(.init(key: "to", value: .integer(to))) }
-    return .object(members + [.init(key: "partitions", value: .array(partitions.map(\.json)))])
+  package var json: JSONValue {
+    JSONValue.object(present: [
+      "carillonReplay": self.isNew ? Self.layoutOfNew : Self.layout, "run": run, "cluster": cluster, "brokers": brokers,
+      "topic": self.topic, "destination": self.destination, "filter": self.filter.json, "onlyUnfinished": self.isOfUnfinished,
+      "from": self.published.from, "to": self.published.to, "partitions": partitions.map(\.json),
+    ])
   }
 
   /// Reads the text of a file.
-  public init(_ bytes: [UInt8]) throws(ReplayPlanError) {
+  package init(_ bytes: [UInt8]) throws(ReplayPlanError) {
     guard let json = try? JSONValue(parsing: String(decoding: bytes, as: UTF8.self)), let layout = json["carillonReplay"] else {
       throw ReplayPlanError(description: "it is not the file of a replay")
     }
@@ -104,10 +100,9 @@ extension ReplayPlan {
 
 extension ReplayFilter {
   fileprivate var json: JSONValue {
-    var members = wanted.map { JSONValue.Member(key: $0.rawValue, value: .string($1.text)) }
-    let values = values.map { value -> JSONValue in ["pointer": .string(value.pointer.description), "value": value.value] }
-    if !values.isEmpty { members.append(.init(key: "values", value: .array(values))) }
-    return .object(members)
+    let values = values.map { JSONValue.object(["pointer": $0.pointer.description, "value": $0.value]) }
+    return JSONValue.object(wanted.map { .init($0.rawValue, $1) })
+      .appending(contentsOf: .object(present: ["values": values.isEmpty ? .none : Optional(values)]))
   }
 
   fileprivate init?(_ json: JSONValue) {
@@ -126,12 +121,10 @@ extension ReplayFilter {
 
 extension ReplayedPartition {
   fileprivate var json: JSONValue {
-    let counts: JSONValue = .object([.init(key: "read", value: .integer(Int64(counts.read)))] + counts.members())
-    let json: JSONValue = [
-      "partition": .integer(Int64(partition)), "from": .integer(offsets.lowerBound), "to": .integer(offsets.upperBound),
-      "done": .integer(done), "written": .integer(written), "counts": counts,
-    ]
-    return .object((json.members ?? []) + (lastTimestamp.map { [.init(key: "lastTimestamp", value: .integer($0))] } ?? []))
+    .object(present: [
+      "partition": partition, "from": offsets.lowerBound, "to": offsets.upperBound, "done": done, "written": written,
+      "counts": JSONValue.object(["read": counts.read]).appending(contentsOf: counts.json()), "lastTimestamp": lastTimestamp,
+    ])
   }
 
   fileprivate init?(_ json: JSONValue) {

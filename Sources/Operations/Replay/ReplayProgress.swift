@@ -1,15 +1,15 @@
 /// The progress of a replay in one partition, from records and Kafka's reports. A value.
-public struct ReplayedPartition: Sendable {
+package struct ReplayedPartition: Sendable {
   /// Its number.
-  public let partition: Int32
+  package let partition: Int32
   /// The offsets to replay. Their end was read at the start, so the replay's own records lie after it.
-  public let offsets: Range<Int64>
+  package let offsets: Range<Int64>
   /// The offset after the last record that was read.
-  public private(set) var position: Int64
+  package private(set) var position: Int64
   /// An offset of the same partition. Records that the replay wrote after its last save lie after it.
-  public private(set) var written: Int64
+  package private(set) var written: Int64
   /// The counts of finished records.
-  public private(set) var counts: ReplayCounts
+  package private(set) var counts: ReplayCounts
   /// The time of the range's last record, in milliseconds since 1970; nil if unknown. If the topic is made again, another record lies
   /// there.
   var lastTimestamp: Int64?
@@ -26,13 +26,13 @@ public struct ReplayedPartition: Sendable {
   }
 
   /// All records below are in Kafka, or were skipped.
-  public var done: Int64 { first < pending.count ? pending[first].offset : position }
+  package var done: Int64 { first < pending.count ? pending[first].offset : position }
 
   /// Records that were read and are not finished.
   var open: Int { pending.count - first }
 
   /// Whether all records are finished.
-  public var isComplete: Bool { done >= offsets.upperBound }
+  package var isComplete: Bool { done >= offsets.upperBound }
 
   /// Notes a record that was read.
   ///
@@ -95,7 +95,7 @@ enum ReplayFate: Sendable {
 }
 
 /// The counts of the records that a replay has read.
-public enum ReplayCount: String, Sendable, CaseIterable {
+package enum ReplayCount: String, Sendable, CaseIterable {
   /// Records written again, or in a dry run to be written.
   case written
   /// The bytes of their keys and values.
@@ -123,14 +123,14 @@ public enum ReplayCount: String, Sendable, CaseIterable {
 }
 
 /// The counts of a replay.
-public typealias ReplayCounts = Tally<ReplayCount>
+package typealias ReplayCounts = Tally<ReplayCount>
 
 extension ReplayCounts {
   /// The most records that have an effect. Only the workers know which are repeats.
-  public var mayHaveEffect: Int { self[.written] - self[.applied] - self[.expired] - self[.rejected] }
+  package var mayHaveEffect: Int { self[.written] - self[.applied] - self[.expired] - self[.rejected] }
 
   /// All records that were read.
-  public var read: Int {
+  package var read: Int {
     ([.written, .passedOver, .ofReplays, .ofSchedules, .fromElsewhere, .tooLarge] as [ReplayCount]).reduce(0) { $0 + self[$1] }
   }
 

@@ -1,30 +1,30 @@
 import EventLoop
 import Glibc
-public import Kafka
+package import Kafka
 import Notifications
 import Worker
 
 /// The limits of a replay.
-public struct ReplaySettings: Sendable {
+package struct ReplaySettings: Sendable {
   /// Records per second; nil for no limit.
-  public var recordsPerSecond: Int?
+  package var recordsPerSecond: Int?
   /// Bytes of keys and values per second; nil for no limit.
-  public var bytesPerSecond: Int?
+  package var bytesPerSecond: Int?
   /// The replay waits while the workers' group is further behind, in milliseconds; nil for never.
-  public var maximumBehind: Int64?
+  package var maximumBehind: Int64?
   /// The workers' group.
-  public var group = "carillon-transform"
+  package var group = "carillon-transform"
   /// Whether nothing is written.
-  public var isDryRun = false
+  package var isDryRun = false
   /// The brokers' limits for writes to the destination.
-  public var limits = WriteLimits()
+  package var limits = WriteLimits()
   /// A younger request is in progress and does not count as unfinished, in milliseconds.
-  public var grace: Int64 = 30_000
+  package var grace: Int64 = 30_000
   /// The folder for facts that do not fit into memory, for the search of unfinished requests.
-  public var spillFolder = "/tmp"
+  package var spillFolder = "/tmp"
 
   /// Makes settings without limits.
-  public init() {}
+  package init() {}
 }
 
 /// Reads the selected records and writes them again. Loop-confined.

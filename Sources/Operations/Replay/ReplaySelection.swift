@@ -1,37 +1,37 @@
-public import Kafka
+package import Kafka
 import Worker
 
 /// The records that the user wants to replay, and what becomes of them.
-public struct ReplaySelection: Sendable {
+package struct ReplaySelection: Sendable {
   /// The topic to read.
-  public var topic: String
+  package var topic: String
   /// The topic to write.
-  public var destination: String
+  package var destination: String
   /// The partitions; nil for all.
-  public var partitions: Set<Int32>?
+  package var partitions: Set<Int32>?
   /// Only these offsets of these partitions; nil for all.
-  public var offsets: [Int32: Range<Int64>]?
+  package var offsets: [Int32: Range<Int64>]?
   /// The time of publication.
-  public var published = TimeRange()
+  package var published = TimeRange()
   /// Selects the requests.
-  public var filter = ReplayFilter()
+  package var filter = ReplayFilter()
   /// Whether only unfinished requests are replayed.
-  public var isOfUnfinished = false
+  package var isOfUnfinished = false
   /// Whether they become new requests.
-  public var isNew = false
+  package var isNew = false
 
   /// Makes a selection of a whole topic.
-  public init(topic: String, destination: String) { (self.topic, self.destination) = (topic, destination) }
+  package init(topic: String, destination: String) { (self.topic, self.destination) = (topic, destination) }
 
   /// Whether it writes into the topic that it reads.
-  public var isOfRequests: Bool { topic == destination }
+  package var isOfRequests: Bool { topic == destination }
 
   /// Whether effects are predicted. Unfinished requests are new work, and events have no effect.
-  public var isForecast: Bool { isOfRequests && !isOfUnfinished }
+  package var isForecast: Bool { isOfRequests && !isOfUnfinished }
 }
 
 /// Why a replay is refused.
-public enum ReplayRefusal: Error, Sendable, Equatable {
+package enum ReplayRefusal: Error, Sendable, Equatable {
   /// There is no such partition. `count` is the number of partitions.
   case noPartition(TopicPartition, count: Int)
   /// The wanted offsets begin before the oldest record.
@@ -52,7 +52,7 @@ extension ReplayPlan {
   /// Makes a plan up to the present ends of the topic.
   ///
   /// - Parameter run: the replay's name.
-  public init(_ selection: ReplaySelection, run: String, cluster: String, _ admin: Admin) async throws {
+  package init(_ selection: ReplaySelection, run: String, cluster: String, _ admin: Admin) async throws {
     let brokers = try await admin.describeCluster().id ?? ""
     let stretches = try await admin.stretches(of: selection.topic, selection.published)
     let count = stretches.count
@@ -91,7 +91,7 @@ extension ReplayPlan {
   ///
   /// - Parameter skipsGone: whether to skip records that were deleted meanwhile.
   /// - Returns: the number of skipped records.
-  public mutating func prepareToGoOn(_ admin: Admin, skipsGone: Bool) async throws -> Int64 {
+  package mutating func prepareToGoOn(_ admin: Admin, skipsGone: Bool) async throws -> Int64 {
     let (topic, destination) = (selection.topic, selection.destination)
     let cluster = try await admin.describeCluster()
     guard cluster.id ?? "" == brokers else { throw ReplayRefusal.otherCluster }

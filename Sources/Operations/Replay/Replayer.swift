@@ -1,11 +1,11 @@
-public import EventLoop
-public import Kafka
+package import EventLoop
+package import Kafka
 import Notifications
-public import Store
-public import Worker
+package import Store
+package import Worker
 
 /// The events of a replay.
-public enum ReplayNews: Sendable {
+package enum ReplayNews: Sendable {
   /// The present progress, about once a second.
   case progress(ReplayPlan)
   /// The replay waits for the workers, which are this far behind; nil when it continues.
@@ -23,7 +23,7 @@ public enum ReplayNews: Sendable {
 }
 
 /// How a replay ended.
-public enum ReplayEnding: Sendable {
+package enum ReplayEnding: Sendable {
   /// It is complete.
   case complete(ReplayPlan)
   /// It was stopped.
@@ -36,11 +36,11 @@ public enum ReplayEnding: Sendable {
 ///
 /// It saves its progress once a second. A later process reads the records written since, and continues after them. That works because
 /// records of a partition are written in order and without a gap, each with the offset of its source.
-public actor Replayer {
+package actor Replayer {
   /// The actor's loop.
-  public nonisolated let loop: EventLoop
+  package nonisolated let loop: EventLoop
   /// The loop is its executor.
-  public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+  package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   private let kafka: KafkaConfiguration
   private var rules: RequestRules
   private let settings: ReplaySettings
@@ -63,7 +63,7 @@ public actor Replayer {
   ///     requests were applied.
   ///   - save: stores the progress durably. It may block briefly.
   ///   - onNews: called with each event.
-  public init(
+  package init(
     on loop: EventLoop, _ kafka: KafkaConfiguration, _ rules: RequestRules, _ settings: ReplaySettings,
     store: StoreConfiguration? = nil, save: @escaping @Sendable (ReplayPlan) throws -> Void,
     onNews: @escaping @Sendable (ReplayNews) -> Void
@@ -73,7 +73,7 @@ public actor Replayer {
   }
 
   /// Ends the replay early; `replay` returns then.
-  public func stop() {
+  package func stop() {
     isStopped = true
     run?.stop()
   }
@@ -81,7 +81,7 @@ public actor Replayer {
   /// Replays the rest of a plan.
   ///
   /// - Parameter isResumed: whether an earlier process may have written records that it did not save.
-  public func replay(_ plan: ReplayPlan, isResumed: Bool) async throws -> ReplayEnding {
+  package func replay(_ plan: ReplayPlan, isResumed: Bool) async throws -> ReplayEnding {
     var plan = plan
     rules.cluster = plan.cluster
     if !settings.isDryRun {
@@ -233,7 +233,7 @@ public actor Replayer {
   // MARK: The extent of a topic
 
   /// Counts a topic's records, and reads the times of the oldest and the newest; nil if it has none.
-  public func span(of topic: String) async throws -> (count: Int64, times: ClosedRange<Int64>?) {
+  package func span(of topic: String) async throws -> (count: Int64, times: ClosedRange<Int64>?) {
     let ends = try await Admin.with(kafka) { try await $0.stretches(of: topic) }.filter { !$0.offsets.isEmpty }
     let places = ends.flatMap { [($0.partition, $0.offsets.lowerBound), ($0.partition, $0.offsets.upperBound - 1)] }
     let times = try await timestamps(at: places).values

@@ -100,7 +100,7 @@ final class UnfinishedSearch: ReadingPace {
     let topics = [rules.topics.requests, rules.topics.journal]
     var stretches: [TopicStretch] = []
     for topic in topics {
-      let range = TimeRange(from: settings.published.from.map { $0 - settings.clockSlack })
+      let range = TimeRange(from: settings.published.from.map { $0 - ClockTrust.toleratedMilliseconds })
       stretches += try await admin.stretches(of: topic, range).filter { partitions.contains($0.partition.partition) }
     }
     let journal = rules.topics.journal

@@ -1,15 +1,15 @@
-public import JSON
+package import JSON
 
 /// Counts by their kinds. A kind's raw value is its name in JSON.
-public struct Tally<Kind: CaseIterable & Hashable & Sendable & RawRepresentable<String>>: Sendable, Hashable {
+package struct Tally<Kind: CaseIterable & Hashable & Sendable & RawRepresentable<String>>: Sendable, Hashable {
   /// Without zeros, so that equal tallies have equal counts.
   private var counts: [Kind: Int] = [:]
 
   /// Makes a tally of zeros.
-  public init() {}
+  package init() {}
 
   /// The count of a kind.
-  public internal(set) subscript(kind: Kind) -> Int {
+  package internal(set) subscript(kind: Kind) -> Int {
     get { counts[kind] ?? 0 }
     set { counts[kind] = newValue == 0 ? nil : newValue }
   }
@@ -20,9 +20,9 @@ public struct Tally<Kind: CaseIterable & Hashable & Sendable & RawRepresentable<
     return sum
   }
 
-  /// The counts as the members of an object, without these kinds.
-  public func members(without omitted: Set<Kind> = []) -> [JSONValue.Member] {
-    Kind.allCases.filter { !omitted.contains($0) }.map { .init(key: $0.rawValue, value: .integer(Int64(self[$0]))) }
+  /// The counts as an object, without these kinds.
+  package func json(without omitted: Set<Kind> = []) -> JSONValue {
+    .object(Kind.allCases.filter { !omitted.contains($0) }.map { .init($0.rawValue, self[$0]) })
   }
 
   /// Reads the members of an object, where a count of zero may be missing; nil if one is not a count up to the limit.

@@ -1,24 +1,24 @@
-public import EventLoop
-public import Kafka
-public import Notifications
-public import Worker
+package import EventLoop
+package import Kafka
+package import Notifications
+package import Worker
 
 /// Reads the pending schedules from the topic `schedule`: an actor on a loop.
-public actor PendingSchedules {
+package actor PendingSchedules {
   /// A pending schedule.
-  public struct Entry: Sendable {
+  package struct Entry: Sendable {
     /// The name of the schedule.
-    public var key: ScheduleKey
+    package var key: ScheduleKey
     /// The state of the schedule.
-    public var record: ScheduleRecord
+    package var record: ScheduleRecord
     /// The content of the schedule.
-    public var pending: ScheduleRecord.Pending
+    package var pending: ScheduleRecord.Pending
   }
 
   /// The actor's loop.
-  public nonisolated let loop: EventLoop
+  package nonisolated let loop: EventLoop
   /// The loop is its executor.
-  public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+  package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   private let kafka: KafkaConfiguration
   private let topic: String
   private let onProgress: @Sendable (ReadingProgress) -> Void
@@ -33,7 +33,7 @@ public actor PendingSchedules {
   /// - Parameters:
   ///   - onProgress: called while many records are read.
   ///   - onUnreadable: called with the position of each record that is not a schedule.
-  public init(
+  package init(
     on loop: EventLoop, _ kafka: KafkaConfiguration, _ topics: Topics, onProgress: @escaping @Sendable (ReadingProgress) -> Void,
     onUnreadable: @escaping @Sendable (SourceCoordinates) -> Void
   ) {
@@ -46,7 +46,7 @@ public actor PendingSchedules {
   /// - Parameters:
   ///   - target: reads only the schedules of this target; nil for all.
   ///   - application: reads only the schedules of this application; nil for all.
-  public func read(target: Name?, application: Name?) async throws -> [Entry] {
+  package func read(target: Name?, application: Name?) async throws -> [Entry] {
     let (found, topic, onUnreadable) = (Found(), topic, onUnreadable)
     let reader = TopicReader(on: loop, kafka)
     reader.onProgress = onProgress
@@ -67,7 +67,7 @@ public actor PendingSchedules {
 
 extension PendingSchedules.Entry {
   /// The due time of the next occurrence, in milliseconds since 1970.
-  public var due: Int64 { pending.earliest?.due ?? .max }
+  package var due: Int64 { pending.earliest?.due ?? .max }
 }
 
 private func < (left: (Int64, [UInt8]), right: (Int64, [UInt8])) -> Bool {

@@ -1,16 +1,16 @@
-public import EventLoop
-public import Kafka
+package import EventLoop
+package import Kafka
 import Notifications
-public import Store
+package import Store
 import Synchronization
-public import Worker
+package import Worker
 
 /// Samples the state of a cluster, and how far it is behind: an actor on a loop. Only `close` ends it.
-public actor ClusterReader {
+package actor ClusterReader {
   /// The actor's loop.
-  public nonisolated let loop: EventLoop
+  package nonisolated let loop: EventLoop
   /// The loop is its executor.
-  public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+  package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   let kafka: KafkaConfiguration
   let topics: Topics
   let group: String
@@ -38,7 +38,7 @@ public actor ClusterReader {
   /// How long all questions to Kafka may take, in milliseconds. Later answers count as unknown.
   private static let lookMilliseconds = 8_000
   /// The most commands per second that Redis executes for the survey of devices and mailboxes.
-  public static let commandsPerSecond = 200
+  package static let commandsPerSecond = 200
   /// The most commands of one step of it.
   private static let largestStep = max(Population.deviceCommands, Population.mailboxCommands)
 
@@ -49,7 +49,7 @@ public actor ClusterReader {
   ///   - store: nil if Redis is not given.
   ///   - sampleMilliseconds: the time for the survey of devices and mailboxes; 0 for none.
   ///   - timeoutMilliseconds: how long Kafka may take for an answer.
-  public init(
+  package init(
     on loop: EventLoop, _ kafka: KafkaConfiguration, _ topics: Topics, group: String, _ store: StoreConfiguration?,
     sampleMilliseconds: Int = 0, timeoutMilliseconds: Int32 = 4_000
   ) throws(KafkaError) {
@@ -61,7 +61,7 @@ public actor ClusterReader {
   }
 
   /// Takes a sample of Kafka and Redis at the same time. What does not answer within seconds counts as away.
-  public func look() async -> StatusSample {
+  package func look() async -> StatusSample {
     async let kafka = kafkaState()
     async let redis = redisState()
     let foundKafka = await kafka
@@ -74,7 +74,7 @@ public actor ClusterReader {
   }
 
   /// Closes the reader.
-  public func close() async {
+  package func close() async {
     // All end by themselves, soon after the deadline of their look.
     await lagQuestion.finish()
     await settingsQuestion.finish()

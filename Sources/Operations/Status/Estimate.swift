@@ -1,14 +1,14 @@
 /// A number of things, counted or estimated from a sample.
-public struct Estimate: Sendable, Hashable {
+package struct Estimate: Sendable, Hashable {
   /// The number, or the most likely one.
-  public var value: Int64
+  package var value: Int64
   /// The true number is within this distance in 95 of 100 samples; 0 if counted.
-  public var margin: Int64
+  package var margin: Int64
   /// Whether all were counted.
-  public var isExact: Bool
+  package var isExact: Bool
 
   /// Makes a counted number.
-  public static func counted(_ value: Int64) -> Estimate { Estimate(value: value, margin: 0, isExact: true) }
+  package static func counted(_ value: Int64) -> Estimate { Estimate(value: value, margin: 0, isExact: true) }
 }
 
 /// A sample of one kind of keys. It has the numbers of seen and of read keys, and sums of the values.

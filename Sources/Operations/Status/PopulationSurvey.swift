@@ -1,4 +1,4 @@
-public import Store
+package import Store
 
 /// Estimates the devices and notifications of a Redis from a sample of keys. A value.
 ///
@@ -12,9 +12,9 @@ public import Store
 /// - The keys are read at different moments.
 /// - Only some mailboxes are read. There may be larger and older ones than those in the result, and the margin of the sum does not know of
 ///   them.
-public struct PopulationSurvey: Sendable {
+package struct PopulationSurvey: Sendable {
   /// The next question.
-  public enum Step: Sendable, Hashable {
+  package enum Step: Sendable, Hashable {
     /// Scan keys from a cursor on.
     case scan(from: UInt64, count: Int)
     /// Read a device.
@@ -23,7 +23,7 @@ public struct PopulationSurvey: Sendable {
     case mailbox(String)
 
     /// How many commands Redis executes for it.
-    public var commands: Int {
+    package var commands: Int {
       switch self {
       case .scan: 1
       case .device: Population.deviceCommands
@@ -59,13 +59,13 @@ public struct PopulationSurvey: Sendable {
   private var seen: [SeenMailbox] = []
 
   /// A mailbox that was read.
-  public struct SeenMailbox: Sendable, Hashable {
+  package struct SeenMailbox: Sendable, Hashable {
     /// The device's token.
-    public var token: String
+    package var token: String
     /// The number of its entries.
-    public var entries: Int
+    package var entries: Int
     /// When the oldest was published, in milliseconds since 1970.
-    public var oldest: Int64?
+    package var oldest: Int64?
   }
 
   /// Makes a survey without answers.
@@ -73,7 +73,7 @@ public struct PopulationSurvey: Sendable {
   /// - Parameters:
   ///   - keys: the number of all keys.
   ///   - commands: the most commands.
-  public init(keys: Int64, commands: Int, random: any RandomNumberGenerator & Sendable = SystemRandomNumberGenerator()) {
+  package init(keys: Int64, commands: Int, random: any RandomNumberGenerator & Sendable = SystemRandomNumberGenerator()) {
     self.keys = Int(clamping: max(0, keys))
     self.random = random
     commandsLeft = commands
@@ -85,7 +85,7 @@ public struct PopulationSurvey: Sendable {
   }
 
   /// The next question; nil if the survey is over.
-  public mutating func next() -> Step? {
+  package mutating func next() -> Step? {
     let step = wanted
     guard let step, step.commands <= commandsLeft else { return nil }
     commandsLeft -= step.commands
@@ -116,12 +116,12 @@ public struct PopulationSurvey: Sendable {
   }
 
   /// Ends scanning. The rest of the time is for reading.
-  public mutating func endScanning() { place = nil }
+  package mutating func endScanning() { place = nil }
 
   // MARK: Answers
 
   /// Takes the keys of a scan, and the next cursor, which is 0 at the end.
-  public mutating func take(_ found: [Population.Key], next: UInt64) {
+  package mutating func take(_ found: [Population.Key], next: UInt64) {
     for key in found {
       // A table that is being resized may return a key twice.
       switch key {
@@ -146,13 +146,13 @@ public struct PopulationSurvey: Sendable {
   private var deviceNames: Int { devices.count + registered.read }
 
   /// Takes a device; nil if it cannot be read.
-  public mutating func take(_ device: Population.Device?) {
+  package mutating func take(_ device: Population.Device?) {
     registered.take(device?.isRegistered == true ? 1 : 0)
     connected.take(device?.isRegistered == true && device?.isConnected == true ? 1 : 0)
   }
 
   /// Takes a mailbox; nil if it cannot be read.
-  public mutating func take(_ mailbox: Population.Mailbox?, of token: String) {
+  package mutating func take(_ mailbox: Population.Mailbox?, of token: String) {
     entries.take(Double(mailbox?.entries ?? 0))
     filled.take(mailbox.map { $0.entries > 0 } == true ? 1 : 0)
     guard let mailbox, mailbox.entries > 0 else { return }
@@ -162,7 +162,7 @@ public struct PopulationSurvey: Sendable {
   // MARK: Result
 
   /// Whether nothing can be said yet. No key was seen, or a kind was seen but never read.
-  public var isTooShort: Bool {
+  package var isTooShort: Bool {
     scanned == 0 && keys > 0 || registered.seen > 0 && registered.read == 0 || entries.seen > 0 && entries.read == 0
   }
 
@@ -170,7 +170,7 @@ public struct PopulationSurvey: Sendable {
   static let named = 3
 
   /// The result of the answers so far.
-  public var result: PopulationEstimate {
+  package var result: PopulationEstimate {
     let scanned = Double(scanned)
     let keys = isComplete ? scanned : max(Double(keys), scanned)
     func total(_ kind: KindSample) -> Estimate { kind.total(keys: keys, scanned: scanned) }
@@ -184,26 +184,26 @@ public struct PopulationSurvey: Sendable {
 }
 
 /// The number of devices and notifications.
-public struct PopulationEstimate: Sendable, Hashable {
+package struct PopulationEstimate: Sendable, Hashable {
   /// Registered devices.
-  public var devices: Estimate
+  package var devices: Estimate
   /// Connected devices, including those whose worker was killed.
-  public var connected: Estimate
+  package var connected: Estimate
   /// Mailboxes with entries.
-  public var mailboxes: Estimate
+  package var mailboxes: Estimate
   /// Their entries.
-  public var notifications: Estimate
+  package var notifications: Estimate
   /// The largest mailboxes that were read.
-  public var largest: [PopulationSurvey.SeenMailbox]
+  package var largest: [PopulationSurvey.SeenMailbox]
   /// The mailboxes with the oldest notifications.
-  public var oldest: [PopulationSurvey.SeenMailbox]
+  package var oldest: [PopulationSurvey.SeenMailbox]
   /// Keys that were scanned.
-  public var keysScanned: Int
+  package var keysScanned: Int
   /// Devices that were read.
-  public var devicesRead: Int
+  package var devicesRead: Int
   /// Mailboxes that were read.
-  public var mailboxesRead: Int
+  package var mailboxesRead: Int
 
   /// Whether everything was counted.
-  public var isExact: Bool { devices.isExact && connected.isExact && mailboxes.isExact && notifications.isExact }
+  package var isExact: Bool { devices.isExact && connected.isExact && mailboxes.isExact && notifications.isExact }
 }

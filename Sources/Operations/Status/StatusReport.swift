@@ -1,35 +1,35 @@
 import Kafka
-public import Notifications
-public import Store
-public import Worker
+package import Notifications
+package import Store
+package import Worker
 
 /// The judgement on a sample: problems and notes. A value.
-public struct StatusReport: Sendable {
+package struct StatusReport: Sendable {
   /// The sample.
-  public var sample: StatusSample
+  package var sample: StatusSample
   /// The names of the topics.
-  public var topics: Topics
+  package var topics: Topics
   /// The consumer group of the transform workers.
-  public var group: String
+  package var group: String
   private let buckets: Int?
   private let cluster: String?
   /// The workers by name; empty if they cannot be read.
-  public var workers: [Workers.Listing]
+  package var workers: [Workers.Listing]
   /// The living fan-out lanes; nil if they cannot be read.
-  public var lanes: [Lanes.Listing]?
+  package var lanes: [Lanes.Listing]?
   /// The lags of fan-out lanes, by their workers' reports.
-  public var laneLags: [FanOutLag]
+  package var laneLags: [FanOutLag]
   /// The problems. Any of them sets the exit code 1.
-  public var problems: [StatusProblem]
+  package var problems: [StatusProblem]
   /// Facts that are not problems.
-  public var notes: [StatusNote]
+  package var notes: [StatusNote]
 
   /// Judges a sample.
   ///
   /// - Parameters:
   ///   - laneLifetimeMilliseconds: how long a silent fan-out lane counts as alive.
   ///   - buckets: the number in the command's settings; nil if it was not given and is not compared. `cluster` likewise.
-  public init(
+  package init(
     _ sample: StatusSample, _ topics: Topics, group: String, laneLifetimeMilliseconds: Int, buckets: Int? = nil, cluster: String? = nil
   ) {
     (self.sample, self.topics, self.group) = (sample, topics, group)
@@ -46,13 +46,13 @@ public struct StatusReport: Sendable {
   }
 
   /// Whether neither Kafka nor Redis has answered.
-  public var isAway: Bool { sample.kafka.value == nil && sample.redis.value == nil }
+  package var isAway: Bool { sample.kafka.value == nil && sample.redis.value == nil }
 
   /// The fan-out lane that is furthest behind; nil if no worker reports one.
-  public var worstLane: FanOutLag? { laneLags.max { $0.rank < $1.rank } }
+  package var worstLane: FanOutLag? { laneLags.max { $0.rank < $1.rank } }
 
   /// Partitions of `deliveries` that the living lanes of a worker read.
-  public func partitions(of worker: Workers.Listing) -> [Int32] {
+  package func partitions(of worker: Workers.Listing) -> [Int32] {
     (lanes ?? []).filter { Self.isLane($0.name, of: worker.name) }.map(\.partition)
   }
 
@@ -197,7 +197,7 @@ extension ServerState {
 /// How a worker stands.
 extension Workers.Listing {
   /// How a worker stands.
-  public enum Standing: String, Sendable, Hashable {
+  package enum Standing: String, Sendable, Hashable {
     /// It is ready for work.
     case ready
     /// A condition keeps it from its work.
@@ -211,25 +211,25 @@ extension Workers.Listing {
   }
 
   /// How it stands.
-  public var standing: Standing {
+  package var standing: Standing {
     guard !isSilent else { return .silent }
     return report.map { $0.isReady ? .ready : $0.isDraining ? .draining : .unready } ?? .unreadable
   }
 
   /// The stages that it runs.
-  public var roles: [String] { report?.roles ?? [] }
+  package var roles: [String] { report?.roles ?? [] }
 
   /// How long it has run, in milliseconds by its own clock. A silent one counts until its last report.
-  public var age: Int64? { report.map { max(0, $0.written - $0.started) + (standing == .silent ? 0 : silentMilliseconds) } }
+  package var age: Int64? { report.map { max(0, $0.written - $0.started) + (standing == .silent ? 0 : silentMilliseconds) } }
 
   /// How long a condition has not been ready, in milliseconds by the worker's clock.
-  public func age(of condition: WorkerReport.Condition) -> Int64 {
+  package func age(of condition: WorkerReport.Condition) -> Int64 {
     max(0, (report?.written ?? condition.since) - condition.since) + silentMilliseconds
   }
 }
 
 /// A problem of a cluster.
-public enum StatusProblem: Sendable, Hashable {
+package enum StatusProblem: Sendable, Hashable {
   /// Kafka does not answer.
   case kafkaAway(String)
   /// Redis does not answer.
@@ -269,7 +269,7 @@ public enum StatusProblem: Sendable, Hashable {
 }
 
 /// A part of Redis that is read alone.
-public enum StatusPart: String, Sendable, Hashable {
+package enum StatusPart: String, Sendable, Hashable {
   /// The cluster that the Redis belongs to.
   case identity
   /// The workers' reports.
@@ -279,7 +279,7 @@ public enum StatusPart: String, Sendable, Hashable {
 }
 
 /// A fact that is not a problem.
-public enum StatusNote: Sendable, Hashable {
+package enum StatusNote: Sendable, Hashable {
   /// Workers of these versions run.
   case versions([String])
   /// Workers have different values of a shared setting.

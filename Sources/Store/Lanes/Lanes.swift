@@ -28,11 +28,6 @@ public final class Lanes {
     public var name: Name
     /// Milliseconds since its last heartbeat. A dead lane stays in the list until another lane claims a partition.
     public var silentMilliseconds: Int64
-
-    /// A lane of its parts.
-    public init(partition: Int32, name: Name, silentMilliseconds: Int64) {
-      (self.partition, self.name, self.silentMilliseconds) = (partition, name, silentMilliseconds)
-    }
   }
 
   /// The most lanes that a list has, and the most bytes of a lane's name in Redis.

@@ -51,9 +51,6 @@ public final class Population {
     public var isRegistered: Bool
     /// Whether a session has it; out of date if its worker was killed.
     public var isConnected: Bool
-
-    /// A device of its parts.
-    public init(isRegistered: Bool, isConnected: Bool) { (self.isRegistered, self.isConnected) = (isRegistered, isConnected) }
   }
 
   /// Commands that `device` costs the server.
@@ -78,9 +75,6 @@ public final class Population {
     public var entries: Int
     /// When the oldest was published, in milliseconds since 1970; nil if it is empty, or too large to search.
     public var oldest: Int64?
-
-    /// A mailbox of its parts.
-    public init(entries: Int, oldest: Int64?) { (self.entries, self.oldest) = (entries, oldest) }
   }
 
   /// Arguments: a cursor, about how many keys. Answers the next cursor, mailboxes, entries.

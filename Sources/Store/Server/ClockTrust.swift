@@ -13,7 +13,7 @@ public struct ClockTrust: Sendable {
     case wrong
   }
 
-  /// The difference that is tolerated, in milliseconds. `carillon audit` allows the same by default (`--clock-slack`).
+  /// The difference that is tolerated, in milliseconds. `carillon audit` allows the same.
   public static let toleratedMilliseconds: Int64 = 5_000
   /// The difference from which on nothing is judged, in milliseconds. A request with `apns-expiration: 0` is tried for that long.
   public static let wrongMilliseconds: Int64 = 30_000

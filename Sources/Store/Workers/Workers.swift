@@ -62,11 +62,6 @@ public final class Workers {
     /// Its last report; nil if it cannot be read.
     public var report: WorkerReport?
 
-    /// A worker of its parts.
-    public init(name: Name, silentMilliseconds: Int64, report: WorkerReport?) {
-      (self.name, self.silentMilliseconds, self.report) = (name, silentMilliseconds, report)
-    }
-
     /// Whether it has been silent so long that it was killed, or cannot write to Redis.
     public var isSilent: Bool { silentMilliseconds >= Workers.silentMilliseconds }
   }

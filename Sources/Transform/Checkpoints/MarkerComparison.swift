@@ -3,14 +3,6 @@ import Kafka
 import Store
 import Worker
 
-/// The lane, as the comparison sees it.
-protocol MarkerComparisonOwner: LanePhaseOwner, TransformTaskRunner {
-  /// Markers were compared, and partitions may have begun.
-  func compared()
-  /// For seconds no comparison has succeeded, for this reason; nil: one has succeeded again.
-  func comparisonIsHeldUp(_ reason: String?)
-}
-
 /// Compares the markers until Redis is verified or the lane has to wait, one comparison at a time. Loop-confined.
 final class MarkerComparison {
   private let checkpoints: Checkpoints
@@ -32,7 +24,7 @@ final class MarkerComparison {
   private var heldUpBy: String?
   /// How long comparisons may fail before that is reported.
   private static let heldUpMilliseconds: UInt64 = 5_000
-  weak var owner: (any MarkerComparisonOwner)?
+  weak var owner: TransformCore?
 
   init(
     on loop: EventLoop, _ checkpoints: Checkpoints, _ state: LaneState, _ member: GroupMember, _ admin: Admin,

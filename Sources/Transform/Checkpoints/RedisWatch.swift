@@ -2,14 +2,6 @@ import EventLoop
 import Store
 import Worker
 
-/// The lane whose Redis is watched.
-protocol RedisWatchOwner: LanePhaseOwner, TransformTaskRunner {
-  /// A check of every script begins.
-  func redisCheckBegins()
-  /// The check has ended. Returns whether another one is due, because of errors since it began.
-  func redisCheckEnded(passed: Bool) -> Bool
-}
-
 /// Reports whether Redis answers, takes writes and keeps them: to the lane's phase, the health and the log. Loop-confined.
 final class RedisWatch {
   private let configuration: StoreConfiguration
@@ -23,7 +15,7 @@ final class RedisWatch {
   private var refusedAt: UInt64?
   private let loop: EventLoop
   /// Performs the actions of the phase, and calls `inspect` in a task of the lane.
-  weak var owner: (any RedisWatchOwner)?
+  weak var owner: TransformCore?
 
   init(
     on loop: EventLoop, _ configuration: StoreConfiguration, _ shards: Shards, _ state: LaneState, logger: Logger, health: Health,

@@ -16,7 +16,7 @@ final class RegistryRestoration {
   private let logger: Logger
   /// The number of running waits: a wait of a past epoch may end after the next one has begun.
   private var waits = 0
-  weak var owner: (any LanePhaseOwner)?
+  weak var owner: TransformCore?
 
   init(
     on loop: EventLoop, _ settings: TransformSettings, _ state: LaneState, _ markers: Markers, _ member: GroupMember, _ admin: Admin,

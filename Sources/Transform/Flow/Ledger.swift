@@ -1,5 +1,14 @@
 /// The slot of an in-flight record: a small number, which calls and produced records carry. It is free again when the record has ended.
-typealias Slot = Int32
+struct Slot: Hashable, Comparable {
+  let number: Int32
+
+  /// No slot, in a chain.
+  static let nobody = Slot(number: -1)
+
+  var index: Int { Int(number) }
+
+  static func < (one: Slot, other: Slot) -> Bool { one.number < other.number }
+}
 
 /// An answer about an in-flight record that has arrived. One verb of the ledger consumes it: `done`, `failed` or `poisoned`.
 struct Answer: ~Copyable {
@@ -91,8 +100,8 @@ final class Ledger<Record> {
     var order: UInt64 = 0
     /// Whether the firings of the target wait until the record has ended.
     var precedesFirings = false
-    /// Its neighbors in the chain of those that do, or -1.
-    var neighbors: (earlier: Slot, later: Slot) = (-1, -1)
+    /// Its neighbors in the chain of those that do.
+    var neighbors: (earlier: Slot, later: Slot) = (.nobody, .nobody)
   }
 
   /// Whether Kafka has a record's letter and its event. Neither is written twice for one fault.
@@ -116,8 +125,8 @@ final class Ledger<Record> {
   private var free: [Slot] = []
   /// How many records were begun.
   private var begun: UInt64 = 0
-  /// The chains of records that precede firings, by the last bits of their targets' hashes: the latest record of each, or -1.
-  private var chains = [Slot](repeating: -1, count: 4096)
+  /// The chains of records that precede firings, by the last bits of their targets' hashes: the latest record of each.
+  private var chains = [Slot](repeating: .nobody, count: 4096)
   /// Parked records by their targets, in the order in which they were begun. A flood for one target takes them from the front one by one, which
   /// moves no others in a slice.
   private var targets: [UInt64: ArraySlice<Slot>] = [:]
@@ -146,12 +155,12 @@ final class Ledger<Record> {
   ///
   /// - Parameter poison: the permanent errors of a record that goes to the dead letters as it is.
   func begin(_ record: Record, poison: (faults: Int, reason: String)? = nil) -> Slot {
-    let slot = free.popLast() ?? Slot(rows.count)
-    if slot == rows.count { rows.append(Row()) }
-    rows[Int(slot)] = Row(record: record, generation: rows[Int(slot)].generation, pending: 1, order: begun)
+    let slot = free.popLast() ?? Slot(number: Int32(rows.count))
+    if slot.index == rows.count { rows.append(Row()) }
+    rows[slot.index] = Row(record: record, generation: rows[slot.index].generation, pending: 1, order: begun)
     begun += 1
     if let poison {
-      (rows[Int(slot)].isDeadLetter, rows[Int(slot)].faults) = (true, Int32(poison.faults))
+      (rows[slot.index].isDeadLetter, rows[slot.index].faults) = (true, Int32(poison.faults))
       reasons[slot] = poison.reason
     }
     return slot
@@ -159,26 +168,26 @@ final class Ledger<Record> {
 
   /// The owner's record in a slot, without a copy. A free slot traps.
   subscript(slot: Slot) -> Record {
-    _read { yield rows[Int(slot)].record! }
-    _modify { yield &rows[Int(slot)].record! }
+    _read { yield rows[slot.index].record! }
+    _modify { yield &rows[slot.index].record! }
   }
 
   /// Whether a record goes to the dead letters because it cannot be processed.
-  func isDeadLetter(_ slot: Slot) -> Bool { rows[Int(slot)].isDeadLetter }
+  func isDeadLetter(_ slot: Slot) -> Bool { rows[slot.index].isDeadLetter }
   /// How many permanent errors a record has had.
-  func faults(_ slot: Slot) -> Int { Int(rows[Int(slot)].faults) }
+  func faults(_ slot: Slot) -> Int { Int(rows[slot.index].faults) }
   /// The last permanent error of a record.
   func reason(_ slot: Slot) -> String { reasons[slot] ?? "it could not be processed" }
   /// How often a record was started again.
-  func attempts(_ slot: Slot) -> Int { Int(rows[Int(slot)].attempts) }
+  func attempts(_ slot: Slot) -> Int { Int(rows[slot.index].attempts) }
   /// Whether a record will be started again.
-  func hasFailed(_ slot: Slot) -> Bool { rows[Int(slot)].hasFailed }
+  func hasFailed(_ slot: Slot) -> Bool { rows[slot.index].hasFailed }
 
   /// Empties a slot, and returns its record.
   func remove(_ slot: Slot) -> Record {
-    guard let record = rows[Int(slot)].record.take() else { preconditionFailure("a free slot has no record to remove") }
-    if rows[Int(slot)].precedesFirings { unchain(slot) }
-    rows[Int(slot)] = Row(generation: rows[Int(slot)].generation &+ 1)
+    guard let record = rows[slot.index].record.take() else { preconditionFailure("a free slot has no record to remove") }
+    if rows[slot.index].precedesFirings { unchain(slot) }
+    rows[slot.index] = Row(generation: rows[slot.index].generation &+ 1)
     free.append(slot)
     if !reasons.isEmpty { reasons[slot] = nil }
     if !unexplained.noted.isEmpty { unexplained.noted[slot] = nil }
@@ -189,7 +198,7 @@ final class Ledger<Record> {
   // MARK: Answers
 
   /// More answers of a record are outstanding.
-  func expect(_ count: Int, of slot: Slot) { rows[Int(slot)].pending += Int32(count) }
+  func expect(_ count: Int, of slot: Slot) { rows[slot.index].pending += Int32(count) }
 
   /// An answer has arrived, and its verb follows.
   func answer(_ slot: Slot) -> Answer { Answer(slot) }
@@ -197,16 +206,16 @@ final class Ledger<Record> {
   /// The answer brings what was asked for. With the last one the record has ended, or is started again.
   func done(_ answer: consuming Answer) {
     let slot = answer.consume()
-    precondition(rows[Int(slot)].pending > 0, "an answer arrives once")
-    rows[Int(slot)].pending -= 1
-    guard rows[Int(slot)].pending == 0 else { return }
+    precondition(rows[slot.index].pending > 0, "an answer arrives once")
+    rows[slot.index].pending -= 1
+    guard rows[slot.index].pending == 0 else { return }
     if notes.ended.isEmpty, notes.failed.isEmpty { onNote() }
-    if rows[Int(slot)].hasFailed { notes.failed.append(slot) } else { notes.ended.append(slot) }
+    if rows[slot.index].hasFailed { notes.failed.append(slot) } else { notes.ended.append(slot) }
   }
 
   /// The answer says that something has failed: the record is started again when no answer is outstanding any more.
   func failed(_ answer: consuming Answer) {
-    rows[Int(answer.slot)].hasFailed = true
+    rows[answer.slot.index].hasFailed = true
     done(answer)
   }
 
@@ -227,10 +236,10 @@ final class Ledger<Record> {
 
   private func blame(_ slot: Slot, _ reason: String) {
     reasons[slot] = reason
-    rows[Int(slot)].faults += 1
-    guard rows[Int(slot)].faults >= tries, !rows[Int(slot)].isDeadLetter else { return }
-    rows[Int(slot)].isDeadLetter = true
-    rows[Int(slot)].letter = LetterProgress()
+    rows[slot.index].faults += 1
+    guard rows[slot.index].faults >= tries, !rows[slot.index].isDeadLetter else { return }
+    rows[slot.index].isDeadLetter = true
+    rows[slot.index].letter = LetterProgress()
   }
 
   // MARK: Unexplained errors
@@ -260,21 +269,21 @@ final class Ledger<Record> {
 
   /// Begins a record's letter and its event: what Kafka does not have of them is written now.
   func beginLetter(_ slot: Slot) -> MissingLetter {
-    let progress = rows[Int(slot)].letter
-    if progress.letter == .missing { rows[Int(slot)].letter.letter = .underWay }
-    if progress.event == .missing { rows[Int(slot)].letter.event = .underWay }
+    let progress = rows[slot.index].letter
+    if progress.letter == .missing { rows[slot.index].letter.letter = .underWay }
+    if progress.event == .missing { rows[slot.index].letter.event = .underWay }
     return MissingLetter(
       letter: progress.letter == .missing, event: progress.event == .missing, refusals: Int(progress.refusals))
   }
 
   /// Kafka has found a record's letter too large: the next one is smaller.
-  func letterRefused(_ slot: Slot) { rows[Int(slot)].letter.refusals += 1 }
+  func letterRefused(_ slot: Slot) { rows[slot.index].letter.refusals += 1 }
 
   /// Kafka has a record's letter.
-  func letterWritten(_ slot: Slot) { rows[Int(slot)].letter.letter = .done }
+  func letterWritten(_ slot: Slot) { rows[slot.index].letter.letter = .done }
 
   /// Kafka has the event that belongs to a record's letter, or has refused it as too large. Then the letter goes without one.
-  func letterEventDone(_ slot: Slot) { rows[Int(slot)].letter.event = .done }
+  func letterEventDone(_ slot: Slot) { rows[slot.index].letter.event = .done }
 
   // MARK: The order of a target
 
@@ -286,15 +295,15 @@ final class Ledger<Record> {
   /// - Returns: whether it is judged now; else `stageAnswered` says when.
   func pass(_ slot: Slot, target: @autoclosure () -> UInt64, at stage: Int?) -> Bool {
     if stage == nil, parked == 0 { return true }
-    let (target, order) = (target(), rows[Int(slot)].order)
+    let (target, order) = (target(), rows[slot.index].order)
     // One that is started again need not wait for a later record.
-    if stage == nil, targets[target]?.first.map({ rows[Int($0)].order > order }) ?? true { return true }
-    rows[Int(slot)].target = target
-    rows[Int(slot)].state = stage.map { .staged($0) } ?? .gated
-    rows[Int(slot)].pending += 1
+    if stage == nil, targets[target]?.first.map({ rows[$0.index].order > order }) ?? true { return true }
+    rows[slot.index].target = target
+    rows[slot.index].state = stage.map { .staged($0) } ?? .gated
+    rows[slot.index].pending += 1
     parked += 1
-    if let waiting = targets[target], let last = waiting.last, rows[Int(last)].order > order {
-      let place = waiting.lastIndex { rows[Int($0)].order < order }.map { $0 + 1 } ?? waiting.startIndex
+    if let waiting = targets[target], let last = waiting.last, rows[last.index].order > order {
+      let place = waiting.lastIndex { rows[$0.index].order < order }.map { $0 + 1 } ?? waiting.startIndex
       targets[target]?.insert(slot, at: place)
     } else {
       targets[target, default: []].append(slot)
@@ -306,52 +315,52 @@ final class Ledger<Record> {
   ///
   /// - Parameter precedesFirings: whether the later firings of the target wait until the record has ended.
   func aim(_ slot: Slot, at target: UInt64, precedesFirings: Bool) {
-    rows[Int(slot)].target = target
-    guard precedesFirings, !rows[Int(slot)].precedesFirings else { return }
+    rows[slot.index].target = target
+    guard precedesFirings, !rows[slot.index].precedesFirings else { return }
     let (chain, latest) = (chain(of: target), chains[chain(of: target)])
-    rows[Int(slot)].precedesFirings = true
-    rows[Int(slot)].neighbors = (latest, -1)
-    if latest >= 0 { rows[Int(latest)].neighbors.later = slot }
+    rows[slot.index].precedesFirings = true
+    rows[slot.index].neighbors = (latest, .nobody)
+    if latest != .nobody { rows[latest.index].neighbors.later = slot }
     chains[chain] = slot
   }
 
   private func chain(of target: UInt64) -> Int { Int(target % UInt64(chains.count)) }
 
   private func unchain(_ slot: Slot) {
-    let (earlier, later) = rows[Int(slot)].neighbors
-    if earlier >= 0 { rows[Int(earlier)].neighbors.later = later }
-    if later >= 0 { rows[Int(later)].neighbors.earlier = earlier } else { chains[chain(of: rows[Int(slot)].target)] = earlier }
+    let (earlier, later) = rows[slot.index].neighbors
+    if earlier != .nobody { rows[earlier.index].neighbors.later = later }
+    if later != .nobody { rows[later.index].neighbors.earlier = earlier } else { chains[chain(of: rows[slot.index].target)] = earlier }
   }
 
   /// The record that a firing waits for: one of its target that was begun before it and has not ended. It may have failed meanwhile.
   func predecessor(of slot: Slot) -> Slot? {
-    let (target, order) = (rows[Int(slot)].target, rows[Int(slot)].order)
+    let (target, order) = (rows[slot.index].target, rows[slot.index].order)
     var place = chains[chain(of: target)]
-    while place >= 0 {
-      if rows[Int(place)].target == target, rows[Int(place)].order < order { return place }
-      place = rows[Int(place)].neighbors.earlier
+    while place != .nobody {
+      if rows[place.index].target == target, rows[place.index].order < order { return place }
+      place = rows[place.index].neighbors.earlier
     }
     return nil
   }
 
   /// The handle by which a stage keeps a record that it answers later.
   func parked(_ slot: Slot, at stage: Int) -> ParkedRecord {
-    ParkedRecord(slot: slot, stage: stage, generation: rows[Int(slot)].generation)
+    ParkedRecord(slot: slot, stage: stage, generation: rows[slot.index].generation)
   }
 
   /// The stage that a record is at; nil if it is at none.
   func stage(of slot: Slot) -> Int? {
-    if case .staged(let stage) = rows[Int(slot)].state { stage } else { nil }
+    if case .staged(let stage) = rows[slot.index].state { stage } else { nil }
   }
 
   /// Whether a record still is where a stage has left it.
   func isParked(_ parked: ParkedRecord) -> Bool {
-    rows[Int(parked.slot)].generation == parked.generation && rows[Int(parked.slot)].state == .staged(parked.stage)
+    rows[parked.slot.index].generation == parked.generation && rows[parked.slot.index].state == .staged(parked.stage)
   }
 
   /// A stage has answered, and a later stage has not yet.
   func move(_ parked: ParkedRecord, to stage: Int) {
-    if isParked(parked) { rows[Int(parked.slot)].state = .staged(stage) }
+    if isParked(parked) { rows[parked.slot.index].state = .staged(stage) }
   }
 
   /// The last stage has answered.
@@ -359,8 +368,8 @@ final class Ledger<Record> {
   /// - Returns: the records that are judged now, in their order. The answer that each waited for has arrived.
   func stageAnswered(_ parked: ParkedRecord) -> [Slot] {
     guard isParked(parked) else { return [] }
-    rows[Int(parked.slot)].state = .gated
-    return release(rows[Int(parked.slot)].target)
+    rows[parked.slot.index].state = .gated
+    return release(rows[parked.slot.index].target)
   }
 
   /// A stage cannot answer at present, and the record is to fail. The next records of its target do not wait for its retry.
@@ -368,8 +377,8 @@ final class Ledger<Record> {
   /// - Returns: the records that are judged now, in their order.
   func stageFailed(_ parked: ParkedRecord) -> [Slot] {
     guard isParked(parked) else { return [] }
-    let target = rows[Int(parked.slot)].target
-    rows[Int(parked.slot)].state = .working
+    let target = rows[parked.slot.index].target
+    rows[parked.slot.index].state = .working
     self.parked -= 1
     targets[target]?.removeAll { $0 == parked.slot }
     return release(target)
@@ -377,11 +386,11 @@ final class Ledger<Record> {
 
   /// Takes a target's first records as far as they have passed.
   private func release(_ target: UInt64) -> [Slot] {
-    let passed = Array(targets[target, default: []].prefix { rows[Int($0)].state == .gated })
+    let passed = Array(targets[target, default: []].prefix { rows[$0.index].state == .gated })
     targets[target]?.removeFirst(passed.count)
     if targets[target]?.isEmpty == true { targets[target] = nil }
     parked -= passed.count
-    for slot in passed { rows[Int(slot)].state = .working }
+    for slot in passed { rows[slot.index].state = .working }
     return passed
   }
 
@@ -414,10 +423,10 @@ final class Ledger<Record> {
     retrying.again.removeFirst(taken.count - retrying.first.count)
     retrying.first = []
     for slot in taken {
-      rows[Int(slot)].pending = 1
-      rows[Int(slot)].hasFailed = false
-      rows[Int(slot)].letter.restart()
-      rows[Int(slot)].attempts += 1
+      rows[slot.index].pending = 1
+      rows[slot.index].hasFailed = false
+      rows[slot.index].letter.restart()
+      rows[slot.index].attempts += 1
     }
     return taken
   }

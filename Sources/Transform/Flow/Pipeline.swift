@@ -374,19 +374,23 @@ extension Pipeline: StageSequenceOwner {
   }
 }
 
-extension Pipeline: JudgeStageOwner {
+extension Pipeline {
+  /// A request was judged at one of its person's devices.
   func judged(_ slot: Slot, _ token: ArenaSpan, _ judgement: JournalJudgement) -> Conclusion {
     recipients.judged(slot, token, judgement)
   }
 
+  /// Something is pending for a request's target: ask the schedules before the request is judged.
   func asksSchedules(_ slot: Slot) -> Conclusion {
     stages.beginTurn()
     defer { stages.flush() }
     return reader.readAccepted(inFlight[slot].record) { pass($0, slot, replaces: true) }
   }
 
+  /// Entries of a device's mailbox have to end: it has more than it may keep, or a removal of all may cancel them.
   func foundEndings(_ token: UnsafeRawBufferPointer, _ ending: Evictions.Ending) { evictions.found(token, ending) }
 
+  /// The verdicts of a call are applied.
   func judged() {
     recipients.askWaiting()
     if judge.hasCaughtUp { notes.note() }

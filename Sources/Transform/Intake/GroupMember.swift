@@ -3,16 +3,6 @@ import Kafka
 import Store
 import Worker
 
-/// The lane, as its membership in the group sees it.
-protocol GroupMemberOwner: ConsumerHandler, TransformTaskRunner {
-  /// A consumer joins the group; its partitions come later.
-  func joined(_ consumer: Consumer, _ committer: OffsetCommitter)
-  /// The consumer begins to leave the group: no more records of its partitions begin.
-  func leaves()
-  /// These offsets are finished. Calls back with those that may be committed.
-  func prepare(_ offsets: [CommitOffset], _ prepared: @escaping ([CommitOffset]) -> Void)
-}
-
 /// The lane as a member of its group: its consumer, its commits, leaving and joining again. Loop-confined.
 final class GroupMember {
   private let loop: EventLoop
@@ -33,7 +23,7 @@ final class GroupMember {
   private(set) var consumer: Consumer?
   /// The consumer's committer.
   private(set) var committer: OffsetCommitter?
-  weak var owner: (any GroupMemberOwner)? { didSet { watch.owner = owner } }
+  weak var owner: TransformCore? { didSet { watch.owner = owner } }
 
   init(
     on loop: EventLoop, _ settings: TransformSettings, _ plan: GroupPlan, state: LaneState, checkpoints: Checkpoints, health: Health,

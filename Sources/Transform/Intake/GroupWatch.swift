@@ -15,7 +15,7 @@ final class GroupWatch {
   private var consumer: Consumer?
   private var isAsking = false
   /// Calls `ask` in a task of the lane.
-  weak var owner: (any TransformTaskRunner)?
+  weak var owner: TransformCore?
 
   /// How often a lane without a partition asks. Forming a group, and moving partitions between members, take less time.
   private static let questionMilliseconds = 10_000

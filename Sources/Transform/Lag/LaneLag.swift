@@ -34,7 +34,7 @@ final class LaneLag {
   /// The producers whose queues are shown, too.
   var producers: LaneProducers?
   /// Calls `ask` in a task of the lane.
-  weak var owner: (any TransformTaskRunner)?
+  weak var owner: TransformCore?
 
   /// How often the brokers are asked, in seconds, and how far behind a partition is for that, in milliseconds.
   private static let (questionSeconds, questionMilliseconds): (Int, Int64) = (5, 2_000)

@@ -3,12 +3,6 @@ import Kafka
 import Notifications
 import Worker
 
-/// The lane, as the restoration of windows sees it.
-protocol WindowRestorationOwner: AnyObject {
-  /// The last windows of these partitions are counted, by their indexes: their records may begin.
-  func windowsRestored(_ indexes: Set<Int>)
-}
-
 /// Counts the records of the last window below a partition's marker, before the partition's first record begins. Loop-confined.
 ///
 /// A former owner has judged these records, and how it counted is not known. A window is at most ten seconds long. So this reads from the
@@ -25,7 +19,7 @@ final class WindowRestoration {
   private let reader: TopicReader
   private var isClosed = false
   private(set) var isUnderWay = false
-  weak var owner: (any WindowRestorationOwner)?
+  weak var owner: TransformCore?
 
   private static let retryMilliseconds = 1_000
   /// How long Kafka may send nothing of what it has, in milliseconds.

@@ -3,18 +3,12 @@ import Kafka
 import Notifications
 import Worker
 
-/// Hears of the journal's failures.
-protocol JournalOwner: AnyObject {
-  /// Kafka has not taken a record, for this reason; nil: it takes all of them again.
-  func journalFailed(_ error: KafkaError.Code?)
-}
-
 /// Writes the verdicts on requests to `notifications.journal`, many to a record. Loop-confined.
 ///
 /// A record has the verdicts on requests of the partition of the same number. A request is finished when Kafka has every record that names
 /// it. A record that Kafka has not taken is sent again as it is: no request is judged again or dead-lettered for it.
 final class Journal {
-  weak var owner: (any JournalOwner)?
+  weak var owner: TransformCore?
   private let notes: EndNotes
   private let producer: Producer
   private let topic: ProducerTopic

@@ -24,11 +24,11 @@ enum OutcomePurpose {
 
   init?(opaque: UInt64) {
     switch opaque >> 32 {
-    case 1: self = .record(Slot(truncatingIfNeeded: opaque))
+    case 1: self = .record(Slot(number: Int32(truncatingIfNeeded: opaque)))
     case 2: self = .eviction(Int(opaque & 0xFFFF_FFFF))
     case 3: self = .journal(UInt32(truncatingIfNeeded: opaque))
-    case 4: self = .letter(Slot(truncatingIfNeeded: opaque))
-    case 5: self = .letterEvent(Slot(truncatingIfNeeded: opaque))
+    case 4: self = .letter(Slot(number: Int32(truncatingIfNeeded: opaque)))
+    case 5: self = .letterEvent(Slot(number: Int32(truncatingIfNeeded: opaque)))
     case 6: self = .unreadable(UInt32(truncatingIfNeeded: opaque))
     case 7: self = .schedule(UInt32(truncatingIfNeeded: opaque))
     case 8: self = .scheduleFollowUp(UInt32(truncatingIfNeeded: opaque))
@@ -40,11 +40,11 @@ enum OutcomePurpose {
   /// The number that the producer gets with the record.
   var opaque: UInt64 {
     switch self {
-    case .record(let slot): 1 << 32 | UInt64(UInt32(bitPattern: slot))
+    case .record(let slot): 1 << 32 | UInt64(UInt32(bitPattern: slot.number))
     case .eviction(let number): 2 << 32 | UInt64(number)
     case .journal(let number): 3 << 32 | UInt64(number)
-    case .letter(let slot): 4 << 32 | UInt64(UInt32(bitPattern: slot))
-    case .letterEvent(let slot): 5 << 32 | UInt64(UInt32(bitPattern: slot))
+    case .letter(let slot): 4 << 32 | UInt64(UInt32(bitPattern: slot.number))
+    case .letterEvent(let slot): 5 << 32 | UInt64(UInt32(bitPattern: slot.number))
     case .unreadable(let number): 6 << 32 | UInt64(number)
     case .schedule(let number): 7 << 32 | UInt64(number)
     case .scheduleFollowUp(let number): 8 << 32 | UInt64(number)
@@ -74,7 +74,8 @@ final class Outcomes {
   struct Subject {
     let token: UnsafeRawBufferPointer
     let entry: DeliveryEntryView
-    let record: Slot
+    /// What its events are for.
+    let purpose: OutcomePurpose
   }
 
   private let loop: EventLoop
@@ -122,7 +123,7 @@ final class Outcomes {
   func emit(_ type: Outcome, _ subject: Subject, revision: Revision, _ details: EventDetails) -> Produced {
     var facts = EventFacts(type, of: subject.entry, device: subject.token, revision: revision)
     facts.details = details
-    return produce(facts, key: subject.token, .record(subject.record))
+    return produce(facts, key: subject.token, subject.purpose)
   }
 
   /// Emits that the subject has superseded a notification of the mailbox.
@@ -136,14 +137,14 @@ final class Outcomes {
       partition: Int32(clamping: superseded.revision.sourcePartition), offset: Int64(clamping: superseded.revision.offset),
       timestamp: Int64(clamping: superseded.revision.timestamp))
     facts.details = .by(subject.entry.id)
-    return produce(facts, key: subject.token, .record(subject.record))
+    return produce(facts, key: subject.token, subject.purpose)
   }
 
-  /// Emits that an entry of a mailbox has ended; the subject's `record` is the number of the eviction. Returns whether a report comes.
+  /// Emits that an entry of a mailbox has ended. Returns whether a report comes.
   func ended(_ type: Outcome, _ subject: Subject, revision: Revision?, by removal: NotificationID? = nil) -> Bool {
     var facts = EventFacts(type, of: subject.entry, device: subject.token, revision: revision)
     if let removal { facts.details = .by(removal) }
-    return produce(facts, key: subject.token, .eviction(Int(subject.record))).count > 0
+    return produce(facts, key: subject.token, subject.purpose).count > 0
   }
 
   /// Emits how many devices a person has. Without any the request ends here.

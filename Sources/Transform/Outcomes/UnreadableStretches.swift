@@ -3,12 +3,6 @@ import Kafka
 import Notifications
 import Worker
 
-/// Hears of the failures of letters.
-protocol UnreadableStretchesOwner: AnyObject {
-  /// Kafka has not taken a letter, which is sent again; nil: it has taken all of them.
-  func unreadableLettersFailed(_ error: KafkaError?)
-}
-
 /// Reports the offsets of batches that cannot be read: in a dead letter, in the journal and in the log. Loop-confined.
 ///
 /// A stretch counts as one record in flight until its letter and its entry of the journal are durable. Its bytes are not kept.
@@ -34,7 +28,7 @@ final class UnreadableStretches {
   private var open: [UInt32: Open] = [:]
   private var lastNumber: UInt32 = 0
   private var isFailing = false
-  weak var owner: (any UnreadableStretchesOwner)?
+  weak var owner: TransformCore?
 
   /// The milliseconds after which a refused letter is sent again.
   private static let retryMilliseconds = 1_000

@@ -591,7 +591,8 @@ extension RebuildCore: PipelineOwner {
   func foundNewer(_ error: StoreError) { fail(error) }
 }
 
-extension RebuildCore: RebuiltSchedulesOwner {
+extension RebuildCore {
+  /// Redis has the state of a schedule, or the call has failed.
   func scheduleAnswered(_ error: StoreError?) { if let error { fail(error) } else { advance() } }
 }
 

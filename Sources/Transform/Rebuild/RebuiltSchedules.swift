@@ -3,12 +3,6 @@ import Kafka
 import Notifications
 import Store
 
-/// The rebuild, as its schedules see it.
-protocol RebuiltSchedulesOwner: AnyObject {
-  /// Redis has the state of a schedule, or the call has failed.
-  func scheduleAnswered(_ error: StoreError?)
-}
-
 /// Puts the newest state of each schedule into Redis, as `schedule` has it, in the zones that its devices have now. Loop-confined.
 final class RebuiltSchedules {
   private let schedules: Schedules
@@ -19,7 +13,7 @@ final class RebuiltSchedules {
   private var waiting: [ScheduleKey: [ScheduleRecord]] = [:]
   /// States that do not stand yet.
   private(set) var count = 0
-  weak var owner: (any RebuiltSchedulesOwner)?
+  weak var owner: RebuildCore?
 
   /// - Parameter now: milliseconds since 1970.
   init(_ schedules: Schedules, _ zones: TimeZones, now: @escaping () -> Int64) {

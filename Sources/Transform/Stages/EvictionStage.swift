@@ -46,7 +46,7 @@ final class EvictionStage {
   /// Begins to end entries of a device's mailbox.
   private func begin(_ token: UnsafeRawBufferPointer, _ overflow: MailboxEntries, _ ending: Evictions.Ending) {
     let unreadable = evictions.begin(token, overflow, ending) { number, revision, entry in
-      let subject = Outcomes.Subject(token: token, entry: entry, record: Int32(number))
+      let subject = Outcomes.Subject(token: token, entry: entry, purpose: .eviction(number))
       switch ending {
       case .evicted:
         metrics.evicted.increment()

@@ -4,18 +4,6 @@ import Notifications
 import Store
 import Worker
 
-/// Gets the verdicts of the judge.
-protocol JudgeStageOwner: AnyObject {
-  /// A request was judged at one of its person's devices.
-  func judged(_ slot: Slot, _ token: ArenaSpan, _ judgement: JournalJudgement) -> Conclusion
-  /// Entries of a device's mailbox have to end: it has more than it may keep, or a removal of all may cancel them.
-  func foundEndings(_ token: UnsafeRawBufferPointer, _ ending: Evictions.Ending)
-  /// Something is pending for a request's target: ask the schedules before the request is judged.
-  func asksSchedules(_ slot: Slot) -> Conclusion
-  /// The verdicts of a call are applied.
-  func judged()
-}
-
 /// Has requests judged for devices, several in a call, and emits the outcomes of the verdicts. Loop-confined.
 final class JudgeStage: JudgeHandler {
   private let inFlight: InFlight
@@ -26,7 +14,7 @@ final class JudgeStage: JudgeHandler {
   private let metrics: TransformMetrics
   /// The former verdicts, during a rebuild.
   private let journaled: JournaledVerdicts?
-  weak var owner: (any JudgeStageOwner)?
+  weak var owner: Pipeline?
 
   init(
     _ judge: Judge, _ inFlight: InFlight, _ errors: StoreErrors, _ outcomes: Outcomes, _ rejections: Rejections,
@@ -46,7 +34,7 @@ final class JudgeStage: JudgeHandler {
     {
       entry.revision = revision
     }
-    judge.add(JudgeRequest(tag: slot, in: arena, token: token, entry), alone: inFlight[slot].isSuspect)
+    judge.add(JudgeRequest(tag: slot.number, in: arena, token: token, entry), alone: inFlight[slot].isSuspect)
   }
 
   /// Whether Redis has enough to do.
@@ -68,8 +56,9 @@ final class JudgeStage: JudgeHandler {
   func notJudged(_ requests: [JudgeRequest], _ error: StoreError) {
     errors.tell(error)
     for request in requests {
-      let answer = inFlight.answer(request.tag)
-      if error.code == .faulty || error.code == .unexplained { inFlight[request.tag].isSuspect = true }
+      let slot = Slot(number: request.tag)
+      let answer = inFlight.answer(slot)
+      if error.code == .faulty || error.code == .unexplained { inFlight[slot].isSuspect = true }
       if requests.count == 1 { errors.conclude(answer, error) } else { inFlight.failed(answer) }
     }
   }
@@ -79,7 +68,7 @@ final class JudgeStage: JudgeHandler {
     var verdicts = answer.verdicts
     Self.withhold(&verdicts, requests)
     for index in requests.indices {
-      inFlight.conclude(inFlight.answer(requests[index].tag), judged(requests[index], verdicts[index], owner))
+      inFlight.conclude(inFlight.answer(Slot(number: requests[index].tag)), judged(requests[index], verdicts[index], owner))
     }
     answer.forEachFinding { index, found in
       let request = requests[index]
@@ -116,8 +105,8 @@ final class JudgeStage: JudgeHandler {
     one.arena.bytes.withUnsafeBytes { a in other.arena.bytes.withUnsafeBytes { b in a[one.token].elementsEqual(b[other.token]) } }
   }
 
-  private func judged(_ request: JudgeRequest, _ verdict: Verdict?, _ owner: any JudgeStageOwner) -> Conclusion {
-    let slot = request.tag
+  private func judged(_ request: JudgeRequest, _ verdict: Verdict?, _ owner: Pipeline) -> Conclusion {
+    let slot = Slot(number: request.tag)
     if case .schedules = verdict { return owner.asksSchedules(slot) }
     guard case .judged(var judgement, let application) = verdict else {
       metrics.redisFailures.increment()
@@ -146,10 +135,10 @@ final class JudgeStage: JudgeHandler {
     let isStale = event == .collapsed || event == .canceled
     let superseded = isStale ? nil : judgement.other
     if event == nil, superseded == nil { return .done }
-    let slot = request.tag
+    let slot = Slot(number: request.tag)
     return request.arena.bytes.withUnsafeBytes { arena in
       guard let entry = DeliveryEntryView(arena[request.entry.span]) else { return .poisoned("its delivery entry cannot be read") }
-      let subject = Outcomes.Subject(token: arena[request.token], entry: entry, record: slot)
+      let subject = Outcomes.Subject(token: arena[request.token], entry: entry, purpose: .record(slot))
       let collapsed = inFlight.emitted(slot, superseded.map { outcomes.collapsed($0, by: subject) } ?? Outcomes.Produced())
       guard case .done = collapsed, let event else { return collapsed }
       // With a dead letter.

@@ -7,9 +7,9 @@ struct RecipientPages {
   /// Bytes of the entries of pages that have come and are not judged yet.
   private var bytes = 0
   /// Requests that wait for a further page. They go before first pages, so that begun requests finish.
-  private var going: [Int32] = []
+  private var going: [Slot] = []
   /// Requests that wait for their first page, oldest first from `head` on.
-  private var fresh: [Int32] = []
+  private var fresh: [Slot] = []
   private var head = 0
 
   private static let askedMaximum = 32
@@ -26,12 +26,12 @@ struct RecipientPages {
   }
 
   /// A request waits for its turn.
-  mutating func wait(_ slot: Int32, isGoing: Bool) {
+  mutating func wait(_ slot: Slot, isGoing: Bool) {
     if isGoing { going.append(slot) } else { fresh.append(slot) }
   }
 
   /// The next request that may ask. Its page counts as asked for.
-  mutating func next() -> Int32? {
+  mutating func next() -> Slot? {
     guard isWaiting, begin() else { return nil }
     if let slot = going.popLast() { return slot }
     let slot = fresh[head]

@@ -20,7 +20,7 @@ final class RecipientStage {
   private var paging = RecipientPaging()
   private var isAsking = false
   private var times = DueTimes()
-  weak var owner: (any JudgeStageOwner)?
+  weak var owner: Pipeline?
 
   /// - Parameters:
   ///   - journal: nil if verdicts are not written, as during a rebuild.

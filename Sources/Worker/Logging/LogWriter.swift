@@ -7,14 +7,8 @@ import Synchronization
 /// Lines wait in a bounded queue. If the reader of the log is too slow, further lines are dropped and counted, and the number is logged
 /// later. If a message repeats, only the first lines of ten seconds are written, and the rest are counted. So logging never delays a lane.
 public final class LogWriter: Sendable {
-  private enum Item {
-    case line(LogLine)
-    /// A mark that is reached when all lines before it are written.
-    case marker(Semaphore)
-  }
-
   private struct Queue {
-    var items: [Item] = []
+    var items: [LogLine] = []
     var limit: RepeatLimit
     /// Dropped lines that were not reported yet.
     var unreportedDrops = 0
@@ -73,21 +67,6 @@ public final class LogWriter: Sendable {
   /// The number of lines dropped since the start because the queue was full.
   public var dropped: Int { drops.load(ordering: .relaxed) }
 
-  /// Waits until all earlier lines are written, or until the time is over. It blocks; use it at the end of the process.
-  ///
-  /// - Returns: false if the time was over first, because nobody reads the log.
-  @discardableResult public func flush(within time: Duration = .seconds(2)) -> Bool {
-    let written = Semaphore()
-    let isOpen = queue.withLock { queue in
-      if queue.isClosed { return false }
-      queue.items.append(.marker(written))
-      return true
-    }
-    guard isOpen else { return true }
-    wake.signal()
-    return written.wait(milliseconds: time.wholeMilliseconds)
-  }
-
   /// Writes all earlier lines, and ends the thread. Later lines are dropped. It blocks like `flush(within:)`.
   ///
   /// - Returns: false if the time was over first. Then the thread may still write, so do not close the descriptor.
@@ -116,7 +95,7 @@ public final class LogWriter: Sendable {
         drops.wrappingAdd(1, ordering: .relaxed)
         return false
       }
-      queue.items.append(.line(line))
+      queue.items.append(line)
       defer { queue.isAsleep = false }
       return queue.isAsleep
     }
@@ -142,14 +121,10 @@ public final class LogWriter: Sendable {
     }
   }
 
-  private func write(_ items: [Item], _ drops: Int, _ summaries: [RepeatLimit.Summary]) {
+  private func write(_ items: [LogLine], _ drops: Int, _ summaries: [RepeatLimit.Summary]) {
     var text = ""
-    var markers: [Semaphore] = []
-    for item in items {
-      switch item {
-      case .line(let line): text += format.render(line, colored: isColored)
-      case .marker(let written): markers.append(written)
-      }
+    for line in items {
+      text += format.render(line, colored: isColored)
       if text.utf8.count > 65_536 {
         put(text)
         text.removeAll(keepingCapacity: true)
@@ -170,7 +145,6 @@ public final class LogWriter: Sendable {
       text += format.render(line, colored: isColored)
     }
     put(text)
-    for marker in markers { marker.signal() }
   }
 
   /// Writes a text. If that fails, the text is lost, since there is nowhere to report it.

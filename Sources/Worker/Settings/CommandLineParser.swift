@@ -62,7 +62,8 @@ extension CommandLineProgram {
     return valid
   }
 
-  private func command(in arguments: [String]) -> (Command, [String])? {
+  /// The command whose name the arguments begin with, and the rest of them.
+  func command(in arguments: [String]) -> (Command, [String])? {
     // `topics create` before `topics`.
     for words in stride(from: min(2, arguments.count), through: 1, by: -1) {
       let typed = arguments.prefix(words).joined(separator: " ")

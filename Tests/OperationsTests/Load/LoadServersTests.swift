@@ -112,7 +112,7 @@ import Worker
     let reading = try #require(Self.read(registry.text))
     #expect(reading.role == "fan-out" && reading.startedAt == 1234.5 && reading.processorSeconds == 17.25)
     let sent = try #require(reading.ages[.sent])
-    #expect(reading.ages[.transformed] == nil && sent.count == 5 && sent.mean == 4_149_200)
+    #expect(reading.ages[.transformed] == nil && sent.count == 5)
     #expect([0, 40, 60, 80, 100].map { sent.bound(atPercentile: $0) } == [5_000, 5_000, 50_000, 1_000_000, 30_000_000])
     #expect(sent.points.map(\.percentile) == [40, 60, 80, 100])
     cells[0].observe(ageMilliseconds: 1)
@@ -147,7 +147,7 @@ import Worker
     servers.take(reading, of: "a", at: 1)
     #expect((servers.ages[.sent]?.count ?? 0) == 0)
     let sent = try #require(reading.ages[.sent])
-    #expect(sent.bound(atPercentile: 100) != nil && sent.mean >= 0)
+    #expect(sent.bound(atPercentile: 100) != nil)
   }
 
   private static func read(_ text: String) -> WorkerReading? { Array(text.utf8).withUnsafeBytes { WorkerReading(metrics: $0) } }

@@ -102,7 +102,7 @@ import Testing
       var servers = LoadServers(startedAt: 0, measures)
       servers.take(1.5, of: LoadServers.ownGroup, at: 1_000_000_000)
       if index == 0 {
-        let ages = LoadAges(cumulative: [0.1: 3, .infinity: 5], sum: 2)
+        let ages = LoadAges(cumulative: [0.1: 3, .infinity: 5])
         servers.take(WorkerReading(startedAt: 1, processorSeconds: 2, role: "transform", ages: [.transformed: ages]), of: "w", at: 5)
         servers.missed("x", "no answer")
       }
@@ -192,7 +192,7 @@ import Testing
 
   /// What is put in the place of a member, and what is said of it.
   private static let hostile: [(String, JSONValue, String)] = [
-    ("version", 2, "has version 2 of the numbers"), ("number", 9, "is share 9 of 2"), ("of", 101, "of 101, and there are at most 100"),
+    ("version", 3, "has version 3 of the numbers"), ("number", 9, "is share 9 of 2"), ("of", 101, "of 101, and there are at most 100"),
     ("run", .string(String(repeating: "x", count: 41)), "the member 'run'"), ("plan", "bad", "has a plan that cannot be carried out"),
     ("offered", -1, "'offered' of its share must be a whole number"), ("offered", .integer(.max), "'offered'"),
     ("kept", 1_000_000, "'kept'"),
@@ -200,7 +200,7 @@ import Testing
     ("stages", [""], "'stages'"), ("stages", ["", "", "", "1 2"], "'stages'"), ("intervals", [], "'intervals'"),
     ("delays", [[5, 1, 0, 0]], "'delays'"), ("violations", ["strange": 1], "'violations'"), ("events", .null, "'events'"),
     ("servers", 1, "'servers'"), ("servers", ["groups": ["x": [1]], "ages": [:], "silent": [:]], "'servers.groups'"),
-    ("servers", ["groups": [:], "ages": ["sent": ["buckets": [[1, 1], [1, 1]], "sum": 1]], "silent": [:]], "'servers.ages'"),
+    ("servers", ["groups": [:], "ages": ["sent": [[1, 1], [1, 1]]], "silent": [:]], "'servers.ages'"),
     ("findings", [1], "'findings'"), ("startedAt", -5, "'startedAt'"),
   ]
 

@@ -1,24 +1,24 @@
 import Notifications
 
 /// The part of a run's load that one of its processes makes: some of the people with their devices, and their part of the rate. A value.
-public struct LoadShare: Sendable, Hashable {
+package struct LoadShare: Sendable, Hashable {
   /// The number of the share, from 1 on.
-  public let number: Int
+  package let number: Int
   /// The number of all shares.
-  public let count: Int
+  package let count: Int
   /// The load of all shares.
-  public let whole: LoadPlan
+  package let whole: LoadPlan
   /// The load of this share alone.
-  public let plan: LoadPlan
+  package let plan: LoadPlan
   /// The number of its first device among all devices of the run.
-  public let firstDevice: Int
+  package let firstDevice: Int
   /// The number of its first person among all people of the run.
-  public let firstUser: Int
+  package let firstUser: Int
   /// The number of its first request among all requests of the run.
-  public let firstRequest: Int
+  package let firstRequest: Int
 
   /// Makes the only share of a run with one process.
-  public init(all plan: LoadPlan) { self.init(1, of: 1, whole: plan, plan, firstDevice: 0, firstUser: 0, firstRequest: 0) }
+  package init(all plan: LoadPlan) { self.init(1, of: 1, whole: plan, plan, firstDevice: 0, firstUser: 0, firstRequest: 0) }
 
   fileprivate init(_ number: Int, of count: Int, whole: LoadPlan, _ plan: LoadPlan, firstDevice: Int, firstUser: Int, firstRequest: Int) {
     (self.number, self.count, self.whole, self.plan) = (number, count, whole, plan)
@@ -31,7 +31,7 @@ public struct LoadShare: Sendable, Hashable {
   }
 
   /// The numbers of its devices among all devices of the run.
-  public var devices: Range<Int> { firstDevice..<(firstDevice + plan.devices.count) }
+  package var devices: Range<Int> { firstDevice..<(firstDevice + plan.devices.count) }
 
   /// The numbers of the requests of all shares, as this share counts: those of others are negative or beyond its own.
   var requestsOfRun: Range<Int> {
@@ -53,10 +53,10 @@ public struct LoadShare: Sendable, Hashable {
 
 extension LoadPlan {
   /// The most shares of a run.
-  public static let maximumShares = 100
+  package static let maximumShares = 100
 
   /// Checks that each of several shares has a load.
-  public func check(shares count: Int) throws(Problem) {
+  package func check(shares count: Int) throws(Problem) {
     guard count <= users else {
       throw Problem(flag: "share", rule: "must not make more shares than people, of which --devices and --devices-per-user make \(users)")
     }
@@ -73,7 +73,7 @@ extension LoadPlan {
   /// - Parameters:
   ///   - number: from 1 on.
   ///   - count: the number of shares, as ``check(shares:)`` allows it.
-  public func share(_ number: Int, of count: Int) -> LoadShare {
+  package func share(_ number: Int, of count: Int) -> LoadShare {
     func part(_ whole: Int, _ number: Int = number) -> Range<Int> { (whole * (number - 1) / count)..<(whole * number / count) }
     func load(ofShare number: Int) -> Requests {
       var own = requests

@@ -1,44 +1,44 @@
-public import JSON
+package import JSON
 import Notifications
 
 /// The exact numbers of one share, as its result file has them. ``LoadSum`` adds those of all shares.
-public struct LoadShareResult: Sendable {
+package struct LoadShareResult: Sendable {
   /// The name of the run.
-  public let run: String
+  package let run: String
   /// The plan of the whole run, as a profile.
-  public let plan: String
+  package let plan: String
   /// The share.
-  public let share: LoadShare
+  package let share: LoadShare
   /// The numbers.
-  public let result: LoadResult
+  package let result: LoadResult
   /// The violations, of which a process keeps a limited number. The numbers count all.
-  public let findings: [LoadFinding]
+  package let findings: [LoadFinding]
 
   /// Makes it from its parts.
-  public init(run: String, plan: String, share: LoadShare, result: LoadResult, findings: [LoadFinding]) {
+  package init(run: String, plan: String, share: LoadShare, result: LoadResult, findings: [LoadFinding]) {
     (self.run, self.plan, self.share, self.result, self.findings) = (run, plan, share, result, findings)
   }
 
   /// Why a file has no numbers of a share, as the end of a sentence that begins with the file.
-  public struct Problem: Error, Sendable, Hashable {
+  package struct Problem: Error, Sendable, Hashable {
     /// The text.
-    public let text: String
+    package let text: String
 
     /// Makes it from its text.
-    public init(_ text: String) { self.text = text }
+    package init(_ text: String) { self.text = text }
   }
 
   /// The version of the form.
-  private static let version: Int64 = 1
+  private static let version: Int64 = 2
   /// The most bytes of the plan and of a run's name.
   private static let (maximumPlan, maximumName) = (1 << 16, 40)
   /// The most violations that a share tells one by one.
-  public static let maximumFindings = 1_000
+  package static let maximumFindings = 1_000
 
   // MARK: Writing
 
   /// The numbers as JSON.
-  public var json: JSONValue {
+  package var json: JSONValue {
     let object = JSONValue.object([
       "version": Self.version, "run": run, "number": share.number, "of": share.count, "plan": plan,
     ])
@@ -54,7 +54,7 @@ public struct LoadShareResult: Sendable {
   /// Reads the numbers.
   ///
   /// - Parameter readPlan: makes a plan of its text, or throws.
-  public init(_ json: JSONValue, readPlan: (String) throws -> LoadPlan) throws(Problem) {
+  package init(_ json: JSONValue, readPlan: (String) throws -> LoadPlan) throws(Problem) {
     let fields = LoadFields(json)
     let version = try fields.count("version")
     guard version == Self.version else {

@@ -1,28 +1,28 @@
 /// A row of a report's table of shares.
-public struct LoadShareRow: Sendable, Hashable {
+package struct LoadShareRow: Sendable, Hashable {
   /// The number of the share, from 1 on.
-  public var number: Int
+  package var number: Int
   /// Its devices.
-  public var devices: Int
+  package var devices: Int
   /// Its requests that were due.
-  public var offered: Int
+  package var offered: Int
   /// Its requests that Kafka has acknowledged.
-  public var published: Int
+  package var published: Int
   /// The share of its notifications that should have arrived that has arrived.
-  public var reach: Double
+  package var reach: Double
   /// The share of its schedule that was kept.
-  public var schedule: Double
+  package var schedule: Double
 }
 
 /// Adds the numbers of all shares of one run.
-public enum LoadSum {
+package enum LoadSum {
   /// The numbers of a share, with the name of their file.
-  public typealias Part = (file: String, share: LoadShareResult)
+  package typealias Part = (file: String, share: LoadShareResult)
 
   /// Adds the numbers. Each share follows its own requests to its own devices, so no pair of them counts twice.
   ///
   /// - Throws: what is missing, stands twice, or is of another run.
-  public static func sum(_ parts: [Part]) throws(LoadShareResult.Problem) -> LoadResult {
+  package static func sum(_ parts: [Part]) throws(LoadShareResult.Problem) -> LoadResult {
     let parts = parts.sorted { $0.share.share.number < $1.share.share.number }
     guard let first = parts.first else { throw LoadShareResult.Problem("no file was given") }
     for (former, part) in zip(parts, parts.dropFirst()) {
