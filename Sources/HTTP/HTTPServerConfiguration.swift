@@ -38,6 +38,10 @@ public struct HTTPServerConfiguration: Sendable {
   /// Whether several servers, of lanes or processes, share the port (SO_REUSEPORT).
   public var reusePort = false
 
+  /// TLS below HTTP; nil for plain connections. A connection beyond a limit is closed without an answer then, since a handshake costs more
+  /// than the connection.
+  public var tls: TLSServerConfiguration?
+
   /// The defaults.
   public init() {}
 }

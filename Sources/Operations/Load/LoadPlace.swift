@@ -11,6 +11,8 @@ public struct LoadPlace: Sendable {
   public var topics: Topics
   /// Where devices connect: `ws://HOST:PORT/v1/device`. Devices are spread over them.
   public var urls: [String]
+  /// The certificates in PEM that the cluster's must have been signed by; nil for those of the system.
+  public var authorities: [UInt8]?
   /// Makes the credential of a device; nil for a cluster that takes any device.
   public var credential: (@Sendable (_ device: DeviceToken, _ application: Name, _ user: Name) -> String)?
 

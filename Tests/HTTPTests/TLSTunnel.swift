@@ -1,0 +1,66 @@
+import Cryptography
+import EventLoop
+import TestSupport
+
+@testable import HTTP
+
+/// Carries connections without TLS to a server with TLS, so that tests for both need no client of their own. Loop-confined.
+final class TLSTunnel {
+  private let loop: EventLoop
+  private let server: Int
+  private let context: TLSContext
+  private var listener: Listener?
+
+  init(on loop: EventLoop, to server: Int, _ authorities: [UInt8]) throws {
+    (self.loop, self.server) = (loop, server)
+    context = try TLSContext(authorities: authorities, protocols: ["http/1.1"])
+    listener = try Listener(on: loop, at: SocketAddress(host: "127.0.0.1", port: 0)) { [unowned self] in carry($0) }
+  }
+
+  /// TLS of a server with this process's certificate.
+  static func server(_ pair: TestCertificates.Pair? = nil) async throws -> TLSServerConfiguration {
+    let pair = if let pair { pair } else { try await TestCertificates.shared.value.good }
+    let identity = try TLSIdentity(certificates: Array(pair.certificate.utf8), key: Array(pair.key.utf8))
+    return TLSServerConfiguration(TLSIdentityInForce(identity), ticketSecret: [1, 2, 3], handshakesPerSecond: 100_000)
+  }
+
+  /// What its clients trust.
+  static func client() async throws -> [UInt8] { Array(try await TestCertificates.shared.value.authority.utf8) }
+
+  var port: Int { listener?.localAddress.port ?? 0 }
+
+  func close() { listener?.close() }
+
+  private func carry(_ near: Stream) {
+    Task(executorPreference: loop) { [loop, server] in
+      guard
+        let far = try? await Stream.connect(
+          on: loop, to: SocketAddress(host: "127.0.0.1", port: server), timeoutMilliseconds: hangMilliseconds),
+        let url = try? HTTPURL("wss://localhost:\(server)/")
+      else { return near.close() }
+      far.put(TLSLayer(context.connect(host: "localhost", isNumeric: false, port: server), url))
+      (near.handler, far.handler) = (Relay(from: near, to: far), Relay(from: far, to: near))
+      near.startReading()
+      far.startReading()
+    }
+  }
+}
+
+/// One direction of a tunnel's connection.
+private final class Relay: StreamHandler {
+  private static let maximumPending = 65_536
+  private let (source, sink): (Stream, Stream)
+
+  init(from source: Stream, to sink: Stream) { (self.source, self.sink) = (source, sink) }
+
+  func streamReceived(_ bytes: UnsafeRawBufferPointer) {
+    sink.write(.make(bytes))
+    if sink.pendingBytes > Self.maximumPending { source.stopReading() }
+  }
+
+  func streamDrained() { sink.startReading() }
+
+  func streamEnded(_ end: StreamEnd) {
+    if case .failed = end { sink.close() } else { sink.finish(withinMilliseconds: hangMilliseconds) }
+  }
+}
