@@ -7,6 +7,8 @@ import Glibc
 public final class TLSContext {
   /// The size of the buffer for decrypted bytes.
   private static let plainBytes = 32_768
+  /// How long sessions are resumed before the certificate is checked again, in seconds.
+  private static let resumedSeconds = 86_400
   /// The most servers whose last session is kept.
   private static let maximumRemembered = 16
 
@@ -16,8 +18,8 @@ public final class TLSContext {
   private var native: OpaquePointer
   /// Counts the replacements of the identity in `native`.
   private var number = 0
-  /// A client's last session with each server, to be resumed.
-  private var remembered: [String: OpaquePointer] = [:]
+  /// A client's last session with each server, to be resumed, and when the server's certificate was checked.
+  private var remembered: [String: (session: OpaquePointer, checked: Int)] = [:]
 
   // The buffers of the running call.
   var input = UnsafeRawBufferPointer(start: nil, count: 0)
@@ -65,12 +67,12 @@ public final class TLSContext {
     adopt(native)
     SSL_CTX_sess_set_new_cb(native) { session, ticket in
       guard let context = TLSContext.of(SSL_get_SSL_CTX(session)), let ticket else { return 0 }
-      return context.remember(ticket) ? 1 : 0
+      return context.remember(ticket, isResumed: SSL_session_reused(session) == 1) ? 1 : 0
     }
   }
 
   deinit {
-    for session in remembered.values { SSL_SESSION_free(session) }
+    for each in remembered.values { SSL_SESSION_free(each.session) }
     SSL_CTX_free(native)
     plain.deallocate()
   }
@@ -105,7 +107,9 @@ public final class TLSContext {
     adopt(native)
     SSL_CTX_set_tlsext_ticket_key_evp_cb(native) { session, name, vector, cipher, code, isNew in
       guard let tickets = TLSContext.of(SSL_get_SSL_CTX(session))?.tickets, let name, let vector else { return -1 }
-      return isNew == 1 ? tickets.seal(name, vector, cipher, code) : tickets.open(name, vector, cipher, code)
+      if isNew == 1 { return tickets.seal(name, vector, cipher, code) }
+      // Clients of TLS 1.3 use a ticket only once.
+      return tickets.open(name, vector, cipher, code, isReplaced: SSL_version(session) >= TLS1_3_VERSION)
     }
     SSL_CTX_set_alpn_select_cb(
       native,
@@ -154,14 +158,17 @@ public final class TLSContext {
   }
 
   /// Keeps a session of the server in the running call; false if it is not kept.
-  private func remember(_ session: OpaquePointer) -> Bool {
+  private func remember(_ session: OpaquePointer, isResumed: Bool) -> Bool {
     guard let server else { return false }
-    if remembered[server] == nil, remembered.count >= Self.maximumRemembered, let other = remembered.first {
-      remembered[other.key] = nil
-      SSL_SESSION_free(other.value)
-    }
-    if let old = remembered.updateValue(session, forKey: server) { SSL_SESSION_free(old) }
+    if remembered[server] == nil, remembered.count >= Self.maximumRemembered, let other = remembered.keys.first { forget(other) }
+    let checked = isResumed ? remembered[server]?.checked : nil
+    forget(server)
+    remembered[server] = (session, checked ?? time(nil))
     return true
+  }
+
+  private func forget(_ server: String) {
+    if let old = remembered.removeValue(forKey: server) { SSL_SESSION_free(old.session) }
   }
 
   // MARK: Sessions
@@ -191,7 +198,7 @@ public final class TLSContext {
         X509_VERIFY_PARAM_set1_host(rules, host, 0) == 1 && carillon_tls_server_name(session, host) == 1, "a host's name is short")
     }
     let server = "\(host):\(port)"
-    if let last = remembered[server] { SSL_set_session(session, last) }
+    if let last = remembered[server], time(nil) - last.checked < Self.resumedSeconds { SSL_set_session(session, last.session) }
     let made = TLSSession(self, session, server: server)
     made.begin()
     return made

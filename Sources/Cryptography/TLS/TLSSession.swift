@@ -25,7 +25,11 @@ public final class TLSSession {
     (self.context, self.native, self.server) = (context, native, server)
   }
 
-  deinit { SSL_free(native) }
+  deinit {
+    // Otherwise OpenSSL would not resume it: devices often vanish without a last word, which says nothing about their keys.
+    if end.map({ $0 == .peerClosed }) ?? true { SSL_set_shutdown(native, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN) }
+    SSL_free(native)
+  }
 
   /// Whether an earlier session was resumed.
   public var isResumed: Bool { SSL_session_reused(native) == 1 }

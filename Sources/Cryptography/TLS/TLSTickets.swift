@@ -4,13 +4,13 @@ import Glibc
 /// The keys of session tickets (RFC 5077, section 4; RFC 8446, section 4.6.1).
 ///
 /// They derive from one secret and the number of the day, so all workers with the same secret resume each other's sessions, and nobody hands
-/// out new keys. A ticket of yesterday is taken, and replaced.
+/// out new keys. Tickets of today and yesterday are taken.
 final class TLSTickets {
   private struct DayKey {
     let day: Int
     let name: [UInt8]
     let cipher: [UInt8]
-    var code: [UInt8]
+    let code: [UInt8]
   }
 
   private static let (nameBytes, keyBytes, secondsOfDay) = (16, 32, 86_400)
@@ -46,34 +46,22 @@ final class TLSTickets {
     _ name: UnsafeMutablePointer<UInt8>, _ vector: UnsafeMutablePointer<UInt8>, _ cipher: OpaquePointer?, _ code: OpaquePointer?
   ) -> Int32 {
     guard let key = present().first, RAND_bytes(vector, EVP_MAX_IV_LENGTH) == 1,
-      EVP_EncryptInit_ex(cipher, EVP_aes_256_cbc(), nil, key.cipher, vector) == 1, Self.prepare(code, key)
+      EVP_EncryptInit_ex(cipher, EVP_aes_256_cbc(), nil, key.cipher, vector) == 1,
+      carillon_tls_ticket_code(code, key.code, Self.keyBytes) == 1
     else { return -1 }
     name.update(from: key.name, count: Self.nameBytes)
     return 1
   }
 
-  /// Prepares the decryption of a ticket: 0 for an unknown one, and 2 if it must be replaced.
+  /// Prepares the decryption of a ticket: 0 for an unknown one, 1 for one that is taken, and 2 if it is also replaced.
   func open(
-    _ name: UnsafeMutablePointer<UInt8>, _ vector: UnsafeMutablePointer<UInt8>, _ cipher: OpaquePointer?, _ code: OpaquePointer?
+    _ name: UnsafeMutablePointer<UInt8>, _ vector: UnsafeMutablePointer<UInt8>, _ cipher: OpaquePointer?, _ code: OpaquePointer?,
+    isReplaced: Bool
   ) -> Int32 {
-    let keys = present()
-    guard let index = keys.firstIndex(where: { memcmp($0.name, name, Self.nameBytes) == 0 }) else { return 0 }
-    guard EVP_DecryptInit_ex(cipher, EVP_aes_256_cbc(), nil, keys[index].cipher, vector) == 1, Self.prepare(code, keys[index]) else {
-      return -1
-    }
-    return index == 0 ? 1 : 2
-  }
-
-  private static func prepare(_ code: OpaquePointer?, _ key: DayKey) -> Bool {
-    var (bytes, digest) = (key.code, Array("SHA256\0".utf8CString))
-    return bytes.withUnsafeMutableBytes { bytes in
-      digest.withUnsafeMutableBufferPointer { digest in
-        let settings = [
-          OSSL_PARAM_construct_octet_string(OSSL_MAC_PARAM_KEY, bytes.baseAddress, bytes.count),
-          OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, digest.baseAddress, 0), OSSL_PARAM_construct_end(),
-        ]
-        return EVP_MAC_CTX_set_params(code, settings) == 1
-      }
-    }
+    guard let key = present().first(where: { memcmp($0.name, name, Self.nameBytes) == 0 }) else { return 0 }
+    let isPrepared =
+      EVP_DecryptInit_ex(cipher, EVP_aes_256_cbc(), nil, key.cipher, vector) == 1
+      && carillon_tls_ticket_code(code, key.code, Self.keyBytes) == 1
+    return isPrepared ? isReplaced ? 2 : 1 : -1
   }
 }

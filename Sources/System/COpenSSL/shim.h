@@ -36,4 +36,13 @@ static inline int carillon_tls_add_chain(SSL_CTX *context, X509 *certificate) { 
 
 static inline int carillon_tls_server_name(SSL *session, const char *name) { return SSL_set_tlsext_host_name(session, name) == 1; }
 
+static inline int carillon_tls_ticket_code(EVP_MAC_CTX *code, const unsigned char *key, size_t count) {
+  OSSL_PARAM settings[] = {
+      OSSL_PARAM_construct_octet_string(OSSL_MAC_PARAM_KEY, (void *)key, count),
+      OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, (char *)"SHA256", 0),
+      OSSL_PARAM_construct_end(),
+  };
+  return EVP_MAC_CTX_set_params(code, settings);
+}
+
 static inline void carillon_tls_retry_read(BIO *bio) { BIO_set_retry_read(bio); }
