@@ -16,7 +16,7 @@ private final class Conversation {
 
   init(_ client: TLSSession, _ server: TLSSession, splits: Bool = false, seed: UInt64 = 1) {
     (self.client, self.server, self.splits) = (client, server, splits)
-    random = SeededRandom(seed)
+    random = SeededRandom(seed: seed)
     toServer = Self.output(of: client)
   }
 

@@ -129,14 +129,14 @@ actor ServerFixture {
     }
   }
 
-  private func startTunnel(to port: Int, _ authorities: [UInt8]) throws -> Int {
-    let tunnel = try TLSTunnel(on: loop, to: port, authorities)
+  private func startTunnel(to port: Int, _ authorities: [UInt8]) async throws -> Int {
+    let tunnel = TLSTunnel(on: loop, to: port, authorities)
     self.tunnel = tunnel
-    return tunnel.port
+    return try await tunnel.listen()
   }
 
   private func stop() async {
-    tunnel?.close()
+    await tunnel?.close()
     held.all = []
     await closeServer(withinMilliseconds: 0)
   }

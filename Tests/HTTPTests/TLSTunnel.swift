@@ -4,17 +4,24 @@ import TestSupport
 
 @testable import HTTP
 
-/// Carries connections without TLS to a server with TLS, so that tests for both need no client of their own. Loop-confined.
-final class TLSTunnel {
-  private let loop: EventLoop
+/// Carries connections without TLS to a server with TLS, so that tests for both need no client of their own.
+actor TLSTunnel {
+  nonisolated let loop: EventLoop
+  nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   private let server: Int
-  private let context: TLSContext
+  private let authorities: [UInt8]
+  private var context: TLSContext?
   private var listener: Listener?
+  private let waiting = Waiting()
 
-  init(on loop: EventLoop, to server: Int, _ authorities: [UInt8]) throws {
-    (self.loop, self.server) = (loop, server)
-    context = try TLSContext(authorities: authorities, protocols: ["http/1.1"])
-    listener = try Listener(on: loop, at: SocketAddress(host: "127.0.0.1", port: 0)) { [unowned self] in carry($0) }
+  /// The connections that are not carried yet.
+  private final class Waiting {
+    var last = 0
+    var streams: [Int: Stream] = [:]
+  }
+
+  init(on loop: EventLoop, to server: Int, _ authorities: [UInt8]) {
+    (self.loop, self.server, self.authorities) = (loop, server, authorities)
   }
 
   /// TLS of a server with this process's certificate.
@@ -27,22 +34,32 @@ final class TLSTunnel {
   /// What its clients trust.
   static func client() async throws -> [UInt8] { Array(try await TestCertificates.shared.value.authority.utf8) }
 
-  var port: Int { listener?.localAddress.port ?? 0 }
+  /// Listens; returns its port.
+  func listen() throws -> Int {
+    context = try TLSContext(authorities: authorities, protocols: ["http/1.1"])
+    let listener = try Listener(on: loop, at: SocketAddress(host: "127.0.0.1", port: 0)) { [weak self, waiting] near in
+      guard let self else { return near.close() }
+      waiting.last += 1
+      let number = waiting.last
+      waiting.streams[number] = near
+      Task { await self.carry(number) }
+    }
+    self.listener = listener
+    return listener.localAddress.port
+  }
 
   func close() { listener?.close() }
 
-  private func carry(_ near: Stream) {
-    Task(executorPreference: loop) { [loop, server] in
-      guard
-        let far = try? await Stream.connect(
-          on: loop, to: SocketAddress(host: "127.0.0.1", port: server), timeoutMilliseconds: hangMilliseconds),
-        let url = try? HTTPURL("wss://localhost:\(server)/")
-      else { return near.close() }
-      far.put(TLSLayer(context.connect(host: "localhost", isNumeric: false, port: server), url))
-      (near.handler, far.handler) = (Relay(from: near, to: far), Relay(from: far, to: near))
-      near.startReading()
-      far.startReading()
-    }
+  private func carry(_ number: Int) async {
+    let far = try? await Stream.connect(
+      on: loop, to: SocketAddress(host: "127.0.0.1", port: server), timeoutMilliseconds: hangMilliseconds)
+    guard let near = waiting.streams.removeValue(forKey: number), let far, let context,
+      let url = try? HTTPURL("wss://localhost:\(server)/")
+    else { return }
+    far.put(TLSLayer(context.connect(host: "localhost", isNumeric: false, port: server), url))
+    (near.handler, far.handler) = (Relay(from: near, to: far), Relay(from: far, to: near))
+    near.startReading()
+    far.startReading()
   }
 }
 

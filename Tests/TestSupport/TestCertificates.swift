@@ -1,4 +1,5 @@
 import Foundation
+import Testing
 
 /// Certificates for tests of TLS, made by `openssl` once in a process. Each pair is in PEM.
 public struct TestCertificates: Sendable {

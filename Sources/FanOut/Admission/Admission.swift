@@ -93,7 +93,7 @@ final class Admission {
   func count(_ servers: [HTTPServer]) {
     for (index, server) in servers.enumerated() {
       let (now, tls) = (server.statistics, server.tlsStatistics)
-      let before = index < counted.count ? counted[index] : (HTTPServerStatistics(), TLSStatistics())
+      let before = index < counted.count ? counted[index] : (server: HTTPServerStatistics(), tls: TLSStatistics())
       metrics.limited(.connections, by: now.overLimit - before.server.overLimit)
       metrics.limited(.descriptors, by: now.overDescriptors - before.server.overDescriptors)
       metrics.limited(.addressConnections, by: now.overAddressLimit - before.server.overAddressLimit)
