@@ -29,7 +29,7 @@ enum TLSOptions {
 
 /// The certificate and the key of a process's servers. It reads them again when a file changes; open connections keep the former ones.
 actor TLSFiles {
-  private static let lookMilliseconds = 2_000
+  private static let lookMilliseconds = 1_500
   private static let fileBytes = 1 << 20
 
   /// What distinguishes two contents of a file.
@@ -50,7 +50,8 @@ actor TLSFiles {
   private nonisolated let identity: TLSIdentityInForce
   private nonisolated let values: SettingValues
   private nonisolated let logger: Logger
-  private var seen: [FileIdentity]
+  /// The files as they were read, and as they were at the last look.
+  private var (taken, seen): ([FileIdentity], [FileIdentity])
   private var timer: Timer?
   private var isClosed = false
 
@@ -66,7 +67,8 @@ actor TLSFiles {
 
   private init(_ values: SettingValues, _ logger: Logger) throws {
     (self.values, self.logger) = (values, logger)
-    seen = Self.look(values)
+    taken = Self.look(values)
+    seen = taken
     identity = TLSIdentityInForce(try Self.read(values, logger))
   }
 
@@ -115,11 +117,14 @@ actor TLSFiles {
   }
 
   private func lookAgain() {
-    if Self.look(values) != seen { reloadNow() }
+    let present = Self.look(values)
+    // A second look that is the same: whoever replaces one file after the other has probably finished.
+    if present != taken, present == seen { reloadNow() }
+    seen = present
   }
 
   private func reloadNow() {
-    seen = Self.look(values)
+    taken = Self.look(values)
     do throws(UsageError) { identity.replace(with: try Self.read(values, logger)) } catch {
       logger.error("the certificate and its key cannot be read again; the former ones stay in force", ["error": "\(error)"])
     }
