@@ -117,7 +117,7 @@ let package = Package(
     tests("CalendarsTests", ["Calendars", "Notifications", "TestSupport"], exclude: ["walk.py"]),
     tests("StoreTests", ["Store", "Redis", "EventLoop", "JSON", "Notifications", "TestSupport"]),
     tests("WebTests", ["Web", "EventLoop", "JSON"]),
-    tests("WorkerTests", ["Worker", "JSON", "EventLoop", "HTTP", "Kafka", "Notifications", "TestSupport"]),
+    tests("WorkerTests", ["Worker", "Cryptography", "JSON", "EventLoop", "HTTP", "Kafka", "Notifications", "TestSupport"]),
     tests("ExtensionsTests", ["Extensions", "Cryptography", "EventLoop", "HTTP", "JSON", "Notifications", "TestSupport"]),
     tests(
       "TransformTests",

@@ -65,6 +65,24 @@ private actor TLSClientLane {
     }
   }
 
+  @Test(arguments: ["/large?bytes=3000000", "/streamed/3000000", "/hello"]) func libcurlFetches(path: String) async throws {
+    let authorities = try await TestCertificates.shared.value.authority
+    try await ServerFixture.with(try await configuration()) { _, port in
+      try await TestFolder.with(["ca.pem": authorities]) { folder in
+        var client = try HTTPClientLane.local("localhost:\(port)")
+        client.schemes = [.https]
+        client.certificateFile = "\(folder.path)/ca.pem"
+        try await HTTPClientLane.with(client) { lane in
+          var request = patient(.get, "https://localhost:\(port)\(path)")
+          request.maximumBodyBytes = 4 << 20
+          let result = await lane.send(request)
+          #expect(result.status == 200, "\(result)")
+          if path != "/hello" { #expect((try? result.get())?.body.count == 3_000_000) }
+        }
+      }
+    }
+  }
+
   @Test func garbageEndsTheConnection() async throws {
     try await ServerFixture.with(try await configuration()) { fixture, port in
       let socket = try RawSocket(port: port)
