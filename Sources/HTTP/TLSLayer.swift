@@ -56,8 +56,8 @@ final class TLSAcceptor {
 /// A TLS session as the layer of a stream. Loop-confined.
 final class TLSLayer: StreamLayer {
   private let session: TLSSession
-  /// A client's server, for errors.
-  private let url: HTTPURL?
+  /// A client's server, for errors; empty for a server's connection.
+  private let server: String
   /// Nil for a client.
   private weak var acceptor: TLSAcceptor?
   /// The stream, while the gate lets it wait.
@@ -65,14 +65,14 @@ final class TLSLayer: StreamLayer {
   /// Whether the gate has continued it, for one read.
   private var mayRead = false
   private var isCounted = false
-  /// Why the session has failed.
-  private(set) var failure: TLSError?
+  /// Whether the peer speaks HTTP without TLS.
+  private var isPlain = false
 
   /// The layer of a server's connection.
-  init(_ session: TLSSession, _ acceptor: TLSAcceptor) { (self.session, url, self.acceptor) = (session, nil, acceptor) }
+  init(_ session: TLSSession, _ acceptor: TLSAcceptor) { (self.session, server, self.acceptor) = (session, "", acceptor) }
 
-  /// The layer of a client's connection to this URL.
-  init(_ session: TLSSession, _ url: HTTPURL) { (self.session, self.url) = (session, url) }
+  /// The layer of a client's connection to a server.
+  init(_ session: TLSSession, to server: SocketAddress) { (self.session, self.server) = (session, server.description) }
 
   var isReady: Bool { session.isReady }
 
@@ -115,9 +115,9 @@ final class TLSLayer: StreamLayer {
     case nil: return .open
     case .peerClosed?: return .ended
     case .failed(let error)?:
-      failure = error
+      isPlain = error.code == .plainHTTP
       acceptor?.statistics.failed[error.code, default: 0] += 1
-      return .failed(EventLoopError(code: .other, operation: url.map { "TLS with \($0.address)" } ?? "TLS", message: error.description))
+      return .failed(EventLoopError(code: .other, operation: server.isEmpty ? "TLS" : "TLS with \(server)", message: error.description))
     }
   }
 
@@ -128,6 +128,6 @@ final class TLSLayer: StreamLayer {
 
   func takeOutput() -> SharedBytes? {
     let output = session.takeOutput { SharedBytes.make($0) }
-    return failure?.code == .plainHTTP ? TLSAcceptor.plainRefusal : output
+    return isPlain ? TLSAcceptor.plainRefusal : output
   }
 }

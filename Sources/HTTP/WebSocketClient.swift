@@ -72,7 +72,7 @@ public final class WebSocketClient {
     do throws(TLSError) {
       let context = if let tls { tls } else { try TLSContext(authorities: authorities, protocols: ["http/1.1"]) }
       tls = context
-      return TLSLayer(context.connect(host: url.host, isNumeric: url.isNumeric, port: url.port), url)
+      return TLSLayer(context.connect(host: url.host, isNumeric: url.isNumeric, port: url.port), to: url.address)
     } catch { throw .authorities(error) }
   }
 

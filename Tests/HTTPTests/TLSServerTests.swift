@@ -83,6 +83,29 @@ private actor TLSClientLane {
     }
   }
 
+  @Test func aResponseThatClosesEndsWithTheLastWordOfTLS() async throws {
+    let authorities = try await TLSTunnel.client()
+    try await ServerFixture.with(try await configuration()) { _, port in
+      let context = try TLSContext(authorities: authorities, protocols: ["http/1.1"])
+      let session = context.connect(host: "localhost", isNumeric: false, port: port)
+      let socket = try RawSocket(port: port)
+      var (answer, isAsked): ([UInt8], Bool) = ([], false)
+      func sendOutput() throws { if let bytes = session.takeOutput({ Array($0) }) { try socket.send(bytes) } }
+      try sendOutput()
+      while session.end == nil, case let bytes = try socket.read(), !bytes.isEmpty {
+        bytes.withUnsafeBytes { session.receive($0) { answer += $0 } }
+        try sendOutput()
+        guard session.isReady, !isAsked else { continue }
+        isAsked = true
+        let request = Array("GET /large?bytes=200000 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n".utf8)
+        #expect(request.withUnsafeBytes { session.send($0) })
+        try sendOutput()
+      }
+      #expect(session.end == .peerClosed, "otherwise a response that was cut would look complete")
+      #expect(answer.count > 200_000)
+    }
+  }
+
   @Test func garbageEndsTheConnection() async throws {
     try await ServerFixture.with(try await configuration()) { fixture, port in
       let socket = try RawSocket(port: port)

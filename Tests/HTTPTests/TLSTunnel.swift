@@ -53,10 +53,9 @@ actor TLSTunnel {
   private func carry(_ number: Int) async {
     let far = try? await Stream.connect(
       on: loop, to: SocketAddress(host: "127.0.0.1", port: server), timeoutMilliseconds: hangMilliseconds)
-    guard let near = waiting.streams.removeValue(forKey: number), let far, let context,
-      let url = try? HTTPURL("wss://localhost:\(server)/")
-    else { return }
-    far.put(TLSLayer(context.connect(host: "localhost", isNumeric: false, port: server), url))
+    guard let near = waiting.streams.removeValue(forKey: number), let far, let context else { return }
+    let place = SocketAddress(host: "localhost", port: server)
+    far.put(TLSLayer(context.connect(host: place.host, isNumeric: false, port: place.port), to: place))
     (near.handler, far.handler) = (Relay(from: near, to: far), Relay(from: far, to: near))
     near.startReading()
     far.startReading()
