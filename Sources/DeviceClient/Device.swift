@@ -125,7 +125,9 @@ public actor Device {
     var webSocket = WebSocketConfiguration()
     webSocket.subprotocols = [DeviceProtocol.subprotocol]
     webSocket.maximumMessageBytes = 1 << 20
-    client = WebSocketClient(on: loop, configuration: webSocket, connectMilliseconds: configuration.connectMilliseconds)
+    let client = WebSocketClient(on: loop, configuration: webSocket, connectMilliseconds: configuration.connectMilliseconds)
+    client.authorities = configuration.certificateAuthorities
+    self.client = client
     let connection = DeviceConnection(
       configuration, on: loop, commit: database.map { database in { [weak self] changes in self?.commit(changes, database) } },
       connect: { [weak self] in

@@ -3,8 +3,10 @@ public import Notifications
 
 /// The properties and the behaviour of a device.
 public struct DeviceConfiguration: Sendable {
-  /// The cluster's addresses, `ws://HOST:PORT/v1/device`; at least one. If one drains, fails or does not answer, the next is tried.
+  /// The cluster's addresses, `wss://HOST:PORT/v1/device`, or `ws://` without TLS; at least one. If one drains, fails or does not answer, the next is tried.
   public var urls: [String]
+  /// The certificates in PEM that the cluster's must have been signed by; nil for those of the system.
+  public var certificateAuthorities: [UInt8]?
   /// The device's identity: the first frame of each connection.
   ///
   /// Its authorization holds until the person decides; without one it is `notDetermined`, and nothing is shown until the program has asked.

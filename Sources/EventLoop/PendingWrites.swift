@@ -67,6 +67,23 @@ struct PendingWrites {
     return taken
   }
 
+  /// Moves the oldest bytes into a buffer, as many as fit; answers their number.
+  mutating func take(into buffer: UnsafeMutableRawBufferPointer) -> Int {
+    var count = 0
+    func copy(_ bytes: SharedBytes, from start: Int) {
+      bytes.withUnsafeBytes { bytes in
+        let part = bytes[start...].prefix(buffer.count - count)
+        UnsafeMutableRawBufferPointer(rebasing: buffer[count...]).copyMemory(from: UnsafeRawBufferPointer(rebasing: part))
+        count += part.count
+      }
+    }
+    guard let first else { return 0 }
+    copy(first, from: begun)
+    for next in rest where count < buffer.count { copy(next, from: 0) }
+    advance(count)
+    return count
+  }
+
   /// Drops the buffers without a sent byte.
   mutating func discard() {
     rest = []

@@ -24,7 +24,8 @@ public protocol StreamHandler: AnyObject {
 /// A TCP connection. Loop-confined.
 ///
 /// The queue of writes has no limit: the owner watches `pendingBytes` and decides what happens when they are too many. All writes of a turn
-/// go out in one system call at its end.
+/// go out in one system call at its end. With a layer the owner's bytes wait unchanged, and the layer gets the next 64 KiB of them when the
+/// kernel has accepted those before.
 public final class Stream: HandleOwner {
   private enum Phase { case open, finishing, closing }
 
@@ -43,8 +44,8 @@ public final class Stream: HandleOwner {
   /// The bytes of the running write request; there is at most one.
   private var requested = 0
   private var end = StreamEnd.closed
-  /// Set by `finish`.
-  private var finishing: Finishing?
+  /// Nil unless the stream has a layer or finishes.
+  private var extra: Extra?
 
   /// Gets the events; released at the end.
   public var handler: (any StreamHandler)?
@@ -54,6 +55,27 @@ public final class Stream: HandleOwner {
     self.loop = loop
     handle = try Handle("make a socket") { uv_tcp_init(loop.uv, $0) }
     handle.adopt(by: self)
+  }
+
+  /// The parts that few idle streams have.
+  private final class Extra {
+    /// Set by `finish`.
+    var finishing: Finishing?
+    var layer: (any StreamLayer)?
+    /// The owner's bytes that the layer has not got yet.
+    var plain = PendingWrites()
+    /// Whether the layer takes no bytes now.
+    var isHeld = false
+    /// Whether the layer knows that the owner sends nothing more.
+    var isLayerFinished = false
+  }
+
+  private var finishing: Finishing? { extra?.finishing }
+
+  private func makeExtra() -> Extra {
+    let extra = extra ?? Extra()
+    self.extra = extra
+    return extra
   }
 
   // MARK: Opening
@@ -182,6 +204,57 @@ public final class Stream: HandleOwner {
       }, { PeerNetwork($0) })
   }
 
+  // MARK: The layer
+
+  /// Bytes of a layer that the peer does not read, beyond which the connection ends. A layer answers some of the peer's bytes by itself.
+  private static let maximumLayerBytes = 262_144
+  /// The time and the bytes for a peer that must read why its layer has failed.
+  private static let failedLayer = (milliseconds: 1_000, bytes: 16_384)
+
+  /// Puts a layer between the owner and the socket; call it before the first read or write.
+  public func put(_ layer: any StreamLayer) {
+    makeExtra().layer = layer
+    sendOutput(of: layer)
+  }
+
+  private func receive(_ bytes: UnsafeRawBufferPointer, by layer: any StreamLayer) {
+    let state = layer.receive(bytes) { [self] in if phase == .open { handler?.streamReceived($0) } }
+    sendOutput(of: layer)
+    guard phase == .open else { return }
+    switch state {
+    case .open: if layer.isReady, extra?.plain.isEmpty == false { schedule() }
+    case .ended: peerEnded()
+    case .failed(let error):
+      end = .failed(error)
+      finish(withinMilliseconds: Self.failedLayer.milliseconds, readingAtMost: Self.failedLayer.bytes)
+    }
+  }
+
+  /// Queues bytes that the layer has made by itself.
+  private func sendOutput(of layer: any StreamLayer) {
+    guard let output = layer.takeOutput(), phase != .closing else { return }
+    pending.append(output)
+    schedule()
+    if pending.bytes + requested > Self.maximumLayerBytes { fail(Int32(UV_ENOBUFS.rawValue), "write") }
+  }
+
+  /// Passes the next of the owner's bytes through the layer, or their end; false if there is nothing to pass.
+  private func seal() -> Bool {
+    guard let extra, let layer = extra.layer, layer.isReady else { return false }
+    let count = extra.plain.take(into: core.readBuffer)
+    if count > 0 {
+      layer.send(UnsafeRawBufferPointer(rebasing: core.readBuffer[..<count]))
+    } else if phase == .finishing, !extra.isLayerFinished {
+      extra.isLayerFinished = true
+      layer.finish()
+    } else {
+      return false
+    }
+    guard let output = layer.takeOutput() else { return false }
+    pending.append(output)
+    return true
+  }
+
   // MARK: Reading
 
   /// Passes received bytes to the handler from now on.
@@ -195,6 +268,7 @@ public final class Stream: HandleOwner {
         // of one peer does not delay the others.
         guard let stream = owner(handle, as: Stream.self), let buffer, stream.readTurn != stream.loop.turns else { return }
         stream.readTurn = stream.loop.turns
+        if stream.phase == .open, let extra = stream.extra, extra.layer?.admits(stream) == false { return extra.isHeld = true }
         let shared = stream.core.readBuffer
         let count = min(shared.count, stream.finishing?.unread ?? .max)
         buffer.pointee = uv_buf_t(base: shared.baseAddress?.assumingMemoryBound(to: CChar.self), len: count)
@@ -210,33 +284,47 @@ public final class Stream: HandleOwner {
   }
 
   private func received(_ count: Int) {
-    if count == Int(UV_ENOBUFS.rawValue) { return }
+    if count == Int(UV_ENOBUFS.rawValue) {
+      // Not before this call, since libuv would call nothing.
+      if let extra, extra.isHeld {
+        extra.isHeld = false
+        stopReading()
+      }
+      return
+    }
     if count > 0 {
       if let finishing {
         finishing.unread -= count
         if finishing.isExhausted { leaveUnread(finishing) }
       } else if phase == .open {
-        handler?.streamReceived(UnsafeRawBufferPointer(rebasing: core.readBuffer[..<count]))
+        let bytes = UnsafeRawBufferPointer(rebasing: core.readBuffer[..<count])
+        if let layer = extra?.layer { receive(bytes, by: layer) } else { handler?.streamReceived(bytes) }
       }
     } else if count == Int(UV_EOF.rawValue) {
-      peerHasClosed = true
-      stopReading()
-      end = phase == .finishing ? .closed : .peerClosed
-      if pendingBytes == 0 { shut() }
+      peerEnded()
     } else if count < 0 {
       fail(Int32(count), "read")
     }
   }
 
+  private func peerEnded() {
+    peerHasClosed = true
+    stopReading()
+    if case .failed = end {} else { end = phase == .finishing ? .closed : .peerClosed }
+    // Bytes that wait for a handshake can never be sent.
+    if let extra, extra.layer?.isReady == false { extra.plain = PendingWrites() }
+    if pendingBytes == 0 { shut() }
+  }
+
   // MARK: Writing
 
   /// Queued bytes that the kernel has not accepted yet.
-  public var pendingBytes: Int { pending.bytes + requested }
+  public var pendingBytes: Int { pending.bytes + requested + (extra?.plain.bytes ?? 0) }
 
   /// Queues bytes. After the end they are dropped.
   public func write(_ bytes: SharedBytes) {
     guard phase == .open, bytes.count > 0 else { return }
-    pending.append(bytes)
+    if let extra, extra.layer != nil { extra.plain.append(bytes) } else { pending.append(bytes) }
     schedule()
   }
 
@@ -247,19 +335,24 @@ public final class Stream: HandleOwner {
   }
 
   /// Drops queued buffers without a sent byte. A partly sent buffer is still written completely.
-  public func discardPending() { pending.discard() }
+  public func discardPending() {
+    // The peer's layer needs all bytes that this side's has made.
+    if let extra, extra.layer != nil { extra.plain.discard() } else { pending.discard() }
+  }
 
   /// Writes queued bytes: at once as many as the kernel accepts, the rest later.
   func flush() {
     isDirty = false
     guard phase != .closing, requested == 0 else { return }
-    while !pending.isEmpty {
-      let (entries, bytes) = pending.fill(core.vector)
-      let written = uv_try_write(handle.stream, core.vector.baseAddress, UInt32(entries))
-      if written < 0 && written != UV_EAGAIN.rawValue { return fail(written, "write") }
-      if written > 0 { pending.advance(Int(written)) }
-      if written < bytes { return request() }
-    }
+    repeat {
+      while !pending.isEmpty {
+        let (entries, bytes) = pending.fill(core.vector)
+        let written = uv_try_write(handle.stream, core.vector.baseAddress, UInt32(entries))
+        if written < 0 && written != UV_EAGAIN.rawValue { return fail(written, "write") }
+        if written > 0 { pending.advance(Int(written)) }
+        if written < bytes { return request() }
+      }
+    } while seal()
     drained()
   }
 
@@ -297,10 +390,12 @@ public final class Stream: HandleOwner {
     requested = 0
     guard phase != .closing else { return }
     if status < 0 { return fail(status, "write") }
-    if pending.isEmpty { drained() } else { schedule() }
+    if pending.isEmpty, extra?.layer == nil { drained() } else { schedule() }
   }
 
   private func drained() {
+    // The owner's bytes may wait for the layer's handshake.
+    guard pendingBytes == 0 else { return }
     switch phase {
     case .open:
       if peerHasClosed { return shut() }
@@ -341,8 +436,16 @@ public final class Stream: HandleOwner {
     phase = .finishing
     let timer = Timer(on: loop) { [unowned self] in finishingEnded() }
     timer.start(after: milliseconds)
-    finishing = Finishing(timer, end: loop.milliseconds() + UInt64(max(0, milliseconds)), unread: maximum)
-    if pendingBytes == 0 { halfClose() }
+    let extra = makeExtra()
+    extra.finishing = Finishing(timer, end: loop.milliseconds() + UInt64(max(0, milliseconds)), unread: maximum)
+    switch extra.layer?.isReady {
+    case nil: if pendingBytes == 0 { halfClose() }
+    // The layer tells the peer first.
+    case true?: schedule()
+    case false?:
+      extra.plain = PendingWrites()
+      if pendingBytes == 0 { halfClose() }
+    }
   }
 
   private func halfClose() {
@@ -407,7 +510,7 @@ public final class Stream: HandleOwner {
     isReading = false
     pending = PendingWrites()
     finishing?.deadline.close()
-    finishing = nil
+    extra = nil
     if !isGone { handle.close() }
   }
 
@@ -415,7 +518,7 @@ public final class Stream: HandleOwner {
     isGone = true
     phase = .closing
     finishing?.deadline.close()
-    finishing = nil
+    extra = nil
     let handler = self.handler
     self.handler = nil
     handler?.streamEnded(end)

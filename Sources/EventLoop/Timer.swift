@@ -58,5 +58,9 @@ public final class Timer: HandleOwner {
     handle.close()
   }
 
-  func handleClosed() { handler = nil }
+  func handleClosed() {
+    // The end of the loop closes the handle too, and its memory is free now.
+    isClosed = true
+    handler = nil
+  }
 }

@@ -1,3 +1,4 @@
+import Cryptography
 public import EventLoop
 
 /// An HTTP/1.1 server (RFC 9112) on one loop, with WebSocket endpoints (RFC 6455). Loop-confined.
@@ -21,6 +22,7 @@ public final class HTTPServer {
   private var listener: Listener?
   private var endpoints: [WebSocketEndpoint] = []
   private var addresses: AddressCounts
+  private let tls: TLSAcceptor?
   private var whenEmpty: [CheckedContinuation<Void, Never>] = []
 
   /// The counters.
@@ -35,6 +37,8 @@ public final class HTTPServer {
       for case let connection as HTTPConnection in sweep.all { connection.pauseChanged() }
     }
   }
+  /// The counters of TLS.
+  public var tlsStatistics: TLSStatistics { tls?.statistics ?? TLSStatistics() }
 
   /// Its address, with the assigned port for 0.
   public let localAddress: SocketAddress
@@ -50,6 +54,9 @@ public final class HTTPServer {
     self.configuration = configuration
     self.routes = routes
     addresses = AddressCounts(maximum: configuration.maximumConnectionsPerAddress)
+    do throws(TLSError) { tls = if let tls = configuration.tls { try TLSAcceptor(on: loop, tls) } else { nil } } catch {
+      throw EventLoopError(code: .other, operation: "listen at \(address)", message: error.description)
+    }
     let sweep = Sweep(on: loop, interval: configuration.sweepMilliseconds)
     self.sweep = sweep
     let limits = MessageParser.Limits(
@@ -82,6 +89,7 @@ public final class HTTPServer {
 
   private func accepted(_ stream: Stream) {
     statistics.accepted += 1
+    if let tls { stream.put(tls.makeLayer()) }
     let network = configuration.maximumConnectionsPerAddress > 0 ? stream.peerNetwork : nil
     if statistics.open - refusing >= configuration.maximumConnections, !replaceSilent() {
       statistics.overLimit += 1
@@ -108,7 +116,7 @@ public final class HTTPServer {
 
   /// Sends the reason, unless too many refusals are being sent already.
   private func refuse(_ stream: Stream, _ status: HTTPStatus, _ text: String) {
-    guard refusing < Self.refusalsAtOnce else { return stream.close() }
+    guard refusing < Self.refusalsAtOnce, tls == nil else { return stream.close() }
     refusing += 1
     statistics.open += 1
     let seconds = configuration.retryAfterSeconds
@@ -163,7 +171,7 @@ public final class HTTPServer {
     stopAccepting()
     isDraining = true
     for member in sweep.all { member.drain() }
-    guard statistics.open > 0 else { return }
+    guard statistics.open > 0 else { return tls?.gate.close() ?? () }
     let deadline = Timer(on: loop) { [weak self] in self?.cut() }
     deadline.start(after: withinMilliseconds)
     await withCheckedContinuation { continuation in
@@ -171,6 +179,7 @@ public final class HTTPServer {
       if statistics.open == 0 { continuation.resume() } else { whenEmpty.append(continuation) }
     }
     deadline.close()
+    tls?.gate.close()
   }
 
   private func cut() {

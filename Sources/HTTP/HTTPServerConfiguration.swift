@@ -42,6 +42,10 @@ public struct HTTPServerConfiguration: Sendable {
   /// Makes the response to a request that no route answers, from a status and a sentence.
   public var refusal: @Sendable (HTTPStatus, String) -> HTTPResponse = { HTTPResponse($0, text: $1 + "\n") }
 
+  /// TLS below HTTP; nil for plain connections. A connection beyond a limit is closed without an answer then, since a handshake costs more
+  /// than the connection.
+  public var tls: TLSServerConfiguration?
+
   /// The defaults.
   public init() {}
 }

@@ -44,7 +44,7 @@ public struct HTTPURL: Sendable, Hashable, CustomStringConvertible {
     scheme = try HTTPScheme(text[..<colon].lowercased())
     let afterScheme = text[text.index(colon, offsetBy: 3)...]
     let rest = afterScheme.prefix { $0 != "#" }
-    if scheme == .ws, rest.endIndex != afterScheme.endIndex { throw Failure("a WebSocket URL has no fragment (#)") }
+    if scheme.isWebSocket, rest.endIndex != afterScheme.endIndex { throw Failure("a WebSocket URL has no fragment (#)") }
     let end = rest.firstIndex { $0 == "/" || $0 == "?" } ?? rest.endIndex
     let authority: HTTPAuthority
     do throws(HTTPAuthority.Failure) { authority = try HTTPAuthority(rest[..<end]) } catch { throw Failure(error.reason) }
@@ -73,19 +73,21 @@ public enum HTTPScheme: String, Sendable, Hashable {
   case https
   /// HTTP that everybody on the way can read and change.
   case http
+  /// WebSocket over TLS.
+  case wss
   /// WebSocket that everybody on the way can read and change.
   case ws
 
   fileprivate init(_ name: String) throws(HTTPURL.Failure) {
-    if name == "wss" {
-      throw HTTPURL.Failure("TLS (wss://) is not supported: write ws://, and put a proxy that ends TLS before the server", isOfScheme: true)
-    }
     guard let scheme = HTTPScheme(rawValue: name) else {
-      throw HTTPURL.Failure("its scheme is none of https, http and ws", isOfScheme: true)
+      throw HTTPURL.Failure("its scheme is none of https, http, wss and ws", isOfScheme: true)
     }
     self = scheme
   }
 
+  /// Whether it is WebSocket, with or without TLS.
+  public var isWebSocket: Bool { self == .ws || self == .wss }
+
   /// The port where a URL has none.
-  var port: Int { self == .https ? 443 : 80 }
+  var port: Int { self == .https || self == .wss ? 443 : 80 }
 }

@@ -1,3 +1,4 @@
+import Cryptography
 public import EventLoop
 
 /// Makes WebSocket connections to servers. Loop-confined.
@@ -8,6 +9,11 @@ public final class WebSocketClient {
   private let loop: EventLoop
   private let endpoint: WebSocketEndpoint
   private let connectMilliseconds: Int
+  /// Made for the first server with TLS.
+  private var tls: TLSContext?
+
+  /// The certificates in PEM that a server with TLS must have been signed by; nil for those of the system. Set it before the first call.
+  public var authorities: [UInt8]?
 
   /// Makes a client; call it on the loop.
   ///
@@ -29,7 +35,7 @@ public final class WebSocketClient {
   ///
   /// The handler's `webSocketOpened` was called before it returns.
   /// - Parameters:
-  ///   - url: `ws://HOST[:PORT]/PATH`.
+  ///   - url: `wss://HOST[:PORT]/PATH`, or `ws://` for a connection without TLS.
   ///   - headers: further fields of the request.
   public func connect(
     to url: String, headers: [(name: String, value: String)] = [], handler: any WebSocketHandler
@@ -37,6 +43,7 @@ public final class WebSocketClient {
     loop.preconditionOnLoop()
     let target = try Self.parse(url)
     let stream = try await open(target)
+    if target.scheme == .wss { stream.put(try makeLayer(target)) }
     let handshake = WebSocketClientHandshake(target, endpoint, stream, handler)
     await withCheckedContinuation { continuation in
       handshake.begin(headers, withinMilliseconds: connectMilliseconds) { continuation.resume() }
@@ -47,9 +54,17 @@ public final class WebSocketClient {
   private static func parse(_ text: String) throws(WebSocketClientError) -> HTTPURL {
     do throws(HTTPURL.Failure) {
       let url = try HTTPURL(text)
-      guard url.scheme == .ws else { throw HTTPURL.Failure("the URL of a WebSocket server begins with ws://") }
+      guard url.scheme.isWebSocket else { throw HTTPURL.Failure("the URL of a WebSocket server begins with wss:// or ws://") }
       return url
     } catch { throw .url(text, error) }
+  }
+
+  private func makeLayer(_ url: HTTPURL) throws(WebSocketClientError) -> TLSLayer {
+    do throws(TLSError) {
+      let context = if let tls { tls } else { try TLSContext(authorities: authorities, protocols: ["http/1.1"]) }
+      tls = context
+      return TLSLayer(context.connect(host: url.host, isNumeric: url.isNumeric, port: url.port), to: url.address)
+    } catch { throw .authorities(error) }
   }
 
   private func open(_ url: HTTPURL) async throws(WebSocketClientError) -> Stream {

@@ -1,10 +1,13 @@
+public import Cryptography
 public import EventLoop
 
 /// Why a WebSocket connection could not be made.
 public enum WebSocketClientError: Error, Sendable, CustomStringConvertible {
   /// The URL, as it was given, cannot be used.
   case url(String, HTTPURL.Failure)
-  /// The server could not be reached, or cut the connection before it answered.
+  /// The certificates of the trusted authorities cannot be used.
+  case authorities(TLSError)
+  /// The server could not be reached, its certificate is refused, or cut the connection before it answered.
   case connection(EventLoopError)
   /// The server did not answer in time.
   case timedOut(HTTPURL)
@@ -18,7 +21,7 @@ public enum WebSocketClientError: Error, Sendable, CustomStringConvertible {
   /// Whether the same attempt may succeed later.
   public var isRetriable: Bool {
     switch self {
-    case .url, .invalidResponse: false
+    case .url, .authorities, .invalidResponse: false
     case .connection(let error): error.isRetriable
     case .timedOut: true
     case .refused(_, let status, _, _): status == 408 || status == 429 || status >= 500
@@ -29,6 +32,7 @@ public enum WebSocketClientError: Error, Sendable, CustomStringConvertible {
   public var description: String {
     switch self {
     case .url(let text, let failure): "'\(text.prefix(300).description.withoutLineBreaks)' cannot be used: \(failure)"
+    case .authorities(let error): "the trusted authorities cannot be used: \(error)"
     case .connection(let error): error.description
     case .timedOut(let url): "\(url) did not answer in time"
     case .refused(let url, let status, let body, _):

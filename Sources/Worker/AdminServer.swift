@@ -1,5 +1,5 @@
 public import EventLoop
-import HTTP
+public import HTTP
 
 /// The server for operators and orchestrators: `/metrics`, `/livez`, `/readyz`.
 ///
@@ -16,6 +16,7 @@ public actor AdminServer {
   private nonisolated let loop: EventLoop
   private nonisolated let health: Health
   private nonisolated let metrics: MetricRegistry
+  private nonisolated let tls: TLSServerConfiguration?
   private var server: HTTPServer?
   private var pulse: Timer?
 
@@ -30,9 +31,12 @@ public actor AdminServer {
 
   /// Starts the loop and listens.
   ///
+  /// - Parameter tls: TLS of its connections; nil for none.
   /// - Throws: if the address is in use or does not belong to this machine. Then nothing is left running.
-  public static func start(at address: SocketAddress, health: Health, metrics: MetricRegistry) async throws(EventLoopError) -> AdminServer {
-    let admin = AdminServer(address, health, metrics)
+  public static func start(
+    at address: SocketAddress, health: Health, metrics: MetricRegistry, tls: TLSServerConfiguration? = nil
+  ) async throws(EventLoopError) -> AdminServer {
+    let admin = AdminServer(address, health, metrics, tls)
     do {
       try await admin.listen()
     } catch {
@@ -42,7 +46,8 @@ public actor AdminServer {
     return admin
   }
 
-  private init(_ address: SocketAddress, _ health: Health, _ metrics: MetricRegistry) {
+  private init(_ address: SocketAddress, _ health: Health, _ metrics: MetricRegistry, _ tls: TLSServerConfiguration?) {
+    self.tls = tls
     loop = EventLoop(name: "admin")
     self.address = address
     self.health = health
@@ -54,6 +59,7 @@ public actor AdminServer {
     configuration.maximumConnections = Self.maximumConnections
     configuration.replacesSilent = true
     configuration.maximumBodyBytes = 0
+    configuration.tls = tls
     let server = try HTTPServer(on: loop, at: address, configuration: configuration, routes: routes())
     self.server = server
     address = server.localAddress

@@ -265,6 +265,10 @@ public enum MetricNames {
   /// Refusals and delays, by limit.
   public static let limited = Metric<Counter>(
     "carillon_fanout_limited_total", "Refusals and delays because a limit was reached, by limit.", labels: ["limit"])
+  /// TLS sessions, by what became of their handshake.
+  public static let tlsSessions = Metric<Counter>(
+    "carillon_fanout_tls_sessions_total",
+    "TLS sessions of devices: full and resumed handshakes, and those that have failed, by reason.", labels: ["outcome"])
   /// Frames to and from devices.
   public static let frames = Metric<Counter>(
     "carillon_fanout_frames_total", "Frames to and from devices, and what they led to, by kind.", labels: ["what"])

@@ -33,7 +33,9 @@ final class Fleet: Sendable {
   }
 
   /// Devices that connect to one URL, from the moment of `start` on.
-  init(_ count: Int, url: String) throws {
+  ///
+  /// - Parameter authorities: the certificates that they trust.
+  init(_ count: Int, url: String, authorities: String? = nil) throws {
     let logs = Logs(count)
     self.logs = logs
     var devices: [Device] = []
@@ -42,8 +44,9 @@ final class Fleet: Sendable {
       let text = (0..<4).map { _ in String(UInt64.random(in: (1 << 60)...(.max)), radix: 16) }.joined()
       guard let token = DeviceToken(text) else { throw ClusterFailure("\(text) is no token") }
       tokens.append(text)
-      let configuration = DeviceConfiguration(
+      var configuration = DeviceConfiguration(
         url: url, hello: Hello(device: token, application: "com.example.shop", authorization: Authorization(status: .authorized)))
+      configuration.certificateAuthorities = authorities.map { Array($0.utf8) }
       devices.append(Device(configuration, on: loop) { event in logs.all.withLock { Self.note(event, &$0[number]) } })
     }
     self.devices = devices

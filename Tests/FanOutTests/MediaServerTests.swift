@@ -1,3 +1,4 @@
+import Cryptography
 import EventLoop
 import Extensions
 import Foundation
@@ -24,8 +25,12 @@ import Worker
     let metrics: MetricRegistry
     private var client: HTTPClient?
 
-    init(_ server: MediaServer, _ metrics: MetricRegistry) async {
-      base = "http://\(await server.address)"
+    /// The authority that a server with TLS needs.
+    private let authorities: String?
+
+    init(_ server: MediaServer, _ metrics: MetricRegistry, _ authorities: String?) async {
+      base = "http\(authorities == nil ? "" : "s")://\(await server.address)"
+      self.authorities = authorities
       self.metrics = metrics
     }
 
@@ -37,8 +42,9 @@ import Worker
       _ url: String, _ headers: [(String, String)] = [], _ method: HTTPClientRequest.Method = .get
     ) async throws -> (status: Int, headers: [String: String], body: String) {
       if client == nil {
-        var configuration = HTTPClientConfiguration(hosts: try HTTPHostRule([String(base.dropFirst(7))]))
-        configuration.schemes = [.http]
+        var configuration = HTTPClientConfiguration(hosts: try HTTPHostRule([String(base.split(separator: "/")[1])]))
+        configuration.schemes = [.http, .https]
+        configuration.certificateFile = authorities
         configuration.addresses = HTTPAddressRule(admitting: [try IPNetwork("127.0.0.0/8")])
         client = HTTPClient(on: loop, configuration: configuration)
       }
@@ -60,13 +66,16 @@ import Worker
     }
   }
 
-  private static func with(_ body: (Place, MediaFolder) async throws -> Void) async throws {
-    try await TestFolder.with(["media/ab/\(hash)": content]) { folder in
+  private static func with(overTLS: Bool = false, _ body: (Place, MediaFolder) async throws -> Void) async throws {
+    let certificates = try await TestCertificates.shared.value
+    let good = try TLSIdentity(certificates: Array(certificates.good.certificate.utf8), key: Array(certificates.good.key.utf8))
+    try await TestFolder.with(["media/ab/\(hash)": content, "ca.pem": certificates.authority]) { folder in
       let media = MediaFolder(folder.path + "/media")
       let metrics = MetricRegistry()
       let server = try await MediaServer.start(
-        at: SocketAddress(host: "127.0.0.1", port: 0), media, key: key, logger: .silent, metrics: metrics)
-      let place = await Place(server, metrics)
+        at: SocketAddress(host: "127.0.0.1", port: 0), media, key: key,
+        tls: overTLS ? TLSServerConfiguration(TLSIdentityInForce(good), ticketSecret: [1]) : nil, logger: .silent, metrics: metrics)
+      let place = await Place(server, metrics, overTLS ? folder.path + "/ca.pem" : nil)
       let result: Result<Void, any Error>
       do { result = .success(try await body(place, media)) } catch { result = .failure(error) }
       await place.close()
@@ -76,8 +85,8 @@ import Worker
     }
   }
 
-  @Test func aFileIsServedWholeAndInParts() async throws {
-    try await Self.with { place, _ in
+  @Test(arguments: [false, true]) func aFileIsServedWholeAndInParts(overTLS: Bool) async throws {
+    try await Self.with(overTLS: overTLS) { place, _ in
       let url = await place.link()
       let whole = try await place.ask(url)
       #expect(whole.status == 200 && whole.body == Self.content)

@@ -131,9 +131,9 @@ private let upgradeRequest = [
 ].joined(separator: "\r\n")
 
 @Suite struct HTTPServerTests {
-  @Test(arguments: [false, true])
-  func everyRequestHasItsAnswer(byteByByte: Bool) async throws {
-    try await ServerFixture.with(small()) { _, port in
+  @Test(arguments: [false, true], [false, true])
+  func everyRequestHasItsAnswer(byteByByte: Bool, overTLS: Bool) async throws {
+    try await ServerFixture.with(small(), overTLS: overTLS) { _, port in
       for exchange in exchanges {
         let socket = try RawSocket(port: port)
         if byteByByte { socket.sendByteByByte(Array(exchange.request.utf8)) } else { try socket.send(exchange.request) }

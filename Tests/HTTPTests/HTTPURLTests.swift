@@ -8,7 +8,7 @@ import Testing
     ("ws://127.0.0.1:9000/v1/device", "127.0.0.1", 9000, "/v1/device"),
     ("WS://example.com", "example.com", 80, "/"),
     ("ws://[::1]:9000/a?b=c&d", "::1", 9000, "/a?b=c&d"),
-    ("ws://[::1]", "::1", 80, "/"),
+    ("ws://[::1]", "::1", 80, "/"), ("WSS://example.com", "example.com", 443, "/"),
     ("ws://example.com?x", "example.com", 80, "/?x"),
     ("http://a-b_c.d:65535/%20", "a-b_c.d", 65535, "/%20"),
     ("https://Example.com./a#b", "example.com", 443, "/a"),
@@ -37,7 +37,7 @@ import Testing
     ("ws:/a", "://"), ("ws://", "host"), ("https:///a", "host"), ("ws://?", "host"), ("https://:443/", "host"), ("ws://a:", "port"),
     ("https://example.com:0/", "port"), ("ws://a:65536", "port"), ("https://example.com:8o/", "port"), ("ws://a:-1", "port"),
     ("ws://a:+80", "port"), ("ws://::1/", "host"), ("ws://[::1/", "bracket"), ("https://[::1]x/", "colon"), ("https://[]/", "IPv6"),
-    ("https://[fe80::1%25eth0]/", "zone"), ("https://[127.0.0.1]/", "IPv6"), ("ws://a/#f", "fragment"),
+    ("https://[fe80::1%25eth0]/", "zone"), ("https://[127.0.0.1]/", "IPv6"), ("wss://a/#f", "fragment"),
     ("https://user@example.com/", "user"), ("https://user:secret@example.com/", "user"), ("https://@example.com/", "user"),
     ("https://good.example\\@evil.example/", "user"), ("https://good.example\\.evil.example/", "host"), ("ws://exa mple.com/", "percent"),
     ("https://example.com/a b", "percent"), ("ws://a/\r\nX: y", "percent"), ("https://example.com/\u{0}", "percent"),
@@ -57,20 +57,19 @@ import Testing
   }
 
   @Test(arguments: [
-    ("ftp://a.example/", "https, http and ws"), ("file:///etc/passwd", "https, http and ws"), ("gopher://a.example/", "https, http and ws"),
-    ("wss://a.example/", "TLS"), ("WSS://a.example/", "TLS"),
+    "ftp://a.example/", "file:///etc/passwd", "gopher://a.example/", "wsss://a.example/",
   ])
-  func otherSchemesAreRefused(text: String, reason: String) {
+  func otherSchemesAreRefused(text: String) {
     do {
       let url = try HTTPURL(text)
       Issue.record("'\(text)' was read as \(url)")
     } catch {
-      #expect(error.description.contains(reason) && error.isOfScheme && !error.isRetriable, "\(error)")
+      #expect(error.description.contains("https, http, wss and ws") && error.isOfScheme && !error.isRetriable, "\(error)")
     }
   }
 
   @Test(arguments: [
-    ("ftp://a.example/", HTTPClientError.Code.schemeRefused), ("ws://a.example/", .schemeRefused), ("http://a.example/", .schemeRefused),
+    ("ftp://a.example/", HTTPClientError.Code.schemeRefused), ("wss://a.example/", .schemeRefused), ("http://a.example/", .schemeRefused),
     ("https://secret@a.example/", .invalidURL), ("a.example", .invalidURL), ("https://b.example/", .hostRefused),
   ])
   func `a client says which rule its URL breaks and does not repeat the URL`(text: String, code: HTTPClientError.Code) throws {

@@ -1,13 +1,15 @@
 import EventLoop
-import HTTP
 import TestSupport
 import Testing
+
+@testable import HTTP
 
 /// A server on a loop of its own, with routes that show how it behaves.
 actor ServerFixture {
   nonisolated let loop: EventLoop
   nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   private var server: HTTPServer?
+  private var tunnel: TLSTunnel?
   private let held = HeldResponders()
   private let log = WebSocketLog()
   private let sourceLog = SourceLog()
@@ -18,12 +20,16 @@ actor ServerFixture {
   ///
   /// `@concurrent`, since the body blocks on its sockets: after a call of the fixture it must not stay on the loop's thread. Nor may it hold
   /// one of the pool's, see `BlockingThreads`.
+  /// - Parameter overTLS: whether the server has TLS, and the port is that of a tunnel to it.
   @concurrent static func with(
-    _ configuration: HTTPServerConfiguration = quick(), webSocket: WebSocketConfiguration = carillon(),
+    _ configuration: HTTPServerConfiguration = quick(), webSocket: WebSocketConfiguration = carillon(), overTLS: Bool = false,
     _ body: @concurrent @Sendable (ServerFixture, Int) async throws -> Void
   ) async throws {
     let fixture = ServerFixture(EventLoop(name: "http-test"))
-    let port = try await fixture.start(configuration, webSocket)
+    var (configuration, port) = (configuration, 0)
+    if overTLS { configuration.tls = try await TLSTunnel.server() }
+    port = try await fixture.start(configuration, webSocket)
+    if overTLS { port = try await fixture.startTunnel(to: port, try await TLSTunnel.client()) }
     do {
       try await withTaskExecutorPreference(BlockingThreads.shared) { try await body(fixture, port) }
     } catch {
@@ -123,7 +129,14 @@ actor ServerFixture {
     }
   }
 
+  private func startTunnel(to port: Int, _ authorities: [UInt8]) async throws -> Int {
+    let tunnel = TLSTunnel(on: loop, to: port, authorities)
+    self.tunnel = tunnel
+    return try await tunnel.listen()
+  }
+
   private func stop() async {
+    await tunnel?.close()
     held.all = []
     await closeServer(withinMilliseconds: 0)
   }
@@ -133,6 +146,7 @@ actor ServerFixture {
   func pause(_ isPaused: Bool) { server?.isPaused = isPaused }
 
   var statistics: HTTPServerStatistics { server?.statistics ?? HTTPServerStatistics() }
+  var tlsStatistics: TLSStatistics { server?.tlsStatistics ?? TLSStatistics() }
   var ends: [WebSocketEnd] { log.ends }
   var opened: Int { log.opened }
   var sources: SourceLog.Counts { sourceLog.counts }

@@ -1,6 +1,8 @@
+import Cryptography
 import EventLoop
 import Foundation
 import FoundationNetworking
+import HTTP
 import TestSupport
 import Testing
 import Worker
@@ -30,6 +32,17 @@ import Worker
     #expect(try await get("/readyz", admin).status == 200)
     #expect(try await get("/livez", admin).status == 200)
     #expect(try await get("/nothing", admin).status == 404)
+    await admin.close()
+  }
+
+  @Test func itTakesTLSOnlyIfItIsToldTo() async throws {
+    let good = try await TestCertificates.shared.value.good
+    let identity = try TLSIdentity(certificates: Array(good.certificate.utf8), key: Array(good.key.utf8))
+    let admin = try await AdminServer.start(
+      at: SocketAddress(host: "127.0.0.1", port: 0), health: Health(), metrics: MetricRegistry(),
+      tls: TLSServerConfiguration(TLSIdentityInForce(identity), ticketSecret: [1]))
+    let answer = try await get("/livez", admin)
+    #expect(answer.status == 400 && answer.body.contains("https://"))
     await admin.close()
   }
 

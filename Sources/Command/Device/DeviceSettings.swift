@@ -9,8 +9,11 @@ import Worker
 enum DeviceSettings {
   static let devices = Setting<[String]?>(
     "device.devices", .repeated(.deviceURL),
-    "Where devices connect: ws://HOST:PORT/v1/device; the next is tried when one drains or fails. Absent: that of a 'carillon up' on this machine."
+    "Where devices connect: wss://HOST:PORT/v1/device, or ws:// without TLS; the next is tried when one drains or fails. Absent: that of a 'carillon up' on this machine."
   )
+  static let authorities = Setting<String?>(
+    "device.ca", .file,
+    "The certificates in PEM that the cluster's certificate must have been signed by. Absent: those that this machine trusts.")
   static let token = Setting<DeviceToken>.required("device.token", .deviceToken, "The device's token.")
   static let app = Setting<Name>.required("device.app", .name("BUNDLE-ID"), "The application.")
   static let user = Setting<Name?>("device.user", .name("ID"), "The person who is signed in. Absent: nobody.")
@@ -20,7 +23,7 @@ enum DeviceSettings {
   )
   static let credentialFile = Setting<String?>(
     "device.credential-file", .file, "The file with the credential; it is read again before each hello.")
-  static let identity = SettingGroup("Device", [devices, token, app, user, credential, credentialFile])
+  static let identity = SettingGroup("Device", [devices, authorities, token, app, user, credential, credentialFile])
 
   static let environment = Setting<DeviceEnvironment?>(
     "device.environment", .choice, "The environment of the token. Absent: none is sent.")
@@ -68,6 +71,7 @@ enum DeviceSettings {
     // The cluster would say the same, but only after a connection.
     if let error = problem(of: hello) { throw UsageError(.wrongValue, "the device cannot say hello like this: \(error)") }
     var configuration = DeviceConfiguration(urls: urls, hello: hello)
+    configuration.certificateAuthorities = try values.file(authorities, limit: 1 << 20)?.bytes
     if values[credentialFile] != nil { configuration.credential = { try? credential(values) } }
     configuration.stateFile = values[state]
     configuration.contentExtensions = [PlayerExtension.declaration]
@@ -144,8 +148,8 @@ extension SettingKind where Value == String {
     SettingKind(
       placeholder: "URL", allowed: "a URL such as ws://127.0.0.1:8080\(DeviceProtocol.path)",
       read: { text in
-        guard let url = try? HTTPURL(text), url.scheme == .ws else { return nil }
-        return url.target == "/" ? "ws://\(url.address)\(DeviceProtocol.path)" : text
+        guard let url = try? HTTPURL(text), url.scheme.isWebSocket else { return nil }
+        return url.target == "/" ? "\(url.scheme.rawValue)://\(url.address)\(DeviceProtocol.path)" : text
       },
       write: { $0 })
   }

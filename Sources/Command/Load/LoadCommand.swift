@@ -70,6 +70,7 @@ enum LoadCommand {
       throw UsageError(.missing, "no address for devices: give --fan-out ws://HOST:PORT\(DeviceProtocol.path)")
     }
     var place = LoadPlace(kafka: kafka, topics: ClusterSettings.topics(values), urls: urls)
+    place.authorities = try values.file(LoadSettings.authorities, limit: 1 << 20)?.bytes
     if let key = try values.file(LoadSettings.keyFile, limit: ClusterKey.fileBytes).map({ try ClusterKey($0) }) {
       place.credential = { device, application, user in
         let now = WallClock.seconds()

@@ -59,8 +59,11 @@ enum LoadSettings {
   static let run = Setting<String?>("load.run", .runName, "The name of the run. Absent: made from the time.")
   static let fanOut = Setting<[String]?>(
     "load.fan-out", .repeated(.deviceURL),
-    "Where devices connect: ws://HOST:PORT/v1/device. With several they are spread over all. Absent: that of a 'carillon up' on this machine."
+    "Where devices connect: wss://HOST:PORT/v1/device, or ws:// without TLS. With several they are spread over all. Absent: that of a 'carillon up' on this machine."
   )
+  static let authorities = Setting<String?>(
+    "load.ca", .file,
+    "The certificates in PEM that the cluster's certificate must have been signed by. Absent: those that this machine trusts.")
   static let keyFile = Setting<String?>(
     "load.key-file", .file, "The cluster's key, to sign the devices' credentials. Absent: the cluster takes any device.")
   static let production = Setting<String?>(
@@ -77,7 +80,7 @@ enum LoadSettings {
   static let start = Setting<Int64?>(
     "load.start", .start, "When the requests begin. The devices must be connected by then. Absent: as soon as they are.")
   static let runGroup = SettingGroup(
-    "Run", [profile, run, production, isDryRun], advanced: [share, start, fanOut, keyFile, admins])
+    "Run", [profile, run, production, isDryRun], advanced: [share, start, fanOut, authorities, keyFile, admins])
 
   /// Redis is asked for the workers and for its processor time. A run needs it for nothing else.
   static let clusterGroup = SettingGroup(
@@ -228,7 +231,7 @@ extension SettingKind where Value == String {
   fileprivate static var adminURL: SettingKind {
     SettingKind(
       placeholder: "URL", allowed: "a URL such as http://127.0.0.1:9464",
-      read: { text in (try? HTTPURL(text)).flatMap { $0.scheme == .ws ? nil : text } }, write: { $0 })
+      read: { text in (try? HTTPURL(text)).flatMap { $0.scheme.isWebSocket ? nil : text } }, write: { $0 })
   }
 
   /// The name of a run, which is a part of names and tokens.

@@ -10,7 +10,7 @@ enum FanOutCommand {
       "Runs until SIGTERM or SIGINT. Then it is not ready, continues for --unready-for, and tells its devices when to reconnect. Kafka or Redis may start later: until then it waits, is not ready, and reports the missing one. With --json one line on standard output has the devices' address and that of its admin server, when it is ready.",
     groups: [
       SettingGroup("Devices", [FanOutOptions.listen, FanOutOptions.web]), RoleSettings.process, ClusterSettings.group,
-      FanOutOptions.sessions,
+      FanOutOptions.sessions, TLSOptions.group,
       MediaOptions.serving,
       SettingGroup("Requests", [], advanced: [RequestSettings.longestLifetime, RequestSettings.oneAttempt]), LogSettings.group,
     ],
@@ -24,11 +24,15 @@ enum FanOutCommand {
     let key = try FanOutOptions.key(values)
     let process = try RoleProcess(
       "fan-out", values, connections: values[FanOutOptions.connections], servesMedia: values[MediaOptions.folder] != nil)
+    guard process.tls != nil || values[TLSOptions.listenPlain] == nil else {
+      throw UsageError(.contradiction, "--listen-plain needs --tls-certificate and --tls-key: without them --listen takes no TLS")
+    }
     if let file = key?.exposedFile { process.logger.warning(ClusterKey.exposure, ["file": file]) }
     if key == nil { process.logger.warning("any device may connect, since no --key-file is given; this is for development only") }
     let media = try await values.listening(by: MediaOptions.listen) {
       try await MediaOptions.serve(
-        values, at: values[MediaOptions.listen], key: key?.bytes, cluster: place.name, process.descriptors, process.logger, process.metrics)
+        values, at: values[MediaOptions.listen], key: key?.bytes, cluster: place.name, process.descriptors, process.tls, process.logger,
+        process.metrics)
     }
     return try await process.run(
       place, writing: place.topics.writtenByFanOut, listen: FanOutOptions.listen, unreadyFor: values[FanOutOptions.unreadyFor],
@@ -40,6 +44,10 @@ enum FanOutCommand {
         var settings = FanOutSettings(
           process.values, place, listen: lane.address ?? first ?? process.values[FanOutOptions.listen], key: key?.bytes,
           worker: process.worker(number))
+        settings.tls = process.tls?.server(
+          ticketSecret: key.map { DerivedKey.tickets.bytes(of: $0.bytes, cluster: place.name) },
+          handshakesPerSecond: process.values[FanOutOptions.handshakesPerSecond])
+        settings.listenPlain = process.values[TLSOptions.listenPlain]
         settings.media = media?.links
         settings.servesWeb = process.values[FanOutOptions.web]
         settings.maximumDescriptor = process.descriptors.maximum

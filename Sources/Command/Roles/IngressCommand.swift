@@ -12,7 +12,9 @@ enum IngressCommand {
     "ingress", "runs ingress workers: backends publish requests to them by HTTP",
     discussion:
       "POST /v1/requests takes a request as an object with the members of 'publish --lines', many of them (Content-Type: application/x-ndjson), or an APNs payload with its headers. It answers 202 when Kafka has the request. GET /v1/requests/APNS-ID answers as 'explain --json'. Runs until SIGTERM or SIGINT. Kafka may start later: until then it waits, is not ready, and reports it. It needs Redis only to appear in 'carillon status'. With --json one line on standard output has the address for requests and that of its admin server, when it is ready.",
-    groups: [IngressOptions.requests, RoleSettings.process, ClusterSettings.group, RequestSettings.group, LogSettings.group],
+    groups: [
+      IngressOptions.requests, RoleSettings.process, ClusterSettings.group, RequestSettings.group, TLSOptions.adminGroup, LogSettings.group,
+    ],
     examples: [
       Example(
         "ingress --kafka broker:9092 --redis redis:6379 --listen 0.0.0.0:7174 --key-file publishers.key --admin 0.0.0.0:9464",
@@ -35,6 +37,7 @@ enum IngressCommand {
       return LaneHost("ingress-\(number)", logger: process.logger, health: process.health, failures: process.laneFailures) { lane in
         var settings = IngressSettings(
           process.values, place, listen: lane.address ?? first ?? process.values[IngressOptions.listen], admission: admission)
+        settings.tls = process.tls?.server()
         settings.connections = process.values[IngressOptions.connections]
         settings.bodyBytes = process.values[IngressOptions.bodyBytes]
         settings.logsAccess = process.values[IngressOptions.access]
@@ -70,7 +73,7 @@ extension FateDesk {
 
 /// The address of the ingress, as publishers use it.
 enum IngressURL {
-  static func text(_ address: SocketAddress) -> String {
-    "http://\(address.isAnyAddress ? SocketAddress(host: "127.0.0.1", port: address.port) : address)/v1/requests"
+  static func text(_ address: SocketAddress, isSecure: Bool) -> String {
+    "http\(isSecure ? "s" : "")://\(address.isAnyAddress ? SocketAddress(host: "127.0.0.1", port: address.port) : address)/v1/requests"
   }
 }

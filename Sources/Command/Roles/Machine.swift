@@ -27,11 +27,11 @@ enum Machine {
 
 /// The devices' address as a URL.
 enum DeviceURL {
-  static func text(_ address: SocketAddress) -> String { "ws://\(address)\(DeviceProtocol.path)" }
+  static func text(_ address: SocketAddress, isSecure: Bool) -> String { "ws\(isSecure ? "s" : "")://\(address)\(DeviceProtocol.path)" }
 
   /// The notification center at that address.
-  static func page(_ address: SocketAddress) -> String {
+  static func page(_ address: SocketAddress, isSecure: Bool) -> String {
     // A browser of this machine. A page of the machine's name would be refused.
-    "http://\(address.isAnyAddress ? SocketAddress(host: "127.0.0.1", port: address.port) : address)/device/"
+    "http\(isSecure ? "s" : "")://\(address.isAnyAddress ? SocketAddress(host: "127.0.0.1", port: address.port) : address)/device/"
   }
 }

@@ -20,6 +20,8 @@ struct RoleProcess: Sendable {
   let health: Health
   let metrics = MetricRegistry()
   let descriptors: DescriptorPlan
+  /// The certificate of its servers; nil if they take no TLS.
+  let tls: TLSFiles?
   private let control: EventLoop
   private let signals: StopSignals
 
@@ -41,6 +43,8 @@ struct RoleProcess: Sendable {
     descriptors = try DescriptorPlan(raisingFor: lanes, connections: lanes * connections, servesMedia: servesMedia)
     log = LogSettings.writer(values)
     logger = Logger(log, component: role)
+    tls = try TLSFiles.open(values, logger)
+    if tls == nil, values[TLSOptions.admin] { throw UsageError(.contradiction, "--admin-tls needs --tls-certificate and --tls-key") }
     control = EventLoop(name: "control")
     signals = StopSignals(on: control)
   }
@@ -88,7 +92,8 @@ struct RoleProcess: Sendable {
     StandardOutput.whenItFails(.ignore)
     Allocator.returnMemoryWhenIdle()
     // A program that reads the first line of the log may send a signal.
-    try await signals.watch(reload: reload)
+    try await signals.watch(reload: TLSFiles.reload(tls, and: reload))
+    await tls?.watch()
     metrics.showProcess(version: Program.version, role: role, log: log)
     metrics.show(health)
     logger.info(
@@ -98,9 +103,11 @@ struct RoleProcess: Sendable {
     for (key, text, source) in values.given { logger.info("setting", ["key": key, "value": text, "from": source.description]) }
 
     let admin = try await values.listening(by: RoleSettings.admin) {
-      try await AdminServer.start(at: values[RoleSettings.admin], health: health, metrics: metrics)
+      try await AdminServer.start(
+        at: values[RoleSettings.admin], health: health, metrics: metrics, tls: values[TLSOptions.admin] ? tls?.server() : nil)
     }
-    let adminURL = "http://\(await admin.address)"
+    let scheme = values[TLSOptions.admin] ? "https" : "http"
+    let adminURL = "\(scheme)://\(await admin.address)"
     logger.info("the admin server listens", ["admin": adminURL])
 
     let kafka = KafkaWatch(kafka: place.kafka, topics: written, logger: logger, health: health)
@@ -108,7 +115,8 @@ struct RoleProcess: Sendable {
     let redis = RedisWait(on: control)
     let lanes = ProcessLanes()
     let reporter = WorkerReporter(
-      on: control, place.store, workerName, roles: [role], admin: await admin.address, health: health, metrics: metrics, logger: logger,
+      on: control, place.store, workerName, roles: [role], admin: (scheme, await admin.address), health: health, metrics: metrics,
+      logger: logger,
       settings: settings)
     let work = Task {
       do { try await start(place, listen, clients, redis, lanes, reporter, adminURL, makeHost) } catch {
@@ -129,6 +137,7 @@ struct RoleProcess: Sendable {
     await watching.value
     await reporter.close()
     await admin.close()
+    await tls?.close()
     if case .failure(let error) = ending { throw error }
     logger.info("ended")
     return .done
@@ -167,11 +176,11 @@ struct RoleProcess: Sendable {
       let host = makeHost(self, number, first)
       guard await lanes.add(host) else { return }
       first = try await listening(by: listen) { try await host.start() } ?? first
-      if let first, clients == .devices { await reporter.devices(at: first) }
+      if let first, clients == .devices { await reporter.devices(at: first, isSecure: tls != nil) }
     }
     while !health.isReady { try await Task.sleep(for: .milliseconds(20)) }
     await reporter.hasChanged()
-    let address = first.map { clients == .devices ? DeviceURL.text($0) : IngressURL.text($0) }
+    let address = first.map { clients == .devices ? DeviceURL.text($0, isSecure: tls != nil) : IngressURL.text($0, isSecure: tls != nil) }
     switch clients {
     case .devices: logger.info("ready", ["admin": adminURL, "devices": address ?? "none"])
     case .requests: logger.info("ready", ["admin": adminURL, "requests": address ?? "none"])

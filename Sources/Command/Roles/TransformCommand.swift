@@ -9,7 +9,9 @@ enum TransformCommand {
     discussion:
       "Runs until SIGTERM or SIGINT. Kafka or Redis may start later: until then it waits, is not ready, and reports the missing one. With --json one line on standard output has the address of its admin server, when it is ready.",
     groups: [
-      RoleSettings.process, ClusterSettings.group, TransformOptions.stage, MediaOptions.keeping, RequestSettings.group, LogSettings.group,
+      RoleSettings.process, ClusterSettings.group, TransformOptions.stage, MediaOptions.keeping, RequestSettings.group,
+      TLSOptions.adminGroup,
+      LogSettings.group,
     ],
     examples: [Example("transform --kafka broker:9092 --redis redis:6379 --lanes 4 --admin 0.0.0.0:9464", "a worker of a cluster")]
   ) { values in

@@ -36,10 +36,11 @@ actor WorkerReporter {
   /// - Parameters:
   ///   - name: the process's name in events and logs, without a lane's number.
   ///   - roles: its stages.
-  ///   - admin: the address of its admin server.
+  ///   - admin: the scheme and the address of its admin server.
   ///   - settings: the current settings that should be the same in all workers.
   init(
-    on loop: EventLoop, _ store: StoreConfiguration, _ name: Name, roles: [String], admin: SocketAddress, health: Health,
+    on loop: EventLoop, _ store: StoreConfiguration, _ name: Name, roles: [String], admin: (scheme: String, address: SocketAddress),
+    health: Health,
     metrics: MetricRegistry, logger: Logger, settings: @escaping @Sendable () -> [String: String]
   ) {
     (self.loop, self.health, self.metrics) = (loop, health, metrics)
@@ -47,7 +48,7 @@ actor WorkerReporter {
     differing = metrics.make(MetricNames.settingsDiffering)
     let now = WallClock.milliseconds()
     process = WorkerReport(name: name, roles: roles, version: Program.version, started: now, written: now)
-    process.admin = "http://\(Machine.reachable(admin))"
+    process.admin = "\(admin.scheme)://\(Machine.reachable(admin.address))"
     var store = store
     // Nothing waits for a report, and another one follows soon.
     store.callDeadlineMilliseconds = min(store.callDeadlineMilliseconds, Workers.intervalMilliseconds)
@@ -65,7 +66,9 @@ actor WorkerReporter {
   }
 
   /// Includes the devices' address from the next report on.
-  func devices(at address: SocketAddress) { process.devices = [DeviceURL.text(Machine.reachable(address))] }
+  func devices(at address: SocketAddress, isSecure: Bool) {
+    process.devices = [DeviceURL.text(Machine.reachable(address), isSecure: isSecure)]
+  }
 
   /// Reports a change at once, without waiting for the result.
   func hasChanged() {

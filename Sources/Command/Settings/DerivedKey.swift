@@ -6,6 +6,8 @@ enum DerivedKey: String {
   case receipts = "carillon receipt"
   /// For links to media.
   case media = "carillon media"
+  /// For the tickets of TLS sessions. Without the cluster's key it must not be used: everybody would know it.
+  case tickets = "carillon tickets"
 
   /// The key. Without the cluster's key it derives from the cluster's name: any device may connect then anyway.
   func bytes(of key: [UInt8]?, cluster: String) -> [UInt8] {

@@ -1,5 +1,6 @@
 import EventLoop
 import FanOut
+import HTTP
 import Notifications
 import Worker
 
@@ -58,6 +59,10 @@ enum FanOutOptions {
     "fanout.reconnects-per-second", .integer(1...1_000_000), default: FanOutSettings.Defaults.reconnectsPerSecond,
     "Maximum number of devices that a lane admits in a second. Further ones wait for their turn, or, if that would take too long, are told when to reconnect. A drain sends away as many in a second."
   )
+  static let handshakesPerSecond = Setting(
+    "fanout.handshakes-per-second", .integer(1...1_000_000), default: TLSServerConfiguration.standardHandshakes,
+    "Maximum number of TLS handshakes that a lane begins in a second; further ones wait. One takes about half a millisecond of the lane's time."
+  )
   static let unreadyFor = Setting(
     "fanout.unready-for", .duration(.zero...(.seconds(300))), default: .seconds(5),
     "How long an ending worker still admits devices although it is not ready, since some load balancers still send them. It is a part of --drain, at most half of it."
@@ -82,7 +87,7 @@ enum FanOutOptions {
     "Sessions", [keyFile, environment, allowedOrigins],
     advanced: [
       connections, connectionsPerAddress, window, hello, acknowledge, ping, refresh, outbox, frames, reconnect,
-      reconnectsPerSecond, unreadyFor, silence,
+      reconnectsPerSecond, handshakesPerSecond, unreadyFor, silence,
     ])
 }
 

@@ -18,7 +18,8 @@ enum MediaOptions {
     "Where devices fetch media by HTTP, with --media; port 0 takes a free one, which the log and the links show.")
   static let url = Setting<String?>(
     "media.url", flag: "media-url", .base,
-    "The base of links to media: the proxy with TLS in front of --media-listen. Absent: http://, and the address of --media-listen.")
+    "The base of links to media: the proxy with TLS in front of --media-listen. Absent: http:// or https://, and the address of --media-listen."
+  )
   static let link = Setting(
     "media.link", flag: "media-link", .duration(.seconds(60)...(.seconds(604_800))), default: .seconds(3600),
     "How long a link to a file is valid; a device asks for another by the frame link.")
@@ -54,21 +55,23 @@ enum MediaOptions {
   ///   - key: the cluster's; nil accepts any device.
   ///   - cluster: the cluster's name.
   ///   - descriptors: the descriptors for the process's devices.
+  ///   - tls: the certificate of its servers; nil if they take no TLS.
   static func serve(
-    _ values: SettingValues, at address: SocketAddress, key: [UInt8]?, cluster: String, _ descriptors: DescriptorPlan, _ logger: Logger,
-    _ metrics: MetricRegistry
+    _ values: SettingValues, at address: SocketAddress, key: [UInt8]?, cluster: String, _ descriptors: DescriptorPlan, _ tls: TLSFiles?,
+    _ logger: Logger, _ metrics: MetricRegistry
   ) async throws(EventLoopError) -> (server: MediaServer, links: MediaLinkSettings)? {
     guard let folder = values[folder] else { return nil }
     let key = DerivedKey.media.bytes(of: key, cluster: cluster)
     let server = try await MediaServer.start(
-      at: address, MediaFolder(folder), key: key, maximumDescriptor: descriptors.maximum, logger: logger, metrics: metrics)
+      at: address, MediaFolder(folder), key: key, maximumDescriptor: descriptors.maximum, tls: tls?.server(), logger: logger,
+      metrics: metrics)
     // It may exist later.
     do throws(MediaError) { try MediaFolder(folder).check() } catch {
       logger.warning("devices get no media until this is fixed", ["error": "\(error)"])
     }
     let place = await server.address
     let host = place.isAnyAddress ? SocketAddress(host: Machine.hostName, port: place.port) : place
-    let base = values[url] ?? "http://\(host)"
+    let base = values[url] ?? "http\(tls == nil ? "" : "s")://\(host)"
     logger.info("devices may fetch media", ["address": "\(place)", "links": base])
     return (server, MediaLinkSettings(key: key, base: base, seconds: Int64(values[link].wholeMilliseconds / 1000)))
   }
@@ -80,7 +83,7 @@ extension SettingKind where Value == String {
     SettingKind(
       placeholder: "URL", allowed: "http:// or https://, a host, and optionally a path, without a slash at the end",
       read: { text in
-        guard let url = try? HTTPURL(text), url.scheme != .ws, text.utf8.count <= 512 else { return nil }
+        guard let url = try? HTTPURL(text), !url.scheme.isWebSocket, text.utf8.count <= 512 else { return nil }
         return text.hasSuffix("/") || text.contains("?") || text.contains("#") ? nil : text
       }, write: { $0 })
   }

@@ -33,6 +33,7 @@ struct UpProcess: Sendable {
   private let health = Health()
   private let metrics = MetricRegistry()
   private let descriptors: DescriptorPlan
+  private let tls: TLSFiles?
 
   /// A transform lane, a fan-out lane and an ingress lane.
   private static let lanes = 3
@@ -55,6 +56,7 @@ struct UpProcess: Sendable {
     // On a terminal the banner is more important.
     log = LogSettings.writer(values, defaultLevel: .warning)
     logger = Logger(log, component: "up")
+    tls = try TLSFiles.open(values, logger)
   }
 
   /// Runs it until it is told to end.
@@ -69,7 +71,8 @@ struct UpProcess: Sendable {
     let control = EventLoop(name: "control")
     let signals = StopSignals(on: control)
     let extensions = try await ExtensionsInForce(values, logger, metrics)
-    try await signals.watch(reload: extensions.reload)
+    try await signals.watch(reload: TLSFiles.reload(tls, and: extensions.reload))
+    await tls?.watch()
     let parts = UpParts()
     let work = Task {
       do {
@@ -89,6 +92,7 @@ struct UpProcess: Sendable {
     await parts.stop(withinMilliseconds: Self.drainMilliseconds, logger)
     await work.value
     await extensions.close()
+    await tls?.close()
     if case .failure(let error) = ending { throw error }
     return .done
   }
@@ -126,7 +130,7 @@ struct UpProcess: Sendable {
       name: ClusterSettings.defaultName)
     let media = try await values.listening(by: MediaOptions.listen) {
       try await places.media.listening {
-        try await MediaOptions.serve(values, at: $0, key: key?.bytes, cluster: place.name, descriptors, logger, metrics)
+        try await MediaOptions.serve(values, at: $0, key: key?.bytes, cluster: place.name, descriptors, tls, logger, metrics)
       }
     }
     if let media {
@@ -135,7 +139,7 @@ struct UpProcess: Sendable {
     }
     let (requests, sessions) = (SharedSettings.transform(values, extensions), SharedSettings.fanOut(values, key: key?.bytes))
     let reporter = WorkerReporter(
-      on: control, place.store, "up", roles: ["transform", "fan-out", "ingress"], admin: await admin.address, health: health,
+      on: control, place.store, "up", roles: ["transform", "fan-out", "ingress"], admin: ("http", await admin.address), health: health,
       metrics: metrics,
       logger: logger
     ) { requests().merging(sessions()) { first, _ in first } }
@@ -146,7 +150,7 @@ struct UpProcess: Sendable {
     }
     let address = try await startLanes(place, media?.links, parts, failures, extensions)
     let ingress = try await startIngress(place, parts, failures)
-    await reporter.devices(at: address)
+    await reporter.devices(at: address, isSecure: tls != nil)
     let isOther = !places.listen.isFixed && address != places.listen.wanted
     progress("devices at \(address)" + (isOther ? ", for \(places.listen.wanted) is taken" : ""))
     progress("requests at \(ingress)")
@@ -154,9 +158,9 @@ struct UpProcess: Sendable {
     while !health.isReady { try await Task.sleep(for: .milliseconds(20)) }
     await reporter.hasChanged()
     return RunningCluster(
-      kafka: kafka, redis: redis.address.textWithPassword, devices: DeviceURL.text(address),
-      page: values[UpCommand.web] ? DeviceURL.page(address) : nil, admin: "http://\(await admin.address)",
-      requests: IngressURL.text(ingress))
+      kafka: kafka, redis: redis.address.textWithPassword, devices: DeviceURL.text(address, isSecure: tls != nil),
+      page: values[UpCommand.web] ? DeviceURL.page(address, isSecure: tls != nil) : nil, admin: "http://\(await admin.address)",
+      requests: IngressURL.text(ingress, isSecure: tls != nil))
   }
 
   /// The broker's address at the requested port; nil if none was requested.
@@ -172,6 +176,7 @@ struct UpProcess: Sendable {
     _ place: ClusterPlace, _ media: MediaLinkSettings?, _ parts: UpParts, _ failures: LaneFailures, _ extensions: ExtensionsSource
   ) async throws -> SocketAddress {
     let (values, key, listen, permit, descriptors) = (values, key, places.listen, CrashLoopPermit(), descriptors)
+    let tls = tls?.server(handshakesPerSecond: values[FanOutOptions.handshakesPerSecond])
     let (transformMetrics, fanOutMetrics) = (TransformMetrics(metrics), FanOutMetrics(metrics))
     let transform = LaneHost("transform-0", logger: logger.with(component: "transform"), health: health, failures: failures) { lane in
       TransformLane(
@@ -183,6 +188,7 @@ struct UpProcess: Sendable {
     let fanOut = LaneHost("fan-out-0", logger: logger.with(component: "fan-out"), health: health, failures: failures) { lane in
       var settings = FanOutSettings(values, place, listen: lane.address ?? listen.wanted, key: key?.bytes, worker: "up/fan-out")
       settings.takesAnotherPort = lane.address == nil && !listen.isFixed
+      settings.tls = tls
       settings.media = media
       settings.servesWeb = values[UpCommand.web]
       settings.maximumDescriptor = descriptors.maximum
@@ -197,10 +203,12 @@ struct UpProcess: Sendable {
 
   private func startIngress(_ place: ClusterPlace, _ parts: UpParts, _ failures: LaneFailures) async throws -> SocketAddress {
     let (values, listen, descriptors, fates) = (values, places.ingress, descriptors, FateDesk.ofCluster(place, values))
+    let tls = tls?.server()
     let admission: PublisherAdmission = key.map { .token([SignatureKey(secret: $0.bytes)]) } ?? .anyone
     let metrics = IngressMetrics(metrics)
     let host = LaneHost("ingress-0", logger: logger.with(component: "ingress"), health: health, failures: failures) { lane in
       var settings = IngressSettings(values, place, listen: lane.address ?? listen.wanted, admission: admission)
+      settings.tls = tls
       settings.takesAnotherPort = lane.address == nil && !listen.isFixed
       settings.maximumDescriptor = descriptors.maximum
       return IngressLane(

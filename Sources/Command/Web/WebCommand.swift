@@ -80,8 +80,8 @@ extension SettingKind where Value == String {
     SettingKind(
       placeholder: "URL", allowed: "a path, or a URL such as wss://push.example.com\(DeviceProtocol.path)",
       read: { text in
-        let url = text.hasPrefix("/") ? "ws://host\(text)" : text.hasPrefix("wss://") ? "ws" + text.dropFirst(3) : text
-        return (try? HTTPURL(url))?.scheme == .ws ? text : nil
+        let url = text.hasPrefix("/") ? "ws://host\(text)" : text
+        return (try? HTTPURL(url))?.scheme.isWebSocket == true ? text : nil
       }, write: { $0 })
   }
 }

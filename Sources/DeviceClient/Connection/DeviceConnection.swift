@@ -172,7 +172,7 @@ final class DeviceConnection {
     guard case .connecting = phase else { return }
     var atLeast = 0
     switch error {
-    case .url:
+    case .url, .authorities:
       phase = .idle
       welcomes.finish(DeviceError(.configuration, error.description))
       tell?(.unreachable(error.description, reconnectAfter: nil))

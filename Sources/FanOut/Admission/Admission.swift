@@ -22,7 +22,7 @@ final class Admission {
   private var gate: AdmissionGate
   private let timer: Timer
   /// The server's counts of a second ago.
-  private var counted = HTTPServerStatistics()
+  private var counted: [(server: HTTPServerStatistics, tls: TLSStatistics)] = []
   /// Gets the decisions.
   weak var owner: FanOutCore?
 
@@ -79,12 +79,18 @@ final class Admission {
   /// - Parameter milliseconds: the earliest time at which a retry makes sense.
   func retryAfter(atLeast milliseconds: Int) -> Int { gate.retryAfter(now: loop.milliseconds(), atLeast: milliseconds) }
 
-  /// Counts what the server itself has refused since the last call.
-  func count(_ statistics: HTTPServerStatistics) {
-    metrics.limited(.connections, by: statistics.overLimit - counted.overLimit)
-    metrics.limited(.descriptors, by: statistics.overDescriptors - counted.overDescriptors)
-    metrics.limited(.addressConnections, by: statistics.overAddressLimit - counted.overAddressLimit)
-    counted = statistics
+  /// Counts what the servers themselves have refused or done since the last call, in the same order each time.
+  func count(_ servers: [HTTPServer]) {
+    for (index, server) in servers.enumerated() {
+      let (now, tls) = (server.statistics, server.tlsStatistics)
+      let before = index < counted.count ? counted[index] : (server: HTTPServerStatistics(), tls: TLSStatistics())
+      metrics.limited(.connections, by: now.overLimit - before.server.overLimit)
+      metrics.limited(.descriptors, by: now.overDescriptors - before.server.overDescriptors)
+      metrics.limited(.addressConnections, by: now.overAddressLimit - before.server.overAddressLimit)
+      metrics.limited(.handshakes, by: tls.waits - before.tls.waits)
+      metrics.count(tls, since: before.tls)
+    }
+    counted = servers.map { ($0.statistics, $0.tlsStatistics) }
   }
 
   // MARK: Hellos

@@ -6,6 +6,8 @@ enum Limit: String, CaseIterable {
   case descriptors
   /// Connections of one address: 429.
   case addressConnections = "connections_of_address"
+  /// Reads of TLS handshakes: they wait.
+  case handshakes
   /// Clients with an origin that is not listed: 403.
   case origins
   /// Waiting hellos: 503, or `goaway` and 4009.

@@ -34,7 +34,8 @@ final class FanOutCore {
   private var consumer: Consumer?
   /// The index of the lane's partition; nil before the lane reads it.
   private var deliveries: Int?
-  private var server: HTTPServer?
+  /// That of the address that devices are told comes first.
+  private var servers: [HTTPServer] = []
   /// Runs the lane's tasks.
   weak var owner: FanOutLane?
 
@@ -104,8 +105,11 @@ final class FanOutCore {
       lag.begin(
         partition: partition, next: own.startOffset ?? 0, at: WallClock.milliseconds(), end: consumer.knownEndElsewhere(of: own.index))
     }
-    let server = try listen()
-    self.server = server
+    let server = try listen(at: settings.listen, settings.tls)
+    if let plain = settings.listenPlain {
+      let address = try listen(at: plain, nil).localAddress
+      logger.info("devices may also connect without TLS", ["address": "\(address)"])
+    }
     ticker.start(after: 1000, repeating: 1000)
     health.set("kafka", ready: true)
     logger.info("devices may connect", ["address": "\(server.localAddress)", "deliveries": partition])
@@ -143,8 +147,9 @@ final class FanOutCore {
     shards.start()
   }
 
-  private func listen() throws -> HTTPServer {
+  private func listen(at address: SocketAddress, _ tls: TLSServerConfiguration?) throws -> HTTPServer {
     var configuration = HTTPServerConfiguration()
+    configuration.tls = tls
     configuration.maximumConnections = settings.connections
     configuration.maximumConnectionsPerAddress = settings.connectionsPerAddress
     configuration.maximumDescriptor = settings.maximumDescriptor
@@ -154,13 +159,15 @@ final class FanOutCore {
       admission.refusal(of: request) ?? .accept(sessions.make())
     }
     if settings.servesWeb { WebPages(.embedded, settings).add(to: &routes) }
+    let server: HTTPServer
     do throws(EventLoopError) {
-      return try HTTPServer(on: loop, at: settings.listen, configuration: configuration, routes: routes)
+      server = try HTTPServer(on: loop, at: address, configuration: configuration, routes: routes)
     } catch {
       guard error.code == .addressInUse, settings.takesAnotherPort else { throw error }
-      return try HTTPServer(
-        on: loop, at: SocketAddress(host: settings.listen.host, port: 0), configuration: configuration, routes: routes)
+      server = try HTTPServer(on: loop, at: SocketAddress(host: address.host, port: 0), configuration: configuration, routes: routes)
     }
+    servers.append(server)
+    return server
   }
 
   // MARK: Running
@@ -172,7 +179,7 @@ final class FanOutCore {
       let next = [consumer.position(of: deliveries), reachedEnd].compactMap { $0 }.max()
       lag.told(next: next, taken: consumer.timestamp(of: deliveries), at: WallClock.milliseconds())
     }
-    if let server { admission.count(server.statistics) }
+    admission.count(servers)
   }
 
   /// Runs a task that waits for Redis or Kafka.
@@ -192,11 +199,11 @@ final class FanOutCore {
   /// Tells each device when to reconnect, closes its session, and waits until Kafka has all acknowledged outcomes.
   func drain(withinMilliseconds milliseconds: Int) async {
     admission.drain()
-    server?.stopAccepting()
+    for server in servers { server.stopAccepting() }
     let end = Deadline(on: loop, after: milliseconds)
     var drain = Drain(on: loop, sessions, settings, withinMilliseconds: milliseconds)
     await drain.run()
-    await server?.close(withinMilliseconds: min(end.left, 3_000))
+    for server in servers { await server.close(withinMilliseconds: min(end.left, 3_000)) }
     await events.flush(withinMilliseconds: max(0, end.left - Self.partingMilliseconds))
     await membership.leave()
     watch.close()
@@ -209,7 +216,7 @@ final class FanOutCore {
     await events.close(withinMilliseconds: end.left(atLeast: Self.partingMilliseconds / 2))
     shards.close()
     sessions.outcomes.close()
-    (owner, consumer, server) = (nil, nil, nil)
+    (owner, consumer, servers) = (nil, nil, [])
   }
 
   /// The part of a drain's time that is reserved for leaving Redis and Kafka.

@@ -1,3 +1,4 @@
+import Cryptography
 import EventLoop
 import HTTP
 import Notifications
@@ -71,6 +72,8 @@ public final class FanOutMetrics: Sendable {
   private let verdicts: [Counter]
   private let closes: [CloseCode: Counter]
   private let ends: [WebSocketEnd.Cause: Counter]
+  private let (handshakes, resumedHandshakes): (Counter, Counter)
+  private let failedTLS: [TLSError.Code: Counter]
 
   /// Makes the lane's cells.
   ///
@@ -113,6 +116,16 @@ public final class FanOutMetrics: Sendable {
       uniqueKeysWithValues: CloseCode.allCases.map { ($0, registry.make(MetricNames.closed, MetricLabel.snakeCase("\($0.name)"))) })
     ends = Dictionary(
       uniqueKeysWithValues: WebSocketEnd.Cause.allCases.map { ($0, registry.make(MetricNames.ended, MetricLabel.snakeCase($0.rawValue))) })
+    handshakes = registry.make(MetricNames.tlsSessions, "full")
+    resumedHandshakes = registry.make(MetricNames.tlsSessions, "resumed")
+    failedTLS = Dictionary(uniqueKeysWithValues: TLSError.Code.ofSessions.map { ($0, registry.make(MetricNames.tlsSessions, $0.rawValue)) })
+  }
+
+  /// Counts the sessions of TLS since an earlier state of their counters.
+  func count(_ now: TLSStatistics, since before: TLSStatistics) {
+    handshakes.increment(by: now.full - before.full)
+    resumedHandshakes.increment(by: now.resumed - before.resumed)
+    for (code, number) in now.failed { failedTLS[code]?.increment(by: number - before.failed[code, default: 0]) }
   }
 
   /// Records the age of a notification when it was sent; both times in milliseconds since 1970.

@@ -1,5 +1,5 @@
 public import EventLoop
-import HTTP
+public import HTTP
 public import Kafka
 public import Notifications
 public import Store
@@ -54,6 +54,10 @@ public struct FanOutSettings: Sendable {
   public var store: StoreConfiguration
   /// Where devices connect.
   public var listen: SocketAddress
+  /// TLS of the devices' connections; nil for none.
+  public var tls: TLSServerConfiguration?
+  /// Where devices connect without TLS, beside `listen`; nil for nowhere.
+  public var listenPlain: SocketAddress?
   /// Who may connect.
   public var admission: Admission
   /// Which of the two environments it serves; a device that tells none belongs to it.

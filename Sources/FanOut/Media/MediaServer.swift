@@ -1,6 +1,6 @@
 public import EventLoop
 public import Extensions
-import HTTP
+public import HTTP
 import Notifications
 public import Worker
 
@@ -21,6 +21,7 @@ public actor MediaServer {
   private nonisolated let folder: MediaFolder
   private nonisolated let key: [UInt8]
   private nonisolated let maximumDescriptor: Int32
+  private nonisolated let tls: TLSServerConfiguration?
   private nonisolated let logger: Logger
   private nonisolated let metrics: MetricRegistry
   private var server: HTTPServer?
@@ -39,12 +40,13 @@ public actor MediaServer {
   /// - Parameters:
   ///   - key: the key that signs links.
   ///   - maximumDescriptor: devices are refused on a descriptor of this number or a higher one: the process keeps the rest for itself.
+  ///   - tls: TLS of its connections; nil for none.
   /// - Throws: if the address is in use or not of this machine; nothing is left running then.
   public static func start(
-    at address: SocketAddress, _ folder: MediaFolder, key: [UInt8], maximumDescriptor: Int32 = .max, logger: Logger,
-    metrics: MetricRegistry
+    at address: SocketAddress, _ folder: MediaFolder, key: [UInt8], maximumDescriptor: Int32 = .max,
+    tls: TLSServerConfiguration? = nil, logger: Logger, metrics: MetricRegistry
   ) async throws(EventLoopError) -> MediaServer {
-    let server = MediaServer(address, folder, key, maximumDescriptor, logger, metrics)
+    let server = MediaServer(address, folder, key, maximumDescriptor, tls, logger, metrics)
     do {
       try await server.listen()
     } catch {
@@ -55,16 +57,17 @@ public actor MediaServer {
   }
 
   private init(
-    _ address: SocketAddress, _ folder: MediaFolder, _ key: [UInt8], _ maximumDescriptor: Int32, _ logger: Logger,
-    _ metrics: MetricRegistry
+    _ address: SocketAddress, _ folder: MediaFolder, _ key: [UInt8], _ maximumDescriptor: Int32, _ tls: TLSServerConfiguration?,
+    _ logger: Logger, _ metrics: MetricRegistry
   ) {
     loop = EventLoop(name: "media")
     (self.address, self.folder, self.key, self.logger, self.metrics) = (address, folder, key, logger, metrics)
-    self.maximumDescriptor = maximumDescriptor
+    (self.maximumDescriptor, self.tls) = (maximumDescriptor, tls)
   }
 
   private func listen() throws(EventLoopError) {
     var configuration = HTTPServerConfiguration()
+    configuration.tls = tls
     configuration.maximumConnections = Self.maximumConnections
     configuration.maximumDescriptor = maximumDescriptor
     configuration.maximumBodyBytes = 0

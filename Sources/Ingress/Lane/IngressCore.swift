@@ -99,6 +99,7 @@ final class IngressCore {
     configuration.maximumDescriptor = settings.maximumDescriptor
     (configuration.maximumBodyBytes, configuration.maximumBufferedBytes) = (settings.bodyBytes, settings.bytes)
     configuration.reusePort = settings.sharesPort
+    configuration.tls = settings.tls
     configuration.refusal = { RequestAnswer(unrouted: $0, $1).response }
     var routes = HTTPRoutes()
     routes.add(.post, Self.path) { [unowned self] in publish($0, $1) }

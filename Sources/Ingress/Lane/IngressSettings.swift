@@ -1,4 +1,5 @@
 public import EventLoop
+public import HTTP
 public import Kafka
 public import Notifications
 public import Worker
@@ -19,6 +20,8 @@ public struct IngressSettings: Sendable {
   public var kafka: KafkaConfiguration
   /// Where publishers connect.
   public var listen: SocketAddress
+  /// Its TLS; nil if publishers connect without.
+  public var tls: TLSServerConfiguration?
   /// Who may publish.
   public var admission: PublisherAdmission
   /// The cluster's limits of requests.

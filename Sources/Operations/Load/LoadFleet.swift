@@ -67,6 +67,7 @@ final class LoadFleet {
     webSocket.subprotocols = [DeviceProtocol.subprotocol]
     webSocket.maximumMessageBytes = 1 << 20
     client = WebSocketClient(on: loop, configuration: webSocket, connectMilliseconds: 30_000)
+    client.authorities = place.authorities
     devices = (0..<plan.devices.count).map { LoadDevice($0, isSlow: plan.isSlow($0), of: self) }
     lastTick = loop.milliseconds()
     timer = Timer(on: loop) { [unowned self] in tick() }

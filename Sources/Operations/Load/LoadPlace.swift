@@ -11,6 +11,8 @@ package struct LoadPlace: Sendable {
   package var topics: Topics
   /// Where devices connect: `ws://HOST:PORT/v1/device`. Devices are spread over them.
   package var urls: [String]
+  /// The certificates in PEM that the cluster's must have been signed by; nil for those of the system.
+  package var authorities: [UInt8]?
   /// Makes the credential of a device; nil for a cluster that takes any device.
   package var credential: (@Sendable (_ device: DeviceToken, _ application: Name, _ user: Name) -> String)?
 

@@ -1,0 +1,80 @@
+import EventLoop
+
+/// Decides how many bytes of TLS handshakes a server reads in a second. Loop-confined.
+///
+/// A handshake keeps the loop busy for about half a millisecond, so too many at once would delay all connected peers. Those beyond the limit
+/// wait in order, with their bytes in the kernel. What counts is each read of an unfinished handshake: the first has the client's offer, the
+/// second its confirmation.
+final class HandshakeGate {
+  private static let readsOfHandshake = 2
+  private static let stepMilliseconds = 10
+  /// The reads that may come at once after a pause: the share of this time.
+  private static let burstMilliseconds = 50
+
+  private let loop: EventLoop
+  private var bucket: TokenBucket
+  private var waiting: [TLSLayer] = []
+  private var timer: Timer?
+
+  init(on loop: EventLoop, perSecond: Int) {
+    self.loop = loop
+    bucket = TokenBucket(perSecond: perSecond * Self.readsOfHandshake, burstMilliseconds: Self.burstMilliseconds)
+  }
+
+  /// Whether a layer may read now. If not, the gate continues it later.
+  func admits(_ layer: TLSLayer) -> Bool {
+    if waiting.isEmpty, bucket.take(at: loop.milliseconds()) { return true }
+    waiting.append(layer)
+    if timer == nil {
+      let timer = Timer(on: loop) { [weak self] in self?.advance() }
+      timer.start(after: Self.stepMilliseconds, repeating: Self.stepMilliseconds)
+      self.timer = timer
+    }
+    return false
+  }
+
+  private func advance() {
+    var continued = 0
+    while continued < waiting.count {
+      let layer = waiting[continued]
+      // A closed connection needs no turn.
+      if layer.isWaiting {
+        guard bucket.take(at: loop.milliseconds()) else { break }
+        layer.proceed()
+      }
+      continued += 1
+    }
+    waiting.removeFirst(continued)
+    if waiting.isEmpty { close() }
+  }
+
+  /// Stops. Waiting handshakes are closed by the deadline of their connections.
+  func close() {
+    waiting = []
+    timer?.close()
+    timer = nil
+  }
+}
+
+/// A rate with a burst. A value.
+struct TokenBucket {
+  private let perSecond: Double
+  private let burst: Double
+  private var tokens: Double
+  private var filledAt: UInt64 = 0
+
+  init(perSecond: Int, burstMilliseconds: Int) {
+    self.perSecond = Double(max(1, perSecond))
+    burst = max(1, self.perSecond * Double(burstMilliseconds) / 1000)
+    tokens = burst
+  }
+
+  /// Takes one, if there is one at this time of a monotonic clock in milliseconds.
+  mutating func take(at now: UInt64) -> Bool {
+    tokens = min(burst, tokens + Double(now - min(now, filledAt)) * perSecond / 1000)
+    filledAt = max(now, filledAt)
+    guard tokens >= 1 else { return false }
+    tokens -= 1
+    return true
+  }
+}

@@ -1,0 +1,133 @@
+public import Cryptography
+import EventLoop
+
+/// TLS of a server.
+public struct TLSServerConfiguration: Sendable {
+  /// The certificate and the key, which may be replaced at any time.
+  public var identity: TLSIdentityInForce
+  /// Derives the keys of session tickets: the same in all workers that resume each other's sessions.
+  public var ticketSecret: [UInt8]
+  /// The most handshakes that begin in a second on one loop. Further ones wait.
+  public var handshakesPerSecond: Int
+
+  /// The default of `handshakesPerSecond`: about a quarter of a loop's time.
+  public static let standardHandshakes = 500
+
+  /// Describes TLS with an identity.
+  public init(_ identity: TLSIdentityInForce, ticketSecret: [UInt8], handshakesPerSecond: Int = standardHandshakes) {
+    (self.identity, self.ticketSecret, self.handshakesPerSecond) = (identity, ticketSecret, handshakesPerSecond)
+  }
+}
+
+/// The counters of a server's TLS since its start.
+public struct TLSStatistics: Sendable {
+  /// Handshakes that were done in full.
+  public var full = 0
+  /// Handshakes that resumed a session.
+  public var resumed = 0
+  /// Reads of handshakes that had to wait, because there were too many.
+  public var waits = 0
+  /// Sessions that have failed, by reason.
+  public var failed: [TLSError.Code: Int] = [:]
+
+  /// Makes counters of zero.
+  public init() {}
+}
+
+/// What a server's TLS connections share. Loop-confined.
+final class TLSAcceptor {
+  /// What a client gets that speaks HTTP without TLS.
+  static let plainRefusal = SharedBytes.make(
+    "HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 52\r\n\r\n"
+      + "This port speaks TLS: the URL is https:// or wss://\n")
+
+  let gate: HandshakeGate
+  var statistics = TLSStatistics()
+  private let context: TLSContext
+
+  init(on loop: EventLoop, _ configuration: TLSServerConfiguration) throws(TLSError) {
+    context = try TLSContext(server: configuration.identity, ticketSecret: configuration.ticketSecret, protocols: ["http/1.1"])
+    gate = HandshakeGate(on: loop, perSecond: configuration.handshakesPerSecond)
+  }
+
+  func makeLayer() -> TLSLayer { TLSLayer(context.accept(), self) }
+}
+
+/// A TLS session as the layer of a stream. Loop-confined.
+final class TLSLayer: StreamLayer {
+  private let session: TLSSession
+  /// A client's server, for errors; empty for a server's connection.
+  private let server: String
+  /// Nil for a client.
+  private weak var acceptor: TLSAcceptor?
+  /// The stream, while the gate lets it wait.
+  private var held: Stream?
+  /// Whether the gate has continued it, for one read.
+  private var mayRead = false
+  private var isCounted = false
+  /// Whether the peer speaks HTTP without TLS.
+  private var isPlain = false
+
+  /// The layer of a server's connection.
+  init(_ session: TLSSession, _ acceptor: TLSAcceptor) { (self.session, server, self.acceptor) = (session, "", acceptor) }
+
+  /// The layer of a client's connection to a server.
+  init(_ session: TLSSession, to server: SocketAddress) { (self.session, self.server) = (session, server.description) }
+
+  var isReady: Bool { session.isReady }
+
+  // MARK: The gate
+
+  func admits(_ stream: Stream) -> Bool {
+    guard !session.isReady, let acceptor else { return true }
+    if mayRead {
+      mayRead = false
+      return true
+    }
+    if acceptor.gate.admits(self) { return true }
+    acceptor.statistics.waits += 1
+    held = stream
+    return false
+  }
+
+  /// Whether its stream still waits for the gate.
+  var isWaiting: Bool {
+    if held?.descriptor == nil { held = nil }
+    return held != nil
+  }
+
+  /// Reads on.
+  func proceed() {
+    mayRead = true
+    held?.startReading()
+    held = nil
+  }
+
+  // MARK: Bytes
+
+  func receive(_ bytes: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer) -> Void) -> StreamLayerState {
+    session.receive(bytes, body)
+    if session.isReady, !isCounted, let acceptor {
+      isCounted = true
+      if session.isResumed { acceptor.statistics.resumed += 1 } else { acceptor.statistics.full += 1 }
+    }
+    switch session.end {
+    case nil: return .open
+    case .peerClosed?: return .ended
+    case .failed(let error)?:
+      isPlain = error.code == .plainHTTP
+      acceptor?.statistics.failed[error.code, default: 0] += 1
+      return .failed(EventLoopError(code: .other, operation: server.isEmpty ? "TLS" : "TLS with \(server)", message: error.description))
+    }
+  }
+
+  // A failure here is a failure of the next `receive`, or ends with the connection.
+  func send(_ bytes: UnsafeRawBufferPointer) { _ = session.send(bytes) }
+
+  func finish() { session.finish() }
+
+  func takeOutput() -> SharedBytes? {
+    let output = session.takeOutput { SharedBytes.make($0) }
+    return isPlain ? TLSAcceptor.plainRefusal : output
+  }
+}
