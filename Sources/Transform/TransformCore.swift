@@ -120,7 +120,7 @@ final class TransformCore {
     comparison.owner = self
     self.comparison = comparison
     scheduleRestoration = ScheduleRestoration(on: loop, settings, state, markers, member, admin, condition, logger)
-    let registry = RegistryRestoration(on: loop, settings, state, markers, member, admin, logger: logger)
+    let registry = RegistryRestoration(on: loop, settings, state, markers, member, admin, health: health, logger: logger)
     registry.owner = self
     self.registry = registry
     try member.join()

@@ -458,6 +458,15 @@ import Testing
     expect(history, [.delivered: 1, .removed: 1])
   }
 
+  @Test mutating func `a removal of what is pending leaves what waits for its device`() {
+    history.publish(1, collapse: 7)
+    history.keep(1, at: 10)
+    history.publish(2, collapse: 7, [.isRemoval, .waitsForPlace])
+    history.judge(2, .collapsed, at: 20)
+    history.tell(.collapsed, 2, collapse: 7, at: 20, .namesSuccessor)
+    expect(history, [.queued: 1, .collapsed: 1])
+  }
+
   @Test mutating func aRemovalTakesItOutOfTheMailbox() {
     history.publish(1, collapse: 7)
     history.keep(1, at: 10)

@@ -2,6 +2,7 @@ import EventLoop
 import JSON
 import Kafka
 import Notifications
+import Store
 import TestSupport
 import Testing
 import Worker
@@ -126,6 +127,15 @@ import Worker
       try await cluster.journalUnreadable(5..<11)
       let findings = try await cluster.audit()
       #expect(findings.counts == [.lost: 1] && findings.outcomes == [.queued: 33, .deadLettered: 6] && findings.lost == 1)
+    }
+  }
+
+  @Test func `an audit refuses a journal that only a newer program reads`() async throws {
+    try await KafkaFixture.with { kafka in
+      let cluster = try await Cluster(kafka, requests: 2)
+      try await cluster.journal(cluster.requests)
+      try await kafka.publish([TestRecord("x", headers: [.init("layout", "2")], partition: 0)], to: cluster.topics.journal)
+      await #expect(throws: StoreError.self) { _ = try await cluster.audit() }
     }
   }
 

@@ -82,6 +82,21 @@ import Testing
     }
   }
 
+  @Test func `the cluster withdraws a newer program's location request by its place, and nothing else of a newer program`() async throws {
+    try await TestJudge.with { (judge) async throws in
+      try await judge.register()
+      let requests = [Judged(id: 1, collapse: "x", offset: 5, waitsForPlace: true), Judged(id: 2, collapse: "y", offset: 6)]
+      _ = try await judge.judge(requests)
+      try await age(requests, judge)
+      let withdrawal = Judged(id: 3, collapse: "x", offset: 5, waitsForPlace: true, isBounded: true)
+      let removal = Judged(id: 4, collapse: "y", offset: 7, waitsForPlace: true, isBounded: true)
+      let later = Revision(timestamp: 1001, partition: 0, offset: 5)
+      #expect(
+        try await judge.judge([withdrawal, removal]) == [.new(revision: later, superseded: 1, presence: false), .stale(by: 2)])
+      #expect(try await judge.mailbox() == [2, 3])
+    }
+  }
+
   @Test func `a bucket of a newer program has no markers that this one raises`() async throws {
     try await TestJudge.with { (judge) async throws in
       try await judge.command("HSET", "k{0}", "i", .bytes([2] + [UInt8](repeating: 7, count: 8)))

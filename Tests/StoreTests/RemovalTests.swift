@@ -282,6 +282,19 @@ import Testing
     }
   }
 
+  @Test func `a removal of what waits for a place leaves a notification without a collapse id that waits for its device`() async throws {
+    try await TestJudge.with { (judge) async throws in
+      try await judge.register()
+      var removals: [Judged] = []
+      for id in 1...2 as ClosedRange<UInt64> {
+        let name = "\(NotificationID(number: id))"
+        removals.append(Judged(id: id + 2, collapse: name, offset: id + 7, withdraws: id, waitsForPlace: true, isBounded: true))
+      }
+      _ = try await judge.judge([Judged(id: 1, offset: 5), Judged(id: 2, offset: 6, waitsForPlace: true)] + removals)
+      #expect(try await judge.mailbox() == [1, 3, 4])
+    }
+  }
+
   @Test func `a removal of what was opened leaves an update that came before it or comes after it`() async throws {
     try await TestJudge.with { (judge) async throws in
       try await judge.register()

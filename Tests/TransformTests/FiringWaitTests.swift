@@ -145,6 +145,21 @@ import Testing
     }
   }
 
+  /// A schedule remembers only so many firings as it has zones.
+  @Test func `firings of one job are of different zones`() throws {
+    let key = try #require(ScheduleKey(application: "com.example.shop", target: "user:ada", identifier: "one"))
+    let zones: [Name] = ["Europe/Rome", "America/New_York", "Europe/Rome", "Asia/Tokyo"]
+    var jobs: [ScheduleJob?] = []
+    for (number, zone) in zones.enumerated() {
+      let revision = Revision(timestamp: 0, partition: 0, offset: UInt64(number))
+      let firing = ScheduleJudge.Firing(revision: revision, at: 0, schedule: revision, .init(zone: zone, due: 0, name: 0, previous: 0))
+      let reference = JournalReference(revision: revision, id: NotificationID(high: 0, low: UInt64(number)))
+      jobs.append(ScheduleJob(key, reference, at: revision, .firing(firing)))
+    }
+    #expect(ScheduleStage.together(jobs).map(\.dueTime.zone) == Array(zones.prefix(2)))
+    #expect(ScheduleStage.together(jobs.dropFirst(2)).map(\.dueTime.zone) == Array(zones.suffix(2)))
+  }
+
   @Test func `a firing asks the schedules after every earlier request of its target, and none waits for ever`() {
     for seed in 0..<(isComplete ? 60 : 12) as Range<UInt64> {
       let history = History(seed: seed)

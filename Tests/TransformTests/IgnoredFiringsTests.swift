@@ -24,6 +24,18 @@ import Testing
     #expect(ignored.judged(isIgnored: true, isOwn: true, key, due: 0, at: place, now: 0).until == IgnoredFirings.shortest)
   }
 
+  @Test func `a newer program's schedule pauses until it is looked at again`() throws {
+    let key = try #require(ScheduleKey(application: "a.b", target: "user:ada", identifier: "x"))
+    let place = DueTable.Place(partition: 1, bucket: 2)
+    var ignored = IgnoredFirings()
+    ignored.leaveToNewer(key, at: place, now: 1_000)
+    #expect(ignored.pause(of: key) == 1_000 + IgnoredFirings.newer)
+    ignored.keep([key], at: place)
+    #expect(ignored.pause(of: key) != nil)
+    ignored.keep([], at: place)
+    #expect(ignored.pause(of: key) == nil)
+  }
+
   @Test func `what another program writes makes no pause and ends none`() throws {
     let key = try #require(ScheduleKey(application: "a.b", target: "user:ada", identifier: "x"))
     var ignored = IgnoredFirings()

@@ -65,6 +65,35 @@ import Worker
     }
   }
 
+  @Test func `a registration of a newer program that Redis has holds nothing up`() async throws {
+    try await TransformFixture.with { lane in
+      let tokens = TransformFixture.tokens(in: [(0, 2)])
+      try await lane.register([tokens[0]], for: "ada")
+      // A newer fan-out worker has applied it.
+      let stamp = RegistrationStamp(digest: 1, partition: 0, offset: 1)
+      try await lane.probe.command("HSET", .text(TransformFixture.keys.device(tokens[1])), "r", .bytes(stamp.bytes))
+      let value = #"{"device":"\#(tokens[1])","application":"a","since":1,"layout":2}"#
+      try await lane.kafka.publish([TestRecord(key: tokens[1], value, partition: 0)], to: lane.topics.devices)
+      await lane.eventually("the group goes on") { try await lane.committed(lane.topics.devices) == 2 }
+      #expect(lane.metric(#"carillon_newer_layouts_total{layout="registration"}"#) == 0)
+    }
+  }
+
+  @Test func `a registration goes on though its person has a schedule of a newer program`() async throws {
+    try await TransformFixture.with { lane in
+      let tokens = TransformFixture.tokens(in: [(0, 2)])
+      try await lane.register([tokens[0]], for: "ada")
+      try await lane.schedule("user:ada", "a")
+      await lane.eventually("it is scheduled") { lane.count(.scheduled) == 1 }
+      let name = try #require(ScheduleKey(application: Name(TransformFixture.application), target: "user:ada", identifier: "a"))
+      let key = TransformFixture.keys.schedules(.all, of: name)
+      let state = try #require(try await lane.probe.command("HGET", .text(key), "a").bytes)
+      try await lane.probe.command("HSET", .text(key), "a", .bytes(NewerLayout.state(state)))
+      try await lane.register([tokens[1]], for: "ada", after: 1)
+      #expect(lane.metric(#"carillon_newer_layouts_total{layout="schedule"}"#) > 0, "it is told")
+    }
+  }
+
   @Test func `a follow-up of a newer program's state stays`() throws {
     let state = Schedules.State(try Self.state(), floor: [])
     let found = Schedules.FollowUp(state: state, since: 1, isOldestOfTooMany: true)

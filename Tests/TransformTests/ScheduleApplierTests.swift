@@ -12,14 +12,22 @@ import Testing
 private actor Appliers {
   nonisolated let loop = EventLoop(name: "appliers")
   nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+  /// The Redis that the appliers share.
+  nonisolated let address: RedisAddress
+  private let dueTimes: Int
   private var shards: [Shards] = []
   private var appliers: [ScheduleApplier] = []
   private var schedules: Schedules?
 
-  static func with<R: Sendable>(_ count: Int, _ body: @escaping @Sendable (isolated Appliers) async throws -> R) async throws -> R {
+  private init(_ address: RedisAddress, dueTimes: Int) { (self.address, self.dueTimes) = (address, dueTimes) }
+
+  /// - Parameter dueTimes: the maximum number of due times of a partition.
+  static func with<R: Sendable>(
+    _ count: Int, dueTimes: Int = 1000, _ body: @escaping @Sendable (isolated Appliers) async throws -> R
+  ) async throws -> R {
     try await withRedis { server in
       try await RedisProbe.with(server.address) { _ = try await $0.command("HSET", "k{0}", "i", "1") }
-      let test = Appliers()
+      let test = Appliers(server.address, dueTimes: dueTimes)
       let result = try await Task(executorPreference: test.loop) {
         for _ in 0..<count {
           var configuration = StoreConfiguration(server.address, buckets: 1)
@@ -40,7 +48,8 @@ private actor Appliers {
     self.shards.append(shards)
     shards.start()
     try await shards.waitUntilUp(withinMilliseconds: 60_000)
-    let limits = Schedules.Limits(pendingOfTarget: 4, endedOfTarget: 1000, dueTimesOfPartition: 1000, lifetimeMilliseconds: 1_000_000_000)
+    let limits = Schedules.Limits(
+      pendingOfTarget: 4, endedOfTarget: 1000, dueTimesOfPartition: dueTimes, lifetimeMilliseconds: 1_000_000_000)
     let schedules = Schedules(shards, limits)
     self.schedules = schedules
     appliers.append(ScheduleApplier(schedules, ScheduleJudge(), wallClock: { 1_700_000_000_000 }, clockTolerance: 1 << 60))
@@ -125,6 +134,18 @@ private actor Appliers {
         appliers[worker].apply(.init(event.reference, .timed(content: content, zones: [])), to: event.key, then)
       case .now: appliers[worker].apply(.init(event.reference, .now), to: event.key, then)
       case .cancel: appliers[worker].apply(.init(event.reference, .cancel), to: event.key, then)
+      }
+    }.get()
+  }
+
+  /// Applies a firing alone in its job, and answers its verdict.
+  func fire(
+    _ key: ScheduleKey, _ due: ScheduleRecord.Pending.DueTime, of schedule: Revision, at revision: Revision
+  ) async throws -> [String] {
+    let firing = ScheduleJudge.Firing(revision: revision, at: due.due, schedule: schedule, due)
+    return try await withCheckedContinuation { continuation in
+      appliers[0].apply([firing], to: key, zones: nil) { answer in
+        continuation.resume(returning: answer.map { all in all.map { "\($0.verdict)" } })
       }
     }.get()
   }
@@ -224,6 +245,10 @@ private actor Appliers {
     }
   }
 
+  private static func loseDueTimes(_ address: RedisAddress) async throws {
+    try await RedisProbe.with(address) { _ = try await $0.command("DEL", "t{0}0") }
+  }
+
   private static func event(_ key: ScheduleKey, _ offset: UInt64, _ kind: Event.Kind, partition: UInt32 = 0) -> Event {
     let revision = Revision(timestamp: offset, partition: partition, offset: offset)
     return Event(key: key, reference: JournalReference(revision: revision, id: NotificationID(high: 1, low: offset)), kind: kind)
@@ -255,6 +280,22 @@ private actor Appliers {
       await #expect(throws: StoreError.self, "what follows waits until the end is told") {
         try await test.apply(Self.event(keys[1], 8, .timed(repeats: false)), by: 1)
       }
+    }
+  }
+
+  @Test func `a firing whose next due time has no room is rejected, and writes nothing`() async throws {
+    // A sixteenth is for targets without a device.
+    try await Appliers.with(1, dueTimes: 16) { test in
+      let key = try Self.keys(1)[0]
+      #expect(try await test.apply(Self.event(key, 1, .timed(repeats: true)), by: 0).verdict == "scheduled")
+      let record = try #require(try await test.record(key))
+      let due = try #require(record.pending?.earliest)
+      // Redis has lost the due times, and knows who held them.
+      try await Self.loseDueTimes(test.address)
+      let verdicts = try await test.fire(
+        key, due, of: record.newest.revision, at: Revision(timestamp: 2, partition: 0, offset: 2))
+      #expect(verdicts.count == 1 && verdicts[0].hasPrefix("rejected"), "it was \(verdicts)")
+      #expect(try await test.record(key)?.serial == record.serial)
     }
   }
 

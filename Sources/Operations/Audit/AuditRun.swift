@@ -130,6 +130,8 @@ final class AuditRun {
       }
     }
     for (number, partition) in partitions {
+      // What that record says would count as missing, and its requests as lost.
+      if let newer = partition.newer { throw StoreError.newer(.journal, newer, at: "\(rules.topics.journal), partition \(number)") }
       auditRules.incarnations[number] = partition.incarnation
       auditRules.unreadable[number] = partition.stretches.filter { $0.incarnation >= partition.incarnation }.map(\.offsets)
       findings.unreadable += partition.unreadable

@@ -27,6 +27,8 @@ final class AuditedPartition {
   private(set) var incarnation: UInt16 = 0
   /// Offsets that workers could not read, by the journal.
   private(set) var stretches: [(offsets: Range<Int64>, incarnation: UInt16)] = []
+  /// The layout of a journal record that a newer program has written; nil if there is none.
+  private(set) var newer: Int?
   /// Unreadable records of the journal.
   private(set) var unreadable = 0
 
@@ -52,7 +54,10 @@ final class AuditedPartition {
 
   /// Takes the next record of the journal.
   func takeJournal(_ record: RecordView) {
-    guard let value = record.value, let journal = try? JournalRecord(headers: record.texts, value: value) else { return unreadable += 1 }
+    guard let value = record.value, let journal = try? JournalRecord(headers: record.texts, value: value) else {
+      newer = JournalRecord.newerVersion(record.texts) ?? newer
+      return unreadable += 1
+    }
     unread.append(Unread(journal: journal, value: Array(value), offset: record.offset))
     bytes += value.count
     readJournal()

@@ -370,6 +370,8 @@ struct RequestJudge {
     // A request that ended at its schedule never reached the device.
     if request.settled != .scheduled {
       handOnAll(run, kept: keepings == 1 || kept?.kind == .open ? kept : nil) { fact in
+        // What waits for its device keeps its place from a removal of what is pending.
+        if fact.outcome == .collapsed, request.isRemoval, request.reach.contains(.waitsForPlace) { return }
         var fact = fact
         if fact.kind == .open || fact.outcome?.auditUse.contains(.keepsRevision) == true {
           fact.flags.formUnion(request.reach)

@@ -60,10 +60,11 @@ public struct ClusterIdentity: Sendable, Hashable {
   public func claim(_ shards: Shards) async throws {
     // A Redis of another cluster gets no field of this one.
     if try await verify(shards) == .own { return }
-    let layouts = layouts ?? Layout.cluster.versions
+    // A program that starts raises no layout, so it claims the oldest one that it reads.
+    let layout = Int64((layouts ?? Layout.cluster.versions).lowerBound)
     let values: [RedisArgument] = [
       .text(kafka), .text(topicPrefix), .integer(Int64(buckets ?? shards.buckets)), .text(name ?? ""),
-      .integer(Int64(layouts.upperBound)), .integer(Int64(layouts.lowerBound)),
+      .integer(layout), .integer(layout),
     ]
     let answer = try await shards.common.answer(
       Self.claimScript, keys: [.text(Keys.cluster)], arguments: zip(Self.fields, values).flatMap { [$0, $1] })
@@ -84,7 +85,8 @@ public struct ClusterIdentity: Sendable, Hashable {
     if next.integer == 1 {
       throw RedisError(.unsuitableServer, "this Redis has more buckets than --buckets \(shards.buckets): give the --buckets of its workers")
     }
-    guard let found = await Markers(shards).read([]) else { throw StoreError(.unavailable, "Redis does not answer") }
+    let markers = Markers(shards)
+    guard let found = await markers.read([]) else { throw markers.failure ?? StoreError(.unavailable, "Redis does not answer") }
     if found.contains(where: { $0 == nil }) { guard try await isNew() else { return false } }
     try await claim(shards)
     return true

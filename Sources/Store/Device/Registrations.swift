@@ -82,6 +82,22 @@ public final class Registrations {
     try await withCheckedContinuation { continuation in apply(record) { continuation.resume(returning: $0) } }.get()
   }
 
+  /// Asks whether a record of a device, or a later one of its partition, was applied.
+  public func stands(_ token: String, partition: Int32, offset: Int64, _ then: @escaping (Result<Bool, StoreError>) -> Void) {
+    let key = shards.keys.device(token)
+    calls.command.begin("HGET")
+    calls.command.append(key)
+    calls.command.append("r")
+    calls.send(over: shards.shard(ofDevice: token)) { answer in
+      switch answer {
+      case .failure(let error): then(.failure(error.about(key)))
+      case .success(let reply):
+        guard let stamp = reply.bytes.flatMap({ RegistrationStamp(Array($0)) }) else { return then(.success(false)) }
+        then(.success(stamp.partition == partition && stamp.offset >= offset))
+      }
+    }
+  }
+
   /// Adds a device to sets, and then removes it from others.
   private func move(
     _ token: String, to sets: ArraySlice<Name>, from left: ArraySlice<Name>, _ then: @escaping (StoreError?) -> Void

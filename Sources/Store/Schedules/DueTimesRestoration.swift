@@ -89,7 +89,7 @@ private final class DueTimesRestoration {
       switch found {
       case .failure(let error): then(error)
       case .success(let state):
-        newer = schedules.newer(state, of: key) ?? newer
+        if state.newerPartition == partition { newer = schedules.newer(state, of: key) }
         guard let record = state.record, record.newest.revision.sourcePartition == partition else { return goOn() }
         schedules.write(record, of: key, replacing: state, now: now) { [self] written in
           switch written {

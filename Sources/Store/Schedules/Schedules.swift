@@ -50,6 +50,13 @@ public final class Schedules {
       (head, floorBytes) = (Array(bytes.prefix(ScheduleRecord.headBytes)), Array(floor))
     }
 
+    /// The partition whose due times contain a schedule that a newer program has written. The form of the head never changes.
+    var newerPartition: UInt32? {
+      guard newerVersion != nil, head.count == ScheduleRecord.headBytes else { return nil }
+      let partition = head[14..<18].reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
+      return Revision(timestamp: 0, partition: partition, offset: 0).sourcePartition
+    }
+
     /// The partition whose due times contain the schedule; nil if none does.
     fileprivate var partition: UInt32? { record?.newest.revision.sourcePartition }
   }

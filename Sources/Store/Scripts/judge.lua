@@ -175,7 +175,7 @@ local function judgeRest()
     if not isAgain then
       if refused then return say(refused) end
       -- A removal of what waits for a place does not take what waits for its device.
-      if known and (not newer or isBounded and waitsForPlace and rarely().isAway(mailbox, known)) then
+      if known and (not newer or isBounded and waitsForPlace and rarely().isAway(mailbox, known, revision)) then
         return say(STALE, false, false, sub(known, 1, 36))
       end
       if floor then return say(STALE + CANCELED, false, false, floor) end
@@ -211,7 +211,7 @@ local function judgeRest()
       rarely().bar(device, owner, application, kept, kept .. id)
       rarely().nameCanceled(device, mailbox, kept)
     elseif #terms > TERMS then
-      superseded = rarely().removeNamed(device, mailbox, owner, terms, revision, collapse, kept, id, superseded, isExpired)
+      superseded = rarely().removeNamed(device, mailbox, owner, terms, revision, collapse, kept, id, superseded, isExpired, waitsForPlace)
     end
 
     -- 7. The device remembers its apns-id, the newest revision of its collapse id, and what that has removed, so that it does not come again.

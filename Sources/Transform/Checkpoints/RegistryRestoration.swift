@@ -13,6 +13,7 @@ final class RegistryRestoration {
   private let admin: Admin
   private let kafka: KafkaConfiguration
   private let topics: Topics
+  private let health: Health
   private let logger: Logger
   /// The number of running waits: a wait of a past epoch may end after the next one has begun.
   private var waits = 0
@@ -20,10 +21,11 @@ final class RegistryRestoration {
 
   init(
     on loop: EventLoop, _ settings: TransformSettings, _ state: LaneState, _ markers: Markers, _ member: GroupMember, _ admin: Admin,
-    logger: Logger
+    health: Health, logger: Logger
   ) {
     (self.loop, self.state, self.markers, self.member, self.admin) = (loop, state, markers, member, admin)
-    (kafka, topics, self.logger) = (settings.kafka, settings.topics, logger)
+    (kafka, topics) = (settings.kafka, settings.topics)
+    (self.health, self.logger) = (health, logger)
   }
 
   var isUnderWay: Bool { waits > 0 }
@@ -31,8 +33,12 @@ final class RegistryRestoration {
   /// Waits until Redis has all registrations or gives a new sign of loss.
   func run() async {
     let epoch = state.phase.epoch
+    let began = SteadyClock.milliseconds()
     waits += 1
-    defer { waits -= 1 }
+    defer {
+      waits -= 1
+      health.remove("registry")
+    }
     while state.phase.restoresRegistry(since: epoch) {
       do {
         let ends = try await admin.registryEnds(topics)
@@ -42,6 +48,11 @@ final class RegistryRestoration {
           if let reached, ends.allSatisfy({ reached[$0.key] ?? 0 >= $0.value }) {
             owner?.perform(state.phase.registryRestored(in: epoch))
             return
+          }
+          if let reached, SteadyClock.milliseconds() - began > Self.quietMilliseconds {
+            let behind = ends.filter { reached[$0.key] ?? 0 < $0.value }.keys.sorted()
+            let reason = "no requests are taken before what was registered is applied: partitions \(PartitionNames.text(behind))"
+            health.set("registry", ready: false, reason)
           }
           if let reached { await wake(silent.look(reached, ends: owned(ends), at: SteadyClock.milliseconds())) }
           owner?.perform(state.phase.registryIsBehind(in: epoch))
@@ -55,6 +66,9 @@ final class RegistryRestoration {
       }
     }
   }
+
+  /// The length of a wait that is normal, and not shown in readiness.
+  private static let quietMilliseconds: Int64 = 15_000
 
   /// The partitions among these that this lane reads: only the owner writes a tombstone.
   private func owned(_ ends: [Int32: Int64]) -> [Int32: Int64] {

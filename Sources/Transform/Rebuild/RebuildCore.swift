@@ -167,7 +167,7 @@ final class RebuildCore: ConsumerHandler {
       kafka: try await admin.describeCluster().id ?? "", topicPrefix: settings.topics.prefix, buckets: settings.store.buckets,
       name: settings.cluster)
     _ = try await identity.verify(shards)
-    guard let buckets = await markers.read([]) else { throw StoreError(.unavailable, "Redis does not answer") }
+    guard let buckets = await markers.read([]) else { throw markers.failure ?? StoreError(.unavailable, "Redis does not answer") }
     guard buckets.contains(where: { $0 == nil }) else { throw RebuildRefusal.nothingToDo }
     let noted = try await admin.committedWithNotes(
       group: settings.group, of: try await ranges.partitions(of: settings.topics.requests) + ranges.partitions(of: settings.topics.devices))

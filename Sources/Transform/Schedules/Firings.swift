@@ -252,6 +252,8 @@ final class Firings {
       // As above. The due time stays, so that the lane finds the schedule again.
       if let newer = schedules.newer(state, of: key) {
         onError(newer)
+        underWay[key] = nil
+        ignored.leaveToNewer(key, at: place, now: now)
         return damage.found(.schedule(key), at: place, newer)
       }
       let reason = "the state of the schedule '\(key.identifier)' cannot be read; a cancel, or a request with a trigger, replaces it"

@@ -1,6 +1,6 @@
 import Notifications
 
-/// A value: the pauses of due schedules whose firings the judge ignores.
+/// A value: the pauses of due schedules whose firings the judge ignores, or which only a newer program can fire.
 ///
 /// The clock of the broker may be behind, so the first firings are repeated at once. If the judge goes on ignoring them, something is
 /// wrong with the schedule, and the pauses grow.
@@ -18,6 +18,8 @@ struct IgnoredFirings {
   static let shortest: Int64 = 200
   /// The longest pause, in milliseconds.
   static let longest: Int64 = 30_000
+  /// The pause of a schedule that a newer program has written, in milliseconds.
+  static let newer: Int64 = 60_000
   /// The number of short pauses.
   static let patience = 10
 
@@ -44,6 +46,11 @@ struct IgnoredFirings {
     pause.until = now + min(Self.shortest << doublings, Self.longest)
     pauses[key] = pause
     return (pause.until, pause.count == Self.patience + 1)
+  }
+
+  /// Pauses a schedule that a newer program has written. It must not take the place of schedules that can fire.
+  mutating func leaveToNewer(_ key: ScheduleKey, at place: DueTable.Place, now: Int64) {
+    pauses[key] = Pause(place: place, until: now + Self.newer)
   }
 
   /// Notes that a firing took effect, or that the schedule is not due any more.

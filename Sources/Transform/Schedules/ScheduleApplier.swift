@@ -99,6 +99,8 @@ final class ScheduleApplier {
     }
     var (decisions, former): ([ScheduleJudge.Decision], ScheduleRecord?) = ([], nil)
     func each(_ all: Applied) -> [Applied] {
+      // There was no room for its due time, and nothing was written.
+      if case .rejected = all.verdict { return decisions.map { _ in all } }
       let writer = decisions.firstIndex { $0.record != nil || $0.isAgain } ?? 0
       return decisions.indices.map { number in
         var applied = all

@@ -98,6 +98,7 @@ final class ScheduleFollowUps {
   private func take(_ found: Schedules.FollowUp, _ number: UInt32) {
     guard let key = followUps[number]?.key else { return }
     followUps[number]?.state = found.state
+    if let newer = schedules.newer(found.state, of: key) { errors.tell(newer) }
     switch Self.step(found, judge, lifetime: schedules.limits.lifetimeMilliseconds, now: wallClock()) {
     case .forget:
       followUps[number]?.conclusion = .forget

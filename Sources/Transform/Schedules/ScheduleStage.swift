@@ -19,6 +19,8 @@ final class ScheduleStage: Stage {
   private var unbegun: ArraySlice<ScheduleKey> = []
   /// The number of running jobs.
   private var running = 0
+  /// The maximum number of devices whose zones are kept with a firing.
+  private static let maximumKept = 1024
   /// So many calls are about ten milliseconds of work for Redis.
   static let maximumRunning = 1024
   /// The unfinished requests of each target and application.
@@ -59,17 +61,24 @@ final class ScheduleStage: Stage {
     ///
     /// Only the first that changes the schedule writes the new state to Kafka. The others lie behind it in its partition, so none of them is
     /// committed before that.
-    var firings: [ScheduleJudge.Firing] {
-      var (firings, last): ([ScheduleJudge.Firing], Revision?) = ([], nil)
-      for (_, content) in requests.prefix(ScheduleRecord.Pending.maximumZones) {
-        guard let job = content.schedule, let firing = job.firing, firing.dueTime.zone != "",
-          last.map({ $0.partition == job.place.partition && $0.offset < job.place.offset }) ?? true
-        else { break }
-        firings.append(firing)
-        last = job.place
-      }
-      return firings
+    var firings: [ScheduleJudge.Firing] { ScheduleStage.together(requests.lazy.map { $0.content.schedule }) }
+  }
+
+  /// Returns the firings at the front of a schedule's requests that one job may apply.
+  ///
+  /// A zone has one of them: the schedule remembers only so many firings as it has zones.
+  static func together(_ jobs: some Sequence<ScheduleJob?>) -> [ScheduleJudge.Firing] {
+    var (firings, last): ([ScheduleJudge.Firing], Revision?) = ([], nil)
+    var zones: Set<Name> = []
+    for job in jobs.prefix(ScheduleRecord.Pending.maximumZones) {
+      guard let job, let firing = job.firing, firing.dueTime.zone != "",
+        last.map({ $0.partition == job.place.partition && $0.offset < job.place.offset }) ?? true,
+        zones.insert(firing.dueTime.zone).inserted
+      else { break }
+      firings.append(firing)
+      last = job.place
     }
+    return firings
   }
 
   /// A target and an application. A cancel of all concerns the schedules of one.
@@ -187,8 +196,10 @@ final class ScheduleStage: Stage {
     var devices: [Name: Name] = [:]
     applier.apply(firings, to: key, zones: zonesReader(key) { devices = $0 }) { [self] result in
       for (request, applied) in zip(lines[key]?.requests ?? [], (try? result.get()) ?? []) {
-        // After the last occurrence no zones are read again, but that is for all devices.
-        if applied.hasComparedZones || applied.standing?.pending == nil { request.content.schedule?.zones = devices }
+        // The map stays until the record has ended: of a person with many devices the pages ask instead. After the last occurrence no zones
+        // are read again, but that is for all devices.
+        let isForAll = applied.hasComparedZones || applied.standing?.pending == nil
+        if isForAll, devices.count <= Self.maximumKept { request.content.schedule?.zones = devices }
       }
       ended(key, result.map { $0.map { .applied($0) } })
     }

@@ -108,7 +108,8 @@ final class ZoneDataUpdate {
     case .failure(let error) where error.code == .faulty: break
     case .failure(let error): failed(error)
     case .success(let state):
-      if let newer = schedules.newer(state, of: key) { return failed(newer) }
+      // A newer program moves its schedules itself.
+      if let newer = schedules.newer(state, of: key) { return onError(newer) }
       guard let record = state.record, let moved = judge.recompute(record), let zone = moved.pending?.earliest?.zone else { return }
       let number = number()
       guard writer.adapt(key, record, to: zone, now: loop.wallMilliseconds(), .firing(number)) else {

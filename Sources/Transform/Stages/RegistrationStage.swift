@@ -27,13 +27,29 @@ final class RegistrationStage {
       inFlight.expect(1, of: slot)
       registrations.apply(registration) { [self] outcome in registered(slot, registration.registration, outcome) }
     } catch {
-      guard !error.isNewer else {
+      if let token = error.newer {
+        let waits = StoreError(.newer(.registration), "\(SourceCoordinates(record)): \(error.reason)")
         inFlight.expect(1, of: slot)
-        return errors.failed(inFlight.answer(slot), StoreError(.newer(.registration), "\(SourceCoordinates(record)): \(error.reason)"))
+        // A newer fan-out worker may have applied it, or the device has registered again since.
+        registrations.stands(token, partition: record.partition, offset: record.offset) { [self] in found(slot, $0, waits) }
+        return
       }
       logger.warning(
         "a record of devices is passed over", ["partition": Int(record.partition), "offset": record.offset, "error": error.reason])
       inFlight[slot].verdict = .registration(.unreadable)
+    }
+  }
+
+  /// Ends the record of a newer program if Redis has it. Else only a newer worker can apply it.
+  private func found(_ slot: Slot, _ stands: Result<Bool, StoreError>, _ waits: StoreError) {
+    let answer = inFlight.answer(slot)
+    switch stands {
+    case .success(true):
+      inFlight[slot].verdict = .registration(.superseded)
+      inFlight.done(answer)
+    case .success(false): errors.failed(answer, waits)
+    // A device that cannot be read lacks the record, too.
+    case .failure(let error): errors.failed(answer, error.code == .faulty ? waits : error)
     }
   }
 
@@ -53,8 +69,8 @@ final class RegistrationStage {
 /// A record of `devices` that is no registration.
 private struct UnreadableRegistration: Error {
   let reason: String
-  /// A newer program has written it.
-  var isNewer = false
+  /// The device, if a newer program has written the record.
+  var newer: String?
 }
 
 extension Registrations.Record {
@@ -66,7 +82,7 @@ extension Registrations.Record {
     if let value = record.value {
       do throws(FieldError) {
         registration = try Registration(json: value)
-      } catch { throw UnreadableRegistration(reason: "\(error)", isNewer: error.field == Registration.layoutField) }
+      } catch { throw UnreadableRegistration(reason: "\(error)", newer: error.field == Registration.layoutField ? device : nil) }
     }
     guard registration.map({ $0.device.text == device }) ?? true else {
       throw UnreadableRegistration(reason: "its key is not the device that its value names")

@@ -7,10 +7,12 @@ local function isKept(mailbox, kept, id)
   return found and sub(found, 1, 16) == id
 end
 
--- Whether the request of a known revision waits in the mailbox for its device, and then for no place.
-local function isAway(mailbox, known)
+-- Whether the request of a known revision waits in the mailbox for its device, and then for no place. This program cannot read the trigger of
+-- an entry of a newer one. But the cluster's own withdrawal has the partition and offset of the request that it withdraws, which had one.
+local function isAway(mailbox, known, revision)
   local found = call('HGET', mailbox, sub(known, 1, 20))
-  return found and (isNewer(found) or isDelivered(found))
+  if found and isNewer(found) then return sub(known, 9, 20) ~= sub(revision, 9) end
+  return found and isDelivered(found)
 end
 
 -- Whether a redriven request is a repeat: its mailbox has it; or its device remembers it, where no tool has found that an outcome is missing.
@@ -75,14 +77,15 @@ end
 
 -- Removes the notification that a removal names by its apns-id from the mailbox: it is older, and has no collapse id, hence no revision of
 -- its own. The kind stands behind the apns-id, 1 for a notification, and the length of the collapse id behind an entry's first 64 bytes.
--- An entry of a newer program stays: its device removes the notification after it.
-local function withdraw(mailbox, wanted, revision)
+-- An entry of a newer program stays: its device removes the notification after it. A removal of what waits for a place leaves what waits for
+-- its device.
+local function withdraw(mailbox, wanted, revision, isOfPending)
   local timestamp, partition, offset = unpacked('>I8I4I8', revision)
   local all = call('HGETALL', mailbox)
   for i = 1, #all, 2 do
     local field, found = all[i], all[i + 1]
     if #field == 20 and sub(found, 1, 16) == wanted and (byte(found, 65) or 0) == 0 and byte(found, 17) % 4 == 1 and not isNewer(found)
-      and not isOlder(timestamp, partition, offset, unpacked('>I8I4I8', field)) then
+      and not (isOfPending and isDelivered(found)) and not isOlder(timestamp, partition, offset, unpacked('>I8I4I8', field)) then
       call('HDEL', mailbox, field)
       return field .. wanted
     end
@@ -102,9 +105,9 @@ local function bar(device, owner, application, kept, floor)
 end
 
 -- Applies a removal that names a notification by its apns-id. Returns what it superseded.
-local function removeNamed(device, mailbox, owner, terms, revision, collapse, kept, id, superseded, isExpired)
+local function removeNamed(device, mailbox, owner, terms, revision, collapse, kept, id, superseded, isExpired, isOfPending)
   local wanted = sub(terms, 25)
-  if superseded == '' and not isExpired then superseded = withdraw(mailbox, wanted, revision) end
+  if superseded == '' and not isExpired then superseded = withdraw(mailbox, wanted, revision, isOfPending) end
   bar(device, owner, sub(terms, 1, 8), kept)
   local field = fieldOf(wanted)
   if field ~= collapse then call('HSET', device, field, kept .. id) end
