@@ -6,7 +6,7 @@ public struct HTTPServerConfiguration: Sendable {
   public var maximumHeaderFields = 100
   /// The most bytes of a request's body; beyond it 413.
   public var maximumBodyBytes = 65_536
-  /// The most bytes of all bodies that are being received at once; beyond it 503.
+  /// The most bytes of all bodies that are being received at once; beyond it 503. The first 16,384 bytes of each body do not count.
   public var maximumBufferedBytes = Int.max
   /// The most connections, WebSockets included; beyond it 503.
   public var maximumConnections = 50_000
