@@ -63,8 +63,19 @@ extension FateDesk {
       }
       await loop.close()
       guard let explanation = found.explanations.first(where: \.isFound) else { return nil }
-      return Fate(applications: Set(explanation.requests.compactMap(\.application)), json: printer.json(explanation).text)
+      return Fate(explanation, printer)
     }
+  }
+}
+
+extension Fate {
+  /// Makes the fate of a request. It names no application of the target's devices beside those that must be the reader's.
+  init(_ explanation: Explanation, _ printer: TimelinePrinter) {
+    let occurrences = explanation.schedule?.occurrences ?? []
+    let applications = occurrences.reduce(explanation.applications) { $0.union($1.applications) }
+    var shown = explanation
+    shown.registered = explanation.registered?.filter { applications.contains($0.application) }
+    self.init(applications: applications, json: printer.json(shown).text)
   }
 }
 
