@@ -23,7 +23,7 @@ public final class FateDesk: Sendable {
 
   private static let maximum = 4
   private static let time = Duration.seconds(10)
-  /// The tokens whose questions have not ended. The search for one whose time is over may go on.
+  /// The tokens whose questions have not ended. The search for one whose time is over ends a little later.
   private let asking = Mutex<Set<Name>>([])
   private let read: Read
 
@@ -53,6 +53,7 @@ public final class FateDesk: Sendable {
       return .failure(RequestAnswer(.notFound, "NotFound", "apns-id", rule))
     case .failure(let error): return .failure(.unavailable("Kafka cannot be read: \(error). Ask again."))
     case nil:
+      search.cancel()
       return .failure(.unavailable("The search takes too long: name the target, as ?target=user:ID, or use 'carillon explain'."))
     }
   }
