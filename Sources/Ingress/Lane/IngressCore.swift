@@ -32,6 +32,8 @@ final class IngressCore {
   /// The lines of one turn, so that a body of many does not delay the other requests.
   private static let linesPerTurn = 128
   private static let (tickMilliseconds, ticksPerSecond) = (100, 10)
+  /// How long a client may take to read an answer, since unsent answers are memory that nothing else bounds.
+  private static let writeMilliseconds = 5_000
   /// The part of the time to end that is reserved for Kafka.
   private static let partingMilliseconds = 1_000
   /// The time before that in which the last answers are sent.
@@ -104,6 +106,7 @@ final class IngressCore {
     configuration.replacesSilent = true
     configuration.maximumDescriptor = settings.maximumDescriptor
     (configuration.maximumBodyBytes, configuration.maximumBufferedBytes) = (settings.bodyBytes, settings.bytes)
+    configuration.writeMilliseconds = Self.writeMilliseconds
     configuration.reusePort = settings.sharesPort
     configuration.refusal = { RequestAnswer(unrouted: $0, $1).response }
     var routes = HTTPRoutes()
