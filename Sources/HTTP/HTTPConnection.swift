@@ -247,7 +247,9 @@ final class HTTPConnection: StreamHandler, SweepMember {
     let waiting = pipelined
     pipelined = []
     waiting.withUnsafeBytes { feed($0) }
-    if takesRequest { stream.startReading() }
+    guard takesRequest else { return }
+    // One of these requests may have paused the server.
+    if server.isPaused { stream.stopReading() } else { stream.startReading() }
   }
 
   /// The server reads no requests any more, or reads them again.

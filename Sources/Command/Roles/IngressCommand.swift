@@ -26,7 +26,7 @@ enum IngressCommand {
     if case .anyone = admission {
       process.logger.warning("any program may publish, since no --key-file is given; this is for development only")
     }
-    let fates = FateDesk.ofCluster(place, values)
+    let fates = FateDesk.ofCluster(place, values, process.logger)
     return try await process.run(
       place, writing: place.topics.writtenByIngress, listen: IngressOptions.listen, unreadyFor: values[IngressOptions.unreadyFor],
       serving: .requests, settings: SharedSettings.ingress(values)
@@ -49,7 +49,7 @@ enum IngressCommand {
 
 extension FateDesk {
   /// Finds requests as `carillon explain` does. Each question has a loop of its own.
-  static func ofCluster(_ place: ClusterPlace, _ values: SettingValues) -> FateDesk {
+  static func ofCluster(_ place: ClusterPlace, _ values: SettingValues, _ logger: Logger) -> FateDesk {
     let (kafka, rules) = (place.kafka, RequestRules(values, topics: place.topics))
     let printer = TimelinePrinter(prefix: place.topics.prefix)
     return FateDesk { id, target in
@@ -58,6 +58,7 @@ extension FateDesk {
       do {
         found = try await Explainer(on: loop, kafka, rules) { _ in }.explain(.request(id), SearchHints(target: target))
       } catch {
+        logger.warning("the search for a request ended early", ["apnsId": "\(id)", "error": "\(error)"])
         await loop.close()
         throw error
       }

@@ -196,7 +196,7 @@ struct UpProcess: Sendable {
   }
 
   private func startIngress(_ place: ClusterPlace, _ parts: UpParts, _ failures: LaneFailures) async throws -> SocketAddress {
-    let (values, listen, descriptors, fates) = (values, places.ingress, descriptors, FateDesk.ofCluster(place, values))
+    let (values, listen, descriptors, fates) = (values, places.ingress, descriptors, FateDesk.ofCluster(place, values, logger))
     let admission: PublisherAdmission = key.map { .token([SignatureKey(secret: $0.bytes)]) } ?? .anyone
     let metrics = IngressMetrics(metrics)
     let host = LaneHost("ingress-0", logger: logger.with(component: "ingress"), health: health, failures: failures) { lane in

@@ -51,7 +51,8 @@ public final class FateDesk: Sendable {
     case .success:
       let rule = "There is no request with this apns-id, or the token does not hold for its application."
       return .failure(RequestAnswer(.notFound, "NotFound", "apns-id", rule))
-    case .failure(let error): return .failure(.unavailable("Kafka cannot be read: \(error). Ask again."))
+    // The error may name brokers, which are not a publisher's business.
+    case .failure: return .failure(.unavailable("Kafka cannot be read. Ask again."))
     case nil:
       search.cancel()
       return .failure(.unavailable("The search takes too long: name the target, as ?target=user:ID, or use 'carillon explain'."))

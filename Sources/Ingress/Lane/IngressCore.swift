@@ -59,7 +59,7 @@ final class IngressCore {
   private var queue: [UInt64] = []
   /// The requests that Kafka has not acknowledged: the submission, and the index in it.
   private var inFlight: [UInt64: (submission: UInt64, index: Int)] = [:]
-  private var questions: [UInt64: Exchange] = [:]
+  private var questions: [UInt64: (exchange: Exchange, id: NotificationID)] = [:]
   private var lastNumber: UInt64 = 0
   private var isDraining = false
   /// When every request is answered, since the connections are cut soon after.
@@ -365,18 +365,18 @@ final class IngressCore {
     }
     guard !isDraining, let owner else { return respond(.unavailable("This worker is ending: ask again."), exchange) }
     lastNumber += 1
-    questions[lastNumber] = exchange
+    questions[lastNumber] = (exchange, id)
     owner.find(id, target: target, for: exchange.publisher, number: lastNumber)
   }
 
   /// Answers a question.
   func found(_ fate: Result<Fate, RequestAnswer>, _ number: UInt64) {
-    guard let exchange = questions.removeValue(forKey: number) else { return }
+    guard let (exchange, id) = questions.removeValue(forKey: number) else { return }
     switch fate {
     case .failure(let answer): respond(answer, exchange)
     case .success(let fate):
       exchange.responder.respond(HTTPResponse(.ok, text: fate.json + "\n", contentType: "application/json"))
-      metrics.count(.ok, fate.applications.first)
+      note(RequestAnswer(.ok, id: id.description), fate.applications.first, exchange)
       observe(exchange)
     }
   }
@@ -392,7 +392,7 @@ final class IngressCore {
     lastDeadline = now + UInt64(max(0, milliseconds - Self.partingMilliseconds - Self.answeringMilliseconds))
     let latest = min(now + UInt64(max(0, milliseconds / 2)), lastDeadline)
     for submission in submissions.values { submission.deadline = min(submission.deadline, latest) }
-    for exchange in questions.values { respond(.unavailable("This worker is ending: ask again."), exchange) }
+    for question in questions.values { respond(.unavailable("This worker is ending: ask again."), question.exchange) }
     questions = [:]
     let quiet = Deadline(on: loop, after: min(milliseconds / 4, settings.quietMilliseconds))
     while quiet.left > 0, let server, server.statistics.open > 0 { await loop.sleep(milliseconds: 20) }
