@@ -113,6 +113,7 @@ final class HTTPConnection: StreamHandler, SweepMember {
           if !rest.isEmpty { webSocket.streamReceived(rest) }
           return
         }
+        if awaitsResponse, !server.configuration.readsWhileHandling { stream.stopReading() }
       }
     }
   }

@@ -30,6 +30,9 @@ public struct HTTPServerConfiguration: Sendable {
   public var lingerMilliseconds = 2_000
   /// Bytes that are read and dropped after a client's last response. A client that sends more is reset a second later.
   public var lingerBytes = 16_384
+  /// Whether a connection is read while a handler has its request. Then a handler learns that its client has gone; but a client that has
+  /// closed its sending half counts as gone, and gets no answer.
+  public var readsWhileHandling = true
   /// The interval between two checks of all deadlines.
   public var sweepMilliseconds = 1_000
   /// `Retry-After` of 503 and 429 for too many connections, in seconds. It is random up to twice this, so that refused clients do not retry

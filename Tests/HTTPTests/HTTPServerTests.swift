@@ -382,6 +382,21 @@ private let upgradeRequest = [
     }
   }
 
+  @Test func aClientThatHasClosedItsHalfGetsItsAnswerWhereNothingIsReadMeanwhile() async throws {
+    var configuration = ServerFixture.quick()
+    configuration.readsWhileHandling = false
+    try await ServerFixture.with(configuration) { fixture, port in
+      let socket = try RawSocket(port: port)
+      try socket.send("GET /hello HTTP/1.1\r\nHost: a\r\n\r\nGET /held HTTP/1.1\r\nHost: a\r\n\r\n")
+      socket.finishSending()
+      #expect(await fixture.wait { $0.heldCount == 1 })
+      #expect(await fixture.heldAreOpen)
+      await fixture.release("here")
+      #expect(String(decoding: try socket.readToEnd(), as: UTF8.self).hasSuffix("here"))
+      #expect(await fixture.wait { $0.statistics.open == 0 })
+    }
+  }
+
   @Test func closingFinishesWhatIsInFlight() async throws {
     try await ServerFixture.with { fixture, port in
       let idle = try RawSocket(port: port)

@@ -128,6 +128,16 @@ import Worker
     }
   }
 
+  @Test func aClientThatHasClosedItsHalfGetsItsAnswer() async throws {
+    try await IngressFixture.with { ingress in
+      try ingress.kafka.embedded?.setRoundTrip(milliseconds: 300)
+      let socket = try RawSocket(port: ingress.port)
+      try socket.send(IngressFixture.post(Self.object))
+      socket.finishSending()
+      #expect(try IngressFixture.answer(socket).status == 202)
+    }
+  }
+
   @Test func bodiesThatFillTheMemoryAreReadToTheirEnds() async throws {
     try await IngressFixture.with {
       $0.bytes = 100_000

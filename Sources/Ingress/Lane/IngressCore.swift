@@ -107,6 +107,7 @@ final class IngressCore {
     configuration.maximumDescriptor = settings.maximumDescriptor
     (configuration.maximumBodyBytes, configuration.maximumBufferedBytes) = (settings.bodyBytes, settings.bytes)
     configuration.writeMilliseconds = Self.writeMilliseconds
+    configuration.readsWhileHandling = false
     configuration.reusePort = settings.sharesPort
     configuration.refusal = { RequestAnswer(unrouted: $0, $1).response }
     var routes = HTTPRoutes()
