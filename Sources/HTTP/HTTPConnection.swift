@@ -29,6 +29,8 @@ final class HTTPConnection: StreamHandler, SweepMember {
   private let network: PeerNetwork?
   private var isRefusal = false
   private var phase = Phase.idle
+  /// When the last phase with a deadline began, in milliseconds of the loop's clock.
+  private var phaseBegan: UInt64 = 0
   private var parser: MessageParser?
   private var pipelined: [UInt8] = []
   private var isFeeding = false
@@ -46,7 +48,8 @@ final class HTTPConnection: StreamHandler, SweepMember {
 
   /// Begins to read.
   func start() {
-    server.sweep.add(self, deadline: now + UInt64(server.configuration.headMilliseconds))
+    phaseBegan = now
+    server.sweep.add(self, deadline: phaseBegan + UInt64(server.configuration.headMilliseconds))
     stream.handler = self
     if !server.isPaused { stream.startReading() }
   }
@@ -60,13 +63,15 @@ final class HTTPConnection: StreamHandler, SweepMember {
     finish(with: response)
   }
 
-  /// Whether the client must send a request or the rest of one, or must close an answered connection.
-  var isSilent: Bool {
+  /// Since when the client must send a request or the rest of one, or must close an answered connection; nil if it need not.
+  ///
+  /// The deadline does not tell: an upload has a shorter one than a connection that has long been idle.
+  var silentSince: UInt64? {
     switch phase {
-    case .idle, .head, .body: true
+    case .idle, .head, .body: phaseBegan
     // A refused client does not count as a connection.
-    case .closing: !isRefusal && stream.pendingBytes == 0
-    case .handling, .streaming, .congested, .ended: false
+    case .closing: !isRefusal && stream.pendingBytes == 0 ? phaseBegan : nil
+    case .handling, .streaming, .congested, .ended: nil
     }
   }
 
@@ -82,7 +87,10 @@ final class HTTPConnection: StreamHandler, SweepMember {
 
   private var now: UInt64 { server.loop.milliseconds() }
 
-  private func setDeadline(after milliseconds: Int) { server.sweep.set(now + UInt64(milliseconds), for: self) }
+  private func setDeadline(after milliseconds: Int) {
+    phaseBegan = now
+    server.sweep.set(phaseBegan + UInt64(milliseconds), for: self)
+  }
 
   // MARK: Reading
 
@@ -113,6 +121,7 @@ final class HTTPConnection: StreamHandler, SweepMember {
           if !rest.isEmpty { webSocket.streamReceived(rest) }
           return
         }
+        if awaitsResponse, !server.configuration.readsWhileHandling { stream.stopReading() }
       }
     }
   }
@@ -247,7 +256,9 @@ final class HTTPConnection: StreamHandler, SweepMember {
     let waiting = pipelined
     pipelined = []
     waiting.withUnsafeBytes { feed($0) }
-    if takesRequest { stream.startReading() }
+    guard takesRequest else { return }
+    // One of these requests may have paused the server.
+    if server.isPaused { stream.stopReading() } else { stream.startReading() }
   }
 
   /// The server reads no requests any more, or reads them again.

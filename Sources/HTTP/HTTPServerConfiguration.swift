@@ -6,7 +6,7 @@ public struct HTTPServerConfiguration: Sendable {
   public var maximumHeaderFields = 100
   /// The most bytes of a request's body; beyond it 413.
   public var maximumBodyBytes = 65_536
-  /// The most bytes of all bodies that are being received at once; beyond it 503.
+  /// The most bytes of all bodies that are being received at once; beyond it 503. The first 16,384 bytes of each body do not count.
   public var maximumBufferedBytes = Int.max
   /// The most connections, WebSockets included; beyond it 503.
   public var maximumConnections = 50_000
@@ -30,6 +30,9 @@ public struct HTTPServerConfiguration: Sendable {
   public var lingerMilliseconds = 2_000
   /// Bytes that are read and dropped after a client's last response. A client that sends more is reset a second later.
   public var lingerBytes = 16_384
+  /// Whether a connection is read while a handler has its request. Then a handler learns that its client has gone; but a client that has
+  /// closed its sending half counts as gone, and gets no answer.
+  public var readsWhileHandling = true
   /// The interval between two checks of all deadlines.
   public var sweepMilliseconds = 1_000
   /// `Retry-After` of 503 and 429 for too many connections, in seconds. It is random up to twice this, so that refused clients do not retry

@@ -117,7 +117,7 @@ final class MessageParser {
     lines = LineRules(isRequest: kind == HTTP_REQUEST)
     chunks = ChunkRules()
     isHeadComplete = false
-    bodies.release(body.count)
+    bodies.release(Self.counted(body.count))
     body = []
     headers = HTTPHeaders(bytes: [], fields: [])
     keepsAlive = false
@@ -269,6 +269,12 @@ final class MessageParser {
     if !asksForWebSocket { parser.pointee.upgrade = 0 }
   }
 
+  /// The first bytes of each body do not count, so that long bodies never keep a short one out.
+  private static let uncountedBytes = 16_384
+
+  /// The bytes of a body of this length that count.
+  private static func counted(_ count: Int) -> Int { max(0, count - uncountedBytes) }
+
   private func bodyPart(_ bytes: UnsafeRawBufferPointer) {
     let room = limits.bodyBytes - body.count
     if bytes.count > room, !limits.cutsBody {
@@ -276,7 +282,7 @@ final class MessageParser {
       return
     }
     let part = bytes.prefix(room)
-    guard bodies.take(part.count) else {
+    guard bodies.take(Self.counted(body.count + part.count) - Self.counted(body.count)) else {
       failure = .bodiesTooLarge
       return
     }

@@ -67,13 +67,14 @@ final class Sweep {
     }
   }
 
-  /// The member with the earliest deadline among those that `isWanted` accepts. It checks all of them.
-  func earliest(where isWanted: (any SweepMember) -> Bool) -> (any SweepMember)? {
-    var found: Int?
-    for slot in deadlines.indices where found.map({ deadlines[slot] < deadlines[$0] }) ?? true {
-      if isWanted(members[slot]) { found = slot }
+  /// The member with the earliest time by `timeOf`, which is nil for those that are not wanted. It checks all of them.
+  func earliest(by timeOf: (any SweepMember) -> UInt64?) -> (any SweepMember)? {
+    var found: (member: any SweepMember, time: UInt64)?
+    for member in members {
+      guard let time = timeOf(member), found.map({ time < $0.time }) ?? true else { continue }
+      found = (member, time)
     }
-    return found.map { members[$0] }
+    return found?.member
   }
 
   /// Every member. The array is a copy, so members may leave meanwhile.

@@ -356,6 +356,29 @@ private let upgradeRequest = [
     }
   }
 
+  @Test func anIdleConnectionMakesRoomBeforeAYoungerUpload() async throws {
+    var configuration = ServerFixture.quick()
+    configuration.maximumConnections = 2
+    configuration.replacesSilent = true
+    configuration.idleMilliseconds = 2 * hangMilliseconds
+    try await ServerFixture.with(configuration) { fixture, port in
+      let idle = try RawSocket(port: port)
+      try idle.send("GET /hello HTTP/1.1\r\nHost: a\r\n\r\n")
+      #expect(try idle.read(through: "hello").hasPrefix("HTTP/1.1 200 "))
+      // The clock of the loop is in milliseconds.
+      for _ in 0..<10 { await pause() }
+      let upload = try RawSocket(port: port)
+      try upload.send("GET /hello HTTP/1.1\r\nHost: a\r\n\r\nPOST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbo")
+      #expect(try upload.read(through: "hello").hasPrefix("HTTP/1.1 200 "))
+      let third = try RawSocket(port: port)
+      try third.send("GET /hello HTTP/1.1\r\nHost: a\r\n\r\n")
+      #expect(try third.read(through: "hello").hasPrefix("HTTP/1.1 200 "))
+      try upload.send("dy")
+      #expect(try upload.read(through: "body").hasPrefix("HTTP/1.1 200 "))
+      #expect(try idle.readToEnd().isEmpty)
+    }
+  }
+
   @Test func refusingManyAtOnceTakesNoMoreThanABoundOfThem() async throws {
     var configuration = ServerFixture.quick()
     configuration.maximumConnections = 1
@@ -379,6 +402,21 @@ private let upgradeRequest = [
       socket.close()
       #expect(await fixture.wait { !$0.heldAreOpen })
       await fixture.release("to nobody")
+    }
+  }
+
+  @Test func aClientThatHasClosedItsHalfGetsItsAnswerWhereNothingIsReadMeanwhile() async throws {
+    var configuration = ServerFixture.quick()
+    configuration.readsWhileHandling = false
+    try await ServerFixture.with(configuration) { fixture, port in
+      let socket = try RawSocket(port: port)
+      try socket.send("GET /hello HTTP/1.1\r\nHost: a\r\n\r\nGET /held HTTP/1.1\r\nHost: a\r\n\r\n")
+      socket.finishSending()
+      #expect(await fixture.wait { $0.heldCount == 1 })
+      #expect(await fixture.heldAreOpen)
+      await fixture.release("here")
+      #expect(String(decoding: try socket.readToEnd(), as: UTF8.self).hasSuffix("here"))
+      #expect(await fixture.wait { $0.statistics.open == 0 })
     }
   }
 

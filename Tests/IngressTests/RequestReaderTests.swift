@@ -37,6 +37,9 @@ import Testing
     #expect(admitted.request.key == Array("user:ada".utf8))
   }
 
+  /// More headers than a request may have.
+  private static let many = (0...100).map { "\"apns-\($0)\":\"\"" }.joined(separator: ",")
+
   @Test(arguments: [
     ("", "body", 400), ("[]", "body", 400), ("{", "body", 400), ("{} {}", "body", 400),
     (#"{"target":"user:a","app":"a.b"}"#, "body", 400), (#"{"target":5,"app":"a.b","title":"t"}"#, "target", 400),
@@ -57,11 +60,20 @@ import Testing
     (#"{"target":"user:a","app":"a.b","operation":"remove","identifiers":["x","y"]}"#, "identifiers", 400),
     (#"{"target":"user:a","app":"a.b","title":"t","trigger":{"type":"never"}}"#, "trigger.type", 400),
     (#"{"target":"user:a","app":"a.b","payload":{"aps":{"alert":"\#(String(repeating: "x", count: 5_000))"}}}"#, "payload", 413),
+    (#"{"target":"user:a","app":"a.b","title":"t","headers":{"x":"\#(String(repeating: "x", count: 16_384))"}}"#, "headers", 413),
+    (#"{"target":"user:a","app":"a.b","title":"t","headers":{\#(many)}}"#, "headers", 413),
   ])
   func `an object that is no request is told field and rule`(object: String, field: String, status: Int) {
     let answer = Self.refusal(object)
     #expect(answer?.field == field && answer?.status.rawValue == status && answer?.rule?.isEmpty == false, "\(String(describing: answer))")
   }
+
+  /// A removal with a bound, of delivered notifications or of location requests that wait.
+  private static func pending(_ scope: String) -> String {
+    #""app":"com.example.shop","operation":"remove","payload":{"identifiers":["c"],"scope":"\#(scope)","notNewerThan":"\#(bound)"}"#
+  }
+
+  private static let bound = Revision(SourcePosition(partition: 0, offset: 7, timestamp: 1_000)).description
 
   @Test(arguments: [
     (#""app":"com.example.shop","title":"t""#, nil), (#""app":"com.example.shop.voip","push-type":"voip","title":"t""#, nil),
@@ -69,6 +81,7 @@ import Testing
     (#""app":"com.example.shop.other.voip","push-type":"voip","title":"t""#, "apns-topic"),
     (#""app":"com.example.shop","operation":"cancel","collapse-id":"c""#, "operation"),
     (#""app":"com.example.shop","operation":"remove","collapse-id":"c""#, nil),
+    (pending("pending"), "operation"), (pending("delivered"), nil),
     (#""app":"com.example.other","operation":"remove","all":true"#, "apns-topic"),
   ])
   func `a publisher may do what its token says`(members: String, field: String?) {

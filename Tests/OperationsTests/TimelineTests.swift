@@ -289,6 +289,14 @@ import Worker
     #expect(explanation().state == .dead("Poison"))
   }
 
+  @Test mutating func everyApplicationThatARecordOrAnEventNamesCounts() throws {
+    try tell(.delivered, at: 10, offset: 1, #","application":"com.example.other""#)
+    let (own, other): (Name, Name) = ("com.example", "com.example.other")
+    #expect(explanation().applications == Set([other]), "Kafka may have deleted the request")
+    publish()
+    #expect(explanation().applications == Set([own, other]))
+  }
+
   @Test mutating func theRequestsThatEventsNameAreStillToBeRead() throws {
     try tell(.delivered, at: 10, offset: 1)
     #expect(timeline.unreadSources(in: "r").map(\.offset) == [7])

@@ -28,7 +28,7 @@ enum IngressCommand {
     if case .anyone = admission {
       process.logger.warning("any program may publish, since no --key-file is given; this is for development only")
     }
-    let fates = FateDesk.ofCluster(place, values)
+    let fates = FateDesk.ofCluster(place, values, process.logger)
     return try await process.run(
       place, writing: place.topics.writtenByIngress, listen: IngressOptions.listen, unreadyFor: values[IngressOptions.unreadyFor],
       serving: .requests, settings: SharedSettings.ingress(values)
@@ -52,7 +52,7 @@ enum IngressCommand {
 
 extension FateDesk {
   /// Finds requests as `carillon explain` does. Each question has a loop of its own.
-  static func ofCluster(_ place: ClusterPlace, _ values: SettingValues) -> FateDesk {
+  static func ofCluster(_ place: ClusterPlace, _ values: SettingValues, _ logger: Logger) -> FateDesk {
     let (kafka, rules) = (place.kafka, RequestRules(values, topics: place.topics))
     let printer = TimelinePrinter(prefix: place.topics.prefix)
     return FateDesk { id, target in
@@ -61,13 +61,25 @@ extension FateDesk {
       do {
         found = try await Explainer(on: loop, kafka, rules) { _ in }.explain(.request(id), SearchHints(target: target))
       } catch {
+        logger.warning("the search for a request ended early", ["apnsId": "\(id)", "error": "\(error)"])
         await loop.close()
         throw error
       }
       await loop.close()
       guard let explanation = found.explanations.first(where: \.isFound) else { return nil }
-      return Fate(applications: Set(explanation.requests.compactMap(\.application)), json: printer.json(explanation).text)
+      return Fate(explanation, printer)
     }
+  }
+}
+
+extension Fate {
+  /// Makes the fate of a request. It names no application of the target's devices beside those that must be the reader's.
+  init(_ explanation: Explanation, _ printer: TimelinePrinter) {
+    let occurrences = explanation.schedule?.occurrences ?? []
+    let applications = occurrences.reduce(explanation.applications) { $0.union($1.applications) }
+    var shown = explanation
+    shown.registered = explanation.registered?.filter { applications.contains($0.application) }
+    self.init(applications: applications, json: printer.json(shown).text)
   }
 }
 

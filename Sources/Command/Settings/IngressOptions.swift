@@ -29,8 +29,6 @@ enum IngressOptions {
 
   static let requests = SettingGroup("Publishers", [listen, keyFiles], advanced: [connections, bodyBytes, access, unreadyFor])
 
-  /// The longest file of a key.
-  private static let keyBytes = 4096
   /// A file with this text has a public key.
   private static let publicKey = "-----BEGIN"
 
@@ -38,7 +36,7 @@ enum IngressOptions {
   static func admission(_ values: SettingValues) throws -> (PublisherAdmission, exposed: [String]) {
     guard !values[keyFiles].isEmpty else { return (.anyone, []) }
     var exposed: [String] = []
-    let keys = try values.files(keyFiles, limit: keyBytes).map { file in
+    let keys = try values.files(keyFiles, limit: ClusterKey.fileBytes).map { file in
       guard String(decoding: file.bytes, as: UTF8.self).contains(publicKey) else {
         let key = try ClusterKey(file)
         exposed += key.exposedFile.map { [$0] } ?? []

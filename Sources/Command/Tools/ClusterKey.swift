@@ -9,7 +9,7 @@ struct ClusterKey: Sendable {
   let exposedFile: String?
 
   /// The warning about a file that others may read.
-  static let exposure: StaticString = "others may read the cluster's key, and sign credentials for any device with it: chmod 600"
+  static let exposure: StaticString = "others may read the cluster's key, and sign credentials or publishers' tokens with it: chmod 600"
   /// The longest file of a key.
   static let fileBytes = 4096
 

@@ -202,7 +202,7 @@ struct UpProcess: Sendable {
   }
 
   private func startIngress(_ place: ClusterPlace, _ parts: UpParts, _ failures: LaneFailures) async throws -> SocketAddress {
-    let (values, listen, descriptors, fates) = (values, places.ingress, descriptors, FateDesk.ofCluster(place, values))
+    let (values, listen, descriptors, fates) = (values, places.ingress, descriptors, FateDesk.ofCluster(place, values, logger))
     let tls = tls?.server()
     let admission: PublisherAdmission = key.map { .token([SignatureKey(secret: $0.bytes)]) } ?? .anyone
     let metrics = IngressMetrics(metrics)

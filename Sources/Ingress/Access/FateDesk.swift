@@ -23,7 +23,7 @@ public final class FateDesk: Sendable {
 
   private static let maximum = 4
   private static let time = Duration.seconds(10)
-  /// The tokens whose questions have not ended. The search for one whose time is over may go on.
+  /// The tokens whose questions have not ended. The search for one whose time is over ends a little later.
   private let asking = Mutex<Set<Name>>([])
   private let read: Read
 
@@ -51,8 +51,10 @@ public final class FateDesk: Sendable {
     case .success:
       let rule = "There is no request with this apns-id, or the token does not hold for its application."
       return .failure(RequestAnswer(.notFound, "NotFound", "apns-id", rule))
-    case .failure(let error): return .failure(.unavailable("Kafka cannot be read: \(error). Ask again."))
+    // The error may name brokers, which are not a publisher's business.
+    case .failure: return .failure(.unavailable("Kafka cannot be read. Ask again."))
     case nil:
+      search.cancel()
       return .failure(.unavailable("The search takes too long: name the target, as ?target=user:ID, or use 'carillon explain'."))
     }
   }

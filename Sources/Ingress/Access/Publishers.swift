@@ -32,8 +32,13 @@ struct Publisher: Sendable {
     }
     if !token.allows(facts.application) { return refusal("apns-topic", "application", "apps") }
     if !token.targets.contains(facts.isForDevice ? .device : .user) { return refusal("target", "kind of target", "targets") }
-    let isAllowed = token.operations.contains { $0.rawValue == "\(facts.operation)" }
-    return isAllowed ? nil : refusal("operation", "operation", "operations")
+    let operation: PublisherToken.Operation =
+      switch facts.operation {
+      case .notify: .notify
+      case .remove: .remove
+      case .cancel: .cancel
+      }
+    return token.operations.contains(operation) ? nil : refusal("operation", "operation", "operations")
   }
 }
 
@@ -67,7 +72,9 @@ struct Publishers {
     if let known = genuine[identity] {
       token = known
     } else {
-      guard let claims = keys.lazy.compactMap({ SignedToken(verifying: identity.text, with: $0) }).first else {
+      var verified: SignedToken?
+      for key in keys where verified == nil { verified = SignedToken(verifying: identity.text, with: key) }
+      guard let claims = verified else {
         throw refusal("InvalidProviderToken", "No key of this server has signed the token by the algorithm of its header.")
       }
       do throws(SignedToken.ClaimError) { token = try PublisherToken(claims) } catch {

@@ -32,8 +32,12 @@ final class IngressCore {
   /// The lines of one turn, so that a body of many does not delay the other requests.
   private static let linesPerTurn = 128
   private static let (tickMilliseconds, ticksPerSecond) = (100, 10)
+  /// How long a client may take to read an answer, since unsent answers are memory that nothing else bounds.
+  private static let writeMilliseconds = 5_000
   /// The part of the time to end that is reserved for Kafka.
   private static let partingMilliseconds = 1_000
+  /// The time before that in which the last answers are sent.
+  private static let answeringMilliseconds = 500
 
   private let loop: EventLoop
   private let settings: IngressSettings
@@ -47,15 +51,19 @@ final class IngressCore {
   private var reader: RequestReader
   private var server: HTTPServer?
   private var flow = Flow.open
+  /// Whether Kafka's queue had no room for a request. The memory for bodies may be full too, but reading their lines frees that.
+  private var isKafkaFull = false
   private var submissions: [UInt64: Submission] = [:]
   private var heldBytes = 0
   /// The submissions with lines that are not read, in the order of their turns.
   private var queue: [UInt64] = []
   /// The requests that Kafka has not acknowledged: the submission, and the index in it.
   private var inFlight: [UInt64: (submission: UInt64, index: Int)] = [:]
-  private var questions: [UInt64: Exchange] = [:]
+  private var questions: [UInt64: (exchange: Exchange, id: NotificationID)] = [:]
   private var lastNumber: UInt64 = 0
   private var isDraining = false
+  /// When every request is answered, since the connections are cut soon after.
+  private var lastDeadline = UInt64.max
   private let (turn, pause, ticker): (Timer, Timer, Timer)
   private var ticks = 0
   /// The HTTP requests that reached no route and are counted, by status.
@@ -68,7 +76,6 @@ final class IngressCore {
     (self.loop, self.settings, self.logger, self.health, self.metrics) = (loop, settings, logger, health, metrics)
     publishers = Publishers(settings.admission, isLoopback: settings.listen.isLoopback)
     reader = RequestReader(settings.limits)
-    (turn, pause, ticker) = (Timer(on: loop), Timer(on: loop), Timer(on: loop))
     var options = Producer.Options()
     options.batchBytes = batchBytes
     options.messageTimeoutMilliseconds = settings.sendMilliseconds
@@ -76,6 +83,7 @@ final class IngressCore {
     let reports = Reports()
     producer = try Producer(on: loop, settings.kafka, options, handler: reports)
     topic = try producer.topic(settings.topics.requests)
+    (turn, pause, ticker) = (Timer(on: loop), Timer(on: loop), Timer(on: loop))
     reports.core = self
     producer.onLog = { [logger] in logger.log($0) }
     turn.handler = { [unowned self] in serveQueue() }
@@ -87,7 +95,7 @@ final class IngressCore {
   private final class Reports: ProducerHandler {
     weak var core: IngressCore?
     func producerDelivered(_ reports: [DeliveryReport]) { core?.delivered(reports) }
-    func producerHasRoom() { core?.resumeIfRoom() }
+    func producerHasRoom() { core?.kafkaHasRoom() }
     func producerFailed(_ error: KafkaError) { core?.failed(error) }
   }
 
@@ -98,6 +106,8 @@ final class IngressCore {
     configuration.replacesSilent = true
     configuration.maximumDescriptor = settings.maximumDescriptor
     (configuration.maximumBodyBytes, configuration.maximumBufferedBytes) = (settings.bodyBytes, settings.bytes)
+    configuration.writeMilliseconds = Self.writeMilliseconds
+    configuration.readsWhileHandling = false
     configuration.reusePort = settings.sharesPort
     configuration.tls = settings.tls
     configuration.refusal = { RequestAnswer(unrouted: $0, $1).response }
@@ -122,10 +132,11 @@ final class IngressCore {
   private func publish(_ request: HTTPRequest, _ responder: HTTPResponder) {
     guard let exchange = exchange(of: request, responder) else { return }
     guard flow != .shedding else { return respond(.unsent, exchange) }
-    let deadline = exchange.arrived + UInt64(settings.answerMilliseconds)
+    let deadline = min(exchange.arrived + UInt64(settings.answerMilliseconds), lastDeadline)
     let traces = request.headers.values(of: "traceparent")
     let trace = traces.count == 1 ? traces[0] : nil
     do throws(RequestAnswer) {
+      try RequestReader.checkFields(of: request)
       let admitted: RequestReader.Admitted
       switch BodyForm(request) {
       case .lines: return begin(Submission(exchange, lines: request.body, trace: trace, deadline: deadline))
@@ -164,7 +175,7 @@ final class IngressCore {
 
   /// Reads lines of the first submission, which then waits behind the others.
   private func serveQueue() {
-    guard flow == .open, !queue.isEmpty else { return }
+    guard !isKafkaFull, !queue.isEmpty else { return }
     let number = queue.removeFirst()
     if let submission = submissions[number] {
       switch advance(submission, number) {
@@ -172,6 +183,7 @@ final class IngressCore {
       case .hasMore: queue.append(number)
       case .isFull:
         queue.insert(number, at: 0)
+        isKafkaFull = true
         return becomeFull()
       }
     }
@@ -300,9 +312,15 @@ final class IngressCore {
     guard flow != .open, producer.inFlight <= settings.records / 2, max(producer.bytesInFlight, heldBytes) <= settings.bytes / 2 else {
       return
     }
-    flow = .open
+    (flow, isKafkaFull) = (.open, false)
     pause.stop()
     server?.isPaused = false
+    turn.start(after: 0)
+  }
+
+  private func kafkaHasRoom() {
+    isKafkaFull = false
+    resumeIfRoom()
     turn.start(after: 0)
   }
 
@@ -313,6 +331,8 @@ final class IngressCore {
       submission.giveUp()
       finishIfComplete(number)
     }
+    // Nothing else does if all requests were answered while only the memory was full.
+    resumeIfRoom()
     ticks += 1
     guard ticks % Self.ticksPerSecond == 0, let server else { return }
     LaneProducers.show([(producer, metrics.producer)], health)
@@ -347,18 +367,18 @@ final class IngressCore {
     }
     guard !isDraining, let owner else { return respond(.unavailable("This worker is ending: ask again."), exchange) }
     lastNumber += 1
-    questions[lastNumber] = exchange
+    questions[lastNumber] = (exchange, id)
     owner.find(id, target: target, for: exchange.publisher, number: lastNumber)
   }
 
   /// Answers a question.
   func found(_ fate: Result<Fate, RequestAnswer>, _ number: UInt64) {
-    guard let exchange = questions.removeValue(forKey: number) else { return }
+    guard let (exchange, id) = questions.removeValue(forKey: number) else { return }
     switch fate {
     case .failure(let answer): respond(answer, exchange)
     case .success(let fate):
       exchange.responder.respond(HTTPResponse(.ok, text: fate.json + "\n", contentType: "application/json"))
-      metrics.count(.ok, fate.applications.first)
+      note(RequestAnswer(.ok, id: id.description), fate.applications.first, exchange)
       observe(exchange)
     }
   }
@@ -370,9 +390,11 @@ final class IngressCore {
     isDraining = true
     let end = Deadline(on: loop, after: milliseconds)
     server?.announceEnd()
-    let latest = loop.milliseconds() + UInt64(milliseconds / 2)
+    let now = loop.milliseconds()
+    lastDeadline = now + UInt64(max(0, milliseconds - Self.partingMilliseconds - Self.answeringMilliseconds))
+    let latest = min(now + UInt64(max(0, milliseconds / 2)), lastDeadline)
     for submission in submissions.values { submission.deadline = min(submission.deadline, latest) }
-    for exchange in questions.values { respond(.unavailable("This worker is ending: ask again."), exchange) }
+    for question in questions.values { respond(.unavailable("This worker is ending: ask again."), question.exchange) }
     questions = [:]
     let quiet = Deadline(on: loop, after: min(milliseconds / 4, settings.quietMilliseconds))
     while quiet.left > 0, let server, server.statistics.open > 0 { await loop.sleep(milliseconds: 20) }

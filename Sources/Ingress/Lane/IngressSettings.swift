@@ -41,9 +41,9 @@ public struct IngressSettings: Sendable {
   /// How long Kafka may take to answer a question at the start, in milliseconds.
   public var askMilliseconds: Int32 = 3_000
 
-  /// How long a request waits for Kafka, and how long requests stay unread while Kafka is slow, in milliseconds. The sum is the longest time
-  /// to an answer.
-  var (answerMilliseconds, pauseMilliseconds) = (3_000, 1_000)
+  /// How long a request waits for Kafka, and how long requests stay unread while Kafka is slow, in milliseconds. The sum is nearly the
+  /// longest time to an answer, which is four seconds.
+  var (answerMilliseconds, pauseMilliseconds) = (2_800, 1_000)
   /// How long connections may still send requests after the order to end, in milliseconds.
   var quietMilliseconds = 2_000
   /// How long Kafka's client tries to send a record. Longer than an answer takes: a broker may only be moving.

@@ -33,7 +33,21 @@ struct RequestReader {
   let limits: RequestLimits
   private var times = DueTimes()
 
+  /// The most headers of a request, and the most bytes of their names and values. They are those of an HTTP request.
+  private static let (maximumHeaders, maximumHeaderBytes) = (100, 16_384)
+  private static let own: StaticString = "carillon-"
+
   init(_ limits: RequestLimits) { self.limits = limits }
+
+  /// Refuses header fields that only the cluster may write, whatever the body's form.
+  static func checkFields(of request: HTTPRequest) throws(RequestAnswer) {
+    for name in request.headers.names where Name(name.lowercased()).starts(with: own) { throw refusal(ofOwn: name.lowercased()) }
+  }
+
+  private static func refusal(ofOwn name: String) -> RequestAnswer {
+    let rule = "Headers that begin with carillon- are the cluster's own."
+    return RequestAnswer(.badRequest, "BadRequestParams", PrintedText.echo(name), rule)
+  }
 
   /// Reads an object.
   ///
@@ -58,7 +72,7 @@ struct RequestReader {
     draft.payload = request.body.isEmpty ? nil : request.body
     for given in request.headers.names {
       let name = Name(header: given)
-      let isAPNs = ["apns-", "carillon-"].contains { Name(given.lowercased()).starts(with: $0) }
+      let isAPNs = Name(given.lowercased()).starts(with: "apns-")
       guard isAPNs || name.withBytes({ RequestHeader.named($0) != nil }) else { continue }
       let values = request.headers.values(of: given)
       guard values.count == 1 else {
@@ -72,9 +86,13 @@ struct RequestReader {
   }
 
   private mutating func admit(_ draft: RequestDraft, _ publisher: Publisher) throws(RequestAnswer) -> Admitted {
-    if let own = draft.headers.keys.first(where: { Name($0.text.lowercased()).starts(with: "carillon-") }) {
-      let rule = "Headers that begin with carillon- are the cluster's own."
-      throw RequestAnswer(.badRequest, "BadRequestParams", PrintedText.echo(own.text), rule)
+    let headerBytes = draft.headers.reduce(0) { $0 + $1.key.utf8.count + $1.value.utf8.count }
+    guard draft.headers.count <= Self.maximumHeaders, headerBytes <= Self.maximumHeaderBytes else {
+      throw RequestAnswer(
+        .contentTooLarge, "PayloadTooLarge", "headers", "A request has at most 100 headers, of 16,384 bytes together.")
+    }
+    if let own = draft.headers.keys.first(where: { Name($0.text.lowercased()).starts(with: Self.own) }) {
+      throw Self.refusal(ofOwn: own.text)
     }
     guard draft.count == 1 else { throw RequestAnswer(LineError("identifiers", "an object names one identifier; send an object for each")) }
     guard draft.hasEffect else { throw RequestAnswer(LineError(RequestDraft.effectRule)) }

@@ -26,7 +26,7 @@ public struct RequestToSend: Sendable {
   public struct Facts: Sendable {
     /// The bundle id: `apns-topic` without the suffix of the push type.
     public let application: Name
-    /// `notify`, `remove` or `cancel`.
+    /// `notify`, `remove` or `cancel`. A removal of pending notifications is a cancel.
     public let operation: RequestView.Operation
     /// Whether its target is a device, and not a person.
     public let isForDevice: Bool
@@ -73,8 +73,8 @@ public struct RequestToSend: Sendable {
           if case .time(let trigger) = view.timing, case .timed(let timed)? = try? Trigger(trigger) { due = timed }
           return .success(
             Facts(
-              application: Name(view.application), operation: view.operation, isForDevice: view.target.device != nil,
-              warnings: unknown.map(\.warning)))
+              application: Name(view.application), operation: view.removesPending ? .cancel : view.operation,
+              isForDevice: view.target.device != nil, warnings: unknown.map(\.warning)))
         case .rejected(let rejection, _): return .failure(rejection)
         }
       }

@@ -16,7 +16,7 @@ final class Submission {
   private typealias Item = (line: Int, id: String, facts: RequestToSend.Facts?, answer: RequestAnswer?)
 
   /// The most lines of a body. Each has an answer.
-  static let maximumLines = 5_000
+  static let maximumLines = 1_000
 
   let exchange: Exchange
   /// The trace context of the HTTP request.

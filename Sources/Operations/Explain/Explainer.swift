@@ -1,6 +1,7 @@
 package import EventLoop
 package import Kafka
 package import Notifications
+import Synchronization
 package import Worker
 
 /// The requests to explain.
@@ -64,11 +65,25 @@ package actor Explainer {
     self.onProgress = onProgress
   }
 
-  /// Searches, and builds the explanations.
+  /// Searches, and builds the explanations. Cancelling the task ends the search within about a second.
   package func explain(_ question: RequestQuestion, _ hints: SearchHints) async throws -> SearchResult {
+    let cancellation = Cancellation()
+    return try await withTaskCancellationHandler {
+      try await explain(question, hints, cancellation)
+    } onCancel: {
+      cancellation.isCanceled.store(true, ordering: .relaxed)
+    }
+  }
+
+  private final class Cancellation: Sendable {
+    let isCanceled = Atomic(false)
+  }
+
+  private func explain(_ question: RequestQuestion, _ hints: SearchHints, _ cancellation: Cancellation) async throws -> SearchResult {
     let rules = try await ClusterCheck(on: loop, kafka, rules.topics).completing(rules)
     let reader = TopicReader(on: loop, kafka)
     reader.onProgress = onProgress
+    reader.isCanceled = { cancellation.isCanceled.load(ordering: .relaxed) }
     let (search, forgotten) = try await Admin.with(kafka) { admin in
       let search = RequestSearch(question, rules, admin, reader)
       try await search.run(hints)

@@ -25,6 +25,8 @@ package struct Explanation: Sendable, Equatable {
     func rank(_ request: PublishedRequest) -> (Int, Int64) { (request.isIgnored ? 1 : 0, request.firing?.due ?? 0) }
     return requests.filter { $0.firing != nil }.min { rank($0) < rank($1) }
   }
+  /// The applications that its records and events name: several if another one has published with its apns-id.
+  public var applications: Set<Name> = []
   /// Whether anything was found.
   package var isFound: Bool { !steps.isEmpty }
 }

@@ -11,6 +11,7 @@ package struct Timeline: Sendable {
     var revision: Revision?
     /// The record that the journal speaks of.
     var request: SourcePosition?
+    var application: Name?
   }
 
   /// A notification that waits in a mailbox, as far as is known.
@@ -64,7 +65,7 @@ package struct Timeline: Sendable {
     let step = TimelineStep(
       name: "published", time: position.timestamp, topic: request.source.topic, partition: position.partition, offset: position.offset,
       details: other(request.id) + request.details)
-    add(Entry(step: step))
+    add(Entry(step: step, application: request.application))
   }
 
   /// Adds an event with its place.
@@ -72,7 +73,10 @@ package struct Timeline: Sendable {
     let step = TimelineStep(
       name: event.type?.name ?? event.typeName, time: event.time ?? timestamp, topic: topic, partition: partition, offset: offset,
       device: event.device, worker: event.worker, details: other(event.id) + event.details, outcome: event.type)
-    add(Entry(step: step, eventID: event.eventID, source: event.source, identifier: event.identifier, revision: event.revision))
+    add(
+      Entry(
+        step: step, eventID: event.eventID, source: event.source, identifier: event.identifier, revision: event.revision,
+        application: event.application))
   }
 
   /// Adds the journal's statements about its requests; others are ignored.
@@ -178,6 +182,7 @@ package struct Timeline: Sendable {
     // What it has scheduled goes to devices, and not the request.
     if explanation.state == .scheduled { explanation.devices = [] }
     explanation.registered = registered
+    explanation.applications = Set(requests.compactMap(\.application) + entries.compactMap(\.application))
     return explanation
   }
 

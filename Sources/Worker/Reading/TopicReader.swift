@@ -28,6 +28,8 @@ public final class TopicReader {
   public var onUnreadable: ((UnreadableStretch) -> Void)?
   /// Called for each error of a reading's Kafka client. The reading goes on if the client can.
   public var onClientError: ((KafkaError) -> Void)?
+  /// Asked at the start of a reading and once a second. If true, the reading fails with `closed`.
+  public var isCanceled: () -> Bool = { false }
   /// The readings that go on.
   private var readings: [Reading] = []
 
@@ -84,9 +86,11 @@ public final class TopicReader {
     for stretch in stretches where stretch.offsets.isEmpty { pace?.ended(stretch.partition) }
     let stretches = stretches.filter { !$0.offsets.isEmpty }
     guard !stretches.isEmpty else { return }
+    guard !isCanceled() else { throw KafkaError(.closed, "read \(what)") }
     let reading = Reading(on: loop, stretches, what, silenceMilliseconds, onProgress, body)
     (reading.pace, reading.isEnough, reading.mustBeThere) = (pace, isEnough, mustBeThere)
     (reading.tellsSilence, reading.onUnreadable, reading.onClientError) = (isCompacted, onUnreadable, onClientError)
+    reading.isCanceled = isCanceled
     readings.append(reading)
     defer {
       readings.removeAll { $0 === reading }
@@ -178,6 +182,7 @@ private final class Reading: ConsumerHandler {
   private weak var consumer: Consumer?
   var pace: (any ReadingPace)?
   var isEnough: () -> Bool = { false }
+  var isCanceled: () -> Bool = { false }
   var mustBeThere = false
   /// Whether `untilEnd` returns once after ten silent seconds.
   var tellsSilence = false
@@ -231,6 +236,7 @@ private final class Reading: ConsumerHandler {
 
   private func tick() {
     if outcome == nil, isEnough() { return end(nil) }
+    if isCanceled() { return end(KafkaError(.closed, "read \(what)")) }
     let read = read
     quietSeconds = read == lastRead && !isHeld ? quietSeconds + 1 : 0
     lastRead = read
