@@ -14,7 +14,8 @@ public final class TLSContext {
 
   private let identities: TLSIdentityInForce?
   private let tickets: TLSTickets?
-  private let protocols: [UInt8]
+  /// The list of application protocols, at a fixed address: a session may point into it.
+  private let protocols: UnsafeMutableBufferPointer<UInt8>
   private var native: OpaquePointer
   /// Counts the replacements of the identity in `native`.
   private var number = 0
@@ -62,7 +63,8 @@ public final class TLSContext {
     if let version { precondition(carillon_tls_only(native, version) == 1, "OpenSSL has the version") }
     SSL_CTX_set_verify(native, SSL_VERIFY_PEER, nil)
     try trust(authorities)
-    precondition(SSL_CTX_set_alpn_protos(native, self.protocols, UInt32(self.protocols.count)) == 0, "names of protocols are short")
+    precondition(
+      SSL_CTX_set_alpn_protos(native, self.protocols.baseAddress, UInt32(self.protocols.count)) == 0, "names of protocols are short")
     carillon_tls_cache(native, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL)
     adopt(native)
     SSL_CTX_sess_set_new_cb(native) { session, ticket in
@@ -75,6 +77,7 @@ public final class TLSContext {
     for each in remembered.values { SSL_SESSION_free(each.session) }
     SSL_CTX_free(native)
     plain.deallocate()
+    protocols.deallocate()
   }
 
   /// A context of OpenSSL with this module's rules.
@@ -86,7 +89,12 @@ public final class TLSContext {
   }
 
   /// The list of names in the form of the extension.
-  private static func list(_ names: [String]) -> [UInt8] { names.flatMap { [UInt8($0.utf8.count)] + Array($0.utf8) } }
+  private static func list(_ names: [String]) -> UnsafeMutableBufferPointer<UInt8> {
+    let bytes = names.flatMap { [UInt8($0.utf8.count)] + Array($0.utf8) }
+    let list = UnsafeMutableBufferPointer<UInt8>.allocate(capacity: bytes.count)
+    _ = list.initialize(from: bytes)
+    return list
+  }
 
   // MARK: Callbacks
 
@@ -117,31 +125,10 @@ public final class TLSContext {
         guard let context = TLSContext.of(SSL_get_SSL_CTX(session)), let chosen else { return SSL_TLSEXT_ERR_NOACK }
         var name: UnsafeMutablePointer<UInt8>?
         let own = context.protocols
-        return own.withUnsafeBufferPointer { own in
-          guard
-            SSL_select_next_proto(&name, chosenCount, own.baseAddress, UInt32(own.count), offered, offeredCount) == OPENSSL_NPN_NEGOTIATED
-          else { return SSL_TLSEXT_ERR_ALERT_FATAL }
-          // The name may lie in the context's own list, which outlives the call only in the client's.
-          return TLSContext.find(name, chosenCount?.pointee ?? 0, offered, offeredCount, chosen)
-        }
+        let result = SSL_select_next_proto(&name, chosenCount, own.baseAddress, UInt32(own.count), offered, offeredCount)
+        chosen.pointee = UnsafePointer(name)
+        return result == OPENSSL_NPN_NEGOTIATED ? SSL_TLSEXT_ERR_OK : SSL_TLSEXT_ERR_ALERT_FATAL
       }, nil)
-  }
-
-  /// Points to the chosen name within the client's list.
-  private static func find(
-    _ name: UnsafeMutablePointer<UInt8>?, _ count: UInt8, _ offered: UnsafePointer<UInt8>?, _ offeredCount: UInt32,
-    _ chosen: UnsafeMutablePointer<UnsafePointer<UInt8>?>
-  ) -> Int32 {
-    guard let name, let offered else { return SSL_TLSEXT_ERR_NOACK }
-    var place = 0
-    while place < Int(offeredCount) {
-      if offered[place] == count, memcmp(offered + place + 1, name, Int(count)) == 0 {
-        chosen.pointee = offered + place + 1
-        return SSL_TLSEXT_ERR_OK
-      }
-      place += 1 + Int(offered[place])
-    }
-    return SSL_TLSEXT_ERR_NOACK
   }
 
   private func trust(_ authorities: [UInt8]?) throws(TLSError) {
