@@ -120,7 +120,7 @@ import Worker
       ] {
         let requests = try Self.requests(Self.flags + content)
         var times = DueTimes()
-        #expect(try requests.map { try $0.check(RequestLimits(), &times) } == [[warning]])
+        #expect(try requests.map { try $0.check(RequestLimits(), &times).warnings } == [[warning]])
       }
     }
     let refusal = try Self.refusal(["publish", "--target", "user:ada", "--body", "x", "--header", "apns-topci=a"])

@@ -1,4 +1,5 @@
 import EventLoop
+import Ingress
 import JSON
 import Kafka
 import TestSupport

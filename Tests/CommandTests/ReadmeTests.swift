@@ -113,7 +113,7 @@ import Testing
   private static let allFlags: Set<String> = {
     let settings = Typed.program.commands.flatMap(\.settings) + [CommandLineProgram.configuration.declaration]
     let switches = settings.filter(\.isSwitch).map { "--no-\($0.flag)" }
-    return Set(settings.map { "--\($0.flag)" } + switches + CommandLineProgram.standaloneFlags)
+    return Set(settings.map { "--\($0.flag)" } + switches + ["--help", "--help-all", "--version"])
   }()
 
   /// The flags in a text; a property of librdkafka counts as that of any.

@@ -1,9 +1,11 @@
 import Cryptography
 import EventLoop
+import JSON
 import Notifications
 import Redis
 import TestSupport
 import Testing
+import Worker
 
 @testable import FanOut
 @testable import Store

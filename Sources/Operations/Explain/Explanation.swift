@@ -26,7 +26,7 @@ package struct Explanation: Sendable, Equatable {
     return requests.filter { $0.firing != nil }.min { rank($0) < rank($1) }
   }
   /// The applications that its records and events name: several if another one has published with its apns-id.
-  public var applications: Set<Name> = []
+  package var applications: Set<Name> = []
   /// Whether anything was found.
   package var isFound: Bool { !steps.isEmpty }
 }
