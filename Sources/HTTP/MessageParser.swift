@@ -90,7 +90,7 @@ final class MessageParser {
     settings.pointee.on_header_value = { collect($0, $1, $2) { $0.value($1) } }
     settings.pointee.on_headers_complete = { collect($0, nil, 0) { parser, _ in parser.headEnded() } }
     settings.pointee.on_body = { collect($0, $1, $2) { $0.bodyPart($1) } }
-    settings.pointee.on_chunk_header = { collect($0, nil, 0) { parser, _ in parser.lineEnded() } }
+    settings.pointee.on_chunk_header = { collect($0, nil, 0) { parser, _ in parser.chunkBegan() } }
     settings.pointee.on_chunk_complete = { collect($0, nil, 0) { parser, _ in if !parser.isTrailing { parser.lineEnded() } } }
     settings.pointee.on_message_complete = { collect($0, nil, 0) { parser, _ in parser.messageEnded() } }
     reset()
@@ -287,6 +287,15 @@ final class MessageParser {
       return
     }
     body.append(contentsOf: part)
+  }
+
+  /// Refuses a chunk that has no room, before its bytes come.
+  private func chunkBegan() {
+    if !limits.cutsBody, parser.pointee.content_length > UInt64(limits.bodyBytes - body.count) {
+      failure = .bodyTooLarge(maximum: limits.bodyBytes)
+    } else {
+      lineEnded()
+    }
   }
 
   /// Stops the parser here, so that the line's bytes are known.

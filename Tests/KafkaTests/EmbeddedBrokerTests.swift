@@ -80,7 +80,7 @@ import Testing
           }
         }
       }
-      for _ in 0..<40 {
+      for _ in 0..<(isComplete ? 40 : 8) {
         try broker.takeDown()
         try broker.bringUp()
       }
