@@ -11,7 +11,10 @@ enum LoadCleanCommand {
     discussion:
       "Finds the devices of the run in the topic devices, those of all its shares, connects each, and unregisters it. A process of the run that still goes on loses them.",
     arguments: [run],
-    groups: [SettingGroup("Devices", [LoadSettings.fanOut], advanced: [LoadSettings.keyFile]), ClusterSettings.kafkaGroup],
+    groups: [
+      SettingGroup("Devices", [LoadSettings.fanOut], advanced: [LoadSettings.authorities, LoadSettings.keyFile]),
+      ClusterSettings.kafkaGroup,
+    ],
     examples: [Example("load clean 2026-11-23t14-41-09", "after a run that was killed")]
   ) { values in
     guard let name = values[run].first, SettingKind<String>.runName.accepts(name) else {

@@ -22,7 +22,7 @@ enum TLSOptions {
   /// For processes with an admin server only.
   static let adminGroup = SettingGroup("TLS", [], advanced: [certificate, key, admin])
   /// For processes that serve devices.
-  static let group = SettingGroup("TLS", [certificate, key], advanced: [admin, listenPlain])
+  static let group = SettingGroup("TLS", [], advanced: [certificate, key, admin, listenPlain])
   /// For a cluster in one process.
   static let upGroup = SettingGroup("TLS", [], advanced: [certificate, key])
 }

@@ -27,7 +27,7 @@ enum UpCommand {
     discussion:
       "One process with an embedded Kafka broker, a private redis-server, and a lane of each role. The broker keeps 5 MiB of each partition, and drops the oldest records beyond that. The process keeps nothing after it ends (SIGINT or SIGTERM). The tools of the same user find it without flags, by a file in $XDG_RUNTIME_DIR/carillon, /tmp/carillon-UID (or in $TMPDIR if set), or ~/.carillon: the first of them that no other user has made. With --json one line on standard output has all addresses when it is ready. The exit code is 1 if one is already running.",
     groups: [
-      SettingGroup("Up", [listen, admin, ingress, web, kafkaPort, redisPort, isNew, AnswerSettings.json]),
+      SettingGroup("Up", [listen, admin, ingress, web, isNew, AnswerSettings.json], advanced: [kafkaPort, redisPort]),
       FanOutOptions.sessions, TransformOptions.stage, MediaOptions.group, RequestSettings.group, TLSOptions.upGroup,
       LogSettings.group,
     ],
