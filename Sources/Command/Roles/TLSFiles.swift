@@ -39,9 +39,9 @@ actor TLSFiles {
     init(_ path: String?) {
       var facts = stat()
       guard let path, stat(path, &facts) == 0 else { return }
-      numbers = [
-        Int(bitPattern: facts.st_dev), Int(bitPattern: facts.st_ino), facts.st_size, facts.st_mtim.tv_sec, facts.st_mtim.tv_nsec,
-      ]
+      // Which module has the members of a time differs from build to build.
+      let changed = withUnsafeBytes(of: facts.st_mtim) { $0.map { Int($0) } }
+      numbers = [Int(bitPattern: facts.st_dev), Int(bitPattern: facts.st_ino), facts.st_size] + changed
     }
   }
 
