@@ -86,6 +86,6 @@ extension Fate {
 /// The address of the ingress, as publishers use it.
 enum IngressURL {
   static func text(_ address: SocketAddress, isSecure: Bool) -> String {
-    "http\(isSecure ? "s" : "")://\(address.isAnyAddress ? SocketAddress(host: "127.0.0.1", port: address.port) : address)/v1/requests"
+    address.localURL("/v1/requests", isSecure: isSecure)
   }
 }

@@ -32,6 +32,13 @@ enum DeviceURL {
   /// The notification center at that address.
   static func page(_ address: SocketAddress, isSecure: Bool) -> String {
     // A browser of this machine. A page of the machine's name would be refused.
-    "http\(isSecure ? "s" : "")://\(address.isAnyAddress ? SocketAddress(host: "127.0.0.1", port: address.port) : address)/device/"
+    address.localURL("/device/", isSecure: isSecure)
+  }
+}
+
+extension SocketAddress {
+  /// The URL of a path of an HTTP server at this address, for programs of this machine.
+  func localURL(_ path: String, isSecure: Bool) -> String {
+    "http\(isSecure ? "s" : "")://\(isAnyAddress ? SocketAddress(host: "127.0.0.1", port: port) : self)\(path)"
   }
 }

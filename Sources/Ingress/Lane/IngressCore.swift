@@ -263,7 +263,7 @@ final class IngressCore {
     heldBytes -= submission.weight
     submission.respond { note($0, $1, submission.exchange) }
     observe(submission.exchange)
-    if flow != .open { resumeIfRoom() }
+    resumeIfRoom()
   }
 
   private func respond(_ answer: RequestAnswer, _ exchange: Exchange) {
