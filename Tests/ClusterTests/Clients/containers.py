@@ -1,7 +1,7 @@
 """A cluster in containers, by docker-compose.yml alone, while it is scaled, killed, stopped and its servers are restarted.
 
-The image is the runtime stage of Deploy/Dockerfile around a program that was built before. Producers and devices know only the contract: what is
-published while the cluster changes reaches each device, once in a connection, and no older state after a newer one.
+The image is the runtime stage of Deploy/Dockerfile around a program that was built before. Producers, a backend that publishes by HTTP, and devices know
+only the contract: what is published while the cluster changes reaches each device, once in a connection, and no older state after a newer one.
 """
 import argparse
 import asyncio
@@ -12,21 +12,26 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 import urllib.error
 import urllib.request
 import uuid
 
+import requests
 import websockets
 
 from clients import APPLICATION, HANG, Device, Failed, Producer, expect, quietly, say, until
 
 ENTRY, MEDIA, KAFKA = "ws://127.0.0.1:7171/v1/device", "http://127.0.0.1:7181/v1/media/none", "127.0.0.1:29092"
+INGRESS = "http://127.0.0.1:7174/v1/requests"
 TOPIC = "notifications.requests"
 # Devices of as many people.
 DEVICES = 12
 # `--remembered-ids`: of so many of a device's latest requests Redis knows that they were published before.
 REMEMBERED = 32
+# What the image may have besides the program: Debian and its libraries. The Dockerfile bounds the program, and both together stay below 170 MB.
+LARGEST_BASE = 98_000_000
 
 
 async def docker(*line, check=True, timeout=2 * HANG):
@@ -62,7 +67,7 @@ class Compose:
             # Each check with what it has seen: a worker says what it waits for.
             checks = ["%s %s" % (check["ExitCode"], check["Output"][-200:].strip()) for check in health.get("Log") or []]
             say(container=each["Name"], state=state["Status"], health=health.get("Status"), restarts=each["RestartCount"], **more, checks=checks[-2:])
-        for service in ("topics", "transform", "fan-out", "entry", "redis", "kafka"):
+        for service in ("topics", "transform", "fan-out", "ingress", "entry", "redis", "kafka"):
             logged = await self.do("logs", "--no-color", "--tail", "12", service, check=False)
             print("\n".join(line[:300] for line in logged.splitlines()), flush=True)
 
@@ -71,9 +76,9 @@ class Compose:
         await self.do(*line)
         return round(time.monotonic() - began, 1)
 
-    async def scale(self, fan_out, transform):
-        line = ["up", "--detach", "--no-build", "--no-recreate", "--wait", "--scale", "fan-out=%d" % fan_out, "--scale", "transform=%d" % transform]
-        return await self.timed(*line)
+    async def scale(self, **workers):
+        scales = [word for role, count in workers.items() for word in ("--scale", "%s=%d" % (role.replace("_", "-"), count))]
+        return await self.timed("up", "--detach", "--no-build", "--no-recreate", "--wait", *scales)
 
 
 class Person:
@@ -129,12 +134,44 @@ class Person:
         return shown
 
 
+class Backend:
+    """Publishes by HTTP, and sends a request again with the same id until it is accepted."""
+
+    def __init__(self, token):
+        self.session, self.tries, self.accepted, self.ended = requests.Session(), 0, 0, threading.Event()
+        self.session.headers["Authorization"] = "Bearer " + token
+
+    def publish(self, person, number):
+        name = str(uuid.uuid4())
+        request = {"id": name, "target": person.target, "app": APPLICATION, "title": "Order", "custom": {"body": str(number)}}
+        while not self.ended.is_set():
+            self.tries += 1
+            try:
+                status = self.session.post(INGRESS, json=request, timeout=5).status_code
+            except requests.exceptions.RequestException:
+                status = None
+            if status == 202:
+                self.accepted += 1
+                return name
+            expect(status is None or status >= 500 or status == 408, "a request by HTTP is accepted, or may be sent again", status)
+            self.ended.wait(0.2)
+
+
 class Traffic:
     """Publishes for each person without a pause: notifications that each are shown, and one whose newest state alone counts."""
 
-    def __init__(self, people):
-        self.people, self.sent, self.number = people, {person: [] for person in people}, 0
+    def __init__(self, people, backend):
+        self.people, self.backend, self.sent, self.number = people, backend, {person: [] for person in people}, 0
         self.producer = Producer(KAFKA, TOPIC, linger=20)
+        self.tasks = [asyncio.create_task(self.run()), asyncio.create_task(self.run_backend())]
+
+    def end(self):
+        """Nothing more is published; what has ended before has failed."""
+        self.backend.ended.set()
+        for task in self.tasks:
+            if task.done():
+                task.result()
+            task.cancel()
 
     async def run(self):
         while True:
@@ -143,6 +180,13 @@ class Traffic:
                 self.sent[person].append(await self.producer.notify(person.target, str(self.number)))
                 await self.producer.notify(person.target, str(self.number), apns_collapse_id="state")
             await asyncio.sleep(0.1)
+
+    async def run_backend(self):
+        """The same by HTTP, for one person after the other, one request at a time."""
+        while True:
+            for person in self.people:
+                if name := await quietly(self.backend.publish, person, self.number):
+                    self.sent[person].append(name)
 
     def verdict(self):
         """What was lost, repeated and outdated."""
@@ -185,8 +229,11 @@ async def image(root, program, scratch):
     with open(os.path.join(context, "Dockerfile"), "w") as file:
         file.write("FROM debian:bookworm-slim\n" + stage)
     await docker("build", "--quiet", "--tag", "carillon", context, timeout=4 * HANG)
-    size = await docker("image", "inspect", "--format", "{{.Size}}", "carillon")
-    return int(size), os.path.getsize(os.path.join(context, "carillon"))
+    size = int(await docker("image", "inspect", "--format", "{{.Size}}", "carillon"))
+    program_size = os.path.getsize(os.path.join(context, "carillon"))
+    base = size - program_size - sum(map(os.path.getsize, libraries))
+    expect(base < LARGEST_BASE, "the image has little besides the program", base)
+    return size, program_size, base
 
 
 async def memory(containers):
@@ -220,23 +267,24 @@ async def people(compose):
 async def changes(compose, traffic):
     """Everything that an operator, or a machine, does to a cluster; each with its seconds."""
     took = {}
-    took["scale up"] = await compose.scale(5, 5)
+    took["scale up"] = await compose.scale(fan_out=5, transform=5, ingress=3)
     say(step="scaled up", seconds=took["scale up"])
-    for role in ("fan-out", "transform"):
+    for role in ("fan-out", "transform", "ingress"):
         # Docker starts it again, as it does not after a `docker kill`.
         os.kill(int(await docker("inspect", "--format", "{{.State.Pid}}", (await compose.containers(role))[0])), signal.SIGKILL)
     say(step="killed a worker of each role")
     await traffic.flows()
-    began, stopped = time.monotonic(), (await compose.containers("fan-out"))[1]
-    await docker("stop", "--time", "30", stopped)
-    took["drain"] = round(time.monotonic() - began, 1)
-    say(step="drained a worker", seconds=took["drain"])
+    for role in ("fan-out", "ingress"):
+        began, stopped = time.monotonic(), (await compose.containers(role))[1]
+        await docker("stop", "--time", "30", stopped)
+        took["drain " + role] = round(time.monotonic() - began, 1)
+    say(step="drained a worker of both", **took)
     await compose.do("restart", "redis")
     await traffic.flows()
     await compose.do("restart", "kafka", timeout=3 * HANG)
     say(step="restarted Redis and Kafka")
     await traffic.flows()
-    took["scale down"] = await compose.scale(1, 1)
+    took["scale down"] = await compose.scale(fan_out=1, transform=1, ingress=1)
     say(step="scaled down", seconds=took["scale down"])
     # The only worker that is left may have the highest number: the addresses of devices and of media are the same.
     await traffic.flows()
@@ -247,29 +295,30 @@ async def changes(compose, traffic):
 async def run(arguments, scratch):
     compose = Compose(arguments.root)
     sizes = await image(arguments.root, arguments.binary, scratch)
-    say(image=sizes[0], program=sizes[1])
-    tasks = []
+    say(image=sizes[0], program=sizes[1], base=sizes[2])
+    tasks, backend = [], None
     try:
         await compose.do("build", "entry", timeout=4 * HANG)
         up = await compose.timed("up", "--detach", "--no-build", "--wait")
-        idle = {role: await memory(await compose.containers(role)) for role in ("transform", "fan-out")}
+        idle = {role: await memory(await compose.containers(role)) for role in ("transform", "fan-out", "ingress")}
         say(step="up", seconds=up, idle=idle)
         crowd = await people(compose)
         tasks = [asyncio.create_task(person.run()) for person in crowd]
         await until(lambda: all(person.connections for person in crowd), "every device is welcomed")
-        traffic = Traffic(crowd)
-        publishing = asyncio.create_task(traffic.run())
-        tasks.append(publishing)
+        line = ["carillon", "token", "publisher", "--apps", APPLICATION, "--key", "/var/lib/carillon/publishers"]
+        backend = Backend((await compose.do("exec", "-T", "ingress", *line)).strip())
+        traffic = Traffic(crowd, backend)
         await until(lambda: all(person.shown for person in crowd), "the first notifications arrive")
         took = await changes(compose, traffic)
-        publishing.cancel()
+        traffic.end()
         await traffic.producer.flush()
         await until(traffic.has_arrived, "all that was published arrives", traffic.verdict)
         verdict = traffic.verdict()
         expect(not any(verdict.values()), "nothing is lost, repeated or outdated", verdict)
         counts = {kind: sum(len(person.of(kind)) for person in crowd) for kind in ("welcome", "goaway")}
         again = sum(person.again for person in crowd)
-        say(result="held", published=sum(map(len, traffic.sent.values())) * 2, again=again, **counts, **took)
+        http = {"http": backend.accepted, "http_tries": backend.tries}
+        say(result="held", published=sum(map(len, traffic.sent.values())) + traffic.number * DEVICES, again=again, **http, **counts, **took)
     except Exception as error:
         say(result="broken", promise=str(error) if isinstance(error, Failed) else repr(error))
         await compose.report()
@@ -277,6 +326,8 @@ async def run(arguments, scratch):
     finally:
         for task in tasks:
             task.cancel()
+        if backend:
+            backend.ended.set()
         await compose.do("down", "--volumes", "--timeout", "5", check=False)
 
 
