@@ -33,7 +33,7 @@ actor TLSFiles {
   private static let fileBytes = 1 << 20
 
   /// What distinguishes two contents of a file.
-  private struct FileIdentity: Equatable {
+  private struct FileVersion: Equatable {
     var numbers: [Int] = []
 
     init(_ path: String?) {
@@ -51,7 +51,7 @@ actor TLSFiles {
   private nonisolated let values: SettingValues
   private nonisolated let logger: Logger
   /// The files as they were read, and as they were at the last look.
-  private var (taken, seen): ([FileIdentity], [FileIdentity])
+  private var (taken, seen): ([FileVersion], [FileVersion])
   private var timer: Timer?
   private var isClosed = false
 
@@ -72,8 +72,8 @@ actor TLSFiles {
     identity = TLSIdentityInForce(try Self.read(values, logger))
   }
 
-  private static func look(_ values: SettingValues) -> [FileIdentity] {
-    [FileIdentity(values[TLSOptions.certificate]), FileIdentity(values[TLSOptions.key])]
+  private static func look(_ values: SettingValues) -> [FileVersion] {
+    [FileVersion(values[TLSOptions.certificate]), FileVersion(values[TLSOptions.key])]
   }
 
   private static func read(_ values: SettingValues, _ logger: Logger) throws(UsageError) -> TLSIdentity {

@@ -143,7 +143,7 @@ class Backend:
 
     def publish(self, person, number):
         name = str(uuid.uuid4())
-        request = {"id": name, "target": person.target, "app": APPLICATION, "title": "Order", "custom": {"body": str(number)}}
+        request = {"id": name, "target": person.target, "app": APPLICATION, "title": "Order", "custom": {"custom": {"body": str(number)}}}
         while not self.ended.is_set():
             self.tries += 1
             try:
