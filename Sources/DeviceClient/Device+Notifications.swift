@@ -13,6 +13,10 @@ extension Device {
   public var categories: [NotificationCategory] { connection?.hello.categories ?? [] }
   /// The person's permissions for notifications.
   public var authorization: Authorization? { connection?.hello.authorization }
+  /// The locale, as the cluster is told.
+  public var locale: String? { connection?.hello.locale }
+  /// The time zone's IANA name, as the cluster is told.
+  public var timeZone: String? { connection?.hello.timeZone }
   /// The person's quiet hours, as the cluster has told them or the person has set them here; nil if there are none.
   public var quietHours: QuietHours? { connection?.memory.registration.quietHours }
   /// The number of responses that the cluster has not answered yet.

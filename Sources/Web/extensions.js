@@ -122,9 +122,10 @@ export class Panel {
     }
   }
 
-  /** Whether the extension takes an action. @param {string} identifier @param {string} action */
+  /** Whether the extension takes an action. Throws while it has another response. @param {string} identifier @param {string} action */
   takes(identifier, action) {
     if (this.isClosed || !this.#declaration || identifier !== this.identifier) return false;
+    if (this.isBusy) throw new CarillonError("panelBusy", "the content extension still handles the last response");
     const { takesDefaultAction = false, takesDismissAction = false } = this.#declaration;
     if (action === OPEN) return takesDefaultAction;
     return action !== DISMISS || takesDismissAction && this.#category?.options?.includes("customDismissAction") === true;
@@ -143,7 +144,6 @@ export class Panel {
    * @param {number} at
    */
   async answer(action, userText, at) {
-    if (this.isBusy) throw new CarillonError("panelBusy", "the content extension still handles the last response");
     const options = judge(this.notificationActions, action, userText), { notification } = this;
     const isField = (/** @type {Action} */ each) => each.textInput !== undefined;
     const known = this.#category?.actions?.find(({ identifier }) => identifier === action);

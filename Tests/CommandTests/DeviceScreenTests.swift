@@ -41,10 +41,20 @@ import Testing
     }
   }
 
-  private static func frame() throws -> NotifyFrame {
+  @Test(arguments: [(nil, true), (.active, false)] as [(InterruptionLevel?, Bool)])
+  func `a level that the cluster has lowered is not shown`(lowered: InterruptionLevel?, isShown: Bool) throws {
+    var store = NotificationStore(authorization: Self.authorized([.timeSensitive: true]))
+    var frame = try Self.frame(#","interruption-level":"time-sensitive""#)
+    frame.interruptionLevel = lowered
+    guard case .shown(let notification) = store.take(frame, now: 0) else { throw JSONError(reason: .notAnObject, offset: 0) }
+    var text = DeviceText()
+    #expect(text.notification(notification, mark: "", categories: [], preview: nil).contains("time-sensitive") == isShown)
+  }
+
+  private static func frame(_ more: String = "") throws -> NotifyFrame {
     var text = #"""
       {"type":"notify","delivery":1,"id":"a","identifier":"a","revision":"1","expiration":0,"priority":10,"pushType":"alert","receipt":"r",
-       "payload":{"aps":{"alert":{"title":"Order","body":"It is here"},"badge":3,"sound":"default"}}}
+       "payload":{"aps":{"alert":{"title":"Order","body":"It is here"},"badge":3,"sound":"default"\#(more)}}}
       """#
     guard case .notify(let frame) = try text.withUTF8({ try ServerFrame(UnsafeRawBufferPointer($0)) }) else {
       throw JSONError(reason: .notAnObject, offset: 0)

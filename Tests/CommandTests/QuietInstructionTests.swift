@@ -16,8 +16,15 @@ import Testing
     #expect(try DeviceInstruction(json: try JSONValue(parsing: #"{"command":"quiet"}"#)) == .quiet(nil))
   }
 
+  @Test func `they are shown as they are typed, with their days, among the other settings`() throws {
+    #expect(try DeviceInstruction(typed: "quiet") == .showSettings)
+    #expect(DeviceText.quiet(Self.hours) == "quiet 22:00 07:30 Europe/Rome")
+    let weekend = QuietHours(from: 0, to: 9 * 60 + 5, days: 0b1000001, timeZone: "UTC")
+    #expect(DeviceText.quiet(weekend) == "quiet 00:00 09:05 UTC on the days 1 7 of the week")
+  }
+
   @Test(arguments: [
-    "quiet", "quiet 22:00", "quiet 22:00 24:00 UTC", "quiet 22:60 07:00 UTC", "quiet 22 07:00 UTC", "quiet 22:00 07:00 No/Where",
+    "quiet 22:00", "quiet 22:00 24:00 UTC", "quiet 22:60 07:00 UTC", "quiet 22 07:00 UTC", "quiet 22:00 07:00 No/Where",
     "quiet 22:00: 07:00 UTC",
   ])
   func `what is wrong is told with an example`(line: String) {

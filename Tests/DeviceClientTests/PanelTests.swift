@@ -144,6 +144,8 @@ import Testing
         let id = try await parts.device.respond(to: "one", action: "like")
         await eventually("it is asked") { parts.story.told.contains("asked like") }
         await #expect { try await parts.device.respond(to: "one", action: "like") } throws: { ($0 as? DeviceError)?.code == .panelBusy }
+        await #expect { try await parts.device.open("one") } throws: { ($0 as? DeviceError)?.code == .panelBusy }
+        await #expect { try await parts.device.dismiss("one") } throws: { ($0 as? DeviceError)?.code == .panelBusy }
         switch way {
         case 0: await parts.device.collapse()
         case 1: try await parts.device.expand("two")

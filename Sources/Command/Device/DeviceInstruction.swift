@@ -17,6 +17,7 @@ enum DeviceInstruction: Sendable, Equatable {
     case authorization(Authorization)
     case status(Authorization.Status)
     case option(Authorization.Option, Bool)
+    case previews(Authorization.Previews)
     case locale(String?, timeZone: String?)
   }
 
@@ -105,7 +106,7 @@ extension DeviceInstruction {
     case "fire": self = .fire(try reference("fire IDENTIFIER"))
     case "links": self = .links(try reference("links N"))
     case "settings", "set": self = rest.isEmpty ? .showSettings : .settings([try Self.setting(rest)])
-    case "quiet": self = .quiet(try Self.quietHours(rest))
+    case "quiet": self = rest.isEmpty ? .showSettings : .quiet(try Self.quietHours(rest))
     case "state":
       let state = rest.first.flatMap(ApplicationState.init(rawValue:))
       guard rest.isEmpty || state != nil else { throw InstructionError(description: Self.states) }
@@ -154,12 +155,14 @@ extension DeviceInstruction {
 
   private static func setting(_ words: [String]) throws(InstructionError) -> Setting {
     let usage =
-      "settings status \(Authorization.Status.allCases.map(\.rawValue).joined(separator: "|")), settings alert|sound|badge|… on|off, settings locale de_AT, settings zone Europe/Vienna"
+      "settings status \(Authorization.Status.allCases.map(\.rawValue).joined(separator: "|")), settings alert|sound|badge|… on|off, settings previews \(Authorization.Previews.allCases.map(\.rawValue).joined(separator: "|")), settings locale de_AT, settings zone Europe/Vienna"
     guard words.count == 2 else { throw InstructionError(description: usage) }
     let (name, value) = (words[0], words[1])
     switch name {
     case "status":
       if let status = Authorization.Status(rawValue: value) { return .status(status) }
+    case "previews":
+      if let previews = Authorization.Previews(rawValue: value) { return .previews(previews) }
     case "locale": return .locale(value, timeZone: nil)
     case "zone", "time-zone": return .locale(nil, timeZone: value)
     default:

@@ -344,6 +344,7 @@ actor DeviceSession {
       case .authorization(let new): authorization = new
       case .status(let status): authorization.status = status
       case .option(let option, let isAllowed): authorization.options[option] = isAllowed
+      case .previews(let previews): authorization.previews = previews
       case .locale(let locale, let timeZone):
         requests.append(try await device.setLocale(locale, timeZone: timeZone))
         continue
@@ -399,7 +400,11 @@ actor DeviceSession {
     let options = Authorization.Option.allCases.compactMap { option in
       authorization.options[option].map { "\(option.rawValue) \($0 ? "on" : "off")" }
     }
-    output.line("-- " + (["status \(authorization.status.rawValue)"] + options).joined(separator: ", "))
+    let others = [
+      authorization.previews.map { "previews \($0.rawValue)" }, await device.locale.map { "locale \(DeviceText.plain($0))" },
+      await device.timeZone.map { "zone \(DeviceText.plain($0))" }, await device.quietHours.map(DeviceText.quiet),
+    ]
+    output.line("-- " + (["status \(authorization.status.rawValue)"] + options + others.compactMap { $0 }).joined(separator: ", "))
   }
 
   private func show(_ event: String, _ members: JSONValue.Members, _ line: String) {

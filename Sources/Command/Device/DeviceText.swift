@@ -30,7 +30,7 @@ struct DeviceText {
     remove N… | remove all   takes it off the list; nothing is told
     fire IDENTIFIER          shows a notification that waits: the device is at its place
     links N                  new links to its attachments: those that it came with are good for a while
-    settings [NAME VALUE]    shows or changes what notifications may do, the locale, the time zone
+    settings [NAME VALUE]    shows all settings, or changes what notifications may do, previews, the locale, the time zone
     quiet FROM TO ZONE       the person's quiet hours, such as quiet 22:00 07:00 Europe/Rome; quiet off removes them
     state [STATE]            shows or sets what the program is doing: foreground, background, locked
     app-settings [N]         goes to the application's own settings, from a notification or from none
@@ -99,7 +99,9 @@ struct DeviceText {
     if lines.isEmpty { lines = ["(nothing to read)"] }
     if isStyled, !texts.title.isEmpty { lines[0] = "\u{1B}[1m\(lines[0])\u{1B}[0m" }
     var facts = Self.attention(notification)
-    if content.interruptionLevel != .active { facts.append(content.interruptionLevel.rawValue) }
+    // The cluster may have lowered it.
+    let level = notification.frame.interruptionLevel ?? content.interruptionLevel
+    if level != .active { facts.append(level.rawValue) }
     if let category = content.categoryIdentifier {
       facts.append(actions(category, categories.first { $0.identifier == category } ?? notification.frame.category))
     }
@@ -137,14 +139,14 @@ struct DeviceText {
     case .silent(let notification):
       notification.content.isBackground
         ? "background notification \(Self.plain(notification.identifier)): \(Self.plain(notification.content.payload.text))"
-        : "notification \(Self.plain(notification.identifier)) was stored and not shown: notifications are not authorized"
+        : "notification \(Self.plain(notification.identifier)) was taken and not shown: it only wakes the program"
     case .forwarded(let notification): "the watch has shown \(Self.plain(notification.identifier))"
     case .held(let notification):
       "notification \(Self.plain(notification.identifier)) waits for its place; 'fire \(Self.plain(notification.identifier))' says that the device is there"
     case .dropped(_, let id, let identifiers, let reason):
       "not taken (\(reason.rawValue)): \(Self.plain(identifiers.map(\.text).joined(separator: ", ")))\(id.map { " \(Self.plain($0))" } ?? "")"
     case .removed(let identifiers, let notifications):
-      "\(notifications.isEmpty ? "the cluster removes what is not in the list" : "removed by the cluster"): \(Self.plain(identifiers.map(\.text).joined(separator: ", ")))"
+      "\(notifications.isEmpty ? "the cluster removes what is not in the list" : "removed by the cluster"): \(identifiers.isEmpty ? "all" : Self.plain(identifiers.map(\.text).joined(separator: ", ")))"
     case .attachmentMissing(let notification, let attachment, let failure):
       "\(Self.plain(notification)) is shown without \(Self.plain(attachment)): \(Self.plain(failure.description))"
     case .extensionFailed(let notification, let reason):
@@ -165,6 +167,13 @@ struct DeviceText {
     case .unregistered: "unregistered: the cluster has forgotten this device"
     case .failed(let error): error.description
     }
+  }
+
+  /// The person's quiet hours, as they are typed.
+  static func quiet(_ hours: QuietHours) -> String {
+    let days = (1...7).filter { hours.days & 1 << UInt8($0 - 1) != 0 }.map { "\($0)" }
+    return "quiet \(QuietHours.text(of: hours.from)) \(QuietHours.text(of: hours.to)) \(plain(hours.timeZone))"
+      + (hours.days == QuietHours.everyDay ? "" : " on the days \(days.joined(separator: " ")) of the week")
   }
 
   private static func coming(back wait: Int?) -> String {

@@ -99,10 +99,11 @@ struct PanelState {
   /// The person has responded. Throws while the extension has not answered for the last response.
   mutating func respond(_ response: ResponseFrame) throws(DeviceError) -> [Action] {
     guard isOpen else { throw DeviceError(.noPanel, "the panel is closed") }
-    guard takes(response.action) else { return [.pass(response)] }
+    // Also what the extension does not take: one notification gets one response.
     guard case .open = phase else {
       throw DeviceError(.panelBusy, "the content extension still handles the last response: try again when it has answered")
     }
+    guard takes(response.action) else { return [.pass(response)] }
     phase = .storing(response)
     return [.hold(response)]
   }

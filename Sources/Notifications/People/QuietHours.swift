@@ -77,7 +77,8 @@ public struct QuietHours: Sendable, Hashable {
     return hour < 24 && minute < 60 ? hour * 60 + minute : nil
   }
 
-  private static func text(of minutes: Int) -> String {
+  /// Renders minutes since midnight, such as `07:30`.
+  public static func text(of minutes: Int) -> String {
     let (hour, minute) = (minutes / 60, minutes % 60)
     return "\(hour / 10)\(hour % 10):\(minute / 10)\(minute % 10)"
   }

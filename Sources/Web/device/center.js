@@ -353,6 +353,7 @@ async function run(config) {
 /** @type {Config} */
 const config = await (await fetch("config.json")).json();
 if (stored("sign-out")) openDevice(config, "sign-out").then(leave, console.warn);
-if (stored("sign-in") && !query.has("app")) run(config).catch(fail);
+const known = stored("sign-in"), isMeant = (query.get("app") ?? known?.application) === known?.application;
+if (known && isMeant && (query.get("user") ?? known.user) === known.user) run(config).catch(fail);
 else askWho(config);
 sessionStorage.removeItem("boot");

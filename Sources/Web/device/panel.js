@@ -40,7 +40,7 @@ export class PanelView {
       "div.buttons",
       {},
       make("button.plain", { onclick: open }, "Open"),
-      make("button.plain", { onclick: () => this.shown.dismiss(identifier) }, "Dismiss"),
+      make("button.plain", { onclick: () => this.sent || this.shown.dismiss(identifier) }, "Dismiss"),
     );
     const back = make("button.icon.back", { "aria-label": "Back to the list", onclick: this.closed }, icon("back"));
     const footer = make("footer", {}, this.answer, this.reply, this.buttons, this.always);

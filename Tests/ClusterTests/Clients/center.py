@@ -434,7 +434,9 @@ class Center:
             await ada.until("said.includes('answer %s %s')" % (color, words))
             expect(ada.js("return said.some((each) => each.endsWith('Sending …'))"), "it says that the answer is being sent",
                    ada.js("return said"))
+            ada.js("button('Dismiss', '.panel')?.click()")
             await ada.until("!one('.panel') && !row('Party %d')" % number)
+            expect(not ada.js("return one('#note-failed')"), "a button that is off does nothing")
             await self.responded(action.lower())
         await self.publish(EVENTS, "ada", "Party", "You are invited", category="event-invite", custom=party, media="photo")
         await ada.open("Party")
@@ -447,6 +449,9 @@ class Center:
         await self.publish(EVENTS, "ada", "Tone", "Listen", media="tone")
         await ada.open("Tone")
         await ada.until("one('.panel audio')?.duration === 1")
+        height = ada.js("const player = one('.panel audio'), { paddingTop, paddingBottom } = getComputedStyle(player);"
+                        "return player.clientHeight - parseFloat(paddingTop) - parseFloat(paddingBottom)")
+        expect(height > 40, "the player is seen", height)
         await self.publish(EVENTS, "ada", "Other", "Nobody plays it", media="other", category="reply")
         await ada.press("Back to the list", ".panel")
         await ada.open("Other")
@@ -456,6 +461,8 @@ class Center:
         await ada.press("Dismiss: Other")
         await ada.until("one('#note-refused')?.innerText.startsWith('Your answer was refused')")
         ada.judge("invitations")
+        ada.driver.refresh()
+        await ada.until("one('#connection')?.dataset.state === 'connected'")
 
         bob = await self.person(SQUARES, "bob")
         buttons = "all('.panel footer .buttons')[0].innerText"
