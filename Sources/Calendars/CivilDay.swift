@@ -83,6 +83,9 @@ struct CivilDay: Equatable, Comparable {
     return years * 365 + years / 4 - years / 100 + years / 400 + Int64(dayOfYear) - 719_162
   }
 
+  /// Noon in UTC, in milliseconds since 1970.
+  var noon: Int64 { (daysSince1970 * 86_400 + 43_200) * 1000 }
+
   /// The value of a unit of date; nil for a unit of time.
   subscript(_ unit: CalendarUnits.Unit) -> Int? {
     switch unit {

@@ -24,6 +24,8 @@ public struct DueTimes {
   private let capacity: Int
   private var clocks: [Name: WallClock] = [:]
   private var answers: [Question: Answer] = [:]
+  /// The moments of some days near a change of the clock.
+  private var changing: [ChangingDay: [Int64]] = [:]
 
   /// Creates the calendar with a bound of cached zones and answers.
   public init(capacity: Int = 1024) { self.capacity = max(capacity, 1) }
@@ -67,9 +69,9 @@ public struct DueTimes {
 
   /// Counts the occurrences strictly between two moments.
   ///
-  /// For a calendar trigger it counts to `limit` only, since each occurrence costs a search.
+  /// For a calendar trigger it counts to `limit` only, since each occurrence costs a search, and nothing else of the lane goes on meanwhile.
   public mutating func count(
-    of trigger: TimedTrigger, requested: Int64, after start: Int64, before end: Int64, deviceZone: Name, limit: Int = 1000
+    of trigger: TimedTrigger, requested: Int64, after start: Int64, before end: Int64, deviceZone: Name, limit: Int = 100
   ) throws(Rejection) -> Int {
     guard var occurrence = try next(of: trigger, requested: requested, after: start, deviceZone: deviceZone), occurrence.due < end else {
       return 0
@@ -156,6 +158,15 @@ public struct DueTimes {
     var zone: Name
   }
 
+  /// A day near which a clock changes. A time of day takes several looks at the zone there, so all of the day are found together.
+  private struct ChangingDay: Hashable {
+    var question: Question
+    var day: Int64
+  }
+
+  /// The maximum number of kept days near a change.
+  private static let changingDays = 16
+
   /// A due time that was found from a moment on. It holds for all later moments before the due time.
   private struct Answer {
     var from: Int64
@@ -172,7 +183,7 @@ public struct DueTimes {
 
   private mutating func next(_ question: Question, _ clock: WallClock, after moment: Int64) -> Int64? {
     if let known = answers[question], known.from <= moment, known.due.map({ moment < $0 }) ?? true { return known.due }
-    let due = Self.search(question.units, clock, after: moment)
+    let due = search(question, clock, after: moment)
     if answers.count >= capacity { answers.removeAll(keepingCapacity: true) }
     answers[question] = Answer(from: moment, due: due)
     return due
@@ -181,23 +192,35 @@ public struct DueTimes {
   /// The maximum number of days to try: the wanted time may have passed on the first of them.
   private static let maximumTries = 8
 
-  private static func search(_ units: CalendarUnits, _ clock: WallClock, after moment: Int64) -> Int64? {
-    let (search, time) = (DaySearch(units), TimeOfDay(units))
+  private mutating func search(_ question: Question, _ clock: WallClock, after moment: Int64) -> Int64? {
+    let (search, time) = (DaySearch(question.units), TimeOfDay(question.units))
     // A gap at the end of a day moves its times into the next day.
     var day = clock.day(at: moment)
     day.goBack()
     var earliest: Int64?
-    for _ in 0..<maximumTries {
+    for _ in 0..<Self.maximumTries {
       guard let found = search.first(from: day) else { break }
       day = found
       day.advance()
       // Where it is due once in a period, only the day's first time counts.
-      let due = clock.first(time, on: found, after: search.isOnceInItsPeriod ? .min : moment)
+      let due = first(time, of: question, clock, on: found, after: search.isOnceInItsPeriod ? .min : moment)
       guard let due, due > moment else { continue }
       earliest = min(earliest ?? due, due)
       // Only where the clock changes may a time of the next day come before one of this day.
       guard clock.changes(near: due) else { break }
     }
     return earliest.flatMap { $0 <= Timestamp.latest ? $0 : nil }
+  }
+
+  private mutating func first(_ time: TimeOfDay, of question: Question, _ clock: WallClock, on day: CivilDay, after moment: Int64)
+    -> Int64?
+  {
+    guard clock.changes(near: day.noon) else { return clock.first(time, on: day, after: moment) }
+    let key = ChangingDay(question: question, day: day.daysSince1970)
+    if changing[key] == nil {
+      if changing.count >= Self.changingDays { changing.removeAll(keepingCapacity: true) }
+      changing[key] = clock.moments(of: time, on: day)
+    }
+    return changing[key]?.first { $0 > moment }
   }
 }

@@ -44,17 +44,18 @@ struct WallClock {
     return CivilDay(year: year, month: month, day: day, weekday: weekday, dayOfYear: ofYear - 1)
   }
 
-  /// Finds the first moment strictly after this one at which a time of day is due on a day.
+  /// Finds the first moment strictly after this one at which a time of day is due on a day near which the clock does not change.
   ///
   /// - Parameter moment: milliseconds since 1970; `Int64.min` for the first one of the day.
   func first(_ time: TimeOfDay, on day: CivilDay, after moment: Int64) -> Int64? {
+    let midnight = day.daysSince1970 * 86_400, offset = offset(at: day.noon)
+    return time.seconds.lazy.map { (midnight + $0 - offset) * 1000 }.first { $0 > moment }
+  }
+
+  /// Returns all moments at which a time of day is due on a day near a change of the clock, in their order.
+  func moments(of time: TimeOfDay, on day: CivilDay) -> [Int64] {
     let midnight = day.daysSince1970 * 86_400
-    let noon = (midnight + 43_200) * 1000
-    guard changes(near: noon) else {
-      let offset = offset(at: noon)
-      return time.seconds.lazy.map { (midnight + $0 - offset) * 1000 }.first { $0 > moment }
-    }
-    return time.seconds.lazy.flatMap { moments(showing: midnight + $0, isFirstOnly: time.hasHour) }.filter { $0 > moment }.min()
+    return time.seconds.flatMap { moments(showing: midnight + $0, isFirstOnly: time.hasHour) }.sorted()
   }
 
   /// Returns the moments at which the clock shows a time: one, two, or, if a gap skips the time, the one that is as much later as the gap is

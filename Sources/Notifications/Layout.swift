@@ -25,7 +25,7 @@ public enum Layout: String, Sendable, CaseIterable {
   /// The versions that this program reads. It writes the newest of them.
   public var versions: ClosedRange<Int> {
     switch self {
-    case .cluster: 1...1
+    case .cluster: 2...2
     case .entry: 4...4
     case .receipt: 2...4
     case .schedule: 1...1

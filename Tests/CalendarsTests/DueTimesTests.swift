@@ -172,6 +172,18 @@ import Testing
     #expect(try times.count(of: repeating, requested: 5_000, after: 65_000, before: 305_000, deviceZone: "UTC") == 3)
     #expect(try times.count(of: repeating, requested: 0, after: 0, before: 600_000_001, deviceZone: "UTC", limit: 7) == 10_000)
     let hourly = Self.trigger([.minute: 0])
+    // Near a change of the clock, too, where the day has an hour more or less.
+    let minutely = Self.trigger([.second: 0], "Europe/Rome")
+    for (midnight, minutes) in [
+      ("2026-03-27T23:00:00Z", 1_440), ("2026-03-28T23:00:00Z", 1_380), ("2026-10-24T22:00:00Z", 1_500), ("2026-10-25T23:00:00Z", 1_440),
+    ] {
+      let midnight = try Self.moment(midnight)
+      #expect(
+        try times.count(
+          of: minutely, requested: 0, after: midnight - 1, before: midnight + Int64(minutes) * 60_000, deviceZone: "UTC", limit: 2_000)
+          == minutes)
+    }
+    #expect(try times.count(of: minutely, requested: 0, after: 0, before: .max, deviceZone: "UTC") == 100)
     #expect(try times.count(of: hourly, requested: 0, after: 0, before: .max, deviceZone: "UTC", limit: 7) == 7)
   }
 

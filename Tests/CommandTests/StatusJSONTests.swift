@@ -98,7 +98,7 @@ import Worker
       objects[3]["redis"]?.text
         == #"{"address":"redis:6379","version":"7.0.15","role":"primary","replicas":1,"usedMemory":80,"maximumMemory":100,"#
         + #""policy":"noeviction","evictedKeys":0,"appendOnly":true,"appendFsync":"everysec","saved":true,"kafka":"k","topicPrefix":"t.","#
-        + #""layout":1,"oldestLayout":1,"#
+        + #""layout":2,"oldestLayout":2,"#
         + #""fanOutLanes":1}"#)
     #expect(
       objects[4].text

@@ -21,8 +21,8 @@ import Testing
       parsing: Array(
         #"{"applications":{"b":[\#(Self.mark)],"a":[\#(Self.mark),{"name":"again","use":"set-and-copy","set":{"/y":1}}]}}"#.utf8))
     #expect(file.all.map(\.application) == ["a", "b"])
-    #expect(file.chain(application: StableHash.hash("a"))?.steps.map(\.name) == ["mark", "again"])
-    #expect(file.chain(application: StableHash.hash("c")) == nil)
+    #expect(file.chain(application: NameHash.hash("a"))?.steps.map(\.name) == ["mark", "again"])
+    #expect(file.chain(application: NameHash.hash("c")) == nil)
     #expect(try ExtensionsFile(parsing: Array("{}".utf8)).isEmpty)
   }
 

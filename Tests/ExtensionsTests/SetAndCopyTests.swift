@@ -9,7 +9,7 @@ import Testing
 
   private func chain(_ settings: String) throws -> ExtensionChain {
     let file = try ExtensionsFile(parsing: Array(#"{"applications":{"com.example.shop":[\#(settings)]}}"#.utf8))
-    return try #require(file.chain(application: StableHash.hash("com.example.shop")))
+    return try #require(file.chain(application: NameHash.hash("com.example.shop")))
   }
 
   private func run(_ settings: String, _ payload: JSONValue) throws -> ExtensionRun {

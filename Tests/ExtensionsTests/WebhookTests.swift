@@ -35,7 +35,7 @@ import Testing
       try await ScriptedServer.with(answer) { server, port in
         let file = try Self.file(
           folder, #""url":"http://127.0.0.1:\#(port)/ask","plaintext":true,"networks":["127.0.0.0/8"],\#(settings)"#)
-        let chain = try #require(file.chain(application: StableHash.hash("com.example.shop")))
+        let chain = try #require(file.chain(application: NameHash.hash("com.example.shop")))
         guard case .called(let definition) = chain.steps[0].work else { throw Expectation.isCalled }
         try await ExtensionCallsTests.Lane.with { lane in
           let run = await lane.pass([definition])

@@ -85,7 +85,7 @@ import Worker
         $0.source = SourcePosition(partition: 0, offset: 1, timestamp: sourceTime)
         if waitsForPlace { $0.trigger = ("{}" as StaticString).withUTF8Buffer { UnsafeRawBufferPointer($0) } }
       }
-      let owner = Owner(user: owner, since: 0, application: StableHash.hash(Name(ownApplication)))
+      let owner = Owner(user: owner, since: 0, application: NameHash.hash(Name(ownApplication)))
       let stopped = try stoppedApplications()
       let floor = floor.map {
         JournalReference(revision: Revision(timestamp: 1, partition: 0, offset: UInt64($0)), id: Self.removal)

@@ -19,7 +19,7 @@ import Testing
     #"{"quiet":{"from":"\#(from)","to":"\#(to)","timeZone":"\#(zone)"}}"#
   }
 
-  private static func hash(_ user: Name) -> UInt64 { StableHash.user(user) }
+  private static func hash(_ user: Name) -> UInt64 { NameHash.user(user) }
 
   @Test func `the newest record of a person counts, and one that cannot be read changes nothing`() {
     let people = People(topic: "people")

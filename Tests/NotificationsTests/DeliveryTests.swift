@@ -41,7 +41,7 @@ import Testing
       #expect(entry.pushType == .alert)
       #expect(entry.expiration == 1_700_000_500)
       #expect(entry.source == SourcePosition(partition: 3, offset: 2, timestamp: 1_700_000_000_000))
-      #expect(entry.userHash == StableHash.user("ada"))
+      #expect(entry.userHash == NameHash.user("ada"))
       #expect(entry.collapseID.text == "score")
       #expect(entry.application.text == "com.example.shop")
       #expect(entry.sourceTopic.text == "old")

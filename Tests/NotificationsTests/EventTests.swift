@@ -160,6 +160,9 @@ import Testing
       var headers: [(name: String, value: String)] = []
       letter.forEachHeader { headers.append(($0.rawValue, $1.text)) }
       #expect(DeadLetter(headers: headers) == letter)
+      // A producer's own headers stand before the cluster's.
+      let forged = DeadLetterHeader.allCases.map { (name: $0.rawValue, value: "7") }
+      #expect(DeadLetter(headers: forged + headers) == letter)
     }
     #expect(DeadLetter(headers: []) == nil)
   }

@@ -32,9 +32,12 @@ import Testing
     }
   }
 
-  @Test func aUserHashIsNeverZero() {
-    #expect(StableHash.user("ada") == StableHash.hash("ada"))
-    #expect(StableHash.user("") != 0)
+  @Test func `a name's number is the beginning of its SHA-256, and a user's is never 0`() {
+    #expect(NameHash.hash("ada") == 0xFDEE_430D_40BD_57DE)
+    #expect(NameHash.user("ada") == NameHash.hash("ada") && NameHash.user("") != 0)
+    // These have one XXH64.
+    #expect(StableHash.hash("mallory_V3MayHTjXAsB1zUA") == StableHash.hash("ada"))
+    #expect(NameHash.hash("mallory_V3MayHTjXAsB1zUA") != NameHash.hash("ada"))
   }
 
   @Test func aTokenIsNormalisedToLowerCase() throws {

@@ -182,6 +182,21 @@ import Testing
     #expect(history.violations == [.expiredEarly])
   }
 
+  /// A producer may give its record another request's id, and that one's place as its origin.
+  @Test mutating func `a record with a forged origin makes no violation of the request whose place it names`() {
+    history.publish(1, for: nil)
+    history.page(1, [(1, .queued)], of: [1], at: 5)
+    history.tell(.addressed, 1, on: 0, at: 6, number: 1)
+    history.tell(.delivered, 1, at: 10)
+    history.publish(1, for: 2, offset: 5, source: 1, at: 20)
+    history.keep(1, on: 2, offset: 5, at: 25)
+    history.tell(.delivered, 1, on: 2, at: 30)
+    history.publish(1, for: 3, offset: 6, source: 1, at: 40, end: 1)
+    history.judge(1, .expired, offset: 6, at: 45)
+    history.tell(.expired, 1, on: 3, at: 50)
+    #expect(history.violations.isEmpty)
+  }
+
   @Test mutating func `an expiration that only a worker's fast clock allows is a violation by the broker's clock`() {
     history.publish(1, end: 100_000)
     history.keep(1, at: 10)

@@ -304,7 +304,7 @@ actor TestSchedules {
     let limits = Schedules.Limits(pendingOfTarget: 1_000, dueTimesOfPartition: 33, lifetimeMilliseconds: 1_000_000)
     try await TestSchedules.with(limits) { test in
       let device = String(repeating: "ab", count: 32)
-      let owner = [UInt8](repeating: 0, count: 16) + withUnsafeBytes(of: StableHash.hash(Name("com.a")).bigEndian) { Array($0) }
+      let owner = [UInt8](repeating: 0, count: 16) + withUnsafeBytes(of: NameHash.hash(Name("com.a")).bigEndian) { Array($0) }
       try await test.command("HSET", .text("d{0}\(device)"), "u", .bytes(owner))
       for application in ["com.a", "com.b"] { try await test.register(application, "ada") }
       var random = SeededRandom(seed: seed)

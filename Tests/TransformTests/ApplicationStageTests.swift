@@ -83,7 +83,7 @@ import Worker
             try DeliveryEntry(view).append(to: &arena.bytes)
             let entry = RequestEntry(
               span: ArenaSpan(start: 0, count: arena.bytes.count), kind: removing ? .remove : .notify, collapseID: ArenaSpan(),
-              application: StableHash.hash(application), user: 0, time: published, withdraws: nil, id: 0, source: 0, end: 0,
+              application: NameHash.hash(application), user: 0, time: published, withdraws: nil, id: 0, source: 0, end: 0,
               revision: Revision(timestamp: UInt64(published), partition: 0, offset: 0))
             return RequestContent(arena: arena, entry: entry, receiver: .device(ArenaSpan()), mutability: .mutable)
           }

@@ -32,7 +32,7 @@ import Worker
       // The entry names the person. So the next one who registers the device does not get it.
       let entry = try #require(try await lane.probe.command("HVALS", .text(TransformFixture.keys.mailbox(same))).array?.first?.bytes)
       let user = Array(entry).withUnsafeBytes { DeliveryEntryView($0)?.userHash }
-      #expect(user == StableHash.user("ada"))
+      #expect(user == NameHash.user("ada"))
     }
   }
 

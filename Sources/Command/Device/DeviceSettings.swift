@@ -83,7 +83,7 @@ enum DeviceSettings {
 
   private static func chain(_ values: SettingValues) throws -> ExtensionChain? {
     guard let path = values[extensions] else { return nil }
-    return try ExtensionsInForce.read(path, at: .device).chain(application: StableHash.hash(values[app]))
+    return try ExtensionsInForce.read(path, at: .device).chain(application: NameHash.hash(values[app]))
   }
 
   private static func decrypt(_ values: SettingValues) throws -> ExtensionChain? {

@@ -88,7 +88,7 @@ enum ExtensionsCommand {
       throw Failure(
         .answerIsNo, "no extension is called: the payload needs \"mutable-content\": 1 in aps, and an alert with a title, subtitle or body")
     }
-    guard let chain = extensions.chain(application: StableHash.hash(values[app])) else {
+    guard let chain = extensions.chain(application: NameHash.hash(values[app])) else {
       throw Failure(
         .answerIsNo,
         "no extension is called: the file has none for \(PrintedText.echo(values[app].text)) in the place \(values[place].rawValue)"

@@ -18,7 +18,7 @@ public struct ExtensionsFile: Sendable {
   /// The maximum number of applications.
   public static var maximumApplications: Int { 10_000 }
 
-  /// The chains by the stable hash of their application.
+  /// The chains by the name hash of their application.
   private let chains: [UInt64: ExtensionChain]
   /// Whether an extension stores media.
   public let usesMedia: Bool
@@ -38,7 +38,7 @@ public struct ExtensionsFile: Sendable {
 
   /// Makes it from chains, one for each application. Two of the same application are the caller's mistake.
   public init(_ chains: [ExtensionChain]) {
-    self.chains = Dictionary(uniqueKeysWithValues: chains.map { (StableHash.hash($0.application), $0) })
+    self.chains = Dictionary(uniqueKeysWithValues: chains.map { (NameHash.hash($0.application), $0) })
     usesMedia = false
   }
 
@@ -93,7 +93,7 @@ public struct ExtensionsFile: Sendable {
       guard names.insert(Name(application.key)).inserted else { throw FieldError(field: path, rule: "An application stands once.") }
       let steps = try Self.steps(application.value, at: path, in: folder, place, &resources)
       guard !steps.isEmpty else { continue }
-      chains[StableHash.hash(application.key)] = ExtensionChain(
+      chains[NameHash.hash(application.key)] = ExtensionChain(
         application: Name(application.key), steps: steps, settings: application.value.text)
     }
     self.chains = chains
@@ -163,6 +163,6 @@ public struct ExtensionsFile: Sendable {
   /// The chains, in the order of their applications' names.
   public var all: [ExtensionChain] { chains.values.sorted { $0.application < $1.application } }
 
-  /// The chain of the application with this stable hash.
+  /// The chain of the application with this name hash.
   public func chain(application hash: UInt64) -> ExtensionChain? { chains[hash] }
 }

@@ -21,7 +21,7 @@ final class People: FollowedTable {
   }
 
   let topic: String
-  /// By the stable hashes of the people's names.
+  /// By the name hashes of the people.
   private var people: [UInt64: Person] = [:]
   private var zones: [String] = []
   private var zoneIndexes: [String: UInt16] = [:]
@@ -34,7 +34,7 @@ final class People: FollowedTable {
   /// Takes a record: the settings of a person, or that they have none.
   func take(key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?) -> String? {
     guard let key, !key.isEmpty else { return "The key of a record is a user." }
-    let user = StableHash.user(key)
+    let user = NameHash.user(key)
     guard let value else {
       people[user] = nil
       return nil
@@ -70,7 +70,7 @@ final class People: FollowedTable {
   /// Nearly always that is one look-up and a comparison: the calendar is asked when the last answer is over.
   ///
   /// - Parameters:
-  ///   - user: the stable hash; 0 for nobody.
+  ///   - user: the name hash; 0 for nobody.
   ///   - now: milliseconds since 1970.
   func isQuiet(_ user: UInt64, now: Int64) -> Bool {
     guard user != 0, !people.isEmpty, let person = people[user] else { return false }

@@ -56,7 +56,7 @@ final class DeviceRegistration {
           admission.ended()
         }
         // Its zone may be another one, too.
-        guard sessions.mayChange(StableHash.hash(token), movesSchedules: hello.timeZone != nil) else { return session.closeAsTooMany() }
+        guard sessions.mayChange(NameHash.hash(token), movesSchedules: hello.timeZone != nil) else { return session.closeAsTooMany() }
         try await registrar.register(registration)
         guard session.isEntering else { return }
         found = try await sessions.presences.enter(token, presence, digest: registration.digest)

@@ -58,7 +58,7 @@ final class OpenSession {
   var token: String { registration.device.text }
 
   /// The device's name in receipts and links. It is not stored: there are more idle sessions than receipts.
-  var tokenHash: UInt64 { StableHash.hash(token) }
+  var tokenHash: UInt64 { NameHash.hash(token) }
 
   private var sessions: Sessions { session.sessions }
 

@@ -100,7 +100,9 @@ public struct DeadLetter: Sendable, Equatable {
 
   /// Reads a letter from a record's headers; `nil` without a reason or a source.
   public init?(headers: [(name: String, value: String)]) {
-    func value(_ header: DeadLetterHeader) -> String? { headers.last { $0.name == header.rawValue }?.value }
+    // A producer may have written such headers, too. The cluster's own come last, and begin with the reason.
+    let begin = headers.lastIndex { $0.name == DeadLetterHeader.reason.rawValue } ?? 0
+    func value(_ header: DeadLetterHeader) -> String? { headers[begin...].last { $0.name == header.rawValue }?.value }
     guard let reason = value(.reason), let topic = value(.topic), let partition = value(.partition).flatMap({ Int32($0) }),
       let offset = value(.offset).flatMap({ Int64($0) })
     else { return nil }

@@ -75,7 +75,7 @@ public struct DeliveryEntry {
   ///
   /// It is later than the source's time if the request was published again as new work.
   public var published: Int64
-  /// The stable hash of the person it is for; 0 if it is for the device, whose ever that is.
+  /// The name hash of the person it is for; 0 if it is for the device, whose ever that is.
   public var userHash: UInt64
   /// Whether opening the notification on one device removes it from the person's others.
   public var removesWhenOpened: Bool

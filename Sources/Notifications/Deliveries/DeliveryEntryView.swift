@@ -18,7 +18,7 @@ public struct DeliveryEntryView {
   ///
   /// It is later than the source's time if the request was published again as new work.
   public let published: Int64
-  /// The stable hash of the request's user; 0 if it is for the device.
+  /// The name hash of the request's user; 0 if it is for the device.
   public let userHash: UInt64
   /// Whether opening the notification on one device removes it from the person's others.
   public let removesWhenOpened: Bool

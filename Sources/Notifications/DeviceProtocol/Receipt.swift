@@ -29,11 +29,11 @@ public struct ReceiptView {
   public let source: SourcePosition
   /// The revision that was delivered.
   public let revision: Revision
-  /// The stable hash of the request's user; 0 if it was for the device.
+  /// The name hash of the request's user; 0 if it was for the device.
   public let userHash: UInt64
   /// Whether opening the notification on one device removes it from the person's others.
   public let removesWhenOpened: Bool
-  /// The stable hash of the device's token; see ``DeviceToken/hash(_:seed:)``.
+  /// The name hash of the device's token.
   public let deviceHash: UInt64
   /// The collapse id; empty if there is none. The identifier is then the id's text.
   public let collapseID: UnsafeRawBufferPointer

@@ -109,7 +109,7 @@ public struct NotificationID: Hashable, Sendable, Comparable, CustomStringConver
   /// The eight bytes that represent the id in a device's window of recent ids: the first ones of its SHA-256.
   ///
   /// Nobody finds an id that has another's, and so takes the place of a request that somebody else publishes.
-  public var windowHash: UInt64 { withBytes { Digest.withSHA256($0) { UInt64(bigEndian: $0.load(as: UInt64.self)) } } }
+  public var windowHash: UInt64 { withBytes { NameHash.hash($0) } }
 
   /// Appends the sixteen bytes.
   public func append(to buffer: inout ByteBuffer) {

@@ -1,7 +1,7 @@
-/// The hash of buckets, recent ids and users.
+/// The hash of buckets, checksums and tables.
 ///
 /// It is the same on each machine and in each version: XXH64 (github.com/Cyan4973/xxHash, doc/xxhash_spec.md). It does not resist
-/// attackers, so never use it for secrets.
+/// attackers: where an equal hash means the same person, application or device, take ``NameHash``.
 public enum StableHash {
   private static let prime1: UInt64 = 0x9E37_79B1_85EB_CA87
   private static let prime2: UInt64 = 0xC2B2_AE3D_27D4_EB4F
@@ -57,12 +57,6 @@ public enum StableHash {
 
   /// Returns the hash of a name's bytes.
   public static func hash(_ name: Name) -> UInt64 { name.withBytes { hash($0) } }
-
-  /// Returns a user's hash in mailboxes and receipts; never 0, which means no user.
-  public static func user(_ user: UnsafeRawBufferPointer) -> UInt64 { max(hash(user), 1) }
-
-  /// Returns a user's hash in mailboxes and receipts; never 0, which means no user.
-  public static func user(_ user: Name) -> UInt64 { user.withBytes { self.user($0) } }
 
   @inline(__always)
   private static func word(_ bytes: UnsafeRawBufferPointer, _ offset: Int) -> UInt64 {

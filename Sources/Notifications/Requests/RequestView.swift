@@ -247,7 +247,7 @@ public struct RequestView {
     unknownHeader = headers.unknown
   }
 
-  /// The stable hash of the person it is for; 0 if it is for the device, whose ever that is.
+  /// The name hash of the person it is for; 0 if it is for the device, whose ever that is.
   ///
   /// An occurrence of a device's schedule is for the person who had the device at the request.
   public var userHash: UInt64 {

@@ -43,8 +43,8 @@ public enum Target {
   /// The user's id, if the target is a person.
   public var user: UnsafeRawBufferPointer? { if case .user(let user) = self { user } else { nil } }
 
-  /// The stable hash of the user, or 0 for a device.
-  public var userHash: UInt64 { user.map { StableHash.user($0) } ?? 0 }
+  /// The user's number, or 0 for a device.
+  public var userHash: UInt64 { user.map { NameHash.user($0) } ?? 0 }
 
   /// The stable hash of the target, the same however it is written.
   public var hash: UInt64 {

@@ -115,6 +115,8 @@ struct RequestJudge {
     var request = Request(first, facts, of: all, isYoung: records.contains { rules.isYoung($0.time) })
     for record in records {
       request.end = max(request.end, record.number)
+      request.earliestEnd = min(request.earliestEnd, record.number)
+      if !record.flags.contains(.isForUser) { request.isForDevice = true }
       if record.flags.contains(.isRedrive) { request.isRedriven = true }
       if rules.isUnreadable(record) { request.isDead = true }
       if record.offset == record.sourceOffset, record.partition == record.sourcePartition { request.hasFirst = true }
@@ -194,7 +196,7 @@ struct RequestJudge {
       let isJournaled = events.contains { fact in
         guard fact.partition == record.partition else { return false }
         return fact.number == record.offset
-          && (fact.kind == .judged || fact.outcome?.isOfWholeRequest == true || fact.outcome == .queued && !request.isForUser)
+          && (fact.kind == .judged || fact.outcome?.isOfWholeRequest == true || fact.outcome == .queued && request.isForDevice)
       }
       guard !isJournaled, !(request.isForUser && request.journal.isComplete) else { continue }
       let detail = "no entry of the journal for \(record.recordText)"
@@ -253,6 +255,8 @@ struct RequestJudge {
     let facts: ArraySlice<AuditFact>
     let all: ArraySlice<AuditFact>
     let isForUser: Bool
+    /// Whether one of its records is for a device. A forged origin gives a record for another target the same source.
+    var isForDevice = false
     let isBroken: Bool
     let isRemoval: Bool
     /// Whether the request removes all, or has a location trigger.
@@ -262,6 +266,8 @@ struct RequestJudge {
     let isYoung: Bool
     var isRedriven = false
     var end: Int64
+    /// The end of the record that ends first. A forged origin gives a record with another end the same source.
+    var earliestEnd: Int64
     /// The highest number of recipients in an event.
     var addressed: Int64?
     var rejection: AuditFact?
@@ -289,7 +295,7 @@ struct RequestJudge {
       isRemoval = record.flags.contains(.isRemoval)
       isFiring = record.flags.contains(.isFiring)
       reach = record.flags.intersection([.removesAll, .waitsForPlace])
-      end = record.number
+      (end, earliestEnd) = (record.number, record.number)
       self.isYoung = isYoung
     }
 
@@ -430,11 +436,9 @@ struct RequestJudge {
       (fact.time, "by the worker's clock"), (fact.number > 0 ? fact.number : .max, "by the broker's clock"),
       (rules.written, "by the clock of this machine"),
     ]
-    guard let first = times.min(by: { $0.0 < $1.0 }), first.0 < request.end - rules.clockSlack else { return }
-    findings.add(
-      .expiredEarly,
-      Violation(
-        .expiredEarly, fact.id, "\(ReadableText.duration(milliseconds: request.end - first.0)) before its end \(first.1)", request.facts))
+    guard let first = times.min(by: { $0.0 < $1.0 }), first.0 < request.earliestEnd - rules.clockSlack else { return }
+    let early = ReadableText.duration(milliseconds: request.earliestEnd - first.0)
+    findings.add(.expiredEarly, Violation(.expiredEarly, fact.id, "\(early) before its end \(first.1)", request.facts))
   }
 
   /// Whether the device has an outcome of another request of the same id.

@@ -4,11 +4,11 @@ public import Notifications
 public struct Owner: Equatable, Sendable {
   static let byteCount = 24
 
-  /// The stable hash of the user; 0 for nobody.
+  /// The number of the user; 0 for nobody.
   public var user: UInt64
   /// The time from which the device belongs to the user, in milliseconds.
   public var since: UInt64
-  /// The stable hash of the application.
+  /// The number of the application.
   public var application: UInt64
 
   /// An owner of its parts.
@@ -40,16 +40,16 @@ extension Owner {
   /// The owner that a registration names.
   public init(_ registration: Registration) {
     self.init(
-      user: registration.user.map { StableHash.user($0) } ?? 0, since: UInt64(clamping: registration.since),
-      application: StableHash.hash(registration.application))
+      user: registration.user.map { NameHash.user($0) } ?? 0, since: UInt64(clamping: registration.since),
+      application: NameHash.hash(registration.application))
   }
 
   /// Whether person and application are the same; `since` may differ.
   public func isSame(as other: Owner) -> Bool { user == other.user && application == other.application }
 
-  /// Whether a request for a user (by the stable hash; 0 for a `device:` request) and an application is for this owner's device.
+  /// Whether a request for a user (by its number; 0 for a `device:` request) and an application is for this owner's device.
   public func takes(user: UInt64, application: UnsafeRawBufferPointer) -> Bool {
-    (user == 0 || user == self.user) && StableHash.hash(application) == self.application
+    (user == 0 || user == self.user) && NameHash.hash(application) == self.application
   }
 
   /// Whether an entry is for this owner's device. A former person or application gets no more entries.

@@ -5,7 +5,7 @@ import Redis
 public final class TimeZones {
   /// The facts from a device's registration.
   public struct Device: Sendable {
-    /// The stable hash of the person; 0: nobody, or the device is not registered.
+    /// The name hash of the person; 0: nobody, or the device is not registered.
     public var user: UInt64
     /// The time zone, if it gave one.
     public var zone: Name?

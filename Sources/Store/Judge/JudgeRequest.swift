@@ -29,9 +29,9 @@ public struct RequestEntry {
   public var kind: DeliveryEntry.Kind
   /// The span of the collapse id; empty if the request has none.
   public var collapseID: ArenaSpan
-  /// The stable hash of the application.
+  /// The name hash of the application.
   public var application: UInt64
-  /// The stable hash of the person it is for; 0 if it is for the device, whose ever that is.
+  /// The name hash of the person it is for; 0 if it is for the device, whose ever that is.
   public var user: UInt64
   /// The time of publication, in milliseconds since 1970.
   public var time: Int64

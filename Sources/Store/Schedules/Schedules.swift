@@ -220,7 +220,7 @@ public final class Schedules {
     calls.command.append(former.floorBytes)
     calls.command.append(record.phase == .ended(.evicting) ? now : now + limits.lifetimeMilliseconds)
     calls.command.append(isSettled || !record.isPublished ? "\(now)" : "\(now).5")
-    calls.command.append(withUnsafeBytes(of: StableHash.hash(key.application).bigEndian) { Array($0) })
+    calls.command.append(withUnsafeBytes(of: NameHash.hash(key.application).bigEndian) { Array($0) })
     if let place { place.withBytes { calls.command.append($0) } } else { calls.command.append("") }
     calls.send(over: shards.shard(of: bucket)) { [keys = shards.keys] answer in
       then(answer.flatMap { Self.written($0, key, floor: former.floorBytes) }.mapError { $0.about(keys.schedules(.all, of: key)) })

@@ -71,7 +71,7 @@ struct RequestReader {
     guard let written else { return nil }
     let own = view.envelope.revision.inIncarnation(incarnation)
     var request = RequestEntry(
-      span: written.span, kind: entry.kind, collapseID: written.identifier, application: StableHash.hash(view.application),
+      span: written.span, kind: entry.kind, collapseID: written.identifier, application: NameHash.hash(view.application),
       user: entry.userHash, time: view.envelope.source.timestamp, withdraws: withdraws, id: entry.id.hash64,
       rememberedID: view.rememberedID.windowHash, source: sourceHash(view.envelope),
       end: expiration.end(expiration: entry.expiration, published: view.envelope.begins),

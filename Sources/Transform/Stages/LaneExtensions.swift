@@ -18,6 +18,6 @@ final class LaneExtensions {
   /// - Returns: whether it was another one.
   func update() -> Bool { source.update(&file) }
 
-  /// The extensions of the application with this stable hash.
+  /// The extensions of the application with this name hash.
   func chain(application hash: UInt64) -> ExtensionChain? { file.extensions.chain(application: hash) }
 }

@@ -35,7 +35,7 @@ public struct StoppedApplications: Sendable {
     var history: LimitHistory
   }
 
-  /// By the stable hashes of their names.
+  /// By the name hashes.
   private var applications: [UInt64: Application] = [:]
   /// The same. Apart, since most applications with grants were never stopped, and each request is looked up among the stops.
   private var grants: [UInt64: Grant] = [:]
@@ -61,7 +61,7 @@ public struct StoppedApplications: Sendable {
   ///   - timestamp: of the record.
   public mutating func take(key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?, timestamp: Int64) -> Change {
     guard let key, ApplicationStops.isApplication(key) else { return .refused(ApplicationStops.nameRule) }
-    let hash = StableHash.hash(key)
+    let hash = NameHash.hash(key)
     var stops = ApplicationStops()
     if let value {
       do throws(FieldError) {
@@ -105,16 +105,16 @@ public struct StoppedApplications: Sendable {
 
   /// The limits of an application, present and past.
   public func limits(of application: UnsafeRawBufferPointer) -> LimitHistory? {
-    guard !limits.isEmpty, let limited = limits[StableHash.hash(application)], application.elementsEqual(limited.name) else { return nil }
+    guard !limits.isEmpty, let limited = limits[NameHash.hash(application)], application.elementsEqual(limited.name) else { return nil }
     return limited.history
   }
 
-  /// The period of an application's limits in which a record was published, and the stable hash of the application's name.
+  /// The period of an application's limits in which a record was published, and the name hash of the application.
   ///
   /// - Parameter time: the record's timestamp.
   func limit(of application: UnsafeRawBufferPointer, at time: Int64) -> (hash: UInt64, period: LimitPeriod)? {
     guard time < limitsEnd, !application.isEmpty else { return nil }
-    let hash = StableHash.hash(application)
+    let hash = NameHash.hash(application)
     guard let limited = limits[hash], application.elementsEqual(limited.name) else { return nil }
     return limited.history.period(at: time).map { (hash, $0) }
   }
@@ -132,7 +132,7 @@ public struct StoppedApplications: Sendable {
 
   /// The interruption levels that an application was granted.
   public func granted(to application: UnsafeRawBufferPointer) -> GrantedLevels {
-    guard !grants.isEmpty, let grant = grants[StableHash.hash(application)], application.elementsEqual(grant.name) else { return [] }
+    guard !grants.isEmpty, let grant = grants[NameHash.hash(application)], application.elementsEqual(grant.name) else { return [] }
     return grant.levels
   }
 
@@ -147,10 +147,10 @@ public struct StoppedApplications: Sendable {
   /// The stops of an application; nil if it has none.
   public func stops(of application: UnsafeRawBufferPointer) -> ApplicationStops? {
     guard !applications.isEmpty else { return nil }
-    return stops(hash: StableHash.hash(application)) { application }
+    return stops(hash: NameHash.hash(application)) { application }
   }
 
-  /// The stops of an application by the stable hash of its name. `name` is called only if the hash is known.
+  /// The stops of an application by its name hash. `name` is called only if the hash is known.
   public func stops(hash: UInt64, name: () -> UnsafeRawBufferPointer) -> ApplicationStops? {
     guard let application = applications[hash], name().elementsEqual(application.name) else { return nil }
     return application.stops
