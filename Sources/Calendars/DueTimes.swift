@@ -67,6 +67,29 @@ public struct DueTimes {
     }
   }
 
+  /// Finds the last occurrence of a repeating trigger strictly after a moment and not after another one; nil if there is none.
+  ///
+  /// A trigger may be due each minute of some days, so it does not walk: it halves the time that may have a later one.
+  public mutating func last(of trigger: TimedTrigger, requested: Int64, after start: Int64, until end: Int64, deviceZone: Name)
+    throws(Rejection) -> Occurrence?
+  {
+    func next(_ moment: Int64) throws(Rejection) -> Occurrence? {
+      let found = try next(of: trigger, requested: requested, after: moment, deviceZone: deviceZone)
+      return found.flatMap { $0.due <= end ? $0 : nil }
+    }
+    guard var last = try next(start) else { return nil }
+    // From here on there is none.
+    var limit = end
+    while limit - last.due >= Self.leastDistance {
+      let middle = last.due + (limit - last.due) / 2
+      if let found = try next(middle) { last = found } else { limit = middle }
+    }
+    return last
+  }
+
+  /// How far two occurrences of a repeating trigger are apart at least, in milliseconds.
+  private static let leastDistance: Int64 = 60_000
+
   /// Counts the occurrences strictly between two moments.
   ///
   /// For a calendar trigger it counts to `limit` only, since each occurrence costs a search, and nothing else of the lane goes on meanwhile.
@@ -192,6 +215,9 @@ public struct DueTimes {
   /// The maximum number of days to try: the wanted time may have passed on the first of them.
   private static let maximumTries = 8
 
+  /// How long before its noon in UTC a day may begin, in milliseconds: no clock is ahead by more than 14 hours.
+  private static let longestLead: Int64 = 26 * 3_600_000
+
   private mutating func search(_ question: Question, _ clock: WallClock, after moment: Int64) -> Int64? {
     let (search, time) = (DaySearch(question.units), TimeOfDay(question.units))
     // A gap at the end of a day moves its times into the next day.
@@ -205,9 +231,10 @@ public struct DueTimes {
       // Where it is due once in a period, only the day's first time counts.
       let due = first(time, of: question, clock, on: found, after: search.isOnceInItsPeriod ? .min : moment)
       guard let due, due > moment else { continue }
-      earliest = min(earliest ?? due, due)
+      let first = min(earliest ?? due, due)
+      earliest = first
       // Only where the clock changes may a time of the next day come before one of this day.
-      guard clock.changes(near: due) else { break }
+      guard clock.changes(near: due), day.noon - Self.longestLead <= first else { break }
     }
     return earliest.flatMap { $0 <= Timestamp.latest ? $0 : nil }
   }

@@ -44,21 +44,8 @@ extension ScheduleJudge {
     -> DueTimes.Occurrence?
   {
     let earliest = now - trigger.lateness(usual: late) - 1
-    var span = Self.firstSpan
-    while true {
-      let start = max(earliest, now - span)
-      var found: DueTimes.Occurrence?
-      while let next = try? times.next(of: trigger, requested: pending.requested, after: found?.due ?? start, deviceZone: zone),
-        next.due <= now
-      { found = next }
-      if found != nil || start == earliest { return found }
-      // The search begins close to now, so that it finds few occurrences of a trigger that is due every minute.
-      span *= 8
-    }
+    return try? times.last(of: trigger, requested: pending.requested, after: earliest, until: now, deviceZone: zone)
   }
-
-  /// The first span of the search for the latest occurrence, in milliseconds.
-  private static let firstSpan: Int64 = 120_000
 
   /// Computes the due times of a schedule again; nil if they are the same.
   ///

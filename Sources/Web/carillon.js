@@ -299,6 +299,8 @@ export class Device extends EventTarget {
   #isClosed = false;
   #isLeader = false;
   #stopped = new AbortController();
+  /** The lock of the leader that this tab has got last. @type {any} */
+  #lock;
   /** Gives up the lock of the leader. @type {((_: any) => void)|undefined} */
   #release;
   #isQueued = false;
@@ -444,9 +446,11 @@ export class Device extends EventTarget {
 
   /** Takes the lock of the tab that has the socket. @param {LockOptions} options @param {() => void} granted */
   async #take(options, granted = () => {}) {
+    const lock = {};
     const hold = () => {
       granted();
       if (this.#isClosed) return;
+      this.#lock = lock;
       this.#lead();
       return new Promise((resolve) => this.#release = resolve);
     };
@@ -455,7 +459,8 @@ export class Device extends EventTarget {
     } catch {
       // Another tab has taken it, or this one was closed.
     }
-    if (this.#isClosed) return;
+    // This tab may have taken it from itself, when the first request was granted late.
+    if (this.#isClosed || this.#isLeader && this.#lock !== lock) return;
     this.#isLeader = false;
     this.#end(1000);
     this.#tell({ state: "connecting", words: "Another tab connects." });

@@ -187,6 +187,24 @@ import Testing
     #expect(try times.count(of: hourly, requested: 0, after: 0, before: .max, deviceZone: "UTC", limit: 7) == 7)
   }
 
+  @Test func `the last occurrence of a stretch is the one at which a walk ends`() throws {
+    var times = DueTimes()
+    var random = SystemRandomNumberGenerator()
+    let triggers = [
+      Self.trigger([.minute: 0]), Self.trigger([.hour: 9]), Self.trigger([.weekday: 1, .second: 0], "Europe/Rome"),
+      Self.trigger([.weekOfMonth: 1, .second: 30]), Self.trigger([.second: 0], "Australia/Lord_Howe"),
+      TimedTrigger(.interval(61_000), repeats: true),
+    ]
+    for _ in 0..<60 {
+      let trigger = try #require(triggers.randomElement(using: &random))
+      let start = try Self.moment("2026-03-20T00:00:00Z") + Int64.random(in: 0..<400 * 86_400_000, using: &random)
+      let end = start + Int64.random(in: 0..<10 * 86_400_000, using: &random)
+      var walked: DueTimes.Occurrence?
+      while let next = try times.next(of: trigger, requested: 0, after: walked?.due ?? start, deviceZone: "UTC"), next.due <= end { walked = next }
+      #expect(try times.last(of: trigger, requested: 0, after: start, until: end, deviceZone: "UTC") == walked, "\(trigger) \(start) \(end)")
+    }
+  }
+
   @Test func `a one-off is due the first time only`() throws {
     var times = DueTimes()
     let requested = try Self.moment("2026-11-26T12:00:00Z")

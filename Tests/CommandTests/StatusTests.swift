@@ -67,14 +67,16 @@ import Worker
       var latest: Told?
       try await pair.eventually("nothing is wrong") {
         latest = try Told(try await status(pair, "--json", "--sample", "0s", "--lane-silence", "2m"))
-        return latest?.problems.isEmpty == true
+        // A member that stood still too long joins again.
+        let isStable = pair.kafka.embedded != nil || latest?["kafka"]?["groupState"] == "Stable"
+        return latest?.problems.isEmpty == true && isStable
       }
       let told = try #require(latest)
       #expect(told["population"] == nil && told["redis"]?["policy"] == "noeviction")
       #expect(told["redis"]?["topicPrefix"]?.stringValue == pair.prefix && told["redis"]?["usedMemory"]?.integerValue ?? 0 > 0)
       #expect(told["redis"]?["fanOutLanes"]?.integerValue == 1 && told.summary["lanes"]?.integerValue == 1)
       #expect(told["kafka"]?["id"] == told["redis"]?["kafka"] && told["kafka"]?["topics"]?.elements?.count == Topics().all.count)
-      if pair.kafka.embedded == nil { #expect(told["kafka"]?["groupState"] == "Stable" && told["kafka"]?["members"]?.elements?.count == 1) }
+      if pair.kafka.embedded == nil { #expect(told["kafka"]?["members"]?.elements?.count == 1) }
       var shown: CarillonCommand.Result?
       try await pair.eventually("a person reads that nothing is wrong") {
         shown = try await status(pair, "--sample", "60s", "--lane-silence", "2m")

@@ -114,10 +114,9 @@ struct PendingTable {
         continue
       }
       if let first, first <= now {
-        var latest = trigger.repeats ? nil : first
         // Occurrences that are too late are passed over together.
-        var moment = max(entries[index].after, now - trigger.lateness(usual: Self.late) - 1)
-        while trigger.repeats, let found = next(entries[index], after: moment, zone), found <= now { (latest, moment) = (found, found) }
+        let moment = max(entries[index].after, now - trigger.lateness(usual: Self.late) - 1)
+        let latest = trigger.repeats ? last(entries[index], trigger, after: moment, until: now, zone) : first
         if let latest { shown.append((now &- latest, index, former.notification)) }
         entries[index].after = latest ?? moment
       }
@@ -132,6 +131,10 @@ struct PendingTable {
   private mutating func next(_ entry: Entry, after moment: Int64, _ zone: Name) -> Int64? {
     guard let trigger = triggers[entry.notification.identifier] else { return nil }
     return (try? times.next(of: trigger, requested: entry.anchor, after: moment, deviceZone: known(zone)))?.due
+  }
+
+  private mutating func last(_ entry: Entry, _ trigger: TimedTrigger, after moment: Int64, until now: Int64, _ zone: Name) -> Int64? {
+    (try? times.last(of: trigger, requested: entry.anchor, after: moment, until: now, deviceZone: known(zone)))?.due
   }
 
   /// Whether the time zone database has the zone of a trigger. Another version of it may.

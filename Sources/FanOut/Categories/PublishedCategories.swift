@@ -25,7 +25,7 @@ final class PublishedCategories: FollowedTable {
   }
 
   let topic: String
-  /// By the stable hashes of the applications' names.
+  /// By the name hashes of the applications.
   private var applications: [UInt64: Application] = [:]
   private var bytes = 0
 
@@ -36,7 +36,7 @@ final class PublishedCategories: FollowedTable {
   /// Takes a record: the categories of an application, or that it has none.
   func take(key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?) -> String? {
     guard let key, ApplicationStops.isApplication(key) else { return ApplicationStops.nameRule }
-    let hash = StableHash.hash(key)
+    let hash = NameHash.hash(key)
     guard let value else {
       set(nil, at: hash)
       return nil
@@ -70,7 +70,7 @@ final class PublishedCategories: FollowedTable {
 
   /// The published category of this identifier; nil if the application has none, or the identifier is empty.
   func category(_ identifier: UnsafeRawBufferPointer, of application: UnsafeRawBufferPointer) -> Published? {
-    guard !identifier.isEmpty, !applications.isEmpty, let found = applications[StableHash.hash(application)],
+    guard !identifier.isEmpty, !applications.isEmpty, let found = applications[NameHash.hash(application)],
       application.elementsEqual(found.name)
     else { return nil }
     return found.categories.first { $0.category.identifier.equals(identifier) }

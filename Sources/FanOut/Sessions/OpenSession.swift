@@ -47,6 +47,7 @@ final class OpenSession {
   init(_ session: Session, _ registration: Registration, _ standing: Presences.Standing, expiration: Int64) {
     self.session = session
     self.registration = registration
+    tokenHash = NameHash.hash(registration.device.text)
     self.registration.since = Int64(clamping: standing.owner.since)
     owner = standing.owner
     gap = standing.gap.map { .unacknowledged($0) } ?? .none
@@ -57,8 +58,8 @@ final class OpenSession {
 
   var token: String { registration.device.text }
 
-  /// The device's name in receipts and links. It is not stored: there are more idle sessions than receipts.
-  var tokenHash: UInt64 { NameHash.hash(token) }
+  /// The device's name in receipts and links.
+  let tokenHash: UInt64
 
   private var sessions: Sessions { session.sessions }
 

@@ -77,8 +77,7 @@ public struct EventWriter: ~Copyable {
 
   /// Appends the id: a hash of the event's identity, and a hash of its subject.
   ///
-  /// The identity is type, request, device, source and discriminator, each with its length. So only events of the same subject could ever
-  /// collide.
+  /// The identity is type, request, device, source and discriminator, each with its length.
   private mutating func appendID(_ event: EventFacts) {
     hashed.reset()
     Self.append(type.bytes, to: &hashed)

@@ -1,7 +1,8 @@
 /// The hash of buckets, checksums and tables.
 ///
 /// It is the same on each machine and in each version: XXH64 (github.com/Cyan4973/xxHash, doc/xxhash_spec.md). It does not resist
-/// attackers: where an equal hash means the same person, application or device, take ``NameHash``.
+/// attackers: where an equal hash decides who somebody is, take ``NameHash``. The journal's sums of devices and the audit's facts are made by
+/// this one: two devices whose tokens have one hash are one to them.
 public enum StableHash {
   private static let prime1: UInt64 = 0x9E37_79B1_85EB_CA87
   private static let prime2: UInt64 = 0xC2B2_AE3D_27D4_EB4F

@@ -115,8 +115,8 @@ struct RequestJudge {
     var request = Request(first, facts, of: all, isYoung: records.contains { rules.isYoung($0.time) })
     for record in records {
       request.end = max(request.end, record.number)
-      request.earliestEnd = min(request.earliestEnd, record.number)
-      if !record.flags.contains(.isForUser) { request.isForDevice = true }
+      // One that is redriven has a lifetime of its own.
+      request.earliestEnd = record.flags.contains(.isRedrive) ? record.number : min(request.earliestEnd, record.number)
       if record.flags.contains(.isRedrive) { request.isRedriven = true }
       if rules.isUnreadable(record) { request.isDead = true }
       if record.offset == record.sourceOffset, record.partition == record.sourcePartition { request.hasFirst = true }
@@ -195,8 +195,9 @@ struct RequestJudge {
     for record in records where !rules.isYoung(record.time) && !rules.isUnreadable(record) {
       let isJournaled = events.contains { fact in
         guard fact.partition == record.partition else { return false }
-        return fact.number == record.offset
-          && (fact.kind == .judged || fact.outcome?.isOfWholeRequest == true || fact.outcome == .queued && request.isForDevice)
+        guard fact.number == record.offset else { return false }
+        if fact.outcome == .queued { return !record.flags.contains(.isForUser) }
+        return fact.kind == .judged || fact.outcome?.isOfWholeRequest == true
       }
       guard !isJournaled, !(request.isForUser && request.journal.isComplete) else { continue }
       let detail = "no entry of the journal for \(record.recordText)"
@@ -255,8 +256,6 @@ struct RequestJudge {
     let facts: ArraySlice<AuditFact>
     let all: ArraySlice<AuditFact>
     let isForUser: Bool
-    /// Whether one of its records is for a device. A forged origin gives a record for another target the same source.
-    var isForDevice = false
     let isBroken: Bool
     let isRemoval: Bool
     /// Whether the request removes all, or has a location trigger.
@@ -266,7 +265,7 @@ struct RequestJudge {
     let isYoung: Bool
     var isRedriven = false
     var end: Int64
-    /// The end of the record that ends first. A forged origin gives a record with another end the same source.
+    /// The end of the latest redrive, or of the record that ends first. A forged origin gives a record with another end the same source.
     var earliestEnd: Int64
     /// The highest number of recipients in an event.
     var addressed: Int64?

@@ -153,7 +153,7 @@ class Backend:
             if status == 202:
                 self.accepted += 1
                 return name
-            expect(status is None or status >= 500 or status == 408, "a request by HTTP is accepted, or may be sent again", status)
+            expect(status in (None, 408, 502, 503, 504), "a request by HTTP is accepted, or may be sent again", status)
             self.ended.wait(0.2)
 
 
@@ -165,13 +165,13 @@ class Traffic:
         self.producer = Producer(KAFKA, TOPIC, linger=20)
         self.tasks = [asyncio.create_task(self.run()), asyncio.create_task(self.run_backend())]
 
-    def end(self):
+    async def end(self):
         """Nothing more is published; what has ended before has failed."""
+        direct, backend = self.tasks
         self.backend.ended.set()
-        for task in self.tasks:
-            if task.done():
-                task.result()
-            task.cancel()
+        await backend
+        expect(not direct.done(), "the producer publishes until the end", direct)
+        direct.cancel()
 
     async def run(self):
         while True:
@@ -183,7 +183,7 @@ class Traffic:
 
     async def run_backend(self):
         """The same by HTTP, for one person after the other, one request at a time."""
-        while True:
+        while not self.backend.ended.is_set():
             for person in self.people:
                 if name := await quietly(self.backend.publish, person, self.number):
                     self.sent[person].append(name)
@@ -206,9 +206,10 @@ class Traffic:
         return all(map(has_all, self.people))
 
     async def flows(self):
-        """Waits until each person is shown what is published from now on."""
-        now = self.number
+        """Waits until each person is shown what is published from now on, and the backend has had an answer for each."""
+        now, accepted = self.number, self.backend.accepted
         await until(lambda: all(int(person.shown[-1][2]) > now for person in self.people), "what is published now arrives", self.verdict)
+        await until(lambda: self.backend.accepted >= accepted + len(self.people), "the ingress accepts requests", lambda: self.backend.tries)
 
 
 async def image(root, program, scratch):
@@ -310,7 +311,7 @@ async def run(arguments, scratch):
         traffic = Traffic(crowd, backend)
         await until(lambda: all(person.shown for person in crowd), "the first notifications arrive")
         took = await changes(compose, traffic)
-        traffic.end()
+        await traffic.end()
         await traffic.producer.flush()
         await until(traffic.has_arrived, "all that was published arrives", traffic.verdict)
         verdict = traffic.verdict()
