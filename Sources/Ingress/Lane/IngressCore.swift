@@ -108,20 +108,13 @@ final class IngressCore {
     (configuration.maximumBodyBytes, configuration.maximumBufferedBytes) = (settings.bodyBytes, settings.bytes)
     configuration.writeMilliseconds = Self.writeMilliseconds
     configuration.readsWhileHandling = false
-    configuration.reusePort = settings.sharesPort
+    (configuration.reusePort, configuration.takesAnotherPort) = (settings.sharesPort, settings.takesAnotherPort)
     configuration.tls = settings.tls
     configuration.refusal = { RequestAnswer(unrouted: $0, $1).response }
     var routes = HTTPRoutes()
     routes.add(.post, Self.path) { [unowned self] in publish($0, $1) }
     routes.add(.get, prefix: Self.path + "/") { [unowned self] in explain($0, $1) }
-    let server: HTTPServer
-    do throws(EventLoopError) {
-      server = try HTTPServer(on: loop, at: settings.listen, configuration: configuration, routes: routes)
-    } catch {
-      guard error.code == .addressInUse, settings.takesAnotherPort else { throw error }
-      let other = SocketAddress(host: settings.listen.host, port: 0)
-      server = try HTTPServer(on: loop, at: other, configuration: configuration, routes: routes)
-    }
+    let server = try HTTPServer(on: loop, at: settings.listen, configuration: configuration, routes: routes)
     self.server = server
     ticker.start(after: Self.tickMilliseconds, repeating: Self.tickMilliseconds)
     return server.localAddress
