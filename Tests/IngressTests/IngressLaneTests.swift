@@ -128,6 +128,16 @@ import Worker
     }
   }
 
+  @Test func aTurnReadsFewLinesSoThatOtherRequestsAreReadBetween() async throws {
+    try await IngressFixture.with { ingress in
+      let before = ingress.turns
+      let sockets = try (0..<8).map { _ in try RawSocket(port: ingress.port) }
+      for socket in sockets { try socket.send(IngressFixture.post(String(repeating: "{}\n", count: 1_000), Self.lines)) }
+      for socket in sockets { #expect(try IngressFixture.answer(socket).status == 400) }
+      #expect(ingress.turns - before >= 8_000 / 128, "a turn reads 128 lines")
+    }
+  }
+
   @Test func aClientThatHasClosedItsHalfGetsItsAnswer() async throws {
     try await IngressFixture.with { ingress in
       try ingress.kafka.embedded?.setRoundTrip(milliseconds: 300)
