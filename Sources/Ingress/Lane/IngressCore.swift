@@ -102,15 +102,9 @@ final class IngressCore {
 
   /// Listens; returns the address.
   func listen() throws(EventLoopError) -> SocketAddress {
-    var configuration = HTTPServerConfiguration()
-    configuration.maximumConnections = settings.connections
-    configuration.replacesSilent = true
-    configuration.maximumDescriptor = settings.maximumDescriptor
-    (configuration.maximumBodyBytes, configuration.maximumBufferedBytes) = (settings.bodyBytes, settings.bytes)
-    configuration.writeMilliseconds = Self.writeMilliseconds
-    configuration.readsWhileHandling = false
-    (configuration.reusePort, configuration.takesAnotherPort) = (settings.sharesPort, settings.takesAnotherPort)
-    configuration.tls = settings.tls
+    var configuration = settings.server
+    (configuration.replacesSilent, configuration.readsWhileHandling) = (true, false)
+    (configuration.maximumBufferedBytes, configuration.writeMilliseconds) = (settings.bytes, Self.writeMilliseconds)
     configuration.refusal = { RequestAnswer(unrouted: $0, $1).response }
     var routes = HTTPRoutes()
     routes.add(.post, Self.path) { [unowned self] in publish($0, $1) }
