@@ -18,7 +18,8 @@ def ingress(bench):
             for side in ("carillon", "floor")[::-1 if number % 2 else 1]:
                 item[name, side] = posted(bench, side, rate, lines)
         produced = bench.tool(
-            "accept", "produce", arguments.kafka, bench.prefix + "floor.requests", LINE_RATE // LINES, arguments.duration, LINES, PAYLOAD)
+            "accept", "produce", arguments.kafka, bench.prefix + "floor.requests", LINE_RATE // LINES, arguments.duration, LINES, PAYLOAD,
+            pin=bench.cores.server)
         item["client"] = produced["cpu_us"]
         rounds.append(item)
         log(f"round {number + 1}: one {item['one', 'carillon']:.1f} µs, floor {item['one', 'floor']:.1f} µs; of many"
