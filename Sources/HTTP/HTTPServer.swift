@@ -64,8 +64,15 @@ public final class HTTPServer {
     let bodies = BodyBudget(maximum: configuration.maximumBufferedBytes)
     parsers = Pool(limit: 64) { MessageParser.requests(limits, bodies) }
     let acceptor = Acceptor()
-    let listener = try Listener(on: loop, at: address, backlog: configuration.backlog, reusePort: configuration.reusePort) { stream in
-      acceptor.server?.accepted(stream)
+    func listen(at address: SocketAddress) throws(EventLoopError) -> Listener {
+      try Listener(on: loop, at: address, backlog: configuration.backlog, reusePort: configuration.reusePort) { stream in
+        acceptor.server?.accepted(stream)
+      }
+    }
+    let listener: Listener
+    do throws(EventLoopError) { listener = try listen(at: address) } catch {
+      guard error.code == .addressInUse, configuration.takesAnotherPort else { throw error }
+      listener = try listen(at: SocketAddress(host: address.host, port: 0))
     }
     localAddress = listener.localAddress
     self.listener = listener

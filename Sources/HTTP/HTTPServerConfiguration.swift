@@ -42,6 +42,8 @@ public struct HTTPServerConfiguration: Sendable {
   public var backlog = 4096
   /// Whether several servers, of lanes or processes, share the port (SO_REUSEPORT).
   public var reusePort = false
+  /// Whether it listens on a free port if the given one is taken.
+  public var takesAnotherPort = false
   /// Makes the response to a request that no route answers, from a status and a sentence.
   public var refusal: @Sendable (HTTPStatus, String) -> HTTPResponse = { HTTPResponse($0, text: $1 + "\n") }
 

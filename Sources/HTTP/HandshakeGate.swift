@@ -55,26 +55,3 @@ final class HandshakeGate {
     timer = nil
   }
 }
-
-/// A rate with a burst. A value.
-struct TokenBucket {
-  private let perSecond: Double
-  private let burst: Double
-  private var tokens: Double
-  private var filledAt: UInt64 = 0
-
-  init(perSecond: Int, burstMilliseconds: Int) {
-    self.perSecond = Double(max(1, perSecond))
-    burst = max(1, self.perSecond * Double(burstMilliseconds) / 1000)
-    tokens = burst
-  }
-
-  /// Takes one, if there is one at this time of a monotonic clock in milliseconds.
-  mutating func take(at now: UInt64) -> Bool {
-    tokens = min(burst, tokens + Double(now - min(now, filledAt)) * perSecond / 1000)
-    filledAt = max(now, filledAt)
-    guard tokens >= 1 else { return false }
-    tokens -= 1
-    return true
-  }
-}

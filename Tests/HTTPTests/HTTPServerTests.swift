@@ -455,4 +455,21 @@ private let upgradeRequest = [
       #expect(await fixture.statistics.open == 0)
     }
   }
+
+  @Test func aServerTakesAnotherPortThanATakenOneOnlyIfItMay() async throws {
+    let loop = EventLoop(name: "ports")
+    try await loop.run {
+      var configuration = HTTPServerConfiguration()
+      func server(at address: SocketAddress) throws -> HTTPServer {
+        try HTTPServer(on: loop, at: address, configuration: configuration, routes: HTTPRoutes())
+      }
+      let first = try server(at: SocketAddress(host: "127.0.0.1", port: 0))
+      #expect { try server(at: first.localAddress) } throws: { ($0 as? EventLoopError)?.code == .addressInUse }
+      configuration.takesAnotherPort = true
+      let other = try server(at: first.localAddress)
+      #expect(other.localAddress.host == "127.0.0.1" && other.localAddress.port != first.localAddress.port)
+      for server in [first, other] { server.stopAccepting() }
+    }
+    await loop.close()
+  }
 }

@@ -61,6 +61,9 @@ final class IngressFixture: Sendable {
     }
   }
 
+  /// The turns of the lane's loop.
+  var turns: UInt64 { lane.loop.turns }
+
   func drain(withinMilliseconds milliseconds: Int) async {
     let lane = lane
     await Task(executorPreference: lane.loop) { await lane.drain(withinMilliseconds: milliseconds) }.value

@@ -1,4 +1,5 @@
 import EventLoop
+import HTTP
 import Ingress
 import JSON
 import Kafka
@@ -37,12 +38,12 @@ enum IngressCommand {
       return LaneHost("ingress-\(number)", logger: process.logger, health: process.health, failures: process.laneFailures) { lane in
         var settings = IngressSettings(
           process.values, place, listen: lane.address ?? first ?? process.values[IngressOptions.listen], admission: admission)
-        settings.tls = process.tls?.server()
-        settings.connections = process.values[IngressOptions.connections]
-        settings.bodyBytes = process.values[IngressOptions.bodyBytes]
+        settings.server.tls = process.tls?.server()
+        settings.server.maximumConnections = process.values[IngressOptions.connections]
+        settings.server.maximumBodyBytes = process.values[IngressOptions.bodyBytes]
         settings.logsAccess = process.values[IngressOptions.access]
-        settings.maximumDescriptor = process.descriptors.maximum
-        settings.sharesPort = process.values[RoleSettings.lanes] > 1
+        settings.server.maximumDescriptor = process.descriptors.maximum
+        settings.server.reusePort = process.values[RoleSettings.lanes] > 1
         return IngressLane(
           settings, on: lane.loop, fates: fates, logger: lane.logger, health: lane.health, metrics: metrics, onFatal: lane.onFatal)
       }
@@ -80,12 +81,5 @@ extension Fate {
     var shown = explanation
     shown.registered = explanation.registered?.filter { applications.contains($0.application) }
     self.init(applications: applications, json: printer.json(shown).text)
-  }
-}
-
-/// The address of the ingress, as publishers use it.
-enum IngressURL {
-  static func text(_ address: SocketAddress, isSecure: Bool) -> String {
-    address.localURL("/v1/requests", isSecure: isSecure)
   }
 }

@@ -26,11 +26,16 @@ struct RoleProcess: Sendable {
   private let signals: StopSignals
 
   /// The clients of a role.
-  enum Clients {
+  enum Clients: String {
     /// Devices, if the role has clients at all.
     case devices
     /// Publishers of requests.
     case requests
+
+    /// Their address as a URL.
+    func url(_ address: SocketAddress, isSecure: Bool) -> String {
+      self == .devices ? DeviceURL.text(address, isSecure: isSecure) : address.localURL("/v1/requests", isSecure: isSecure)
+    }
   }
 
   /// - Parameter connections: the most clients of one lane.
@@ -180,16 +185,10 @@ struct RoleProcess: Sendable {
     }
     while !health.isReady { try await Task.sleep(for: .milliseconds(20)) }
     await reporter.hasChanged()
-    let address = first.map { clients == .devices ? DeviceURL.text($0, isSecure: tls != nil) : IngressURL.text($0, isSecure: tls != nil) }
-    switch clients {
-    case .devices: logger.info("ready", ["admin": adminURL, "devices": address ?? "none"])
-    case .requests: logger.info("ready", ["admin": adminURL, "requests": address ?? "none"])
-    }
+    let address = first.map { clients.url($0, isSecure: tls != nil) }
+    logger.info("ready", ["admin": adminURL, clients.rawValue: address ?? "none"])
     guard values[AnswerSettings.json] else { return }
-    StandardOutput.json(
-      JSONValue.object(present: [
-        "admin": adminURL, "devices": clients == .devices ? address : nil, "requests": clients == .requests ? address : nil,
-      ]).text)
+    StandardOutput.json(JSONValue.object(present: ["admin": adminURL, clients.rawValue: address]).text)
     StandardOutput.flush()
   }
 }

@@ -70,8 +70,7 @@ enum MediaOptions {
       logger.warning("devices get no media until this is fixed", ["error": "\(error)"])
     }
     let place = await server.address
-    let host = place.isAnyAddress ? SocketAddress(host: Machine.hostName, port: place.port) : place
-    let base = values[url] ?? "http\(tls == nil ? "" : "s")://\(host)"
+    let base = values[url] ?? "http\(tls == nil ? "" : "s")://\(Machine.reachable(place))"
     logger.info("devices may fetch media", ["address": "\(place)", "links": base])
     return (server, MediaLinkSettings(key: key, base: base, seconds: Int64(values[link].wholeMilliseconds / 1000)))
   }

@@ -2,6 +2,7 @@ import Cryptography
 import EventLoop
 import Extensions
 import FanOut
+import HTTP
 import Ingress
 import Kafka
 import Notifications
@@ -160,7 +161,7 @@ struct UpProcess: Sendable {
     return RunningCluster(
       kafka: kafka, redis: redis.address.textWithPassword, devices: DeviceURL.text(address, isSecure: tls != nil),
       page: values[UpCommand.web] ? DeviceURL.page(address, isSecure: tls != nil) : nil, admin: "http://\(await admin.address)",
-      requests: IngressURL.text(ingress, isSecure: tls != nil))
+      requests: RoleProcess.Clients.requests.url(ingress, isSecure: tls != nil))
   }
 
   /// The broker's address at the requested port; nil if none was requested.
@@ -208,9 +209,9 @@ struct UpProcess: Sendable {
     let metrics = IngressMetrics(metrics)
     let host = LaneHost("ingress-0", logger: logger.with(component: "ingress"), health: health, failures: failures) { lane in
       var settings = IngressSettings(values, place, listen: lane.address ?? listen.wanted, admission: admission)
-      settings.tls = tls
-      settings.takesAnotherPort = lane.address == nil && !listen.isFixed
-      settings.maximumDescriptor = descriptors.maximum
+      settings.server.tls = tls
+      settings.server.takesAnotherPort = lane.address == nil && !listen.isFixed
+      settings.server.maximumDescriptor = descriptors.maximum
       return IngressLane(
         settings, on: lane.loop, fates: fates, logger: lane.logger, health: lane.health, metrics: metrics, onFatal: lane.onFatal)
     }

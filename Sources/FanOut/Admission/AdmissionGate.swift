@@ -1,3 +1,5 @@
+import EventLoop
+
 /// Decides which hellos are processed, which wait, and when refused ones retry. A value.
 ///
 /// A hello costs Redis several calls. So a lane limits how many begin in a second and how many it processes at once. Further ones wait in
@@ -19,6 +21,8 @@ struct AdmissionGate {
     let since: UInt64
   }
 
+  /// The share of the rate that may begin at once after a pause: small, so that no second exceeds the rate.
+  private static let burstMilliseconds = 50
   /// The longest time that a device must stay away, in milliseconds.
   static let longestAbsence = 300_000
 
@@ -30,9 +34,8 @@ struct AdmissionGate {
   /// The index of the first one that still waits.
   private var head = 0
   private(set) var inFlight = 0
-  /// How many hellos may begin now by the rate.
-  private var tokens: Double
-  private var filledAt: UInt64 = 0
+  /// The hellos that may begin now by the rate.
+  private var bucket: TokenBucket
   /// The latest retry time that was given.
   private var lastRetry = 0.0
 
@@ -46,11 +49,8 @@ struct AdmissionGate {
     self.perSecond = Double(perSecond)
     self.waitMilliseconds = waitMilliseconds
     maximumWaiting = max(1, perSecond * waitMilliseconds / 1000)
-    tokens = Self.burst(self.perSecond)
+    bucket = TokenBucket(perSecond: perSecond, burstMilliseconds: Self.burstMilliseconds)
   }
-
-  /// How many may begin at once after a pause. The share of 50 ms, so that no second exceeds the rate.
-  private static func burst(_ perSecond: Double) -> Double { max(1, perSecond / 20) }
 
   /// The stored hellos, including those that were removed.
   var storedCount: Int { waiting.count }
@@ -61,28 +61,17 @@ struct AdmissionGate {
   /// Whether a further hello would be refused.
   var isFull: Bool { waitingCount >= maximumWaiting }
 
-  private mutating func fill(_ now: UInt64) {
-    tokens = min(Self.burst(perSecond), tokens + Double(now - min(now, filledAt)) * perSecond / 1000)
-    filledAt = now
-  }
-
   /// Takes a new hello.
   ///
   /// - Parameter now: milliseconds of a monotonic clock.
   mutating func arrived(_ generation: UInt64, now: UInt64) -> Decision {
-    fill(now)
-    if waitingCount == 0, inFlight < maximumInFlight, tokens >= 1 {
-      begin()
+    if waitingCount == 0, inFlight < maximumInFlight, bucket.take(at: now) {
+      inFlight += 1
       return .enter
     }
     if isFull { return .refuse(retryAfter: retryAfter(now: now)) }
     waiting.append(Waiting(generation: generation, since: now))
     return .wait
-  }
-
-  private mutating func begin() {
-    inFlight += 1
-    tokens -= 1
   }
 
   private mutating func removeFirst() {
@@ -97,14 +86,12 @@ struct AdmissionGate {
   ///
   /// - Parameter isThere: whether a hello still waits. A hello whose connection closed uses no slot.
   mutating func next(now: UInt64, isThere: (UInt64) -> Bool) -> UInt64? {
-    fill(now)
-    while head < waiting.count, inFlight < maximumInFlight, tokens >= 1 {
+    while head < waiting.count, inFlight < maximumInFlight, bucket.hasOne(at: now) {
       let generation = waiting[head].generation
       removeFirst()
-      if isThere(generation) {
-        begin()
-        return generation
-      }
+      guard isThere(generation), bucket.take(at: now) else { continue }
+      inFlight += 1
+      return generation
     }
     return nil
   }

@@ -153,19 +153,13 @@ final class FanOutCore {
     configuration.maximumConnections = settings.connections
     configuration.maximumConnectionsPerAddress = settings.connectionsPerAddress
     configuration.maximumDescriptor = settings.maximumDescriptor
-    configuration.reusePort = settings.sharesPort
+    (configuration.reusePort, configuration.takesAnotherPort) = (settings.sharesPort, settings.takesAnotherPort)
     var routes = HTTPRoutes()
     routes.addWebSocket(DeviceProtocol.path, settings.webSocket) { [unowned self] request in
       admission.refusal(of: request) ?? .accept(sessions.make())
     }
     if settings.servesWeb { WebPages(.embedded, settings).add(to: &routes) }
-    let server: HTTPServer
-    do throws(EventLoopError) {
-      server = try HTTPServer(on: loop, at: address, configuration: configuration, routes: routes)
-    } catch {
-      guard error.code == .addressInUse, settings.takesAnotherPort else { throw error }
-      server = try HTTPServer(on: loop, at: SocketAddress(host: address.host, port: 0), configuration: configuration, routes: routes)
-    }
+    let server = try HTTPServer(on: loop, at: address, configuration: configuration, routes: routes)
     servers.append(server)
     return server
   }

@@ -19,15 +19,6 @@ protocol IngressCoreOwner: AnyObject, Sendable {
 /// | `POST /v1/requests` | 202 when Kafka has the request; for many lines a line each |
 /// | `GET /v1/requests/<apns-id>` | what became of it |
 final class IngressCore {
-  private enum Flow {
-    /// Requests are taken.
-    case open
-    /// Nothing is read: Kafka or the memory has no room.
-    case paused
-    /// That has lasted for long. Requests are read, and refused at once.
-    case shedding
-  }
-
   private static let path = "/v1/requests"
   /// The lines of one turn, so that a body of many does not delay the other requests.
   private static let linesPerTurn = 128
@@ -50,7 +41,7 @@ final class IngressCore {
   private var publishers: Publishers
   private var reader: RequestReader
   private var server: HTTPServer?
-  private var flow = Flow.open
+  private var flow: IngressFlow
   /// Whether Kafka's queue had no room for a request. The memory for bodies may be full too, but reading their lines frees that.
   private var isKafkaFull = false
   private var submissions: [UInt64: Submission] = [:]
@@ -65,6 +56,9 @@ final class IngressCore {
   /// When every request is answered, since the connections are cut soon after.
   private var lastDeadline = UInt64.max
   private let (turn, pause, ticker): (Timer, Timer, Timer)
+  private var turnEnd: TurnEnd?
+  /// Whether the queue is served again in the next turn.
+  private var isTurnDue = false
   private var ticks = 0
   /// The HTTP requests that reached no route and are counted, by status.
   private var unrouted: [Int: Int] = [:]
@@ -76,6 +70,7 @@ final class IngressCore {
     (self.loop, self.settings, self.logger, self.health, self.metrics) = (loop, settings, logger, health, metrics)
     publishers = Publishers(settings.admission, isLoopback: settings.listen.isLoopback)
     reader = RequestReader(settings.limits)
+    flow = IngressFlow(answerMilliseconds: settings.answerMilliseconds, pauseMilliseconds: settings.pauseMilliseconds)
     var options = Producer.Options()
     options.batchBytes = batchBytes
     options.messageTimeoutMilliseconds = settings.sendMilliseconds
@@ -87,6 +82,12 @@ final class IngressCore {
     reports.core = self
     producer.onLog = { [logger] in logger.log($0) }
     turn.handler = { [unowned self] in serveQueue() }
+    // A timer that its own handler starts with 0 is called again in the same turn, before anything is read.
+    turnEnd = loop.onTurnEnd { [unowned self] in
+      guard isTurnDue else { return }
+      isTurnDue = false
+      turn.start(after: 0)
+    }
     pause.handler = { [unowned self] in shed() }
     ticker.handler = { [unowned self] in tick() }
   }
@@ -101,27 +102,14 @@ final class IngressCore {
 
   /// Listens; returns the address.
   func listen() throws(EventLoopError) -> SocketAddress {
-    var configuration = HTTPServerConfiguration()
-    configuration.maximumConnections = settings.connections
-    configuration.replacesSilent = true
-    configuration.maximumDescriptor = settings.maximumDescriptor
-    (configuration.maximumBodyBytes, configuration.maximumBufferedBytes) = (settings.bodyBytes, settings.bytes)
-    configuration.writeMilliseconds = Self.writeMilliseconds
-    configuration.readsWhileHandling = false
-    configuration.reusePort = settings.sharesPort
-    configuration.tls = settings.tls
+    var configuration = settings.server
+    (configuration.replacesSilent, configuration.readsWhileHandling) = (true, false)
+    (configuration.maximumBufferedBytes, configuration.writeMilliseconds) = (settings.bytes, Self.writeMilliseconds)
     configuration.refusal = { RequestAnswer(unrouted: $0, $1).response }
     var routes = HTTPRoutes()
     routes.add(.post, Self.path) { [unowned self] in publish($0, $1) }
     routes.add(.get, prefix: Self.path + "/") { [unowned self] in explain($0, $1) }
-    let server: HTTPServer
-    do throws(EventLoopError) {
-      server = try HTTPServer(on: loop, at: settings.listen, configuration: configuration, routes: routes)
-    } catch {
-      guard error.code == .addressInUse, settings.takesAnotherPort else { throw error }
-      let other = SocketAddress(host: settings.listen.host, port: 0)
-      server = try HTTPServer(on: loop, at: other, configuration: configuration, routes: routes)
-    }
+    let server = try HTTPServer(on: loop, at: settings.listen, configuration: configuration, routes: routes)
     self.server = server
     ticker.start(after: Self.tickMilliseconds, repeating: Self.tickMilliseconds)
     return server.localAddress
@@ -131,8 +119,8 @@ final class IngressCore {
 
   private func publish(_ request: HTTPRequest, _ responder: HTTPResponder) {
     guard let exchange = exchange(of: request, responder) else { return }
-    guard flow != .shedding else { return respond(.unsent, exchange) }
-    let deadline = min(exchange.arrived + UInt64(settings.answerMilliseconds), lastDeadline)
+    guard flow.phase != .shedding else { return respond(.unsent, exchange) }
+    let deadline = min(flow.deadline(ofRead: exchange.arrived), lastDeadline)
     let traces = request.headers.values(of: "traceparent")
     let trace = traces.count == 1 ? traces[0] : nil
     do throws(RequestAnswer) {
@@ -187,7 +175,7 @@ final class IngressCore {
         return becomeFull()
       }
     }
-    if !queue.isEmpty { turn.start(after: 0) }
+    isTurnDue = !queue.isEmpty
   }
 
   private enum Progress { case isRead, hasMore, isFull }
@@ -293,35 +281,39 @@ final class IngressCore {
 
   /// Stops reading. After a second it reads again, and refuses requests at once until Kafka has room.
   private func becomeFull() {
-    guard flow == .open else { return }
-    flow = .paused
-    server?.isPaused = true
-    metrics.pauses.increment()
-    pause.start(after: settings.pauseMilliseconds)
+    switch flow.becomeFull(at: loop.milliseconds(), turn: loop.turns) {
+    case .pause(let milliseconds):
+      server?.isPaused = true
+      metrics.pauses.increment()
+      pause.start(after: milliseconds)
+    case .refuse: warn()
+    case nil: break
+    }
   }
 
   private func shed() {
-    guard flow == .paused else { return }
-    flow = .shedding
-    logger.warning("Kafka is too slow; requests are answered 503 until it has room")
+    guard flow.endPause(turn: loop.turns) else { return }
+    warn()
     server?.isPaused = false
   }
 
+  private func warn() { logger.warning("Kafka is too slow; requests are answered 503 until it has room") }
+
   /// Takes requests again when half of each limit is free. Then all connections that were not read have their turn.
   private func resumeIfRoom() {
-    guard flow != .open, producer.inFlight <= settings.records / 2, max(producer.bytesInFlight, heldBytes) <= settings.bytes / 2 else {
-      return
-    }
-    (flow, isKafkaFull) = (.open, false)
+    guard flow.phase != .open, producer.inFlight <= settings.records / 2, max(producer.bytesInFlight, heldBytes) <= settings.bytes / 2
+    else { return }
+    flow.becomeOpen(turn: loop.turns)
+    isKafkaFull = false
     pause.stop()
     server?.isPaused = false
-    turn.start(after: 0)
+    isTurnDue = true
   }
 
   private func kafkaHasRoom() {
     isKafkaFull = false
     resumeIfRoom()
-    turn.start(after: 0)
+    isTurnDue = true
   }
 
   /// Answers what is due.
@@ -399,6 +391,7 @@ final class IngressCore {
     let quiet = Deadline(on: loop, after: min(milliseconds / 4, settings.quietMilliseconds))
     while quiet.left > 0, let server, server.statistics.open > 0 { await loop.sleep(milliseconds: 20) }
     await server?.close(withinMilliseconds: max(0, end.left - Self.partingMilliseconds))
+    turnEnd?.close()
     for timer in [ticker, turn, pause] { timer.close() }
     await producer.close(withinMilliseconds: end.left(atLeast: Self.partingMilliseconds / 2))
     (owner, server) = (nil, nil)

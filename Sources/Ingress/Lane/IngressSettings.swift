@@ -20,24 +20,14 @@ public struct IngressSettings: Sendable {
   public var kafka: KafkaConfiguration
   /// Where publishers connect.
   public var listen: SocketAddress
-  /// Its TLS; nil if publishers connect without.
-  public var tls: TLSServerConfiguration?
+  /// Its HTTP server: the TLS, the port, and the limits of connections, descriptors and bodies.
+  public var server = HTTPServerConfiguration()
   /// Who may publish.
   public var admission: PublisherAdmission
   /// The cluster's limits of requests.
   public var limits = RequestLimits()
-  /// The most connections.
-  public var connections = Defaults.connections
-  /// Publishers are refused from this descriptor number on: the process needs the rest for itself.
-  public var maximumDescriptor = Int32.max
-  /// The most bytes of a body.
-  public var bodyBytes = Defaults.bodyBytes
   /// Whether each request is a line of the log.
   public var logsAccess = true
-  /// Whether several lanes and processes listen on the same port.
-  public var sharesPort = false
-  /// Whether it listens on a free port if the given port is taken.
-  public var takesAnotherPort = false
   /// How long Kafka may take to answer a question at the start, in milliseconds.
   public var askMilliseconds: Int32 = 3_000
 
@@ -56,5 +46,6 @@ public struct IngressSettings: Sendable {
   /// Settings with the defaults of the command line.
   public init(topics: Topics, kafka: KafkaConfiguration, listen: SocketAddress, admission: PublisherAdmission) {
     (self.topics, self.kafka, self.listen, self.admission) = (topics, kafka, listen, admission)
+    (server.maximumConnections, server.maximumBodyBytes) = (Defaults.connections, Defaults.bodyBytes)
   }
 }

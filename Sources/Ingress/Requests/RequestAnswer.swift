@@ -45,9 +45,7 @@ struct RequestAnswer: Error {
   }
 
   /// Kafka or this worker cannot do it now.
-  static func unavailable(_ rule: String, id: String? = nil) -> RequestAnswer {
-    RequestAnswer(.serviceUnavailable, "ServiceUnavailable", nil, rule, id: id)
-  }
+  static func unavailable(_ rule: String) -> RequestAnswer { RequestAnswer(.serviceUnavailable, "ServiceUnavailable", nil, rule) }
 
   /// It is unknown whether Kafka has the request.
   static var unacknowledged: RequestAnswer {

@@ -1,3 +1,4 @@
+import Glibc
 import HTTP
 import JSON
 import Notifications
@@ -50,11 +51,11 @@ final class Submission {
   /// Calls `body` with the next line that is not blank; nil after the last one, or the last that is answered.
   func withNextLine<Result>(_ read: (UnsafeRawBufferPointer) -> Result) -> Result? {
     body.withUnsafeBytes { bytes in
-      while position < bytes.count {
-        let rest = bytes[position...]
-        let end = rest.firstIndex(of: UInt8(ascii: "\n")) ?? bytes.count
-        (line, position) = (line + 1, end + 1)
-        let text = UnsafeRawBufferPointer(rebasing: bytes[rest.startIndex..<end])
+      while position < bytes.count, let base = bytes.baseAddress {
+        let (start, left) = (base + position, bytes.count - position)
+        let count = memchr(start, 0x0A, left).map { UnsafeRawPointer($0) - start } ?? left
+        (line, position) = (line + 1, position + count + 1)
+        let text = UnsafeRawBufferPointer(start: start, count: count)
         guard text.contains(where: { $0 != 0x20 && $0 != 0x09 && $0 != 0x0D }) else { continue }
         guard items.count < Self.maximumLines else {
           add(RequestAnswer(LineError("a body has at most \(Self.maximumLines) lines; the rest was not read")))

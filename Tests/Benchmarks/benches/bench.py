@@ -59,7 +59,8 @@ class Bench:
     # The C programs
 
     def compile(self):
-        for name, flags in (("floor", ["-lrdkafka", "-lhiredis"]), ("limit", []), ("fleet", ["-lrdkafka", "-lpthread"])):
+        for name, flags in (("floor", ["-lrdkafka", "-lhiredis"]), ("limit", []), ("fleet", ["-lrdkafka", "-lpthread"]), ("accept", ["-lrdkafka"]),
+                            ("backends", [])):
             subprocess.run(["cc", "-O2", "-Wall", "-o", self.path(name), os.path.join(FLOORS, name + ".c"), *flags], check=True)
 
     def path(self, name):

@@ -1,18 +1,28 @@
 """Requests by HTTP: an ingress of its own beside real workers, and backends that know the article and the OpenAPI document.
 
-  clients    curl, Python and JavaScript, as the article has them, publish to devices, schedule, cancel and remove; tokens of every algorithm; each
-             answer keeps the OpenAPI document
+  clients    curl, Python and JavaScript, as the article has them, publish to devices, schedule, cancel and remove; the text that a person
+             answers is in the events; tokens of every algorithm; each answer keeps the OpenAPI document
   killed     the ingress is killed again and again while backends publish and repeat: each device shows each notification once
+  hostile    bad bodies, bad HTTP, bad tokens and peers that never end or never read: each has its answer or its end, nothing of it is published, a
+             good backend beside it has its answers all the time, and the worker keeps nothing of it
+  drained    a worker is told to end while backends publish: each request has an answer, and Kafka has what was accepted
+  frozen     two hundred backends publish while their broker stands still, and while its answers trickle: each has an answer in the article's
+             time, the memory has its bound, and what they repeat is shown once
 """
 import asyncio
 import base64
+import contextlib
+import glob
+import itertools
 import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import threading
 import time
+import urllib.parse
 import uuid
 
 import jsonschema
@@ -21,7 +31,8 @@ import requests
 from cryptography.hazmat.primitives import hashes, hmac, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, utils
 
-from clients import APPLICATION, HANG, Contract, Device, expect, quietly, run, say, until
+from clients import APPLICATION, HANG, Contract, Device, Failed, Reader, expect, quietly, run, say, until
+from dependencies import Stillness, own_kafka
 from extensions import audit
 from healing import on_one_redis, run_part
 from machine import free_port
@@ -29,6 +40,8 @@ from machine import free_port
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../Sources")
 ARTICLE = os.path.join(ROOT, "carillon/Documentation.docc/Ingress.md")
 DOCUMENT = os.path.join(ROOT, "Notifications/Contract/openapi.json")
+CATEGORIES = [{"identifier": "chat", "actions": [
+    {"identifier": "reply", "title": "Reply", "textInput": {"buttonTitle": "Send", "placeholder": "Text"}}]}]
 
 
 def example(language):
@@ -101,6 +114,16 @@ class Keys:
         return [word for file in self.files for word in ("--key-file", file)]
 
 
+@contextlib.asynccontextmanager
+async def reading(reader):
+    """Reads topics meanwhile."""
+    task = asyncio.create_task(reader.run())
+    try:
+        yield
+    finally:
+        task.cancel()
+
+
 async def curl(url, bearer, *words):
     """Publishes with curl; gives the status and the body."""
     done = await run("curl", "-sS", "--max-time", str(HANG), "-w", "\n%{http_code}", "-H", "Authorization: Bearer " + bearer, *words, url)
@@ -111,7 +134,8 @@ async def curl(url, bearer, *words):
 
 async def clients(arguments, folder):
     contract, answers, keys = Contract(arguments.contract), Answers(), Keys(arguments, folder)
-    async with on_one_redis(arguments, folder) as (_, cluster):
+    reader = Reader(arguments.kafka, [arguments.prefix + "events"])
+    async with on_one_redis(arguments, folder) as (_, cluster), reading(reader):
         await cluster.started("transform", *cluster.group)
         fan_out = await cluster.started("fan-out", "--listen", "127.0.0.1:0")
         ingress = await cluster.started("ingress", "--listen", "127.0.0.1:0", *keys.flags)
@@ -125,7 +149,7 @@ async def clients(arguments, folder):
             expect(status == expected, "the status is %d" % expected, [status, body])
             return [json.loads(line) for line in body.splitlines()] if is_lines else json.loads(body)
 
-        async with Device(fan_out.addresses["devices"], contract, user="ada") as device:
+        async with Device(fan_out.addresses["devices"], contract, user="ada", categories=CATEGORIES) as device:
             one = await publish("-d", json.dumps({"target": "user:ada", "app": APPLICATION, "title": "curl", "collapse-id": "order"}))
             await device.frame("notify", id=one["apnsId"], identifier="order")
             payload = await publish("-H", "target: user:ada", "-H", "apns-topic: " + APPLICATION, "-d", '{"aps":{"alert":"payload","alertt":1}}')
@@ -153,6 +177,18 @@ async def clients(arguments, folder):
             more += [each["apnsId"] for each in many if each["status"] == 202]
             for name in more:
                 await device.frame("notify", id=name)
+
+            # The person answers one with a category. The backend reads the text in the events.
+            asked = await publish("-d", json.dumps({"target": "user:ada", "app": APPLICATION, "title": "Dinner?", "category": "chat"}))
+            shown = await device.frame("notify", id=asked["apnsId"])
+            await device.send({
+                "type": "response", "response": str(uuid.uuid4()), "receipt": shown["receipt"], "identifier": shown["identifier"],
+                "action": "reply", "userText": "at eight 🍲", "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())})
+            event = await until(lambda: next((
+                record for record in reader.records[arguments.prefix + "events"]
+                if record.type == "response" and record.headers["ce_subject"] == asked["apnsId"]), None), "the response is an event")
+            contract.hold("event.response", event.json)
+            expect((event.json["action"], event.json["userText"]) == ("reply", "at eight 🍲"), "the event has the text", event.json)
 
             # A removal, a schedule and its cancel, and what became of them.
             await publish("-d", json.dumps({"target": "user:ada", "app": APPLICATION, "operation": "remove", "identifiers": ["order"]}))
@@ -256,7 +292,460 @@ async def killed(arguments, folder):
     say(audit=await audit(arguments), kills=kills, tries=len(tries), published=sum(map(len, published)))
 
 
-PARTS = {"clients": clients, "killed": killed}
+# What the article says of an answer, in seconds; and the bytes of a lane's bodies and of its records, of which each has a bound.
+LONGEST, LANE = 4, 2 * (32 << 20)
+
+
+class Connection:
+    """A connection of a backend, which is opened when it is needed."""
+
+    def __init__(self, url, bearer=None):
+        self.place = urllib.parse.urlsplit(url)
+        self.head = "POST %s HTTP/1.1\r\nHost: %s\r\n" % (self.place.path, self.place.netloc)
+        if bearer:
+            self.head += "Authorization: Bearer %s\r\n" % bearer
+        self.streams = None
+
+    async def open(self):
+        self.streams = await asyncio.open_connection(self.place.hostname, self.place.port, limit=1 << 24)
+        return self.streams
+
+    def close(self):
+        if self.streams:
+            self.streams[1].close()
+        self.streams = None
+
+    async def answer(self):
+        """The next answer: its status, its header fields and its body."""
+        reader = self.streams[0]
+        status, *lines = (await reader.readuntil(b"\r\n\r\n")).decode().strip().split("\r\n")
+        fields = {name.lower(): value for name, value in (line.split(": ", 1) for line in lines)}
+        body = await reader.readexactly(int(fields["content-length"]))
+        if fields.get("connection") == "close":
+            self.close()
+        return int(status.split()[1]), fields, body
+
+    async def post(self, body, *fields):
+        """Sends a body; gives the answer."""
+        _, writer = self.streams or await self.open()
+        writer.write((self.head + "".join(field + "\r\n" for field in fields) + "Content-Length: %d\r\n\r\n" % len(body)).encode() + body)
+        await writer.drain()
+        return await self.answer()
+
+
+class Trickle:
+    """Passes everything on to Kafka. While it trickles, one answer of Kafka passes in a while."""
+
+    def __init__(self):
+        self.port, self.pause, self.turn = None, 0, asyncio.Lock()
+
+    async def start(self):
+        self.server = await asyncio.start_server(self.serve, "127.0.0.1", 0)
+        return self.server.sockets[0].getsockname()[1]
+
+    async def serve(self, client, back):
+        kafka, on = await asyncio.open_connection("127.0.0.1", self.port)
+        answers = asyncio.create_task(self.answers(kafka, back))
+        with contextlib.suppress(ConnectionError):
+            while chunk := await client.read(1 << 16):
+                on.write(chunk)
+                await on.drain()
+        answers.cancel()
+        on.close()
+        back.close()
+
+    async def answers(self, kafka, back):
+        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+            while True:
+                length = await kafka.readexactly(4)
+                answer = await kafka.readexactly(int.from_bytes(length, "big"))
+                async with self.turn:
+                    await asyncio.sleep(self.pause)
+                back.write(length + answer)
+                await back.drain()
+
+
+class Backend:
+    """Publishes as the article says: each request has an id, and is repeated until it is accepted."""
+
+    def __init__(self, url, lost, answers):
+        self.connection, self.lost, self.answers = Connection(url), lost, answers
+        self.ids = []
+
+    async def publish(self, *requests):
+        """Publishes requests, of which each has an id, as one body; repeats those that are not accepted."""
+        self.ids += [each["id"] for each in requests]
+        while requests:
+            is_many = len(requests) > 1
+            lines = "\n".join(map(json.dumps, requests)).encode()
+            before, began = self.lost(), time.monotonic()
+            status, fields, body = await self.connection.post(lines, *(["Content-Type: application/x-ndjson"] if is_many else []))
+            took, lost = time.monotonic() - began, self.lost() - before
+            each = [json.loads(line) for line in body.splitlines()]
+            for answer in each:
+                what = answer.get("status", status)
+                expect(what in (202, 503), "it is accepted or not", answer)
+                self.answers.append((took, lost, "%d%s" % (what, " and an id" * ("apnsId" in answer)), is_many))
+            requests = [request for request, answer in zip(requests, each) if answer.get("status", status) != 202]
+            if requests:
+                await asyncio.sleep(int(fields.get("retry-after", 1)))
+
+
+def lane_of(process):
+    """The folder of the lane's thread."""
+    for folder in glob.glob("/proc/%d/task/*" % process.pid):
+        # A thread may end before it is read.
+        with contextlib.suppress(OSError), open(folder + "/comm") as file:
+            if file.read().strip() == "ingress-0":
+                return folder
+    raise Failed("the ingress has no lane")
+
+
+def kept_waiting(thread):
+    """How long a thread was ready to run and had no core, in seconds: the kernel counts it."""
+    with open(thread + "/schedstat") as file:
+        return int(file.read().split()[1]) / 1e9
+
+
+def resident(process):
+    """The memory of a process, in bytes."""
+    with open("/proc/%d/status" % process.pid) as file:
+        return int(re.search(r"VmRSS:\s*(\d+)", file.read())[1]) << 10
+
+
+async def metric(process, name):
+    """The sum of a metric of a worker."""
+    text = await quietly(lambda: requests.get(process.addresses["admin"] + "/metrics", timeout=HANG).text)
+    return sum(float(line.rpartition(" ")[2]) for line in text.splitlines() if re.match(name + r"[{ ]", line))
+
+
+async def frozen(arguments, folder):
+    trickle, port = Trickle(), free_port()
+    proxied = "127.0.0.1:%d" % await trickle.start()
+    trickle.port = port + 2
+    # A second listener of the broker, whose clients come through the proxy.
+    listeners = "PLAINTEXT://127.0.0.1:%d" % port, "PROXIED://127.0.0.1:%d" % trickle.port
+    settings = {
+        "listeners": "CONTROLLER://127.0.0.1:%d,%s,%s" % (port + 1, listeners[1], listeners[0]),
+        "advertised.listeners": "PROXIED://%s,%s" % (proxied, listeners[0]),
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,PROXIED:PLAINTEXT,CONTROLLER:PLAINTEXT"}
+    flags = [word for name, value in settings.items() for word in ("--config", "%s=%s" % (name, value))]
+    stillness, answers = Stillness(), []
+    async with own_kafka(arguments, folder, "--port", str(port), *flags) as kafka, on_one_redis(arguments, folder) as (_, cluster):
+        await cluster.started("transform", *cluster.group, "--remembered-ids", "1000")
+        fan_out = await cluster.started("fan-out", "--listen", "127.0.0.1:0")
+        cluster.common = [proxied if word == arguments.kafka else word for word in cluster.common]
+        ingress = await cluster.started("ingress", "--listen", "127.0.0.1:0", "--no-access-log")
+        url, user = ingress.addresses["requests"], itertools.cycle(("ada", "bob", "eve", "joe"))
+
+        lane = lane_of(ingress)
+
+        def lost():
+            """The time in which this process stood still or the lane had no core, in seconds."""
+            return stillness.lost + kept_waiting(lane)
+
+        people = [(next(user), Backend(url, lost, answers)) for _ in range(arguments.senders * 4 // 5)]
+        # Their bodies alone are more than a lane takes.
+        many = [Backend(url, lost, answers) for _ in range(arguments.senders // 5)]
+
+        def request(target):
+            return {"target": target, "app": APPLICATION, "id": str(uuid.uuid4()), "title": "x"}
+
+        def big():
+            return [{**request("device:" + "ab" * 32), "custom": {"long": "x" * 3_800}} for _ in range(250)]
+
+        def publishing(with_many=True):
+            work = [backend.publish(request("user:" + name)) for name, backend in people]
+            return asyncio.gather(*work, *(backend.publish(*big()) for backend in many if with_many))
+
+        async def holds(what, change, back):
+            """Backends publish while Kafka is slow, and as long after it until each is accepted."""
+            answers.clear()
+            pauses, before, sizes = await metric(ingress, "carillon_ingress_pauses_total"), resident(ingress), []
+            await change()
+            work = publishing()
+            for _ in range(arguments.seconds * 4):
+                await asyncio.sleep(0.25)
+                sizes.append(resident(ingress))
+            seen = list(answers)
+            await back()
+            await work
+            late = [each for each in answers if each[0] - each[1] > LONGEST]
+            half = len(sizes) // 2
+            said = dict(
+                phase=what, answers={kind: sum(each[2] == kind for each in seen) for kind in sorted({each[2] for each in seen})},
+                longest=round(max(each[0] for each in answers), 2), longest_of_ours=round(max(each[0] - each[1] for each in answers), 2), before=before >> 20,
+                sizes=[max(sizes[:half]) >> 20, max(sizes[half:]) >> 20])
+            say(**said)
+            expect(not late, "each answer comes in its time", [sorted(late)[-5:], said])
+            expect({"503", "503 and an id"} <= set(said["answers"]), "some may have arrived, and others were refused", said)
+            expect(await metric(ingress, "carillon_ingress_pauses_total") > pauses, "it has stopped reading before", said)
+            # Twice, since each byte is in a body and in its record's parts. Further repeats of backends take no more.
+            expect(max(sizes) < before + 2 * LANE, "the memory has its bound", said)
+            expect(max(sizes[half:]) < max(sizes[:half]) + LANE / 4, "and does not grow", said)
+
+        async def trickles(pause):
+            trickle.pause = pause
+
+        sampling = asyncio.create_task(stillness.run())
+        devices = [Device(fan_out.addresses["devices"], None, user=next(user)) for _ in range(4)]
+        async with devices[0], devices[1], devices[2], devices[3]:
+            await publishing(with_many=False)
+            await holds("frozen", lambda: quietly(kafka.do, "freeze", kafka.folder, "1"), lambda: quietly(kafka.do, "thaw", kafka.folder, "1"))
+            await holds("trickles", lambda: trickles(0.3), lambda: trickles(0))
+            for device in devices:
+                ids = sum((backend.ids for name, backend in people if name == device.hello["user"]), [])
+                for name in ids:
+                    await device.frame("notify", id=name)
+                expect(sorted(frame["id"] for frame in device.of("notify")) == sorted(ids), "each is shown once", [len(device.of("notify")), len(ids)])
+        sampling.cancel()
+        say(audit=(await audit(arguments))["requests"])
+
+
+SHOP = ["target: user:ada", "apns-topic: " + APPLICATION]
+LINES = ["Content-Type: application/x-ndjson"]
+PAYLOAD = b'{"aps":{"alert":"x"}}'
+
+
+def line(**more):
+    return json.dumps({"target": "user:ada", "app": APPLICATION, "title": "x", **more}).encode()
+
+
+# Of each kind one: the header fields, the body, the status, the field that the answer names.
+BODIES = [
+    ([], b'{"target":', 400, "body"), ([], b"\xff\xfe", 400, "body"), ([], b"[]", 400, "body"), ([], b"", 400, "body"),
+    ([], line(target=5), 400, "target"), ([], line(target="planet:mars"), 400, "target"), ([], line(tittle="x"), 400, "tittle"),
+    ([], line()[:-1] + b',"target":"user:eve"}', 400, "target"), ([], line(custom={"x": "x" * 5_000}), 413, "payload"),
+    (SHOP + ["Apns-Topic: com.example"], PAYLOAD, 400, "apns-topic"), (SHOP, b'{"aps":[]}', 400, "aps"),
+    (SHOP + ["apns-expiration: soon"], PAYLOAD, 400, "apns-expiration"), (SHOP + ["apns-id: 7"], PAYLOAD, 400, "apns-id"),
+    (LINES, line(headers={"apns-priority": []}), 400, "headers"), (LINES, b"\n\n", 400, "body"), (LINES, b"{" * 5_000, 400, "body"),
+    # What only the cluster writes, in each form.
+    (["Carillon-Origin: {}"], line(), 400, "carillon-origin"), (SHOP + ["CARILLON-FIRING: {}"], PAYLOAD, 400, "carillon-firing"),
+    (LINES + ["carillon-x: 1"], line(), 400, "carillon-x"), ([], line(headers={"carillon-firing": "{}"}), 400, "carillon-firing"),
+    (LINES, line(headers={"Carillon-X": "1"}), 400, "Carillon-X"),
+]
+
+# HTTP that no client means; %s is what must not be published. The connection is closed after the answer.
+SMUGGLED = [
+    ("Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n%s", 400),
+    ("Transfer-Encoding: chunked\r\nContent-Length: 4\r\n\r\n0\r\n\r\n%s", 400),
+    ("Content-Length: 0\r\nContent-Length: 5\r\n\r\n%s", 400), ("Content-Length: +2\r\n\r\n{}%s", 400),
+    ("Content-Length: 2, 2\r\n\r\n{}%s", 400), ("Transfer-Encoding: chunked\r\n\r\nzz\r\n%s", 400),
+    ("Transfer-Encoding: chunked\r\n\r\n-1\r\n%s", 400), ("Transfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\n%s", 400),
+    ("Transfer-Encoding: identity, chunked, x\r\n\r\n0\r\n\r\n%s", 400), ("X : y\r\nContent-Length: 0\r\n\r\n%s", 400),
+    ("Content-Length: 10000000\r\n\r\n%s", 413),
+]
+
+
+async def hostile(arguments, folder):
+    contract, answers, keys = Contract(arguments.contract), Answers(), Keys(arguments, folder)
+    reader = Reader(arguments.kafka, [arguments.prefix + "requests"])
+    async with on_one_redis(arguments, folder) as (_, cluster), reading(reader):
+        await cluster.started("transform", *cluster.group)
+        fan_out = await cluster.started("fan-out", "--listen", "127.0.0.1:0")
+        ingress = await cluster.started("ingress", "--listen", "127.0.0.1:0", "--connections", "100", *keys.flags)
+        url, accepted = ingress.addresses["requests"], []
+        bearer = token("EdDSA", keys.signs["EdDSA"])
+
+        async def ask(body, *fields, bearer=bearer):
+            connection = Connection(url, bearer)
+            try:
+                return await connection.post(body, *fields)
+            finally:
+                connection.close()
+
+        async def refused(body, fields, status, field, bearer=bearer):
+            found, _, said = await ask(body, *fields, bearer=bearer)
+            answers.hold("post", "/v1/requests", found, said, is_lines=LINES[0] in fields and b"line" in said)
+            answer = json.loads(said)
+            expect((found, answer.get("field")) == (status, field) and answer.get("rule"), "field and rule are named", [fields, body[:80], found, said])
+
+        async def good():
+            """A backend that knows nothing of all that."""
+            connection = Connection(url, bearer)
+            while True:
+                name = str(uuid.uuid4())
+                status, _, said = await connection.post(line(id=name))
+                expect(status == 202, "a good backend is served", said)
+                accepted.append(name)
+
+        async def goes_on():
+            """A good backend has further answers, whatever stands open."""
+            count = len(accepted)
+            await until(lambda: beside.done() or len(accepted) > count + 3, "a good backend has its answers", lambda: accepted[-1:])
+            expect(not beside.done(), "a good backend is served", beside.done() and repr(beside.exception()))
+
+        async def bad_bodies():
+            for fields, body, status, field in BODIES:
+                await refused(body, fields, status, field)
+
+        async def bad_tokens():
+            ed, es = keys.signs["EdDSA"], keys.signs["ES256"]
+            for wrong in (
+                    token("none", lambda _: b""), token("HS256", secret(keys.pem)), token("ES256", ed), token("EdDSA", es), token("EdDSA", ed, exp=1),
+                    token("EdDSA", ed, nbf=4_000_000_000), token("EdDSA", ed, aud="x"), token("EdDSA", ed, apps=[]), bearer[:-6] + "AAAAAA", "x", ""):
+                await refused(line(), [], 401, "Authorization", wrong)
+            other = token("EdDSA", ed, apps=["com.example"])
+            await refused(line(), [], 403, "apns-topic", other)
+            voip = "apns-push-type: voip"
+            await refused(PAYLOAD, ["target: user:ada", "apns-topic: %s.voip" % APPLICATION, voip], 403, "apns-topic", other)
+            # Of the application alone; and one that only looks as if it were the application's.
+            for topic, more in ("x", []), (".voip", []), (".voip.voip", [voip]):
+                await refused(PAYLOAD, ["target: user:ada", "apns-topic: %s%s" % (APPLICATION, topic), *more], 403, "apns-topic")
+            await refused(PAYLOAD, ["target: user:ada", "apns-topic: " + APPLICATION, voip], 400, "apns-topic")
+            status, _, said = await ask(PAYLOAD, "target: user:ada", "apns-topic: %s.voip" % APPLICATION, voip)
+            expect(status == 202, "an application includes its suffixes", said)
+            accepted.append(json.loads(said)["apnsId"])
+
+        async def bad_http():
+            for text, expected in SMUGGLED:
+                connection, name = Connection(url, bearer), str(uuid.uuid4())
+                stream, writer = await connection.open()
+                inner = line(id=name).decode()
+                inner = connection.head + "Content-Length: %d\r\n\r\n%s" % (len(inner), inner)
+                writer.write((connection.head + text % inner).encode())
+                status, _, said = await connection.answer()
+                answers.hold("post", "/v1/requests", status, said)
+                expect(status == expected and json.loads(said)["rule"], "bad HTTP is refused", [text, status, said])
+                with contextlib.suppress(ConnectionError):
+                    expect(not await stream.read(), "nothing follows", text)
+                writer.close()
+            # What is good about the same things.
+            connection, body = Connection(url, bearer), line(id=str(uuid.uuid4()))
+            _, writer = await connection.open()
+            chunks = b"%x\r\n%s\r\n%x;x=y\r\n%s\r\n0\r\nTrailer: x\r\n\r\n" % (9, body[:9], len(body) - 9, body[9:])
+            plain = (connection.head + "Content-Length: 2\r\n\r\n{}").encode()
+            writer.write(plain + (connection.head + "Transfer-Encoding: chunked\r\n\r\n").encode() + chunks + plain)
+            found = [await connection.answer() for _ in range(3)]
+            expect([status for status, _, _ in found] == [400, 202, 400], "pipelined requests have their answers in order", found)
+            accepted.append(json.loads(found[1][2])["apnsId"])
+            connection.close()
+
+        async def huge(head, piece):
+            """Ten million bytes, as far as the ingress takes them."""
+            connection = Connection(url, bearer)
+            _, writer = await connection.open()
+            writer.write((connection.head + head + "\r\n\r\n").encode())
+            answer = asyncio.create_task(connection.answer())
+            with contextlib.suppress(ConnectionError):
+                for _ in range(100):
+                    writer.write(piece)
+                    await writer.drain()
+            status, _, said = await answer
+            expect(status == 413 and json.loads(said)["field"] == "body", "a body has its bound", said)
+            writer.close()
+
+        async def endless():
+            """More bodies that never end than there are connections: the oldest give way, and nobody is kept out."""
+            peers = []
+            for number in range(120):
+                connection = Connection(url, bearer)
+                stream, writer = await connection.open()
+                head = "Content-Length: 1000" if number % 2 else "Transfer-Encoding: chunked"
+                writer.write((connection.head + head + "\r\n\r\n5\r\n{\"tar\r\n").encode())
+                peers.append((stream, writer))
+                # A crowd that comes at once would be newer than the good backend, whose connection would give way.
+                if number % 20 == 19:
+                    await goes_on()
+            await until(lambda: sum(stream.at_eof() or stream.exception() is not None for stream, _ in peers) >= 20, "the oldest have given way")
+            return peers
+
+        async def deaf():
+            """A peer that sends and does not read."""
+            connection = Connection(url, bearer)
+            with socket.socket() as peer:
+                peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+                peer.connect((connection.place.hostname, connection.place.port))
+                peer.setblocking(False)
+                lines = b'{"x":1}\n' * 1000
+                one = (connection.head + "Content-Type: application/x-ndjson\r\nContent-Length: %d\r\n\r\n" % len(lines)).encode() + lines
+                with contextlib.suppress(ConnectionError):
+                    while True:
+                        await asyncio.wait_for(asyncio.get_running_loop().sock_sendall(peer, one), HANG)
+
+        descriptors, sizes = "/proc/%d/fd" % ingress.pid, []
+        async with Device(fan_out.addresses["devices"], contract, user="ada") as device:
+            beside = asyncio.create_task(good())
+            await goes_on()
+            for number in range(2):
+                deaf_peer = asyncio.create_task(deaf()) if number == 1 else None
+                peers = await endless()
+                open_at_most = len(os.listdir(descriptors))
+                for attack, *what in (
+                        (bad_bodies,), (bad_tokens,), (bad_http,),
+                        (huge, "Content-Type: application/x-ndjson\r\nContent-Length: 10000000", b"x" * 100_000),
+                        (huge, "Transfer-Encoding: chunked", b"186a0\r\n" + b"x" * 100_000 + b"\r\n")):
+                    await attack(*what)
+                    await goes_on()
+                for _, writer in peers:
+                    writer.close()
+                await until(lambda: len(os.listdir(descriptors)) < open_at_most - 50, "their connections are closed")
+                if deaf_peer:
+                    await deaf_peer
+                await goes_on()
+                sizes.append(resident(ingress) >> 20)
+            beside.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await beside
+            # The good backend's last request may be on its way.
+            for name in accepted:
+                await device.frame("notify", id=name)
+            found = [record.headers["apns-id"] for record in reader.records[arguments.prefix + "requests"]]
+            expect(set(accepted) <= set(found) and len(found) == len(set(found)) and len(found) <= len(accepted) + 1, "nothing else is published",
+                   [len(found), len(accepted)])
+            expect(sizes[-1] < sizes[0] + 16, "the worker keeps nothing of it", sizes)
+    expect(not contract.broken, "all frames keep the contract", contract.broken[:3])
+    say(audit=await audit(arguments), published=len(accepted), sizes=sizes)
+
+
+async def drained(arguments, folder):
+    reader = Reader(arguments.kafka, [arguments.prefix + "requests"])
+    async with on_one_redis(arguments, folder) as (_, cluster), reading(reader):
+        await cluster.started("transform", *cluster.group, "--remembered-ids", "1000")
+        fan_out = await cluster.started("fan-out", "--listen", "127.0.0.1:0")
+        flags = "--listen", "127.0.0.1:0", "--unready-for", "1s", "--drain", "20s"
+        ingress, other = [await cluster.started("ingress", *flags) for _ in range(2)]
+        accepted, moved, stop = [], [], asyncio.Event()
+
+        async def backend(number):
+            """Publishes one after the other; goes to the other worker when its connection is closed, as behind a load balancer."""
+            connection, many = Connection(ingress.addresses["requests"]), number % 4 == 0
+            while not stop.is_set():
+                ids = [str(uuid.uuid4()) for _ in range(50 if many else 1)]
+                requests = [line(id=name) if not many else line(id=name, target="device:" + "ab" * 32) for name in ids]
+                # Whatever was sent on a connection has an answer: an end without one is an error here.
+                status, fields, said = await connection.post(b"\n".join(requests), *(LINES if many else []))
+                expect(status == 202, "it is accepted", said)
+                accepted.extend(ids)
+                if fields.get("connection") == "close":
+                    moved.append(number)
+                    connection = Connection(other.addresses["requests"])
+
+        async with Device(fan_out.addresses["devices"], None, user="ada") as device:
+            work = [asyncio.create_task(backend(number)) for number in range(20)]
+            await until(lambda: len(accepted) > 200 or any(each.done() for each in work), "backends publish")
+            ingress.send_signal(signal.SIGTERM)
+            await until(lambda: len(moved) == len(work) or any(each.done() for each in work), "each connection is told", lambda: len(moved))
+            await until(lambda: ingress.poll() is not None, "the worker ends")
+            count = len(accepted)
+            await until(lambda: len(accepted) > count or any(each.done() for each in work), "backends go on at the other worker")
+            stop.set()
+            await asyncio.gather(*work)
+            expect(ingress.returncode == 0, "it ends in order", ingress.returncode)
+
+            def kept():
+                return [record.headers["apns-id"] for record in reader.records[arguments.prefix + "requests"]]
+
+            await until(lambda: set(accepted) <= set(kept()), "Kafka has what was accepted", lambda: len(set(accepted) - set(kept())))
+            expect(sorted(kept()) == sorted(accepted), "and each once", [len(kept()), len(accepted)])
+            marker = str(uuid.uuid4())
+            await Connection(other.addresses["requests"]).post(line(id=marker))
+            await device.frame("notify", id=marker)
+    say(audit=(await audit(arguments))["requests"], published=len(accepted))
+
+
+PARTS = {"clients": clients, "killed": killed, "hostile": hostile, "drained": drained, "frozen": frozen}
 
 if __name__ == "__main__":
-    run_part(__doc__, PARTS, "carillon-ingress-", contract="the AsyncAPI document", lines=1000, each=40)
+    run_part(__doc__, PARTS, "carillon-ingress-", contract="the AsyncAPI document", kafka_folder=None, lines=1000, each=40,
+        senders=200, seconds=12)
