@@ -166,6 +166,7 @@ final class ClientHandle: @unchecked Sendable {
         }
         rd_kafka_queue_destroy(queue)
       }
+      if leavingGroup { leaveGroup(by: SteadyClock.milliseconds() + Self.longestLeave) }
       let left = leavingGroup && rd_kafka_consumer_close(pointer) == RD_KAFKA_RESP_ERR_NO_ERROR
       while held.load(ordering: .sequentiallyConsistent) > 0 { sem_wait(released) }
       if let rebalances, rebalances.isUnassignedMember, rd_kafka_version() < 0x0203_0000 {
@@ -175,6 +176,25 @@ final class ClientHandle: @unchecked Sendable {
       }
       rd_kafka_destroy_flags(pointer, left || !leavingGroup ? 0 : RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE)
       done()
+    }
+  }
+
+  /// How long a static member waits for its group, in milliseconds, before its session has to end by itself.
+  static let longestLeave: Int64 = 2_000
+
+  /// Makes a static member leave its group. It blocks; a member of another kind leaves when it is closed.
+  func leaveGroup(by end: Int64) {
+    guard let rebalances, rebalances.isStatic else { return }
+    // Before the answer to its join, the member has no name to leave by.
+    poll(until: { !rebalances.isJoining }, by: end)
+    guard rebalances.isMember, rd_kafka_unsubscribe(pointer) == RD_KAFKA_RESP_ERR_NO_ERROR else { return }
+    poll(until: { !rebalances.isMember }, by: end)
+  }
+
+  /// Serves a consumer's group until something is true.
+  func poll(until isDone: () -> Bool, by end: Int64) {
+    while !isDone(), SteadyClock.milliseconds() < end {
+      if let message = rd_kafka_consumer_poll(pointer, 20) { rd_kafka_message_destroy(message) }
     }
   }
 

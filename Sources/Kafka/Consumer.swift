@@ -16,7 +16,7 @@ public final class Consumer {
   public struct Options: Sendable {
     /// The group; nil for a consumer that only uses `assign`.
     public var group: String?
-    /// The name of a static member, which keeps its partitions over a quick restart; unique in the group.
+    /// The name of a static member, by which others can remove it from the group; unique in the group.
     public var instanceID: String?
     /// Where reading begins if the group has committed nothing. At the oldest record, else at the newest.
     public var beginsAtEarliest = true
@@ -42,6 +42,24 @@ public final class Consumer {
 
     /// Options of a consumer, with or without a group.
     public init(group: String? = nil) { self.group = group }
+
+    /// How often a member shows its group that it lives, in milliseconds at most. It learns at these moments that others come or go.
+    private static let longestHeartbeatMilliseconds = 300
+
+    /// librdkafka's properties of a member of the group.
+    var membership: [String: String] {
+      var properties = [
+        "partition.assignment.strategy": "cooperative-sticky",
+        "session.timeout.ms": String(sessionTimeoutMilliseconds),
+        "heartbeat.interval.ms": String(max(1, min(sessionTimeoutMilliseconds / 6, Self.longestHeartbeatMilliseconds))),
+        "enable.auto.commit": "false",
+        "enable.auto.offset.store": "false",
+        "allow.auto.create.topics": "false",
+      ]
+      if let group { properties["group.id"] = group }
+      if let instanceID { properties["group.instance.id"] = instanceID }
+      return properties
+    }
   }
 
   enum State { case open, closing, closed }
@@ -65,7 +83,7 @@ public final class Consumer {
   /// Searches for the ends of unreadable batches, by the partitions' indexes.
   var searches: [Int: Search] = [:]
   var searchTimer: Timer?
-  private let rebalances = RebalanceInbox()
+  private let rebalances: RebalanceInbox
   // Queues for the group's events, for records, and for all else. Records are apart, so that a consumer that takes none still sees its
   // group's events.
   private let group: OpaquePointer
@@ -96,14 +114,9 @@ public final class Consumer {
     self.loop = loop
     self.options = options
     self.configuration = configuration
-    var defaults = [
-      "group.id": options.group ?? "\(configuration.clientID).ungrouped",
-      "partition.assignment.strategy": "cooperative-sticky",
-      "session.timeout.ms": String(options.sessionTimeoutMilliseconds),
-      "heartbeat.interval.ms": String(max(1, options.sessionTimeoutMilliseconds / 6)),
+    let defaults = [
+      "group.id": "\(configuration.clientID).ungrouped",
       "auto.offset.reset": options.beginsAtEarliest ? "earliest" : "latest",
-      "enable.auto.commit": "false",
-      "enable.auto.offset.store": "false",
       // Without the check, librdkafka may fetch a batch with a flipped bit for ever, in silence.
       "check.crcs": "true",
       "enable.partition.eof": options.reportsPartitionEnd ? "true" : "false",
@@ -117,10 +130,9 @@ public final class Consumer {
       // a fifth.
       "fetch.message.max.bytes": "8388608",
       "socket.nagle.disable": "true",
-      "allow.auto.create.topics": "false",
     ]
-    if let instance = options.instanceID { defaults["group.instance.id"] = instance }
-    let object = try configuration.object(defaults: defaults, forConsumer: true)
+    let object = try configuration.object(defaults: defaults.merging(options.membership) { $1 }, forConsumer: true)
+    rebalances = RebalanceInbox(isStatic: options.instanceID != nil)
     rd_kafka_conf_set_events(
       object.pointer, RD_KAFKA_EVENT_LOG | RD_KAFKA_EVENT_ERROR | RD_KAFKA_EVENT_STATS | RD_KAFKA_EVENT_OFFSET_COMMIT)
     client = try ClientHandle(RD_KAFKA_CONSUMER, object, rebalances: rebalances)

@@ -19,6 +19,11 @@ final class RebalanceInbox: Sendable {
   private let joining = Atomic<Bool>(false)
   private let wasLetIn = Atomic<Bool>(false)
   private let wasAssigned = Atomic<Bool>(false)
+  private let hasLeft = Atomic<Bool>(false)
+  /// Whether closing alone leaves the member's place taken until its session ends.
+  let isStatic: Bool
+
+  init(isStatic: Bool) { self.isStatic = isStatic }
   private let goneTopics = Mutex<Set<String>>([])
   private let hasGone = Atomic<Bool>(false)
 
@@ -32,6 +37,12 @@ final class RebalanceInbox: Sendable {
   ///
   /// Before version 2.3.0 librdkafka aborts the process when it frees such a member (its issue 4312).
   var isUnassignedMember: Bool { wasLetIn.load(ordering: .acquiring) && !wasAssigned.load(ordering: .acquiring) }
+
+  /// Whether the group may have the member.
+  var isMember: Bool { wasLetIn.load(ordering: .acquiring) && !hasLeft.load(ordering: .acquiring) }
+
+  /// Whether the group has assigned the member something, if only an empty list.
+  var isAssigned: Bool { wasAssigned.load(ordering: .acquiring) }
 
   /// Whether a topic was reported missing since the last take. If it exists again, it is another one.
   var hasGoneTopics: Bool { hasGone.load(ordering: .relaxed) }
@@ -93,8 +104,11 @@ final class RebalanceInbox: Sendable {
         return rd_kafka_interceptor_add_on_response_received(
           client, "carillon",
           { _, _, _, _, request, _, _, _, _, error, opaque in
-            guard request == joinGroup || request == syncGroup, let opaque else { return RD_KAFKA_RESP_ERR_NO_ERROR }
+            guard request == joinGroup || request == syncGroup || request == leaveGroup, let opaque else {
+              return RD_KAFKA_RESP_ERR_NO_ERROR
+            }
             let inbox = Unmanaged<RebalanceInbox>.fromOpaque(opaque).takeUnretainedValue()
+            if request == leaveGroup { inbox.hasLeft.store(true, ordering: .releasing) }
             if request == joinGroup { inbox.wasLetIn.store(true, ordering: .releasing) }
             if request == syncGroup || error != RD_KAFKA_RESP_ERR_NO_ERROR { inbox.setJoining(false) }
             return RD_KAFKA_RESP_ERR_NO_ERROR
@@ -109,7 +123,7 @@ final class RebalanceInbox: Sendable {
   ) {
     if code == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS { wasAssigned.store(true, ordering: .releasing) }
     guard !isClosing.load(ordering: .acquiring), let copy = rd_kafka_topic_partition_list_copy(partitions) else {
-      rd_kafka_assign(client, nil)
+      if !isStatic || !takeNothing(client, code) { rd_kafka_assign(client, nil) }
       return
     }
     let change = Change(
@@ -120,6 +134,16 @@ final class RebalanceInbox: Sendable {
   }
 }
 
+/// Takes no partition, of a cooperative group; returns whether librdkafka accepts that. Before the close it refuses to unassign everything.
+private func takeNothing(_ client: OpaquePointer, _ code: rd_kafka_resp_err_t) -> Bool {
+  let (none, isAssignment) = (PartitionList(capacity: 0), code == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS)
+  let refusal = withExtendedLifetime(none) {
+    isAssignment ? rd_kafka_incremental_assign(client, none.pointer) : rd_kafka_incremental_unassign(client, none.pointer)
+  }
+  return KafkaError.of(refusal, "take nothing") == nil
+}
+
 // Keys of requests in Kafka's protocol.
 private let joinGroup: Int16 = 11
+private let leaveGroup: Int16 = 13
 private let syncGroup: Int16 = 14

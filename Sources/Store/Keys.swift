@@ -35,6 +35,7 @@ import Redis
 /// | `tries` | hash | how often each partition was begun at its marker, which group of records a process works on, and how many processes ended with which record alone | `CrashLoops` |
 /// | `cluster` | hash | `kafka`, `prefix`, `buckets`, `name`: the Kafka cluster and the topics that this Redis belongs to, and the settings that its workers share; `layout`, `needs`: the newest and the oldest layout that may lie here | `ClusterIdentity` |
 /// | `lanes` | sorted set | fan-out lanes: `PARTITION:LANE` → the time of the last heartbeat in milliseconds | `Lanes` |
+/// | `members/GROUP` | sorted set | the static members of the transform workers' group: `group.instance.id` → the time of the last heartbeat in milliseconds | `GroupHeartbeats` |
 /// | `workers` | sorted set | the workers' processes: name → the time of the last heartbeat in milliseconds | `Workers` |
 /// | `{workers}reports` | hash | the report of each: name → JSON | `Workers` |
 ///
@@ -71,6 +72,8 @@ struct Keys: Sendable {
 
   /// The sorted set of the fan-out lanes.
   static let lanes = "lanes"
+  /// The sorted set of the static members of a group.
+  static func members(ofGroup group: String) -> String { "members/\(group)" }
   /// The sorted set of the workers.
   static let workers = "workers"
   /// The hash of their reports; its hash tag puts it beside the workers.

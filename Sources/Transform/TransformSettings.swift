@@ -13,7 +13,7 @@ public struct TransformSettings: Sendable {
     /// Maximum number of records in flight.
     public static let inFlight = 100_000
     /// The session timeout, in milliseconds.
-    public static let sessionMilliseconds = 2_000
+    public static let sessionMilliseconds = 6_000
     /// Tries of a record that cannot be processed.
     public static let tries = 5
     /// Entries that a mailbox keeps.
@@ -59,13 +59,16 @@ public struct TransformSettings: Sendable {
   /// A record counts 2 · (value + 256) bytes until only the journal is outstanding for its batch. With values of more than some 245 bytes
   /// this limit is reached before the default of `inFlight`, unless many records wait for the journal.
   public var inFlightBytes = 96 << 20
-  /// After this time without a sign of life from a worker its partitions go to others, in milliseconds. Brokers may require more.
+  /// After this time without a sign of life from a worker its partitions go to others, in milliseconds. Brokers may require more. With
+  /// `members` it takes less.
   public var sessionMilliseconds = Defaults.sessionMilliseconds
   /// When a partition is checked after it began or resumed, in milliseconds. If none of its records is in flight then, none crashes its
   /// worker: the crash would have happened by then.
   public var healthyMilliseconds = 15_000
   /// The permit to try a group of records that may end the process: one for all its lanes.
   public var permit = CrashLoopPermit()
+  /// Beats for the lanes of the process, and removes silent members from the group; nil where that is left to Kafka.
+  public var members: MemberWatch?
   /// Tries of a record that cannot be processed, before it goes to the dead letters.
   public var tries = Defaults.tries
   /// How late an occurrence of a repeating trigger may fire, in milliseconds, unless the trigger says otherwise.

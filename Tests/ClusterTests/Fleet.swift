@@ -17,6 +17,8 @@ final class Fleet: Sendable {
     /// Identifier of each notification that was shown, as often as it was.
     var shown: [String: Int] = [:]
     var knownAgain = 0
+    /// When each notification was shown.
+    var shownAt: [Int64] = []
     /// When the first notification came after each welcome.
     var isConnected = false
   }
@@ -62,7 +64,9 @@ final class Fleet: Sendable {
       log.ends.append((RealTime.now(), code))
       log.isConnected = false
     case .unreachable(let reason, _): log.unreachable.append(reason)
-    case .shown(let notification), .updated(let notification): log.shown[notification.identifier.text, default: 0] += 1
+    case .shown(let notification), .updated(let notification):
+      log.shown[notification.identifier.text, default: 0] += 1
+      log.shownAt.append(RealTime.now())
     case .dropped(_, _, _, .known): log.knownAgain += 1
     default: break
     }

@@ -58,6 +58,13 @@ import Testing
     func claim(_ name: Name) async throws -> Int32 {
       try await Lanes(some()).claim(name: name, lifetimeMilliseconds: 600_000, partitions: 2).partition
     }
+    func beatAll(_ members: String..., forgottenMilliseconds: Int = 60_000) async throws -> GroupHeartbeats.Answer {
+      try await GroupHeartbeats(some(), group: "g").beat(members, forgottenMilliseconds: forgottenMilliseconds)
+    }
+    func claimSilent(_ silent: [String: Int64]) async throws -> [String] {
+      try await GroupHeartbeats(some(), group: "g").claim(silent)
+    }
+    func leaveGroup(_ members: String...) async throws { try await GroupHeartbeats(some(), group: "g").leave(members) }
     func lanes() async throws -> [Lanes.Listing] { try await Lanes(some()).list() }
     func list() async throws -> [Workers.Listing] { try await Workers(some()).list() }
 
@@ -175,6 +182,33 @@ import Testing
       #expect(try await place.claim("b/0") == (key == "lanes" ? 0 : 1))
       #expect(try await place.list().map(\.name) == ["a"])
       #expect(await place.mended == [key.contains("workers") ? "workers" : key])
+    }
+  }
+
+  @Test func aSilentMemberIsClaimedOnceAndNotIfItHasBeatenMeanwhile() async throws {
+    try await with { place in
+      let first = try await place.beatAll("a.1", "a.2")
+      #expect(first.new == 2 && first.beats == ["a.1": first.time, "a.2": first.time])
+      try await place.redis.command("ZINCRBY", "members/g", "-2000", "a.1")
+      let second = try await place.beatAll("b.1")
+      #expect(second.new == 1 && second.beats == ["a.1": first.time - 2_000, "a.2": first.time, "b.1": second.time])
+      #expect(try await place.claimSilent(["a.1": first.time - 2_000, "a.2": first.time - 1, "c": 1]) == ["a.1"])
+      #expect(try await place.claimSilent(["a.1": first.time - 2_000]).isEmpty, "another worker has it")
+      #expect(try await place.beatAll("a.1", "a.2").new == 1, "it learns that it was claimed")
+      try await place.leaveGroup("a.1", "a.2")
+      #expect(try await place.beatAll("b.1").beats.keys.sorted() == ["b.1"])
+      #expect(try await place.redis.command("EXISTS", "members/other").integer == 0)
+    }
+  }
+
+  @Test func aMemberWhoseSessionHasEndedIsForgotten() async throws {
+    try await with { place in
+      let time = try await place.beatAll("a", "b", "c", "d").time
+      try await place.redis.command(
+        "ZADD", "members/g", .integer(time - 60_000), "a", .integer(time + 3_600_000), "b", "inf", "c")
+      #expect(try await place.beatAll("e").beats.keys.sorted() == ["d", "e"])
+      try await place.redis.command("SET", "members/g", "x")
+      #expect(try await place.beatAll("e").beats.keys.sorted() == ["e"])
     }
   }
 

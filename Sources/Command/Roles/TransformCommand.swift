@@ -19,6 +19,8 @@ enum TransformCommand {
     let role = try RoleProcess("transform", values)
     let extensions = try await ExtensionsInForce(values, role.logger, role.metrics)
     let permit = CrashLoopPermit()
+    let members = MemberWatch(
+      place.kafka, place.store, group: values[TransformOptions.group], reading: place.topics.requests, logger: role.logger)
     let code = try await role.run(
       place, writing: place.topics.writtenByTransform, settings: SharedSettings.transform(values, extensions.source),
       reload: extensions.reload
@@ -26,11 +28,13 @@ enum TransformCommand {
       let metrics = TransformMetrics(process.metrics, lane: "transform-\(number)")
       return LaneHost("transform-\(number)", logger: process.logger, health: process.health, failures: process.laneFailures) { lane in
         TransformLane(
-          TransformSettings(process.values, place, worker: process.worker(number), extensions: extensions.source, permit: permit),
+          TransformSettings(
+            process.values, place, worker: process.worker(number), extensions: extensions.source, permit: permit, members: members),
           on: lane.loop, logger: lane.logger,
           health: lane.health, metrics: metrics, onFatal: lane.onFatal)
       }
     }
+    await members.close()
     await extensions.close()
     return code
   }

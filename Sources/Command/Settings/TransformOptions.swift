@@ -45,7 +45,7 @@ enum TransformOptions {
   static let session = Setting(
     "transform.session-timeout", .duration(.milliseconds(500)...(.seconds(300))),
     default: .milliseconds(TransformSettings.Defaults.sessionMilliseconds),
-    "A worker that is silent for this long loses its partitions to others. Brokers allow less than 6 s only with a lower group.min.session.timeout.ms; otherwise their minimum applies."
+    "A worker that is silent for this long loses its partitions to others, if no other worker has noticed that before: they take one to two seconds, as long as Redis answers. Brokers allow less than 6 s only with a lower group.min.session.timeout.ms; otherwise their minimum applies."
   )
 
   static let extensions = Setting<String?>(
@@ -61,9 +61,12 @@ enum TransformOptions {
 extension TransformSettings {
   /// Reads the settings for the lane of this name.
   ///
-  /// - Parameter permit: that of the process, if its lanes read requests.
+  /// - Parameters:
+  ///   - permit: that of the process, if its lanes read requests.
+  ///   - members: that of the process, where workers remove silent ones from their group.
   init(
-    _ values: SettingValues, _ place: ClusterPlace, worker: Name, extensions: ExtensionsSource, permit: CrashLoopPermit = CrashLoopPermit()
+    _ values: SettingValues, _ place: ClusterPlace, worker: Name, extensions: ExtensionsSource, permit: CrashLoopPermit = CrashLoopPermit(),
+    members: MemberWatch? = nil
   ) {
     self.init(topics: place.topics, kafka: place.kafka, store: place.store, cluster: place.name, worker: worker)
     group = values[TransformOptions.group]
@@ -81,6 +84,7 @@ extension TransformSettings {
     tries = values[TransformOptions.tries]
     self.extensions = extensions
     self.permit = permit
+    self.members = members
     // The group shows this name of each member, so two workers of one host can be told apart.
     kafka.clientID = worker.text
   }

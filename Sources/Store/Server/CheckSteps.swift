@@ -101,6 +101,8 @@ enum CheckSteps {
       CheckStep("worker list", Workers.listScript, keys: [keys.workers, keys.reports], [10, 100, 100], isRight: { $0.count == 3 }),
       CheckStep(
         "worker leave", Workers.leaveScript, keys: [keys.workers, keys.reports], [name, 1, 100], isRight: isOne),
+      CheckStep("member beat", GroupHeartbeats.beatScript, keys: [keys.members], [keep, name], isRight: { $0[2]?.count == 2 }),
+      CheckStep("member claim", GroupHeartbeats.claimScript, keys: [keys.members], [name, 1], isRight: { $0.kind == .array }),
       CheckStep("claim", ClusterIdentity.claimScript, keys: [keys.cluster], ["kafka", name], isRight: { $0.count == 1 }),
     ]
   }

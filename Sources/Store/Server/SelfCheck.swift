@@ -129,6 +129,7 @@ struct CheckKeys {
   var tries: String { "tries\(tag)" }
   var cluster: String { "cluster\(tag)" }
   var lanes: String { "lanes\(tag)" }
+  var members: String { "members\(tag)" }
   var workers: String { "workers\(tag)" }
   var reports: String { "reports\(tag)" }
   /// For the steps of commands.
@@ -139,9 +140,8 @@ struct CheckKeys {
   /// All keys of the check.
   var all: [String] {
     [
-      device, mailbox, recipients, result, markers, dueTimes, followUps, zoneData, withSchedules, tries, cluster, lanes, workers, reports,
-      hash, set,
-      text,
+      device, mailbox, recipients, result, markers, dueTimes, followUps, zoneData, withSchedules, tries, cluster, lanes, members,
+      workers, reports, hash, set, text,
     ]
       + schedules + holders
   }

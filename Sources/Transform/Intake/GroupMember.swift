@@ -43,7 +43,11 @@ final class GroupMember {
   /// Makes a consumer, and joins the group.
   func join() throws(KafkaError) {
     guard let owner else { return }
-    let consumer = try Consumer(on: loop, settings.kafka, plan.options(settings), handler: owner)
+    var options = plan.options(settings)
+    if plan.hasStaticMembers {
+      options.instanceID = settings.members?.join(settings.worker, sessionMilliseconds: options.sessionTimeoutMilliseconds)
+    }
+    let consumer = try Consumer(on: loop, settings.kafka, options, handler: owner)
     consumer.onLog = { [logger] in logger.log($0) }
     // A rebuild of Redis needs the incarnation, since revisions contain it.
     consumer.commitNote = { [checkpoints] in Marker.note(incarnation: checkpoints.table.incarnation($0)) }

@@ -5,6 +5,8 @@ import Worker
 struct GroupPlan {
   private(set) var partitions: TopicPartitions
   private let sessionMilliseconds: Int
+  /// Whether the lanes are static members. The embedded broker has none.
+  let hasStaticMembers: Bool
   private let retentionMilliseconds: Int?
 
   /// The shortest session that brokers allow by default, in milliseconds.
@@ -15,6 +17,7 @@ struct GroupPlan {
   /// - Throws: if they do not answer, or if a topic is missing.
   init(_ settings: TransformSettings, _ admin: Admin, _ logger: Logger) async throws {
     let cluster = try await admin.describeCluster()
+    hasStaticMembers = !cluster.isEmbedded
     sessionMilliseconds = await Self.sessionTimeout(settings.sessionMilliseconds, cluster, admin, logger)
     partitions = try TopicPartitions(settings.topics, cluster)
     // The embedded broker keeps no settings.
