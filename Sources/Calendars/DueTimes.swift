@@ -73,16 +73,16 @@ public struct DueTimes {
   public mutating func last(of trigger: TimedTrigger, requested: Int64, after start: Int64, until end: Int64, deviceZone: Name)
     throws(Rejection) -> Occurrence?
   {
-    func next(_ moment: Int64) throws(Rejection) -> Occurrence? {
+    func first(after moment: Int64) throws(Rejection) -> Occurrence? {
       let found = try next(of: trigger, requested: requested, after: moment, deviceZone: deviceZone)
       return found.flatMap { $0.due <= end ? $0 : nil }
     }
-    guard var last = try next(start) else { return nil }
+    guard var last = try first(after: start) else { return nil }
     // From here on there is none.
     var limit = end
     while limit - last.due >= Self.leastDistance {
       let middle = last.due + (limit - last.due) / 2
-      if let found = try next(middle) { last = found } else { limit = middle }
+      if let found = try first(after: middle) { last = found } else { limit = middle }
     }
     return last
   }
