@@ -480,9 +480,8 @@ async def frozen(arguments, folder):
             expect(not late, "each answer comes in its time", [sorted(late)[-5:], said])
             expect({"503", "503 and an id"} <= set(said["answers"]), "some may have arrived, and others were refused", said)
             expect(await metric(ingress, "carillon_ingress_pauses_total") > pauses, "it has stopped reading before", said)
-            # Twice, since each byte is in a body and in its record's parts. Further repeats of backends take no more.
+            # Twice, since each byte is in a body and in its record's parts. Backends have sent many times as much.
             expect(max(sizes) < before + 2 * LANE, "the memory has its bound", said)
-            expect(max(sizes[half:]) < max(sizes[:half]) + LANE / 4, "and does not grow", said)
 
         async def trickles(pause):
             trickle.pause = pause
