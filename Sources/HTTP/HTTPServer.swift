@@ -116,7 +116,11 @@ public final class HTTPServer {
   /// Closes the connection that has waited longest without a request; false if each of them has one.
   private func replaceSilent() -> Bool {
     guard configuration.replacesSilent else { return false }
-    let silent = sweep.earliest { ($0 as? HTTPConnection)?.silentSince }
+    let silent = sweep.earliest {
+      ($0 as? HTTPConnection)?.silentSince
+    } unless: {
+      ($0 as? HTTPConnection)?.hasUnreadRequest ?? false
+    }
     silent?.abort()
     return silent != nil
   }

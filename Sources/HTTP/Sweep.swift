@@ -68,10 +68,12 @@ final class Sweep {
   }
 
   /// The member with the earliest time by `timeOf`, which is nil for those that are not wanted. It checks all of them.
-  func earliest(by timeOf: (any SweepMember) -> UInt64?) -> (any SweepMember)? {
+  ///
+  /// - Parameter isExcepted: asked of few of them, so it may cost more.
+  func earliest(by timeOf: (any SweepMember) -> UInt64?, unless isExcepted: (any SweepMember) -> Bool) -> (any SweepMember)? {
     var found: (member: any SweepMember, time: UInt64)?
     for member in members {
-      guard let time = timeOf(member), found.map({ time < $0.time }) ?? true else { continue }
+      guard let time = timeOf(member), found.map({ time < $0.time }) ?? true, !isExcepted(member) else { continue }
       found = (member, time)
     }
     return found?.member

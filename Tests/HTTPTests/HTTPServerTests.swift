@@ -379,6 +379,28 @@ private let upgradeRequest = [
     }
   }
 
+  @Test func aConnectionWhoseRequestIsNotReadYetKeepsItsPlace() async throws {
+    var configuration = ServerFixture.quick()
+    configuration.maximumConnections = 2
+    configuration.replacesSilent = true
+    configuration.idleMilliseconds = 2 * hangMilliseconds
+    try await ServerFixture.with(configuration) { fixture, port in
+      await fixture.pause(true)
+      let waiting = try RawSocket(port: port)
+      try waiting.send("GET /hello HTTP/1.1\r\nHost: a\r\n\r\n")
+      #expect(await fixture.wait { $0.statistics.open == 1 })
+      // The clock of the loop is in milliseconds.
+      for _ in 0..<10 { await pause() }
+      let silent = try RawSocket(port: port)
+      #expect(await fixture.wait { $0.statistics.open == 2 })
+      let third = try RawSocket(port: port)
+      try third.send("GET /hello HTTP/1.1\r\nHost: a\r\n\r\n")
+      #expect(try silent.readToEnd().isEmpty)
+      await fixture.pause(false)
+      for socket in [waiting, third] { #expect(try socket.read(through: "hello").hasPrefix("HTTP/1.1 200 ")) }
+    }
+  }
+
   @Test func refusingManyAtOnceTakesNoMoreThanABoundOfThem() async throws {
     var configuration = ServerFixture.quick()
     configuration.maximumConnections = 1
