@@ -166,7 +166,7 @@ final class ClientHandle: @unchecked Sendable {
         }
         rd_kafka_queue_destroy(queue)
       }
-      if leavingGroup { leaveGroup(by: SteadyClock.milliseconds() + Self.longestLeave) }
+      if leavingGroup, rebalances?.isStatic == true { Self.leaveGroup([self], by: SteadyClock.milliseconds() + Self.longestLeave) }
       let left = leavingGroup && rd_kafka_consumer_close(pointer) == RD_KAFKA_RESP_ERR_NO_ERROR
       while held.load(ordering: .sequentiallyConsistent) > 0 { sem_wait(released) }
       if let rebalances, rebalances.isUnassignedMember, rd_kafka_version() < 0x0203_0000 {
@@ -180,21 +180,22 @@ final class ClientHandle: @unchecked Sendable {
   }
 
   /// How long a static member waits for its group, in milliseconds, before its session has to end by itself.
-  static let longestLeave: Int64 = 2_000
+  private static let longestLeave: Int64 = 2_000
 
-  /// Makes a static member leave its group. It blocks; a member of another kind leaves when it is closed.
-  func leaveGroup(by end: Int64) {
-    guard let rebalances, rebalances.isStatic else { return }
-    // Before the answer to its join, the member has no name to leave by.
-    poll(until: { !rebalances.isJoining }, by: end)
-    guard rebalances.isMember, rd_kafka_unsubscribe(pointer) == RD_KAFKA_RESP_ERR_NO_ERROR else { return }
-    poll(until: { !rebalances.isMember }, by: end)
+  /// Makes static members leave their group, which closing alone does not do. It blocks.
+  static func leaveGroup(_ members: [ClientHandle], by end: Int64) {
+    // Before the answer to its join, a member has no name to leave by.
+    serve(members, by: end) { !$0.isJoining }
+    let leaving = members.filter { $0.rebalances?.isMember == true && rd_kafka_unsubscribe($0.pointer) == RD_KAFKA_RESP_ERR_NO_ERROR }
+    serve(leaving, by: end) { !$0.isMember }
   }
 
-  /// Serves a consumer's group until something is true.
-  func poll(until isDone: () -> Bool, by end: Int64) {
-    while !isDone(), SteadyClock.milliseconds() < end {
-      if let message = rd_kafka_consumer_poll(pointer, 20) { rd_kafka_message_destroy(message) }
+  /// Serves members until something is true of all. A member that is not served keeps its group from forming, and so the others waiting.
+  static func serve(_ members: [ClientHandle], by end: Int64, until isDone: (RebalanceInbox) -> Bool) {
+    while !members.allSatisfy({ $0.rebalances.map(isDone) != false }), SteadyClock.milliseconds() < end {
+      for member in members {
+        if let message = rd_kafka_consumer_poll(member.pointer, max(1, 20 / Int32(members.count))) { rd_kafka_message_destroy(message) }
+      }
     }
   }
 

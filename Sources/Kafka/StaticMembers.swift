@@ -38,10 +38,9 @@ public enum StaticMembers {
           try check(rd_kafka_subscribe(client.pointer, list.pointer), "take the place of \(name)")
         }
       } catch { return .failure(error) }
-      for member in members { member.client.poll(until: { member.rebalances.isAssigned }, by: end) }
-      let taken = members.filter(\.rebalances.isAssigned)
-      for member in taken { member.client.leaveGroup(by: end) }
-      return .success(taken.filter { !$0.rebalances.isMember }.map(\.name))
+      ClientHandle.serve(members.map(\.client), by: end) { $0.isAssigned }
+      ClientHandle.leaveGroup(members.map(\.client), by: end)
+      return .success(members.filter { $0.rebalances.isAssigned && !$0.rebalances.isMember }.map(\.name))
     }
   }
 }

@@ -56,7 +56,8 @@ extension ClusterTests {
     @Test func anotherWorkerTakesThePartitionsOfASilentOneWhichJoinsAgainWhenItWakes() async throws {
       try await ClusterFixture.with(.real) { cluster in
         let killed = try await cluster.transform(Self.endlessSession + ["--lanes", "2"])
-        let second = try await cluster.transform(Self.endlessSession)
+        let named = Self.endlessSession + ["--worker", "second"]
+        let second = try await cluster.transform(named)
         let stream = try await Stream(cluster, devices: 12, perSecond: 60)
         await killed.kill()
         await eventually("the killed worker's lanes are removed") { Self.removed(second) == 1 }
@@ -73,6 +74,11 @@ extension ClusterTests {
         await third.signal(SIGTERM)
         #expect(try await third.exit() == .exited(0))
         try await stream.goesOn("the worker that stood still has all partitions")
+
+        // Nobody is left to remove it.
+        await second.kill()
+        try await cluster.transform(named)
+        try await stream.goesOn("the next worker with its name has its partitions")
         let count = try await stream.end()
         print("silent workers: \(count) requests, each shown once")
       }

@@ -20,7 +20,8 @@ enum TransformCommand {
     let extensions = try await ExtensionsInForce(values, role.logger, role.metrics)
     let permit = CrashLoopPermit()
     let members = MemberWatch(
-      place.kafka, place.store, group: values[TransformOptions.group], reading: place.topics.requests, logger: role.logger)
+      place.kafka, place.store, group: values[TransformOptions.group], reading: place.topics.requests,
+      isNamed: values[RoleSettings.worker] != nil, logger: role.logger)
     let code = try await role.run(
       place, writing: place.topics.writtenByTransform, settings: SharedSettings.transform(values, extensions.source),
       reload: extensions.reload

@@ -14,7 +14,9 @@ enum RoleSettings {
     "drain", .duration(.zero...(.seconds(3600))), default: .seconds(25),
     "How long the process may take to finish its work and end after SIGTERM or SIGINT. A second signal ends it at once.")
   static let worker = Setting<Name?>(
-    "worker", .name("NAME"), "The name of this process in events and logs, unique in the cluster. Absent: its host and process id.")
+    "worker", .name("NAME"),
+    "The name of this process in events and logs, unique in the cluster. A transform worker takes its place in the group by it again when it is restarted. Absent: its host and process id."
+  )
 
   static let process = SettingGroup("Process", [lanes, admin, drain, AnswerSettings.json], advanced: [worker])
 }

@@ -17,8 +17,8 @@ public actor MemberWatch {
   private let group: String
   private let topic: String
   private let logger: Logger
-  /// What the names of this process's members end with. Another process with the same worker's name has other members.
-  private let suffix = String(UInt64.random(in: .min ... .max), radix: 36)
+  /// What the names of this process's members end with.
+  private let suffix: String
   private var members: [String] = []
   /// How many of them have beaten.
   private var known = 0
@@ -26,6 +26,7 @@ public actor MemberWatch {
   private var silence = SilentMembers()
   private var shards: Shards?
   private var work: Task<Void, Never>?
+  private var removal: Task<Void, Never>?
   private var isClosed = false
 
   /// How long a removal may take, in milliseconds. After that the members' sessions have almost ended.
@@ -33,9 +34,15 @@ public actor MemberWatch {
 
   /// Makes one that is idle until a lane joins.
   ///
-  /// - Parameter topic: what the group reads.
-  public init(_ kafka: KafkaConfiguration, _ store: StoreConfiguration, group: String, reading topic: String, logger: Logger) {
+  /// - Parameters:
+  ///   - topic: what the group reads.
+  ///   - isNamed: whether somebody has given the worker its name. Under this name it takes its place in the group again when it is
+  ///     restarted. Otherwise it is another member each time, since two containers of one host may have the same host and process id.
+  public init(
+    _ kafka: KafkaConfiguration, _ store: StoreConfiguration, group: String, reading topic: String, isNamed: Bool, logger: Logger
+  ) {
     (self.kafka, self.group, self.topic, self.logger) = (kafka, group, topic, logger)
+    suffix = isNamed ? "" : "." + String(UInt64.random(in: .min ... .max), radix: 36)
     var store = store
     // Nothing waits for a heartbeat, and another one follows.
     store.callDeadlineMilliseconds = min(store.callDeadlineMilliseconds, Int(SilentMembers.interruptedMilliseconds))
@@ -45,7 +52,7 @@ public actor MemberWatch {
   /// Begins to beat for a lane that joins the group; returns its name as a static member.
   nonisolated func join(_ worker: Name, sessionMilliseconds: Int) -> String {
     // Brokers may refuse other characters, and names of more than 249.
-    let name = String(worker.text.unicodeScalars.map { Self.isAllowed($0) ? Character($0) : "_" }.prefix(200)) + "." + suffix
+    let name = String(worker.text.unicodeScalars.map { Self.isAllowed($0) ? Character($0) : "_" }.prefix(200)) + suffix
     Task { await begin(name, sessionMilliseconds) }
     return name
   }
@@ -101,7 +108,7 @@ public actor MemberWatch {
       logger.warning(
         "a worker is silent: its lane is removed from the group", ["member": name, "silentMs": Int(time - (silent[name] ?? time))])
     }
-    Task { [kafka, group, topic, logger, sessionMilliseconds] in
+    removal = Task { [kafka, group, topic, logger, sessionMilliseconds, former = removal] in
       do throws(KafkaError) {
         let gone = try await StaticMembers.remove(
           claimed, from: group, reading: topic, sessionTimeoutMilliseconds: sessionMilliseconds,
@@ -111,6 +118,7 @@ public actor MemberWatch {
       } catch {
         logger.warning("silent lanes stay in the group until their session ends", ["error": "\(error)"])
       }
+      await former?.value
     }
   }
 
@@ -118,6 +126,8 @@ public actor MemberWatch {
     isClosed = true
     work?.cancel()
     await work?.value
+    // It ends in its time, and leaves no place taken.
+    await removal?.value
     shards?.close()
     shards = nil
   }
