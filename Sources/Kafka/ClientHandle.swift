@@ -179,8 +179,9 @@ final class ClientHandle: @unchecked Sendable {
     }
   }
 
-  /// How long a static member waits for its group, in milliseconds, before its session has to end by itself.
-  private static let longestLeave: Int64 = 2_000
+  /// How long a static member waits for its group, in milliseconds, before its session has to end by itself. A group that forms without a
+  /// member that was killed takes some seconds.
+  private static let longestLeave: Int64 = 6_000
 
   /// Makes static members leave their group, which closing alone does not do. It blocks.
   static func leaveGroup(_ members: [ClientHandle], by end: Int64) {

@@ -108,7 +108,7 @@ final class RebalanceInbox: Sendable {
               return RD_KAFKA_RESP_ERR_NO_ERROR
             }
             let inbox = Unmanaged<RebalanceInbox>.fromOpaque(opaque).takeUnretainedValue()
-            if request == leaveGroup { inbox.hasLeft.store(true, ordering: .releasing) }
+            if request == leaveGroup, error == RD_KAFKA_RESP_ERR_NO_ERROR { inbox.hasLeft.store(true, ordering: .releasing) }
             if request == joinGroup { inbox.wasLetIn.store(true, ordering: .releasing) }
             if request == syncGroup || error != RD_KAFKA_RESP_ERR_NO_ERROR { inbox.setJoining(false) }
             return RD_KAFKA_RESP_ERR_NO_ERROR

@@ -31,9 +31,9 @@ import Worker
     }
 
     /// Has the newest lane's clients fail for good.
-    func fail(times: Int = 1) {
+    func fail(times: Int = 1, _ code: KafkaError.Code = .fatal) {
       let place = read { $0.places.last }
-      for _ in 0..<times { place?.onFatal(KafkaError(.fatal, "use the Kafka client", message: "out of order")) }
+      for _ in 0..<times { place?.onFatal(KafkaError(code, "use the Kafka client", message: "out of order")) }
     }
   }
 
@@ -95,6 +95,16 @@ import Worker
       #expect(!health.json.contains("what only the former lane knew"))
       script.set()
       try await script.eventually("it is ready") { _ in health.isReady }
+    }
+  }
+
+  @Test func `a lane whose place in the group another worker takes starts again, however often`() async throws {
+    try await withHost { script, health in
+      for time in 1...6 {
+        script.fail(times: 1, .fencedInstance)
+        try await script.eventually("lane \(time + 1) runs") { $0.places.count == time + 1 && health.isReady }
+      }
+      #expect(script.read { $0.givenUp } == 0 && script.restarts.value == 6)
     }
   }
 

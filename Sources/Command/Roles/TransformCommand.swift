@@ -18,11 +18,27 @@ enum TransformCommand {
     let place = try ClusterPlace(values, client: "carillon-transform")
     let role = try RoleProcess("transform", values)
     let extensions = try await ExtensionsInForce(values, role.logger, role.metrics)
-    let permit = CrashLoopPermit()
     let members = MemberWatch(
       place.kafka, place.store, group: values[TransformOptions.group], reading: place.topics.requests,
       isNamed: values[RoleSettings.worker] != nil, logger: role.logger)
-    let code = try await role.run(
+    do {
+      let code = try await run(role, values, place, extensions, members)
+      await members.close()
+      await extensions.close()
+      return code
+    } catch {
+      // Its lanes have left the group: nobody is to take them for silent.
+      await members.close()
+      await extensions.close()
+      throw error
+    }
+  }
+
+  private static func run(
+    _ role: RoleProcess, _ values: SettingValues, _ place: ClusterPlace, _ extensions: ExtensionsInForce, _ members: MemberWatch
+  ) async throws -> ExitCode {
+    let permit = CrashLoopPermit()
+    return try await role.run(
       place, writing: place.topics.writtenByTransform, settings: SharedSettings.transform(values, extensions.source),
       reload: extensions.reload
     ) { process, number, _ in
@@ -35,8 +51,5 @@ enum TransformCommand {
           health: lane.health, metrics: metrics, onFatal: lane.onFatal)
       }
     }
-    await members.close()
-    await extensions.close()
-    return code
   }
 }

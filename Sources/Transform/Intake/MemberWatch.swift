@@ -51,8 +51,11 @@ public actor MemberWatch {
 
   /// Begins to beat for a lane that joins the group; returns its name as a static member.
   nonisolated func join(_ worker: Name, sessionMilliseconds: Int) -> String {
-    // Brokers may refuse other characters, and names of more than 249.
-    let name = String(worker.text.unicodeScalars.map { Self.isAllowed($0) ? Character($0) : "_" }.prefix(200)) + suffix
+    // Brokers may refuse other characters, and names of more than 249. The number keeps apart what then looks the same, and two clusters
+    // on one Kafka.
+    let number = NameHash.hash("\(topic)\n\(worker.text)")
+    let readable = String(worker.text.unicodeScalars.map { Self.isAllowed($0) ? Character($0) : "_" }.prefix(150))
+    let name = "\(readable).\(String(number, radix: 36))\(suffix)"
     Task { await begin(name, sessionMilliseconds) }
     return name
   }
