@@ -320,10 +320,8 @@ async function run(config) {
     if (!notification) return;
     const wanted = device.category(notification)?.actions?.find((each) => each.identifier === action);
     if (wanted?.textInput && !text) return open(identifier);
-    // Its panel may have another response, which takes a moment.
-    while (device.panel?.identifier === identifier && device.panel.isBusy) {
-      await new Promise((resolve) => device.addEventListener("panel", resolve, { once: true }));
-    }
+    const isBusy = () => device.panel?.identifier === identifier && device.panel.isBusy;
+    while (isBusy()) await new Promise((resolve) => device.addEventListener("panel", resolve, { once: true }));
     await device.respond(identifier, action === "dismiss:" ? DISMISS : action || OPEN, text || undefined).catch(fail);
   }
 
