@@ -231,10 +231,10 @@ public struct DueTimes {
       // Where it is due once in a period, only the day's first time counts.
       let due = first(time, of: question, clock, on: found, after: search.isOnceInItsPeriod ? .min : moment)
       guard let due, due > moment else { continue }
-      let first = min(earliest ?? due, due)
-      earliest = first
+      let best = min(earliest ?? due, due)
+      earliest = best
       // Only where the clock changes may a time of the next day come before one of this day.
-      guard clock.changes(near: due), day.noon - Self.longestLead <= first else { break }
+      guard clock.changes(near: due), day.noon - Self.longestLead <= best else { break }
     }
     return earliest.flatMap { $0 <= Timestamp.latest ? $0 : nil }
   }

@@ -13,9 +13,9 @@ extension Device {
   public var categories: [NotificationCategory] { connection?.hello.categories ?? [] }
   /// The person's permissions for notifications.
   public var authorization: Authorization? { connection?.hello.authorization }
-  /// The locale, as the cluster is told.
+  /// The locale that the device tells the cluster.
   public var locale: String? { connection?.hello.locale }
-  /// The time zone's IANA name, as the cluster is told.
+  /// The IANA name of the time zone that the device tells the cluster.
   public var timeZone: String? { connection?.hello.timeZone }
   /// The person's quiet hours, as the cluster has told them or the person has set them here; nil if there are none.
   public var quietHours: QuietHours? { connection?.memory.registration.quietHours }

@@ -97,6 +97,15 @@ final class Fleet: Sendable {
     guard isTrue else { throw ClusterFailure("never: \(what)") }
   }
 
+  /// Waits until each device has shown all requests that were published for it, and expects that it showed each once, and nothing else.
+  func showEachOnce(_ published: [[String]]) async throws {
+    try await until("every request is shown") { logs in zip(logs, published).allSatisfy { $0.shown.count >= $1.count } }
+    for (log, ids) in zip(read(), published) {
+      #expect(Set(log.shown.keys) == Set(ids))
+      #expect(log.shown.values.allSatisfy { $0 == 1 })
+    }
+  }
+
   /// The longest of the pauses between these times.
   static func longestPause(_ times: [Int64]) -> Int64 {
     let sorted = times.sorted()

@@ -56,14 +56,8 @@ extension ClusterTests {
         }
         await publisher.stop()
         let published = try await load.value
-        try await fleet.until("every request is shown") { logs in
-          zip(logs, published).allSatisfy { $0.shown.count >= $1.count }
-        }
+        try await fleet.showEachOnce(published)
         let logs = fleet.read()
-        for (log, ids) in zip(logs, published) {
-          #expect(Set(log.shown.keys) == Set(ids))
-          #expect(log.shown.values.allSatisfy { $0 == 1 })
-        }
         let codes = Set(logs.flatMap(\.ends).map(\.code))
         #expect(codes == [4007], "devices leave only because they are told to")
         print(
@@ -121,13 +115,7 @@ extension ClusterTests {
         let still = fleet.overslept - overslept
         await publisher.stop()
         let published = try await load.value
-        try await fleet.until("every request is shown") { logs in
-          zip(logs, published).allSatisfy { $0.shown.count >= $1.count }
-        }
-        for (log, ids) in zip(fleet.read(), published) {
-          #expect(Set(log.shown.keys) == Set(ids))
-          #expect(log.shown.values.allSatisfy { $0 == 1 })
-        }
+        try await fleet.showEachOnce(published)
         let returns = zip(fleet.read(), before).flatMap { $0.welcomes.dropFirst($1) }.map { $0 - killed }.sorted()
         #expect(returns.count >= 60)
         print(

@@ -159,8 +159,13 @@ actor LaneHost {
     guard number == self.number, phase == .starting || phase == .running else { return }
     self.number += 1
     // Others have removed it while its process stood still, or a worker of the same name has begun: that is no failure of the lane's own.
-    guard error.code != .fencedInstance else { return await failedByAnother(error) }
-    guard case .restart(let time) = limit.failed(at: SteadyClock.milliseconds()) else {
+    if error.code == .fencedInstance {
+      logger.warning("another worker has the lane's place in the group; the lane starts again", ["error": "\(error)"])
+    } else if case .restart(let time) = limit.failed(at: SteadyClock.milliseconds()) {
+      logger.warning(
+        "a client of Kafka has failed for good; the lane starts again",
+        ["error": "\(error)", "restart": time, "maximum": limit.maximum, "withinSeconds": Int(limit.spanMilliseconds / 1000)])
+    } else {
       phase = .ending
       health.set("started", ready: false, "\(error)")
       logger.error("a client of Kafka has failed for good too often for the lane to start again; the process ends", ["error": "\(error)"])
@@ -168,20 +173,8 @@ actor LaneHost {
     }
     reason = "the lane starts again: \(error)"
     health.set("started", ready: false, reason)
-    logger.warning(
-      "a client of Kafka has failed for good; the lane starts again",
-      ["error": "\(error)", "restart": time, "maximum": limit.maximum, "withinSeconds": Int(limit.spanMilliseconds / 1000)])
     failures.restarts.increment()
     // If the lane was being started, the task that starts it tries again.
-    guard phase == .running else { return }
-    await restart()
-  }
-
-  private func failedByAnother(_ error: KafkaError) async {
-    reason = "the lane starts again: \(error)"
-    health.set("started", ready: false, reason)
-    logger.warning("another worker has the lane's place in the group; the lane starts again", ["error": "\(error)"])
-    failures.restarts.increment()
     guard phase == .running else { return }
     await restart()
   }

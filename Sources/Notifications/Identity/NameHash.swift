@@ -2,8 +2,8 @@ import Cryptography
 
 /// The number that stands for a name from outside where its bytes have no room: a person, an application, a device or an apns-id.
 ///
-/// It is the first eight bytes of the name's SHA-256. Whoever has a name with another one's number counts as that person or application. To
-/// find one takes some 2^64 trials; a ``StableHash`` that others have is found in seconds.
+/// It is the first eight bytes of the name's SHA-256. A name with another one's number counts as that person or application. To find
+/// one takes some 2^64 trials; a ``StableHash`` that others have is found in seconds.
 public enum NameHash {
   /// Returns the number of a name's bytes.
   public static func hash(_ bytes: UnsafeRawBufferPointer) -> UInt64 {

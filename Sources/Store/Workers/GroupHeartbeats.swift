@@ -2,7 +2,7 @@ import Redis
 
 /// The heartbeats of a group's static members, by Redis' clock. Loop-confined.
 ///
-/// A worker beats for all its members at once. A silent member is removed by whoever claims it first.
+/// A worker beats for all its members at once. The worker that claims a silent member first removes it.
 public final class GroupHeartbeats {
   private let shards: Shards
   private let key: RedisArgument

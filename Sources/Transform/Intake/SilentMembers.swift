@@ -9,7 +9,7 @@ struct SilentMembers {
   static let silentMilliseconds: Int64 = 2 * intervalMilliseconds
   /// The worker's own heartbeats may be this far apart. Later ones show nothing of others, since what delayed them may delay others, too.
   static let lateMilliseconds = intervalMilliseconds * 3 / 2
-  /// After a longer pause the worker begins anew.
+  /// After a longer pause the worker starts again.
   static let interruptedMilliseconds = 3 * intervalMilliseconds
 
   private struct Member {

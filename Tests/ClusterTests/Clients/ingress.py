@@ -5,7 +5,7 @@
   killed     the ingress is killed again and again while backends publish and repeat: each device shows each notification once
   hostile    bad bodies, bad HTTP, bad tokens and peers that never end or never read: each has its answer or its end, nothing of it is published, a
              good backend beside it has its answers all the time, and the worker keeps nothing of it
-  drained    a worker is told to end while backends publish: each request has an answer, and Kafka has what was accepted
+  drained    a worker gets SIGTERM while backends publish: each request has an answer, and Kafka has what was accepted
   frozen     two hundred backends publish while their broker stands still, and while its answers trickle: each has an answer in the article's
              time, the memory has its bound, and what they repeat is shown once
 """
@@ -373,7 +373,7 @@ class Backend:
         self.ids, self.sent = [], 0
 
     async def publish(self, *requests):
-        """Publishes requests, of which each has an id, as one body; repeats those that are not accepted."""
+        """Publishes requests with ids of their own as one body; repeats those that are not accepted."""
         self.ids += [each["id"] for each in requests]
         while requests:
             is_many = len(requests) > 1
