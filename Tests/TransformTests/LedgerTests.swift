@@ -170,7 +170,7 @@ import Testing
         case 10:
           // A partition is revoked: some parked records and retries are over, and stages answer for them later all the same.
           let over = Set(slots.filter { _ in history.one(in: 3) })
-          let (revoked, released) = history.ledger.takeRevoked { over.contains($0) }
+          let (revoked, _, released) = history.ledger.takeRevoked { over.contains($0) }
           for slot in revoked {
             let model = try #require(history.records[slot])
             #expect(over.contains(slot) && !model.isJudged || history.retrying.contains(slot))

@@ -2,9 +2,6 @@
 struct Slot: Hashable, Comparable {
   let number: Int32
 
-  /// No slot, in a chain.
-  static let nobody = Slot(number: -1)
-
   var index: Int { Int(number) }
 
   static func < (one: Slot, other: Slot) -> Bool { one.number < other.number }
@@ -48,14 +45,6 @@ struct ParkedRecord: Hashable {
   fileprivate let generation: UInt32
 }
 
-/// Whether Kafka still lacks a dead letter, and the event that belongs to it.
-struct MissingLetter {
-  var letter: Bool
-  var event: Bool
-  /// How often Kafka has found the letter too large.
-  var refusals: Int
-}
-
 /// The ledger of the in-flight records: which answers each waits for, the order in which they are judged, and how they end.
 ///
 /// A record is begun, passes the stages, is judged, and ends when every answer that it waits for has arrived. If a part of a record fails,
@@ -69,21 +58,11 @@ struct MissingLetter {
 ///
 /// `Record` is what the owner keeps of a record.
 final class Ledger<Record> {
-  private enum State: Equatable {
-    /// Answers are outstanding, or the record waits for its owner.
-    case working
-    /// The record is at a stage that answers later.
-    case staged(Int)
-    /// The record has passed the stages, and waits for an earlier record of its target.
-    case gated
-  }
-
   /// A slot's contents.
   private struct Row {
     /// Nil: the slot is free.
     var record: Record?
     var generation: UInt32 = 0
-    var state = State.working
     /// Answers that are outstanding.
     var pending: Int32 = 0
     /// The record is started again when no answer is outstanding any more.
@@ -94,29 +73,10 @@ final class Ledger<Record> {
     /// Permanent errors.
     var faults: Int32 = 0
     var letter = LetterProgress()
-    /// The hash of the target of a record that is parked or aimed.
+    /// The hash of the target of a record that concerns schedules.
     var target: UInt64 = 0
     /// How many records were begun before this one.
     var order: UInt64 = 0
-    /// Whether the firings of the target wait until the record has ended.
-    var precedesFirings = false
-    /// Its neighbors in the chain of those that do.
-    var neighbors: (earlier: Slot, later: Slot) = (.nobody, .nobody)
-  }
-
-  /// Whether Kafka has a record's letter and its event. Neither is written twice for one fault.
-  private struct LetterProgress {
-    enum State { case missing, underWay, done }
-
-    var letter = State.missing
-    var event = State.missing
-    var refusals: Int32 = 0
-
-    /// The record is started again: every answer for its former letter has arrived.
-    mutating func restart() {
-      if letter == .underWay { letter = .missing }
-      if event == .underWay { event = .missing }
-    }
   }
 
   /// Permanent errors after which a record is dead-lettered.
@@ -125,21 +85,15 @@ final class Ledger<Record> {
   private var free: [Slot] = []
   /// How many records were begun.
   private var begun: UInt64 = 0
-  /// The chains of records that precede firings, by the last bits of their targets' hashes: the latest record of each.
-  private var chains = [Slot](repeating: .nobody, count: 4096)
-  /// Parked records by their targets, in the order in which they were begun. A flood for one target takes them from the front one by one, which
-  /// moves no others in a slice.
-  private var targets: [UInt64: ArraySlice<Slot>] = [:]
-  /// How many records are parked.
-  private(set) var parked = 0
+  private var chains = FiringChains()
+  private var queues = TargetQueues()
   /// Notes for the owner: records that have ended, and records that have failed.
   private var notes: (ended: [Slot], failed: [Slot]) = ([], [])
-  /// Failed records whose notes the owner has taken: those that have failed for the first time, and the others.
-  private var retrying: (first: [Slot], again: [Slot]) = ([], [])
+  /// Failed records whose notes the owner has taken.
+  private var waiting = Retries()
   /// The last permanent errors of records.
   private var reasons: [Slot: String] = [:]
-  /// Errors that no check of the store has explained yet: those that came since the last check began, and those before.
-  private var unexplained: (noted: [Slot: String], checked: [Slot: String]) = ([:], [:])
+  private var unexplained = UnexplainedErrors()
   /// Called with the first note after the owner has taken all.
   var onNote: () -> Void = {}
 
@@ -186,12 +140,11 @@ final class Ledger<Record> {
   /// Empties a slot, and returns its record.
   func remove(_ slot: Slot) -> Record {
     guard let record = rows[slot.index].record.take() else { preconditionFailure("a free slot has no record to remove") }
-    if rows[slot.index].precedesFirings { unchain(slot) }
+    chains.remove(slot)
     rows[slot.index] = Row(generation: rows[slot.index].generation &+ 1)
     free.append(slot)
     if !reasons.isEmpty { reasons[slot] = nil }
-    if !unexplained.noted.isEmpty { unexplained.noted[slot] = nil }
-    if !unexplained.checked.isEmpty { unexplained.checked[slot] = nil }
+    unexplained.forget(slot)
     return record
   }
 
@@ -246,35 +199,26 @@ final class Ledger<Record> {
 
   /// The answer is an error of a call for this record alone, and does not say whether a retry can help. A check of the store tells.
   func failed(_ answer: consuming Answer, unexplained message: String) {
-    unexplained.noted[answer.slot] = message
+    unexplained.note(answer.slot, message)
     failed(answer)
   }
 
   /// A check of the store begins: it explains the errors that have come so far.
-  func checkBegins() {
-    unexplained.checked.merge(unexplained.noted) { $1 }
-    unexplained.noted = [:]
-  }
+  func checkBegins() { unexplained.checkBegins() }
 
   /// The check has ended. Where the store does all that workers need, the records were to blame for the errors.
   ///
   /// - Returns: whether other errors have come since it began, which another check has to explain.
   func checkEnded(passed: Bool) -> Bool {
-    if passed { for (slot, message) in unexplained.checked { blame(slot, message) } }
-    unexplained.checked = [:]
-    return !unexplained.noted.isEmpty
+    let (explained, isAnotherDue) = unexplained.checkEnded()
+    if passed { for (slot, message) in explained { blame(slot, message) } }
+    return isAnotherDue
   }
 
   // MARK: The dead letter
 
   /// Begins a record's letter and its event: what Kafka does not have of them is written now.
-  func beginLetter(_ slot: Slot) -> MissingLetter {
-    let progress = rows[slot.index].letter
-    if progress.letter == .missing { rows[slot.index].letter.letter = .underWay }
-    if progress.event == .missing { rows[slot.index].letter.event = .underWay }
-    return MissingLetter(
-      letter: progress.letter == .missing, event: progress.event == .missing, refusals: Int(progress.refusals))
-  }
+  func beginLetter(_ slot: Slot) -> MissingLetter { rows[slot.index].letter.begin() }
 
   /// Kafka has found a record's letter too large: the next one is smaller.
   func letterRefused(_ slot: Slot) { rows[slot.index].letter.refusals += 1 }
@@ -294,105 +238,50 @@ final class Ledger<Record> {
   ///   - stage: the stage that answers later, if one does.
   /// - Returns: whether it is judged now; else `stageAnswered` says when.
   func pass(_ slot: Slot, target: @autoclosure () -> UInt64, at stage: Int?) -> Bool {
-    if stage == nil, parked == 0 { return true }
-    let (target, order) = (target(), rows[slot.index].order)
-    // One that is started again need not wait for a later record.
-    if stage == nil, targets[target]?.first.map({ rows[$0.index].order > order }) ?? true { return true }
-    rows[slot.index].target = target
-    rows[slot.index].state = stage.map { .staged($0) } ?? .gated
+    if stage == nil, queues.count == 0 { return true }
+    guard queues.park(slot, target: target(), order: rows[slot.index].order, at: stage) else { return true }
     rows[slot.index].pending += 1
-    parked += 1
-    if let waiting = targets[target], let last = waiting.last, rows[last.index].order > order {
-      let place = waiting.lastIndex { rows[$0.index].order < order }.map { $0 + 1 } ?? waiting.startIndex
-      targets[target]?.insert(slot, at: place)
-    } else {
-      targets[target, default: []].append(slot)
-    }
     return false
   }
+
+  /// How many records are parked.
+  var parked: Int { queues.count }
 
   /// Says which target a record concerns, before its stages.
   ///
   /// - Parameter precedesFirings: whether the later firings of the target wait until the record has ended.
   func aim(_ slot: Slot, at target: UInt64, precedesFirings: Bool) {
     rows[slot.index].target = target
-    guard precedesFirings, !rows[slot.index].precedesFirings else { return }
-    let (chain, latest) = (chain(of: target), chains[chain(of: target)])
-    rows[slot.index].precedesFirings = true
-    rows[slot.index].neighbors = (latest, .nobody)
-    if latest != .nobody { rows[latest.index].neighbors.later = slot }
-    chains[chain] = slot
-  }
-
-  private func chain(of target: UInt64) -> Int { Int(target % UInt64(chains.count)) }
-
-  private func unchain(_ slot: Slot) {
-    let (earlier, later) = rows[slot.index].neighbors
-    if earlier != .nobody { rows[earlier.index].neighbors.later = later }
-    if later != .nobody { rows[later.index].neighbors.earlier = earlier } else { chains[chain(of: rows[slot.index].target)] = earlier }
+    if precedesFirings { chains.append(slot, target: target, order: rows[slot.index].order) }
   }
 
   /// The record that a firing waits for: one of its target that was begun before it and has not ended. It may have failed meanwhile.
-  func predecessor(of slot: Slot) -> Slot? {
-    let (target, order) = (rows[slot.index].target, rows[slot.index].order)
-    var place = chains[chain(of: target)]
-    while place != .nobody {
-      if rows[place.index].target == target, rows[place.index].order < order { return place }
-      place = rows[place.index].neighbors.earlier
-    }
-    return nil
-  }
+  func predecessor(of slot: Slot) -> Slot? { chains.predecessor(target: rows[slot.index].target, before: rows[slot.index].order) }
 
   /// The handle by which a stage keeps a record that it answers later.
   func parked(_ slot: Slot, at stage: Int) -> ParkedRecord {
     ParkedRecord(slot: slot, stage: stage, generation: rows[slot.index].generation)
   }
 
-  /// The stage that a record is at; nil if it is at none.
-  func stage(of slot: Slot) -> Int? {
-    if case .staged(let stage) = rows[slot.index].state { stage } else { nil }
-  }
-
   /// Whether a record still is where a stage has left it.
   func isParked(_ parked: ParkedRecord) -> Bool {
-    rows[parked.slot.index].generation == parked.generation && rows[parked.slot.index].state == .staged(parked.stage)
+    rows[parked.slot.index].generation == parked.generation && queues.stage(of: parked.slot) == parked.stage
   }
 
   /// A stage has answered, and a later stage has not yet.
   func move(_ parked: ParkedRecord, to stage: Int) {
-    if isParked(parked) { rows[parked.slot.index].state = .staged(stage) }
+    if isParked(parked) { queues.move(parked.slot, to: stage) }
   }
 
   /// The last stage has answered.
   ///
   /// - Returns: the records that are judged now, in their order. The answer that each waited for has arrived.
-  func stageAnswered(_ parked: ParkedRecord) -> [Slot] {
-    guard isParked(parked) else { return [] }
-    rows[parked.slot.index].state = .gated
-    return release(rows[parked.slot.index].target)
-  }
+  func stageAnswered(_ parked: ParkedRecord) -> [Slot] { isParked(parked) ? queues.passed(parked.slot) : [] }
 
   /// A stage cannot answer at present, and the record is to fail. The next records of its target do not wait for its retry.
   ///
   /// - Returns: the records that are judged now, in their order.
-  func stageFailed(_ parked: ParkedRecord) -> [Slot] {
-    guard isParked(parked) else { return [] }
-    let target = rows[parked.slot.index].target
-    rows[parked.slot.index].state = .working
-    self.parked -= 1
-    targets[target]?.removeAll { $0 == parked.slot }
-    return release(target)
-  }
-
-  /// Takes a target's first records as far as they have passed.
-  private func release(_ target: UInt64) -> [Slot] {
-    let passed = Array(targets[target, default: []].prefix { rows[$0.index].state == .gated })
-    targets[target]?.removeFirst(passed.count)
-    if targets[target]?.isEmpty == true { targets[target] = nil }
-    parked -= passed.count
-    for slot in passed { rows[slot.index].state = .working }
-    return passed
-  }
+  func stageFailed(_ parked: ParkedRecord) -> [Slot] { isParked(parked) ? queues.remove(parked.slot) : [] }
 
   // MARK: Notes
 
@@ -406,22 +295,20 @@ final class Ledger<Record> {
   func takeFailed() -> [Slot] {
     guard !notes.failed.isEmpty else { return [] }
     defer { notes.failed = [] }
-    for slot in notes.failed { if attempts(slot) == 0 { retrying.first.append(slot) } else { retrying.again.append(slot) } }
+    for slot in notes.failed { waiting.append(slot, isFirst: attempts(slot) == 0) }
     return notes.failed
   }
 
   /// How many records wait to be started again.
-  var retries: Int { retrying.first.count + retrying.again.count }
+  var retries: Int { waiting.count }
   /// How many of these have failed for the first time.
-  var firstRetries: Int { retrying.first.count }
+  var firstRetries: Int { waiting.firstCount }
 
   /// Takes the records that are started again now. Reading each counts as one outstanding answer again.
   ///
   /// - Parameter count: how many start of those that have failed more than once: those that have waited longest. The others all start.
   func takeRetries(failedBefore count: Int = .max) -> [Slot] {
-    let taken = retrying.first + retrying.again.prefix(count)
-    retrying.again.removeFirst(taken.count - retrying.first.count)
-    retrying.first = []
+    let taken = waiting.take(failedBefore: count)
     for slot in taken {
       rows[slot.index].pending = 1
       rows[slot.index].hasFailed = false
@@ -434,21 +321,12 @@ final class Ledger<Record> {
   /// Takes parked records and retries whose assignment is over. The next owner of their partition reads them again.
   ///
   /// - Parameter isOver: whether the assignment is over that the record was begun in.
-  /// - Returns: these records, which the owner removes, and the records that are judged now because they waited for one of these.
-  func takeRevoked(_ isOver: (Slot) -> Bool) -> (revoked: [Slot], released: [Slot]) {
-    var revoked = retrying.first.filter(isOver) + retrying.again.filter(isOver)
-    retrying.first.removeAll(where: isOver)
-    retrying.again.removeAll(where: isOver)
-    guard parked > 0 else { return (revoked, []) }
-    var released: [Slot] = []
-    for (target, slots) in targets {
-      let over = slots.filter(isOver)
-      guard !over.isEmpty else { continue }
-      revoked += over
-      parked -= over.count
-      targets[target] = ArraySlice(slots.filter { !isOver($0) })
-      released += release(target)
-    }
-    return (revoked, released)
+  /// - Returns: these records, which the owner removes, the stages' handles of them, and the records that are judged now because they waited
+  ///   for one of these.
+  func takeRevoked(_ isOver: (Slot) -> Bool) -> (revoked: [Slot], handles: [ParkedRecord], released: [Slot]) {
+    let retrying = waiting.removeAll(where: isOver)
+    guard queues.count > 0 else { return (retrying, [], []) }
+    let (removed, released) = queues.removeAll(where: isOver)
+    return (retrying + removed.map(\.slot), removed.compactMap { slot, stage in stage.map { parked(slot, at: $0) } }, released)
   }
 }

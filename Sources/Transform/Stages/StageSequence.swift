@@ -96,13 +96,9 @@ final class StageSequence<Record>: StageOwner {
   ///
   /// - Returns: these records, which the owner removes, and the requests that are judged now because they waited for one of these.
   func takeRevoked(_ isOver: (Slot) -> Bool) -> (revoked: [Slot], released: [(slot: Slot, content: RequestContent)]) {
-    let (revoked, released) = ledger.takeRevoked(isOver)
-    var dropped: [Int: Set<ParkedRecord>] = [:]
-    for slot in revoked {
-      gated[slot] = nil
-      if let stage = ledger.stage(of: slot) { dropped[stage, default: []].insert(ledger.parked(slot, at: stage)) }
-    }
-    for (stage, records) in dropped { stages[stage].drop(records) }
+    let (revoked, handles, released) = ledger.takeRevoked(isOver)
+    for slot in revoked { gated[slot] = nil }
+    for (stage, records) in Dictionary(grouping: handles, by: \.stage) { stages[stage].drop(Set(records)) }
     return (revoked, release(released))
   }
 }
