@@ -1,7 +1,8 @@
 """Devices that are one page of `carillon.js` in a real Chromium, each with a database of its own.
 
 The page tells what goes over its sockets. A device acknowledges a notification after it has stored it and told the page, so the
-acknowledgement says that it was shown.
+acknowledgement says that it was shown. Where the connection ends between the two, the notification comes again: that the device knows it by
+then says that it was shown, if the page was told of it or lists it.
 """
 import asyncio
 import json
@@ -20,7 +21,7 @@ const tell = (device, what, more) => {
   const body = JSON.stringify({ device, what, at: Date.now() / 1000, ...more });
   telling = telling.then(async () => isSettled = (await (await fetch("/told", { method: "POST", body })).json()).settled);
 };
-const sent = new Set();
+const sent = new Set(), counted = new Set(), presented = new Set(), opened = new Map();
 window.WebSocket = class extends WebSocket {
   frames = new Map();
   constructor(...place) {
@@ -49,7 +50,10 @@ window.WebSocket = class extends WebSocket {
   }
   took(delivery, what) {
     const { type, id, identifier, identifiers = [], revision, expiration = 0, payload, at } = this.frames.get(delivery);
+    const name = `${this.number} ${id}`, isThere = () => presented.has(name) || opened.get(this.number)?.delivered.some((one) => one.id === id);
     this.frames.delete(delivery);
+    if (type !== "remove" && what === "known" && !counted.has(name) && isThere()) what = "shown";
+    if (what === "shown" || what === "updated") counted.add(name);
     if (type === "remove") tell(this.number, "removed", { identifiers, revision });
     else tell(this.number, what, { at, id, identifier, revision, expiration, number: payload.number });
   }
@@ -63,7 +67,9 @@ for (const { number, token, user, url } of devices) {
   const device = await Device.open({ url, application, user, database, categories, authorization, deliveredLimit: 100_000 });
   device.addEventListener("connection", ({ detail: { state, code } }) => state === "stopped" && tell(number, "banished", { code }));
   device.addEventListener("problem", ({ detail }) => tell(number, "failed", { line: `${detail.code}: ${detail.message}` }));
-  device.addEventListener("present", ({ detail: { notification: { identifier } } }) => {
+  opened.set(number, device);
+  device.addEventListener("present", ({ detail: { notification: { id, identifier } } }) => {
+    presented.add(`${number} ${id}`);
     if (isSettled || Math.random() > respond) return;
     const action = [OPEN, DISMISS, "reply"][Math.floor(Math.random() * 3)];
     // A newer one may have taken its place, or a removal.
