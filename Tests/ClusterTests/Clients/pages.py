@@ -8,7 +8,7 @@
   scripts  the session scripts of the rulebook for devices, played to the page
   leave    a person signs out without a connection: the cluster hears of it at a later start
   follows  an open panel follows what another tab shows
-  locks    a tab that becomes hidden and visible at once, and one that leaves a banner behind
+  locks    a tab that becomes hidden and visible at once, one that leaves a banner behind, and one that takes the socket from itself
   dead     a connection stands still: the page notices it by the cluster's heartbeats, which --ping makes frequent, and connects again
 """
 import argparse
@@ -81,6 +81,19 @@ device.addEventListener("connection", ({ detail: { state, isLeader, until } }) =
 });
 window.bodies = () => device.delivered.map(({ content }) => content.body);
 </script>""" % APPLICATION
+
+
+# The lock for the socket is granted only when the same tab, which has waited for it, steals it.
+LATE_LOCK = """
+const { request } = LockManager.prototype;
+let grant;
+LockManager.prototype.request = function (name, options, body) {
+  const ask = () => request.call(this, name, options, body);
+  if (options.signal) return new Promise((resolve, reject) => grant = () => ask().then(resolve, reject));
+  if (options.steal) grant();
+  return ask();
+};
+"""
 
 
 async def until(found, promise, seen=lambda: None):
@@ -490,6 +503,10 @@ class Pages:
             await browser.until("bodies().length === 2")
             await browser.run("gone()")
             await until(lambda: len(self.presented("gus")) == 2, "what the other tab has not shown is shown by this one")
+
+            await quietly(browser.driver.execute_cdp_cmd, "Page.addScriptToEvaluateOnNewDocument", {"source": LATE_LOCK})
+            await browser.open("hal", "late", database="late")
+            await browser.until("device.connection.state === 'connected' && device.connection.isLeader")
         finally:
             browser.end()
 
