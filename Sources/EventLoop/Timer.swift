@@ -5,6 +5,7 @@ public final class Timer: HandleOwner {
   private let loop: EventLoop
   private let handle: Handle<uv_timer_t>
   private var isClosed = false
+  private var isFiring = false
   /// Called on the loop when the timer fires. It may be set after the initializer.
   public var handler: (() -> Void)?
 
@@ -20,7 +21,8 @@ public final class Timer: HandleOwner {
     handle.adopt(by: self)
   }
 
-  /// Starts or restarts the timer.
+  /// Starts or restarts the timer. libuv calls a timer that its own handler starts with 0 again before anything else has its turn; here that
+  /// takes a millisecond.
   ///
   /// - Parameters:
   ///   - milliseconds: until the first call, counted from the loop's present turn.
@@ -28,8 +30,14 @@ public final class Timer: HandleOwner {
   public func start(after milliseconds: Int, repeating: Int = 0) {
     loop.preconditionOnLoop()
     guard !isClosed else { return }
-    let callback: uv_timer_cb = { owner($0, as: Timer.self)?.handler?() }
-    uv_timer_start(handle.pointer, callback, UInt64(max(0, milliseconds)), UInt64(max(0, repeating)))
+    let callback: uv_timer_cb = { owner($0, as: Timer.self)?.fire() }
+    uv_timer_start(handle.pointer, callback, UInt64(max(isFiring ? 1 : 0, milliseconds)), UInt64(max(0, repeating)))
+  }
+
+  private func fire() {
+    isFiring = true
+    handler?()
+    isFiring = false
   }
 
   /// Starts for one call, unless it already runs and fires no later.

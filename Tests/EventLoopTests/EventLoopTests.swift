@@ -44,6 +44,25 @@ private actor Lane {
 
   var turnEnds: (one: Int, other: Int) { (counts.one, counts.other) }
 
+  /// A timer that starts itself again until a turn has ended. Returns whether one did.
+  func restartsUntilATurnEnds() async -> Bool {
+    let counts = counts
+    let timer = Timer(on: loop)
+    let turnEnd = loop.onTurnEnd { if counts.one > 0 { counts.other += 1 } }
+    defer {
+      turnEnd.close()
+      timer.close()
+    }
+    return await withCheckedContinuation { continuation in
+      timer.handler = {
+        counts.one += 1
+        if counts.other == 0, counts.one < 10_000 { return timer.start(after: 0) }
+        continuation.resume(returning: counts.other > 0)
+      }
+      timer.start(after: 0)
+    }
+  }
+
   func closeOneTurnEnd() -> (one: Int, other: Int) {
     turnEnd?.close()
     return turnEnds
@@ -59,6 +78,13 @@ private actor Lane {
     #expect(await task.value)
     // One to start the task; a thousand timers, continuations and calls of the actor add nothing.
     #expect(loop.offLoopEnqueues - before <= 2)
+    await loop.close()
+  }
+
+  @Test func aTimerThatItsOwnHandlerStartsLetsTheTurnEnd() async {
+    let loop = EventLoop(name: "test")
+    let lane = Lane(loop)
+    #expect(await Task(executorPreference: loop) { await lane.restartsUntilATurnEnds() }.value)
     await loop.close()
   }
 
