@@ -333,11 +333,13 @@ final class Ledger<Record> {
   }
 
   /// The record that a firing waits for: one of its target that was begun before it and has not ended. It may have failed meanwhile.
-  func predecessor(of slot: Slot) -> Slot? {
+  ///
+  /// - Parameter counts: whether the firing has to wait for such a record.
+  func predecessor(of slot: Slot, where counts: (Slot) -> Bool = { _ in true }) -> Slot? {
     let (target, order) = (rows[slot.index].target, rows[slot.index].order)
     var place = chains[chain(of: target)]
     while place != .nobody {
-      if rows[place.index].target == target, rows[place.index].order < order { return place }
+      if rows[place.index].target == target, rows[place.index].order < order, counts(place) { return place }
       place = rows[place.index].neighbors.earlier
     }
     return nil
