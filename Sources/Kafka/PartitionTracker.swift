@@ -32,6 +32,10 @@ public struct PartitionTracker: Sendable {
     var generation: UInt32 = 0
     var isAssigned = false
     var window = OffsetWindow()
+    /// The records that were passed over and are not finished, by their sequences.
+    var passed: Set<UInt64> = []
+    /// While there are any: the same window, in which they count as finished.
+    var beyond: OffsetWindow?
     /// The highest offset of a requested commit, and the highest of a confirmed one.
     var requested: Int64 = -1
     var committed: Int64 = -1
@@ -69,8 +73,7 @@ public struct PartitionTracker: Sendable {
     guard isAssigned(index) else { return }
     inFlight -= partitions[index].window.inFlight
     span -= partitions[index].window.span
-    partitions[index].isAssigned = false
-    partitions[index].window = OffsetWindow()
+    partitions[index] = Partition(generation: partitions[index].generation)
   }
 
   /// Begins a record of an assigned partition.
@@ -84,6 +87,7 @@ public struct PartitionTracker: Sendable {
     guard isAssigned(index), partitions[index].generation == generation else { return .ignored }
     guard hasRoom else { return .full }
     guard let sequence = partitions[index].window.begin(offset: offset, timestamp: timestamp) else { return .ignored }
+    _ = partitions[index].beyond?.begin(offset: offset, timestamp: timestamp)
     inFlight += 1
     span += 1
     return .begun(
@@ -101,6 +105,7 @@ public struct PartitionTracker: Sendable {
     guard isAssigned(index), partitions[index].generation == generation else { return }
     let before = partitions[index].window.span
     partitions[index].window.reachEnd(offset, timestamp: timestamp)
+    partitions[index].beyond?.reachEnd(offset, timestamp: timestamp)
     span += partitions[index].window.span - before
   }
 
@@ -113,7 +118,30 @@ public struct PartitionTracker: Sendable {
     guard partitions[index].window.finish(ticket.sequence) else { return false }
     inFlight -= 1
     span -= before - partitions[index].window.span
+    if partitions[index].beyond != nil {
+      partitions[index].beyond?.finish(ticket.sequence)
+      partitions[index].passed.remove(ticket.sequence)
+      if partitions[index].passed.isEmpty { partitions[index].beyond = nil }
+    }
     return true
+  }
+
+  /// Passes over a record that this process may never finish. It stays in flight, and holds back the committable offset.
+  public mutating func pass(_ ticket: RecordTicket) {
+    guard isCurrent(ticket) else { return }
+    let index = Int(ticket.partition)
+    var beyond = partitions[index].beyond ?? partitions[index].window
+    guard beyond.finish(ticket.sequence) else { return }
+    partitions[index].beyond = beyond
+    partitions[index].passed.insert(ticket.sequence)
+  }
+
+  /// Of each partition with such records: the offset below which all others are finished.
+  public var passed: [CommitOffset] {
+    partitions.enumerated().compactMap { index, partition in
+      guard let beyond = partition.beyond, let offset = beyond.committable else { return nil }
+      return CommitOffset(partition: index, generation: partition.generation, offset: offset, timestamp: beyond.committableTimestamp)
+    }
   }
 
   /// Whether the record's assignment still holds.

@@ -295,6 +295,9 @@ extension TransformCore {
     journal?.flush()
     if state.phase.mayCheckpoint { checkpoints.raise(offsets, prepared) } else { prepared([]) }
   }
+
+  /// Notes in Redis what is applied beyond the requests that wait for a newer program.
+  func passed(_ offsets: [CommitOffset]) { if state.phase.mayCheckpoint { checkpoints.pass(offsets) } }
 }
 
 extension TransformCore {
@@ -358,6 +361,8 @@ extension TransformCore: PipelineOwner {
     health.set("layouts", ready: false, error.message)
     newerTimer.start(after: Self.newerMilliseconds)
   }
+
+  func passes(_ ticket: RecordTicket) { member?.committer?.pass(ticket) }
 }
 
 extension TransformCore: CheckpointsOwner {

@@ -9,11 +9,18 @@ private struct NaiveTracker {
     var offset: Int64
     var timestamp: Int64
     var isFinished = false
+    var isPassed = false
   }
 
   var records: [Record] = []
   var committable: Int64? { records.prefix { $0.isFinished }.last.map { $0.offset + 1 } }
   var committableTimestamp: Int64? { records.prefix { $0.isFinished }.last?.timestamp }
+
+  /// Below it all records are finished or passed over; nil unless an unfinished one is passed over.
+  var passed: Int64? {
+    guard records.contains(where: { $0.isPassed && !$0.isFinished }) else { return nil }
+    return records.prefix { $0.isFinished || $0.isPassed }.last.map { $0.offset + 1 }
+  }
 
   /// Nothing is left to begin below an offset.
   mutating func reachEnd(_ offset: Int64, _ timestamp: Int64) {
@@ -72,6 +79,11 @@ private struct NaiveTracker {
         } else {
           #expect(beginning == .ignored && naive[partition] == nil)
         }
+      case 55..<60:
+        if let ticket = stale.randomElement(using: &random) { tracker.pass(ticket) }
+        guard let (ticket, place) = open.randomElement(using: &random) else { continue }
+        tracker.pass(ticket)
+        naive[Int(ticket.partition)]?.records[place].isPassed = true
       default:
         guard !open.isEmpty else { continue }
         let (ticket, place) = open.remove(at: Int(random.next() % UInt64(open.count)))
@@ -88,6 +100,8 @@ private struct NaiveTracker {
         #expect(progress?.newest == model.records.last?.offset && progress?.committable == model.committable)
         #expect(model.committable == nil || progress?.committableTimestamp == model.committableTimestamp)
       }
+      let passed = Dictionary(uniqueKeysWithValues: tracker.passed.map { ($0.partition, $0.offset) })
+      #expect(passed == naive.compactMapValues(\.passed))
       #expect(tracker.inFlight == naive.values.reduce(0) { $0 + $1.inFlight })
     }
   }

@@ -21,6 +21,7 @@ import Testing
   private final class TestSchedules: Stage {
     private(set) var waiting: [(record: ParkedRecord, content: RequestContent)] = []
     var asked: (Slot) -> Void = { _ in }
+    var onNewer: (ParkedRecord, ScheduleKey) -> Void = { _, _ in }
     weak var owner: (any StageOwner)?
     var isActive: Bool { false }
 
@@ -33,9 +34,17 @@ import Testing
 
     func drop(_ records: Set<ParkedRecord>) { waiting.removeAll { records.contains($0.record) } }
 
-    func answer(_ index: Int, fails: Bool) {
+    /// - Parameter isNewer: whether a request waits for a newer program, which alone may change the schedule.
+    func answer(_ index: Int, fails: Bool, isNewer: Bool = false) {
       let (record, content) = waiting.remove(at: index)
-      if fails { owner?.failed(record, StoreError(.unavailable, "gone")) } else { owner?.passed([(record, content)]) }
+      if isNewer, let job = content.schedule, !job.isFiring {
+        onNewer(record, job.key)
+        owner?.failed(record, StoreError(.newer(.schedule), "newer"))
+      } else if fails {
+        owner?.failed(record, StoreError(.unavailable, "gone"))
+      } else {
+        owner?.passed([(record, content)])
+      }
     }
   }
 
@@ -44,6 +53,10 @@ import Testing
       let number: Int
       let kind: Kind
       let target: UInt64
+      /// Which of the target's schedules it concerns.
+      let schedule: Int
+      /// It waits for a newer program, or has done so.
+      var isLeft = false
       /// The judge has found that something is pending.
       var hasAsked = false
     }
@@ -56,7 +69,7 @@ import Testing
     var known: [Slot: Known] = [:]
     /// Records that are judged, and whose outcomes are not durable.
     var judged: Set<Slot> = []
-    var (begun, ended) = (0, 0)
+    var (begun, ended, overtaken) = (0, 0, 0)
 
     init(seed: UInt64) {
       wait = FiringWait(ledger)
@@ -64,19 +77,27 @@ import Testing
       random = SeededRandom(seed: seed)
       sequence.owner = self
       schedules.asked = { [unowned self] in asks($0) }
+      schedules.onNewer = { [unowned self] record, key in
+        known[record.slot]?.isLeft = true
+        wait.left(record, toNewer: key)
+      }
     }
 
-    /// A firing asks the schedules after the earlier requests of its target that could change them.
+    /// A firing asks the schedules after the earlier requests of its target that could change them. One that waits for a newer program delays the
+    /// firings of its own schedule alone.
     private func asks(_ slot: Slot) {
       guard let firing = known[slot], firing.kind == .firing else { return }
-      let before = known.values.filter { $0.target == firing.target && $0.number < firing.number && $0.kind == .named }
+      let earlier = known.values.filter { $0.target == firing.target && $0.number < firing.number && $0.kind == .named }
+      let before = earlier.filter { !$0.isLeft || $0.schedule == firing.schedule }
+      overtaken += earlier.count - before.count
       #expect(before.isEmpty, "\(firing.number) overtakes \(before.map(\.number))")
     }
 
     func begin() {
       let slot = ledger.begin(begun)
       known[slot] = Known(
-        number: begun, kind: Kind.allCases.randomElement(using: &random) ?? .named, target: .random(in: 0..<3, using: &random))
+        number: begun, kind: Kind.allCases.randomElement(using: &random) ?? .named, target: .random(in: 0..<3, using: &random),
+        schedule: .random(in: 0..<2, using: &random))
       begun += 1
       start(slot)
     }
@@ -86,10 +107,11 @@ import Testing
       guard let record = known[slot] else { return }
       var content = RequestContent.test(number: record.number)
       content.entry.mayReplace = record.kind == .named && !asks
-      if record.kind == .firing || asks { content.schedule = .test(isFiring: record.kind == .firing) }
+      if record.kind == .firing || asks { content.schedule = .test(record.schedule, isFiring: record.kind == .firing) }
       sequence.beginTurn()
       if sequence.take(slot, content, target: record.target) != nil { judge(slot) }
       answered(slot, fails: false)
+      sequence.flush()
     }
 
     private func judge(_ slot: Slot) {
@@ -161,6 +183,7 @@ import Testing
   }
 
   @Test func `a firing asks the schedules after every earlier request of its target, and none waits for ever`() {
+    var overtaken = 0
     for seed in 0..<(isComplete ? 60 : 12) as Range<UInt64> {
       let history = History(seed: seed)
       for _ in 0..<400 {
@@ -168,7 +191,8 @@ import Testing
         case 0..<4: history.begin()
         case 4..<6:
           guard let index = history.schedules.waiting.indices.randomElement(using: &history.random) else { continue }
-          history.schedules.answer(index, fails: Int.random(in: 0..<4, using: &history.random) == 0)
+          let chance = Int.random(in: 0..<8, using: &history.random)
+          history.schedules.answer(index, fails: chance < 2, isNewer: chance == 2)
         case 6..<10:
           guard let slot = history.judged.sorted().randomElement(using: &history.random) else { continue }
           history.judgeAnswered(slot, fails: Int.random(in: 0..<4, using: &history.random) == 0)
@@ -181,16 +205,18 @@ import Testing
         for slot in history.judged.sorted() { history.judgeAnswered(slot, fails: false) }
         history.retry()
       }
+      overtaken += history.overtaken
       #expect(history.ended == history.begun && history.ledger.count == 0 && history.wait.count == 0, "seed \(seed)")
     }
+    #expect(overtaken > 0, "no firing has passed a request that waits for a newer program")
   }
 }
 
 extension ScheduleJob {
-  fileprivate static func test(isFiring: Bool) -> ScheduleJob? {
+  fileprivate static func test(_ schedule: Int, isFiring: Bool) -> ScheduleJob? {
     let revision = Revision(timestamp: 0, partition: 0, offset: 0)
     let firing = ScheduleJudge.Firing(revision: revision, at: 0, schedule: revision, .init(zone: "", due: 0, name: 0, previous: 0))
-    return ScheduleKey(application: "com.example.shop", target: "user:ada", identifier: "one").map {
+    return ScheduleKey(application: "com.example.shop", target: "user:ada", identifier: Name("\(schedule)")).map {
       ScheduleJob(
         $0, JournalReference(revision: revision, id: NotificationID(high: 0, low: 0)), at: revision, isFiring ? .firing(firing) : .now)
     }

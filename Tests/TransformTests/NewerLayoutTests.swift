@@ -48,6 +48,44 @@ import Worker
     }
   }
 
+  @Test func `what waits for a newer program holds no other schedule up, though Redis may have lost something`() async throws {
+    try await TransformFixture.with { lane in
+      let tokens = TransformFixture.tokens(in: [(0, 2)])
+      try await lane.register(tokens, for: "ada")
+      let target = "device:" + tokens[0]
+      try await lane.schedule(target, "a")
+      await lane.eventually("it is scheduled") { lane.count(.scheduled) == 1 }
+      let key = "s{0}\(TransformFixture.application)/\(target)"
+      let state = try #require(try await lane.probe.command("HGET", .text(key), "a").bytes)
+      try await lane.probe.command("HSET", .text(key), "a", .bytes(NewerLayout.state(state)))
+      let cancel: [TestRecord.Header] = [
+        .init("target", target), .init("apns-topic", TransformFixture.application), .init("apns-collapse-id", "a"),
+        .init("operation", "cancel"),
+      ]
+      try await lane.kafka.publish([TestRecord(key: target, "", headers: cancel, partition: 0)], to: lane.topics.requests)
+      // A newer worker has written it. It waits for the cancel.
+      try await lane.fire("a")
+      await lane.eventually("the cancel waits") { lane.health.unready.contains { $0.name == "layouts" } }
+      await lane.eventually("the marker beyond it stands") { try await lane.marker(.passing(0))?.offset == 3 }
+      #expect(try await lane.marker(.requests(0))?.offset == 1)
+
+      try await lane.probe.command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+      let soon = #"{"type":"timeInterval","timeInterval":1}"#
+      try await lane.schedule("device:" + tokens[1], "b", soon)
+      try await lane.schedule(target, "c", soon)
+      await lane.eventually("another device's is shown") { try await lane.waiting(tokens[1]) == 1 }
+      await lane.eventually("another one of the device is shown") { try await lane.waiting(tokens[0]) == 1 }
+      #expect(try await lane.committed(lane.topics.requests) == 1, "the cancel and what lies behind it are read again")
+
+      // A newer program has written it as this one reads it.
+      try await lane.probe.command("HSET", .text(key), "a", .bytes(state))
+      await lane.eventually("the cancel goes on") { lane.count(.carriedOut) == 1 }
+      // The cancel, three requests that schedule, and three firings.
+      await lane.eventually("all is finished") { try await lane.committed(lane.topics.requests) == 7 }
+      #expect(try await lane.waiting(tokens[0]) == 1, "the firing behind the cancel shows nothing")
+    }
+  }
+
   @Test func `a registration of a newer program waits, and is not passed over`() async throws {
     try await TransformFixture.with { lane in
       let tokens = TransformFixture.tokens(in: [(0, 2)])

@@ -1,3 +1,5 @@
+import Notifications
+
 /// How far a partition is applied. Below the offset every outcome is durable in Redis and in Kafka.
 ///
 /// | bytes | what |
@@ -61,25 +63,36 @@ public enum MarkedPartition: Hashable, Sendable {
   case requests(Int32)
   /// Of `devices`.
   case devices(Int32)
+  /// Of the requests, but for those that wait for a schedule in a newer layout than this program reads.
+  case passing(Int32)
 
   /// The field of its markers, and the beginning of its fields in the crash-loop counts.
   var field: String {
     switch self {
     case .requests(let partition): "q\(partition)"
     case .devices(let partition): "d\(partition)"
+    // A program that reads a newer layout may apply them, so it has a field of its own.
+    case .passing(let partition): "q\(partition)/\(Layout.schedule.newest)"
     }
   }
 }
 
-/// A change of a marker in the buckets where it still has the expected value.
+/// A change of a marker, in the buckets where it still has the expected value if one is expected.
 public struct MarkerChange: Sendable {
   let partition: MarkedPartition
   /// What the writer wrote or read last; nil for a missing marker.
   let expected: Marker?
   let new: Marker
+  /// Whether the marker is set whatever stands there.
+  let isForced: Bool
 
   /// A change of a partition's markers.
   public init(_ partition: MarkedPartition, expected: Marker?, new: Marker) {
-    (self.partition, self.expected, self.new) = (partition, expected, new)
+    (self.partition, self.expected, self.new, isForced) = (partition, expected, new, false)
+  }
+
+  /// A change whatever stands there. Who else has written it told the truth, too.
+  public init(_ partition: MarkedPartition, forcing new: Marker) {
+    (self.partition, expected, self.new, isForced) = (partition, nil, new, true)
   }
 }

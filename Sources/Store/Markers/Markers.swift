@@ -104,6 +104,22 @@ public final class Markers {
     return Self.lowest(partitions, buckets)
   }
 
+  /// Reads the same, but passes over requests that wait for a schedule in a newer layout than this program reads.
+  public func appliedOffsets(passingIn partitions: [Int32]) async throws(StoreError) -> [Int32: Int64]? {
+    guard let buckets = await read(partitions.map { .requests($0) } + partitions.map { .passing($0) }) else {
+      throw failure ?? StoreError(.unavailable, "Redis does not answer")
+    }
+    let farther = buckets.map { bucket in
+      bucket.map { markers in
+        zip(markers, markers.dropFirst(partitions.count)).map { applied, passing in
+          // After its topic was made again, a partition has another incarnation.
+          passing.map { $0.incarnation == applied?.incarnation && $0.offset > applied?.offset ?? 0 } == true ? passing : applied
+        }
+      }
+    }
+    return Self.lowest(partitions, farther)
+  }
+
   /// The lowest offset of each partition; nil if a bucket is lost.
   private static func lowest(_ partitions: [Int32], _ buckets: [BucketMarkers]) -> [Int32: Int64]? {
     var lowest: [Int32: Int64] = [:]
@@ -154,7 +170,8 @@ public final class Markers {
       calls.command.append(numbers[bucket] ?? [])
       for change in changes(bucket) {
         calls.command.append(change.partition.field)
-        calls.command.append(change.expected?.bytes ?? unreadable[bucket]?[change.partition] ?? [])
+        calls.command.append(
+          change.isForced ? Array("*".utf8) : change.expected?.bytes ?? unreadable[bucket]?[change.partition] ?? [])
         calls.command.append(change.new.bytes)
       }
     }

@@ -256,6 +256,17 @@ struct CheckpointTable {
     return raise
   }
 
+  /// The second markers of partitions that have requests which wait for a newer program.
+  func passing(_ offsets: [CommitOffset]) -> [MarkerChange] {
+    offsets.compactMap { offset in
+      guard let each = owned[offset.partition], each.partition.generation == offset.generation, !isUnconfirmed(offset.partition),
+        !each.isUnverified, offset.offset > each.marker.offset
+      else { return nil }
+      let marker = Marker(offset: offset.offset, timestamp: offset.timestamp, incarnation: each.marker.incarnation)
+      return MarkerChange(.passing(each.partition.topicPartition.partition), forcing: marker)
+    }
+  }
+
   /// The markers were written.
   ///
   /// - Parameter refused: places of changes that some bucket has not made; nil if unknown.

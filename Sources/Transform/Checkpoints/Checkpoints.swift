@@ -60,6 +60,8 @@ final class Checkpoints {
   private let crashes: CrashLoopDetector
   private(set) var table: CheckpointTable
   private var work = Work.none
+  /// Whether second markers are being written.
+  private var isPassing = false
   /// Whether the next comparison writes all markers again, to see whether Redis takes writes.
   private var isProbing = false
   weak var owner: (any CheckpointsOwner)?
@@ -216,5 +218,14 @@ final class Checkpoints {
       }
       then(done)
     }
+  }
+  /// Writes the second markers: below them all requests are applied but those that wait for a newer program.
+  ///
+  /// A lane waits for these before its schedules fire (`ScheduleRestoration`). They are written at each interval, as long as a request waits.
+  func pass(_ offsets: [CommitOffset]) {
+    let changes = table.passing(offsets)
+    guard !isPassing, !changes.isEmpty else { return }
+    isPassing = true
+    store.write(changes) { [self] _ in isPassing = false }
   }
 }

@@ -30,10 +30,13 @@ struct FiringChains {
     if let later = link.later { links[later]?.earlier = link.earlier } else { latest[link.target] = link.earlier }
   }
 
-  /// The latest record of a target that was begun before another.
-  func predecessor(target: UInt64, before order: UInt64) -> Slot? {
+  /// The latest record of a target that was begun before another, and counts.
+  func predecessor(target: UInt64, before order: UInt64, where counts: (Slot) -> Bool) -> Slot? {
     var place = latest[target]
-    while let slot = place, let link = links[slot], link.order >= order { place = link.earlier }
-    return place
+    while let slot = place, let link = links[slot] {
+      if link.order < order, counts(slot) { return slot }
+      place = link.earlier
+    }
+    return nil
   }
 }

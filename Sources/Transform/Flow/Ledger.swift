@@ -256,7 +256,11 @@ final class Ledger<Record> {
   }
 
   /// The record that a firing waits for: one of its target that was begun before it and has not ended. It may have failed meanwhile.
-  func predecessor(of slot: Slot) -> Slot? { chains.predecessor(target: rows[slot.index].target, before: rows[slot.index].order) }
+  ///
+  /// - Parameter counts: whether the firing has to wait for such a record.
+  func predecessor(of slot: Slot, where counts: (Slot) -> Bool = { _ in true }) -> Slot? {
+    chains.predecessor(target: rows[slot.index].target, before: rows[slot.index].order, where: counts)
+  }
 
   /// The handle by which a stage keeps a record that it answers later.
   func parked(_ slot: Slot, at stage: Int) -> ParkedRecord {

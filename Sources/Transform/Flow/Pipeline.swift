@@ -15,6 +15,8 @@ protocol PipelineOwner: AnyObject {
   func redisRefusedWrites(_ error: StoreError)
   /// A newer program has written what a record needs. The record waits.
   func foundNewer(_ error: StoreError)
+  /// A request waits for a newer program, and lanes that start pass over it.
+  func passes(_ ticket: RecordTicket)
 }
 
 /// The way of the records in flight: makes the stages, begins and ends the records, and hands each from stage to stage. Loop-confined.

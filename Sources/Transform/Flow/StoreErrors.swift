@@ -33,7 +33,11 @@ final class StoreErrors {
     switch error.code {
     case .faulty: inFlight.poisoned(answer, error.message)
     case .unexplained: inFlight.failed(answer, unexplained: error.message)
-    case .unavailable, .overloaded, .writesRefused, .bucketLost, .refused, .newer: inFlight.failed(answer)
+    case .newer:
+      let record = inFlight[answer.slot]
+      if !record.isRegistration { owner?.passes(record.ticket) }
+      inFlight.failed(answer)
+    case .unavailable, .overloaded, .writesRefused, .bucketLost, .refused: inFlight.failed(answer)
     }
   }
 }

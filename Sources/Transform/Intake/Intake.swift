@@ -179,7 +179,7 @@ final class Intake {
 
   private func name(of partition: MarkedPartition) -> String {
     switch partition {
-    case .requests(let number): "\(TopicPartition(settings.topics.requests, number))"
+    case .requests(let number), .passing(let number): "\(TopicPartition(settings.topics.requests, number))"
     case .devices(let number): "\(TopicPartition(settings.topics.devices, number))"
     }
   }

@@ -589,6 +589,8 @@ extension RebuildCore: PipelineOwner {
   func redisLostBucket() { fail(StoreError(.bucketLost, "Redis has lost rebuilt data: start the rebuild again")) }
   func redisRefusedWrites(_ error: StoreError) { fail(error) }
   func foundNewer(_ error: StoreError) { fail(error) }
+
+  func passes(_ ticket: RecordTicket) {}
 }
 
 extension RebuildCore {

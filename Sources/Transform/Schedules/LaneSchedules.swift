@@ -43,6 +43,7 @@ final class LaneSchedules {
     self.outcomes = ScheduleOutcomes(inFlight, outcomes, rejections, reader, writer, schedules, errors, firings, evictions)
     refused = RefusedFirings(inFlight, applier, self.outcomes, errors)
     rejections.onRefusal = { [unowned refused] in refused.take($0, $1) }
+    stage.onNewer = { [unowned firingWait] in firingWait.left($0, toNewer: $1) }
     firings.onError = { errors.tell($0) }
     firings.isChanging = { [unowned stage] in stage.isChanging($0) }
     followUps.onDue = { [unowned firings] in firings.looksAgain(at: $0) }

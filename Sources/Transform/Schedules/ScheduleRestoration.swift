@@ -6,7 +6,8 @@ import Worker
 /// Waits until Redis has all schedules, replacements and cancels. Until then nothing fires. Loop-confined.
 ///
 /// Several lanes apply `requests` to the schedules in Redis. After a possible loss, a canceled schedule may be pending again until its
-/// cancel is applied once more. So firings wait until the markers of all partitions reach the ends that `requests` had at that moment.
+/// cancel is applied once more. So firings wait until the markers of all partitions reach the ends that `requests` had at that moment. A
+/// request that waits for a schedule of a newer program does not count: this lane cannot fire that schedule.
 final class ScheduleRestoration {
   private let loop: EventLoop
   private let state: LaneState
@@ -52,7 +53,7 @@ final class ScheduleRestoration {
     let ends = try await admin.ends(of: journaled).filter { !$0.value.isEmpty }
     let began = SteadyClock.milliseconds()
     while state.phase.phase == .running, state.phase.epoch == epoch {
-      let applied = try await markers.appliedOffsets(of: ends.keys.map(\.partition).sorted()) ?? [:]
+      let applied = try await markers.appliedOffsets(passingIn: ends.keys.map(\.partition).sorted()) ?? [:]
       let behind = ends.filter { applied[$0.key.partition] ?? 0 < $0.value.upperBound }.map(\.key.partition).sorted()
       if behind.isEmpty { return state.phase.epoch == epoch }
       if SteadyClock.milliseconds() - began > Self.quietMilliseconds {

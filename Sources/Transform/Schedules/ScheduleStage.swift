@@ -29,6 +29,8 @@ final class ScheduleStage: Stage {
   /// Requests whose schedules have answered in this turn. They go on together, so that one call judges many occurrences that are due at once.
   private var ready: [Request] = []
   private var turnEnd: TurnEnd?
+  /// Called with a request that waits for a newer program, and the schedule that it asked.
+  var onNewer: (ParkedRecord, ScheduleKey) -> Void = { _, _ in }
   weak var owner: (any StageOwner)?
 
   init(on loop: EventLoop, _ applier: ScheduleApplier, _ zones: TimeZones) {
@@ -223,7 +225,9 @@ final class ScheduleStage: Stage {
       case .success(let answers):
         job.answer = answers[number]
         ready.append((record, content))
-      case .failure(let error): owner?.failed(record, error)
+      case .failure(let error):
+        if case .newer = error.code { onNewer(record, key) }
+        owner?.failed(record, error)
       }
     }
     flush()

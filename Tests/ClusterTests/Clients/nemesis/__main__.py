@@ -49,22 +49,28 @@ def arguments():
     add("--mailbox-bound", type=int, default=1000, help="(default 1000)")
     add("--deadline", type=float, default=600, help="seconds that everything may take to come to its end, after the faults and where one waits for it (default 600)")
     add("--quiet-seconds", type=float, default=4, help="seconds after the end in which nothing more may happen (default 4)")
+    add("--tls", action="store_true", help="devices connect by TLS, and know the fan-out workers' certificate")
     add("--plan", action="store_true", help="only print the plan of faults")
     add("--json", action="store_true", help="one JSON object a line, the last one with the result")
     add("--keep", action="store_true", help="keep the folder also when everything held")
     add("--binary", default=os.environ.get("TESTS_BINARY") or os.path.join(ROOT, ".build/release/carillon"),
         help="the program (default: TESTS_BINARY, else .build/release/carillon)")
+    add("--former", metavar="BINARY", help="another program, which the workers are at first; see the fault 'exchange', and Tests/ClusterTests/former")
     add("--kafka-folder", default=os.environ.get("TESTS_KAFKA_FOLDER") or os.path.join(ROOT, "../shared/kafka"),
         help="an unpacked Apache Kafka, 4.0 or newer (default: TESTS_KAFKA_FOLDER, else ../shared/kafka beside the clone)")
     add("--worker-flags", type=str.split, default=[], metavar="'--FLAG VALUE …'", help="further flags for all workers")
     given = parser.parse_args()
-    possible = [kind for kind in schedule.KINDS if given.brokers == 3 or kind not in schedule.THREE_BROKERS]
+    needs = {"--brokers 3": (given.brokers == 3, schedule.THREE_BROKERS), "--former": (given.former, schedule.TWO_PROGRAMS)}
+    lacks = {kind: flag for flag, (is_given, kinds) in needs.items() if not is_given for kind in kinds}
+    possible = [kind for kind in schedule.KINDS if kind not in lacks]
+    if given.tls and given.pages:
+        parser.error("a page trusts no certificate of a run: --tls goes without --pages")
     given.kinds = possible if given.faults_of == "all" else given.faults_of.split(",")
     for kind in given.kinds:
         if kind not in schedule.KINDS:
             parser.error("'%s' is none of %s" % (kind, ", ".join(schedule.KINDS)))
-        if kind not in possible:
-            parser.error("'%s' needs --brokers 3" % kind)
+        if kind in lacks:
+            parser.error("'%s' needs %s" % (kind, lacks[kind]))
     return given
 
 

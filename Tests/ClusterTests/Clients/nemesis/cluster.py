@@ -320,10 +320,13 @@ class Cluster:
     def __init__(self, arguments, folder, say):
         self.arguments, self.folder, self.say = arguments, folder, say
         self.prefix, self.crashes, self.workers = "nemesis.", [], collections.OrderedDict()
+        # What the workers of a role are started as.
+        self.programs = dict.fromkeys(("transform", "fan-out"), arguments.former or arguments.binary)
         self.kafka = Kafka(kafka_script(arguments.kafka_folder), folder, arguments.brokers)
         self.proxy = Proxy("proxy", folder)
         self.redis, self.redis_lock, self.redis_servers = None, asyncio.Lock(), 0
         self.web_port = free_port()
+        self.certificate, self.key = os.path.join(folder, "certificate.pem"), os.path.join(folder, "key.pem")
         self.crowd = Child("devices", folder)
         self.devices = {"connected": 0, "welcomed": 0, "outbox": 0}
 
@@ -331,10 +334,11 @@ class Cluster:
         own = ["--group", self.prefix + "transform"] if role == "transform" else [
             "--listen", "127.0.0.1:0", "--allowed-origins", "http://127.0.0.1:%d" % self.web_port, "--refresh", "5s", "--lane-silence", "4s", "--acknowledge", "20s", "--reconnect", "2s", "--ping", "5s"]
         bounds = ["--mailbox-bound", str(self.arguments.mailbox_bound)] if role == "transform" else []
+        tls = ["--tls-certificate", self.certificate, "--tls-key", self.key] if role == "fan-out" and self.arguments.tls else []
         return [
-            self.arguments.binary, role, "--json", "--kafka", self.kafka.servers, "--redis", "127.0.0.1:%d" % self.redis_port,
+            self.programs[role], role, "--json", "--kafka", self.kafka.servers, "--redis", "127.0.0.1:%d" % self.redis_port,
             "--topic-prefix", self.prefix, "--admin", "127.0.0.1:0", "--worker", "%s-%d.%d" % (role, number, start),
-            *own, *bounds, *self.arguments.worker_flags]
+            *own, *bounds, *tls, *self.arguments.worker_flags]
 
     async def tool(self, *words, seconds=120, check=True, dies_after=None):
         """Runs a tool of the program; gives its exit code and what it wrote. `dies_after`: it is killed after so many seconds."""
@@ -355,6 +359,15 @@ class Cluster:
         await self.tool(
             "topics", "create", "--kafka", self.kafka.servers, "--topic-prefix", self.prefix, "--partitions", str(self.arguments.partitions))
 
+    async def make_certificate(self):
+        child = await asyncio.create_subprocess_exec(
+            "openssl", "req", "-x509", "-nodes", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-days", "2", "-subj", "/CN=localhost",
+            "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", self.key, "-out", self.certificate,
+            stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE)
+        _, errors = await child.communicate()
+        if child.returncode:
+            raise Broken("openssl makes no certificate: %s" % errors.decode("utf-8", "replace")[-600:])
+
     def new_redis(self):
         self.redis_servers += 1
         return Redis(self, self.redis_servers)
@@ -372,10 +385,13 @@ class Cluster:
         await self.create_topics()
         self.redis_port = (await self.proxy.do(listen="redis"))["port"]
         await self.lead_to(redis)
-        urls = []
+        urls, scheme = [], "wss" if self.arguments.tls else "ws"
+        if self.arguments.tls:
+            await self.make_certificate()
+            urls = ["--ca", self.certificate]
         for number in range(self.arguments.fan_outs):
             port = (await self.proxy.do(listen="fan-out-%d" % number))["port"]
-            urls += ["--url", "ws://127.0.0.1:%d/v1/device" % port]
+            urls += ["--url", "%s://127.0.0.1:%d/v1/device" % (scheme, port)]
             self.add("fan-out", number)
         for number in range(self.arguments.transforms):
             self.add("transform", number)

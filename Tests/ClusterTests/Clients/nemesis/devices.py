@@ -11,6 +11,7 @@ import asyncio
 import json
 import os
 import random
+import ssl
 import sys
 import time
 
@@ -133,7 +134,7 @@ class Session:
         device = self.device
         self.socket = await websockets.connect(
             self.dice.choice(device.crowd.arguments.url), subprotocols=["carillon.v1"], open_timeout=5, close_timeout=1, max_size=1 << 20,
-            compression=None, ping_interval=5, ping_timeout=6)
+            compression=None, ping_interval=5, ping_timeout=6, ssl=device.crowd.tls)
         began = time.monotonic()
         device.connections += 1
         try:
@@ -288,6 +289,7 @@ class Crowd:
         self.arguments, self.is_settled, self.settled, self.kept = arguments, False, asyncio.Event(), set()
         # Until when devices leave out acknowledgements.
         self.holes = 0.0
+        self.tls = ssl.create_default_context(cafile=arguments.ca) if arguments.ca else None
         self.web, web = None, {}
         if arguments.pages:
             # It needs a browser and its driver.
@@ -353,6 +355,7 @@ class Crowd:
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--url", action="append", required=True)
+    parser.add_argument("--ca", help="the certificate that the workers' must have been signed by")
     parser.add_argument("--devices", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--folder", required=True)

@@ -16,6 +16,7 @@ class Nemesis:
     def __init__(self, cluster, producer, accounted, renewed, say):
         self.cluster, self.producer, self.accounted, self.renewed, self.say = cluster, producer, accounted, renewed, say
         self.done, self.extra, self.copies, self.bombs = {}, 100, 0, []
+        self.exchanging = asyncio.Lock()
 
     async def run(self, faults):
         began, tasks = time.monotonic(), []
@@ -78,7 +79,7 @@ class Nemesis:
         del self.cluster.workers[worker.name]
         await worker.retire(signal.SIGTERM if dice.random() < 0.7 else signal.SIGKILL)
 
-    async def rolling_transform(self, dice, role="transform"):
+    async def rolling_transform(self, dice, role="transform", is_back=lambda worker: worker.admin):
         """SIGTERM to one after the other, each when the one before is back."""
         for worker in list(self.cluster.of(role)):
             if worker.name not in self.cluster.workers or worker.number >= 100:
@@ -87,12 +88,23 @@ class Nemesis:
             async with worker.freezing:
                 worker.kill(signal.SIGTERM)
                 end = time.monotonic() + 45
-                while not (worker.starts > starts and worker.admin) and time.monotonic() < end:
+                while not (worker.starts > starts and is_back(worker)) and time.monotonic() < end:
                     await asyncio.sleep(0.1)
         return role
 
     async def rolling_fan_out(self, dice):
         return await self.rolling_transform(dice, "fan-out")
+
+    async def exchange(self, dice):
+        """All workers are replaced one by one, each when the one before is ready: by the newest program, fan-out workers first, or by the former
+        one, transform workers first. It needs --former."""
+        async with self.exchanging:
+            programs, given = self.cluster.programs, self.cluster.arguments
+            is_upgrade = programs["transform"] == given.former
+            for role in ("fan-out", "transform") if is_upgrade else ("transform", "fan-out"):
+                programs[role] = given.binary if is_upgrade else given.former
+                await self.rolling_transform(dice, role, lambda worker: worker.admin and worker.ready)
+        return "upgrade" if is_upgrade else "downgrade"
 
     # Kafka.
 

@@ -59,6 +59,8 @@ class Program:
                 APPLICATION, "--user", self.user, "--categories", self.categories]
         for url in urls:
             line += ["--devices", url]
+        if self.crowd.arguments.ca:
+            line += ["--ca", self.crowd.arguments.ca]
         self.starts += 1
         self.wanted_end, self.found = False, None
         self.process = await asyncio.create_subprocess_exec(

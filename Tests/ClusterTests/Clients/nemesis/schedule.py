@@ -1,8 +1,8 @@
 """The nemesis' plan: which fault comes when, made from the seed alone, so that a seed replays a run."""
 import random
 
-# What each kind does is said at its function in faults.py. Those of the second list take away what Redis or Kafka had, those of the third
-# need three brokers.
+# What each kind does is said at its function in faults.py. LOSSES take away what Redis or Kafka had, THREE_BROKERS need as many, and TWO_PROGRAMS
+# a former program.
 ALWAYS = [
     "kill-transform", "kill-fan-out", "freeze-transform", "freeze-fan-out", "storm", "rolling-transform", "rolling-fan-out",
     "kafka-kill", "kafka-freeze", "kafka-freeze-kill", "redis-kill", "redis-freeze", "redis-freeze-kill", "redis-full",
@@ -12,7 +12,8 @@ ALWAYS = [
 NEW_TOPICS = ["topic-anew", "late-worker"]
 LOSSES = ["redis-older", "redis-failover", "redis-flush", *NEW_TOPICS]
 THREE_BROKERS = ["journal-away"]
-KINDS = ALWAYS + LOSSES + THREE_BROKERS
+TWO_PROGRAMS = ["exchange"]
+KINDS = ALWAYS + LOSSES + THREE_BROKERS + TWO_PROGRAMS
 
 # How often a kind comes beside the others: what stands still for long would fill a short run.
 WEIGHTS = {"kill-transform": 2, "kill-fan-out": 2, "cut-devices": 3, "cut-redis": 3}

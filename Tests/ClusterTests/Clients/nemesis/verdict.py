@@ -14,7 +14,7 @@ from common import is_fickle, token_of, users_of
 
 # Events that end a request at a device, or tell that it has it; and what the journal says: that it is in the device's mailbox.
 TOLD = {"delivered": 1, "updated": 2, "collapsed": 4, "expired": 8, "evicted": 16, "removed": 32, "duplicate": 64, "filtered": 128,
-        "unregistered": 256, "rejected": 512, "kept": 1024}
+        "unregistered": 256, "rejected": 512, "kept": 1024, "canceled": 2048}
 HAS_IT = TOLD["delivered"] | TOLD["updated"] | TOLD["collapsed"] | TOLD["evicted"] | TOLD["filtered"] | TOLD["expired"]
 ENDED = TOLD["evicted"]
 # How much later than it was sent a notification may arrive, in seconds: a worker or a connection may stand still in between.
@@ -421,6 +421,9 @@ class Verdict:
                 # What is lost with Redis may expire before the device hears of it again, or somebody else may have signed in there.
                 is_optional = self.must(self.plan.requests[number], device) == "may"
                 if self.told[number, device] & HAS_IT or self.has_losses and is_optional:
+                    continue
+                # A removal of all has ended it while it was on its way to the device, which takes it off its list when it hears of the removal.
+                if number in self.at and self.told[number, device] & TOLD["canceled"] and self.is_cleared(device, self.place(number)):
                     continue
                 # A killed worker may not say of the former of several revisions that it is replaced; what is said of the newer ones tells.
                 if not self.is_replaced(number, newest.get((device, self.plan.requests[number].collapse), ()), device):
