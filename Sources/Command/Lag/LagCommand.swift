@@ -44,45 +44,37 @@ enum LagCommand {
     let loop = EventLoop(name: "lag")
     let reader = try ClusterReader(on: loop, kafka, topics, group: group, store, timeoutMilliseconds: Admin.standardMilliseconds)
     var history = LagHistory(topics, group: group, laneLifetimeMilliseconds: values[FanOutOptions.silence].wholeMilliseconds)
-    let screen = try await ReportScreen(isJSON: values[AnswerSettings.json], isWatching: values[ReportScreen.watch], on: loop)
-    var code = ExitCode.done
-    do throws(KafkaError) {
-      history.take(try await reader.sample())
-      if !screen.isWatching, values[rates] {
-        try? await Task.sleep(for: values[interval])
-        history.take(try await reader.sample())
-      }
-      while let report = history.report {
-        code = report.exitCode
-        func show() {
-          screen.show(
-            json: { LagJSON.lines(report, showsPartitions: values[partitions]) },
-            text: { LagPrinter(report: report, width: $0).lines(showsPartitions: values[partitions], height: $1) })
+    let screen = ReportScreen(values)
+    let code: ExitCode
+    do {
+      code = try await screen.show(every: values[interval]) {
+        do throws(KafkaError) {
+          history.take(try await reader.sample())
+          if !screen.isWatching, values[rates] {
+            try? await Task.sleep(for: values[interval])
+            history.take(try await reader.sample())
+          }
+        } catch {
+          // Watching waits for a Kafka that is down for a while.
+          guard screen.isWatching, history.report != nil, error.isRetriable else { throw error }
+          StandardError.line("\(error)")
+          return nil
         }
-        show()
-        guard screen.isWatching else { break }
-        history.take(try await next(reader) { await screen.wait(for: values[interval], redraw: show) })
+        return history.report.map { report in
+          ReportScreen.Report(code: report.exitCode) {
+            LagJSON.lines(report, showsPartitions: values[partitions])
+          } text: {
+            LagPrinter(report: report, width: $0).lines(showsPartitions: values[partitions], height: $1)
+          }
+        }
       }
     } catch {
       await reader.close()
-      throw kafka.failure(error)
+      throw (error as? KafkaError).map { kafka.failure($0) } ?? error
     }
     await reader.close()
     await loop.close()
     return code
-  }
-
-  /// Takes the next sample; waits for a Kafka that is down for a while.
-  private static func next(_ reader: ClusterReader, after pause: () async -> Void) async throws(KafkaError) -> LagSample {
-    while true {
-      await pause()
-      do throws(KafkaError) {
-        return try await reader.sample()
-      } catch {
-        guard error.isRetriable else { throw error }
-        StandardError.line("\(error)")
-      }
-    }
   }
 
   /// Kafka, and Redis if it is given.

@@ -69,16 +69,9 @@ struct LoadSession: Sendable {
   // MARK: Measuring
 
   private func measure(_ run: LoadRun) async throws -> LoadReport {
-    let showing = Task { try await show(run) }
-    do {
-      let report = values[LoadSettings.findsCapacity] ? try await capacity(run) : try await single(run)
-      showing.cancel()
-      try await showing.value
-      return report
-    } catch {
-      showing.cancel()
-      throw error
-    }
+    // Ends before the report is printed.
+    async let _ = show(run)
+    return values[LoadSettings.findsCapacity] ? try await capacity(run) : try await single(run)
   }
 
   private func single(_ run: LoadRun) async throws -> LoadReport {
@@ -128,8 +121,8 @@ struct LoadSession: Sendable {
 
   private static let (liveMilliseconds, progressMilliseconds) = (1_000, 10_000)
 
-  private func show(_ run: LoadRun) async throws {
-    let screen = notes.isLive ? try await ReportScreen(isJSON: false, isWatching: true, on: loop) : nil
+  private func show(_ run: LoadRun) async {
+    let screen = notes.isLive ? ReportScreen(isJSON: false, isWatching: true) : nil
     let pause = Duration.milliseconds(screen == nil ? Self.progressMilliseconds : Self.liveMilliseconds)
     while !Task.isCancelled {
       if let result = await run.result, result.startedAt > 0 {
@@ -144,7 +137,7 @@ struct LoadSession: Sendable {
           StandardError.line(printer.progress)
         }
       }
-      if let screen { await screen.wait(for: pause) {} } else { try? await Task.sleep(for: pause) }
+      try? await Task.sleep(for: pause)
     }
   }
 

@@ -35,21 +35,23 @@ enum StatusCommand {
     let reader = try ClusterReader(
       on: loop, place.kafka, place.topics, group: values[TransformOptions.group], place.store,
       sampleMilliseconds: values[sample].wholeMilliseconds)
-    let screen = try await ReportScreen(isJSON: values[AnswerSettings.json], isWatching: values[ReportScreen.watch], on: loop)
-    var code = ExitCode.done
-    repeat {
+    let code = try await ReportScreen(values).show(every: values[interval]) {
       let report = StatusReport(
         await reader.look(), place.topics, group: values[TransformOptions.group],
         laneLifetimeMilliseconds: values[FanOutOptions.silence].wholeMilliseconds, buckets: place.store.buckets, cluster: place.name)
-      code = report.isAway ? .dependencyMissing : report.problems.isEmpty ? .done : .answerIsNo
-      func show() {
-        screen.show(json: { StatusJSON.lines(report) }, text: { width, _ in StatusPrinter(report: report, width: width).lines })
+      return ReportScreen.Report(code: report.exitCode) {
+        StatusJSON.lines(report)
+      } text: { width, _ in
+        StatusPrinter(report: report, width: width).lines
       }
-      show()
-      if screen.isWatching { await screen.wait(for: values[interval], redraw: show) }
-    } while screen.isWatching
+    }
     await reader.close()
     await loop.close()
     return code
   }
+}
+
+extension StatusReport {
+  /// The exit code.
+  fileprivate var exitCode: ExitCode { isAway ? .dependencyMissing : problems.isEmpty ? .done : .answerIsNo }
 }
