@@ -74,9 +74,7 @@ enum StandardOutput {
   /// Where nobody reads it waits, and holds up nobody else.
   static func writeUnbuffered(_ bytes: ArraySlice<UInt8>) {
     bytes.withUnsafeBytes { bytes in
-      let endsLine = bytes.last == UInt8(ascii: "\n")
-      let count = TypedLine.above(endsLine: endsLine, mayTakeLong: true) { Descriptor.write(bytes, to: STDOUT_FILENO) }
-      if count < bytes.count { report(errno, .end) }
+      if Descriptor.write(bytes, to: STDOUT_FILENO) < bytes.count { report(errno, .end) }
     }
   }
 
@@ -86,8 +84,7 @@ enum StandardOutput {
     state.buffer.withUnsafeBytes { bytes in
       var rest = bytes[...]
       if state.failure == nil {
-        let endsLine = bytes.last == UInt8(ascii: "\n")
-        rest = rest.dropFirst(TypedLine.above(endsLine: endsLine) { Descriptor.write(bytes, to: STDOUT_FILENO) })
+        rest = rest.dropFirst(Descriptor.write(bytes, to: STDOUT_FILENO))
         if rest.isEmpty { return }
         state.failure = errno
         report(errno, state.policy)
@@ -101,7 +98,6 @@ enum StandardOutput {
     case .end:
       // A reader that has closed the pipe, such as head, needs no error message.
       if error != EPIPE { StandardError.line(words(error)) }
-      TerminalMode.leave()
       _exit(ExitCode.dependencyMissing.rawValue)
     case .useStandardError: StandardError.line("\(words(error)); its lines follow here")
     case .ignore: break
@@ -130,9 +126,7 @@ enum StandardError {
   /// Writes a line.
   static func plain(_ text: String) {
     var text = text + "\n"
-    text.withUTF8 { bytes in
-      _ = TypedLine.above(endsLine: true) { Descriptor.write(UnsafeRawBufferPointer(bytes), to: STDERR_FILENO) }
-    }
+    text.withUTF8 { _ = Descriptor.write(UnsafeRawBufferPointer($0), to: STDERR_FILENO) }
   }
 }
 

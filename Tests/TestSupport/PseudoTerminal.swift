@@ -37,19 +37,6 @@ public final class PseudoTerminal {
   /// Types a text.
   public func type(_ text: String) throws { try controller.write(contentsOf: Data(text.utf8)) }
 
-  /// Whether the terminal edits lines itself, and shows what is typed.
-  public var isEditingLines: Bool {
-    var mode = termios()
-    return tcgetattr(terminal.fileDescriptor, &mode) == 0 && mode.c_lflag & tcflag_t(ICANON | ECHO) == tcflag_t(ICANON | ECHO)
-  }
-
-  /// Its mode as bytes, to be compared.
-  public var mode: [UInt8] {
-    var mode = termios()
-    guard tcgetattr(terminal.fileDescriptor, &mode) == 0 else { return [] }
-    return withUnsafeBytes(of: &mode) { Array($0) }
-  }
-
   /// What the process has written since it was asked last. A terminal holds a few kilobytes until they are read.
   public func read() -> String {
     var bytes = [UInt8](repeating: 0, count: 65_536)

@@ -7,7 +7,7 @@ enum DeviceCommand {
   static let command = Command(
     "device", "is a device: shows notifications, and reports what the person does with them",
     discussion:
-      "Connects, stays connected, and shows notifications as they come; type help for the commands. On a terminal you edit the line with the keys of a shell, and new notifications appear above it. With --json each frame of either direction and each event is a line on standard output, and each line on standard input is a command, such as {\"command\": \"open\", \"identifier\": \"order-7\"}.",
+      "Connects, stays connected, and shows notifications as they come; type help for the commands. The terminal edits the line; 'rlwrap carillon device' adds a history. With --json each frame of either direction and each event is a line on standard output, and each line on standard input is a command, such as {\"command\": \"open\", \"identifier\": \"order-7\"}.",
     groups: [DeviceSettings.identity, DeviceSettings.registration, DeviceSettings.behaviour, AnswerSettings.group],
     examples: [
       Example(
@@ -23,13 +23,13 @@ enum DeviceCommand {
     let isJSON = values[AnswerSettings.json]
     let loop = EventLoop(name: "device")
     let configuration = try DeviceSettings.configuration(values)
-    let isTyped = !isJSON && TypedLine.begin()
-    defer { TypedLine.end() }
+    let isTyped = !isJSON && isatty(STDIN_FILENO) == 1
+    let canAsk = isTyped && isatty(STDOUT_FILENO) == 1
     let session = DeviceSession(
-      configuration, .init(isJSON: isJSON, isTyped: isTyped, connectTimeout: values[DeviceSettings.connectTimeout]), on: loop)
+      configuration, .init(isJSON: isJSON, canAsk: canAsk, connectTimeout: values[DeviceSettings.connectTimeout]), on: loop)
     // Without a person at a terminal, the end of the input means nothing.
-    let endsAtEOF = values[DeviceSettings.untilEOF] || (!isJSON && isatty(STDIN_FILENO) == 1)
-    let code = try await session.run { DeviceInput().begin(session, isTyped: isTyped, endsAtEOF: endsAtEOF) }
+    let endsAtEOF = values[DeviceSettings.untilEOF] || isTyped
+    let code = try await session.run { DeviceInput().begin(session, endsAtEOF: endsAtEOF) }
     await loop.close()
     return code
   }

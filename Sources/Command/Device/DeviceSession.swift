@@ -10,8 +10,8 @@ actor DeviceSession {
   /// The settings of the run.
   struct Behaviour {
     var isJSON = false
-    /// Whether `TypedLine` has the terminal.
-    var isTyped = false
+    /// Whether a person is at the terminal, who can be asked.
+    var canAsk = false
     var connectTimeout: Duration?
   }
 
@@ -46,20 +46,16 @@ actor DeviceSession {
   func run(_ started: @Sendable () -> Void) async throws -> ExitCode {
     var configuration = configuration
     configuration.delegate = LocalResponses(output, isJSON: behaviour.isJSON)
-    if behaviour.isTyped { configuration.authorizationPrompt = { [weak self] _ in await self?.ask() ?? false } }
+    if behaviour.canAsk { configuration.authorizationPrompt = { [weak self] _ in await self?.ask() ?? false } }
     let device = Device(configuration, on: loop) { [weak self] event in self?.assumeIsolated { $0.received(event) } }
     self.device = device
     for signal in [SIGINT, SIGTERM] { watches.append(try SignalWatch(on: loop, signal: signal) { [weak self] in self?.stop() }) }
-    if behaviour.isTyped {
-      watches.append(try SignalWatch(on: loop, signal: SIGTSTP) { TypedLine.suspend() })
-      watches.append(try SignalWatch(on: loop, signal: SIGCONT) { TypedLine.resume() })
-    }
     do throws(DeviceError) { try await device.start() } catch {
       release()
       throw Self.failure(error)
     }
     await showWhatIsListed(device)
-    if behaviour.isTyped, await device.authorization?.status == .notDetermined {
+    if behaviour.canAsk, await device.authorization?.status == .notDetermined {
       let center = device.userNotificationCenter
       Task(executorPreference: loop) { try await center.requestAuthorization(options: [.alert, .sound, .badge]) }
     }

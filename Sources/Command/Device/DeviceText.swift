@@ -39,8 +39,7 @@ struct DeviceText {
     unregister               signs out, and ends
     quit                     ends (also Ctrl-C); what was delivered meanwhile comes at the next start
     N is the number in brackets, or an identifier.
-    On a terminal: the arrows, Home, End, Ctrl-A and Ctrl-E move, up and down bring back earlier lines,
-    Ctrl-U, Ctrl-K and Ctrl-W delete to the beginning, to the end and a word, Ctrl-Z stops, Ctrl-D ends.
+    On a terminal Ctrl-D ends.
     """
 
   // MARK: Numbers
