@@ -82,49 +82,6 @@ import Worker
     }
   }
 
-  @Test(.onlyInAll("LetterSummaryTests have what a screen has room for"))
-  func `a terminal gets counts and a screenful of letters, all else each letter`() async throws {
-    try await KafkaFixture.with(embeddedOnly: true) { kafka in
-      try await CarillonCommand.with { carillon in
-        let topics = Topics(prefix: KafkaFixture.unique("many") + ".")
-        try await kafka.makeTopics(topics.all, partitions: 1)
-        let now = WallClock.milliseconds()
-        try await kafka.publish(Array(repeating: TestRecord("first", partition: 0, timestamp: now), count: 200), to: topics.requests)
-        let letters = (0..<200).map { number in
-          var letter = DeadLetter(
-            poison: "", tries: 1, source: SourceCoordinates(topic: topics.requests, partition: 0, offset: Int64(number), timestamp: now))
-          letter.reason = "MissingTopic"
-          var headers: [TestRecord.Header] = [.init("target", "user:ada"), .init("apns-topic", "com.example")]
-          letter.forEachHeader { headers.append(.init($0.rawValue, String(decoding: $1, as: UTF8.self))) }
-          return TestRecord(key: "user:ada", #"{"aps":{"alert":"x"}}"#, headers: headers, partition: 0)
-        }
-        try await kafka.publish(letters, to: topics.deadLetters)
-        let place = ["--topic-prefix", topics.prefix, "--kafka", kafka.configuration.bootstrapServers.joined(separator: ",")]
-        for (words, single, last) in [
-          (["list", "--all"], "pending", "more: --no-summary prints a line for each letter"),
-          (["redrive", "--everything", "--dry-run"], "would be redriven  ", "more: --no-summary prints a line for each letter"),
-          (["discard", "--everything", "--dry-run"], "would be discarded  ", "more: --no-summary prints a line for each letter"),
-        ] {
-          let terminal = try PseudoTerminal(width: 200)
-          let process = try carillon.start(["dead-letters"] + words + place, streams: .init(output: terminal.terminal))
-          let text = try await terminal.read(until: last)
-          #expect(try await process.result().status == 0)
-          let lines = text.split(separator: "\n")
-          #expect(
-            lines.count <= 24 && lines.first?.hasPrefix("reason") == true && lines.dropFirst().first?.contains("200") == true, "\(text)")
-          #expect((5...20).contains(lines.count { $0.contains(single) && $0.hasPrefix("0:") }), "\(text)")
-          let all = try await carillon.run(["dead-letters"] + words + place)
-          #expect(all.lines.count { $0.hasPrefix("0:") } == 200, "elsewhere each letter has its line")
-        }
-        let terminal = try PseudoTerminal(width: 200)
-        let process = try carillon.start(
-          ["dead-letters", "list", "--all", "--no-summary"] + place, streams: .init(output: terminal.terminal))
-        _ = try await terminal.read(until: "0:199 ")
-        #expect(try await process.result().status == 0)
-      }
-    }
-  }
-
   @Test func wordsStandToTheLeftAndCountsAndAgesToTheRight() {
     var shop = LetterGroup(reason: "BadTopic", application: "com.example.shop", oldest: 0, newest: 60_000)
     (shop.counts, shop.again) = ([.pending: 2, .redriven: 10], 1)

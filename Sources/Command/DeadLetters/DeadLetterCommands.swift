@@ -2,7 +2,6 @@ import EventLoop
 import JSON
 import Kafka
 import Operations
-import Synchronization
 import Worker
 
 /// `carillon dead-letters list` and `carillon dead-letters show`.
@@ -12,10 +11,10 @@ enum DeadLetterCommands {
   static let list = Command(
     "dead-letters list", "counts the dead letters by reason and application",
     discussion:
-      "Prints a line for each reason and application: the number of letters, how many of them are pending, redriven or discarded, how many came again for the same reason, and the age of the oldest and the newest. With --all each letter also has a line of its own; a terminal shows as many as fit, unless --no-summary is given. With --json each line is an object. The exit code is 1 if there is none.",
+      "Prints a line for each reason and application: the number of letters, how many of them are pending, redriven or discarded, how many came again for the same reason, and the age of the oldest and the newest. With --all each letter has a line of its own instead. With --json each line is an object. The exit code is 1 if there is none.",
     arguments: [Settings.letters],
     groups: [
-      Settings.filterWithState, SettingGroup("List", [Settings.all, Settings.summary]), AnswerSettings.group, ClusterSettings.kafkaGroup,
+      Settings.filterWithState, SettingGroup("List", [Settings.all]), AnswerSettings.group, ClusterSettings.kafkaGroup,
     ],
     examples: [
       Example("dead-letters list", "what there is"),
@@ -26,12 +25,10 @@ enum DeadLetterCommands {
     let (kafka, filter, now) = try await begin(values, state: values[Settings.state])
     let printer = printer(values, now)
     let (isJSON, isAll) = (values[AnswerSettings.json], values[Settings.all])
-    let screen = isAll && !isJSON && values[Settings.summary] ? Terminal.height.map { LetterScreen(Screenful(height: $0)) } : nil
     let survey = try await ReadingLog.with(kafka, loop: "dead-letters") { loop, log in
       try await DeadLetterReader(on: loop, kafka, RequestRules(topics: ClusterSettings.topics(values))) { log.report($0) }
         .survey(filter) { letter in
           guard isAll else { return }
-          if let screen { return screen.lines.withLock { $0.take { printer.line(letter) } } }
           if isJSON { StandardOutput.json(printer.json(letter).text) } else { StandardOutput.line(printer.line(letter)) }
         }
     }
@@ -42,10 +39,6 @@ enum DeadLetterCommands {
     }
     if !isAll, isJSON {
       for group in groups { StandardOutput.json(printer.json(group).text) }
-    } else if let screen {
-      let summary = printer.table(groups, atMost: 10)
-      let lines = screen.lines.withLock { $0.lines(below: summary, all: "--no-summary prints a line for each letter") }
-      for line in lines { StandardOutput.line(line) }
     } else if !isAll {
       for line in printer.table(groups) { StandardOutput.line(line) }
     }
@@ -89,12 +82,6 @@ enum DeadLetterCommands {
     guard page.letters.isEmpty else { return .done }
     say(nothing: filter, of: page.all)
     return .answerIsNo
-  }
-
-  /// The letters of a list that fit on a terminal.
-  private final class LetterScreen: Sendable {
-    let lines: Mutex<Screenful>
-    init(_ lines: Screenful) { self.lines = Mutex(lines) }
   }
 
   private static func printer(_ values: SettingValues, _ now: Int64) -> LetterPrinter {

@@ -24,10 +24,6 @@ enum DeadLetterSettings {
   static let all = Setting(
     "dead-letters.all", .boolean, default: false,
     "Each letter in a line of its own instead of counts; the first column is the letter's name for other commands.")
-  static let summary = Setting(
-    "dead-letters.summary", .boolean, default: true,
-    "On a terminal the counts come first, then as many lines as fit. With --no-summary, and elsewhere, each letter has its line."
-  )
   static let limit = Setting(
     "dead-letters.limit", .integer(1...1_000), default: 20, "Maximum number of letters shown; further ones are only counted.")
   static let payload = Setting(

@@ -14,25 +14,18 @@ struct LetterPrinter {
   // MARK: Groups
 
   /// Renders a table with a line for each group.
-  ///
-  /// - Parameters:
-  ///   - counts: the columns of counts.
-  ///   - limit: the most groups; others are counted.
-  func table(_ groups: [LetterGroup], _ counts: [Count] = Self.counts, atMost limit: Int = .max) -> [String] {
-    let further = groups.dropFirst(limit).reduce(0) { $0 + $1.count }
-    let rows = groups.prefix(limit).map { group in
+  func table(_ groups: [LetterGroup]) -> [String] {
+    let rows = groups.map { group in
       [TerminalText.visible(group.reason), group.application.map { TerminalText.visible($0) } ?? "-", "\(group.count)"]
-        + counts.map { "\($0.of(group))" } + [age(group.oldest), age(group.newest)]
+        + Self.counts.map { "\($0.of(group))" } + [age(group.oldest), age(group.newest)]
     }
     return TerminalTable(
-      heading: ["reason", "application", "letters"] + counts.map(\.name) + ["oldest", "newest"], words: [1], alignsLast: true
+      heading: ["reason", "application", "letters"] + Self.counts.map(\.name) + ["oldest", "newest"], words: [1], alignsLast: true
     ).lines(rows, width: nil)
-      + (further > 0 ? ["and \(TerminalText.count(further, "letter")) of other reasons and applications"] : [])
   }
 
   /// A count of a group, with its name.
-  typealias Count = (name: String, of: (LetterGroup) -> Int)
-  private static var counts: [Count] {
+  private static var counts: [(name: String, of: (LetterGroup) -> Int)] {
     LetterStanding.allCases.map { standing in (standing.rawValue, { $0.counts[standing] ?? 0 }) } + [("again", \.again)]
   }
 

@@ -18,7 +18,7 @@ enum RedriveCommand {
     groups: [
       Settings.filter,
       SettingGroup(
-        "Redrive", [Settings.dryRun, Settings.summary, Settings.sets, Settings.unsets, Settings.wait, Settings.everything],
+        "Redrive", [Settings.dryRun, Settings.sets, Settings.unsets, Settings.wait, Settings.everything],
         advanced: [Settings.asNew, Settings.again, Settings.force, Settings.unchecked, Settings.note]),
       AnswerSettings.group, RequestSettings.group, cluster,
     ],
@@ -48,7 +48,7 @@ enum RedriveCommand {
     arguments: [Settings.letters],
     groups: [
       Settings.filter,
-      SettingGroup("Discard", [Settings.discardsDryRun, Settings.summary, Settings.note, Settings.everything], advanced: [Settings.again]),
+      SettingGroup("Discard", [Settings.discardsDryRun, Settings.note, Settings.everything], advanced: [Settings.again]),
       AnswerSettings.group, ClusterSettings.kafkaGroup,
     ],
     examples: [
@@ -92,15 +92,15 @@ enum RedriveCommand {
     let waits = isDiscard || order.isDryRun ? nil : values[Settings.wait]
     if waits != nil { order.followed = OutcomeWatch.maximum }
     let isJSON = values[AnswerSettings.json]
-    let isSummary = order.isDryRun && !isJSON && values[Settings.summary]
-    let listing = RedriveListing(printer, isJSON: isJSON, height: isSummary ? Terminal.height : nil)
-    let (report, followed) = try await carryOut(order, rules, kafka, listing, waits: waits) {
+    let (report, followed) = try await carryOut(order, rules, kafka, waits: waits) {
+      if isJSON { StandardOutput.json(printer.json($0).text) } else { StandardOutput.line(printer.line($0)) }
+    } onOutcome: {
       print($0, isJSON: isJSON, prefix: values[ClusterSettings.topicPrefix])
     }
     if isJSON {
       StandardOutput.json(printer.json(report, following: waits == nil ? nil : (report.done - followed.count, followed.mailboxes)).text)
     } else if report.counts[.selected] > 0 {
-      listing.finish(report, LetterPrinter(prefix: values[ClusterSettings.topicPrefix], now: WallClock.milliseconds()))
+      for line in printer.text(report) { StandardOutput.line(line) }
       if let sentence = followed.waiting { StandardOutput.line(sentence) }
     }
     if report.isInterrupted { StandardError.line("interrupted: the same command continues") }
@@ -111,8 +111,8 @@ enum RedriveCommand {
 
   /// Executes the order and follows the redriven requests. Answers how many were followed, and how many were rejected again.
   private static func carryOut(
-    _ order: LetterOrder, _ rules: RequestRules, _ kafka: KafkaConfiguration, _ listing: RedriveListing, waits: Duration?,
-    onOutcome: @Sendable (OutcomeWatch.Outcome) -> Void
+    _ order: LetterOrder, _ rules: RequestRules, _ kafka: KafkaConfiguration, waits: Duration?,
+    onResult: @escaping @Sendable (LetterResult) -> Void, onOutcome: @Sendable (OutcomeWatch.Outcome) -> Void
   ) async throws -> (RedriveReport, Followed) {
     // Its watches end with the process.
     let signals = StopSignals(on: EventLoop(name: "signals"))
@@ -125,7 +125,7 @@ enum RedriveCommand {
       let redriver = DeadLetterRedriver(on: loop, kafka, rules, order) {
         log.report($0)
       } onResult: {
-        listing.take($0)
+        onResult($0)
       } onWaiting: { other in
         let isFirst = waited.withLock { $0.insert(other.run).inserted }
         if isFirst {

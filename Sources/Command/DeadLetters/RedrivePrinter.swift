@@ -13,11 +13,6 @@ struct RedrivePrinter: Sendable {
 
   // MARK: For a person
 
-  /// Why a letter is left as it is; nil if it is not.
-  func refusal(_ result: LetterResult) -> String? {
-    if case .refused(let refusal) = result.kind { sentence(refusal) } else { nil }
-  }
-
   func line(_ result: LetterResult) -> String {
     var columns = [TerminalText.padded(result.letter.facts.place.description, 10)]
     switch result.kind {

@@ -37,14 +37,12 @@ package struct LetterGroups: Sendable {
   package init() {}
 
   /// Counts a letter.
-  ///
-  /// - Parameter standing: the standing that counts; nil for its own.
-  package mutating func take(_ summary: LetterSummary, as standing: LetterStanding? = nil) {
+  package mutating func take(_ summary: LetterSummary) {
     let letter = summary.facts
     let key = key(Key(reason: Name(letter.letter.reason), application: letter.application))
     var group =
       groups[key] ?? LetterGroup(reason: key.reason.text, application: key.application, oldest: letter.time, newest: letter.time)
-    group.counts[standing ?? summary.standing, default: 0] += 1
+    group.counts[summary.standing, default: 0] += 1
     if summary.times > 1 { group.again += 1 }
     (group.oldest, group.newest) = (min(group.oldest, letter.time), max(group.newest, letter.time))
     groups[key] = group
@@ -56,10 +54,10 @@ package struct LetterGroups: Sendable {
     return groups[reason] != nil || groups.count < 2 * Self.maximum ? reason : Key(reason: Self.furtherReason, application: nil)
   }
 
-  /// The groups, those with the most letters of a standing first.
-  package func sorted(by standing: LetterStanding = .pending) -> [LetterGroup] {
+  /// The groups, those with the most pending letters first.
+  package func sorted() -> [LetterGroup] {
     groups.values.sorted { one, other in
-      let (a, b) = (one.counts[standing] ?? 0, other.counts[standing] ?? 0)
+      let (a, b) = (one.counts[.pending] ?? 0, other.counts[.pending] ?? 0)
       if a != b { return a > b }
       if one.count != other.count { return one.count > other.count }
       return (Name(one.reason), one.application ?? "") < (Name(other.reason), other.application ?? "")
