@@ -6,7 +6,7 @@ import Notifications
 import Worker
 
 /// One run of `carillon device`: the device, its events, and the instructions.
-actor DeviceSession {
+actor DeviceSession: LoopActor {
   /// The settings of the run.
   struct Behaviour {
     var isJSON = false
@@ -16,7 +16,6 @@ actor DeviceSession {
   }
 
   nonisolated let loop: EventLoop
-  nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
   private let configuration: DeviceConfiguration
   private let behaviour: Behaviour

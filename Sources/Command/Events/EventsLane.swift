@@ -5,9 +5,8 @@ import Operations
 import Worker
 
 /// Reads events and prints the selected ones: an actor on a loop of its own.
-actor EventsLane {
+actor EventsLane: LoopActor {
   nonisolated let loop: EventLoop
-  nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
   init(on loop: EventLoop) { self.loop = loop }
 

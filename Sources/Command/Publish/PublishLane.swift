@@ -5,7 +5,7 @@ import Kafka
 import Worker
 
 /// Publishes requests, and prints each one that Kafka has acknowledged. An actor on a loop of its own.
-actor PublishLane {
+actor PublishLane: LoopActor {
   /// The results of all requests so far.
   struct Totals: Sendable {
     var acknowledged = 0
@@ -17,7 +17,6 @@ actor PublishLane {
   }
 
   nonisolated let loop: EventLoop
-  nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   private let topic: String
   private let isJSON: Bool
   private let followed: Int

@@ -3,9 +3,8 @@ import Redis
 import Worker
 
 /// Waits for Redis at a process's start, and judges its settings. A server that evicts would lose notifications silently.
-actor RedisWait {
+actor RedisWait: LoopActor {
   nonisolated let loop: EventLoop
-  nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   private var connection: RedisConnection?
 
   init(on loop: EventLoop) { self.loop = loop }

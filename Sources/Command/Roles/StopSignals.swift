@@ -10,9 +10,8 @@ enum Ending: Sendable {
 }
 
 /// SIGTERM and SIGINT, and SIGHUP of a closed terminal unless it reloads. The first signal ends the process in order, a second at once.
-actor StopSignals {
+actor StopSignals: LoopActor {
   nonisolated let loop: EventLoop
-  nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   private var watches: [SignalWatch] = []
   private var ending: Ending?
   private var hasSignal = false

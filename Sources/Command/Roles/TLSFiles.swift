@@ -28,7 +28,7 @@ enum TLSOptions {
 }
 
 /// The certificate and the key of a process's servers. It reads them again when a file changes; open connections keep the former ones.
-actor TLSFiles {
+actor TLSFiles: LoopActor {
   private static let lookMilliseconds = 1_500
   private static let fileBytes = 1 << 20
 
@@ -46,7 +46,6 @@ actor TLSFiles {
   }
 
   nonisolated let loop = EventLoop(name: "tls")
-  nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   private nonisolated let identity: TLSIdentityInForce
   private nonisolated let values: SettingValues
   private nonisolated let logger: Logger

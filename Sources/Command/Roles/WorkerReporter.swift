@@ -9,9 +9,8 @@ import Worker
 /// Reports the process to Redis every few seconds. Its own loop and connection keep lanes from waiting.
 ///
 /// It tries again after an error, which others report. Without reports, `carillon status` shows the process as silent.
-actor WorkerReporter {
+actor WorkerReporter: LoopActor {
   nonisolated let loop: EventLoop
-  nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   private let store: StoreConfiguration
   /// Set while it reports.
   private var shards: Shards?

@@ -5,9 +5,8 @@ import Notifications
 
 /// The built-in extension `attach`: fetches a notification's media into the media store. Each lane has one, with connections that it uses
 /// again. It fetches a file once for all notifications that need it at about the same time.
-actor Attach: ServiceExtension {
-  private let loop: EventLoop
-  nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+actor Attach: LoopActor, ServiceExtension {
+  nonisolated let loop: EventLoop
   private let settings: AttachSettings
   private let store: MediaStore?
   private let client: HTTPClient

@@ -2,9 +2,8 @@ import EventLoop
 import JSON
 
 /// The built-in extension `child`: asks a program that runs beside the worker. Each lane has its own.
-actor Child: ServiceExtension {
-  private let loop: EventLoop
-  nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+actor Child: LoopActor, ServiceExtension {
+  nonisolated let loop: EventLoop
   private let program: ChildProgram
 
   /// Call it on the loop.

@@ -3,9 +3,8 @@ import HTTP
 import Notifications
 
 /// The built-in extension `webhook`: asks a team's own service for the content. Each lane has one, with connections that it uses again.
-actor Webhook: ServiceExtension {
-  private let loop: EventLoop
-  nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+actor Webhook: LoopActor, ServiceExtension {
+  nonisolated let loop: EventLoop
   private let settings: WebhookSettings
   private let signature: WebhookSignature
   private let client: HTTPClient

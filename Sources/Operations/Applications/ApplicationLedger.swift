@@ -4,7 +4,7 @@ package import Notifications
 package import Worker
 
 /// The stops of all applications and what they were granted, as a person reads and changes them: an actor on a loop.
-package actor ApplicationLedger {
+package actor ApplicationLedger: LoopActor {
   /// An application that is stopped, or was, or was granted something.
   package struct Entry: Sendable, Equatable {
     /// The application.
@@ -25,8 +25,6 @@ package actor ApplicationLedger {
 
   /// The actor's loop.
   package nonisolated let loop: EventLoop
-  /// The loop is its executor.
-  package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   let kafka: KafkaConfiguration
   let topics: Topics
   private var topic: String { topics.applications }

@@ -39,11 +39,9 @@ package struct AuditReport: Sendable {
 ///
 /// Facts have a fixed size. They are distributed by apns-id, and again by device, to parts that each fit into memory. So memory does not
 /// grow with the range, unless one request or device has too many facts.
-package actor Auditor {
+package actor Auditor: LoopActor {
   /// The actor's loop.
   package nonisolated let loop: EventLoop
-  /// The loop is its executor.
-  package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   private let kafka: KafkaConfiguration
   private let rules: RequestRules
   private let settings: AuditSettings

@@ -4,7 +4,7 @@ package import Notifications
 package import Worker
 
 /// Reads and writes the published categories of applications: an actor on a loop.
-package actor CategoryLedger {
+package actor CategoryLedger: LoopActor {
   /// An application with its categories.
   package struct Entry: Sendable, Equatable {
     /// The application.
@@ -15,8 +15,6 @@ package actor CategoryLedger {
 
   /// The actor's loop.
   package nonisolated let loop: EventLoop
-  /// The loop is its executor.
-  package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   private let kafka: KafkaConfiguration
   private let topic: String
   private let onProgress: @Sendable (ReadingProgress) -> Void

@@ -48,11 +48,9 @@ package struct LetterPage: Sendable {
 }
 
 /// Lists and shows dead letters: an actor on a loop.
-package actor DeadLetterReader {
+package actor DeadLetterReader: LoopActor {
   /// The actor's loop.
   package nonisolated let loop: EventLoop
-  /// The loop is its executor.
-  package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   private let kafka: KafkaConfiguration
   private let rules: RequestRules
   private let onProgress: @Sendable (ReadingProgress) -> Void

@@ -8,11 +8,9 @@ package import Worker
 /// It takes letters in rounds of bounded size, so memory does not grow with them. At the end of each round Kafka has all its records and
 /// states. After an interruption the same order continues. Only one order runs at a time: the next one waits, and skips letters that were
 /// handled meanwhile.
-package actor DeadLetterRedriver {
+package actor DeadLetterRedriver: LoopActor {
   /// The actor's loop.
   package nonisolated let loop: EventLoop
-  /// The loop is its executor.
-  package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   /// The letters of a round.
   static let roundLetters = 2_000
   /// The bytes of a round's records; the reader has fetched as much again.

@@ -10,7 +10,7 @@ import Worker
 /// decides whether to wait for them.
 ///
 /// It reads the journal, the events and the deliveries from a moment on, a stretch at a time. Memory is that of ``maximum`` timelines.
-package actor OutcomeWatch {
+package actor OutcomeWatch: LoopActor {
   /// The most requests that are followed.
   package static let maximum = 1_000
   /// The pause between two looks, in milliseconds.
@@ -21,8 +21,6 @@ package actor OutcomeWatch {
 
   /// The actor's loop.
   package nonisolated let loop: EventLoop
-  /// The loop is its executor.
-  package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   private let kafka: KafkaConfiguration
   private let rules: RequestRules
   private let found = Found()

@@ -49,11 +49,9 @@ package struct DeviceListingEnd: Sendable, Equatable {
 }
 
 /// Lists registered devices, as Redis has them: an actor on a loop. It reads page after page, and writes nothing.
-package actor DeviceDirectory {
+package actor DeviceDirectory: LoopActor {
   /// The actor's loop.
   package nonisolated let loop: EventLoop
-  /// The loop is its executor.
-  package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   private let store: StoreConfiguration
   private let laneMilliseconds: Int64
   private let boundKeys: BoundKeys

@@ -44,11 +44,9 @@ package struct SearchResult: Sendable {
 ///
 /// After it finds a request, it reads the journal around the publication, and the events from then on. For a device the target gives the
 /// events' partition. If the request's record is deleted, an event names its place.
-package actor Explainer {
+package actor Explainer: LoopActor {
   /// The actor's loop.
   package nonisolated let loop: EventLoop
-  /// The loop is its executor.
-  package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   private let kafka: KafkaConfiguration
   private let rules: RequestRules
   private let onProgress: @Sendable (ReadingProgress) -> Void

@@ -7,11 +7,9 @@ import Worker
 /// A load run: its devices connect, its requests are published when they are due, and each is followed to its devices. An actor on a loop.
 ///
 /// Call `connect`, then `publish` once or several times, then `unregister` and `close`.
-package actor LoadRun {
+package actor LoadRun: LoopActor {
   /// The actor's loop.
   package nonisolated let loop: EventLoop
-  /// The loop is its executor.
-  package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   private let share: LoadShare
   private var plan: LoadPlan { share.plan }
   private let run: String

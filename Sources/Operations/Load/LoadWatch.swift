@@ -4,9 +4,8 @@ import Notifications
 import Store
 
 /// Asks the workers and Redis for their numbers while a run goes on. An actor on a loop of its own, so that it delays no device.
-actor LoadWatch {
+actor LoadWatch: LoopActor {
   nonisolated let loop = EventLoop(name: "load-watch")
-  nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   private let place: LoadPlace.Servers
   private var servers: LoadServers
   /// The steady clock's nanoseconds at the start of the run; nil before it.

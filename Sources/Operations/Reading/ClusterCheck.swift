@@ -17,11 +17,9 @@ package enum ClusterMismatch: Error, Sendable, Equatable {
 }
 
 /// Checks that a tool's settings fit the cluster before it writes. An actor on a loop.
-package actor ClusterCheck {
+package actor ClusterCheck: LoopActor {
   /// The actor's loop.
   package nonisolated let loop: EventLoop
-  /// The loop is its executor.
-  package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   private let kafka: KafkaConfiguration
   private let topics: Topics
 

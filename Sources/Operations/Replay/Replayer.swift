@@ -36,11 +36,9 @@ package enum ReplayEnding: Sendable {
 ///
 /// It saves its progress once a second. A later process reads the records written since, and continues after them. That works because
 /// records of a partition are written in order and without a gap, each with the offset of its source.
-package actor Replayer {
+package actor Replayer: LoopActor {
   /// The actor's loop.
   package nonisolated let loop: EventLoop
-  /// The loop is its executor.
-  package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   private let kafka: KafkaConfiguration
   private var rules: RequestRules
   private let settings: ReplaySettings

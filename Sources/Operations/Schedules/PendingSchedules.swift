@@ -4,7 +4,7 @@ package import Notifications
 package import Worker
 
 /// Reads the pending schedules from the topic `schedule`: an actor on a loop.
-package actor PendingSchedules {
+package actor PendingSchedules: LoopActor {
   /// A pending schedule.
   package struct Entry: Sendable {
     /// The name of the schedule.
@@ -17,8 +17,6 @@ package actor PendingSchedules {
 
   /// The actor's loop.
   package nonisolated let loop: EventLoop
-  /// The loop is its executor.
-  package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   private let kafka: KafkaConfiguration
   private let topic: String
   private let onProgress: @Sendable (ReadingProgress) -> Void

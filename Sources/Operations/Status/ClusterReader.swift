@@ -6,11 +6,9 @@ import Synchronization
 package import Worker
 
 /// Samples the state of a cluster, and how far it is behind: an actor on a loop. Only `close` ends it.
-package actor ClusterReader {
+package actor ClusterReader: LoopActor {
   /// The actor's loop.
   package nonisolated let loop: EventLoop
-  /// The loop is its executor.
-  package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   let kafka: KafkaConfiguration
   let topics: Topics
   let group: String
