@@ -36,8 +36,8 @@ public struct StringsError: Error, Equatable, Sendable, CustomStringConvertible 
     case unterminatedString
     /// A comment without `*/`.
     case unterminatedComment
-    /// An octal escape that names no character.
-    case invalidOctal
+    /// An octal escape, which names a character of the NeXTSTEP set.
+    case octal
     /// `\U` without a hexadecimal digit after it.
     case invalidUnicode
     /// An escaped surrogate (`\UD800` to `\UDFFF`) without its other half.
@@ -76,7 +76,7 @@ public struct StringsError: Error, Equatable, Sendable, CustomStringConvertible 
     case .semicolonExpected: "; is expected after the value"
     case .unterminatedString: "the string that begins here has no closing quotation mark"
     case .unterminatedComment: "the comment that begins here has no */"
-    case .invalidOctal: "an octal escape is one of \\001 to \\375, a character of the NeXTSTEP set: write the character itself"
+    case .octal: "octal escapes are not read: write the character itself"
     case .invalidUnicode: "\\U is followed by one to four hexadecimal digits"
     case .loneSurrogate: "half of a surrogate pair: write both halves, or the character itself"
     case .repeatedKey(let first): "the key stands already in line \(first): keep one of the two"

@@ -4,8 +4,8 @@ public import Notifications
 ///
 /// It is read like CoreFoundation's old-style property list: a dictionary of strings without its braces. Quotation marks may be single, or
 /// missing around letters, digits and `_$/:.-`. `"key";` is short for a key that is its own value, and comments are `/* … */` and `// …`.
-/// Some differences help authors. `\u` is the same as `\U`. Repeated keys, escapes without a character, and an incomplete end, such as an
-/// open comment, are errors.
+/// Some differences help authors. `\u` is the same as `\U`. Repeated keys, octal escapes, escapes without a character, and an incomplete
+/// end, such as an open comment, are errors.
 public struct StringsFile: Sendable, Equatable {
   /// A localised text.
   public struct Entry: Sendable, Equatable {

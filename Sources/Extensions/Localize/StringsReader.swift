@@ -106,14 +106,9 @@ struct StringsReader {
   private mutating func unescape(into bytes: inout [UInt8], of start: Int) throws(StringsError) {
     guard let letter = peek else { throw error(.unterminatedString, at: start) }
     let escape = at - 1
-    if (UInt8(ascii: "0")...UInt8(ascii: "7")).contains(letter) {
-      let code = number(digits: 3, bits: 3)
-      guard let scalar = code.flatMap(Self.nextStep) else { throw error(.invalidOctal, at: escape) }
-      bytes.append(contentsOf: String(scalar).utf8)
-      return
-    }
     at += 1
     switch letter {
+    case UInt8(ascii: "0")...UInt8(ascii: "7"): throw error(.octal, at: escape)
     case UInt8(ascii: "a"): bytes.append(0x07)
     case UInt8(ascii: "b"): bytes.append(0x08)
     case UInt8(ascii: "f"): bytes.append(0x0C)
@@ -131,29 +126,25 @@ struct StringsReader {
   ///
   /// - Parameter escape: the beginning of the escape. The reader is before its digits.
   private mutating func scalar(_ escape: Int) throws(StringsError) -> Unicode.Scalar {
-    guard let unit = number(digits: 4, bits: 4) else { throw error(.invalidUnicode, at: escape) }
+    guard let unit = self.unit() else { throw error(.invalidUnicode, at: escape) }
     if unit == 0 { throw error(.nul, at: escape) }
     if let scalar = Unicode.Scalar(unit) { return scalar }
     guard unit & 0xFC00 == 0xD800, at + 1 < text.count, text[at] == UInt8(ascii: "\\"), text[at + 1] | 0x20 == UInt8(ascii: "u") else {
       throw error(.loneSurrogate, at: escape)
     }
     at += 2
-    guard let low = number(digits: 4, bits: 4), low & 0xFC00 == 0xDC00,
+    guard let low = self.unit(), low & 0xFC00 == 0xDC00,
       let scalar = Unicode.Scalar(0x1_0000 + ((unit & 0x3FF) << 10) + (low & 0x3FF))
     else { throw error(.loneSurrogate, at: escape) }
     return scalar
   }
 
-  /// The number of the next digits; nil if there are none.
-  ///
-  /// - Parameters:
-  ///   - digits: the most digits.
-  ///   - bits: the bits of a digit: 3 in octal, 4 in hexadecimal.
-  private mutating func number(digits: Int, bits: UInt32) -> UInt32? {
+  /// The number of the next hexadecimal digits, at most four; nil if there are none.
+  private mutating func unit() -> UInt32? {
     let start = at
     var number: UInt32 = 0
-    while at - start < digits, let byte = peek, let digit = Self.digit(byte), digit < 1 << bits {
-      number = number << bits | digit
+    while at - start < 4, let byte = peek, let digit = Self.digit(byte) {
+      number = number << 4 | digit
       at += 1
     }
     return at == start ? nil : number
@@ -167,24 +158,6 @@ struct StringsReader {
     default: nil
     }
   }
-
-  /// A character of the NeXTSTEP set, which octal escapes of property lists use (Unicode's NEXTSTEP.TXT); none for NUL.
-  private static func nextStep(_ code: UInt32) -> Unicode.Scalar? {
-    if code < 0x80 { return code == 0 ? nil : Unicode.Scalar(code) }
-    let index = Int(code) - 0x80
-    return upperNextStep.indices.contains(index) ? upperNextStep[index] : nil
-  }
-
-  /// Its characters from 0x80 to 0xFD; the last two have none.
-  private static let upperNextStep = Array(
-    ("\u{A0}ÀÁÂÃÄÅÇÈÉÊËÌÍÎÏ"
-      + "ÐÑÒÓÔÕÖÙÚÛÜÝÞµ×÷"
-      + "©¡¢£⁄¥ƒ§¤’“«‹›ﬁﬂ"
-      + "®–†‡·¦¶•‚„”»…‰¬¿"
-      + "¹ˋ´ˆ˜¯˘˙¨²˚¸³˝˛ˇ"
-      + "—±¼½¾àáâãäåçèéêë"
-      + "ìÆíªîïðñŁØŒºòóôõ"
-      + "öæùúûıüýłøœßþÿ").unicodeScalars)
 
   // MARK: Space
 
