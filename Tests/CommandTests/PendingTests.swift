@@ -7,7 +7,7 @@ import Testing
 @testable import Command
 @testable import Operations
 
-/// `carillon pending`: who has how much waiting, and what cancels it.
+/// `carillon pending`: what cancels all that waits for an application.
 @Suite struct PendingTests {
   private static func entry(_ application: Name, _ target: Name, _ identifier: Name) throws -> PendingSchedules.Entry {
     let key = try #require(ScheduleKey(application: application, target: target, identifier: identifier))
@@ -23,16 +23,6 @@ import Testing
     ]
   }
 
-  @Test func `the summary has the application with most first`() throws {
-    let shares = PendingCommand.shares(of: try Self.entries())
-    #expect(
-      shares.map(\.text) == [
-        "3 requests for 2 targets  com.example.shop", "1 request for 1 target  com.example.bank",
-        "1 request for 1 target  com.example.news",
-      ])
-    #expect(shares[0].object == ["application": "com.example.shop", "pending": 3, "targets": 2])
-  }
-
   @Test func `each application and target gets one cancel of all, which keeps every rule`() throws {
     let cancels = PendingCommand.cancels(of: try Self.entries())
     #expect(cancels.map(\.line) == [1, 2, 3, 4] && Set(cancels.map(\.id)).count == 4)
@@ -42,7 +32,7 @@ import Testing
   }
 
   @Test func `only one application's are canceled at once`() async throws {
-    for words in [["--cancel"], ["--cancel", "--target", "user:ada"], ["--cancel", "--summary", "--app", "com.example.shop"]] {
+    for words in [["--cancel"], ["--cancel", "--target", "user:ada"]] {
       #expect(try await Typed.refusal(["pending"] + words).text.contains("--cancel is about one application"), "\(words)")
     }
   }

@@ -10,8 +10,6 @@ enum PendingCommand {
   private static let target = Setting<Name?>("pending.target", .target, "Only what waits for this target.")
   private static let app = Setting<Name?>("pending.app", .name("BUNDLE-ID"), "Only what waits for this application.")
 
-  private static let isSummary = Setting(
-    "pending.summary", .boolean, default: false, "Prints only how much waits for each application, the most first.")
   private static let cancels = Setting(
     "pending.cancel", .boolean, default: false,
     "Cancels all that waits for the application of --app: publishes a cancel of all for each target.")
@@ -20,15 +18,14 @@ enum PendingCommand {
     "pending", "lists what waits for its time, or cancels it",
     discussion:
       "Prints a line for each request whose trigger is due at a time: when it is due next, its target, its application, its identifier, what its trigger is, and its apns-id, which 'explain' takes. What is due first comes first. It reads the topic schedule. With --json each is an object, with the due time in each zone, the trigger and the payload as published. With --cancel it publishes a cancel of all for each target that it finds, and prints their apns-ids. The exit code is 1 when nothing waits.",
-    groups: [SettingGroup("List", [target, app, isSummary, cancels]), AnswerSettings.group, ClusterSettings.kafkaGroup],
+    groups: [SettingGroup("List", [target, app, cancels]), AnswerSettings.group, ClusterSettings.kafkaGroup],
     examples: [
       Example("pending", "all of it"), Example("pending --target user:ada --app com.example.shop --json", "what waits for a person"),
-      Example("pending --summary", "who has how much waiting"),
       Example("pending --app com.example.shop --cancel", "ends all of an application"),
     ]
   ) { values in
-    guard !values[cancels] || values[app] != nil && !values[isSummary] else {
-      throw UsageError(.contradiction, "--cancel is about one application: give it by --app, without --summary")
+    guard !values[cancels] || values[app] != nil else {
+      throw UsageError(.contradiction, "--cancel is about one application: give it by --app")
     }
     let kafka = try ClusterSettings.kafka(values, client: "carillon-pending")
     let topics = ClusterSettings.topics(values)
@@ -44,39 +41,10 @@ enum PendingCommand {
     }
     if entries.isEmpty { StandardError.line("nothing waits for its time") }
     if values[cancels] { return try await cancel(entries, values, kafka, topics) }
-    if values[isSummary] {
-      for share in shares(of: entries) { print(share.object, share.text, isJSON: values[AnswerSettings.json]) }
-    } else {
-      for entry in entries { print(object(entry), text(entry), isJSON: values[AnswerSettings.json]) }
+    for entry in entries {
+      if values[AnswerSettings.json] { StandardOutput.json(object(entry).text) } else { StandardOutput.line(text(entry)) }
     }
     return entries.isEmpty ? .answerIsNo : .done
-  }
-
-  private static func print(_ object: JSONValue, _ text: String, isJSON: Bool) {
-    if isJSON { StandardOutput.json(object.text) } else { StandardOutput.line(text) }
-  }
-
-  /// What waits for one application.
-  struct Share: Equatable {
-    let application: Name
-    /// How many requests wait, and for how many targets.
-    let (pending, targets): (Int, Int)
-
-    var text: String {
-      let (count, whom) = (TerminalText.count(pending, "request"), TerminalText.count(targets, "target"))
-      return "\(count) for \(whom)  \(TerminalText.visible(application))"
-    }
-
-    var object: JSONValue {
-      .object(["application": application, "pending": pending, "targets": targets])
-    }
-  }
-
-  /// What waits for each application, the most first.
-  static func shares(of entries: [PendingSchedules.Entry]) -> [Share] {
-    Dictionary(grouping: entries, by: \.key.application).map { application, entries in
-      Share(application: application, pending: entries.count, targets: Set(entries.map(\.key.target)).count)
-    }.sorted { $0.pending == $1.pending ? $0.application < $1.application : $0.pending > $1.pending }
   }
 
   /// The requests that cancel all that these wait for: one for each application and target.
