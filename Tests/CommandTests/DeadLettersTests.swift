@@ -43,8 +43,8 @@ import Worker
 
   @Test func theHelpOfDiscardPromisesNoCounts() throws {
     let help = try Typed.printed(["dead-letters", "discard", "--help"])
-    #expect(help.contains("shows which letters would be discarded") && !help.contains("superseded"), "it says: \(help)")
-    #expect(try Typed.printed(["dead-letters", "redrive", "--help"]).contains("superseded"))
+    #expect(help.contains("shows which letters would be discarded") && !help.contains("expired"), "it says: \(help)")
+    #expect(try Typed.printed(["dead-letters", "redrive", "--help"]).contains("expired"))
   }
 
   @Test(.onlyInAll("it is about time: outcomes are waited for, and OutcomeWatchTests have what is followed"))

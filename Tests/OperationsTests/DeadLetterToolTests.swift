@@ -348,22 +348,4 @@ import Worker
       #expect(results.contains { $0.kind == .refused(.endsWorkers) })
     }
   }
-
-  @Test func aDryRunFindsWhatANewerRequestHasSuperseded() async throws {
-    try await Desk.with { desk in
-      let headers = [("target", "user:ada"), ("apns-collapse-id", "order-7")]
-      try await desk.publishSources(3)
-      try await desk.write([desk.letter(at: 1, headers), desk.letter(at: 2, [("target", "user:eve"), ("apns-collapse-id", "order-7")])])
-      func published(_ target: String, _ more: [(String, String)] = []) -> TestRecord {
-        let headers = [("target", target), ("apns-topic", "com.example"), ("apns-collapse-id", "order-7")] + more
-        return TestRecord(key: target, Self.payload, headers: headers.map { TestRecord.Header($0.0, $0.1) }, partition: 0)
-      }
-      // What breaks a rule supersedes nothing.
-      try await desk.kafka.publish([published("user:eve", [("apns-priority", "7")])], to: desk.rules.topics.requests)
-      #expect(try await desk.carryOut(try Self.mending()) { $0.isDryRun = true }.0.counts[.superseded] == 0)
-      try await desk.kafka.publish([published("user:ada")], to: desk.rules.topics.requests)
-      let (report, _) = try await desk.carryOut(try Self.mending()) { $0.isDryRun = true }
-      #expect(report.done == 2 && report.counts[.superseded] == 1 && report.counts[.supersededUnknown] == 0)
-    }
-  }
 }

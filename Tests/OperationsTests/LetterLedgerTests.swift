@@ -109,36 +109,4 @@ import Testing
     filter.applications = ["a"]
     #expect(!filter.matches(letter))
   }
-
-  @Test func aNewerRequestForTheSameSupersedesAndItsOwnDoesNot() {
-    func key(_ hash: UInt64, _ time: UInt64) -> CollapseKey {
-      CollapseKey(hash: hash, revision: Revision(timestamp: time, partition: 0, offset: time))
-    }
-    func position(_ offset: Int64) -> SourcePosition { SourcePosition(partition: 0, offset: offset, timestamp: offset) }
-    var search = SupersededSearch()
-    #expect(search.since == nil && search.count == 0)
-    for time in [5, 7, 9] as [UInt64] { search.add(key(1, time), at: position(Int64(time))) }
-    search.add(key(2, 5), at: position(50))
-    #expect(search.since == 5)
-    search.take(key(1, 9), at: position(9))
-    search.take(key(3, 90), at: position(90))
-    search.take(key(2, 4), at: position(4))
-    #expect(search.count == 0)
-    search.take(key(1, 8), at: position(8))
-    #expect(search.count == 2)
-    search.take(key(2, 6), at: position(6))
-    #expect(search.count == 3)
-  }
-
-  @Test func `a letter is superseded by the offset, whatever the broker's clock said`() {
-    func key(_ time: UInt64, offset: UInt64) -> CollapseKey {
-      CollapseKey(hash: 1, revision: Revision(timestamp: time, partition: 0, offset: offset))
-    }
-    func position(_ offset: Int64) -> SourcePosition { SourcePosition(partition: 0, offset: offset, timestamp: 0) }
-    var search = SupersededSearch()
-    search.add(key(300, offset: 3), at: position(3))
-    search.add(key(100, offset: 7), at: position(7))
-    search.take(key(200, offset: 5), at: position(5))
-    #expect(search.count == 1, "redriven, the later offset is newer though its time is earlier")
-  }
 }

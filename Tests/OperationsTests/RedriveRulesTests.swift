@@ -212,10 +212,10 @@ import Testing
 
   @Test func whatHasExpiredSaysSoAndWhatIsTooLargeIsLeft() throws {
     let expired = try Self.rules().request(Self.facts(), Self.record(Self.sound + [("apns-expiration", "1700000099")]))
-    #expect(expired.isExpired && expired.collapse == nil)
+    #expect(expired.isExpired)
     let live = try Self.rules().request(
       Self.facts(), Self.record(Self.sound + [("apns-expiration", "1700000101"), ("apns-collapse-id", "a")]))
-    #expect(!live.isExpired && live.collapse?.revision.offset == 42 && live.partition == 1)
+    #expect(!live.isExpired && live.partition == 1)
     let large = Self.record(Self.sound + [("more", String(repeating: "x", count: 1_047_600))])
     guard case .tooLarge = Self.refusal({ try Self.rules().request(Self.facts(), large) }) else {
       Issue.record("Kafka would refuse it")

@@ -47,7 +47,7 @@ enum DeadLetterSettings {
     "dead-letters.everything", .boolean, default: false, "All letters: required without LETTER and without a filter.")
   static let dryRun = Setting(
     "dead-letters.dry-run", .boolean, default: false,
-    "Writes nothing: shows what would be done, and counts expired and superseded requests.")
+    "Writes nothing: shows what would be done, and counts expired requests.")
   static let discardsDryRun = Setting(
     "dead-letters.dry-run", .boolean, default: false, "Writes nothing: shows which letters would be discarded.")
   static let note = Setting<String?>("dead-letters.note", .string("TEXT"), "The reason, for later readers of the letters.")

@@ -37,8 +37,6 @@ struct RedrivePrinter: Sendable {
     row(report.done, isDryRun ? "would be \(verb)" : verb)
     for (kind, sentence) in [
       (.expired, isDryRun ? "of these have expired: they would end so, and not be shown" : "of these had expired: they are not shown"),
-      (.superseded, "of these a newer request has superseded: they would end as collapsed"),
-      (.supersededUnknown, "of these were too many to look for newer requests: take fewer at a time"),
       (.handled, "were redriven or discarded before: --again takes them once more"),
       (.gone, "are gone: their payload did not fit into the letter, and their source does not have it any more"),
       (.left, isDryRun ? "would be left as they are" : "were left as they are: see above"),
@@ -94,9 +92,8 @@ struct RedrivePrinter: Sendable {
   /// - Parameter following: how many redriven requests were not followed, and how many notifications wait in mailboxes; nil if nothing was
   ///   followed.
   func json(_ report: RedriveReport, following: (notFollowed: Int, waiting: Int)? = nil) -> JSONValue {
-    let others: Set<RedriveCount> = isDryRun && !isDiscard ? [] : [.superseded, .supersededUnknown]
-    return JSONValue.object(["dryRun": isDryRun])
-      .appending(contentsOf: report.counts.json(without: others.union([isDiscard ? .redriven : .discarded])))
+    JSONValue.object(["dryRun": isDryRun])
+      .appending(contentsOf: report.counts.json(without: [isDiscard ? .redriven : .discarded]))
       .appending(contentsOf: .object(present: ["notFollowed": following?.notFollowed, "waiting": following?.waiting]))
       .appending(["interrupted": report.isInterrupted])
   }

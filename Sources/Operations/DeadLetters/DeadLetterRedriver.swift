@@ -25,7 +25,6 @@ package actor DeadLetterRedriver: LoopActor {
   private let onResult: @Sendable (LetterResult) -> Void
   private let onWaiting: @Sendable (LetterClaim) -> Void
   private var report = RedriveReport()
-  private var search = SupersededSearch()
   private var isStopped = false
   /// Whether a letter that ended workers was taken.
   private var hasForced = false
@@ -91,11 +90,6 @@ package actor DeadLetterRedriver: LoopActor {
     }
     await round?.close()
     if isStopped, !reading.isAtEnd { report.isInterrupted = true }
-    if order.isDryRun, let since = search.since, !isStopped {
-      let stretches = try await admin.stretches(of: rules.topics.requests, TimeRange(from: since))
-      try await reader.read(stretches, "requests") { [self] in search.take($0, rules) }
-      (report.counts[.superseded], report.counts[.supersededUnknown]) = (search.count, search.unknown)
-    }
   }
 
   /// The rules of redriving; nil for discarding.
@@ -160,7 +154,6 @@ package actor DeadLetterRedriver: LoopActor {
           round.redrive(request, result)
           continue
         }
-        if let key = request.collapse { search.add(key, at: letter.facts.letter.source.position) }
       } catch {
         result.kind = .refused(error)
       }

@@ -80,10 +80,6 @@ package enum RedriveCount: String, Sendable, CaseIterable {
   case gone
   /// Letters that cannot be written for another reason.
   case left
-  /// Redriven letters that a newer request has superseded; counted only in a dry run.
-  case superseded
-  /// Redriven letters that were too many to be compared.
-  case supersededUnknown
 }
 
 /// The results for all letters.

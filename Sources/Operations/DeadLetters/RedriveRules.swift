@@ -60,8 +60,6 @@ struct RequestToRedrive: Sendable {
   var id: NotificationID?
   /// Whether it has expired.
   var isExpired: Bool
-  /// The key that shows whether it is superseded; nil without a collapse id.
-  var collapse: CollapseKey?
 }
 
 /// Decides whether and how a letter is written again. A value.
@@ -111,7 +109,6 @@ struct RedriveRules: Sendable {
       switch RequestView.read(record, limits: rules.limits) {
       case .accepted(let view):
         request.isExpired = rules.end(of: view) <= now
-        if !view.envelope.collapseID.isEmpty { request.collapse = CollapseKey(view, view.envelope.collapseID) }
         return nil
       case .rejected(let rejection, _):
         return .breaksRule(rejection.reason.rawValue, field: rejection.field.description, rule: rejection.rule)

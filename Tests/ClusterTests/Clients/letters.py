@@ -296,10 +296,8 @@ async def mended(arguments, folder):
             await device.frame("notify", id=newer)
             listed = await letters(arguments, "list", "--all")
             elsewhere = next(l["letter"] for l in listed if l["reason"] == "BadPriority" and "application" not in l)
-            dry = await letters(arguments, "redrive", "--reason", "BadPriority", "--app", APPLICATION, "--set", "apns-priority=5", "--dry-run")
-            expect((dry[-1]["redriven"], dry[-1]["superseded"]) == (2, 1), "a dry run counts what is superseded", dry)
             dry = await letters(arguments, "redrive", "--reason", "InvalidPushType", "--unset", "apns-push-type", "--dry-run")
-            expect((dry[-1]["redriven"], dry[-1]["expired"]) == (1, 1), "and what has expired", dry)
+            expect((dry[-1]["redriven"], dry[-1]["expired"]) == (1, 1), "a dry run counts what has expired", dry)
 
             done = await letters(arguments, "redrive", "--reason", "MissingTopic", "--set", "apns-topic=" + APPLICATION, "--wait", "30s")
             outcomes = [line["outcome"]["state"] for line in done if "outcome" in line]
