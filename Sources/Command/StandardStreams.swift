@@ -1,3 +1,4 @@
+import EventLoop
 import Glibc
 import JSON
 import Synchronization
@@ -130,58 +131,15 @@ enum StandardError {
   }
 }
 
-/// Blocking writes and reads of whole texts.
-enum Descriptor {
-  /// Writes all bytes.
-  ///
-  /// - Returns: how many bytes were written; fewer than all, with `errno`, after an error.
-  static func write(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32) -> Int {
-    var rest = bytes[...]
-    while !rest.isEmpty {
-      let count = Glibc.write(descriptor, UnsafeRawBufferPointer(rebasing: rest).baseAddress, rest.count)
-      if count >= 0 {
-        rest = rest.dropFirst(count)
-      } else if errno == EAGAIN {
-        var wanted = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
-        poll(&wanted, 1, -1)
-      } else if errno != EINTR {
-        break
-      }
-    }
-    return bytes.count - rest.count
-  }
-
-  /// Appends the bytes that are available, at most `limit`, and waits for the first of them.
-  ///
-  /// - Returns: how many bytes were appended; 0 at the end, -1 with `errno` after an error.
-  static func read(_ descriptor: Int32, into buffer: inout [UInt8], limit: Int) -> Int {
-    withUnsafeTemporaryAllocation(byteCount: limit, alignment: 8) { chunk in
-      while true {
-        let count = Glibc.read(descriptor, chunk.baseAddress, limit)
-        if count > 0 { buffer.append(contentsOf: chunk[..<count]) }
-        if count >= 0 { return count }
-        if errno == EAGAIN {
-          var wanted = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-          poll(&wanted, 1, -1)
-        } else if errno != EINTR {
-          return -1
-        }
-      }
-    }
-  }
-
+extension Descriptor {
   /// Reads a whole file, or standard input for `-`.
   static func contents(of path: String, limit: Int) throws(Failure) -> [UInt8] {
     let descriptor = path == "-" ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { throw unreadable(path) }
     defer { if path != "-" { close(descriptor) } }
-    var bytes: [UInt8] = []
-    while bytes.count <= limit {
-      let count = read(descriptor, into: &bytes, limit: 1 << 16)
-      if count < 0 { throw unreadable(path) }
-      if count == 0 { return bytes }
-    }
-    throw Failure(.wrongUsage, "\(name(path)) has more than \(limit) bytes")
+    guard let bytes = readAll(descriptor, limit: limit) else { throw unreadable(path) }
+    guard bytes.count <= limit else { throw Failure(.wrongUsage, "\(name(path)) has more than \(limit) bytes") }
+    return bytes
   }
 
   /// The name of a file in messages.

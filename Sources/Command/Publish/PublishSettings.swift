@@ -1,3 +1,4 @@
+import EventLoop
 import Ingress
 import Notifications
 import Worker

@@ -1,3 +1,4 @@
+import EventLoop
 import Glibc
 import JSON
 import Operations
@@ -59,12 +60,7 @@ final class ReplayFile: @unchecked Sendable {
   }
 
   private func read() throws(Failure) -> [UInt8] {
-    var bytes: [UInt8] = []
-    while bytes.count < Self.maximumBytes {
-      let count = Descriptor.read(descriptor, into: &bytes, limit: 1 << 16)
-      guard count >= 0 else { throw failure("read") }
-      if count == 0 { break }
-    }
+    guard let bytes = Descriptor.readAll(descriptor, limit: Self.maximumBytes) else { throw failure("read") }
     return bytes
   }
 

@@ -1,4 +1,5 @@
 import Cryptography
+import EventLoop
 import Glibc
 import Worker
 

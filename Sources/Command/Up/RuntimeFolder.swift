@@ -1,3 +1,4 @@
+import EventLoop
 import Glibc
 import Worker
 
@@ -78,12 +79,7 @@ final class RuntimeFolder: Sendable {
     guard fstat(file, &facts) == 0, facts.st_mode & S_IFMT == S_IFREG, facts.st_uid == getuid(), facts.st_mode & 0o022 == 0 else {
       return nil
     }
-    var bytes: [UInt8] = []
-    while bytes.count <= limit {
-      let count = Descriptor.read(file, into: &bytes, limit: 1 << 16)
-      if count <= 0 { return count == 0 ? bytes : nil }
-    }
-    return nil
+    return Descriptor.readAll(file, limit: limit).flatMap { $0.count <= limit ? $0 : nil }
   }
 
   /// Renames a file in it; false with `errno` on failure.

@@ -1,4 +1,5 @@
 internal import Cryptography
+internal import EventLoop
 internal import Extensions
 internal import Glibc
 internal import Notifications
@@ -49,14 +50,7 @@ struct AttachmentFolder: Sendable {
     let descriptor = Glibc.open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
     guard descriptor >= 0 else { return [] }
     defer { close(descriptor) }
-    return [UInt8](unsafeUninitializedCapacity: limit) { buffer, filled in
-      while filled < limit {
-        let count = read(descriptor, buffer.baseAddress.map { $0 + filled }, limit - filled)
-        if count < 0, errno == EINTR { continue }
-        guard count > 0 else { break }
-        filled += count
-      }
-    }
+    return Array((Descriptor.readAll(descriptor, limit: limit) ?? []).prefix(limit))
   }
 
   private static let partSuffix = ".part"
@@ -110,14 +104,13 @@ struct AttachmentFolder: Sendable {
     }
     let writer = try begin()
     do throws(AttachmentFailure) {
-      var piece = [UInt8](repeating: 0, count: 256 << 10)
       while true {
-        let count = read(descriptor, &piece, piece.count)
-        if count < 0, errno == EINTR { continue }
+        var piece: [UInt8] = []
+        let count = Descriptor.read(descriptor, into: &piece, limit: 256 << 10)
         guard count >= 0 else { throw AttachmentFailure(.disk, "cannot read \(source): \(String(cString: strerror(errno)))") }
         if count == 0 { break }
         guard writer.size + count <= limit else { throw AttachmentFailure(.wrongSize, "\(source) grows while it is copied") }
-        try writer.append(Array(piece[..<count]))
+        try writer.append(piece)
       }
       return try writer.finish()
     } catch {
@@ -185,13 +178,7 @@ final class AttachmentWriter {
     size += bytes.count
     if beginning.count == MediaType.tellingBytes { _ = try type() }
     bytes.withUnsafeBytes { digest.append($0) }
-    var written = 0
-    while written < bytes.count {
-      let count = bytes.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress.map { $0 + written }, $0.count - written) }
-      if count < 0, errno == EINTR { continue }
-      guard count > 0 else { throw folder.failure("write to", errno) }
-      written += count
-    }
+    guard bytes.withUnsafeBytes({ Descriptor.write($0, to: descriptor) }) == bytes.count else { throw folder.failure("write to", errno) }
   }
 
   /// Makes the bytes durable, and returns what they are.

@@ -45,19 +45,17 @@ public final class ExtensionRunner: Sendable {
   /// Reads on a thread of its own, until the end.
   private func read() {
     var lines = LineSplitter(limit: Self.longestOrder)
-    var buffer = [UInt8](repeating: 0, count: 1 << 16)
-    while true {
-      let count = Glibc.read(STDIN_FILENO, &buffer, buffer.count)
-      if count < 0, errno == EINTR { continue }
-      guard count > 0 else { return }
+    var buffer: [UInt8] = []
+    while Descriptor.read(STDIN_FILENO, into: &buffer, limit: 1 << 16) > 0 {
       let isInBounds = buffer.withUnsafeBytes { bytes in
-        lines.take(UnsafeRawBufferPointer(rebasing: bytes[..<count])) { line in
+        lines.take(bytes) { line in
           // Unknown messages are for later programs.
           if let order = ChildMessage.order(line) { take(order) }
           return true
         }
       }
       guard isInBounds else { return }
+      buffer.removeAll(keepingCapacity: true)
     }
   }
 
@@ -151,15 +149,7 @@ public final class ExtensionRunner: Sendable {
 
     /// If nobody reads any more the input has ended, too.
     private static func write(_ line: SharedBytes, to descriptor: Int32) {
-      line.withUnsafeBytes { bytes in
-        var rest = bytes[...]
-        while !rest.isEmpty {
-          let count = Glibc.write(descriptor, UnsafeRawBufferPointer(rebasing: rest).baseAddress, rest.count)
-          if count < 0, errno == EINTR { continue }
-          guard count > 0 else { return }
-          rest = rest.dropFirst(count)
-        }
-      }
+      _ = line.withUnsafeBytes { Descriptor.write($0, to: descriptor) }
     }
   }
 }

@@ -1,3 +1,4 @@
+internal import EventLoop
 internal import Glibc
 import Notifications
 
@@ -15,18 +16,8 @@ enum BoundedFile {
     var facts = stat()
     guard fstat(file, &facts) == 0 else { throw unreadable(path) }
     guard facts.st_mode & S_IFMT == S_IFREG else { throw FieldError(field: path, rule: "only a regular file is read") }
-    // It may have grown since its size was read.
-    var bytes = [UInt8](repeating: 0, count: min(limit, max(0, Int(facts.st_size))) + 1)
-    var count = 0
-    while true {
-      if count == bytes.count {
-        guard count <= limit else { return bytes }
-        bytes.append(contentsOf: repeatElement(0, count: min(limit + 1 - count, 1 << 16)))
-      }
-      let read = bytes.withUnsafeMutableBytes { Glibc.read(file, $0.baseAddress.map { $0 + count }, $0.count - count) }
-      if read == 0 { return Array(bytes[..<count]) }
-      if read > 0 { count += read } else if errno != EINTR { throw unreadable(path) }
-    }
+    guard let bytes = Descriptor.readAll(file, limit: limit) else { throw unreadable(path) }
+    return bytes
   }
 
   /// An error from `errno`.

@@ -1,4 +1,5 @@
 internal import Cryptography
+internal import EventLoop
 internal import Glibc
 public import Notifications
 
@@ -73,13 +74,7 @@ public struct MediaFolder: Sendable {
 
   /// Writes all of the bytes.
   func write(_ bytes: [UInt8], to descriptor: Int32) throws(MediaError) {
-    var written = 0
-    while written < bytes.count {
-      let count = bytes.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress.map { $0 + written }, $0.count - written) }
-      if count < 0, errno == EINTR { continue }
-      guard count > 0 else { throw failure("write to", errno) }
-      written += count
-    }
+    guard bytes.withUnsafeBytes({ Descriptor.write($0, to: descriptor) }) == bytes.count else { throw failure("write to", errno) }
   }
 
   /// Gives a written file its name, durably.

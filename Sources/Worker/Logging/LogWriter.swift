@@ -1,5 +1,4 @@
 import EventLoop
-import Glibc
 import Synchronization
 
 /// Writes the log of the whole process, on a thread of its own.
@@ -150,20 +149,6 @@ public final class LogWriter: Sendable {
   /// Writes a text. If that fails, the text is lost, since there is nowhere to report it.
   private func put(_ text: String) {
     var text = text
-    text.withUTF8 { bytes in
-      var rest = UnsafeRawBufferPointer(bytes)
-      while let base = rest.baseAddress, !rest.isEmpty {
-        let count = Glibc.write(descriptor, base, rest.count)
-        if count > 0 {
-          rest = UnsafeRawBufferPointer(rebasing: rest[count...])
-        } else if errno == EAGAIN {
-          // Another program may have made the terminal or pipe non-blocking.
-          var waiting = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
-          poll(&waiting, 1, Int32(Self.longestSleep))
-        } else if errno != EINTR {
-          return
-        }
-      }
-    }
+    text.withUTF8 { _ = Descriptor.write(UnsafeRawBufferPointer($0), to: descriptor) }
   }
 }

@@ -1,3 +1,4 @@
+import EventLoop
 import Glibc
 import JSON
 
@@ -28,16 +29,10 @@ public struct InputFile: Sendable {
     var facts = stat()
     guard fstat(file, &facts) == 0 else { throw failed() }
     guard facts.st_mode & S_IFMT == S_IFREG else { throw unreadable("is \(Self.kind(facts.st_mode)): it must be a regular file") }
-    var bytes = [UInt8](repeating: 0, count: limit + 1)
-    var count = 0
-    while count < bytes.count {
-      let read = bytes.withUnsafeMutableBytes { Glibc.read(file, $0.baseAddress.map { $0 + count }, $0.count - count) }
-      if read == 0 { break }
-      if read > 0 { count += read } else if errno != EINTR { throw failed() }
-    }
-    guard count <= limit else { throw unreadable("is too large: it may have \(ByteSize.text(limit))") }
+    guard let bytes = Descriptor.readAll(file, limit: limit) else { throw failed() }
+    guard bytes.count <= limit else { throw unreadable("is too large: it may have \(ByteSize.text(limit))") }
     self.path = path
-    self.bytes = Array(bytes[..<count])
+    self.bytes = bytes
     mode = facts.st_mode & 0o7777
   }
 
