@@ -75,7 +75,7 @@ let package = Package(
     .target(name: "EmbeddedWeb", path: "Sources/Web/EmbeddedWeb", publicHeadersPath: "."),
     module(
       "Web", ["EmbeddedWeb", "EventLoop", "Cryptography", "JSON"],
-      exclude: ["EmbeddedWeb", "carillon.js", "extensions.js", "rules.js", "device"]),
+      exclude: ["EmbeddedWeb", "carillon.js", "deno.json", "extensions.js", "rules.js", "device"]),
 
     module("Worker", ["EventLoop", "Cryptography", "JSON", "HTTP", "Kafka", "Store", "Notifications"]),
     module("Extensions", ["EventLoop", "Cryptography", "JSON", "HTTP", "Notifications"]),
@@ -161,7 +161,7 @@ let package = Package(
     tests("ProcessTests", ["Command", "Worker", "HTTP", "Kafka", "Cryptography", "EventLoop", "ThreadsLeft"]),
     tests(
       "ClusterTests", ["TestSupport", "DeviceClient", "Notifications", "Kafka", "EventLoop", "JSON"],
-      exclude: ["Clients", "README.md", "mutations", "nemesis"]),
+      exclude: ["Clients", "README.md", "former", "mutations", "nemesis"]),
   ],
   swiftLanguageModes: [.v6],
   cLanguageStandard: .gnu2x
