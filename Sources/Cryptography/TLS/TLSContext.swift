@@ -53,8 +53,11 @@ public final class TLSContext {
   /// - Parameters:
   ///   - authorities: the trusted certificates in PEM; nil for those of the system.
   ///   - protocols: the offered application protocols.
+  ///   - identity: the client's own, for servers that ask for one.
   ///   - version: the only offered version, in the protocol's numbers; nil for TLS 1.2 and 1.3.
-  public init(authorities: [UInt8]?, protocols: [String], version: Int32? = nil) throws(TLSError) {
+  public init(
+    authorities: [UInt8]?, protocols: [String], identity: TLSIdentity? = nil, version: Int32? = nil
+  ) throws(TLSError) {
     OpenSSL.prepare()
     identities = nil
     tickets = nil
@@ -63,6 +66,7 @@ public final class TLSContext {
     if let version { precondition(carillon_tls_only(native, version) == 1, "OpenSSL has the version") }
     SSL_CTX_set_verify(native, SSL_VERIFY_PEER, nil)
     try trust(authorities)
+    try identity?.install(in: native)
     precondition(
       SSL_CTX_set_alpn_protos(native, self.protocols.baseAddress, UInt32(self.protocols.count)) == 0, "names of protocols are short")
     carillon_tls_cache(native, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL)
