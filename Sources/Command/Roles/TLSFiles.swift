@@ -87,6 +87,11 @@ actor TLSFiles {
     return identity
   }
 
+  /// Shows when the certificate in force expires.
+  nonisolated func show(in metrics: MetricRegistry) {
+    metrics.show(MetricNames.certificateExpiry) { [identity] in Double(identity.identity.expires) }
+  }
+
   /// TLS of one server.
   ///
   /// - Parameter ticketSecret: the same in all workers that resume each other's sessions; nil for one of this server alone.
