@@ -114,7 +114,7 @@ let package = Package(
     tests("CryptographyTests", ["Cryptography", "TestSupport"]),
     tests("HTTPTests", ["HTTP", "Cryptography", "EventLoop", "TestSupport"]),
     tests("KafkaTests", ["Kafka", "EventLoop", "TestSupport"]),
-    tests("RedisTests", ["Redis", "EventLoop", "TestSupport"]),
+    tests("RedisTests", ["Redis", "Cryptography", "EventLoop", "TestSupport"]),
     tests("NotificationsTests", ["Notifications", "JSON", "TestSupport"]),
     tests("CalendarsTests", ["Calendars", "Notifications", "TestSupport"], exclude: ["walk.py"]),
     tests("StoreTests", ["Store", "Redis", "EventLoop", "JSON", "Notifications", "TestSupport"]),

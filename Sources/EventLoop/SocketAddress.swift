@@ -38,6 +38,9 @@ public struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
     return bytes.count == 4 ? bytes[0] == 127 : bytes == Array(repeating: 0, count: 15) + [1]
   }
 
+  /// Whether the host is an address, and no name.
+  public var isNumeric: Bool { numericBytes != nil }
+
   /// Whether it means every address of this machine: 0.0.0.0 or ::.
   public var isAnyAddress: Bool { numericBytes?.allSatisfy { $0 == 0 } ?? false }
 

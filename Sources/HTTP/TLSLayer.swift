@@ -56,8 +56,6 @@ final class TLSAcceptor {
 /// A TLS session as the layer of a stream. Loop-confined.
 final class TLSLayer: StreamLayer {
   private let session: TLSSession
-  /// A client's server, for errors; empty for a server's connection.
-  private let server: String
   /// Nil for a client.
   private weak var acceptor: TLSAcceptor?
   /// The stream, while the gate lets it wait.
@@ -69,10 +67,10 @@ final class TLSLayer: StreamLayer {
   private var isPlain = false
 
   /// The layer of a server's connection.
-  init(_ session: TLSSession, _ acceptor: TLSAcceptor) { (self.session, server, self.acceptor) = (session, "", acceptor) }
+  init(_ session: TLSSession, _ acceptor: TLSAcceptor) { (self.session, self.acceptor) = (session, acceptor) }
 
-  /// The layer of a client's connection to a server.
-  init(_ session: TLSSession, to server: SocketAddress) { (self.session, self.server) = (session, server.description) }
+  /// The layer of a client's connection.
+  init(_ session: TLSSession) { self.session = session }
 
   var isReady: Bool { session.isReady }
 
@@ -117,7 +115,7 @@ final class TLSLayer: StreamLayer {
     case .failed(let error)?:
       isPlain = error.code == .plainHTTP
       acceptor?.statistics.failed[error.code, default: 0] += 1
-      return .failed(EventLoopError(code: .other, operation: server.isEmpty ? "TLS" : "TLS with \(server)", message: error.description))
+      return .failed(EventLoopError(code: .other, operation: session.server.map { "TLS with \($0)" } ?? "TLS", message: error.description))
     }
   }
 

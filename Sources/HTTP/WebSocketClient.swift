@@ -63,7 +63,7 @@ public final class WebSocketClient {
     do throws(TLSError) {
       let context = if let tls { tls } else { try TLSContext(authorities: authorities, protocols: ["http/1.1"]) }
       tls = context
-      return TLSLayer(context.connect(host: url.host, isNumeric: url.isNumeric, port: url.port), to: url.address)
+      return TLSLayer(context.connect(host: url.host, isNumeric: url.isNumeric, port: url.port))
     } catch { throw .authorities(error) }
   }
 

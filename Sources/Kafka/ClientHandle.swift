@@ -134,8 +134,10 @@ final class ClientHandle: @unchecked Sendable {
     var refusal: KafkaError?
     while let event = rd_kafka_queue_poll(queue, 0) {
       dispatch(event, log: nil, statistics: nil) { error in
-        guard error.code == .authentication || error.code == .tls else { return }
-        refusal = KafkaError(error.code, operation, message: error.message)
+        // For librdkafka an alert after the handshake, which a missing certificate gets, is a connection that broke.
+        let isAlert = error.code == .transport && error.message.contains("SSL alert number")
+        guard isAlert || error.code == .authentication || error.code == .tls else { return }
+        refusal = KafkaError(isAlert ? .tls : error.code, operation, message: error.message)
       }
       rd_kafka_event_destroy(event)
     }

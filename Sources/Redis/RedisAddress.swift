@@ -1,7 +1,8 @@
 /// The address of a Redis, with the user and password of the client.
 ///
-/// Read from `HOST:PORT`, `redis://[user:password@]host[:port][/db]`, `unix:[//[user:password@]]/path[?db=n]` or `/path[?db=n]`. User and
-/// password are percent-encoded in URLs. Only `textWithPassword` contains the password.
+/// Read from `HOST:PORT`, `redis://[user:password@]host[:port][/db]`, the same with `rediss://` for TLS,
+/// `unix:[//[user:password@]]/path[?db=n]` or `/path[?db=n]`. User and password are percent-encoded in URLs. Only `textWithPassword`
+/// contains the password.
 public struct RedisAddress: Sendable, Hashable, CustomStringConvertible, CustomReflectable {
   /// The way to the server.
   public enum Endpoint: Sendable, Hashable {
@@ -19,13 +20,16 @@ public struct RedisAddress: Sendable, Hashable, CustomStringConvertible, CustomR
   public var password: String?
   /// The database to select.
   public var database: Int
+  /// The files of TLS; nil for connections without it.
+  public var tls: RedisTLS?
 
   /// An address of its parts.
-  public init(_ endpoint: Endpoint, user: String? = nil, password: String? = nil, database: Int = 0) {
+  public init(_ endpoint: Endpoint, user: String? = nil, password: String? = nil, database: Int = 0, tls: RedisTLS? = nil) {
     self.endpoint = endpoint
     self.user = user
     self.password = password
     self.database = database
+    self.tls = tls
   }
 
   /// Reads an address strictly. The error names the mistake.
@@ -59,7 +63,7 @@ public struct RedisAddress: Sendable, Hashable, CustomStringConvertible, CustomR
     switch endpoint {
     case .tcp(let host, let port):
       let host = host.contains(":") ? "[\(host)]" : host
-      return "redis://\(who)\(host):\(port)\(database == 0 ? "" : "/\(database)")"
+      return "\(tls == nil ? "redis" : "rediss")://\(who)\(host):\(port)\(database == 0 ? "" : "/\(database)")"
     case .unix(let path): return "unix:\(who.isEmpty ? "" : "//\(who)")\(path)\(database == 0 ? "" : "?db=\(database)")"
     }
   }
@@ -78,14 +82,12 @@ extension RedisAddress {
   }
 
   private static func url(scheme: Substring, rest: Substring) throws(RedisError) -> RedisAddress {
-    switch scheme {
-    case "redis": break
-    case "rediss": throw RedisError(.notInThisVersion, "rediss:// (Redis over TLS) is not in this version; use redis:// or a Unix socket")
-    default: throw bad("\(scheme.prefix(40)):// is no scheme of a Redis address; write redis://host:port/db")
+    guard scheme == "redis" || scheme == "rediss" else {
+      throw bad("\(scheme.prefix(40)):// is no scheme of a Redis address; write redis://host:port/db, or rediss:// for TLS")
     }
     var rest = rest
     if rest.contains("?") || rest.contains("#") {
-      throw bad("a redis:// address takes no ? or #; write the database as redis://host:port/db")
+      throw bad("a \(scheme):// address takes no ? or #; write the database as \(scheme)://host:port/db")
     }
     var userInfo: Substring?
     if let at = rest.lastIndex(of: "@") {
@@ -99,7 +101,8 @@ extension RedisAddress {
       rest = rest[..<slash]
       if !path.isEmpty { database = try Self.database(path) }
     }
-    var address = RedisAddress(try hostAndPort(rest, portWhenAbsent: 6379), database: database)
+    var address = RedisAddress(
+      try hostAndPort(rest, portWhenAbsent: 6379), database: database, tls: scheme == "rediss" ? RedisTLS() : nil)
     if let userInfo { try address.authenticate(userInfo) }
     return address
   }

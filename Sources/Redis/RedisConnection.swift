@@ -1,4 +1,5 @@
 import CHiredis
+import Cryptography
 public import EventLoop
 
 /// A connection to Redis that reconnects after a loss. Loop-confined.
@@ -33,6 +34,8 @@ public final class RedisConnection {
   private var loads: [String: UInt64] = [:]
   /// The connection is dropped when the received replies are handed out.
   private var pendingLoss: RedisError?
+  /// Made by the first attempt, since it keeps what resumes the last session.
+  private var tls: TLSContext?
   private var attempt = 0
   private var isLookingUp = false
   private var greeting: Greeting?
@@ -133,12 +136,11 @@ public final class RedisConnection {
   /// One timer for the running attempt and for the wait before the next one, which never overlap.
   private func attemptTimerFired() {
     if cycle.phase == .waiting { return perform(cycle.waited()) }
-    lose(
-      RedisError(
-        .timedOut,
-        "no connection to \(configuration.address) within \(ReadableText.duration(milliseconds: Int64(configuration.connectDeadlineMilliseconds))); is Redis running and reachable?"
-      )
-    )
+    let patience = ReadableText.duration(milliseconds: Int64(configuration.connectDeadlineMilliseconds))
+    let question =
+      socket?.isShakingHands == true
+      ? "does that port take TLS? Without it the address is redis://" : "is Redis running and reachable?"
+    lose(RedisError(.timedOut, "no connection to \(configuration.address) within \(patience); \(question)"))
   }
 
   private func connect() {
@@ -170,16 +172,26 @@ public final class RedisConnection {
 
   private func open(_ endpoint: RedisAddress.Endpoint) {
     do {
-      let socket = try RedisSocket(connectingTo: endpoint)
+      let socket = try RedisSocket(connectingTo: endpoint, makeSession())
       let watch = try DescriptorWatch(on: loop, descriptor: socket.descriptor) { [unowned socket] in self.ready($0, of: socket) }
       self.socket = socket
       self.watch = watch
       watch.watch(.writable)
     } catch let error as RedisError {
       lose(unreachable(error.message))
+    } catch let error as TLSError {
+      lose(RedisError(.tlsFailed, "no TLS with \(configuration.address): \(error)"))
     } catch {
       lose(unreachable("\(error)"))
     }
+  }
+
+  /// Begins a session of TLS with the server of the address; nil without TLS.
+  private func makeSession() throws(TLSError) -> TLSSession? {
+    guard let files = configuration.address.tls, case .tcp(let host, let port) = configuration.address.endpoint else { return nil }
+    let context = if let tls { tls } else { try files.makeContext() }
+    tls = context
+    return context.connect(host: host, isNumeric: SocketAddress(host: host, port: port).isNumeric, port: port)
   }
 
   private func unreachable(_ reason: String) -> RedisError {
@@ -190,8 +202,11 @@ public final class RedisConnection {
     guard socket === self.socket else { return }
     if cycle.phase == .connecting {
       if let reason = socket.connectFailure() { return lose(unreachable(reason)) }
-      watch?.watch(.readable)
-      return perform(cycle.connected())
+      do throws(RedisError) { try socket.shakeHands() } catch { return lose(error) }
+      wantsWritable = socket.hasUnsent
+      watch?.watch(wantsWritable ? [.readable, .writable] : .readable)
+      if !socket.isShakingHands { perform(cycle.connected()) }
+      return
     }
     if readiness.contains(.readable) { _ = receive(from: socket) }
     if readiness.contains(.writable), socket === self.socket { flush() }
@@ -249,7 +264,7 @@ public final class RedisConnection {
     isFlushArmed = false
     flushTimer?.stop()
     do throws(RedisError) {
-      while outgoing.unsentCount > 0 {
+      while outgoing.unsentCount > 0 || socket.hasUnsent {
         let count = try socket.write(outgoing.unsent)
         if count == 0 { break }
         outgoing.wasSent(count)
@@ -257,7 +272,7 @@ public final class RedisConnection {
     } catch {
       return giveUp(error)
     }
-    let wants = outgoing.unsentCount > 0
+    let wants = outgoing.unsentCount > 0 || socket.hasUnsent
     if wants != wantsWritable {
       wantsWritable = wants
       watch?.watch(wants ? [.readable, .writable] : .readable)
@@ -360,6 +375,10 @@ public final class RedisConnection {
     var error = error
     if error.code == .connectionLost, let refusal = greeting?.refusal {
       error.message = "\(configuration.address) closes the connection: \(refusal.message.prefix(Self.longestRefusal))"
+    } else if error.code == .connectionLost, cycle.phase == .greeting {
+      let question =
+        configuration.address.tls == nil ? "if that port takes TLS, the address is rediss://" : RedisTLS.adviceForClients
+      error.message = "\(configuration.address) gives no first answer (\(error.message)); \(question)"
     }
     let wasUp = cycle.phase == .up
     let now = loop.milliseconds()

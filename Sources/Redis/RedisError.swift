@@ -4,7 +4,7 @@ public struct RedisError: Error, Sendable, Hashable, CustomStringConvertible {
   public enum Code: String, Sendable, Hashable, CaseIterable {
     /// The address has an unknown form.
     case badAddress
-    /// The feature is not in this version: TLS, a Redis Cluster.
+    /// The feature is not in this version: a Redis Cluster.
     case notInThisVersion
 
     /// The host's name has no address.
@@ -23,6 +23,8 @@ public struct RedisError: Error, Sendable, Hashable, CustomStringConvertible {
     case closed
     /// The peer does not speak Redis' protocol.
     case protocolViolation
+    /// The peer does not speak TLS, or one side does not trust the other.
+    case tlsFailed
 
     /// `WRONGPASS`, `NOAUTH`: user and password are missing or wrong.
     case authenticationFailed
@@ -81,8 +83,8 @@ public struct RedisError: Error, Sendable, Hashable, CustomStringConvertible {
     case .unresolved, .unreachable, .notConnected, .full, .connectionLost, .timedOut, .readOnly, .loading, .masterDown, .outOfMemory,
       .noScript, .clusterDown, .busy, .writesRefused, .tooManyClients:
       true
-    case .badAddress, .notInThisVersion, .closed, .protocolViolation, .authenticationFailed, .noPermission, .moved, .wrongType, .rejected,
-      .unsuitableServer, .serverMissing, .serverFailed:
+    case .badAddress, .notInThisVersion, .closed, .protocolViolation, .tlsFailed, .authenticationFailed, .noPermission, .moved, .wrongType,
+      .rejected, .unsuitableServer, .serverMissing, .serverFailed:
       false
     }
   }

@@ -1,4 +1,5 @@
 import CHiredis
+import Cryptography
 import Glibc
 
 /// A connection's descriptor and the parser of its replies: the owner of a `redisContext`.
@@ -8,16 +9,24 @@ import Glibc
 final class RedisSocket {
   private let context: UnsafeMutablePointer<redisContext>
   private let functions = UnsafeMutablePointer<redisReplyObjectFunctions>.allocate(capacity: 1)
+  /// Between the socket and the parser; nil without TLS.
+  private let secure: SecureBytes?
 
   /// A longer reply is a protocol violation.
   private static let longestReply = 512 << 20
   /// So is an array of more elements: hiredis allocates as many as are announced.
   private static let maximumElements: Int32 = 1 << 22
 
+  private static let closedEarly =
+    "Redis closed the connection before TLS began; does that port take TLS, and fewer clients than maxclients?"
+
   /// Begins to connect. The descriptor becomes writable when that has succeeded or failed.
   ///
-  /// - Parameter endpoint: with a numeric host, since looking up a name would block.
-  init(connectingTo endpoint: RedisAddress.Endpoint) throws(RedisError) {
+  /// - Parameters:
+  ///   - endpoint: with a numeric host, since looking up a name would block.
+  ///   - session: of TLS, which begins when the connection is made; nil without TLS.
+  init(connectingTo endpoint: RedisAddress.Endpoint, _ session: TLSSession?) throws(RedisError) {
+    secure = session.map { SecureBytes($0) }
     let made: UnsafeMutablePointer<redisContext>?
     switch endpoint {
     case .tcp(let host, let port): made = redisConnectNonBlock(host, Int32(port))
@@ -59,15 +68,47 @@ final class RedisSocket {
     return code == 0 ? nil : String(cString: strerror(code))
   }
 
-  /// Writes bytes and answers how many the kernel accepted; 0 if its buffer is full.
+  /// Whether the connection is made, but TLS has not begun.
+  private(set) var isShakingHands = false
+
+  /// Takes the next step of the handshake of TLS, once the connection is made. Without TLS there is none.
+  func shakeHands() throws(RedisError) {
+    guard let secure else { return }
+    isShakingHands = true
+    _ = try fill()
+    isShakingHands = !secure.session.isReady
+    try writeSecured(secure)
+  }
+
+  /// Whether accepted bytes still wait for the kernel.
+  var hasUnsent: Bool { secure.map { !$0.unsent.isEmpty } ?? false }
+
+  /// Writes bytes and answers how many were accepted; 0 if the kernel's buffer is full.
   func write(_ bytes: UnsafeRawBufferPointer) throws(RedisError) -> Int {
+    guard let secure else { return try put(bytes) }
+    try writeSecured(secure)
+    guard secure.unsent.isEmpty, !bytes.isEmpty else { return 0 }
+    let count = try secure.send(bytes)
+    try writeSecured(secure)
+    return count
+  }
+
+  private func writeSecured(_ secure: SecureBytes) throws(RedisError) {
+    while !secure.unsent.isEmpty {
+      let count = try put(secure.unsent)
+      if count == 0 { return }
+      secure.wasSent(count)
+    }
+  }
+
+  private func put(_ bytes: UnsafeRawBufferPointer) throws(RedisError) -> Int {
     while true {
       let count = send(descriptor, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL))
       if count >= 0 { return count }
       switch errno {
       case EINTR: continue
       case EAGAIN: return 0
-      default: throw RedisError(.connectionLost, "the connection to Redis broke: \(String(cString: strerror(errno)))")
+      default: throw broken
       }
     }
   }
@@ -75,10 +116,18 @@ final class RedisSocket {
   /// Reads up to 16 KiB; answers whether anything had arrived.
   func fill() throws(RedisError) -> Bool {
     let before = unparsed
-    guard redisBufferRead(context) == REDIS_OK else { throw failure }
+    if let secure {
+      let count = recv(descriptor, secure.input.baseAddress, secure.input.count, 0)
+      if count < 0, errno == EAGAIN || errno == EINTR { return false }
+      if count < 0 { throw broken }
+      if count == 0 { throw RedisError(.connectionLost, isShakingHands ? Self.closedEarly : "Redis closed the connection") }
+      try secure.receive(count) { _ = redisReaderFeed(context.pointee.reader, $0.baseAddress, $0.count) }
+    } else if redisBufferRead(context) != REDIS_OK {
+      throw failure
+    }
     let after = unparsed
     if after > Self.longestReply { throw RedisError(.protocolViolation, "the peer sends a reply of more than 512 MiB; is it a Redis?") }
-    return after > before
+    return after > before || secure != nil
   }
 
   private var unparsed: Int {
@@ -94,6 +143,9 @@ final class RedisSocket {
   }
 
   static func free(_ reply: UnsafeMutablePointer<redisReply>) { freeReplyObject(reply) }
+
+  /// The error of the last system call.
+  private var broken: RedisError { RedisError(.connectionLost, "the connection to Redis broke: \(String(cString: strerror(errno)))") }
 
   private var failure: RedisError {
     switch context.pointee.err {

@@ -40,8 +40,7 @@ public struct StoreError: Error, Sendable, Equatable, CustomStringConvertible {
       case .outOfMemory, .writesRefused: .writesRefused
       case .noPermission, .authenticationFailed, .loading, .masterDown, .noScript, .moved, .clusterDown, .busy: .refused
       case .badAddress, .notInThisVersion, .unresolved, .unreachable, .notConnected, .connectionLost, .timedOut, .closed,
-        .protocolViolation,
-        .readOnly, .tooManyClients, .unsuitableServer, .serverMissing, .serverFailed:
+        .protocolViolation, .tlsFailed, .readOnly, .tooManyClients, .unsuitableServer, .serverMissing, .serverFailed:
         .unavailable
       }
     self.init(code, error.message)

@@ -34,6 +34,10 @@ public enum MetricNames {
   /// Settings that differ from those of other workers.
   public static let settingsDiffering = Metric<Gauge>(
     "carillon_settings_differing", "Settings that should be the same in all workers, and differ in some other worker.")
+  /// The end of the certificate.
+  public static let certificateExpiry = Metric<Gauge>(
+    "carillon_tls_certificate_expiry_timestamp_seconds",
+    "When the certificate in force expires, in seconds since 1970. Only with --tls-certificate.")
   /// Requests that web pages may have made.
   public static let adminRefused = Metric<Counter>(
     "carillon_admin_refused_total",

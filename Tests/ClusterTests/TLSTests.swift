@@ -38,7 +38,7 @@ extension ClusterTests {
     @Test(arguments: ClusterKafka.ofForm)
     func aConnectionOutlivesItsCertificateAndOthersAreRefusedWithTheReason(_ kafka: ClusterKafka) async throws {
       let certificates = try await TestCertificates.shared.value
-      try await ClusterFixture.with(kafka) { cluster in
+      try await ClusterFixture.with(kafka, redisOverTLS: true) { cluster in
         try await TestFolder.with { folder in
           let files = Files(certificate: "\(folder.path)/certificate.pem", key: "\(folder.path)/key.pem")
           try files.put(certificates.good)

@@ -221,6 +221,23 @@ import Worker
     #expect(refusal.code == .wrongUsage && refusal.text.contains("give both, or neither"), "it says: \(refusal.text)")
   }
 
+  @Test(arguments: [
+    ("redis://h:1", ["--redis-ca", "GOOD"], "begins with rediss://"),
+    ("rediss://h:1", ["--redis-ca", "BAD"], "--redis-ca: it holds no certificate"),
+    ("rediss://h:1", ["--redis-certificate", "GOOD"], "give --redis-certificate and --redis-key together"),
+    ("rediss://h:1", ["--redis-certificate", "BAD", "--redis-key", "GOOD"], "--redis-certificate: BAD: it holds no certificate"),
+  ])
+  func filesOfTLSThatRedisCannotTakeAreRefused(_ address: String, _ flags: [String], _ reason: String) async throws {
+    let certificates = try await TestCertificates.shared.value
+    try await CarillonCommand.with { carillon in
+      let files = ["GOOD": try carillon.file("ca.pem", certificates.authority), "BAD": try carillon.file("bad.pem", "nothing")]
+      let words = flags.map { files[$0] ?? $0 }
+      let refusal = try await Typed.refusal(["transform", "--kafka", "127.0.0.1:1", "--redis", address] + words)
+      let expected = files.reduce(reason) { $0.replacing($1.key, with: $1.value) }
+      #expect(refusal.code == .wrongUsage && refusal.text.contains(expected), "it says: \(refusal.text)")
+    }
+  }
+
   @Test func aFileOfAnUpThatIsGoneIsNotBelieved() async throws {
     try await CarillonCommand.with { carillon in
       let folder = carillon.folder.appendingPathComponent("carillon")

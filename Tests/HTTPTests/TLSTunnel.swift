@@ -55,7 +55,7 @@ actor TLSTunnel {
       on: loop, to: SocketAddress(host: "127.0.0.1", port: server), timeoutMilliseconds: hangMilliseconds)
     guard let near = waiting.streams.removeValue(forKey: number), let far, let context else { return }
     let place = SocketAddress(host: "localhost", port: server)
-    far.put(TLSLayer(context.connect(host: place.host, isNumeric: false, port: place.port), to: place))
+    far.put(TLSLayer(context.connect(host: place.host, isNumeric: false, port: place.port)))
     (near.handler, far.handler) = (Relay(from: near, to: far), Relay(from: far, to: near))
     near.startReading()
     far.startReading()

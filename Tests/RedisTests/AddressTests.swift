@@ -11,6 +11,8 @@ import Testing
     ("redis://[fe80::1]/2", RedisAddress(.tcp(host: "fe80::1", port: 6379), database: 2)),
     ("redis://ada:p%40ss%2Fw%3A@h:1", RedisAddress(.tcp(host: "h", port: 1), user: "ada", password: "p@ss/w:")),
     ("redis://:p,w@h:1", RedisAddress(.tcp(host: "h", port: 1), password: "p,w")),
+    ("rediss://cache.example", RedisAddress(.tcp(host: "cache.example", port: 6379), tls: RedisTLS())),
+    ("rediss://ada:p%40ss@h:1/2", RedisAddress(.tcp(host: "h", port: 1), user: "ada", password: "p@ss", database: 2, tls: RedisTLS())),
     ("/run/redis.sock", RedisAddress(.unix(path: "/run/redis.sock"))),
     ("/run/redis.sock?db=3", RedisAddress(.unix(path: "/run/redis.sock"), database: 3)),
     ("unix:/run/redis.sock?db=3", RedisAddress(.unix(path: "/run/redis.sock"), database: 3)),
@@ -40,13 +42,13 @@ import Testing
     #expect(error?.message.contains(part) == true, "\(error?.message ?? "")")
   }
 
-  @Test(arguments: ["rediss://h:1", "a:1,b:2", "redis://a:1,b:2", "redis://u:p@a:1,b:2/3"])
-  func tlsAndClustersAreNotInThisVersion(_ text: String) {
+  @Test(arguments: ["a:1,b:2", "redis://a:1,b:2", "rediss://a:1,b:2", "redis://u:p@a:1,b:2/3"])
+  func clustersAreNotInThisVersion(_ text: String) {
     let error = #expect(throws: RedisError.self) { try RedisAddress(text) }
     #expect(error?.code == .notInThisVersion)
   }
 
-  @Test(arguments: ["redis://ada:hunter2@h:1/5", "unix://ada:hunter2@/run/x?db=5"])
+  @Test(arguments: ["redis://ada:hunter2@h:1/5", "rediss://ada:hunter2@h:1/5", "unix://ada:hunter2@/run/x?db=5"])
   func noTextShowsThePassword(_ text: String) throws {
     let address = try RedisAddress(text)
     var dumped = ""

@@ -39,6 +39,7 @@ public actor ClusterFixture {
   public nonisolated let prefix: String
   /// The address of its Redis.
   public nonisolated let redis: String
+  private let redisFlags: [String]
   private let isEmbedded: Bool
   private let folder: String
   private var processes: [ClusterProcess] = []
@@ -55,10 +56,11 @@ public actor ClusterFixture {
   }()
   private static let topics = ["requests", "deliveries", "devices", "events", "dead-letters", "applications"]
 
-  private init(kafka: String, redis: String, isEmbedded: Bool) throws {
+  private init(kafka: String, redis: String, _ redisFlags: [String], isEmbedded: Bool) throws {
     self.kafka = kafka
     self.isEmbedded = isEmbedded
     self.redis = redis
+    self.redisFlags = redisFlags
     prefix = KafkaFixture.unique("cluster") + "."
     folder = try TemporaryFolder.make()
     loop = EventLoop(name: "cluster")
@@ -66,15 +68,18 @@ public actor ClusterFixture {
 
   /// Gives `body` a cluster with topics and without workers, and ends all that runs afterwards.
   ///
-  /// - Parameter isForLoad: whether it is marked as one for load.
+  /// - Parameters:
+  ///   - isForLoad: whether it is marked as one for load.
+  ///   - redisOverTLS: whether its workers connect to Redis over TLS.
   public static func with<R: Sendable>(
-    _ broker: ClusterKafka, partitions: Int32 = 4, isForLoad: Bool = false, _ body: @Sendable (ClusterFixture) async throws -> R
+    _ broker: ClusterKafka, partitions: Int32 = 4, isForLoad: Bool = false, redisOverTLS: Bool = false,
+    _ body: @Sendable (ClusterFixture) async throws -> R
   ) async throws -> R {
     try await KafkaFixture.with(embeddedOnly: broker == .embedded) { kafka in
-      try await withRedis { redis in
+      func run(_ redis: RedisAddress, _ redisFlags: [String]) async throws -> R {
         let servers = kafka.configuration.bootstrapServers.joined(separator: ",")
         print("this cluster runs on \(broker == .real ? "the real Kafka" : "an embedded broker") at \(servers)")
-        let cluster = try ClusterFixture(kafka: servers, redis: redis.address.description, isEmbedded: kafka.embedded != nil)
+        let cluster = try ClusterFixture(kafka: servers, redis: redis.description, redisFlags, isEmbedded: kafka.embedded != nil)
         do {
           if let embedded = kafka.embedded {
             if isForLoad { try embedded.createTopic(cluster.prefix + "load", partitions: 1) }
@@ -92,6 +97,8 @@ public actor ClusterFixture {
           throw error
         }
       }
+      guard redisOverTLS else { return try await withRedis { try await run($0.address, []) } }
+      return try await withSecureRedis { _, secure, folder in try await run(secure, ["--redis-ca", "\(folder.path)/ca.pem"]) }
     }
   }
 
@@ -120,7 +127,7 @@ public actor ClusterFixture {
   private func worker(_ role: String, _ flags: [String]) async throws -> ClusterProcess {
     let process = try await start(
       "\(role)-\(processes.count)", carillon(),
-      [role, "--json", "--kafka", kafka, "--redis", redis, "--topic-prefix", prefix, "--admin", "127.0.0.1:0"] + flags)
+      [role, "--json", "--kafka", kafka, "--redis", redis, "--topic-prefix", prefix, "--admin", "127.0.0.1:0"] + redisFlags + flags)
     try await process.line("is ready") { $0["admin"] != nil }
     return process
   }

@@ -26,7 +26,7 @@ enum LagCommand {
       AnswerSettings.group,
       SettingGroup(
         "Cluster", [ClusterSettings.kafka, ClusterSettings.redis],
-        advanced: [ClusterSettings.topicPrefix, ClusterSettings.kafkaProperties]),
+        advanced: [ClusterSettings.topicPrefix] + ClusterSettings.redisFiles + [ClusterSettings.kafkaProperties]),
     ],
     examples: [
       Example("lag", "how far the workers are behind, and whether they catch up"),

@@ -85,7 +85,7 @@ enum LoadSettings {
   /// Redis is asked for the workers and for its processor time. A run needs it for nothing else.
   static let clusterGroup = SettingGroup(
     "Cluster", [ClusterSettings.kafka],
-    advanced: [ClusterSettings.redis, ClusterSettings.topicPrefix, ClusterSettings.kafkaProperties])
+    advanced: [ClusterSettings.redis, ClusterSettings.topicPrefix] + ClusterSettings.redisFiles + [ClusterSettings.kafkaProperties])
 
   static let requirements = Setting<[LoadRequirement]>(
     "load.require", .repeated(.requirement), default: [],

@@ -101,6 +101,7 @@ struct RoleProcess: Sendable {
     await tls?.watch()
     metrics.showProcess(version: Program.version, role: role, log: log)
     metrics.show(health)
+    tls?.show(in: metrics)
     logger.info(
       "starting",
       ["version": Program.version, "pid": Int(getpid()), "kafka": place.kafka.servers, "redis": "\(place.store)"])

@@ -30,7 +30,6 @@ enum TLSOptions {
 /// The certificate and the key of a process's servers. It reads them again when a file changes; open connections keep the former ones.
 actor TLSFiles: LoopActor {
   private static let lookMilliseconds = 1_500
-  private static let fileBytes = 1 << 20
 
   /// What distinguishes two contents of a file.
   private struct FileVersion: Equatable {
@@ -56,11 +55,7 @@ actor TLSFiles: LoopActor {
 
   /// Reads the files of the settings; nil if they name none.
   static func open(_ values: SettingValues, _ logger: Logger) throws -> TLSFiles? {
-    let (certificate, key) = (values[TLSOptions.certificate], values[TLSOptions.key])
-    guard certificate != nil || key != nil else { return nil }
-    guard certificate != nil, key != nil else {
-      throw UsageError(.contradiction, "give --tls-certificate and --tls-key together, or none of them")
-    }
+    guard values[TLSOptions.certificate] != nil || values[TLSOptions.key] != nil else { return nil }
     return try TLSFiles(values, logger.with(component: "tls"))
   }
 
@@ -76,25 +71,24 @@ actor TLSFiles: LoopActor {
   }
 
   private static func read(_ values: SettingValues, _ logger: Logger) throws(UsageError) -> TLSIdentity {
-    guard let certificate = try values.file(TLSOptions.certificate, limit: fileBytes),
-      let key = try values.file(TLSOptions.key, limit: fileBytes)
-    else { throw UsageError(.missing, "--tls-certificate and --tls-key are missing") }
+    guard let (identity, certificate, key) = try values.identity(TLSOptions.certificate, TLSOptions.key) else {
+      throw UsageError(.missing, "--tls-certificate and --tls-key are missing")
+    }
     if key.mode & 0o044 != 0 {
       logger.warning("others may read the key of the certificate: chmod 600", ["file": key.path])
     }
-    do throws(TLSError) {
-      let identity = try TLSIdentity(certificates: certificate.bytes, key: key.bytes)
-      let days = (identity.expires - WallClock.seconds()) / 86_400
-      if identity.expires <= WallClock.seconds() {
-        logger.error("the certificate has expired: clients refuse it", ["file": certificate.path])
-      } else {
-        logger.info("the certificate is in force", ["file": certificate.path, "daysLeft": Int(days)])
-      }
-      return identity
-    } catch {
-      let (setting, path) = error.code == .badKey ? (TLSOptions.key, key.path) : (TLSOptions.certificate, certificate.path)
-      throw UsageError(.wrongValue, "\(values.name(of: setting)): \(path): \(error)")
+    let days = (identity.expires - WallClock.seconds()) / 86_400
+    if identity.expires <= WallClock.seconds() {
+      logger.error("the certificate has expired: clients refuse it", ["file": certificate.path])
+    } else {
+      logger.info("the certificate is in force", ["file": certificate.path, "daysLeft": Int(days)])
     }
+    return identity
+  }
+
+  /// Shows when the certificate in force expires.
+  nonisolated func show(in metrics: MetricRegistry) {
+    metrics.show(MetricNames.certificateExpiry) { [identity] in Double(identity.identity.expires) }
   }
 
   /// TLS of one server.

@@ -1,3 +1,4 @@
+import Cryptography
 import EventLoop
 import Kafka
 import Redis
@@ -10,8 +11,16 @@ enum ClusterSettings {
     "kafka", .addresses, "Kafka's bootstrap servers. Absent: those of a 'carillon up' that runs on this machine.")
   static let redis = Setting<String?>(
     "redis", .string("ADDRESS"), isSecret: true,
-    "Redis: HOST:PORT, redis://[user:password@]host[:port][/db], or the path of a socket. Absent: that of a 'carillon up' that runs on this machine."
+    "Redis: HOST:PORT, redis://[user:password@]host[:port][/db], rediss:// for TLS, or the path of a socket. Absent: that of a 'carillon up' on this machine."
   )
+  static let redisAuthorities = Setting<String?>(
+    "redis.ca", flag: "redis-ca", .file,
+    "The certificates in PEM that the certificate of a rediss:// must have been signed by. Absent: those that this machine trusts.")
+  static let redisCertificate = Setting<String?>(
+    "redis.certificate", flag: "redis-certificate", .file,
+    "The certificate in PEM for a rediss:// that asks its clients for one, followed by those that have signed it. Absent: none.")
+  static let redisKey = Setting<String?>(
+    "redis.key", flag: "redis-key", .file, "The private key of --redis-certificate, in PEM and without a passphrase.")
   static let topicPrefix = Setting(
     "topics.prefix", flag: "topic-prefix", .topicPrefix, default: "notifications.", "The prefix of all topics' names.")
   static let defaultName = "carillon"
@@ -24,12 +33,14 @@ enum ClusterSettings {
     prefix: "kafka", "A property of librdkafka, for all its clients: security.protocol, sasl.password, compression.type and so on."
   ) { KafkaConfiguration.hasProperty($0) }
 
+  /// The files of TLS with Redis: for each command that has its address.
+  static let redisFiles: [any DeclaredSetting] = [redisAuthorities, redisCertificate, redisKey]
   /// For commands that only need Kafka.
   static let kafkaGroup = SettingGroup("Cluster", [kafka], advanced: [topicPrefix, kafkaProperties])
   /// For commands that only need Redis.
-  static let redisGroup = SettingGroup("Cluster", [redis], advanced: [buckets])
+  static let redisGroup = SettingGroup("Cluster", [redis], advanced: [buckets] + redisFiles)
   /// For commands that need both.
-  static let group = SettingGroup("Cluster", [kafka, redis], advanced: [topicPrefix, name, buckets, kafkaProperties])
+  static let group = SettingGroup("Cluster", [kafka, redis], advanced: [topicPrefix, name, buckets] + redisFiles + [kafkaProperties])
 
   static func topics(_ values: SettingValues) -> Topics { Topics(prefix: values[topicPrefix]) }
 
@@ -49,13 +60,13 @@ enum ClusterSettings {
   /// The given Kafka and Redis, or both of a running `carillon up`, but never one of each.
   static func kafkaAndRedis(_ values: SettingValues, client: String) throws(UsageError) -> (KafkaConfiguration, RedisAddress) {
     switch (values[kafka], values[redis]) {
-    case (_?, let text?): return (try kafka(values, client: client), try address(text, from: values.source(of: redis)))
+    case (_?, let text?): return (try kafka(values, client: client), try address(text, values))
     case (nil, nil):
       guard let running = RunningCluster.find() else {
         throw UsageError(
           .missing, "no Kafka and no Redis: start 'carillon up' on this machine, or give --kafka HOST:PORT and --redis HOST:PORT")
       }
-      return (try kafka(values, client: client), try address(running.redis, from: .standard))
+      return (try kafka(values, client: client), try address(running.redis, values))
     case (nil, _?): throw UsageError(.missing, "--redis is given but --kafka is not: give both, or neither to use a running 'carillon up'")
     case (_?, nil): throw UsageError(.missing, "--kafka is given but --redis is not: give both, or neither to use a running 'carillon up'")
     }
@@ -70,9 +81,9 @@ enum ClusterSettings {
   static func store(_ values: SettingValues) throws(UsageError) -> StoreConfiguration {
     let address: RedisAddress
     if let text = values[redis] {
-      address = try Self.address(text, from: values.source(of: redis))
+      address = try Self.address(text, values)
     } else if let running = RunningCluster.find() {
-      address = try Self.address(running.redis, from: .standard)
+      address = try Self.address(running.redis, values)
     } else {
       throw UsageError(
         .missing, "no Redis: start 'carillon up' on this machine, or give --redis HOST:PORT (or \(redis.declaration.environment))")
@@ -80,12 +91,23 @@ enum ClusterSettings {
     return StoreConfiguration(address, buckets: values[buckets])
   }
 
-  private static func address(_ text: String, from source: SettingSource) throws(UsageError) -> RedisAddress {
-    do throws(RedisError) {
-      return try RedisAddress(text)
-    } catch {
-      throw UsageError(.wrongValue, "\(source): \(error.message)")
+  private static func address(_ text: String, _ values: SettingValues) throws(UsageError) -> RedisAddress {
+    var address: RedisAddress
+    do throws(RedisError) { address = try RedisAddress(text) } catch {
+      throw UsageError(.wrongValue, "\(values.source(of: redis)): \(error.message)")
     }
+    let files = RedisTLS(
+      authorities: try values.file(redisAuthorities, limit: SettingValues.certificateBytes)?.bytes,
+      identity: try values.identity(redisCertificate, redisKey)?.identity)
+    if address.tls == nil, files == RedisTLS() { return address }
+    guard address.tls != nil else {
+      throw UsageError(.contradiction, "--redis-ca and --redis-certificate need an address of Redis that begins with rediss://")
+    }
+    do throws(TLSError) { try files.check() } catch {
+      throw UsageError(.wrongValue, "\(values.name(of: redisAuthorities)): \(error)")
+    }
+    address.tls = files
+    return address
   }
 }
 

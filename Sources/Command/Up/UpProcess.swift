@@ -67,6 +67,7 @@ struct UpProcess: Sendable {
     Allocator.returnMemoryWhenIdle()
     metrics.showProcess(version: Program.version, role: "up", log: log)
     metrics.show(health)
+    tls?.show(in: metrics)
     descriptors.report(logger, values)
     if let file = key?.exposedFile { logger.warning(ClusterKey.exposure, ["file": file]) }
     let control = EventLoop(name: "control")

@@ -17,6 +17,8 @@ public final class TLSContext {
   /// The list of application protocols, at a fixed address: a session may point into it.
   private let protocols: UnsafeMutableBufferPointer<UInt8>
   private var native: OpaquePointer
+  /// The BIO of all sessions: it only leads to the buffers of the running call.
+  private let bio = TLSBuffers.make()
   /// Counts the replacements of the identity in `native`.
   private var number = 0
   /// A client's last session with each server, to be resumed, and when the server's certificate was checked.
@@ -53,8 +55,11 @@ public final class TLSContext {
   /// - Parameters:
   ///   - authorities: the trusted certificates in PEM; nil for those of the system.
   ///   - protocols: the offered application protocols.
+  ///   - identity: the client's own, for servers that ask for one.
   ///   - version: the only offered version, in the protocol's numbers; nil for TLS 1.2 and 1.3.
-  public init(authorities: [UInt8]?, protocols: [String], version: Int32? = nil) throws(TLSError) {
+  public init(
+    authorities: [UInt8]?, protocols: [String], identity: TLSIdentity? = nil, version: Int32? = nil
+  ) throws(TLSError) {
     OpenSSL.prepare()
     identities = nil
     tickets = nil
@@ -63,6 +68,7 @@ public final class TLSContext {
     if let version { precondition(carillon_tls_only(native, version) == 1, "OpenSSL has the version") }
     SSL_CTX_set_verify(native, SSL_VERIFY_PEER, nil)
     try trust(authorities)
+    try identity?.install(in: native)
     precondition(
       SSL_CTX_set_alpn_protos(native, self.protocols.baseAddress, UInt32(self.protocols.count)) == 0, "names of protocols are short")
     carillon_tls_cache(native, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL)
@@ -76,6 +82,7 @@ public final class TLSContext {
   deinit {
     for each in remembered.values { SSL_SESSION_free(each.session) }
     SSL_CTX_free(native)
+    BIO_free(bio)
     plain.deallocate()
     protocols.deallocate()
   }
@@ -100,6 +107,8 @@ public final class TLSContext {
 
   private func adopt(_ native: OpaquePointer) {
     SSL_CTX_set_ex_data(native, 0, Unmanaged.passUnretained(self).toOpaque())
+    // Each session keeps the context alive, and so the BIO's buffers.
+    BIO_set_data(bio, Unmanaged.passUnretained(self).toOpaque())
   }
 
   private static func of(_ native: OpaquePointer?) -> TLSContext? {
@@ -192,9 +201,7 @@ public final class TLSContext {
   }
 
   private func makeSession() -> OpaquePointer {
-    guard let session = SSL_new(native), let bio = TLSBuffers.make(for: self) else {
-      preconditionFailure("no memory left for a TLS session")
-    }
+    guard let session = SSL_new(native), BIO_up_ref(bio) == 1 else { preconditionFailure("no memory left for a TLS session") }
     SSL_set_bio(session, bio, bio)
     return session
   }
@@ -214,7 +221,7 @@ public final class TLSContext {
   }
 }
 
-/// The BIO that connects a session of OpenSSL with the buffers of its context's running call.
+/// The BIO that connects sessions of OpenSSL with the buffers of their context's running call.
 enum TLSBuffers {
   /// The address of the one method, made once.
   private static let method: UInt = {
@@ -239,10 +246,8 @@ enum TLSBuffers {
     return UInt(bitPattern: method)
   }()
 
-  static func make(for context: TLSContext) -> OpaquePointer? {
-    guard let bio = BIO_new(OpaquePointer(bitPattern: method)) else { return nil }
-    // Each session of the context keeps it alive, and owns its BIO.
-    BIO_set_data(bio, Unmanaged.passUnretained(context).toOpaque())
+  static func make() -> OpaquePointer {
+    guard let bio = BIO_new(OpaquePointer(bitPattern: method)) else { preconditionFailure("no memory left for TLS") }
     BIO_set_init(bio, 1)
     return bio
   }

@@ -2,14 +2,14 @@ import COpenSSL
 import Glibc
 import Synchronization
 
-/// A server's certificate with its chain and its private key. It was checked when it was made.
-public struct TLSIdentity: Sendable {
+/// A certificate with its chain and its private key. It was checked when it was made.
+public struct TLSIdentity: Sendable, Hashable {
   /// When the certificate expires, in seconds since 1970.
   public let expires: Int64
   private let certificates: [UInt8]
   private let key: [UInt8]
 
-  /// Reads both in PEM: the server's certificate, then those that have signed it; and its key without a passphrase.
+  /// Reads both in PEM: the own certificate, then those that have signed it; and its key without a passphrase.
   public init(certificates: [UInt8], key: [UInt8]) throws(TLSError) {
     OpenSSL.prepare()
     (self.certificates, self.key) = (certificates, key)

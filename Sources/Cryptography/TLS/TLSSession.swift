@@ -9,12 +9,13 @@ public final class TLSSession {
     /// The peer sends nothing more, and says so.
     case peerClosed
     /// The session cannot continue. The output may have an alert for the peer.
-    case failed(TLSError)
+    indirect case failed(TLSError)
   }
 
   private let context: TLSContext
   private let native: OpaquePointer
-  private let server: String?
+  /// Of a client's session: the server's host and port.
+  public let server: String?
 
   /// Whether the handshake is done, so that bytes can be sent.
   public private(set) var isReady = false

@@ -175,7 +175,8 @@ async def queries(arguments, folder):
     is_real = not is_embedded(arguments)
     producer = Producer(arguments.kafka, arguments.prefix + "requests")
     async with on_one_redis(arguments, folder) as (redis, cluster):
-        transform = await cluster.started("transform", *cluster.group)
+        # It serves nobody with it, but shows when it expires.
+        transform = await cluster.started("transform", *cluster.group, *certificate(folder))
         redis.cli("CONFIG", "SET", "maxmemory", "1gb")
         fan_outs = [await cluster.started("fan-out", "--listen", "127.0.0.1:0") for _ in range(2)]
         ingress = await cluster.started("ingress", "--listen", "127.0.0.1:0")
@@ -242,6 +243,15 @@ async def queries(arguments, folder):
             missing = {name for name in declared - there if not ELSEWHERE.match(name)}
             expect(not missing, "what is declared is shown", sorted(missing))
             say(queries=len(list(dashboard())), rules=len(rules), metrics=len(there))
+
+
+def certificate(folder):
+    """Flags of a worker with a certificate of its own."""
+    paths = [os.path.join(folder, name) for name in ("certificate.pem", "key.pem")]
+    subprocess.run(
+        ["openssl", "req", "-x509", "-nodes", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-days", "30", "-subj", "/CN=localhost",
+         "-out", paths[0], "-keyout", paths[1]], check=True, stderr=subprocess.DEVNULL)
+    return ["--tls-certificate", paths[0], "--tls-key", paths[1]]
 
 
 def is_embedded(arguments):

@@ -1,0 +1,90 @@
+public import Cryptography
+
+/// What a client needs for TLS with Redis beside the address.
+public struct RedisTLS: Sendable, Hashable {
+  /// The trusted certificates in PEM; nil for those of the system.
+  public var authorities: [UInt8]?
+  /// The client's certificate and key, for a server that asks for one.
+  public var identity: TLSIdentity?
+
+  /// A description of its parts.
+  public init(authorities: [UInt8]? = nil, identity: TLSIdentity? = nil) {
+    (self.authorities, self.identity) = (authorities, identity)
+  }
+
+  /// Checks the certificates of the authorities.
+  public func check() throws(TLSError) { _ = try makeContext() }
+
+  func makeContext() throws(TLSError) -> TLSContext { try TLSContext(authorities: authorities, protocols: [], identity: identity) }
+}
+
+/// The TLS of one connection: what it has received from the socket, and what the socket has not accepted yet.
+final class SecureBytes {
+  let session: TLSSession
+  /// Where the socket puts the server's bytes.
+  let input = UnsafeMutableRawBufferPointer.allocate(byteCount: 16_384, alignment: 16)
+  private var output = CommandBuffer(capacity: 4_096)
+  private var sent = 0
+  private static let keptCapacity = 128 << 10
+  /// How many bytes are encrypted at once.
+  private static let partBytes = 64 << 10
+
+  init(_ session: TLSSession) {
+    self.session = session
+    takeOutput()
+  }
+
+  deinit { input.deallocate() }
+
+  /// Valid until the next change.
+  var unsent: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: output.bytes[sent...]) }
+
+  func wasSent(_ count: Int) {
+    sent += count
+    guard sent == output.count else { return }
+    output.removeAll(keeping: Self.keptCapacity)
+    sent = 0
+  }
+
+  /// Takes the first `count` bytes of `input`. `body` gets the decrypted bytes.
+  func receive(_ count: Int, _ body: (UnsafeRawBufferPointer) -> Void) throws(RedisError) {
+    session.receive(UnsafeRawBufferPointer(rebasing: input[..<count]), body)
+    takeOutput()
+    try check()
+  }
+
+  /// Encrypts the first of the bytes, and answers how many.
+  func send(_ bytes: UnsafeRawBufferPointer) throws(RedisError) -> Int {
+    let part = UnsafeRawBufferPointer(rebasing: bytes.prefix(Self.partBytes))
+    guard session.send(part) else {
+      try check()
+      return 0
+    }
+    takeOutput()
+    return part.count
+  }
+
+  private func takeOutput() { _ = session.takeOutput { output.append($0) } }
+
+  private func check() throws(RedisError) {
+    guard case .failed(let error) = session.end else { return }
+    throw RedisError(.tlsFailed, "no TLS with Redis: \(error); \(Self.advice(error.code))")
+  }
+
+  private static func advice(_ code: TLSError.Code) -> String {
+    switch code {
+    case .expired: "replace the certificate of that Redis, or correct this machine's clock"
+    case .wrongName: "write a name of its certificate into the Redis address"
+    case .unknownAuthority: "name its authority by --redis-ca"
+    case .untrusted: "replace the certificate of that Redis"
+    case .nothingInCommon: "it must take TLS 1.2 or 1.3 (tls-protocols)"
+    case .alert: RedisTLS.adviceForClients
+    case .badCertificate, .badKey, .plainHTTP, .violation: "does that port take TLS? Without it the address is redis://"
+    }
+  }
+}
+
+extension RedisTLS {
+  static let adviceForClients =
+    "if it asks its clients for a certificate (tls-auth-clients), give --redis-certificate and --redis-key"
+}
