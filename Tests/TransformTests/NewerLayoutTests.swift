@@ -67,7 +67,7 @@ import Worker
       try await lane.fire("a")
       await lane.eventually("the cancel waits") { lane.health.unready.contains { $0.name == "layouts" } }
       await lane.eventually("the marker beyond it stands") { try await lane.marker(.passing(0))?.offset == 3 }
-      #expect(try await lane.marker(.requests(0))?.offset == 1)
+      await lane.eventually("the marker stands below it") { try await lane.marker(.requests(0))?.offset == 1 }
 
       try await lane.probe.command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
       let soon = #"{"type":"timeInterval","timeInterval":1}"#
@@ -75,7 +75,7 @@ import Worker
       try await lane.schedule(target, "c", soon)
       await lane.eventually("another device's is shown") { try await lane.waiting(tokens[1]) == 1 }
       await lane.eventually("another one of the device is shown") { try await lane.waiting(tokens[0]) == 1 }
-      #expect(try await lane.committed(lane.topics.requests) == 1, "the cancel and what lies behind it are read again")
+      await lane.eventually("the offset stands below it") { try await lane.committed(lane.topics.requests) == 1 }
 
       // A newer program has written it as this one reads it.
       try await lane.probe.command("HSET", .text(key), "a", .bytes(state))
