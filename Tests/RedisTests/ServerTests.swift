@@ -98,7 +98,9 @@ import Testing
       let loop = EventLoop(name: "second")
       let error = await #expect(throws: RedisError.self) {
         try await Task(executorPreference: loop) {
-          try await PrivateServer.start(on: loop, listening: .port(port), hasPassword: !settings.isEmpty).stop()
+          try await PrivateServer.start(
+            on: loop, listening: .port(port), hasPassword: !settings.isEmpty, deadlineMilliseconds: hangMilliseconds
+          ).stop()
         }.value
       }
       #expect(error?.code == .serverFailed && error?.message.contains("Address already in use") == true, "\(error?.message ?? "")")
