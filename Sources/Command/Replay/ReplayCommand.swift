@@ -41,7 +41,8 @@ enum ReplayCommand {
     let loop = EventLoop(name: "replay")
     let signals = StopSignals(on: loop)
     try await signals.watch()
-    let store = plan.isOfUnfinished ? try ClusterPlace(values, client: "carillon-replay").store : try store(values)
+    var store = plan.isOfUnfinished ? try ClusterPlace(values, client: "carillon-replay").store : try store(values)
+    store?.callDeadlineMilliseconds = redisMilliseconds
     let replayer = Replayer(
       on: loop, kafka, RequestRules(values), settings, store: store, save: { try file?.save($0) }, onNews: { printer.tell($0) })
     let stopping = Task {
@@ -69,6 +70,9 @@ enum ReplayCommand {
       throw failure(error, plan, kafka, file?.savedPath)
     }
   }
+
+  /// A worker goes on with something else when Redis stands still. A replay would have to be begun again.
+  private static let redisMilliseconds = 30_000
 
   /// The Redis that shows which requests were applied; nil if none is known, which does not stop a replay.
   private static func store(_ values: SettingValues) throws(UsageError) -> StoreConfiguration? {
