@@ -130,9 +130,8 @@ public struct PartitionTracker: Sendable {
   public mutating func pass(_ ticket: RecordTicket) {
     guard isCurrent(ticket) else { return }
     let index = Int(ticket.partition)
-    var beyond = partitions[index].beyond ?? partitions[index].window
-    guard beyond.finish(ticket.sequence) else { return }
-    partitions[index].beyond = beyond
+    if partitions[index].beyond == nil { partitions[index].beyond = partitions[index].window }
+    guard partitions[index].beyond?.finish(ticket.sequence) == true else { return }
     partitions[index].passed.insert(ticket.sequence)
   }
 

@@ -34,8 +34,6 @@ public final class RedisConnection {
   private var loads: [String: UInt64] = [:]
   /// The connection is dropped when the received replies are handed out.
   private var pendingLoss: RedisError?
-  /// Made by the first attempt, since it keeps what resumes the last session.
-  private var tls: TLSContext?
   private var attempt = 0
   private var isLookingUp = false
   private var greeting: Greeting?
@@ -139,7 +137,7 @@ public final class RedisConnection {
     let patience = ReadableText.duration(milliseconds: Int64(configuration.connectDeadlineMilliseconds))
     let question =
       socket?.isShakingHands == true
-      ? "does that port take TLS? Without it the address is redis://" : "is Redis running and reachable?"
+      ? "does Redis answer, and does that port take TLS? Without TLS the address is redis://" : "is Redis running and reachable?"
     lose(RedisError(.timedOut, "no connection to \(configuration.address) within \(patience); \(question)"))
   }
 
@@ -172,7 +170,7 @@ public final class RedisConnection {
 
   private func open(_ endpoint: RedisAddress.Endpoint) {
     do {
-      let socket = try RedisSocket(connectingTo: endpoint, makeSession())
+      let socket = try RedisSocket(connectingTo: endpoint, makeSecure())
       let watch = try DescriptorWatch(on: loop, descriptor: socket.descriptor) { [unowned socket] in self.ready($0, of: socket) }
       self.socket = socket
       self.watch = watch
@@ -187,11 +185,13 @@ public final class RedisConnection {
   }
 
   /// Begins a session of TLS with the server of the address; nil without TLS.
-  private func makeSession() throws(TLSError) -> TLSSession? {
+  ///
+  /// Each attempt has a context of its own, which has no session to resume: a Redis that caches none (`tls-session-caching no`) refuses a
+  /// client with a certificate that tries to.
+  private func makeSecure() throws(TLSError) -> SecureBytes? {
     guard let files = configuration.address.tls, case .tcp(let host, let port) = configuration.address.endpoint else { return nil }
-    let context = if let tls { tls } else { try files.makeContext() }
-    tls = context
-    return context.connect(host: host, isNumeric: SocketAddress(host: host, port: port).isNumeric, port: port)
+    let isNumeric = SocketAddress(host: host, port: port).isNumeric
+    return SecureBytes(try files.makeContext().connect(host: host, isNumeric: isNumeric, port: port), files)
   }
 
   private func unreachable(_ reason: String) -> RedisError {
@@ -201,11 +201,14 @@ public final class RedisConnection {
   private func ready(_ readiness: Readiness, of socket: RedisSocket) {
     guard socket === self.socket else { return }
     if cycle.phase == .connecting {
-      if let reason = socket.connectFailure() { return lose(unreachable(reason)) }
+      if !socket.isShakingHands, let reason = socket.connectFailure() { return lose(unreachable(reason)) }
       do throws(RedisError) { try socket.shakeHands() } catch { return lose(error) }
       wantsWritable = socket.hasUnsent
       watch?.watch(wantsWritable ? [.readable, .writable] : .readable)
-      if !socket.isShakingHands { perform(cycle.connected()) }
+      guard !socket.isShakingHands else { return }
+      perform(cycle.connected())
+      // What the server has sent with the end of the handshake, no event announces.
+      if socket === self.socket { _ = takeReplies(from: socket) }
       return
     }
     if readiness.contains(.readable) { _ = receive(from: socket) }
@@ -281,8 +284,17 @@ public final class RedisConnection {
 
   /// Hands out received replies; answers whether there were any.
   private func receive(from socket: RedisSocket) -> Bool {
+    var failure: RedisError?
+    do throws(RedisError) { guard try socket.fill() else { return false } } catch { failure = error }
+    // What came before the end of the connection counts.
+    let goesOn = takeReplies(from: socket)
+    guard let failure else { return goesOn }
+    if socket === self.socket { lose(failure) }
+    return false
+  }
+
+  private func takeReplies(from socket: RedisSocket) -> Bool {
     do throws(RedisError) {
-      guard try socket.fill() else { return false }
       heardAt = loop.milliseconds()
       while socket === self.socket, let reply = try socket.nextReply() {
         defer { RedisSocket.free(reply) }
@@ -376,9 +388,12 @@ public final class RedisConnection {
     if error.code == .connectionLost, let refusal = greeting?.refusal {
       error.message = "\(configuration.address) closes the connection: \(refusal.message.prefix(Self.longestRefusal))"
     } else if error.code == .connectionLost, cycle.phase == .greeting {
-      let question =
-        configuration.address.tls == nil ? "if that port takes TLS, the address is rediss://" : RedisTLS.adviceForClients
-      error.message = "\(configuration.address) gives no first answer (\(error.message)); \(question)"
+      error.message = "\(configuration.address) gives no first answer (\(error.message))"
+      if let files = configuration.address.tls {
+        error.message += "; \(files.adviceForClients)"
+      } else if case .tcp = configuration.address.endpoint {
+        error.message += "; if that port takes TLS, the address is rediss://"
+      }
     }
     let wasUp = cycle.phase == .up
     let now = loop.milliseconds()

@@ -24,9 +24,9 @@ final class RedisSocket {
   ///
   /// - Parameters:
   ///   - endpoint: with a numeric host, since looking up a name would block.
-  ///   - session: of TLS, which begins when the connection is made; nil without TLS.
-  init(connectingTo endpoint: RedisAddress.Endpoint, _ session: TLSSession?) throws(RedisError) {
-    secure = session.map { SecureBytes($0) }
+  ///   - secure: the TLS, which begins when the connection is made; nil for none.
+  init(connectingTo endpoint: RedisAddress.Endpoint, _ secure: SecureBytes?) throws(RedisError) {
+    self.secure = secure
     let made: UnsafeMutablePointer<redisContext>?
     switch endpoint {
     case .tcp(let host, let port): made = redisConnectNonBlock(host, Int32(port))
@@ -75,7 +75,12 @@ final class RedisSocket {
   func shakeHands() throws(RedisError) {
     guard let secure else { return }
     isShakingHands = true
-    _ = try fill()
+    do throws(RedisError) { _ = try fill() } catch {
+      // The server is told why.
+      if error.code == .tlsFailed { try? writeSecured(secure) }
+      // One that closes after the handshake may have said why.
+      guard error.code == .connectionLost, secure.session.isReady else { throw error }
+    }
     isShakingHands = !secure.session.isReady
     try writeSecured(secure)
   }
@@ -119,6 +124,7 @@ final class RedisSocket {
     if let secure {
       let count = recv(descriptor, secure.input.baseAddress, secure.input.count, 0)
       if count < 0, errno == EAGAIN || errno == EINTR { return false }
+      if count < 0, isShakingHands, errno == ECONNRESET { throw RedisError(.connectionLost, Self.closedEarly) }
       if count < 0 { throw broken }
       if count == 0 { throw RedisError(.connectionLost, isShakingHands ? Self.closedEarly : "Redis closed the connection") }
       try secure.receive(count) { _ = redisReaderFeed(context.pointee.reader, $0.baseAddress, $0.count) }

@@ -21,6 +21,7 @@ public struct RedisTLS: Sendable, Hashable {
 /// The TLS of one connection: what it has received from the socket, and what the socket has not accepted yet.
 final class SecureBytes {
   let session: TLSSession
+  private let files: RedisTLS
   /// Where the socket puts the server's bytes.
   let input = UnsafeMutableRawBufferPointer.allocate(byteCount: 16_384, alignment: 16)
   private var output = CommandBuffer(capacity: 4_096)
@@ -29,8 +30,8 @@ final class SecureBytes {
   /// How many bytes are encrypted at once.
   private static let partBytes = 64 << 10
 
-  init(_ session: TLSSession) {
-    self.session = session
+  init(_ session: TLSSession, _ files: RedisTLS) {
+    (self.session, self.files) = (session, files)
     takeOutput()
   }
 
@@ -67,24 +68,33 @@ final class SecureBytes {
   private func takeOutput() { _ = session.takeOutput { output.append($0) } }
 
   private func check() throws(RedisError) {
-    guard case .failed(let error) = session.end else { return }
-    throw RedisError(.tlsFailed, "no TLS with Redis: \(error); \(Self.advice(error.code))")
+    switch session.end {
+    case .failed(let error): throw RedisError(.tlsFailed, "no TLS with Redis: \(error); \(advice(error.code))")
+    // Nothing comes after that, also where the connection stays open.
+    case .peerClosed: throw RedisError(.connectionLost, "Redis closed the connection")
+    default: return
+    }
   }
 
-  private static func advice(_ code: TLSError.Code) -> String {
+  private func advice(_ code: TLSError.Code) -> String {
     switch code {
     case .expired: "replace the certificate of that Redis, or correct this machine's clock"
     case .wrongName: "write a name of its certificate into the Redis address"
-    case .unknownAuthority: "name its authority by --redis-ca"
-    case .untrusted: "replace the certificate of that Redis"
+    case .unknownAuthority:
+      files.authorities == nil ? "name its authority by --redis-ca" : "--redis-ca has another authority than the one that has signed it"
+    case .untrusted: "replace the certificate of that Redis, or name its present authority by --redis-ca"
     case .nothingInCommon: "it must take TLS 1.2 or 1.3 (tls-protocols)"
-    case .alert: RedisTLS.adviceForClients
+    case .alert: files.adviceForClients
     case .badCertificate, .badKey, .plainHTTP, .violation: "does that port take TLS? Without it the address is redis://"
     }
   }
 }
 
 extension RedisTLS {
-  static let adviceForClients =
-    "if it asks its clients for a certificate (tls-auth-clients), give --redis-certificate and --redis-key"
+  /// What to do where the server ends the session.
+  var adviceForClients: String {
+    identity == nil
+      ? "if it asks its clients for a certificate (tls-auth-clients), give --redis-certificate and --redis-key"
+      : "does it know the authority of --redis-certificate (tls-ca-cert-file), and has that certificate not expired?"
+  }
 }

@@ -371,6 +371,8 @@ extension TransformCore: CheckpointsOwner {
   func startedAgain(_ partition: MarkedPartition) { intake?.startedAgain(partition) }
 
   func rewinds(_ partition: TopicPartition, from: Int64, to: Int64) {
+    // What was canceled may be pending again.
+    pipeline?.firings?.hold()
     metrics.rewinds.increment()
     logger.warning("Redis has lost something: rewinding", ["partition": "\(partition)", "from": from, "to": to])
   }

@@ -271,6 +271,26 @@ import Worker
     #expect(table.starts([partition], [[nil, nil, nil]], noted: [:]).markers == [.beginning])
   }
 
+  @Test func `only the first second marker of an assignment is set whatever stands there`() {
+    let partition = AssignedPartition(
+      topicPartition: World.name(1), index: 1, generation: 1, startOffset: nil, startsAgain: false)
+    var table = CheckpointTable(Topics())
+    func passing(_ offset: Int64) -> (markers: [Int: Marker], changes: [MarkerChange]) {
+      table.passing([CommitOffset(partition: 1, generation: 1, offset: offset, timestamp: 1_000 + offset)])
+    }
+    table.began(partition, at: Marker(offset: 5, timestamp: 1_005))
+    #expect(passing(8).changes.isEmpty, "the marker is not confirmed")
+    table.reachedEnd(1, at: 5)
+    let first = passing(8)
+    #expect(first.changes.map(\.isForced) == [true])
+    table.passed(first.markers, isComplete: true)
+    #expect(passing(8).changes.isEmpty, "it stands there already")
+    let next = passing(9)
+    #expect(next.changes.map(\.isForced) == [false] && next.changes.map(\.expected) == [first.markers[1]])
+    table.passed(next.markers, isComplete: false)
+    #expect(passing(9).changes.map(\.isForced) == [true], "nobody knows which of them stands there")
+  }
+
   @Test func onlyAPartitionThatIsThereHasUnconfirmedMarkers() {
     var table = CheckpointTable(Topics())
     func assigned(_ partition: Int) -> AssignedPartition {

@@ -99,7 +99,8 @@ enum ClusterSettings {
     let files = RedisTLS(
       authorities: try values.file(redisAuthorities, limit: SettingValues.certificateBytes)?.bytes,
       identity: try values.identity(redisCertificate, redisKey)?.identity)
-    if address.tls == nil, files == RedisTLS() { return address }
+    // A running 'carillon up' has a Redis without TLS, whatever the environment says of another one.
+    if address.tls == nil, files == RedisTLS() || values[redis] == nil { return address }
     guard address.tls != nil else {
       throw UsageError(.contradiction, "--redis-ca and --redis-certificate need an address of Redis that begins with rediss://")
     }

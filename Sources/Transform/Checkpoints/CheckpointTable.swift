@@ -15,6 +15,8 @@ struct CheckpointTable {
     /// The marker that the lane wrote last, in all buckets.
     var marker: Marker
     var phase: Phase
+    /// The second marker that the lane wrote last in this assignment, in all buckets.
+    var passing: Marker?
     /// Redis may have lost records that were applied since the marker.
     var isUnverified = false
 
@@ -256,15 +258,29 @@ struct CheckpointTable {
     return raise
   }
 
-  /// The second markers of partitions that have requests which wait for a newer program.
-  func passing(_ offsets: [CommitOffset]) -> [MarkerChange] {
-    offsets.compactMap { offset in
+  /// The second markers of partitions that have requests which wait for a newer program, where they differ from those written last, and their
+  /// changes. `passed` follows.
+  ///
+  /// Only the first of an assignment is set whatever stands there: what differs later shows that Redis has lost something.
+  func passing(_ offsets: [CommitOffset]) -> (markers: [Int: Marker], changes: [MarkerChange]) {
+    var (markers, changes): ([Int: Marker], [MarkerChange]) = ([:], [])
+    for offset in offsets {
       guard let each = owned[offset.partition], each.partition.generation == offset.generation, !isUnconfirmed(offset.partition),
         !each.isUnverified, offset.offset > each.marker.offset
-      else { return nil }
-      let marker = Marker(offset: offset.offset, timestamp: offset.timestamp, incarnation: each.marker.incarnation)
-      return MarkerChange(.passing(each.partition.topicPartition.partition), forcing: marker)
+      else { continue }
+      let next = Marker(offset: offset.offset, timestamp: offset.timestamp, incarnation: each.marker.incarnation)
+      guard next != each.passing else { continue }
+      let partition = MarkedPartition.passing(each.partition.topicPartition.partition)
+      markers[offset.partition] = next
+      changes.append(
+        each.passing.map { MarkerChange(partition, expected: $0, new: next) } ?? MarkerChange(partition, forcing: next))
     }
+    return (markers, changes)
+  }
+
+  /// The second markers were written to all buckets, or perhaps not.
+  mutating func passed(_ markers: [Int: Marker], isComplete: Bool) {
+    for (index, marker) in markers { owned[index]?.passing = isComplete ? marker : nil }
   }
 
   /// The markers were written.

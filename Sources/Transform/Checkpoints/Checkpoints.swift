@@ -219,13 +219,23 @@ final class Checkpoints {
       then(done)
     }
   }
+
   /// Writes the second markers: below them all requests are applied but those that wait for a newer program.
   ///
   /// A lane waits for these before its schedules fire (`ScheduleRestoration`). They are written at each interval, as long as a request waits.
   func pass(_ offsets: [CommitOffset]) {
-    let changes = table.passing(offsets)
-    guard !isPassing, !changes.isEmpty else { return }
+    guard !isPassing else { return }
+    let (markers, changes) = table.passing(offsets)
+    guard !changes.isEmpty else { return }
     isPassing = true
-    store.write(changes) { [self] _ in isPassing = false }
+    store.write(changes) { [self] written in
+      isPassing = false
+      table.passed(markers, isComplete: written.isComplete)
+      if let refusal = written.refusal {
+        owner?.redisRefusedWrites(refusal)
+      } else if written.lostBuckets > 0 || !written.mismatches.isEmpty {
+        owner?.markersDiffer()
+      }
+    }
   }
 }

@@ -387,7 +387,7 @@ async def links(media, publisher, device, other):
     status, fields, body = await served(link, "HEAD")
     expect(status == 200 and body == b"", "HEAD has no body", [status, len(body)])
     expect((fields["etag"], fields["content-length"]) == (tag, str(len(PNG))), "but all fields", fields)
-    for span, start, end in (("0-9", 0, 10), ("2990-", 2_990, len(PNG)), ("-5", len(PNG) - 5, len(PNG)), ("100-9999999", 100, len(PNG))):
+    for span, start, end in (("0-9", 0, 10), ("2990-", 2_990, len(PNG)), ("100-9999999", 100, len(PNG))):
         status, fields, body = await served(link, range="bytes=" + span)
         expect((status, body) == (206, PNG[start:end]), "a part is served", [span, status, len(body)])
         expect(fields["content-range"] == "bytes %d-%d/%d" % (start, end - 1, len(PNG)), "and says which it is", fields)

@@ -261,7 +261,7 @@ def is_embedded(arguments):
 
 def scaled(rules):
     """A minute and more becomes half of one and more, and what is looked at for longer than is waited for stays so."""
-    waits = {"1m": "30s", "2m": "1m", "5m": "90s", "15m": "15m"}  # a quarter of an hour stays: devices are uneven when they come back
+    waits = {"1m": "30s", "2m": "1m", "3m": "75s", "5m": "90s", "15m": "15m"}  # a quarter of an hour stays: devices are uneven when they come back
     for rule in rules:
         if "for" in rule:
             rule["for"] = waits[rule["for"]]

@@ -150,7 +150,9 @@ extension LoadResult {
 
   /// All numbers, from which the same result can be made.
   fileprivate var exactMembers: [JSONValue.Member] {
-    let (events, violations) = (totals.outcomes.map { ($0.key.name, $0.value) }, totals.violations.map { ($0.key.rawValue, $0.value) })
+    // In one order, so that equal results are equal files.
+    let events = totals.outcomes.map { ($0.key.name, $0.value) }.sorted { $0.0 < $1.0 }
+    let violations = totals.violations.map { ($0.key.rawValue, $0.value) }.sorted { $0.0 < $1.0 }
     return [.init("startedAt", startedAt), .init("elapsed", elapsed)] + Self.counts.map { .init($0.name, self[keyPath: $0.path]) }
       + totals.members(LoadLedger.Totals.counts) + [
         .init("events", JSONValue.object(events.map { .init($0.0, $0.1) })),
