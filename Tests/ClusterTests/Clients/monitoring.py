@@ -58,7 +58,8 @@ class Prometheus:
             rules = yaml.safe_load(file)
         change([rule for group in rules["groups"] for rule in group["rules"]])
         configuration["global"] = {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"}
-        for job, targets in zip(configuration["scrape_configs"], (transforms, fan_outs)):
+        # An ingress is asked among the fan-out workers.
+        for job, targets in zip(configuration["scrape_configs"], (transforms, fan_outs, []), strict=True):
             job["static_configs"][0]["targets"] = [target.removeprefix("http://") for target in targets]
         for name, document in (("prometheus.yaml", configuration), ("alerts.yaml", rules)):
             with open(os.path.join(self.folder, name), "w") as file:
