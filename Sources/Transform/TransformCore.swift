@@ -371,8 +371,9 @@ extension TransformCore: CheckpointsOwner {
   func startedAgain(_ partition: MarkedPartition) { intake?.startedAgain(partition) }
 
   func rewinds(_ partition: TopicPartition, from: Int64, to: Int64) {
-    // What was canceled may be pending again.
+    // What was canceled may be pending again. A comparison without another sign leaves the lane running, which advances nothing.
     pipeline?.firings?.hold()
+    run(.restoreSchedules)
     metrics.rewinds.increment()
     logger.warning("Redis has lost something: rewinding", ["partition": "\(partition)", "from": from, "to": to])
   }

@@ -121,4 +121,20 @@ import Worker
       await lane.eventually("nothing is due any more") { try await lane.probe.command("EXISTS", .text(key)).integer == 0 }
     }
   }
+
+  @Test(.onlyInAll("without a sign the markers are compared every fifteen seconds"))
+  func aLossThatOnlyAComparisonFindsHoldsTheFiringsUntilItIsMadeUpFor() async throws {
+    try await TransformFixture.with { lane in
+      let token = TransformFixture.tokens(in: [(0, 1)])[0]
+      try await lane.register([token], for: "ada")
+      try await lane.request("device:" + token, bytes: 1)
+      await lane.eventually("its marker stands") { try await lane.marker(.requests(0))?.offset == 1 }
+      // One bucket goes back, and no connection breaks.
+      try await lane.probe.command(
+        "HSET", .text(TransformFixture.keys.markers(2)), .text(MarkedPartition.requests(0).field), .bytes(Marker.beginning.bytes))
+      await lane.eventually("the lane rewinds") { lane.metric("carillon_transform_rewinds_total") >= 1 }
+      try await Self.schedule(token, "later", seconds: 1, lane)
+      await lane.eventually("a later schedule fires") { try await lane.waiting(token) == 2 }
+    }
+  }
 }
