@@ -14,11 +14,9 @@ internal import Synchronization
 /// It keeps itself connected, and sends the person's actions until the cluster has them. The handler gets events on the loop, in order, and
 /// must not block. Any number of devices share a loop, which may be the program's own: a device with a state file has a thread for it, so the
 /// disk never stops the loop.
-public actor Device {
+public actor Device: LoopActor {
   /// The loop on which everything of the device runs.
   public nonisolated let loop: EventLoop
-  /// The loop, as the actor's executor.
-  public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
   let configuration: DeviceConfiguration
   let tell: @Sendable (DeviceEvent) -> Void

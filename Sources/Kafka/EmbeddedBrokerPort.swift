@@ -4,11 +4,9 @@ public import EventLoop
 ///
 /// It forwards requests to the broker, and responses back. In responses that contain the broker's port it puts its own, so that clients
 /// stay here.
-public actor EmbeddedBrokerPort {
+public actor EmbeddedBrokerPort: LoopActor {
   /// The actor's loop.
   public nonisolated let loop: EventLoop
-  /// The loop is its executor.
-  public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   /// Where clients connect.
   public nonisolated let address: SocketAddress
   private let broker: SocketAddress

@@ -7,7 +7,7 @@ import Glibc
 /// It has no persistence. Its temporary folder is removed with it, or after a kill by the next server. It listens on a Unix socket or a
 /// free port of the loopback interface, optionally with a password. It ends with its loop or its parent if the system supports that
 /// (`setpriv`), else by `stop`.
-public actor PrivateServer {
+public actor PrivateServer: LoopActor {
   /// The address to listen on.
   public enum Listening: Sendable, Hashable {
     /// On a Unix socket in its temporary folder.
@@ -18,8 +18,6 @@ public actor PrivateServer {
 
   /// The actor's loop.
   public nonisolated let loop: EventLoop
-  /// The loop is its executor.
-  public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   /// Its address, which stays the same after `kill` and `launch`.
   public nonisolated let address: RedisAddress
 

@@ -5,11 +5,9 @@ public import Worker
 /// One lane of the transform stage: a loop with its own consumer, producer and connection to Redis.
 ///
 /// The actor starts and drains the lane. Loop-confined classes do the work.
-public actor TransformLane {
+public actor TransformLane: LoopActor {
   /// The lane's loop.
   public nonisolated let loop: EventLoop
-  /// The loop is the actor's executor.
-  public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   private let settings: TransformSettings
   private let logger: Logger
   private let health: Health

@@ -5,11 +5,10 @@ internal import Notifications
 /// The folder of attachments on a thread of its own, since the file system blocks.
 ///
 /// It returns failures and does not throw them: with Swift 6.3 a caller that passes on an error of an actor stays on the actor's thread.
-actor AttachmentDisk {
+actor AttachmentDisk: LoopActor {
   typealias Answer<Value: Sendable> = Result<Value, AttachmentFailure>
 
   nonisolated let loop = EventLoop(name: "device-files")
-  nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
   private let folder: AttachmentFolder
   private var writers: [Int: AttachmentWriter] = [:]

@@ -6,11 +6,9 @@ public import Worker
 /// One lane of the fan-out stage. A loop with its own listener, sessions, consumer, producer and connection to Redis.
 ///
 /// The actor is the asynchronous interface. Loop-confined classes do the work.
-public actor FanOutLane {
+public actor FanOutLane: LoopActor {
   /// The lane's loop.
   public nonisolated let loop: EventLoop
-  /// The loop is the actor's executor.
-  public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   private let settings: FanOutSettings
   private let logger: Logger
   private let health: Health

@@ -82,7 +82,7 @@ final class IngressCore {
     reports.core = self
     producer.onLog = { [logger] in logger.log($0) }
     turn.handler = { [unowned self] in serveQueue() }
-    // A timer that its own handler starts with 0 is called again in the same turn, before anything is read.
+    // At the end of a turn it need not wait for the millisecond that a timer waits which its own handler starts.
     turnEnd = loop.onTurnEnd { [unowned self] in
       guard isTurnDue else { return }
       isTurnDue = false

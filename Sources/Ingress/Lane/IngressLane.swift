@@ -6,11 +6,9 @@ public import Worker
 /// One lane of the ingress: a loop with its own HTTP listener and producer.
 ///
 /// The actor is the asynchronous interface. A loop-confined class does the work.
-public actor IngressLane {
+public actor IngressLane: LoopActor {
   /// The lane's loop.
   public nonisolated let loop: EventLoop
-  /// The loop is the actor's executor.
-  public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   private let settings: IngressSettings
   private let fates: FateDesk
   private let logger: Logger

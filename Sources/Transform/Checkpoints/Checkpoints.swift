@@ -222,7 +222,8 @@ final class Checkpoints {
 
   /// Writes the second markers: below them all requests are applied but those that wait for a newer program.
   ///
-  /// A lane waits for these before its schedules fire (`ScheduleRestoration`). They are written at each interval, as long as a request waits.
+  /// A lane waits for these before its schedules fire (`ScheduleRestoration`). They are written at each interval at which
+  /// they have advanced, as long as a request waits.
   func pass(_ offsets: [CommitOffset]) {
     guard !isPassing else { return }
     let (markers, changes) = table.passing(offsets)

@@ -1,4 +1,4 @@
-/// Whether Kafka still lacks a dead letter, and the event that belongs to it.
+/// What Kafka does not have yet of a dead letter and the event that belongs to it.
 struct MissingLetter {
   var letter: Bool
   var event: Bool

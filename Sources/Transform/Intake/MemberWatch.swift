@@ -7,11 +7,9 @@ public import Worker
 /// Beats in Redis for the lanes of a process, and removes from the group those of processes that are silent.
 ///
 /// Kafka would wait for the end of their session, six seconds by default. Its own loop and connection keep a busy lane from looking dead.
-public actor MemberWatch {
+public actor MemberWatch: LoopActor {
   /// Its loop.
   public nonisolated let loop = EventLoop(name: "members")
-  /// The loop is the actor's executor.
-  public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   private let kafka: KafkaConfiguration
   private let store: StoreConfiguration
   private let group: String

@@ -3,6 +3,7 @@ import contextlib
 import os
 import random
 import socket
+import subprocess
 
 
 def free_port():
@@ -18,6 +19,17 @@ def kafka_script(folder):
     """The script that starts brokers, from the Kafka in this folder."""
     os.environ["TESTS_KAFKA_FOLDER"] = os.path.abspath(folder)
     return os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../Deploy/kafka"))
+
+
+def certificate_flags(folder):
+    """Makes a certificate for this machine, which signs itself, and its key; the flags that give both to a worker, and the certificate's path."""
+    certificate, key = (os.path.join(folder, name) for name in ("certificate.pem", "key.pem"))
+    made = subprocess.run(
+        ["openssl", "req", "-x509", "-nodes", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-days", "30", "-subj", "/CN=localhost",
+         "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", certificate], capture_output=True, text=True)
+    if made.returncode:
+        raise RuntimeError("openssl makes no certificate: %s" % made.stderr[-600:])
+    return ["--tls-certificate", certificate, "--tls-key", key], certificate
 
 
 def has_stopped(pid):

@@ -31,7 +31,7 @@ import yaml
 
 from clients import APPLICATION, HANG, Device, Failed, Producer, expect, quietly, say, until
 from healing import bodies, committed, on_one_redis, ready, run_part
-from machine import free_port
+from machine import certificate_flags, free_port
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..")
 MONITORING = os.path.join(ROOT, "Deploy", "monitoring")
@@ -177,7 +177,7 @@ async def queries(arguments, folder):
     producer = Producer(arguments.kafka, arguments.prefix + "requests")
     async with on_one_redis(arguments, folder) as (redis, cluster):
         # It serves nobody with it, but shows when it expires.
-        transform = await cluster.started("transform", *cluster.group, *certificate(folder))
+        transform = await cluster.started("transform", *cluster.group, *certificate_flags(folder)[0])
         redis.cli("CONFIG", "SET", "maxmemory", "1gb")
         fan_outs = [await cluster.started("fan-out", "--listen", "127.0.0.1:0") for _ in range(2)]
         ingress = await cluster.started("ingress", "--listen", "127.0.0.1:0")
@@ -244,15 +244,6 @@ async def queries(arguments, folder):
             missing = {name for name in declared - there if not ELSEWHERE.match(name)}
             expect(not missing, "what is declared is shown", sorted(missing))
             say(queries=len(list(dashboard())), rules=len(rules), metrics=len(there))
-
-
-def certificate(folder):
-    """Flags of a worker with a certificate of its own."""
-    paths = [os.path.join(folder, name) for name in ("certificate.pem", "key.pem")]
-    subprocess.run(
-        ["openssl", "req", "-x509", "-nodes", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-days", "30", "-subj", "/CN=localhost",
-         "-out", paths[0], "-keyout", paths[1]], check=True, stderr=subprocess.DEVNULL)
-    return ["--tls-certificate", paths[0], "--tls-key", paths[1]]
 
 
 def is_embedded(arguments):

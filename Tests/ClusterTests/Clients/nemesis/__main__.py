@@ -61,16 +61,16 @@ def arguments():
     add("--worker-flags", type=str.split, default=[], metavar="'--FLAG VALUE …'", help="further flags for all workers")
     given = parser.parse_args()
     needs = {"--brokers 3": (given.brokers == 3, schedule.THREE_BROKERS), "--former": (given.former, schedule.TWO_PROGRAMS)}
-    lacks = {kind: flag for flag, (is_given, kinds) in needs.items() if not is_given for kind in kinds}
-    possible = [kind for kind in schedule.KINDS if kind not in lacks]
+    missing = {kind: flag for flag, (is_given, kinds) in needs.items() if not is_given for kind in kinds}
+    possible = [kind for kind in schedule.KINDS if kind not in missing]
     if given.tls and given.pages:
         parser.error("a page trusts no certificate of a run: --tls goes without --pages")
     given.kinds = possible if given.faults_of == "all" else given.faults_of.split(",")
     for kind in given.kinds:
         if kind not in schedule.KINDS:
             parser.error("'%s' is none of %s" % (kind, ", ".join(schedule.KINDS)))
-        if kind in lacks:
-            parser.error("'%s' needs %s" % (kind, lacks[kind]))
+        if kind in missing:
+            parser.error("'%s' needs %s" % (kind, missing[kind]))
     return given
 
 

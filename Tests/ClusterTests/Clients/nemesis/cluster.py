@@ -15,7 +15,7 @@ import urllib.error
 import urllib.request
 
 import confluent_kafka.admin
-from machine import free_port, has_stopped, kafka_script
+from machine import certificate_flags, free_port, has_stopped, kafka_script
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 # A worker that crashes says where.
@@ -326,7 +326,8 @@ class Cluster:
         self.proxy = Proxy("proxy", folder)
         self.redis, self.redis_lock, self.redis_servers = None, asyncio.Lock(), 0
         self.web_port = free_port()
-        self.certificate, self.key = os.path.join(folder, "certificate.pem"), os.path.join(folder, "key.pem")
+        # Of fan-out workers.
+        self.tls = []
         self.crowd = Child("devices", folder)
         self.devices = {"connected": 0, "welcomed": 0, "outbox": 0}
 
@@ -334,7 +335,7 @@ class Cluster:
         own = ["--group", self.prefix + "transform"] if role == "transform" else [
             "--listen", "127.0.0.1:0", "--allowed-origins", "http://127.0.0.1:%d" % self.web_port, "--refresh", "5s", "--lane-silence", "4s", "--acknowledge", "20s", "--reconnect", "2s", "--ping", "5s"]
         bounds = ["--mailbox-bound", str(self.arguments.mailbox_bound)] if role == "transform" else []
-        tls = ["--tls-certificate", self.certificate, "--tls-key", self.key] if role == "fan-out" and self.arguments.tls else []
+        tls = self.tls if role == "fan-out" else []
         return [
             self.programs[role], role, "--json", "--kafka", self.kafka.servers, "--redis", "127.0.0.1:%d" % self.redis_port,
             "--topic-prefix", self.prefix, "--admin", "127.0.0.1:0", "--worker", "%s-%d.%d" % (role, number, start),
@@ -359,15 +360,6 @@ class Cluster:
         await self.tool(
             "topics", "create", "--kafka", self.kafka.servers, "--topic-prefix", self.prefix, "--partitions", str(self.arguments.partitions))
 
-    async def make_certificate(self):
-        child = await asyncio.create_subprocess_exec(
-            "openssl", "req", "-x509", "-nodes", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-days", "2", "-subj", "/CN=localhost",
-            "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", self.key, "-out", self.certificate,
-            stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE)
-        _, errors = await child.communicate()
-        if child.returncode:
-            raise Broken("openssl makes no certificate: %s" % errors.decode("utf-8", "replace")[-600:])
-
     def new_redis(self):
         self.redis_servers += 1
         return Redis(self, self.redis_servers)
@@ -387,8 +379,8 @@ class Cluster:
         await self.lead_to(redis)
         urls, scheme = [], "wss" if self.arguments.tls else "ws"
         if self.arguments.tls:
-            await self.make_certificate()
-            urls = ["--ca", self.certificate]
+            self.tls, certificate = await asyncio.to_thread(certificate_flags, self.folder)
+            urls = ["--ca", certificate]
         for number in range(self.arguments.fan_outs):
             port = (await self.proxy.do(listen="fan-out-%d" % number))["port"]
             urls += ["--url", "%s://127.0.0.1:%d/v1/device" % (scheme, port)]
