@@ -639,6 +639,9 @@ async def hostile(arguments, folder):
             answer = asyncio.create_task(connection.answer())
             with contextlib.suppress(ConnectionError):
                 for _ in range(100):
+                    # Whoever reads the answer closes the connection, and asyncio writes to none that was closed with bytes still waiting.
+                    if writer.is_closing():
+                        break
                     writer.write(piece)
                     await writer.drain()
             status, _, said = await answer
