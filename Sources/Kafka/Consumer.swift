@@ -83,7 +83,7 @@ public final class Consumer {
   /// Searches for the ends of unreadable batches, by the partitions' indexes.
   var searches: [Int: Search] = [:]
   var searchTimer: Timer?
-  private let rebalances: RebalanceInbox
+  let rebalances: RebalanceInbox
   // Queues for the group's events, for records, and for all else. Records are apart, so that a consumer that takes none still sees its
   // group's events.
   private let group: OpaquePointer
@@ -500,7 +500,7 @@ public final class Consumer {
     searches = [:]
     searchTimer?.close()
     searchTimer = nil
-    rebalances.close()
+    rebalances.close(answeringFor: client.pointer)
     for place in 0..<gathered { rd_kafka_message_destroy(scratch[place].message) }
     gathered = 0
     commits?.close()

@@ -64,7 +64,18 @@ final class RebalanceInbox: Sendable {
   }
 
   /// From now on, answers every request by unassigning everything.
-  func close() { isClosing.store(true, ordering: .releasing) }
+  ///
+  /// - Parameter client: its requests that wait for an answer get theirs now: until then a member cannot leave its group.
+  func close(answeringFor client: OpaquePointer? = nil) {
+    isClosing.store(true, ordering: .releasing)
+    guard let client else { return }
+    while let change = next() { takeNothing(client, isAssignment: change.isAssignment) }
+  }
+
+  private func takeNothing(_ client: OpaquePointer, isAssignment: Bool) {
+    // Before a static member's close librdkafka refuses to unassign everything.
+    if !isStatic || !assignNothing(client, isAssignment: isAssignment) { rd_kafka_assign(client, nil) }
+  }
 
   var isEmpty: Bool { count.load(ordering: .relaxed) == 0 }
 
@@ -121,22 +132,22 @@ final class RebalanceInbox: Sendable {
   private func take(
     _ client: OpaquePointer, _ code: rd_kafka_resp_err_t, _ partitions: UnsafeMutablePointer<rd_kafka_topic_partition_list_t>
   ) {
-    if code == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS { wasAssigned.store(true, ordering: .releasing) }
+    let isAssignment = code == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS
+    if isAssignment { wasAssigned.store(true, ordering: .releasing) }
     guard !isClosing.load(ordering: .acquiring), let copy = rd_kafka_topic_partition_list_copy(partitions) else {
-      if !isStatic || !takeNothing(client, code) { rd_kafka_assign(client, nil) }
-      return
+      return takeNothing(client, isAssignment: isAssignment)
     }
     let change = Change(
-      isAssignment: code == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS, isLost: rd_kafka_assignment_lost(client) != 0,
+      isAssignment: isAssignment, isLost: rd_kafka_assignment_lost(client) != 0,
       partitions: PartitionList(owning: copy))
     changes.withLock { $0.append(change) }
     count.add(1, ordering: .relaxed)
   }
 }
 
-/// Takes no partition, of a cooperative group; returns whether librdkafka accepts that. Before the close it refuses to unassign everything.
-private func takeNothing(_ client: OpaquePointer, _ code: rd_kafka_resp_err_t) -> Bool {
-  let (none, isAssignment) = (PartitionList(capacity: 0), code == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS)
+/// Takes no partition, of a cooperative group; returns whether librdkafka accepts that.
+private func assignNothing(_ client: OpaquePointer, isAssignment: Bool) -> Bool {
+  let none = PartitionList(capacity: 0)
   let refusal = withExtendedLifetime(none) {
     isAssignment ? rd_kafka_incremental_assign(client, none.pointer) : rd_kafka_incremental_unassign(client, none.pointer)
   }

@@ -1,8 +1,9 @@
 import EventLoop
 import Foundation
-import Kafka
 import TestSupport
 import Testing
+
+@testable import Kafka
 
 /// The total behind those of the partitions in librdkafka's statistics.
 private func fetchedRecords(_ statistics: UnsafeRawBufferPointer) -> Int {
@@ -133,6 +134,8 @@ actor ConsumerLane {
   /// What is in flight may take so long where partitions are given up.
   func partWithin(milliseconds: Int) { core?.partingMilliseconds = milliseconds }
   func finishRevocations() { core?.revocations.forEach { $0.finish() } }
+  /// Whether its group waits for an answer that has not begun.
+  var isAsked: Bool { core?.consumer.map { !$0.rebalances.isEmpty } ?? false }
   var pendingRevocations: Int { core?.revocations.filter { !$0.isFinished }.count ?? 0 }
 
   /// Pauses the partition after each so many batches, and lets it go on soon after.

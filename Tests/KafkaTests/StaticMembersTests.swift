@@ -38,6 +38,42 @@ struct StaticMembersTests {
     }
   }
 
+  /// A request of the group that comes while the consumer closes is answered, too. Until then librdkafka does not let the member leave.
+  @Test(arguments: [false, true]) func whoeverIsClosedWhileItsGroupFormsLeavesAtOnce(isAskedBefore: Bool) async throws {
+    try await KafkaFixture.with { kafka in
+      let topic = try await kafka.topic(partitions: 4)
+      let group = KafkaFixture.unique("group")
+      let first = try await member("first", of: group, kafka, reading: topic)
+      await eventually("the first member has all partitions") { await first.owned.count == 4 }
+      await first.holdRevocations()
+      func close() async -> Bool { await first.closeConsumer(withinMilliseconds: hangMilliseconds) }
+      let second: ConsumerLane
+      if isAskedBefore {
+        second = try await member("second", of: group, kafka, reading: topic)
+        await eventually("the group takes the second one's share") { await first.pendingRevocations == 1 }
+      } else {
+        second = ConsumerLane("none")
+      }
+      async let isClosed = close()
+      if isAskedBefore {
+        // What follows is an assignment of nothing, while the consumer gives up the rest by itself.
+        await first.finishRevocations()
+        await eventually("the group asks again") { await first.isAsked }
+      } else {
+        await eventually("it gives up its partitions") { await first.pendingRevocations == 1 }
+      }
+      let third = try await member("third", of: group, kafka, reading: topic)
+      await eventually("the group asks") { await first.isAsked }
+      await first.finishRevocations()
+      #expect(await isClosed)
+      await first.close()
+      await eventually("the others have all") { await second.owned.count + third.owned.count == 4 }
+      await second.close()
+      await third.close()
+      #expect(try await kafka.admin.members(of: group).members.isEmpty)
+    }
+  }
+
   @Test func aRemovedMemberLosesItsPartitionsCommitsNothingAndJoinsAgain() async throws {
     try await KafkaFixture.with { kafka in
       let topic = try await kafka.topic(partitions: 4)
