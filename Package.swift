@@ -124,7 +124,8 @@ let package = Package(
     tests(
       "TransformTests",
       [
-        "Transform", "Extensions", "Worker", "Store", "Calendars", "Redis", "Kafka", "EventLoop", "JSON", "Notifications", "TestSupport",
+        "Transform", "Extensions", "Worker", "Store", "Calendars", "Redis", "Kafka", "Cryptography", "EventLoop", "JSON", "Notifications",
+        "TestSupport",
       ]),
     tests(
       "FanOutTests",

@@ -4,9 +4,9 @@ import EventLoop
 /// TLS of a server.
 public struct TLSServerConfiguration: Sendable {
   /// The certificate and the key, which may be replaced at any time.
-  public var identity: TLSIdentityInForce
-  /// Derives the keys of session tickets: the same in all workers that resume each other's sessions.
-  public var ticketSecret: [UInt8]
+  public var identity: InForce<TLSIdentity>
+  /// Derive the keys of session tickets: the same in all workers that resume each other's sessions.
+  public var ticketSecrets: InForce<KeyRing>
   /// The most handshakes that begin in a second on one loop. Further ones wait.
   public var handshakesPerSecond: Int
 
@@ -14,8 +14,8 @@ public struct TLSServerConfiguration: Sendable {
   public static let standardHandshakes = 500
 
   /// Describes TLS with an identity.
-  public init(_ identity: TLSIdentityInForce, ticketSecret: [UInt8], handshakesPerSecond: Int = standardHandshakes) {
-    (self.identity, self.ticketSecret, self.handshakesPerSecond) = (identity, ticketSecret, handshakesPerSecond)
+  public init(_ identity: InForce<TLSIdentity>, ticketSecrets: InForce<KeyRing>, handshakesPerSecond: Int = standardHandshakes) {
+    (self.identity, self.ticketSecrets, self.handshakesPerSecond) = (identity, ticketSecrets, handshakesPerSecond)
   }
 }
 
@@ -46,7 +46,7 @@ final class TLSAcceptor {
   private let context: TLSContext
 
   init(on loop: EventLoop, _ configuration: TLSServerConfiguration) throws(TLSError) {
-    context = try TLSContext(server: configuration.identity, ticketSecret: configuration.ticketSecret, protocols: ["http/1.1"])
+    context = try TLSContext(server: configuration.identity, ticketSecrets: configuration.ticketSecrets, protocols: ["http/1.1"])
     gate = HandshakeGate(on: loop, perSecond: configuration.handshakesPerSecond)
   }
 

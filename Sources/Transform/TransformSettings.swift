@@ -1,3 +1,4 @@
+public import Cryptography
 public import Extensions
 public import Kafka
 public import Notifications
@@ -83,7 +84,7 @@ public struct TransformSettings: Sendable {
   /// How long Kafka may take to answer a question about topics, groups or offsets, in milliseconds.
   public var askMilliseconds = Admin.standardMilliseconds
   /// The service extensions that mutable notifications pass.
-  public var extensions = ExtensionsSource()
+  public var extensions = InForce(ExtensionsFile())
   /// The cluster's name, which is in the source of events: `/carillon/NAME`.
   public var cluster: String
   /// The worker's name in events.

@@ -256,6 +256,10 @@ public enum MetricNames {
     "carillon_fanout_mailbox_entries", "Entries of a device's mailbox, at each reading.", buckets: .counts)
   /// Sessions opened.
   public static let sessions = Metric<Counter>("carillon_fanout_sessions_total", "Sessions whose hello was welcomed.")
+  /// Accepted credentials.
+  public static let credentials = Metric<Counter>(
+    "carillon_fanout_credentials_total", "Accepted credentials of devices, by the id (kid) of the key that has signed them.",
+    labels: ["key"])
   /// Sessions closed by the worker.
   public static let closed = Metric<Counter>(
     "carillon_fanout_closed_total", "Sessions that this worker closed, by the name of the close code.", labels: ["code"])

@@ -14,8 +14,8 @@ import Worker
 
   /// What is typed before a path, the flag that an error must name, and what reads the file.
   static let readers: [(arguments: [String], flag: String, read: @Sendable ([String]) async throws -> Void)] = [
-    (["fan-out"] + worker + ["--key-file"], "--key-file", { _ = try FanOutOptions.key(Typed.values($0)) }),
-    (["up", "--key-file"], "--key-file", { _ = try FanOutOptions.key(Typed.values($0)) }),
+    (["fan-out"] + worker + ["--key-file"], "--key-file", { _ = try FanOutOptions.keys(Typed.values($0), .silent) }),
+    (["up", "--key-file"], "--key-file", { _ = try FanOutOptions.keys(Typed.values($0), .silent) }),
     (credential, "--key", { _ = try await command($0) }),
     (["transform"] + worker + ["--config"], "--config", { _ = try Typed.parse($0) }),
     (device + ["--credential-file"], "--credential-file", { _ = try DeviceSettings.configuration(Typed.values($0)) }),

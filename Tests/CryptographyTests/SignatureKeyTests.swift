@@ -61,7 +61,7 @@ private func verify(_ text: String, _ key: SignatureKey) -> [UInt8]? { CompactSi
 
   @Test func aSecretVerifiesWhatItHasSigned() {
     let (key, payload) = ([UInt8](0..<32), Array("payload".utf8))
-    let text = payload.withUnsafeBytes { CompactSignature.sign($0, with: HMACKey(key)) }
+    let text = payload.withUnsafeBytes { CompactSignature.sign($0, with: KeyRing.Key(key)) }
     #expect(verify(text, SignatureKey(secret: key)) == payload && verify(text, SignatureKey(secret: [1])) == nil)
   }
 }

@@ -63,10 +63,10 @@ private final class Conversation {
 }
 
 @Suite struct TLSSessionTests {
-  private let secret = [UInt8](repeating: 7, count: 32)
+  private let secrets = ring([7])
 
-  private func identity(_ pair: TestCertificates.Pair) throws -> TLSIdentityInForce {
-    TLSIdentityInForce(try TLSIdentity(certificates: Array(pair.certificate.utf8), key: Array(pair.key.utf8)))
+  private func identity(_ pair: TestCertificates.Pair) throws -> InForce<TLSIdentity> {
+    InForce<TLSIdentity>(try TLSIdentity(certificates: Array(pair.certificate.utf8), key: Array(pair.key.utf8)))
   }
 
   private func contexts(
@@ -75,7 +75,7 @@ private final class Conversation {
     let certificates = try await TestCertificates.shared.value
     return (
       try TLSContext(authorities: Array(certificates.authority.utf8), protocols: offers, version: version),
-      try TLSContext(server: identity(certificates.good), ticketSecret: secret, protocols: ["http/1.1"], now: now)
+      try TLSContext(server: identity(certificates.good), ticketSecrets: secrets, protocols: ["http/1.1"], now: now)
     )
   }
 
@@ -126,8 +126,13 @@ private final class Conversation {
     #expect(resumes(other), "a ticket of yesterday is taken")
     day += 2
     #expect(!resumes(server), "an older one is not")
+    #expect(resumes(server))
+    secrets.replace(with: ring([8, 7]).value)
+    #expect(resumes(server), "a ticket of the former secret is taken")
+    secrets.replace(with: ring([8]).value)
+    #expect(resumes(server), "the first secret has made the ticket that replaced it")
     let stranger = try TLSContext(
-      server: identity(try await TestCertificates.shared.value.good), ticketSecret: [1, 2, 3], protocols: ["http/1.1"])
+      server: identity(try await TestCertificates.shared.value.good), ticketSecrets: ring([1]), protocols: ["http/1.1"])
     #expect(!resumes(stranger))
   }
 
@@ -137,7 +142,7 @@ private final class Conversation {
       -> (TLSError.Code?, server: TLSError.Code?)
     {
       let client = try TLSContext(authorities: authorities, protocols: ["http/1.1"])
-      let server = try TLSContext(server: identity(pair), ticketSecret: secret, protocols: ["http/1.1"])
+      let server = try TLSContext(server: identity(pair), ticketSecrets: secrets, protocols: ["http/1.1"])
       let both = Conversation(client.connect(host: host, isNumeric: isNumeric, port: 1), server.accept())
       both.run()
       return (failure(of: both.client), failure(of: both.server))
@@ -186,10 +191,10 @@ private final class Conversation {
     let certificates = try await TestCertificates.shared.value
     let client = try TLSContext(authorities: Array(certificates.authority.utf8), protocols: [])
     let present = try identity(certificates.good)
-    let server = try TLSContext(server: present, ticketSecret: secret, protocols: ["http/1.1"])
+    let server = try TLSContext(server: present, ticketSecrets: secrets, protocols: ["http/1.1"])
     let first = Conversation(client.connect(host: "localhost", isNumeric: false, port: 1), server.accept())
     first.run()
-    present.replace(with: try identity(certificates.other).identity)
+    present.replace(with: try identity(certificates.other).value)
     let second = Conversation(client.connect(host: "localhost", isNumeric: false, port: 2), server.accept())
     second.run()
     #expect(failure(of: second.client) == .wrongName)

@@ -1,3 +1,4 @@
+import Cryptography
 import Notifications
 import TestSupport
 import Testing
@@ -5,14 +6,14 @@ import Testing
 @testable import FanOut
 
 @Suite struct CredentialFuzzTests {
-  private static let key: [UInt8] = Array("0123456789abcdef0123456789abcdef".utf8)
+  private static let key = KeyRing.Key(Array("0123456789abcdef0123456789abcdef".utf8))
 
   @Test func noCredentialHoldsButTheOneThatWasSigned() {
     let credential = Credential(device: "aa", application: "a.b", user: "ada", expiration: 2_000_000_000)
     let corpus = [
       credential.sign(key: Self.key, now: 5),
       Credential(device: "aa", application: "a.b", user: nil, expiration: 1).sign(key: Self.key, now: 5),
-      credential.sign(key: Array("another".utf8), now: 5),
+      credential.sign(key: KeyRing.Key(Array("another".utf8)), now: 5),
     ].map { Array($0.utf8) }
     let failures = Fuzz("credentials", corpus: corpus, tokens: [".", "=", "-", "_", "e30", "eyJhbGciOiJub25lIn0"]).run { bytes, _ in
       let found = try? Credential(verifying: String(decoding: bytes, as: UTF8.self), key: Self.key, now: 1_000)

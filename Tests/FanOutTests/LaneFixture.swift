@@ -1,3 +1,4 @@
+import Cryptography
 import EventLoop
 import HTTP
 import JSON
@@ -39,7 +40,7 @@ actor LaneFixture {
     var settings = FanOutSettings(
       topics: topics, kafka: kafka.configuration, store: store,
       listen: SocketAddress(host: "127.0.0.1", port: 0),
-      admission: .anyone, receiptKey: [1, 2, 3], worker: "test/0")
+      admission: .anyone, keys: InForce(KeyRing([KeyRing.Key([1, 2, 3])])), worker: "test/0")
     // A machine that stands still looks like a Kafka or a lane that is away.
     (settings.askMilliseconds, settings.startMilliseconds, settings.laneMilliseconds) = (Int32(hangMilliseconds), hangMilliseconds, 600_000)
     change(&settings)

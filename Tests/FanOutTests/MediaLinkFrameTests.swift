@@ -1,3 +1,4 @@
+import Cryptography
 import JSON
 import Notifications
 import TestSupport
@@ -8,7 +9,7 @@ import Testing
 /// How a device is told where its notifications' media are.
 @Suite(.serialized) struct MediaLinkFrameTests {
   private static let hash = String(repeating: "ab", count: 32)
-  private static let settings = MediaLinkSettings(key: [UInt8](repeating: 7, count: 32), base: "https://push.example.com", seconds: 600)
+  private static let settings = MediaLinkSettings(base: "https://push.example.com", seconds: 600)
 
   private static func ask(_ lane: LaneFixture, _ frame: String, _ answer: String) async throws -> JSONValue? {
     let device = try await lane.connect()
@@ -26,7 +27,7 @@ import Testing
       #expect(first["request"] == "r1" && first["url"] != second["url"])
       let (path, parameters) = try MediaLinksTests.parts(try #require(first["url"]?.stringValue))
       #expect(path == "https://push.example.com/v1/media/\(Self.hash)")
-      let verdict = MediaLinks(key: Self.settings.key).judge(
+      let verdict = MediaLinks(nil, InForce(KeyRing([KeyRing.Key([1, 2, 3])]))).judge(
         MediaHash(Self.hash)!, device: parameters["device"], expires: parameters["expires"], signature: parameters["signature"],
         now: try #require(first["expires"]?.integerValue) - 600)
       #expect(verdict == .good(seconds: 600))

@@ -1,3 +1,4 @@
+import Cryptography
 import Notifications
 import Testing
 
@@ -9,8 +10,12 @@ import Testing
   private static let other = MediaHash(String(repeating: "cd", count: 32))!
   private static let now: Int64 = 1_764_000_000
 
+  private static func keys(_ keys: [UInt8]) -> InForce<KeyRing> {
+    InForce(KeyRing(keys.map { KeyRing.Key([UInt8](repeating: $0, count: 32)) }))
+  }
+
   private static func links(_ key: UInt8 = 7) -> MediaLinks {
-    MediaLinks(MediaLinkSettings(key: [UInt8](repeating: key, count: 32), base: "https://push.example.com/a", seconds: 3_600))
+    MediaLinks(MediaLinkSettings(base: "https://push.example.com/a", seconds: 3_600), keys([key]))
   }
 
   /// A link's hash and parameters.
@@ -31,7 +36,7 @@ import Testing
     #expect(link.expires == Self.now + 3_600)
     let (path, parameters) = try Self.parts(link.url)
     #expect(path == "https://push.example.com/a/v1/media/\(Self.hash)")
-    let checks = MediaLinks(key: [UInt8](repeating: 7, count: 32))
+    let checks = MediaLinks(nil, Self.keys([8, 7]))
     #expect(Self.judge(checks, Self.hash, parameters) == .good(seconds: 3_600))
     #expect(Self.judge(checks, Self.hash, parameters, now: link.expires) == .good(seconds: 0), "clocks differ a little")
     #expect(Self.judge(checks, Self.hash, parameters, now: link.expires + 60) == .expired)

@@ -12,7 +12,7 @@ import Worker
 
 /// Devices fetch media by the links that they were given, whole or in parts, and by nothing else.
 @Suite struct MediaServerTests {
-  private static let key = [UInt8](repeating: 7, count: 32)
+  private static let keys = InForce(KeyRing([KeyRing.Key([UInt8](repeating: 7, count: 32))]))
   private static let hash = MediaHash(String(repeating: "ab", count: 32))!
   private static let gone = MediaHash(String(repeating: "cd", count: 32))!
   private static let content = "GIF89a" + String(repeating: "0123456789", count: 50_000)
@@ -35,7 +35,7 @@ import Worker
     }
 
     func link(to hash: MediaHash = MediaServerTests.hash, now: Int64 = WallClock.seconds()) -> String {
-      MediaLinks(MediaLinkSettings(key: MediaServerTests.key, base: base, seconds: 600)).link(to: hash, deviceHash: 1, now: now).url
+      MediaLinks(MediaLinkSettings(base: base, seconds: 600), MediaServerTests.keys).link(to: hash, deviceHash: 1, now: now).url
     }
 
     func ask(
@@ -73,8 +73,8 @@ import Worker
       let media = MediaFolder(folder.path + "/media")
       let metrics = MetricRegistry()
       let server = try await MediaServer.start(
-        at: SocketAddress(host: "127.0.0.1", port: 0), media, key: key,
-        tls: overTLS ? TLSServerConfiguration(TLSIdentityInForce(good), ticketSecret: [1]) : nil, logger: .silent, metrics: metrics)
+        at: SocketAddress(host: "127.0.0.1", port: 0), media, keys: keys,
+        tls: overTLS ? TLSServerConfiguration(InForce(good), ticketSecrets: keys) : nil, logger: .silent, metrics: metrics)
       let place = await Place(server, metrics, overTLS ? folder.path + "/ca.pem" : nil)
       let result: Result<Void, any Error>
       do { result = .success(try await body(place, media)) } catch { result = .failure(error) }

@@ -20,7 +20,8 @@ import Testing
   }
 
   private static func read(_ token: String, now: Int64 = 1_800_000_000) throws(CredentialError) -> Credential {
-    try Credential(verifying: token, key: key, now: now)
+    guard let credential = try Credential(verifying: token, key: KeyRing.Key(key), now: now) else { throw .notSigned }
+    return credential
   }
 
   private static func failure(_ token: String, now: Int64 = 1_800_000_000) -> CredentialError? {

@@ -1,3 +1,4 @@
+import Cryptography
 import EventLoop
 import Kafka
 import Redis
@@ -45,7 +46,8 @@ import Worker
       let configuration = kafka.configuration.merging(["batch.num.messages": "1"])
       let settings = FanOutSettings(
         topics: topics, kafka: configuration, store: StoreConfiguration(RedisAddress(.tcp(host: "127.0.0.1", port: 1))),
-        listen: SocketAddress(host: "127.0.0.1", port: 0), admission: .anyone, receiptKey: [1, 2, 3], worker: "test/0")
+        listen: SocketAddress(host: "127.0.0.1", port: 0), admission: .anyone, keys: InForce(KeyRing([KeyRing.Key([1, 2, 3])])),
+        worker: "test/0")
       let lane = Lane()
       try await lane.open(settings, kafka.admin)
       try await lane.publish("first", of: "aa")

@@ -1,3 +1,4 @@
+import Cryptography
 import EventLoop
 import HTTP
 import JSON
@@ -59,7 +60,7 @@ import Worker
     var settings = FanOutSettings(
       topics: Topics(), kafka: KafkaConfiguration(bootstrapServers: ["127.0.0.1:1"], clientID: "web"),
       store: StoreConfiguration(try RedisAddress("127.0.0.1:1")), listen: SocketAddress(host: "127.0.0.1", port: 0), admission: .anyone,
-      receiptKey: [1, 2, 3], worker: "web/0")
+      keys: InForce(KeyRing([KeyRing.Key([1, 2, 3])])), worker: "web/0")
     change(&settings)
     let place = Place(settings)
     let result: Result<Void, any Error>
@@ -158,7 +159,7 @@ import Worker
 
   @Test func `pages may run no script but their own, and load from their worker and its media`() async throws {
     try await Self.with {
-      $0.media = MediaLinkSettings(key: [], base: "https://media.example.com/carillon", seconds: 60)
+      $0.media = MediaLinkSettings(base: "https://media.example.com/carillon", seconds: 60)
     } _: { get in
       for path in ["/device/", "/device/config.json", "/web/\(Self.files.digest)/carillon.js", "/device/none"] {
         let answer = try get("GET \(path) HTTP/1.1\r\nHost: push.example.com:8443")
@@ -195,7 +196,7 @@ import Worker
       #expect(try JSONValue(parsing: named.body)["origins"]?.text == "[]", "a name may be rebound")
     }
     try await Self.with {
-      $0.admission = .credential(key: [UInt8](repeating: 1, count: 32))
+      $0.admission = .credential
       $0.allowedOrigins = ["https://push.example.com"]
       $0.environment = .production
     } _: { get in

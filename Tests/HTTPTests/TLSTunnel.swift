@@ -28,7 +28,8 @@ actor TLSTunnel {
   static func server(_ pair: TestCertificates.Pair? = nil) async throws -> TLSServerConfiguration {
     let pair = if let pair { pair } else { try await TestCertificates.shared.value.good }
     let identity = try TLSIdentity(certificates: Array(pair.certificate.utf8), key: Array(pair.key.utf8))
-    return TLSServerConfiguration(TLSIdentityInForce(identity), ticketSecret: [1, 2, 3], handshakesPerSecond: 100_000)
+    return TLSServerConfiguration(
+      InForce(identity), ticketSecrets: InForce(KeyRing([KeyRing.Key([1, 2, 3])])), handshakesPerSecond: 100_000)
   }
 
   /// What its clients trust.

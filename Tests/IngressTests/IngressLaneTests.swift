@@ -42,7 +42,7 @@ import Worker
   @Test func aTokenDecidesWhoMayPublish() async throws {
     let key = SignatureKey(secret: PublisherTokenTests.key)
     try await IngressFixture.with {
-      $0.admission = .token([key])
+      $0.admission = .token(InForce([key]))
     } _: { ingress in
       func status(_ claims: String) throws -> String {
         let answer = try ingress.publish(Self.object, ["Authorization: Bearer " + PublisherTokenTests.sign(claims)])
@@ -210,6 +210,23 @@ import Worker
     }
   }
 
+  /// A token that was genuine is not remembered beyond its key.
+  @Test func `keys are replaced while the ingress runs`() async throws {
+    let key = SignatureKey(secret: PublisherTokenTests.key)
+    let keys = InForce([key])
+    try await IngressFixture.with {
+      $0.admission = .token(keys)
+    } _: { ingress in
+      let token = PublisherTokenTests.sign(#"{"aud":"carillon-publish","apps":["com.example.shop"],"exp":4000000000}"#)
+      let other = SignatureKey(secret: [UInt8](repeating: 1, count: 32))
+      for (present, status) in [([key], 202), ([other, key], 202), ([other], 401), ([key], 202)] {
+        keys.replace(with: present)
+        let answer = try ingress.publish(Self.object, ["Authorization: Bearer " + token])
+        #expect(answer.status == status)
+      }
+    }
+  }
+
   @Test func aFateIsForThoseWhoMayPublishForItsApplication() async throws {
     let key = SignatureKey(secret: PublisherTokenTests.key)
     let (begun, end) = (Latch(), Latch())
@@ -221,7 +238,7 @@ import Worker
       return id == NotificationID(Self.id) ? Fate(applications: ["a.b"], json: #"{"state":"ended"}"#) : nil
     }
     try await IngressFixture.with(fates: fates) {
-      $0.admission = .token([key])
+      $0.admission = .token(InForce([key]))
     } _: { ingress in
       func token(_ app: String) -> [String] {
         ["Authorization: Bearer " + PublisherTokenTests.sign(#"{"aud":"carillon-publish","apps":["\#(app)"],"exp":4000000000}"#)]

@@ -12,7 +12,7 @@ import Worker
 
   /// A token with these claims, signed whatever they say.
   static func sign(_ claims: String, key: [UInt8] = key) -> String {
-    Array(claims.utf8).withUnsafeBytes { CompactSignature.sign($0, with: HMACKey(key)) }
+    Array(claims.utf8).withUnsafeBytes { CompactSignature.sign($0, with: KeyRing.Key(key)) }
   }
 
   private static func read(_ claims: String) throws -> PublisherToken {
@@ -23,7 +23,7 @@ import Worker
   @Test func aTokenIsReadAsItWasSigned() throws {
     var token = PublisherToken(
       applications: ["a.b", "c.d"], targets: [.user], operations: [.notify, .remove], publisher: "shop", expiration: 4_000_000_000)
-    let signed = try #require(SignedToken(verifying: token.sign(key: Self.key, now: 5), with: SignatureKey(secret: Self.key)))
+    let signed = try #require(SignedToken(verifying: token.sign(key: KeyRing.Key(Self.key), now: 5), with: SignatureKey(secret: Self.key)))
     #expect(try PublisherToken(signed) == token)
     #expect(token.allows("a.b") && !token.allows("a.b.voip") && !token.allows("A.B"))
     token = PublisherToken(applications: ["*"], publisher: nil, expiration: 1)
@@ -55,7 +55,8 @@ import Worker
   @Test func noTokenHoldsButTheOneThatWasSigned() throws {
     let token = PublisherToken(applications: ["a.b"], publisher: "shop", expiration: 2_000_000_000)
     let corpus = [
-      token.sign(key: Self.key, now: 5), token.sign(key: Array("another".utf8), now: 5), Self.sign(#"{"aud":"carillon-publish"}"#),
+      token.sign(key: KeyRing.Key(Self.key), now: 5), token.sign(key: KeyRing.Key(Array("another".utf8)), now: 5),
+      Self.sign(#"{"aud":"carillon-publish"}"#),
       Self.sign("[]"), "eyJhbGciOiJub25lIn0.e30.",
     ].map { Array($0.utf8) }
     let key = SignatureKey(secret: Self.key)

@@ -1,3 +1,4 @@
+import Cryptography
 import Extensions
 import JSON
 import Kafka
@@ -48,6 +49,8 @@ import Worker
 
     func close() { isOpen = false }
 
+    var waits: Int { waiting.count }
+
     func open() {
       isOpen = true
       for continuation in waiting { continuation.resume() }
@@ -55,10 +58,10 @@ import Worker
     }
   }
 
-  private static func source(_ work: Marking, _ more: [ExtensionChain.Step] = []) -> ExtensionsSource { source([step(work)] + more) }
+  private static func source(_ work: Marking, _ more: [ExtensionChain.Step] = []) -> InForce<ExtensionsFile> { source([step(work)] + more) }
 
-  private static func source(_ steps: [ExtensionChain.Step]) -> ExtensionsSource {
-    ExtensionsSource(ExtensionsFile([ExtensionChain(application: Name(TransformFixture.application), steps: steps)]))
+  private static func source(_ steps: [ExtensionChain.Step]) -> InForce<ExtensionsFile> {
+    InForce(ExtensionsFile([ExtensionChain(application: Name(TransformFixture.application), steps: steps)]))
   }
 
   private static func step(
@@ -250,7 +253,7 @@ import Worker
 
   /// A person with four devices, of which two have the same language.
   private static func withPerson(
-    _ source: ExtensionsSource, _ body: @escaping @Sendable (TransformFixture, [String]) async throws -> Void
+    _ source: InForce<ExtensionsFile>, _ body: @escaping @Sendable (TransformFixture, [String]) async throws -> Void
   ) async throws {
     try await TransformFixture.with({ $0.extensions = source }) { lane in
       let tokens = TransformFixture.tokens(in: [(0, 2), (1, 2)])
@@ -394,7 +397,7 @@ import Worker
         await lane.eventually("work on one of them has stopped") {
           guard lane.count(.revoked) == 0 else { return true }
           // On a machine that stands still the time for a call may end first. Then others are called.
-          if await work.cancelled >= published {
+          if await work.calls.count >= published, await work.waits == 0 {
             await work.close()
             try await publish()
           }

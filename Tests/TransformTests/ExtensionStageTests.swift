@@ -1,3 +1,4 @@
+import Cryptography
 import Extensions
 import Glibc
 import JSON
@@ -30,7 +31,7 @@ import Worker
   }
 
   @Test func aMutableNotificationIsShownAsItsExtensionsHaveLeftIt() async throws {
-    let source = ExtensionsSource(try Self.file("one: "))
+    let source = InForce(try Self.file("one: "))
     try await TransformFixture.with({ $0.extensions = source }) { lane in
       let token = TransformFixture.tokens(in: [(0, 1)])[0]
       try await lane.register([token], for: "ada")
@@ -65,7 +66,7 @@ import Worker
 
   @Test func eachDeviceOfAPersonIsShownItsOwnLanguage() async throws {
     try await Self.withTexts { file in
-      let source = ExtensionsSource(file)
+      let source = InForce(file)
       try await TransformFixture.with({ $0.extensions = source }) { lane in
         let tokens = TransformFixture.tokens(in: [(0, 2), (1, 1)])
         try await lane.register(tokens, for: "ada", locales: [tokens[0]: "de_AT", tokens[1]: "fr_FR"])
@@ -90,7 +91,7 @@ import Worker
 
   @Test func aLocaleThatRedisDoesNotTellNowIsAskedForAgain() async throws {
     try await Self.withTexts { file in
-      let source = ExtensionsSource(file)
+      let source = InForce(file)
       try await TransformFixture.with({ $0.extensions = source }) { lane in
         let token = TransformFixture.tokens(in: [(0, 1)])[0]
         try await lane.register([token], for: "ada", locales: [token: "de"])
@@ -119,7 +120,7 @@ import Worker
   }
 
   @Test func onlyAlertsPassExtensions() async throws {
-    let source = ExtensionsSource(try Self.file("> "))
+    let source = InForce(try Self.file("> "))
     try await TransformFixture.with({ $0.extensions = source }) { lane in
       let token = TransformFixture.tokens(in: [(0, 1)])[0]
       try await lane.register([token], for: "ada")
@@ -133,7 +134,7 @@ import Worker
   }
 
   @Test func whatIsSupersededTellsNothingOfTheExtensionsOfWhatTookItsPlace() async throws {
-    let source = ExtensionsSource(try Self.file("> "))
+    let source = InForce(try Self.file("> "))
     try await TransformFixture.with({ $0.extensions = source }) { lane in
       let token = TransformFixture.tokens(in: [(0, 1)])[0]
       try await lane.register([token], for: "ada")
@@ -148,7 +149,7 @@ import Worker
 
   @Test func whatComesTogetherIsJudgedTogetherAlsoWhereItDependsOnLocales() async throws {
     try await Self.withTexts { file in
-      let source = ExtensionsSource(file)
+      let source = InForce(file)
       try await TransformFixture.with({ $0.extensions = source }) { lane in
         let token = TransformFixture.tokens(in: [(0, 1)])[0]
         try await lane.register([token], for: "ada", locales: [token: "de"])
@@ -164,7 +165,7 @@ import Worker
   }
 
   @Test func aRequestThatAProcessHasEndedOverIsShownWithoutItsExtensions() async throws {
-    let source = ExtensionsSource(try Self.file("> "))
+    let source = InForce(try Self.file("> "))
     // As if a worker had ended at the second request while it worked on nothing else.
     try await TransformFixture.with(
       { $0.extensions = source },
@@ -182,7 +183,7 @@ import Worker
   }
 
   @Test func theJournalTellsOfTheExtensionsBeforeTheVerdict() async throws {
-    let source = ExtensionsSource(try Self.file("> "))
+    let source = InForce(try Self.file("> "))
     try await TransformFixture.with({ $0.extensions = source }) { lane in
       let token = TransformFixture.tokens(in: [(0, 1)])[0]
       try await lane.register([token], for: "ada")

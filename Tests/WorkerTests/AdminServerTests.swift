@@ -40,7 +40,7 @@ import Worker
     let identity = try TLSIdentity(certificates: Array(good.certificate.utf8), key: Array(good.key.utf8))
     let admin = try await AdminServer.start(
       at: SocketAddress(host: "127.0.0.1", port: 0), health: Health(), metrics: MetricRegistry(),
-      tls: TLSServerConfiguration(TLSIdentityInForce(identity), ticketSecret: [1]))
+      tls: TLSServerConfiguration(InForce(identity), ticketSecrets: InForce(KeyRing([KeyRing.Key([1])]))))
     let answer = try await get("/livez", admin)
     #expect(answer.status == 400 && answer.body.contains("https://"))
     await admin.close()

@@ -89,7 +89,7 @@ enum DeviceSettings {
   private static func decrypt(_ values: SettingValues) throws -> ExtensionChain? {
     guard let file = try values.file(decryptionKey, limit: DecryptionKeys.maximumFileBytes) else { return nil }
     guard values[extensions] == nil else { throw UsageError(.contradiction, "give --decrypt-key or --extensions, not both") }
-    if file.mode & 0o077 != 0 { StandardError.line("others can read the device's keys: chmod 600 \(file.path)") }
+    if file.isExposed { StandardError.line("others can read the device's keys: chmod 600 \(file.path)") }
     let keys: DecryptionKeys
     do {
       keys = try file.bytes.withUnsafeBytes { try DecryptionKeys(parsing: $0) }

@@ -1,3 +1,4 @@
+import Cryptography
 import EventLoop
 import Extensions
 import Notifications
@@ -5,7 +6,7 @@ import Worker
 
 /// The extensions of a transform process, which its lanes share and SIGHUP reloads.
 struct ExtensionsInForce: Sendable {
-  let source: ExtensionsSource
+  let source: InForce<ExtensionsFile>
   private let path: String?
   /// Nil if the process has none.
   private let media: MediaStore?
@@ -21,7 +22,7 @@ struct ExtensionsInForce: Sendable {
     self.media = media
     path = values[TransformOptions.extensions]
     do throws(Failure) {
-      source = ExtensionsSource(
+      source = InForce(
         try path.map { path throws(Failure) in
           try values.naming(TransformOptions.extensions) { () throws(Failure) in try Self.inForce(path, media) }
         } ?? ExtensionsFile())

@@ -21,32 +21,30 @@ enum FanOutCommand {
     ]
   ) { values in
     let place = try ClusterPlace(values, client: "carillon-fan-out")
-    let key = try FanOutOptions.key(values)
     let process = try RoleProcess(
       "fan-out", values, connections: values[FanOutOptions.connections], servesMedia: values[MediaOptions.folder] != nil)
     guard process.tls != nil || values[TLSOptions.listenPlain] == nil else {
       throw UsageError(.contradiction, "--listen-plain needs --tls-certificate and --tls-key: without them --listen takes no TLS")
     }
-    if let file = key?.exposedFile { process.logger.warning(ClusterKey.exposure, ["file": file]) }
-    if key == nil { process.logger.warning("any device may connect, since no --key-file is given; this is for development only") }
+    let keys = try FanOutOptions.keys(values, process.logger)
+    if keys == nil { process.logger.warning("any device may connect, since no --key-file is given; this is for development only") }
     let media = try await values.listening(by: MediaOptions.listen) {
       try await MediaOptions.serve(
-        values, at: values[MediaOptions.listen], key: key?.bytes, cluster: place.name, process.descriptors, process.tls, process.logger,
-        process.metrics)
+        values, at: values[MediaOptions.listen], keys: keys?.content, cluster: place.name, process.descriptors, process.tls,
+        process.logger, process.metrics)
     }
     return try await process.run(
       place, writing: place.topics.writtenByFanOut, listen: FanOutOptions.listen, unreadyFor: values[FanOutOptions.unreadyFor],
-      settings: SharedSettings.fanOut(values, key: key?.bytes),
+      settings: SharedSettings.fanOut(values, keys: keys?.content), rereading: keys?.files,
       whenEnding: { await media?.server.close(withinMilliseconds: $0) }
     ) { process, number, first in
       let metrics = FanOutMetrics(process.metrics, lane: "fan-out-\(number)")
       return LaneHost("fan-out-\(number)", logger: process.logger, health: process.health, failures: process.laneFailures) { lane in
         var settings = FanOutSettings(
-          process.values, place, listen: lane.address ?? first ?? process.values[FanOutOptions.listen], key: key?.bytes,
+          process.values, place, listen: lane.address ?? first ?? process.values[FanOutOptions.listen], keys: keys?.content,
           worker: process.worker(number))
         settings.tls = process.tls?.server(
-          ticketSecret: key.map { DerivedKey.tickets.bytes(of: $0.bytes, cluster: place.name) },
-          handshakesPerSecond: process.values[FanOutOptions.handshakesPerSecond])
+          ticketSecrets: keys?.content, handshakesPerSecond: process.values[FanOutOptions.handshakesPerSecond])
         settings.listenPlain = process.values[TLSOptions.listenPlain]
         settings.media = media?.links
         settings.servesWeb = process.values[FanOutOptions.web]

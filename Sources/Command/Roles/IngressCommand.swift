@@ -23,21 +23,21 @@ enum IngressCommand {
     ]
   ) { values in
     let place = try ClusterPlace(values, client: "carillon-ingress")
-    let (admission, exposed) = try IngressOptions.admission(values)
     let process = try RoleProcess("ingress", values, connections: values[IngressOptions.connections])
-    for file in exposed { process.logger.warning(ClusterKey.exposure, ["file": file]) }
-    if case .anyone = admission {
+    let keys = try IngressOptions.keys(values, process.logger)
+    if keys == nil {
       process.logger.warning("any program may publish, since no --key-file is given; this is for development only")
     }
     let fates = FateDesk.ofCluster(place, values, process.logger)
     return try await process.run(
       place, writing: place.topics.writtenByIngress, listen: IngressOptions.listen, unreadyFor: values[IngressOptions.unreadyFor],
-      serving: .requests, settings: SharedSettings.ingress(values)
+      serving: .requests, settings: SharedSettings.ingress(values), rereading: keys?.files
     ) { process, number, first in
       let metrics = IngressMetrics(process.metrics, lane: "ingress-\(number)")
       return LaneHost("ingress-\(number)", logger: process.logger, health: process.health, failures: process.laneFailures) { lane in
         var settings = IngressSettings(
-          process.values, place, listen: lane.address ?? first ?? process.values[IngressOptions.listen], admission: admission)
+          process.values, place, listen: lane.address ?? first ?? process.values[IngressOptions.listen],
+          admission: keys.map { .token($0.content) } ?? .anyone)
         settings.server.tls = process.tls?.server()
         settings.server.maximumConnections = process.values[IngressOptions.connections]
         settings.server.maximumBodyBytes = process.values[IngressOptions.bodyBytes]

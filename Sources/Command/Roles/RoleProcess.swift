@@ -84,21 +84,23 @@ struct RoleProcess: Sendable {
   ///   - unreadyFor: how long its lanes continue after the order to end, although it is not ready.
   ///   - serving: the lanes' clients.
   ///   - settings: the current settings that should be the same in all workers.
-  ///   - reload: reads files again after SIGHUP; nil if that signal ends the process.
+  ///   - files: files that are read again when they change, beside the certificate's.
+  ///   - reload: reads further files again after SIGHUP. That signal ends the process if it has no files at all.
   ///   - whenEnding: ends the parts beside the lanes within the given milliseconds, while the lanes end.
   ///   - makeHost: makes the lane of this number; `first` is the clients' address of the first lane.
   func run(
     _ place: ClusterPlace, writing written: [String], listen: Setting<SocketAddress>? = nil, unreadyFor: Duration = .zero,
-    serving clients: Clients = .devices, settings: @escaping @Sendable () -> [String: String], reload: (@Sendable () -> Void)? = nil,
-    whenEnding: (@Sendable (Int) async -> Void)? = nil,
+    serving clients: Clients = .devices, settings: @escaping @Sendable () -> [String: String],
+    rereading files: WatchedFiles? = nil, reload: (@Sendable () -> Void)? = nil, whenEnding: (@Sendable (Int) async -> Void)? = nil,
     makeHost: @escaping @Sendable (RoleProcess, Int, _ first: SocketAddress?) -> LaneHost
   ) async throws -> ExitCode {
     defer { log.close() }
     StandardOutput.whenItFails(.ignore)
     Allocator.returnMemoryWhenIdle()
     // A program that reads the first line of the log may send a signal.
-    try await signals.watch(reload: TLSFiles.reload(tls, and: reload))
-    await tls?.watch()
+    let watch = FileWatch([tls?.files, files].compactMap(\.self))
+    try await signals.watch(reload: FileWatch.reload(watch, and: reload))
+    await watch?.start()
     metrics.showProcess(version: Program.version, role: role, log: log)
     metrics.show(health)
     tls?.show(in: metrics)
@@ -143,7 +145,7 @@ struct RoleProcess: Sendable {
     await watching.value
     await reporter.close()
     await admin.close()
-    await tls?.close()
+    await watch?.close()
     if case .failure(let error) = ending { throw error }
     logger.info("ended")
     return .done

@@ -1,3 +1,4 @@
+import Cryptography
 import EventLoop
 import FanOut
 import HTTP
@@ -11,7 +12,7 @@ enum FanOutOptions {
     "Where devices connect; port 0 takes a free one, which the log shows. All lanes of the process share it.")
   static let keyFile = Setting<String?>(
     "fanout.key-file", .file,
-    "The cluster's key ('carillon token key' makes it): devices then need a credential that was signed with it. Absent: any device may connect, which is for development only."
+    "The cluster's keys, one in a line ('carillon token key'): devices then need a credential that one of them has signed. It is read again when it changes, and on SIGHUP. Absent: any device may connect, which is for development only."
   )
   static let environment = Setting<DeviceEnvironment?>(
     "fanout.environment", .choice,
@@ -71,9 +72,23 @@ enum FanOutOptions {
     "fanout.lane-silence", .duration(.seconds(2)...(.seconds(120))), default: .milliseconds(FanOutSettings.Defaults.laneMilliseconds),
     "How long a lane may be silent before its partition of deliveries is free for another.")
 
-  /// The cluster's key, if there is one.
-  static func key(_ values: SettingValues) throws -> ClusterKey? {
-    try values.file(keyFile, limit: ClusterKey.fileBytes).map { try ClusterKey($0) }
+  /// The cluster's keys, if there are any.
+  ///
+  /// - Parameter whenRead: called with what was read, at first and again.
+  static func keys(
+    _ values: SettingValues, _ logger: Logger, whenRead: @escaping @Sendable (KeyRing) -> Void = { _ in }
+  ) throws -> (content: InForce<KeyRing>, files: WatchedFiles)? {
+    guard let path = values[keyFile] else { return nil }
+    return try WatchedFiles.reading([path], logger) {
+      let keys = try KeyFile.keys(InputFile(path: path, givenAt: values.name(of: keyFile), limit: KeyFile.fileBytes), logger)
+      whenRead(keys)
+      return keys
+    }
+  }
+
+  /// The keys of a cluster that any device may connect to.
+  static func developmentKeys(cluster: String) -> InForce<KeyRing> {
+    InForce(KeyRing([KeyRing.Key(Array("development \(cluster)".utf8))]))
   }
 
   /// The environment that the cluster serves.
@@ -94,14 +109,13 @@ enum FanOutOptions {
 extension FanOutSettings {
   /// Reads the settings for the lane of this name.
   ///
-  /// - Parameter key: the cluster's key; nil accepts any device.
-  init(_ values: SettingValues, _ place: ClusterPlace, listen: SocketAddress, key: [UInt8]?, worker: Name) {
+  /// - Parameter keys: the cluster's; nil accepts any device.
+  init(_ values: SettingValues, _ place: ClusterPlace, listen: SocketAddress, keys: InForce<KeyRing>?, worker: Name) {
     self.init(
       topics: place.topics, kafka: place.kafka, store: place.store, listen: listen,
-      admission: key.map { .credential(key: $0) } ?? .anyone, receiptKey: DerivedKey.receipts.bytes(of: key, cluster: place.name),
-      worker: worker)
+      admission: keys == nil ? .anyone : .credential, keys: keys ?? FanOutOptions.developmentKeys(cluster: place.name), worker: worker)
     func seconds(_ setting: Setting<Duration>) -> Int { values[setting].wholeMilliseconds / 1000 }
-    environment = FanOutOptions.servedEnvironment(values, hasKey: key != nil)
+    environment = FanOutOptions.servedEnvironment(values, hasKey: keys != nil)
     window = values[FanOutOptions.window]
     longestLifetime = Int64(seconds(RequestSettings.longestLifetime))
     oneAttemptSeconds = Int64(seconds(RequestSettings.oneAttempt))

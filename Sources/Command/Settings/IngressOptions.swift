@@ -12,7 +12,7 @@ enum IngressOptions {
   )
   static let keyFiles = Setting<[String]>(
     "ingress.key-file", .repeated(.file), default: [],
-    "Keys that sign publishers' tokens: 'carillon token key' makes one for HS256, and a public key in PEM is for ES256 (P-256) or EdDSA (Ed25519). The token of any of them holds. Absent: any program may publish, which is for development only."
+    "Keys that sign publishers' tokens: 'carillon token key' makes a file with one for HS256, and a public key in PEM is for ES256 (P-256) or EdDSA (Ed25519). The token of any of them holds. The files are read again when they change, and on SIGHUP. Absent: any program may publish, which is for development only."
   )
   static let connections = Setting(
     "ingress.connections", .integer(1...100_000), default: IngressSettings.Defaults.connections,
@@ -32,24 +32,22 @@ enum IngressOptions {
   /// A file with this text has a public key.
   private static let publicKey = "-----BEGIN"
 
-  /// Who may publish, and the files of secrets that other users may read.
-  static func admission(_ values: SettingValues) throws -> (PublisherAdmission, exposed: [String]) {
-    guard !values[keyFiles].isEmpty else { return (.anyone, []) }
-    var exposed: [String] = []
-    let keys = try values.files(keyFiles, limit: ClusterKey.fileBytes).map { file in
-      guard String(decoding: file.bytes, as: UTF8.self).contains(publicKey) else {
-        let key = try ClusterKey(file)
-        exposed += key.exposedFile.map { [$0] } ?? []
-        return SignatureKey(secret: key.bytes)
+  /// The keys that sign publishers' tokens; nil if any program may publish.
+  static func keys(_ values: SettingValues, _ logger: Logger) throws -> (content: InForce<[SignatureKey]>, files: WatchedFiles)? {
+    guard !values[keyFiles].isEmpty else { return nil }
+    return try WatchedFiles.reading(values[keyFiles], logger) {
+      try values.files(keyFiles, limit: KeyFile.fileBytes).flatMap { file in
+        guard String(decoding: file.bytes, as: UTF8.self).contains(publicKey) else {
+          return try KeyFile.keys(file, logger).keys.map { SignatureKey(secret: $0.bytes) }
+        }
+        guard let key = SignatureKey(pem: file.bytes) else {
+          throw Failure(
+            .wrongUsage,
+            "\(file.path) holds no key for tokens: it must be a public key in PEM, of the curve P-256 (ES256) or Ed25519 (EdDSA)")
+        }
+        return [key]
       }
-      guard let key = SignatureKey(pem: file.bytes) else {
-        throw Failure(
-          .wrongUsage, "\(file.path) holds no key for tokens: it must be a public key in PEM, of the curve P-256 (ES256) or Ed25519 (EdDSA)"
-        )
-      }
-      return key
     }
-    return (.token(keys), exposed)
   }
 }
 

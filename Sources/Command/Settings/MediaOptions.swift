@@ -1,3 +1,4 @@
+import Cryptography
 import EventLoop
 import Extensions
 import FanOut
@@ -52,19 +53,18 @@ enum MediaOptions {
   ///
   /// - Parameters:
   ///   - address: where it listens.
-  ///   - key: the cluster's; nil accepts any device.
+  ///   - keys: the cluster's; nil accepts any device.
   ///   - cluster: the cluster's name.
   ///   - descriptors: the descriptors for the process's devices.
   ///   - tls: the certificate of its servers; nil if they take no TLS.
   static func serve(
-    _ values: SettingValues, at address: SocketAddress, key: [UInt8]?, cluster: String, _ descriptors: DescriptorPlan, _ tls: TLSFiles?,
-    _ logger: Logger, _ metrics: MetricRegistry
+    _ values: SettingValues, at address: SocketAddress, keys: InForce<KeyRing>?, cluster: String, _ descriptors: DescriptorPlan,
+    _ tls: TLSFiles?, _ logger: Logger, _ metrics: MetricRegistry
   ) async throws(EventLoopError) -> (server: MediaServer, links: MediaLinkSettings)? {
     guard let folder = values[folder] else { return nil }
-    let key = DerivedKey.media.bytes(of: key, cluster: cluster)
     let server = try await MediaServer.start(
-      at: address, MediaFolder(folder), key: key, maximumDescriptor: descriptors.maximum, tls: tls?.server(), logger: logger,
-      metrics: metrics)
+      at: address, MediaFolder(folder), keys: keys ?? FanOutOptions.developmentKeys(cluster: cluster),
+      maximumDescriptor: descriptors.maximum, tls: tls?.server(), logger: logger, metrics: metrics)
     // It may exist later.
     do throws(MediaError) { try MediaFolder(folder).check() } catch {
       logger.warning("devices get no media until this is fixed", ["error": "\(error)"])
@@ -72,7 +72,7 @@ enum MediaOptions {
     let place = await server.address
     let base = values[url] ?? "http\(tls == nil ? "" : "s")://\(Machine.reachable(place))"
     logger.info("devices may fetch media", ["address": "\(place)", "links": base])
-    return (server, MediaLinkSettings(key: key, base: base, seconds: Int64(values[link].wholeMilliseconds / 1000)))
+    return (server, MediaLinkSettings(base: base, seconds: Int64(values[link].wholeMilliseconds / 1000)))
   }
 }
 

@@ -10,7 +10,7 @@ enum SharedSettings {
   /// Those of the transform stage, as text.
   ///
   /// - Parameter extensions: the present ones, which change with SIGHUP.
-  static func transform(_ values: SettingValues, _ extensions: ExtensionsSource) -> @Sendable () -> [String: String] {
+  static func transform(_ values: SettingValues, _ extensions: InForce<ExtensionsFile>) -> @Sendable () -> [String: String] {
     let fixed = requests(values).merging([
       RequestSettings.payloadBytes.declaration.key: "\(values[RequestSettings.payloadBytes])",
       TransformOptions.tries.declaration.key: "\(values[TransformOptions.tries])",
@@ -23,20 +23,22 @@ enum SharedSettings {
       TransformOptions.group.declaration.key: values[TransformOptions.group],
     ]) { first, _ in first }
     return {
-      fixed.merging([TransformOptions.extensions.declaration.key: extensions.current.extensions.digest ?? "none"]) { first, _ in first }
+      fixed.merging([TransformOptions.extensions.declaration.key: extensions.value.digest ?? "none"]) { first, _ in first }
     }
   }
 
   /// Those of the fan-out stage, as text.
   ///
-  /// - Parameter key: the cluster's; nil if any device may connect.
-  static func fanOut(_ values: SettingValues, key: [UInt8]?) -> @Sendable () -> [String: String] {
+  /// - Parameter keys: the cluster's, which change with their file; nil if any device may connect.
+  static func fanOut(_ values: SettingValues, keys: InForce<KeyRing>?) -> @Sendable () -> [String: String] {
     let fixed = requests(values).merging([
       FanOutOptions.silence.declaration.key: seconds(values[FanOutOptions.silence]),
-      FanOutOptions.keyFile.declaration.key: fingerprint(of: key),
-      FanOutOptions.environment.declaration.key: FanOutOptions.servedEnvironment(values, hasKey: key != nil).rawValue,
+      FanOutOptions.environment.declaration.key: FanOutOptions.servedEnvironment(values, hasKey: keys != nil).rawValue,
     ]) { first, _ in first }
-    return { fixed }
+    return {
+      let ids = keys.map { $0.value.keys.map(\.id).joined(separator: ", ") } ?? "none"
+      return fixed.merging([FanOutOptions.keyFile.declaration.key: ids]) { first, _ in first }
+    }
   }
 
   /// Those of the ingress, as text.
@@ -55,11 +57,4 @@ enum SharedSettings {
   }
 
   private static func seconds(_ duration: Duration) -> String { "\(duration.wholeMilliseconds / 1000) s" }
-
-  /// Some bytes of a code that depends on the key. They distinguish keys and do not reveal them.
-  private static func fingerprint(of key: [UInt8]?) -> String {
-    guard let key else { return "none" }
-    let code = Array("carillon fingerprint".utf8).withUnsafeBytes { HMACKey(key).authenticationCode($0) }
-    return Hexadecimal.text(Array(code.prefix(4)))
-  }
 }

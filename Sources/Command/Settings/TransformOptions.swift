@@ -1,3 +1,4 @@
+import Cryptography
 import Extensions
 import Kafka
 import Notifications
@@ -65,7 +66,8 @@ extension TransformSettings {
   ///   - permit: that of the process, if its lanes read requests.
   ///   - members: that of the process, where workers remove silent ones from their group.
   init(
-    _ values: SettingValues, _ place: ClusterPlace, worker: Name, extensions: ExtensionsSource, permit: CrashLoopPermit = CrashLoopPermit(),
+    _ values: SettingValues, _ place: ClusterPlace, worker: Name, extensions: InForce<ExtensionsFile>,
+    permit: CrashLoopPermit = CrashLoopPermit(),
     members: MemberWatch? = nil
   ) {
     self.init(topics: place.topics, kafka: place.kafka, store: place.store, cluster: place.name, worker: worker)

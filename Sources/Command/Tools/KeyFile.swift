@@ -3,29 +3,48 @@ import EventLoop
 import Glibc
 import Worker
 
-/// The key that signs device credentials. It is a file with at least 32 random bytes in base64url.
-struct ClusterKey: Sendable {
-  let bytes: [UInt8]
-  /// Its file, if users beside its owner may read it; otherwise nil.
-  let exposedFile: String?
-
+/// A file of keys: in each line at least 32 random bytes in base64url. The first signs, and each verifies.
+enum KeyFile {
   /// The warning about a file that others may read.
   static let exposure: StaticString = "others may read the cluster's key, and sign credentials or publishers' tokens with it: chmod 600"
-  /// The longest file of a key.
+  /// The longest file.
   static let fileBytes = 4096
+  /// The most keys. Each costs a refused hello a microsecond.
+  private static let maximum = 8
 
-  /// Reads the key from its file.
-  init(_ file: InputFile) throws(Failure) {
-    let path = file.path
-    let text = String(decoding: file.bytes, as: UTF8.self).split(whereSeparator: \.isWhitespace).joined()
-    guard let key = Base64.decode(url: text), key.count >= CompactSignature.shortestKey else {
-      throw Failure(
-        .wrongUsage,
-        "\(path) holds no key: it must be at least \(CompactSignature.shortestKey) bytes in base64url. 'carillon token key' makes a new file with one"
-      )
+  /// Reads the keys of a file.
+  static func keys(_ file: InputFile) throws(Failure) -> KeyRing {
+    let lines = file.bytes.split(separator: UInt8(ascii: "\n")).map { String(decoding: $0, as: UTF8.self).filter { !$0.isWhitespace } }
+    var keys: [KeyRing.Key] = []
+    for line in lines where !line.isEmpty {
+      guard let bytes = Base64.decode(url: line), bytes.count >= CompactSignature.shortestKey else {
+        throw Failure(
+          .wrongUsage,
+          "\(file.path) holds no key\(keys.isEmpty ? "" : " in one of its lines"): each must be at least \(CompactSignature.shortestKey) bytes in base64url. 'carillon token key' makes a new file with one"
+        )
+      }
+      keys.append(KeyRing.Key(bytes))
     }
-    bytes = key
-    exposedFile = file.mode & 0o077 == 0 ? nil : path
+    guard !keys.isEmpty else { throw Failure(.wrongUsage, "\(file.path) holds no key: 'carillon token key' makes a new file with one") }
+    guard keys.count <= maximum else { throw Failure(.wrongUsage, "\(file.path) has \(keys.count) keys: it may have \(maximum)") }
+    guard Set(keys.map(\.bytes)).count == keys.count else { throw Failure(.wrongUsage, "\(file.path) has one key twice") }
+    return KeyRing(keys)
+  }
+
+  /// Reads the keys of a worker's file, warns if users beside its owner may read it, and logs which keys are in force.
+  static func keys(_ file: InputFile, _ logger: Logger) throws(Failure) -> KeyRing {
+    let ring = try keys(file)
+    if file.isExposed { logger.warning(exposure, ["file": file.path]) }
+    logger.info(
+      "keys are in force", ["file": file.path, "signs": ring.signing.id, "verify": ring.keys.map(\.id).joined(separator: ", ")])
+    return ring
+  }
+
+  /// Reads the key that a tool signs with, and warns the person who has typed the command if others may read it.
+  static func signing(_ file: InputFile) throws(Failure) -> KeyRing.Key {
+    let ring = try keys(file)
+    if file.isExposed { StandardError.line("\(exposure) \(file.path)") }
+    return ring.signing
   }
 
   /// Makes a file with a new key that only its owner may read; never overwrites a file.

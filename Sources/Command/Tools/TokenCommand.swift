@@ -13,24 +13,24 @@ enum TokenCommand {
   private static let expires = Setting(
     "token.expires", .duration(.seconds(1)...(.seconds(3650 * 86_400))), default: .seconds(30 * 86_400), "How long it is valid.")
   private static let key = Setting<String>.required(
-    "token.key", .file, "The cluster's key, or for a publisher one of the ingress: see 'carillon token key'.")
+    "token.key", .file,
+    "The cluster's key file, or for a publisher one of the ingress: see 'carillon token key'. The key of its first line signs.")
 
   static let command = Command(
     "token", "prints a credential for a device",
     discussion:
-      "The credential names the device, the user and the application that may connect; 'carillon fan-out --key-file' with the same key accepts it. It is a JSON Web Token (HS256) with the claims sub, app, user, iat and exp, so any backend can make it as well.",
+      "The credential names the device, the user and the application that may connect; 'carillon fan-out --key-file' with the same key accepts it. It is a JSON Web Token (HS256) whose header names the key (kid), with the claims sub, app, user, iat and exp, so any backend can make it as well.",
     groups: [SettingGroup("Credential", [token, app, user, expires, key]), AnswerSettings.group],
     examples: [
       Example("token --token $(printf '0%.0s' $(seq 64)) --app com.example.shop --user ada --key cluster.key", "for a device of ada's")
     ]
   ) { values in
-    let key = try ClusterKey(values.file(key, limit: ClusterKey.fileBytes))
-    if let file = key.exposedFile { StandardError.line("\(ClusterKey.exposure) \(file)") }
+    let key = try KeyFile.signing(values.file(key, limit: KeyFile.fileBytes))
     let now = WallClock.seconds()
     let credential = Credential(
       device: values[token].text, application: values[app], user: values[user],
       expiration: now + Int64(values[expires].wholeMilliseconds / 1000))
-    return print(credential.sign(key: key.bytes, now: now), named: "credential", expiration: credential.expiration, values)
+    return print(credential.sign(key: key, now: now), named: "credential", expiration: credential.expiration, values)
   }
 
   private static func print(_ text: String, named name: String, expiration: Int64, _ values: SettingValues) -> ExitCode {
@@ -58,23 +58,24 @@ enum TokenCommand {
     groups: [SettingGroup("Token", [apps, targets, operations, name, expires, key]), AnswerSettings.group],
     examples: [Example("token publisher --apps com.example.shop --key publishers.key", "for the backend of a shop")]
   ) { values in
-    let key = try ClusterKey(values.file(key, limit: ClusterKey.fileBytes))
-    if let file = key.exposedFile { StandardError.line("\(ClusterKey.exposure) \(file)") }
+    let key = try KeyFile.signing(values.file(key, limit: KeyFile.fileBytes))
     let now = WallClock.seconds()
     let expiration = now + Int64(values[expires].wholeMilliseconds / 1000)
     let token = PublisherToken(
       applications: values[apps], targets: values[targets], operations: values[operations], publisher: values[name], expiration: expiration)
-    return print(token.sign(key: key.bytes, now: now), named: "token", expiration: expiration, values)
+    return print(token.sign(key: key, now: now), named: "token", expiration: expiration, values)
   }
 
   private static let file = Argument("FILE", "The file to make. An existing one is left as it is.", completion: .file)
 
   static let createKey = Command(
-    "token key", "makes a key for credentials", discussion: "32 random bytes in base64url, in a file that only its owner can read (0600).",
+    "token key", "makes a key for credentials",
+    discussion:
+      "32 random bytes in base64url, in a file that only its owner can read (0600). A key file may have several, one in a line: the first signs, and each verifies. So a key is replaced without a restart: add the new one as the second line, and when all workers have read it, make it the first.",
     arguments: [file], groups: [],
     examples: [Example("token key cluster.key", "for 'carillon fan-out --key-file' and 'carillon token --key'")]
   ) { values in
-    try ClusterKey.create(values[file][0])
+    try KeyFile.create(values[file][0])
     return .done
   }
 }

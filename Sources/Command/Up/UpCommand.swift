@@ -36,7 +36,6 @@ enum UpCommand {
       Example("up --json --listen 127.0.0.1:0", "for a script: where everything is, on one line"),
     ]
   ) { values in
-    let key = try FanOutOptions.key(values)
     var claim: UpClaim?
     do throws(Failure) {
       claim = try UpClaim.take()
@@ -49,7 +48,7 @@ enum UpCommand {
       listen: address(values, listen), admin: address(values, admin), ingress: address(values, ingress),
       media: address(values, MediaOptions.listen),
       kafkaPort: values[kafkaPort].flatMap { $0 == 0 ? nil : $0 }, redisPort: values[redisPort].flatMap { $0 == 0 ? nil : $0 })
-    return try await UpProcess(values, places, key: key, claim: claim).run()
+    return try await UpProcess(values, places, claim: claim).run()
   }
 
   /// The address, and whether another port may be used instead.

@@ -27,7 +27,9 @@ struct UpProcess: Sendable {
 
   private let values: SettingValues
   private let places: Places
-  private let key: ClusterKey?
+  private let keys: (content: InForce<KeyRing>, files: WatchedFiles)?
+  /// The same keys for publishers' tokens.
+  private let publisherKeys = InForce<[SignatureKey]>([])
   private let claim: UpClaim?
   private let log: LogWriter
   private let logger: Logger
@@ -43,13 +45,11 @@ struct UpProcess: Sendable {
   private static let drainMilliseconds = 5000
 
   /// - Parameters:
-  ///   - key: signs credentials; nil accepts any device.
   ///   - claim: the right to be found by the tools; nil for a further one.
   /// - Throws: an error if the process may open too few descriptors.
-  init(_ values: SettingValues, _ places: Places, key: ClusterKey?, claim: UpClaim?) throws {
+  init(_ values: SettingValues, _ places: Places, claim: UpClaim?) throws {
     self.values = values
     self.places = places
-    self.key = key
     self.claim = claim
     descriptors = try DescriptorPlan(
       raisingFor: Self.lanes, connections: values[FanOutOptions.connections] + IngressSettings.Defaults.connections,
@@ -58,6 +58,9 @@ struct UpProcess: Sendable {
     log = LogSettings.writer(values, defaultLevel: .warning)
     logger = Logger(log, component: "up")
     tls = try TLSFiles.open(values, logger)
+    keys = try FanOutOptions.keys(values, logger) { [publisherKeys] ring in
+      publisherKeys.replace(with: ring.keys.map { SignatureKey(secret: $0.bytes) })
+    }
   }
 
   /// Runs it until it is told to end.
@@ -69,12 +72,12 @@ struct UpProcess: Sendable {
     metrics.show(health)
     tls?.show(in: metrics)
     descriptors.report(logger, values)
-    if let file = key?.exposedFile { logger.warning(ClusterKey.exposure, ["file": file]) }
     let control = EventLoop(name: "control")
     let signals = StopSignals(on: control)
     let extensions = try await ExtensionsInForce(values, logger, metrics)
-    try await signals.watch(reload: TLSFiles.reload(tls, and: extensions.reload))
-    await tls?.watch()
+    let watch = FileWatch([tls?.files, keys?.files].compactMap(\.self))
+    try await signals.watch(reload: FileWatch.reload(watch, and: extensions.reload))
+    await watch?.start()
     let parts = UpParts()
     let work = Task {
       do {
@@ -94,13 +97,13 @@ struct UpProcess: Sendable {
     await parts.stop(withinMilliseconds: Self.drainMilliseconds, logger)
     await work.value
     await extensions.close()
-    await tls?.close()
+    await watch?.close()
     if case .failure(let error) = ending { throw error }
     return .done
   }
 
   private func start(
-    _ parts: UpParts, _ control: EventLoop, _ signals: StopSignals, _ extensions: ExtensionsSource
+    _ parts: UpParts, _ control: EventLoop, _ signals: StopSignals, _ extensions: InForce<ExtensionsFile>
   ) async throws -> RunningCluster {
     let topics = Topics()
     // It keeps nothing, so anybody may load it.
@@ -132,14 +135,14 @@ struct UpProcess: Sendable {
       name: ClusterSettings.defaultName)
     let media = try await values.listening(by: MediaOptions.listen) {
       try await places.media.listening {
-        try await MediaOptions.serve(values, at: $0, key: key?.bytes, cluster: place.name, descriptors, tls, logger, metrics)
+        try await MediaOptions.serve(values, at: $0, keys: keys?.content, cluster: place.name, descriptors, tls, logger, metrics)
       }
     }
     if let media {
       try await parts.keep(media.server)
       progress("media at \(media.links.base)")
     }
-    let (requests, sessions) = (SharedSettings.transform(values, extensions), SharedSettings.fanOut(values, key: key?.bytes))
+    let (requests, sessions) = (SharedSettings.transform(values, extensions), SharedSettings.fanOut(values, keys: keys?.content))
     let reporter = WorkerReporter(
       on: control, place.store, "up", roles: ["transform", "fan-out", "ingress"], admin: ("http", await admin.address), health: health,
       metrics: metrics,
@@ -175,9 +178,9 @@ struct UpProcess: Sendable {
   }
 
   private func startLanes(
-    _ place: ClusterPlace, _ media: MediaLinkSettings?, _ parts: UpParts, _ failures: LaneFailures, _ extensions: ExtensionsSource
+    _ place: ClusterPlace, _ media: MediaLinkSettings?, _ parts: UpParts, _ failures: LaneFailures, _ extensions: InForce<ExtensionsFile>
   ) async throws -> SocketAddress {
-    let (values, key, listen, permit, descriptors) = (values, key, places.listen, CrashLoopPermit(), descriptors)
+    let (values, keys, listen, permit, descriptors) = (values, keys?.content, places.listen, CrashLoopPermit(), descriptors)
     let tls = tls?.server(handshakesPerSecond: values[FanOutOptions.handshakesPerSecond])
     let (transformMetrics, fanOutMetrics) = (TransformMetrics(metrics), FanOutMetrics(metrics))
     let transform = LaneHost("transform-0", logger: logger.with(component: "transform"), health: health, failures: failures) { lane in
@@ -188,7 +191,7 @@ struct UpProcess: Sendable {
     guard await parts.lanes.add(transform) else { throw CancellationError() }
     _ = try await transform.start()
     let fanOut = LaneHost("fan-out-0", logger: logger.with(component: "fan-out"), health: health, failures: failures) { lane in
-      var settings = FanOutSettings(values, place, listen: lane.address ?? listen.wanted, key: key?.bytes, worker: "up/fan-out")
+      var settings = FanOutSettings(values, place, listen: lane.address ?? listen.wanted, keys: keys, worker: "up/fan-out")
       settings.takesAnotherPort = lane.address == nil && !listen.isFixed
       settings.tls = tls
       settings.media = media
@@ -206,7 +209,7 @@ struct UpProcess: Sendable {
   private func startIngress(_ place: ClusterPlace, _ parts: UpParts, _ failures: LaneFailures) async throws -> SocketAddress {
     let (values, listen, descriptors, fates) = (values, places.ingress, descriptors, FateDesk.ofCluster(place, values, logger))
     let tls = tls?.server()
-    let admission: PublisherAdmission = key.map { .token([SignatureKey(secret: $0.bytes)]) } ?? .anyone
+    let admission: PublisherAdmission = keys == nil ? .anyone : .token(publisherKeys)
     let metrics = IngressMetrics(metrics)
     let host = LaneHost("ingress-0", logger: logger.with(component: "ingress"), health: health, failures: failures) { lane in
       var settings = IngressSettings(values, place, listen: lane.address ?? listen.wanted, admission: admission)

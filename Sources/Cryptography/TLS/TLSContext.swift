@@ -12,15 +12,16 @@ public final class TLSContext {
   /// The most servers whose last session is kept.
   private static let maximumRemembered = 16
 
-  private let identities: TLSIdentityInForce?
+  /// Nil for clients.
+  private let identities: InForce<TLSIdentity>?
+  /// The identity in `native`.
+  private var identity: InForce<TLSIdentity>.Version?
   private let tickets: TLSTickets?
   /// The list of application protocols, at a fixed address: a session may point into it.
   private let protocols: UnsafeMutableBufferPointer<UInt8>
   private var native: OpaquePointer
   /// The BIO of all sessions: it only leads to the buffers of the running call.
   private let bio = TLSBuffers.make()
-  /// Counts the replacements of the identity in `native`.
-  private var number = 0
   /// A client's last session with each server, to be resumed, and when the server's certificate was checked.
   private var remembered: [String: (session: OpaquePointer, checked: Int)] = [:]
 
@@ -34,20 +35,21 @@ public final class TLSContext {
   /// Makes a server's context.
   ///
   /// - Parameters:
-  ///   - ticketSecret: derives the keys of tickets. Whoever knows it can read recorded sessions of TLS 1.2 that were resumed.
+  ///   - identities: the certificate and its key. Sessions keep those that they began with.
+  ///   - ticketSecrets: derive the keys of tickets. Whoever knows one can read recorded sessions of TLS 1.2 that it has resumed.
   ///   - protocols: the application protocols (RFC 7301), preferred first; a client that offers only others is refused.
   ///   - now: the seconds since 1970; nil for those of the machine.
   public init(
-    server identities: TLSIdentityInForce, ticketSecret: [UInt8], protocols: [String], now: (() -> Int)? = nil
+    server identities: InForce<TLSIdentity>, ticketSecrets: InForce<KeyRing>, protocols: [String], now: (() -> Int)? = nil
   ) throws(TLSError) {
     OpenSSL.prepare()
     self.identities = identities
     self.protocols = Self.list(protocols)
-    tickets = TLSTickets(secret: ticketSecret, now: now ?? { time(nil) })
+    tickets = TLSTickets(ticketSecrets, now: now ?? { time(nil) })
     native = Self.makeNative(TLS_server_method())
-    let present = identities.present
-    number = present.number
-    try become(present.identity, native)
+    let present = identities.current
+    identity = present
+    try become(present.value, native)
   }
 
   /// Makes a client's context.
@@ -208,10 +210,10 @@ public final class TLSContext {
 
   /// Takes a replaced identity. It was checked before.
   private func takeIdentity() {
-    guard let present = identities?.present, present.number != number else { return }
-    number = present.number
+    guard let identities, var present = identity, identities.update(&present) else { return }
+    identity = present
     let next = Self.makeNative(TLS_server_method())
-    do throws(TLSError) { try become(present.identity, next) } catch {
+    do throws(TLSError) { try become(present.value, next) } catch {
       SSL_CTX_free(next)
       return
     }

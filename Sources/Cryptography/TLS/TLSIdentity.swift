@@ -1,6 +1,5 @@
 import COpenSSL
 import Glibc
-import Synchronization
 
 /// A certificate with its chain and its private key. It was checked when it was made.
 public struct TLSIdentity: Sendable, Hashable {
@@ -35,23 +34,6 @@ public struct TLSIdentity: Sendable, Hashable {
       throw TLSError(.badKey, "it is not the key of the certificate: \(TLSError.lastReason)")
     }
   }
-}
-
-/// A server's present identity, which may be replaced while sessions are open. They keep the one that they began with.
-public final class TLSIdentityInForce: Sendable {
-  private let state: Mutex<(identity: TLSIdentity, number: Int)>
-
-  /// Begins with an identity.
-  public init(_ identity: TLSIdentity) { state = Mutex((identity, 0)) }
-
-  /// The identity of new sessions.
-  public var identity: TLSIdentity { present.identity }
-
-  /// The identity, and how often it was replaced.
-  var present: (identity: TLSIdentity, number: Int) { state.withLock { $0 } }
-
-  /// Uses another identity for sessions from now on.
-  public func replace(with identity: TLSIdentity) { state.withLock { $0 = (identity, $0.number + 1) } }
 }
 
 /// A certificate of OpenSSL.

@@ -3,8 +3,8 @@ import Glibc
 
 /// The keys of session tickets (RFC 5077, section 4; RFC 8446, section 4.6.1).
 ///
-/// They derive from one secret and the number of the day, so all workers with the same secret resume each other's sessions, and nobody hands
-/// out new keys. Tickets of today and yesterday are taken.
+/// They derive from a secret and the number of the day, so all workers with the same secret resume each other's sessions, and nobody hands
+/// out new keys. Tickets of today and yesterday are taken, by each of the secrets in force; the first makes new ones.
 final class TLSTickets {
   private struct DayKey {
     let day: Int
@@ -15,30 +15,32 @@ final class TLSTickets {
 
   private static let (nameBytes, keyBytes, secondsOfDay) = (16, 32, 86_400)
 
-  private let secret: HMACKey
+  private let secrets: DerivedKeys
   private let now: () -> Int
-  /// Those of today and yesterday.
+  /// Those of today and yesterday; the first makes tickets.
   private var keys: [DayKey] = []
 
   /// - Parameters:
-  ///   - secret: hard to guess; the same in all workers that resume each other's sessions.
+  ///   - secrets: hard to guess; the same in all workers that resume each other's sessions.
   ///   - now: the seconds since 1970.
-  init(secret: [UInt8], now: @escaping () -> Int) {
-    self.secret = HMACKey(secret.withUnsafeBytes { HKDF.extract(salt: [], inputKeyingMaterial: $0) })
+  init(_ secrets: InForce<KeyRing>, now: @escaping () -> Int) {
+    self.secrets = DerivedKeys(of: secrets, for: "carillon tickets")
     self.now = now
   }
 
   private func present() -> [DayKey] {
     let today = now() / Self.secondsOfDay
-    if keys.first?.day != today { keys = [key(of: today), key(of: today - 1)] }
+    if secrets.update() || keys.first?.day != today {
+      keys = secrets.prepared.flatMap { [Self.key(of: today, $0), Self.key(of: today - 1, $0)] }
+    }
     return keys
   }
 
-  private func key(of day: Int) -> DayKey {
-    let bytes = HKDF.expand(secret, info: Array("ticket \(day)".utf8), count: Self.nameBytes + 2 * Self.keyBytes)
+  private static func key(of day: Int, _ secret: HMACKey) -> DayKey {
+    let bytes = HKDF.expand(secret, info: Array("ticket \(day)".utf8), count: nameBytes + 2 * keyBytes)
     return DayKey(
-      day: day, name: Array(bytes.prefix(Self.nameBytes)), cipher: Array(bytes.dropFirst(Self.nameBytes).prefix(Self.keyBytes)),
-      code: Array(bytes.suffix(Self.keyBytes)))
+      day: day, name: Array(bytes.prefix(nameBytes)), cipher: Array(bytes.dropFirst(nameBytes).prefix(keyBytes)),
+      code: Array(bytes.suffix(keyBytes)))
   }
 
   /// Prepares the encryption of a new ticket, as OpenSSL's callback; writes the key's name and the initial vector.

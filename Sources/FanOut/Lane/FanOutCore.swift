@@ -51,7 +51,7 @@ final class FanOutCore {
     watch = RegistryWatch(on: loop, settings, shards, admin, clock, metrics: metrics.redis)
     membership = LaneMembership(on: loop, Lanes(shards), name: settings.worker, lifetimeMilliseconds: settings.laneMilliseconds)
     events = EventProducer(on: loop, settings, metrics: metrics)
-    let receipts = Receipts(key: settings.receiptKey)
+    let receipts = Receipts(settings.keys)
     admission = Admission(on: loop, settings, logger: logger, metrics: metrics)
     let (people, categories) = (People(topic: settings.topics.people), PublishedCategories(topic: settings.topics.categories))
     applications = ApplicationsReader(

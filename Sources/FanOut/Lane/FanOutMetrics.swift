@@ -56,6 +56,7 @@ public final class FanOutMetrics: Sendable {
   let badFrames: Counter
   let takeovers: Counter
   let unauthorized: Counter
+  let credentials: CounterSet
   let waitingHellos: Gauge
   let acknowledgements: Gauge
   let unreadableEntries: Counter
@@ -100,6 +101,7 @@ public final class FanOutMetrics: Sendable {
     badFrames = registry.make(MetricNames.frames, "bad")
     takeovers = registry.make(MetricNames.frames, "takeover")
     unauthorized = registry.make(MetricNames.frames, "unauthorized")
+    credentials = registry.makeSet(MetricNames.credentials)
     waitingHellos = registry.make(MetricNames.waitingHellos)
     acknowledgements = registry.make(MetricNames.acknowledgements)
     unreadableEntries = registry.make(MetricNames.mailboxDamage, "entry")

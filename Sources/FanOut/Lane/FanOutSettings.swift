@@ -1,3 +1,4 @@
+public import Cryptography
 public import EventLoop
 public import HTTP
 public import Kafka
@@ -42,8 +43,8 @@ public struct FanOutSettings: Sendable {
   public enum Admission: Sendable {
     /// Any device: for development.
     case anyone
-    /// Devices with a credential that was signed with this key.
-    case credential(key: [UInt8])
+    /// Devices with a credential that was signed with one of the cluster's keys.
+    case credential
   }
 
   /// The cluster's topics.
@@ -62,8 +63,8 @@ public struct FanOutSettings: Sendable {
   public var admission: Admission
   /// Which of the two environments it serves; a device that tells none belongs to it.
   public var environment = DeviceEnvironment.development
-  /// The key that receipts are signed with: the same in the whole cluster.
-  public var receiptKey: [UInt8]
+  /// The keys of credentials, receipts and links to media: the same in the whole cluster.
+  public var keys: InForce<KeyRing>
   /// Where devices fetch the media of notifications; nil if the cluster serves none.
   public var media: MediaLinkSettings?
   /// Whether it serves `carillon.js` and the notification center to browsers.
@@ -120,14 +121,14 @@ public struct FanOutSettings: Sendable {
   /// Settings with the defaults of the command line.
   public init(
     topics: Topics, kafka: KafkaConfiguration, store: StoreConfiguration, listen: SocketAddress,
-    admission: Admission, receiptKey: [UInt8], worker: Name
+    admission: Admission, keys: InForce<KeyRing>, worker: Name
   ) {
     self.topics = topics
     self.kafka = kafka
     self.store = store
     self.listen = listen
     self.admission = admission
-    self.receiptKey = receiptKey
+    self.keys = keys
     self.worker = worker
   }
 }

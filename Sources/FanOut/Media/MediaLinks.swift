@@ -1,17 +1,15 @@
 import Cryptography
 import Notifications
 
-/// The address of media for devices, and the key of their links.
+/// The address of media for devices.
 public struct MediaLinkSettings: Sendable {
-  /// The key that signs links, the same in the whole cluster.
-  public var key: [UInt8]
   /// The beginning of links, such as `https://push.example.com`.
   public var base: String
   /// How long a link is valid, in seconds.
   public var seconds: Int64
 
   /// Makes the settings of a cluster.
-  public init(key: [UInt8], base: String, seconds: Int64) { (self.key, self.base, self.seconds) = (key, base, seconds) }
+  public init(base: String, seconds: Int64) { (self.base, self.seconds) = (base, seconds) }
 }
 
 /// Signs and checks links to media: `BASE/v1/media/HASH?device=…&expires=…&signature=…`, each for one device and a while. Confined to one
@@ -27,21 +25,21 @@ final class MediaLinks {
 
   private let base: String
   private let seconds: Int64
-  private let key: HMACKey
+  private let keys: DerivedKeys
 
-  init(_ settings: MediaLinkSettings) {
-    (base, seconds) = (settings.base, settings.seconds)
-    key = HMACKey(settings.key)
+  /// - Parameters:
+  ///   - settings: what links are made of; nil if they are only checked.
+  ///   - keys: the same in the whole cluster.
+  init(_ settings: MediaLinkSettings?, _ keys: InForce<KeyRing>) {
+    (base, seconds) = (settings?.base ?? "", settings?.seconds ?? 0)
+    self.keys = DerivedKeys(of: keys, for: "carillon media")
   }
-
-  /// Makes links that are only checked.
-  convenience init(key: [UInt8]) { self.init(MediaLinkSettings(key: key, base: "", seconds: 0)) }
 
   /// A link for a device, valid from now on.
   func link(to hash: MediaHash, deviceHash: UInt64, now: Int64) -> MediaLink {
     let expires = now + seconds
     let device = String(deviceHash, radix: 16)
-    let tag = Array("\(hash) \(device) \(expires)".utf8).withUnsafeBytes { key.authenticationCode($0) }
+    let tag = Array("\(hash) \(device) \(expires)".utf8).withUnsafeBytes { keys.signing.authenticationCode($0) }
     let signature = tag.prefix(Self.tagBytes).withUnsafeBytes { Base64.encode(url: $0) }
     return MediaLink(
       url: "\(base)\(Self.path)\(hash)?device=\(device)&expires=\(expires)&signature=\(signature)", expires: expires)
@@ -62,7 +60,7 @@ final class MediaLinks {
       let end = Int64(expires), let tag = Base64.decode(url: signature), tag.count == Self.tagBytes
     else { return .wrong }
     let isGenuine = tag.withUnsafeBytes { tag in
-      Array("\(hash) \(device) \(expires)".utf8).withUnsafeBytes { key.verify(tag, of: $0) }
+      Array("\(hash) \(device) \(expires)".utf8).withUnsafeBytes { keys.verify(tag, of: $0) }
     }
     guard isGenuine else { return .wrong }
     return end > now - Self.leewaySeconds ? .good(seconds: max(0, end - now)) : .expired

@@ -1,3 +1,4 @@
+public import Cryptography
 public import EventLoop
 public import Extensions
 public import HTTP
@@ -19,7 +20,7 @@ public import Worker
 public actor MediaServer {
   private nonisolated let loop: EventLoop
   private nonisolated let folder: MediaFolder
-  private nonisolated let key: [UInt8]
+  private nonisolated let keys: InForce<KeyRing>
   private nonisolated let maximumDescriptor: Int32
   private nonisolated let tls: TLSServerConfiguration?
   private nonisolated let logger: Logger
@@ -38,15 +39,15 @@ public actor MediaServer {
   /// Starts its loop and listens.
   ///
   /// - Parameters:
-  ///   - key: the key that signs links.
+  ///   - keys: the cluster's, which have signed the links.
   ///   - maximumDescriptor: devices are refused on a descriptor of this number or a higher one: the process keeps the rest for itself.
   ///   - tls: TLS of its connections; nil for none.
   /// - Throws: if the address is in use or not of this machine; nothing is left running then.
   public static func start(
-    at address: SocketAddress, _ folder: MediaFolder, key: [UInt8], maximumDescriptor: Int32 = .max,
+    at address: SocketAddress, _ folder: MediaFolder, keys: InForce<KeyRing>, maximumDescriptor: Int32 = .max,
     tls: TLSServerConfiguration? = nil, logger: Logger, metrics: MetricRegistry
   ) async throws(EventLoopError) -> MediaServer {
-    let server = MediaServer(address, folder, key, maximumDescriptor, tls, logger, metrics)
+    let server = MediaServer(address, folder, keys, maximumDescriptor, tls, logger, metrics)
     do {
       try await server.listen()
     } catch {
@@ -57,11 +58,11 @@ public actor MediaServer {
   }
 
   private init(
-    _ address: SocketAddress, _ folder: MediaFolder, _ key: [UInt8], _ maximumDescriptor: Int32, _ tls: TLSServerConfiguration?,
-    _ logger: Logger, _ metrics: MetricRegistry
+    _ address: SocketAddress, _ folder: MediaFolder, _ keys: InForce<KeyRing>, _ maximumDescriptor: Int32,
+    _ tls: TLSServerConfiguration?, _ logger: Logger, _ metrics: MetricRegistry
   ) {
     loop = EventLoop(name: "media")
-    (self.address, self.folder, self.key, self.logger, self.metrics) = (address, folder, key, logger, metrics)
+    (self.address, self.folder, self.keys, self.logger, self.metrics) = (address, folder, keys, logger, metrics)
     (self.maximumDescriptor, self.tls) = (maximumDescriptor, tls)
   }
 
@@ -72,7 +73,7 @@ public actor MediaServer {
     configuration.maximumDescriptor = maximumDescriptor
     configuration.maximumBodyBytes = 0
     var routes = HTTPRoutes()
-    let media = MediaResponses(folder, MediaLinks(key: key), maximumDescriptor, logger, metrics)
+    let media = MediaResponses(folder, MediaLinks(nil, keys), maximumDescriptor, logger, metrics)
     routes.add(.get, prefix: MediaLinks.path) { request, responder in responder.respond(media.response(to: request)) }
     let server = try HTTPServer(on: loop, at: address, configuration: configuration, routes: routes)
     self.server = server

@@ -1,4 +1,4 @@
-import Cryptography
+public import Cryptography
 import JSON
 public import Notifications
 import Worker
@@ -22,12 +22,12 @@ public struct Credential: Sendable, Equatable {
     self.expiration = expiration
   }
 
-  /// Reads a token that was signed with the key and holds at `now` (seconds since 1970).
+  /// Reads a token that was signed with this key and holds at `now` (seconds since 1970); nil if another key has signed it.
   ///
   /// It is valid from its claim `nbf`, if it has one, until its claim `exp`, to the second; a fraction makes that time shorter. A claim of
   /// a wrong type makes it invalid: ignoring it could admit another person than the signer meant. A `user` that is null means nobody.
-  public init(verifying token: String, key: [UInt8], now: Int64) throws(CredentialError) {
-    guard let claims = SignedToken(verifying: token, with: SignatureKey(secret: key)) else { throw .notSigned }
+  public init?(verifying token: String, key: KeyRing.Key, now: Int64) throws(CredentialError) {
+    guard let claims = SignedToken(verifying: token, with: SignatureKey(secret: key.bytes)) else { return nil }
     guard !claims.isForPublishers else { throw .claim("aud", "says that it is a publisher's token") }
     let from: Int64?
     do throws(SignedToken.ClaimError) {
@@ -47,7 +47,7 @@ public struct Credential: Sendable, Equatable {
   }
 
   /// The token, signed at `now` (seconds since 1970).
-  public func sign(key: [UInt8], now: Int64) -> String {
+  public func sign(key: KeyRing.Key, now: Int64) -> String {
     var json = JSONWriter()
     json.openObject()
     json.member("sub", device)
@@ -56,7 +56,7 @@ public struct Credential: Sendable, Equatable {
     json.member("iat", now)
     json.member("exp", expiration)
     json.closeObject()
-    return json.withUnsafeBytes { CompactSignature.sign($0, with: HMACKey(key)) }
+    return json.withUnsafeBytes { CompactSignature.sign($0, with: key) }
   }
 }
 
@@ -64,7 +64,7 @@ public struct Credential: Sendable, Equatable {
 public enum CredentialError: Error, Equatable, CustomStringConvertible {
   /// The hello has none.
   case missing
-  /// It is no token that was signed with the cluster's key.
+  /// It is no token that was signed with one of the cluster's keys.
   case notSigned
   /// A claim does not keep its rule.
   case claim(String, String)
@@ -79,7 +79,7 @@ public enum CredentialError: Error, Equatable, CustomStringConvertible {
   public var description: String {
     switch self {
     case .missing: "no credential was given: put one that 'carillon token' or your backend has signed into hello.credential"
-    case .notSigned: "the credential was not signed with this cluster's key as HS256; get another one"
+    case .notSigned: "the credential was not signed with a key of this cluster as HS256; get another one"
     case .claim(let name, let rule): "the credential's claim \(name) \(rule); get another one"
     case .notYetValid: "the credential does not hold yet (claim nbf); wait, or get another one"
     case .expired: "the credential has expired (claim exp); get another one"

@@ -1,3 +1,4 @@
+import Cryptography
 import EventLoop
 import HTTP
 import Notifications
@@ -83,12 +84,18 @@ final class DeviceRegistration {
 
   /// When the hello's credential expires, in seconds since 1970; throws when it does not let the device in.
   private func expiration(of hello: Hello) throws(CredentialError) -> Int64 {
-    guard case .credential(let key) = settings.admission else { return .max }
+    guard case .credential = settings.admission else { return .max }
     guard let text = hello.credential else { throw .missing }
-    let credential = try Credential(verifying: text, key: key, now: WallClock.seconds())
+    // The header's `kid` decides nothing: other libraries write none, or one of their own.
+    var found: (credential: Credential, key: KeyRing.Key)?
+    for key in settings.keys.value.keys where found == nil {
+      found = try Credential(verifying: text, key: key, now: WallClock.seconds()).map { ($0, key) }
+    }
+    guard let (credential, key) = found else { throw .notSigned }
     guard credential.device == hello.device.text else { throw .another("device") }
     guard credential.application == hello.application else { throw .another("application") }
     guard credential.user == hello.user else { throw .another("user") }
+    metrics.credentials.increment(key.id)
     return credential.expiration
   }
 

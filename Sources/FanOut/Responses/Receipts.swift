@@ -9,11 +9,11 @@ final class Receipts {
   private static let tagBytes = 16
   /// The longest text that is read.
   private static let longestText = 2048
-  private let key: HMACKey
+  private let keys: DerivedKeys
   private var buffer = ByteBuffer(capacity: 512)
 
-  /// - Parameter key: at least 32 bytes, the same in the whole cluster.
-  init(key: [UInt8]) { self.key = HMACKey(key) }
+  /// - Parameter keys: the same in the whole cluster.
+  init(_ keys: InForce<KeyRing>) { self.keys = DerivedKeys(of: keys, for: "carillon receipt") }
 
   /// Lends the signed text of an entry's receipt.
   func withText<R>(
@@ -23,7 +23,7 @@ final class Receipts {
     buffer.reset()
     ReceiptView.append(of: entry, revision: revision, deviceHash: deviceHash, category: category, to: &buffer)
     let tag = buffer.withUnsafeBytes { bytes in
-      key.withAuthenticationCode(bytes) { (code: UnsafeRawBufferPointer) -> (UInt64, UInt64) in
+      keys.signing.withAuthenticationCode(bytes) { (code: UnsafeRawBufferPointer) -> (UInt64, UInt64) in
         (code.loadUnaligned(as: UInt64.self), code.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
       }
     }
@@ -45,7 +45,7 @@ final class Receipts {
     return try bytes.withUnsafeBytes { bytes in
       let signed = UnsafeRawBufferPointer(rebasing: bytes.dropLast(Self.tagBytes))
       let tag = UnsafeRawBufferPointer(rebasing: bytes.suffix(Self.tagBytes))
-      return key.verify(tag, of: signed) ? try body(signed) : nil
+      return keys.verify(tag, of: signed) ? try body(signed) : nil
     }
   }
 }

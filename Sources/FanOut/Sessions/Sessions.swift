@@ -63,7 +63,7 @@ final class Sessions {
     self.people = people
     self.categories = categories
     changes = DeviceBudget(perMinute: settings.changesPerMinute)
-    mediaLinks = settings.media.map { MediaLinks($0) }
+    mediaLinks = settings.media.map { MediaLinks($0, settings.keys) }
     mailboxes = Mailboxes(shards)
     presences = Presences(shards, keptMilliseconds: settings.longestLifetime * 1000)
     outcomes = PendingOutcomes(events, mailboxes)

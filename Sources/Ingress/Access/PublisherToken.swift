@@ -1,4 +1,4 @@
-import Cryptography
+public import Cryptography
 import JSON
 public import Notifications
 import Worker
@@ -75,14 +75,14 @@ public struct PublisherToken: Sendable, Equatable {
   }
 
   /// The token, signed with a shared secret at `now` (seconds since 1970).
-  public func sign(key: [UInt8], now: Int64) -> String {
+  public func sign(key: KeyRing.Key, now: Int64) -> String {
     func array(_ words: [String]) -> JSONValue { .array(words.sorted().map { .string($0) }) }
     let claims = JSONValue.object(present: [
       "aud": SignedToken.publishers, "apps": array(applications?.map(\.text) ?? [Self.all.text]),
       "targets": array(targets.map(\.rawValue)), "operations": array(operations.map(\.rawValue)), "sub": publisher, "iat": now,
       "exp": expiration,
     ])
-    return Array(claims.text.utf8).withUnsafeBytes { CompactSignature.sign($0, with: HMACKey(key)) }
+    return Array(claims.text.utf8).withUnsafeBytes { CompactSignature.sign($0, with: key) }
   }
 
   func allows(_ application: Name) -> Bool { applications?.contains(application) ?? true }

@@ -8,7 +8,7 @@ public enum PublisherAdmission: Sendable {
   /// Any program, but no web page: for development.
   case anyone
   /// The bearers of tokens that one of these keys has signed.
-  case token([SignatureKey])
+  case token(InForce<[SignatureKey]>)
 }
 
 /// A publisher whose token holds.
@@ -44,7 +44,9 @@ struct Publisher: Sendable {
 
 /// Checks the tokens of HTTP requests. Loop-confined.
 struct Publishers {
-  private let admission: PublisherAdmission
+  /// Nil if any program may publish.
+  private let keys: InForce<[SignatureKey]>?
+  private var known: InForce<[SignatureKey]>.Version?
   private let access: AdminAccess
   /// Tokens that are genuine, since a signature by a public key costs a tenth of a millisecond. A full memory is emptied.
   private var genuine: [Name: PublisherToken] = [:]
@@ -52,16 +54,19 @@ struct Publishers {
 
   /// - Parameter isLoopback: whether only programs of this machine reach the server.
   init(_ admission: PublisherAdmission, isLoopback: Bool) {
-    (self.admission, access) = (admission, AdminAccess(isLoopback: isLoopback))
+    access = AdminAccess(isLoopback: isLoopback)
+    keys = if case .token(let keys) = admission { keys } else { nil }
+    known = keys?.current
   }
 
   /// The publisher of a request; throws the answer that refuses it.
   mutating func publisher(of request: HTTPRequest, now: Int64) throws(RequestAnswer) -> Publisher {
     func refusal(_ reason: String, _ rule: String) -> RequestAnswer { RequestAnswer(.unauthorized, reason, "Authorization", rule) }
-    guard case .token(let keys) = admission else {
+    guard let keys, var known else {
       guard let field = access.refusedField(of: request) else { return Publisher() }
       throw RequestAnswer(.forbidden, "Forbidden", field.rawValue, field.rule)
     }
+    if keys.update(&known) { (self.known, genuine) = (known, [:]) }
     let fields = request.headers.values(of: "Authorization")
     let parts = fields.first?.split(separator: " ", maxSplits: 1) ?? []
     guard fields.count == 1, parts.count == 2, parts[0].lowercased() == "bearer" else {
@@ -73,7 +78,7 @@ struct Publishers {
       token = known
     } else {
       var verified: SignedToken?
-      for key in keys where verified == nil { verified = SignedToken(verifying: identity.text, with: key) }
+      for key in known.value where verified == nil { verified = SignedToken(verifying: identity.text, with: key) }
       guard let claims = verified else {
         throw refusal("InvalidProviderToken", "No key of this server has signed the token by the algorithm of its header.")
       }

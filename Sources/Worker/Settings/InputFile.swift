@@ -10,15 +10,16 @@ public struct InputFile: Sendable {
   public let path: String
   /// Its content.
   public let bytes: [UInt8]
-  /// Its permissions, such as 0o600.
-  public let mode: UInt32
+  /// Whether others may read or change it, which a secret must not allow. Of a file of another owner, such as one of a mounted Secret, the
+  /// group may be how this process reads it.
+  public let isExposed: Bool
 
   /// Reads a file.
   ///
   /// - Parameters:
   ///   - place: where its path was given, for the beginning of errors: `--key-file`.
   ///   - limit: the most bytes.
-  init(path: String, givenAt place: String, limit: Int) throws(UsageError) {
+  public init(path: String, givenAt place: String, limit: Int) throws(UsageError) {
     func unreadable(_ reason: String) -> UsageError { UsageError(.unreadableFile, "\(place): \(PrintedText.echo(path)) \(reason)") }
     func failed() -> UsageError { unreadable("cannot be read: \(String(cString: strerror(errno)))") }
 
@@ -33,7 +34,7 @@ public struct InputFile: Sendable {
     guard bytes.count <= limit else { throw unreadable("is too large: it may have \(ByteSize.text(limit))") }
     self.path = path
     self.bytes = bytes
-    mode = facts.st_mode & 0o7777
+    isExposed = facts.st_mode & (facts.st_uid == geteuid() ? 0o077 : 0o027) != 0
   }
 
   private static func kind(_ mode: mode_t) -> String {
