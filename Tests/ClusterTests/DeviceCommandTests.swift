@@ -118,6 +118,63 @@ extension ClusterTests {
       }
     }
 
+    /// In the three steps that the article Running describes.
+    @Test func aKeyIsReplacedWhileADeviceStaysConnected() async throws {
+      try await TestFolder.with { folder in
+        let (former, next, file) = (folder.path + "/former", folder.path + "/next", folder.path + "/cluster.key")
+        let device = ["--token", String(repeating: "c9", count: 32), "--app", "com.example.shop"]
+        try await ClusterFixture.with(.embedded) { cluster in
+          func tool(_ arguments: [String]) async throws {
+            let exit = try await cluster.tool(arguments).exit()
+            #expect(exit == .exited(0))
+          }
+          for key in [former, next] { try await tool(["token", "key", key]) }
+          func put(_ keys: String...) throws {
+            let text = try keys.map { try String(contentsOfFile: $0, encoding: .utf8) }.joined()
+            try text.write(toFile: file, atomically: true, encoding: .utf8)
+          }
+          func signed(by key: String, for device: [String]) async throws -> String {
+            let token = try await cluster.tool(["token", "--key", key, "--json"] + device)
+            let line = try await token.line("prints a credential") { $0["credential"] != nil }
+            return try folder.write("credential-\(UUID().uuidString)", line["credential"]?.stringValue ?? "")
+          }
+          try await cluster.transform()
+          try put(former)
+          let worker = try await cluster.fanOut(["--key-file", file])
+          func isInForce(_ count: Int) async throws {
+            try await requireEventually("the worker has read its keys \(count) times") {
+              worker.text.split(separator: "\n").count { $0.contains("keys are in force") } == count
+            }
+          }
+          func connect(_ key: String, as device: [String]) async throws -> ClusterProcess {
+            let credential = try await signed(by: key, for: device)
+            return try await cluster.tool(["device", "--devices", worker.devices, "--json", "--credential-file", credential] + device)
+          }
+          let first = try await connect(former, as: device)
+          try await first.line("is connected") { $0["event"] == "connected" }
+
+          let other = ["--token", String(repeating: "ca", count: 32), "--app", "com.example.shop"]
+          try put(former, next)
+          try await isInForce(2)
+          try await connect(next, as: other).line("is connected") { $0["event"] == "connected" }
+          try put(next, former)
+          try await isInForce(3)
+          try put(next)
+          try await isInForce(4)
+          let refused = try await connect(former, as: ["--token", String(repeating: "cb", count: 32), "--app", "com.example.shop"])
+          let exit = try await refused.exit()
+          #expect(exit == .exited(2) && refused.text.contains("not signed with a key of this cluster"), "\(refused.text)")
+
+          try await tool([
+            "publish", "--kafka", cluster.kafka, "--topic-prefix", cluster.prefix, "--target", "device:\(device[1])", "--app",
+            "com.example.shop", "--title", "Still here",
+          ])
+          try await first.line("shows it") { $0["event"] == "shown" }
+          #expect(first.lines.count { $0["event"] == "connected" } == 1 && !first.lines.contains { $0["event"] == "closed" })
+        }
+      }
+    }
+
     @Test func tokenThatIsTakenOverStaysAway() async throws {
       try await ClusterFixture.with(.embedded) { cluster in
         try await cluster.transform()

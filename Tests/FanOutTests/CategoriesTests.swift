@@ -1,3 +1,4 @@
+import Cryptography
 import JSON
 import Kafka
 import Notifications
@@ -43,6 +44,25 @@ import Worker
     await lane.eventually("it is answered") { $0.answers(at: device) > answered }
     return await lane.frames("refused", at: device).first { $0["response"]?.stringValue == "r\(answered)" }?["reason"]?.stringValue
       ?? "accepted"
+  }
+
+  @Test func `a response is taken as long as the key of its receipt verifies`() async throws {
+    let (former, next) = (KeyRing.Key([UInt8](repeating: 1, count: 32)), KeyRing.Key([UInt8](repeating: 2, count: 32)))
+    let keys = InForce(KeyRing([former]))
+    try await LaneFixture.with({ ($0.refreshSeconds, $0.keys) = (3_600, keys) }) { lane in
+      let token = try await lane.registered()
+      try await RedisProbe.with(lane.redis.address) { redis in
+        let (device, first) = try await Self.sent(1, to: token, lane, redis)
+        let open = NotificationAction.defaultIdentifier.text
+        #expect(await Self.answer(open, to: first, from: device, lane) == "accepted")
+        keys.replace(with: KeyRing([next, former]))
+        #expect(await Self.answer(open, to: first, from: device, lane) == "accepted")
+        let (again, second) = try await Self.sent(2, to: token, lane, redis)
+        keys.replace(with: KeyRing([next]))
+        #expect(await Self.answer(open, to: second, from: again, lane) == "accepted")
+        #expect(await Self.answer(open, to: first, from: again, lane) == "BadReceipt")
+      }
+    }
   }
 
   @Test func `a published category comes with its notification, and a device's own outranks it`() async throws {
