@@ -48,7 +48,7 @@ public final class Admin: Sendable {
   /// Closes the client after its running calls.
   public func close() async {
     let wasClosed = isClosed.exchange(true, ordering: .relaxed)
-    if !wasClosed { client.end(leavingGroup: false) { [ended] in ended.open(true) } }
+    if !wasClosed { client.end(leavingGroup: false) { [ended] _ in ended.open(true) } }
     _ = await ended.wait()
   }
 

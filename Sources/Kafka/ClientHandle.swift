@@ -156,7 +156,8 @@ final class ClientHandle: @unchecked Sendable {
   /// - Parameters:
   ///   - leavingGroup: whether a consumer leaves its group, which then need not wait for the session timeout.
   ///   - queues: the consumer's queues; they are destroyed.
-  func end(leavingGroup: Bool, discarding queues: [OpaquePointer] = [], _ done: @escaping @Sendable () -> Void) {
+  ///   - done: told whether the group has let a static member go. Otherwise others get its partitions when its session ends.
+  func end(leavingGroup: Bool, discarding queues: [OpaquePointer] = [], _ done: @escaping @Sendable (_ hasLeft: Bool) -> Void = { _ in }) {
     isEnding.store(true, ordering: .sequentiallyConsistent)
     let addresses = queues.map { UInt(bitPattern: $0) }
     NamedThread.start("kafka-close") { [self] in
@@ -169,15 +170,17 @@ final class ClientHandle: @unchecked Sendable {
         rd_kafka_queue_destroy(queue)
       }
       if leavingGroup, rebalances?.isStatic == true { Self.leaveGroup([self], by: SteadyClock.milliseconds() + Self.longestLeave) }
+      // A fenced one is no member any more.
+      let hasLeft = !leavingGroup || rebalances.map { $0.isStatic && $0.isMember } != true || fatalError != nil
       let left = leavingGroup && rd_kafka_consumer_close(pointer) == RD_KAFKA_RESP_ERR_NO_ERROR
       while held.load(ordering: .sequentiallyConsistent) > 0 { sem_wait(released) }
       if let rebalances, rebalances.isUnassignedMember, rd_kafka_version() < 0x0203_0000 {
         // The member has left its group. The client and the object of its callbacks stay until the process ends.
         _ = Unmanaged.passRetained(rebalances)
-        return done()
+        return done(hasLeft)
       }
       rd_kafka_destroy_flags(pointer, left || !leavingGroup ? 0 : RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE)
-      done()
+      done(hasLeft)
     }
   }
 

@@ -467,7 +467,7 @@ public final class Consumer {
   /// Call it from the loop's actor. A batch in use keeps its memory; the last one frees the rest.
   ///
   /// - Parameter milliseconds: the longest wait. Unfinished steps continue by themselves.
-  /// - Returns: whether all steps finished in time.
+  /// - Returns: whether all steps finished in time, and a static member has left. Otherwise others get its partitions when its session ends.
   @discardableResult
   public func close(withinMilliseconds milliseconds: Int = 15_000) async -> Bool {
     loop.preconditionOnLoop()
@@ -514,7 +514,7 @@ public final class Consumer {
     pipe = nil
     handler = nil
     let ended = ended
-    client.end(leavingGroup: true, discarding: [group, records]) { ended.open(true) }
+    client.end(leavingGroup: true, discarding: [group, records]) { ended.open($0) }
   }
 
   /// Undoes the initializer's first steps after its last one has failed.
@@ -523,6 +523,6 @@ public final class Consumer {
     handler = nil
     commits = nil
     rd_kafka_queue_destroy(events)
-    client.end(leavingGroup: false, discarding: [group, records]) {}
+    client.end(leavingGroup: false, discarding: [group, records])
   }
 }

@@ -52,7 +52,7 @@ public final class EmbeddedBroker: @unchecked Sendable {
     let client = try ClientHandle(RD_KAFKA_PRODUCER, object)
     self.client = client
     guard let cluster = ChildProcess.withoutSpawning({ rd_kafka_mock_cluster_new(client.pointer, brokers) }) else {
-      client.end(leavingGroup: false) {}
+      client.end(leavingGroup: false)
       throw KafkaError(RD_KAFKA_RESP_ERR__CRIT_SYS_RESOURCE, "start an embedded broker", message: "no ports or descriptors are left")
     }
     self.cluster = cluster
@@ -89,7 +89,7 @@ public final class EmbeddedBroker: @unchecked Sendable {
     NamedThread.start("kafka-close") { [self] in
       attract()
       rd_kafka_mock_cluster_destroy(cluster)
-      client.end(leavingGroup: false) { [ended] in ended.open(true) }
+      client.end(leavingGroup: false) { [ended] _ in ended.open(true) }
     }
   }
 

@@ -35,7 +35,7 @@ public final class GroupOffsets: Sendable {
 
   /// Closes the client after its running call. Call it once.
   public func close() async {
-    client.end(leavingGroup: false) { [ended] in ended.open(true) }
+    client.end(leavingGroup: false) { [ended] _ in ended.open(true) }
     _ = await ended.wait()
   }
 }

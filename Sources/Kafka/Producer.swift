@@ -162,7 +162,7 @@ public final class Producer {
     } catch {
       state = .closed
       rd_kafka_queue_destroy(events)
-      client.end(leavingGroup: false) {}
+      client.end(leavingGroup: false)
       throw KafkaError(RD_KAFKA_RESP_ERR__CRIT_SYS_RESOURCE, "make a producer", message: "\(error)")
     }
   }
@@ -516,7 +516,7 @@ public final class Producer {
     let (ended, complete) = (ended, isComplete)
     let deadline = Timer(on: loop) { ended.open(false) }
     deadline.start(after: milliseconds + 1_000)
-    client.end(leavingGroup: false) { ended.open(complete) }
+    client.end(leavingGroup: false) { _ in ended.open(complete) }
     let inTime = await ended.wait()
     deadline.close()
     return inTime

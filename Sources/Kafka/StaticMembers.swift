@@ -22,7 +22,7 @@ public enum StaticMembers {
     return try await NamedThread.run("kafka-remove") { [options] in
       let end = SteadyClock.milliseconds() + milliseconds
       var members: [(name: String, client: ClientHandle, rebalances: RebalanceInbox)] = []
-      defer { for member in members { member.client.end(leavingGroup: true) {} } }
+      defer { for member in members { member.client.end(leavingGroup: true) } }
       do throws(KafkaError) {
         for name in names {
           var options = options

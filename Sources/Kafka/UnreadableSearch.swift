@@ -86,7 +86,7 @@ final class UnreadableSearch: Sendable {
     let object = try configuration.object(defaults: ["group.id": "\(configuration.clientID).ungrouped"], forConsumer: true)
     try object.leaveOutLog()
     let client = try ClientHandle(RD_KAFKA_CONSUMER, object)
-    defer { client.end(leavingGroup: false) {} }
+    defer { client.end(leavingGroup: false) }
     rd_kafka_poll_set_consumer(client.pointer)
     guard case .unreadable(let batch, let error) = try look(at: offset, client.pointer) else { return .readable }
     guard let end = try watermarks(of: [partition], client.pointer, Int32(Self.lookMilliseconds))[partition]?.upperBound else {

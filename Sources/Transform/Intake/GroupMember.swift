@@ -93,9 +93,14 @@ final class GroupMember {
     guard let consumer else { return }
     owner?.leaves()
     watch.detach()
-    await consumer.close()
+    await close(consumer, withinMilliseconds: 15_000)
     committer?.close()
     (self.consumer, committer) = (nil, nil)
+  }
+
+  private func close(_ consumer: Consumer, withinMilliseconds milliseconds: Int) async {
+    guard await !consumer.close(withinMilliseconds: milliseconds) else { return }
+    logger.warning("the group was not left in time: others get this lane's partitions when its session ends", ["afterMs": milliseconds])
   }
 
   // MARK: The partitions
@@ -167,7 +172,7 @@ final class GroupMember {
 
   /// Leaves the group for good. The owner is asked for the last offsets.
   func close(withinMilliseconds milliseconds: Int) async {
-    await consumer?.close(withinMilliseconds: milliseconds)
+    if let consumer { await close(consumer, withinMilliseconds: milliseconds) }
     watch.close()
     timer.close()
     committer?.close()
