@@ -6,6 +6,7 @@ import Worker
 
 /// Builds the parts of a lane, wires them, and runs the actions of its phase. Loop-confined.
 final class TransformCore {
+  private let lane: LaneContext
   private let loop: EventLoop
   private let settings: TransformSettings
   private let logger: Logger
@@ -48,14 +49,16 @@ final class TransformCore {
     self.health = health
     self.metrics = metrics
     notes = EndNotes(on: loop)
+    shards = Shards(on: loop, settings.store, clientName: "carillon-transform")
+    lane = LaneContext(
+      loop: loop, settings: settings, state: state, shards: shards, notes: notes, health: health, logger: logger, metrics: metrics)
     newer = NewerLayouts(metrics.newer, logger: logger)
     newerTimer = Timer(on: loop) { health.set("layouts", ready: true) }
-    shards = Shards(on: loop, settings.store, clientName: "carillon-transform")
-    watch = RedisWatch(on: loop, settings.store, shards, state, logger: logger, health: health, metrics: metrics)
+    watch = RedisWatch(lane)
     markers = Markers(shards)
     crashes = CrashLoopDetector(on: loop, CrashLoops(shards), settings.permit, healthyMilliseconds: settings.healthyMilliseconds)
     checkpoints = Checkpoints(markers, crashes, settings.topics)
-    lag = LaneLag(on: loop, settings, checkpoints, logger: logger, health: health, metrics: metrics)
+    lag = LaneLag(lane, checkpoints)
     applications = ApplicationsReader(on: loop, settings.kafka, settings.topics, logger: logger, health: health)
     rates = RateLimits(applications, settings)
     crashes.owner = self
@@ -80,28 +83,22 @@ final class TransformCore {
     ) { [logger] in logger.log($0) }
     self.producers = producers
     lag.producers = producers
-    let journal = try Journal(
-      on: loop, settings, producer: producers.patient, limit: limits.batchBytes(of: names.journal), notes: notes, metrics: metrics)
+    let journal = try Journal(lane, producers.patient, limit: limits.batchBytes(of: names.journal))
     self.journal = journal
     journal.owner = self
     let outcomes = try Outcomes(
       on: loop, settings, events: producers.patient, deliveries: producers.prompt, metrics: metrics.clients)
-    let pipeline = Pipeline(
-      on: loop, settings, state: state, shards: shards, applications: applications, outcomes: outcomes,
-      schedules: try ScheduleWriter(producers, names, ExpirationRule(oneAttemptSeconds: settings.oneAttemptSeconds)), journal: journal,
-      notes: notes, logger: logger, metrics: metrics)
+    let schedules = try ScheduleWriter(producers, names, ExpirationRule(oneAttemptSeconds: settings.oneAttemptSeconds))
+    let pipeline = Pipeline(lane, for: .serving(schedules, journal), applications, outcomes)
     pipeline.owner = self
     self.pipeline = pipeline
     let condition = ScheduleCondition(health)
     pipeline.firings?.damage.onChange = { condition.damage = $0 }
-    let unreadable = try UnreadableStretches(
-      on: loop, settings, producer: producers.patient, journal: journal, notes: notes, logger: logger, metrics: metrics)
+    let unreadable = try UnreadableStretches(lane, producers.patient, journal)
     unreadable.owner = self
     self.unreadable = unreadable
-    intake = Intake(
-      settings, state: state, checkpoints: checkpoints, crashes: crashes, pipeline: pipeline, journal: journal, rates: rates,
-      unreadable: unreadable, notes: notes, logger: logger)
-    let windows = WindowRestoration(on: loop, settings, rates, checkpoints, admin, health: health, logger: logger)
+    intake = Intake(lane, checkpoints, crashes, pipeline, journal, rates, unreadable)
+    let windows = WindowRestoration(lane, rates, checkpoints, admin)
     windows.owner = self
     self.windows = windows
     try await shards.waitUntilUp(withinMilliseconds: settings.startMilliseconds)
@@ -112,15 +109,14 @@ final class TransformCore {
     let plan = try await GroupPlan(settings, admin, logger)
     plan.show(settings, in: metrics)
     try await applications.start(admin, withinMilliseconds: settings.startMilliseconds)
-    let member = GroupMember(
-      on: loop, settings, plan, state: state, checkpoints: checkpoints, health: health, logger: logger, metrics: metrics)
+    let member = GroupMember(lane, plan, checkpoints)
     member.owner = self
     self.member = member
-    let comparison = MarkerComparison(on: loop, checkpoints, state, member, admin, settings, identity, shards, logger: logger)
+    let comparison = MarkerComparison(lane, checkpoints, member, admin, identity)
     comparison.owner = self
     self.comparison = comparison
-    scheduleRestoration = ScheduleRestoration(on: loop, settings, state, markers, member, admin, condition, logger)
-    let registry = RegistryRestoration(on: loop, settings, state, markers, member, admin, health: health, logger: logger)
+    scheduleRestoration = ScheduleRestoration(lane, markers, member, admin, condition)
+    let registry = RegistryRestoration(lane, markers, member, admin)
     registry.owner = self
     self.registry = registry
     try member.join()

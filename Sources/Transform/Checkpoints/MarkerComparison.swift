@@ -26,13 +26,9 @@ final class MarkerComparison {
   private static let heldUpMilliseconds: UInt64 = 5_000
   weak var owner: TransformCore?
 
-  init(
-    on loop: EventLoop, _ checkpoints: Checkpoints, _ state: LaneState, _ member: GroupMember, _ admin: Admin,
-    _ settings: TransformSettings, _ identity: ClusterIdentity, _ shards: Shards, logger: Logger
-  ) {
-    (self.checkpoints, self.state, self.member, self.admin) = (checkpoints, state, member, admin)
-    (self.settings, self.identity, self.shards) = (settings, identity, shards)
-    (self.loop, self.logger) = (loop, logger)
+  init(_ lane: LaneContext, _ checkpoints: Checkpoints, _ member: GroupMember, _ admin: Admin, _ identity: ClusterIdentity) {
+    (self.checkpoints, self.member, self.admin, self.identity) = (checkpoints, member, admin, identity)
+    (loop, settings, state, shards, logger) = (lane.loop, lane.settings, lane.state, lane.shards, lane.logger)
     timer = Timer(on: loop)
     timer.handler = { [unowned self] in owner?.run(.compare) }
   }

@@ -17,17 +17,9 @@ final class RedisWatch {
   /// Performs the actions of the phase, and calls `inspect` in a task of the lane.
   weak var owner: TransformCore?
 
-  init(
-    on loop: EventLoop, _ configuration: StoreConfiguration, _ shards: Shards, _ state: LaneState, logger: Logger, health: Health,
-    metrics: TransformMetrics
-  ) {
-    self.configuration = configuration
-    self.shards = shards
-    self.state = state
-    self.logger = logger
-    self.health = health
-    self.metrics = metrics
-    self.loop = loop
+  init(_ lane: LaneContext) {
+    (loop, configuration, shards, state) = (lane.loop, lane.settings.store, lane.shards, lane.state)
+    (logger, health, metrics) = (lane.logger, lane.health, lane.metrics)
     let clock = ClockWatch(shards, metrics: metrics.redis, logger: logger, health: health)
     inspection = RedisInspection(on: loop, configuration, shards, clock, metrics: metrics.redis)
     inspection.owner = self

@@ -19,13 +19,10 @@ final class RegistryRestoration {
   private var waits = 0
   weak var owner: TransformCore?
 
-  init(
-    on loop: EventLoop, _ settings: TransformSettings, _ state: LaneState, _ markers: Markers, _ member: GroupMember, _ admin: Admin,
-    health: Health, logger: Logger
-  ) {
-    (self.loop, self.state, self.markers, self.member, self.admin) = (loop, state, markers, member, admin)
-    (kafka, topics) = (settings.kafka, settings.topics)
-    (self.health, self.logger) = (health, logger)
+  init(_ lane: LaneContext, _ markers: Markers, _ member: GroupMember, _ admin: Admin) {
+    (self.markers, self.member, self.admin) = (markers, member, admin)
+    (kafka, topics) = (lane.settings.kafka, lane.settings.topics)
+    (loop, state, health, logger) = (lane.loop, lane.state, lane.health, lane.logger)
   }
 
   var isUnderWay: Bool { waits > 0 }

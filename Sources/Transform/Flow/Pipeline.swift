@@ -21,6 +21,19 @@ protocol PipelineOwner: AnyObject {
 
 /// The way of the records in flight: makes the stages, begins and ends the records, and hands each from stage to stage. Loop-confined.
 final class Pipeline {
+  /// What becomes of the records.
+  enum Purpose {
+    /// Their outcomes go to Kafka, and what is due later fires.
+    case serving(ScheduleWriter, Journal)
+    /// An empty Redis gets what these verdicts say. The schedules come from their topic.
+    case rebuilding(JournaledVerdicts)
+
+    /// Nil where verdicts are not written.
+    fileprivate var journal: Journal? { if case .serving(_, let journal) = self { journal } else { nil } }
+    /// The former verdicts, during a rebuild.
+    fileprivate var journaled: JournaledVerdicts? { if case .rebuilding(let verdicts) = self { verdicts } else { nil } }
+  }
+
   private let loop: EventLoop
   private let shards: Shards
   private let outcomes: Outcomes
@@ -48,23 +61,10 @@ final class Pipeline {
   /// The lane.
   weak var owner: (any PipelineOwner)? { didSet { errors.owner = owner } }
 
-  /// - Parameters:
-  ///   - schedules: nil during a rebuild.
-  ///   - journal: nil if verdicts are not written, as during a rebuild.
-  ///   - journaled: the former verdicts, during a rebuild.
-  init(
-    on loop: EventLoop, _ settings: TransformSettings, state: LaneState, shards: Shards, isRebuilding: Bool = false,
-    applications: ApplicationsReader, outcomes: Outcomes, schedules: ScheduleWriter?, journal: Journal?,
-    journaled: JournaledVerdicts? = nil, notes: EndNotes, logger: Logger, metrics: TransformMetrics
-  ) {
-    self.loop = loop
-    self.shards = shards
-    self.outcomes = outcomes
-    self.journal = journal
-    self.notes = notes
-    self.state = state
-    self.metrics = metrics
-    self.logger = logger
+  init(_ lane: LaneContext, for purpose: Purpose, _ applications: ApplicationsReader, _ outcomes: Outcomes) {
+    let (settings, journaled) = (lane.settings, purpose.journaled)
+    (loop, shards, state, notes) = (lane.loop, lane.shards, lane.state, lane.notes)
+    (logger, metrics, self.outcomes, journal) = (lane.logger, lane.metrics, outcomes, purpose.journal)
     maximumBytes = settings.inFlightBytes
     reader = RequestReader(settings)
     inFlight = InFlight(tries: settings.tries)
@@ -75,16 +75,14 @@ final class Pipeline {
     let (persons, locales) = (Recipients(shards), Locales(shards))
     let rules = ContentRules(settings.limits)
     let extensions = LaneExtensions(settings.extensions)
-    if let writer = schedules {
-      self.schedules = LaneSchedules(
-        on: loop, settings, shards, persons, writer, inFlight, errors, outcomes, rejections, reader, metrics, logger)
-    } else {
-      self.schedules = nil
-    }
+    schedules =
+      if case .serving(let writer, _) = purpose {
+        LaneSchedules(lane, persons, writer, inFlight, errors, outcomes, rejections, reader)
+      } else { nil }
     stages = StageSequence(
-      [ApplicationStage(on: loop, applications, isRebuilding: isRebuilding), registry]
-        + (self.schedules.map { [$0.firingWait, $0.stage] } ?? []) + [
-          CallStage(on: loop, extensions, rules, isRebuilding ? nil : Results(shards, on: loop), persons, locales),
+      [ApplicationStage(on: loop, applications, isRebuilding: journaled != nil), registry]
+        + (schedules.map { [$0.firingWait, $0.stage] } ?? []) + [
+          CallStage(on: loop, extensions, rules, journaled == nil ? Results(shards, on: loop) : nil, persons, locales),
           ExtensionStage(extensions, rules, locales, ExtendedEntryWriter(metrics, logger)),
         ], inFlight)
     judge = JudgeStage(Judge(shards, settings.judgeLimits), inFlight, errors, outcomes, rejections, metrics, journaled)
@@ -92,7 +90,7 @@ final class Pipeline {
       persons, locales, TimeZones(shards, persons), inFlight, errors, judge, reader, outcomes, journal: journal, journaled: journaled,
       metrics: metrics, logger: logger)
     registrations = RegistrationStage(
-      Registrations(shards, persons, rememberedMilliseconds: settings.longestLifetime * 1000), self.schedules?.zoneChanges, inFlight,
+      Registrations(shards, persons, rememberedMilliseconds: settings.longestLifetime * 1000), schedules?.zoneChanges, inFlight,
       errors,
       logger)
     evictions = EvictionStage(

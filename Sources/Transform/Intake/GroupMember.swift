@@ -25,12 +25,9 @@ final class GroupMember {
   private(set) var committer: OffsetCommitter?
   weak var owner: TransformCore? { didSet { watch.owner = owner } }
 
-  init(
-    on loop: EventLoop, _ settings: TransformSettings, _ plan: GroupPlan, state: LaneState, checkpoints: Checkpoints, health: Health,
-    logger: Logger, metrics: TransformMetrics
-  ) {
-    (self.loop, self.settings, self.plan, self.state, self.checkpoints) = (loop, settings, plan, state, checkpoints)
-    (self.health, self.logger, self.metrics) = (health, logger, metrics)
+  init(_ lane: LaneContext, _ plan: GroupPlan, _ checkpoints: Checkpoints) {
+    (loop, settings, state, self.plan, self.checkpoints) = (lane.loop, lane.settings, lane.state, plan, checkpoints)
+    (health, logger, metrics) = (lane.health, lane.logger, lane.metrics)
     watch = GroupWatch(on: loop, settings)
     timer = Timer(on: loop)
     timer.handler = { [unowned self] in owner?.run(.askForPartitions) }

@@ -44,19 +44,12 @@ final class Intake {
   }
 
   init(
-    _ settings: TransformSettings, state: LaneState, checkpoints: Checkpoints, crashes: CrashLoopDetector, pipeline: Pipeline,
-    journal: Journal, rates: RateLimits, unreadable: UnreadableStretches, notes: EndNotes, logger: Logger
+    _ lane: LaneContext, _ checkpoints: Checkpoints, _ crashes: CrashLoopDetector, _ pipeline: Pipeline, _ journal: Journal,
+    _ rates: RateLimits, _ unreadable: UnreadableStretches
   ) {
-    self.settings = settings
-    self.state = state
-    self.checkpoints = checkpoints
-    self.crashes = crashes
-    self.pipeline = pipeline
-    self.journal = journal
-    self.rates = rates
-    self.unreadable = unreadable
-    self.notes = notes
-    self.logger = logger
+    (settings, state, notes, logger) = (lane.settings, lane.state, lane.notes, lane.logger)
+    (self.checkpoints, self.crashes, self.pipeline, self.journal) = (checkpoints, crashes, pipeline, journal)
+    (self.rates, self.unreadable) = (rates, unreadable)
   }
 
   /// A consumer has joined the group.

@@ -39,15 +39,12 @@ final class LaneLag {
   /// How often the brokers are asked, in seconds, and how far behind a partition is for that, in milliseconds.
   private static let (questionSeconds, questionMilliseconds): (Int, Int64) = (5, 2_000)
 
-  init(
-    on loop: EventLoop, _ settings: TransformSettings, _ checkpoints: Checkpoints, logger: Logger, health: Health,
-    metrics: TransformMetrics
-  ) {
-    (self.checkpoints, self.logger, self.health, self.metrics) = (checkpoints, logger, health, metrics)
-    timer = Timer(on: loop)
+  init(_ lane: LaneContext, _ checkpoints: Checkpoints) {
+    (self.checkpoints, logger, health, metrics) = (checkpoints, lane.logger, lane.health, lane.metrics)
+    timer = Timer(on: lane.loop)
     timer.handler = { [unowned self] in tick() }
-    metrics.inFlightLimit.set(settings.inFlight)
-    metrics.inFlightBytesLimit.set(settings.inFlightBytes)
+    metrics.inFlightLimit.set(lane.settings.inFlight)
+    metrics.inFlightBytesLimit.set(lane.settings.inFlightBytes)
   }
 
   /// A consumer has joined the group.

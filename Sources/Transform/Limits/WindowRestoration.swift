@@ -27,14 +27,11 @@ final class WindowRestoration {
   /// How many offsets below a marker without a timestamp are read first.
   private static let firstReach: Int64 = 1_000
 
-  init(
-    on loop: EventLoop, _ settings: TransformSettings, _ rates: RateLimits, _ checkpoints: Checkpoints, _ admin: Admin, health: Health,
-    logger: Logger
-  ) {
-    (self.loop, self.settings, self.rates, self.checkpoints) = (loop, settings, rates, checkpoints)
-    (self.admin, self.health, self.logger) = (admin, health, logger)
+  init(_ lane: LaneContext, _ rates: RateLimits, _ checkpoints: Checkpoints, _ admin: Admin) {
+    (self.rates, self.checkpoints, self.admin) = (rates, checkpoints, admin)
+    (loop, settings, health, logger) = (lane.loop, lane.settings, lane.health, lane.logger)
     reader = TopicReader(on: loop, settings.kafka, silenceMilliseconds: Self.silenceMilliseconds)
-    reader.onClientError = { logger.warning("Kafka client error", ["error": "\($0)"]) }
+    reader.onClientError = { [logger] in logger.warning("Kafka client error", ["error": "\($0)"]) }
   }
 
   /// Counts for all partitions that wait.

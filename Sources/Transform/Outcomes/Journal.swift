@@ -40,16 +40,11 @@ final class Journal {
   private static let (lingerMilliseconds, hurriedMilliseconds) = (100, 5)
 
   /// - Parameter limit: the greatest batch of the topic that the brokers take, in bytes.
-  init(
-    on loop: EventLoop, _ settings: TransformSettings, producer: Producer, limit: Int, notes: EndNotes, metrics: TransformMetrics
-  ) throws(KafkaError) {
-    self.loop = loop
-    self.notes = notes
+  init(_ lane: LaneContext, _ producer: Producer, limit: Int) throws(KafkaError) {
+    (loop, notes, metrics, worker) = (lane.loop, lane.notes, lane.metrics, lane.settings.worker)
     fullBytes = min(Self.largestFullBytes, max(Self.smallestFullBytes, limit - Self.entryBytes))
     self.producer = producer
-    self.metrics = metrics
-    topic = try producer.topic(settings.topics.journal)
-    worker = settings.worker
+    topic = try producer.topic(lane.settings.topics.journal)
     timer = Timer(on: loop)
     timer.handler = { [unowned self] in
       isTimed = false

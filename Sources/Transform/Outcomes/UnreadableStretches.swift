@@ -33,13 +33,10 @@ final class UnreadableStretches {
   /// The milliseconds after which a refused letter is sent again.
   private static let retryMilliseconds = 1_000
 
-  init(
-    on loop: EventLoop, _ settings: TransformSettings, producer: Producer, journal: Journal, notes: EndNotes, logger: Logger,
-    metrics: TransformMetrics
-  ) throws(KafkaError) {
-    (self.loop, topics, self.producer, self.journal, self.notes) = (loop, settings.topics, producer, journal, notes)
-    (self.logger, self.metrics) = (logger, metrics)
-    deadLetters = try producer.topic(settings.topics.deadLetters)
+  init(_ lane: LaneContext, _ producer: Producer, _ journal: Journal) throws(KafkaError) {
+    (loop, topics, notes, logger, metrics) = (lane.loop, lane.settings.topics, lane.notes, lane.logger, lane.metrics)
+    (self.producer, self.journal) = (producer, journal)
+    deadLetters = try producer.topic(topics.deadLetters)
     timer = Timer(on: loop)
     timer.handler = { [unowned self] in send() }
   }

@@ -92,9 +92,10 @@ final class RebuildCore: ConsumerHandler {
     applications = ApplicationsReader(on: loop, settings.kafka, settings.topics, logger: logger, health: nil)
     rates = RateLimits(applications, settings)
     notes = EndNotes(on: loop)
-    pipeline = Pipeline(
-      on: loop, settings, state: LaneState(LanePhase(.running)), shards: shards, isRebuilding: true, applications: applications,
-      outcomes: outcomes, schedules: nil, journal: nil, journaled: verdicts, notes: notes, logger: logger, metrics: metrics)
+    let lane = LaneContext(
+      loop: loop, settings: settings, state: LaneState(LanePhase(.running)), shards: shards, notes: notes, health: Health(),
+      logger: logger, metrics: metrics)
+    pipeline = Pipeline(lane, for: .rebuilding(verdicts), applications, outcomes)
     ticker = Timer(on: loop)
     silenceTimer = Timer(on: loop)
     ticker.handler = { [unowned self] in rebuild.keepLock() }

@@ -22,10 +22,10 @@ final class LaneSchedules {
   let zoneChanges: ZoneChanges
 
   init(
-    on loop: EventLoop, _ settings: TransformSettings, _ shards: Shards, _ persons: Recipients, _ writer: ScheduleWriter,
-    _ inFlight: InFlight, _ errors: StoreErrors, _ outcomes: Outcomes, _ rejections: Rejections, _ reader: RequestReader,
-    _ metrics: TransformMetrics, _ logger: Logger
+    _ lane: LaneContext, _ persons: Recipients, _ writer: ScheduleWriter, _ inFlight: InFlight, _ errors: StoreErrors,
+    _ outcomes: Outcomes, _ rejections: Rejections, _ reader: RequestReader
   ) {
+    let (loop, settings, shards) = (lane.loop, lane.settings, lane.shards)
     let schedules = Schedules(
       shards,
       Schedules.Limits(
@@ -36,8 +36,8 @@ final class LaneSchedules {
     firingWait = FiringWait(inFlight)
     stage = ScheduleStage(on: loop, applier, TimeZones(shards, persons))
     followUps = ScheduleFollowUps(schedules, judge, outcomes, writer, errors, wallClock: loop.wallMilliseconds)
-    let zoneData = ZoneDataUpdate(on: loop, schedules, writer, version: DueTimes.dataVersion, logger)
-    firings = Firings(on: loop, schedules, writer, followUps, zoneData, buckets: shards.buckets, metrics, logger)
+    let zoneData = ZoneDataUpdate(on: loop, schedules, writer, version: DueTimes.dataVersion, lane.logger)
+    firings = Firings(on: loop, schedules, writer, followUps, zoneData, buckets: shards.buckets, lane.metrics, lane.logger)
     zoneChanges = ZoneChanges(schedules, writer, inFlight, errors, wallClock: loop.wallMilliseconds)
     let evictions = ScheduleEvictions(applier, schedules, followUps, errors)
     self.outcomes = ScheduleOutcomes(inFlight, outcomes, rejections, reader, writer, schedules, errors, firings, evictions)

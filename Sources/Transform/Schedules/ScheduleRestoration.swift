@@ -19,12 +19,9 @@ final class ScheduleRestoration {
   private let logger: Logger
   private(set) var isUnderWay = false
 
-  init(
-    on loop: EventLoop, _ settings: TransformSettings, _ state: LaneState, _ markers: Markers, _ member: GroupMember, _ admin: Admin,
-    _ condition: ScheduleCondition, _ logger: Logger
-  ) {
-    (self.loop, self.state, self.markers, self.member, self.admin) = (loop, state, markers, member, admin)
-    (topics, self.condition, self.logger) = (settings.topics, condition, logger)
+  init(_ lane: LaneContext, _ markers: Markers, _ member: GroupMember, _ admin: Admin, _ condition: ScheduleCondition) {
+    (self.markers, self.member, self.admin, self.condition) = (markers, member, admin, condition)
+    (loop, state, topics, logger) = (lane.loop, lane.state, lane.settings.topics, lane.logger)
   }
 
   /// Waits for the markers. Returns false if the lane stops running, or if another call already waits.
