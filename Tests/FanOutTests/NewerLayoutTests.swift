@@ -65,10 +65,11 @@ import Worker
     try await LaneFixture.with { lane in
       let device = try await lane.connect()
       await lane.eventually("it is welcomed") { $0.count("welcome") == 1 }
-      // Signed with the key of the cluster.
+      // Signed with the lane's key.
+      let key = KeyRing.Key([1, 2, 3]).derived(for: "carillon receipt")
       func receipt(_ version: Int) -> String {
         let bytes = [UInt8(version)] + [UInt8](repeating: 1, count: 99)
-        let code = bytes.withUnsafeBytes { HMACKey([1, 2, 3]).withAuthenticationCode($0) { Array($0.prefix(16)) } }
+        let code = bytes.withUnsafeBytes { HMACKey(key).withAuthenticationCode($0) { Array($0.prefix(16)) } }
         return (bytes + code).withUnsafeBytes { Base64.withText(url: $0) { String(decoding: $0, as: UTF8.self) } }
       }
       for (response, version) in [("newer", Layout.receipt.newest + 1), ("damaged", Layout.receipt.newest)] {
