@@ -11,8 +11,12 @@ public struct KeyRing: Sendable, Equatable {
     /// Makes a key of its bytes, which should be at least ``CompactSignature/shortestKey``.
     public init(_ bytes: [UInt8]) {
       self.bytes = bytes
-      let code = Self.derive(bytes, "carillon fingerprint")
-      id = code.prefix(4).map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
+      id = Self.name(Self.derive(bytes, "carillon fingerprint"))
+    }
+
+    /// A name of four bytes, in hexadecimal.
+    static func name(_ code: [UInt8]) -> String {
+      code.prefix(4).map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
     }
 
     /// The key that derives from it for one purpose, so that the signatures of two purposes cannot be confused.

@@ -19,6 +19,8 @@ public final class SignatureKey: @unchecked Sendable {
 
   /// The only algorithm of the key.
   public let algorithm: Algorithm
+  /// What distinguishes it from others in logs: of a secret its ``KeyRing/Key/id``, of a public key some bytes of its text's digest.
+  public let id: String
   private let secret: [UInt8]
   /// Nil for a secret.
   private let publicKey: OpaquePointer?
@@ -26,9 +28,9 @@ public final class SignatureKey: @unchecked Sendable {
   /// The bytes of a signature by either kind of public key. For ECDSA they are two numbers of 32 bytes (RFC 7518, section 3.4).
   private static let signatureBytes = 64
 
-  /// Makes a key of a shared secret, which should have at least ``CompactSignature/shortestKey`` bytes.
-  public init(secret: [UInt8]) {
-    (algorithm, self.secret, publicKey) = (.hs256, secret, nil)
+  /// Makes a key of a shared secret.
+  public init(secret: KeyRing.Key) {
+    (algorithm, id, self.secret, publicKey) = (.hs256, secret.id, secret.bytes, nil)
   }
 
   /// Reads a public key in PEM (`-----BEGIN PUBLIC KEY-----`); nil for anything else, private keys and other curves included.
@@ -45,6 +47,7 @@ public final class SignatureKey: @unchecked Sendable {
       return nil
     }
     (self.algorithm, secret, publicKey) = (algorithm, [], key)
+    id = KeyRing.Key.name(pem.withUnsafeBytes { Digest.sha256($0) })
   }
 
   deinit { EVP_PKEY_free(publicKey) }

@@ -69,12 +69,8 @@ final class RebalanceInbox: Sendable {
   func close(answeringFor client: OpaquePointer? = nil) {
     isClosing.store(true, ordering: .releasing)
     guard let client else { return }
-    while let change = next() { takeNothing(client, isAssignment: change.isAssignment) }
-  }
-
-  private func takeNothing(_ client: OpaquePointer, isAssignment: Bool) {
-    // Before a static member's close librdkafka refuses to unassign everything.
-    if !isStatic || !assignNothing(client, isAssignment: isAssignment) { rd_kafka_assign(client, nil) }
+    // Before the close librdkafka refuses to unassign everything, of a cooperative group.
+    while let change = next() { if !assignNothing(client, isAssignment: change.isAssignment) { rd_kafka_assign(client, nil) } }
   }
 
   var isEmpty: Bool { count.load(ordering: .relaxed) == 0 }
@@ -135,7 +131,9 @@ final class RebalanceInbox: Sendable {
     let isAssignment = code == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS
     if isAssignment { wasAssigned.store(true, ordering: .releasing) }
     guard !isClosing.load(ordering: .acquiring), let copy = rd_kafka_topic_partition_list_copy(partitions) else {
-      return takeNothing(client, isAssignment: isAssignment)
+      // A static member leaves before the close.
+      if !isStatic || !assignNothing(client, isAssignment: isAssignment) { rd_kafka_assign(client, nil) }
+      return
     }
     let change = Change(
       isAssignment: isAssignment, isLost: rd_kafka_assignment_lost(client) != 0,

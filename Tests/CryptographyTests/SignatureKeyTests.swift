@@ -26,7 +26,7 @@ private func verify(_ text: String, _ key: SignatureKey) -> [UInt8]? { CompactSi
 /// Signatures by public keys, with the examples of the standards.
 @Suite struct SignatureKeyTests {
   @Test func theExamplesOfTheStandardsHoldForTheirKeysAlone() throws {
-    let keys = [try #require(SignatureKey(pem: curve)), try #require(SignatureKey(pem: edwards)), SignatureKey(secret: curve)]
+    let keys = [try #require(SignatureKey(pem: curve)), try #require(SignatureKey(pem: edwards)), SignatureKey(secret: KeyRing.Key(curve))]
     #expect(keys.map(\.algorithm) == [.es256, .edDSA, .hs256])
     for (number, text) in texts.enumerated() {
       for (index, key) in keys.enumerated() { #expect((verify(text, key) != nil) == (index == number), "\(text) and \(key.algorithm)") }
@@ -62,6 +62,6 @@ private func verify(_ text: String, _ key: SignatureKey) -> [UInt8]? { CompactSi
   @Test func aSecretVerifiesWhatItHasSigned() {
     let (key, payload) = ([UInt8](0..<32), Array("payload".utf8))
     let text = payload.withUnsafeBytes { CompactSignature.sign($0, with: KeyRing.Key(key)) }
-    #expect(verify(text, SignatureKey(secret: key)) == payload && verify(text, SignatureKey(secret: [1])) == nil)
+    #expect(verify(text, SignatureKey(secret: KeyRing.Key(key))) == payload && verify(text, SignatureKey(secret: KeyRing.Key([1]))) == nil)
   }
 }

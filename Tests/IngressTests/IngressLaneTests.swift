@@ -40,7 +40,7 @@ import Worker
   }
 
   @Test func aTokenDecidesWhoMayPublish() async throws {
-    let key = SignatureKey(secret: PublisherTokenTests.key)
+    let key = SignatureKey(secret: KeyRing.Key(PublisherTokenTests.key))
     try await IngressFixture.with {
       $0.admission = .token(InForce([key]))
     } _: { ingress in
@@ -212,13 +212,13 @@ import Worker
 
   /// A token that was genuine is not remembered beyond its key.
   @Test func `keys are replaced while the ingress runs`() async throws {
-    let key = SignatureKey(secret: PublisherTokenTests.key)
+    let key = SignatureKey(secret: KeyRing.Key(PublisherTokenTests.key))
     let keys = InForce([key])
     try await IngressFixture.with {
       $0.admission = .token(keys)
     } _: { ingress in
       let token = PublisherTokenTests.sign(#"{"aud":"carillon-publish","apps":["com.example.shop"],"exp":4000000000}"#)
-      let other = SignatureKey(secret: [UInt8](repeating: 1, count: 32))
+      let other = SignatureKey(secret: KeyRing.Key([UInt8](repeating: 1, count: 32)))
       for (present, status) in [([key], 202), ([other, key], 202), ([other], 401), ([key], 202)] {
         keys.replace(with: present)
         let answer = try ingress.publish(Self.object, ["Authorization: Bearer " + token])
@@ -228,7 +228,7 @@ import Worker
   }
 
   @Test func aFateIsForThoseWhoMayPublishForItsApplication() async throws {
-    let key = SignatureKey(secret: PublisherTokenTests.key)
+    let key = SignatureKey(secret: KeyRing.Key(PublisherTokenTests.key))
     let (begun, end) = (Latch(), Latch())
     let fates = FateDesk { id, target in
       if target == "user:slow" {

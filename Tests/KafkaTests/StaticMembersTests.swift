@@ -10,10 +10,12 @@ struct StaticMembersTests {
   /// Longer than a test waits: no session ends by itself.
   private static let session = 600_000
 
-  private func member(_ name: String, of group: String, _ kafka: KafkaFixture, reading topic: String) async throws -> ConsumerLane {
+  private func member(
+    _ name: String, of group: String, _ kafka: KafkaFixture, reading topic: String, isStatic: Bool = true
+  ) async throws -> ConsumerLane {
     let lane = ConsumerLane(name)
     var options = Consumer.Options(group: group)
-    options.instanceID = name
+    options.instanceID = isStatic ? name : nil
     options.sessionTimeoutMilliseconds = Self.session
     try await lane.open(kafka.configuration.merging(["max.poll.interval.ms": "\(Self.session)"]), options)
     try await lane.subscribe(topic)
@@ -38,12 +40,13 @@ struct StaticMembersTests {
     }
   }
 
-  /// A request of the group that comes while the consumer closes is answered, too. Until then librdkafka does not let the member leave.
-  @Test(arguments: [false, true]) func whoeverIsClosedWhileItsGroupFormsLeavesAtOnce(isAskedBefore: Bool) async throws {
+  /// A request of the group that comes while the consumer closes is answered, too. Until then librdkafka does not let a member leave.
+  @Test(arguments: [false, true], [false, true])
+  func whoeverIsClosedWhileItsGroupFormsLeavesAtOnce(isAskedBefore: Bool, isStatic: Bool) async throws {
     try await KafkaFixture.with { kafka in
       let topic = try await kafka.topic(partitions: 4)
       let group = KafkaFixture.unique("group")
-      let first = try await member("first", of: group, kafka, reading: topic)
+      let first = try await member("first", of: group, kafka, reading: topic, isStatic: isStatic)
       await eventually("the first member has all partitions") { await first.owned.count == 4 }
       await first.holdRevocations()
       func close() async -> Bool { await first.closeConsumer(withinMilliseconds: hangMilliseconds) }

@@ -72,7 +72,7 @@ enum LoadCommand {
     }
     var place = LoadPlace(kafka: kafka, topics: ClusterSettings.topics(values), urls: urls)
     place.authorities = try values.file(LoadSettings.authorities, limit: 1 << 20)?.bytes
-    if let key = try values.file(LoadSettings.keyFile, limit: KeyFile.fileBytes).map({ try KeyFile.keys($0).signing }) {
+    if let key = try values.file(LoadSettings.keyFile, limit: SecretFile.fileBytes).map({ try SecretFile.keys($0).signing }) {
       place.credential = { device, application, user in
         let now = WallClock.seconds()
         return Credential(device: device.text, application: application, user: user, expiration: now + 86_400).sign(

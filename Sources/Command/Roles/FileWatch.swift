@@ -12,50 +12,68 @@ struct WatchedFiles: Sendable {
     init(_ path: String) {
       var facts = stat()
       guard stat(path, &facts) == 0 else { return }
-      // Which module has the members of a time differs from build to build.
-      let changed = withUnsafeBytes(of: facts.st_mtim) { $0.map { Int($0) } }
-      numbers = [Int(bitPattern: facts.st_dev), Int(bitPattern: facts.st_ino), facts.st_size] + changed
+      // Which module has the members of a time differs from build to build. The second one changes with the owner and the mode, too.
+      let times = withUnsafeBytes(of: (facts.st_mtim, facts.st_ctim)) { $0.map { Int($0) } }
+      numbers = [Int(bitPattern: facts.st_dev), Int(bitPattern: facts.st_ino), facts.st_size] + times
     }
   }
 
   private let paths: [String]
   /// The files as they were before they were read first.
   fileprivate let first: [Version]
-  fileprivate let read: @Sendable () -> Void
+  /// Reads them again, and takes what they hold into force.
+  fileprivate let read: @Sendable () throws -> Void
+  private let logger: Logger
 
   /// Reads files, now and whenever they have changed. Content that cannot be read leaves the former one in force.
   ///
+  /// - Parameter inForce: called when content is in force, at first and again.
   /// - Throws: what the first reading throws.
   static func reading<Content: Sendable>(
-    _ paths: [String], _ logger: Logger, _ read: @escaping @Sendable () throws -> Content
+    _ paths: [String], _ logger: Logger, _ read: @escaping @Sendable () throws -> Content,
+    inForce: @escaping @Sendable (Content) -> Void
   ) throws -> (content: InForce<Content>, files: WatchedFiles) {
     let first = paths.map { Version($0) }
     let content = InForce(try read())
-    let files = WatchedFiles(paths: paths, first: first) {
-      do { content.replace(with: try read()) } catch {
-        logger.error(
-          "what has changed cannot be read; the former content stays in force",
-          ["files": paths.joined(separator: ", "), "error": "\(error)"])
-      }
+    inForce(content.value)
+    let files = WatchedFiles(paths: paths, first: first, logger) {
+      content.replace(with: try read())
+      inForce(content.value)
     }
     return (content, files)
   }
 
-  private init(paths: [String], first: [Version], read: @escaping @Sendable () -> Void) {
-    (self.paths, self.first, self.read) = (paths, first, read)
+  private init(paths: [String], first: [Version], _ logger: Logger, read: @escaping @Sendable () throws -> Void) {
+    (self.paths, self.first, self.logger, self.read) = (paths, first, logger, read)
   }
 
   fileprivate func look() -> [Version] { paths.map { Version($0) } }
+
+  fileprivate func tell(_ error: any Error) {
+    logger.error(
+      "a changed file cannot be used; what it held before stays in force", ["files": paths.joined(separator: ", "), "error": "\(error)"])
+  }
 }
 
 /// Looks at the files of a process from time to time. It has a loop of its own: the file system may block, and no lane must wait for it.
 actor FileWatch: LoopActor {
   private static let lookMilliseconds = 1_500
+  /// After so many looks a file is read although it goes on changing.
+  private static let longestChange = 10
+
+  /// What is known about files.
+  private struct State {
+    /// As they were read last with success, and as they were at the last look.
+    var (taken, seen): ([WatchedFiles.Version], [WatchedFiles.Version])
+    /// As they were when it was last said that they cannot be used.
+    var refused: [WatchedFiles.Version]?
+    /// How many looks have found a change that was not read.
+    var looks = 0
+  }
 
   nonisolated let loop = EventLoop(name: "files")
   private let files: [WatchedFiles]
-  /// The files as they were read, and as they were at the last look.
-  private var (taken, seen): ([[WatchedFiles.Version]], [[WatchedFiles.Version]])
+  private var states: [State]
   private var timer: Timer?
   private var isClosed = false
 
@@ -63,8 +81,7 @@ actor FileWatch: LoopActor {
   init?(_ files: [WatchedFiles]) {
     guard !files.isEmpty else { return nil }
     self.files = files
-    taken = files.map(\.first)
-    seen = taken
+    states = files.map { State(taken: $0.first, seen: $0.first) }
   }
 
   /// Begins to look.
@@ -78,15 +95,23 @@ actor FileWatch: LoopActor {
   private func look() {
     for (index, each) in files.enumerated() {
       let present = each.look()
+      states[index].looks = present == states[index].taken ? 0 : states[index].looks + 1
       // A second look that is the same: whoever replaces one file after the other has probably finished.
-      if present != taken[index], present == seen[index] { read(index) }
-      seen[index] = present
+      if states[index].looks > 0, present == states[index].seen || states[index].looks > Self.longestChange { read(index) }
+      states[index].seen = present
     }
   }
 
+  /// Reads files. What fails is tried again at each look, since the cause may lie elsewhere, and said once for each change.
   private func read(_ index: Int) {
-    taken[index] = files[index].look()
-    files[index].read()
+    let present = files[index].look()
+    do {
+      try files[index].read()
+      (states[index].taken, states[index].refused, states[index].looks) = (present, nil, 0)
+    } catch {
+      if states[index].refused != present { files[index].tell(error) }
+      states[index].refused = present
+    }
   }
 
   /// The action of SIGHUP: reads these files again, and others; nil if there are none.
@@ -98,7 +123,12 @@ actor FileWatch: LoopActor {
     }
   }
 
-  private func readAll() { for index in files.indices { read(index) } }
+  private func readAll() {
+    for index in files.indices {
+      states[index].refused = nil
+      read(index)
+    }
+  }
 
   private func stop() {
     isClosed = true
@@ -106,9 +136,12 @@ actor FileWatch: LoopActor {
     timer = nil
   }
 
-  /// Ends. Nothing of it may be called afterwards.
+  /// Ends. Nothing of it may be called afterwards. A folder that hangs does not delay the process.
   nonisolated func close() async {
-    await stop()
-    await loop.close()
+    let end = Task {
+      await stop()
+      await loop.close()
+    }
+    await end.value(by: .now + .seconds(2))
   }
 }

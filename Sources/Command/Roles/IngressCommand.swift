@@ -31,7 +31,7 @@ enum IngressCommand {
     let fates = FateDesk.ofCluster(place, values, process.logger)
     return try await process.run(
       place, writing: place.topics.writtenByIngress, listen: IngressOptions.listen, unreadyFor: values[IngressOptions.unreadyFor],
-      serving: .requests, settings: SharedSettings.ingress(values), rereading: keys?.files
+      serving: .requests, settings: SharedSettings.ingress(values, keys: keys?.content), rereading: keys?.files
     ) { process, number, first in
       let metrics = IngressMetrics(process.metrics, lane: "ingress-\(number)")
       return LaneHost("ingress-\(number)", logger: process.logger, health: process.health, failures: process.laneFailures) { lane in

@@ -17,8 +17,8 @@ actor StopSignals: LoopActor {
   private var hasSignal = false
   private var waiting: [CheckedContinuation<Ending, Never>] = []
 
-  /// Whether the process had a terminal, whose end sends a SIGHUP too.
-  private let hadTerminal = isatty(STDIN_FILENO) == 1
+  /// Whether the process had a terminal, whose end sends a SIGHUP too, and is not to outlive it.
+  private let hadTerminal = StopSignals.isDefault(SIGHUP) && StopSignals.hasTerminal
 
   init(on loop: EventLoop) { self.loop = loop }
 
@@ -29,7 +29,7 @@ actor StopSignals: LoopActor {
   func watch(reload: (@Sendable () -> Void)? = nil) throws {
     if let reload {
       let watch = try SignalWatch(on: loop, signal: SIGHUP) { [self] in
-        assumeIsolated { $0.hadTerminal && isatty(STDIN_FILENO) != 1 ? $0.received(SIGHUP) : reload() }
+        assumeIsolated { $0.hadTerminal && !Self.hasTerminal ? $0.received(SIGHUP) : reload() }
       }
       watches.append(watch)
     }
@@ -37,6 +37,13 @@ actor StopSignals: LoopActor {
       // They are watched until the process has ended, and keep this actor alive.
       watches.append(try SignalWatch(on: loop, signal: number) { [self] in assumeIsolated { $0.received(number) } })
     }
+  }
+
+  /// Whether the process has a terminal now, wherever its input comes from.
+  private static var hasTerminal: Bool {
+    let terminal = open("/dev/tty", O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
+    if terminal >= 0 { close(terminal) }
+    return terminal >= 0
   }
 
   /// Whether the signal has its default action: `nohup` ignores it.

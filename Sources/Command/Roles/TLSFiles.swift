@@ -37,22 +37,22 @@ struct TLSFiles: Sendable {
     let paths = [values[TLSOptions.certificate], values[TLSOptions.key]].compactMap(\.self)
     guard !paths.isEmpty else { return nil }
     let logger = logger.with(component: "tls")
-    let (identity, files) = try WatchedFiles.reading(paths, logger) { try read(values, logger) }
+    let (identity, files) = try WatchedFiles.reading(paths, logger) {
+      try read(values, logger)
+    } inForce: { identity in
+      let now = WallClock.seconds()
+      guard identity.expires > now else { return logger.error("the certificate has expired: clients refuse it", ["file": paths[0]]) }
+      logger.info("the certificate is in force", ["file": paths[0], "daysLeft": Int((identity.expires - now) / 86_400)])
+    }
     return TLSFiles(files: files, identity: identity)
   }
 
   private static func read(_ values: SettingValues, _ logger: Logger) throws(UsageError) -> TLSIdentity {
-    guard let (identity, certificate, key) = try values.identity(TLSOptions.certificate, TLSOptions.key) else {
+    guard let (identity, _, key) = try values.identity(TLSOptions.certificate, TLSOptions.key) else {
       throw UsageError(.missing, "--tls-certificate and --tls-key are missing")
     }
     if key.isExposed {
       logger.warning("others may read the key of the certificate: chmod 600", ["file": key.path])
-    }
-    let days = (identity.expires - WallClock.seconds()) / 86_400
-    if identity.expires <= WallClock.seconds() {
-      logger.error("the certificate has expired: clients refuse it", ["file": certificate.path])
-    } else {
-      logger.info("the certificate is in force", ["file": certificate.path, "daysLeft": Int(days)])
     }
     return identity
   }

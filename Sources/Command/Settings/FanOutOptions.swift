@@ -74,15 +74,17 @@ enum FanOutOptions {
 
   /// The cluster's keys, if there are any.
   ///
-  /// - Parameter whenRead: called with what was read, at first and again.
+  /// - Parameter inForce: called with the keys when they are in force, at first and again.
   static func keys(
-    _ values: SettingValues, _ logger: Logger, whenRead: @escaping @Sendable (KeyRing) -> Void = { _ in }
+    _ values: SettingValues, _ logger: Logger, inForce: @escaping @Sendable (KeyRing) -> Void = { _ in }
   ) throws -> (content: InForce<KeyRing>, files: WatchedFiles)? {
     guard let path = values[keyFile] else { return nil }
     return try WatchedFiles.reading([path], logger) {
-      let keys = try KeyFile.keys(InputFile(path: path, givenAt: values.name(of: keyFile), limit: KeyFile.fileBytes), logger)
-      whenRead(keys)
-      return keys
+      try SecretFile.keys(InputFile(path: path, givenAt: values.name(of: keyFile), limit: SecretFile.fileBytes), logger)
+    } inForce: { keys in
+      inForce(keys)
+      logger.info(
+        "the cluster's keys are in force", ["signs": keys.signing.id, "verify": keys.keys.map(\.id).joined(separator: ", ")])
     }
   }
 

@@ -29,25 +29,38 @@ enum IngressOptions {
 
   static let requests = SettingGroup("Publishers", [listen, keyFiles], advanced: [connections, bodyBytes, access, unreadyFor])
 
-  /// A file with this text has a public key.
-  private static let publicKey = "-----BEGIN"
+  /// Where a public key in PEM begins and ends.
+  private static let (publicKey, publicKeyEnd) = ("-----BEGIN", "-----END PUBLIC KEY-----")
 
   /// The keys that sign publishers' tokens; nil if any program may publish.
   static func keys(_ values: SettingValues, _ logger: Logger) throws -> (content: InForce<[SignatureKey]>, files: WatchedFiles)? {
     guard !values[keyFiles].isEmpty else { return nil }
     return try WatchedFiles.reading(values[keyFiles], logger) {
-      try values.files(keyFiles, limit: KeyFile.fileBytes).flatMap { file in
-        guard String(decoding: file.bytes, as: UTF8.self).contains(publicKey) else {
-          return try KeyFile.keys(file, logger).keys.map { SignatureKey(secret: $0.bytes) }
-        }
-        guard let key = SignatureKey(pem: file.bytes) else {
-          throw Failure(
-            .wrongUsage,
-            "\(file.path) holds no key for tokens: it must be a public key in PEM, of the curve P-256 (ES256) or Ed25519 (EdDSA)")
-        }
-        return [key]
-      }
+      try values.files(keyFiles, limit: SecretFile.fileBytes).flatMap { try keys($0, logger) }
+    } inForce: { keys in
+      logger.info("the publishers' keys are in force", ["verify": keys.map(\.id).joined(separator: ", ")])
     }
+  }
+
+  /// The keys of one file: secrets, one in a line, or public keys in PEM, one behind the other.
+  private static func keys(_ file: InputFile, _ logger: Logger) throws(Failure) -> [SignatureKey] {
+    let text = String(decoding: file.bytes, as: UTF8.self)
+    guard text.contains(publicKey) else { return try SecretFile.keys(file, logger).keys.map { SignatureKey(secret: $0) } }
+    var keys: [SignatureKey] = []
+    for (index, part) in text.split(separator: publicKey, omittingEmptySubsequences: false).enumerated()
+    where index > 0 || part.contains(where: { !$0.isWhitespace }) {
+      let end = part.firstRange(of: publicKeyEnd)
+      guard index > 0, let end, part[end.upperBound...].allSatisfy(\.isWhitespace),
+        let key = SignatureKey(pem: Array((publicKey + part).utf8))
+      else {
+        throw Failure(
+          .wrongUsage,
+          "\(file.path) holds no key for tokens: it must have public keys in PEM, of the curve P-256 (ES256) or Ed25519 (EdDSA), and nothing else"
+        )
+      }
+      keys.append(key)
+    }
+    return keys
   }
 }
 

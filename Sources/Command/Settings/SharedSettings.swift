@@ -35,19 +35,20 @@ enum SharedSettings {
       FanOutOptions.silence.declaration.key: seconds(values[FanOutOptions.silence]),
       FanOutOptions.environment.declaration.key: FanOutOptions.servedEnvironment(values, hasKey: keys != nil).rawValue,
     ]) { first, _ in first }
-    return {
-      let ids = keys.map { $0.value.keys.map(\.id).joined(separator: ", ") } ?? "none"
-      return fixed.merging([FanOutOptions.keyFile.declaration.key: ids]) { first, _ in first }
-    }
+    return { fixed.merging([FanOutOptions.keyFile.declaration.key: ids(keys?.value.keys.map(\.id))]) { first, _ in first } }
   }
 
   /// Those of the ingress, as text.
-  static func ingress(_ values: SettingValues) -> @Sendable () -> [String: String] {
+  ///
+  /// - Parameter keys: the publishers', which change with their files; nil if any program may publish.
+  static func ingress(_ values: SettingValues, keys: InForce<[SignatureKey]>?) -> @Sendable () -> [String: String] {
     let fixed = requests(values).merging([
       RequestSettings.payloadBytes.declaration.key: "\(values[RequestSettings.payloadBytes])"
     ]) { first, _ in first }
-    return { fixed }
+    return { fixed.merging([IngressOptions.keyFiles.declaration.key: ids(keys?.value.map(\.id))]) { first, _ in first } }
   }
+
+  private static func ids(_ keys: [String]?) -> String { keys?.joined(separator: ", ") ?? "none" }
 
   private static func requests(_ values: SettingValues) -> [String: String] {
     [

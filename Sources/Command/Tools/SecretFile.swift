@@ -3,40 +3,40 @@ import EventLoop
 import Glibc
 import Worker
 
-/// A file of keys: in each line at least 32 random bytes in base64url. The first signs, and each verifies.
-enum KeyFile {
+/// A file of shared secrets, the cluster's keys or a publisher's: in each line at least 32 random bytes in base64url.
+enum SecretFile {
   /// The warning about a file that others may read.
   static let exposure: StaticString = "others may read the cluster's key, and sign credentials or publishers' tokens with it: chmod 600"
   /// The longest file.
   static let fileBytes = 4096
-  /// The most keys. Each costs a refused hello a microsecond.
+  /// The most keys. Each is tried for a credential that none of them has signed.
   private static let maximum = 8
 
   /// Reads the keys of a file.
   static func keys(_ file: InputFile) throws(Failure) -> KeyRing {
-    let lines = file.bytes.split(separator: UInt8(ascii: "\n")).map { String(decoding: $0, as: UTF8.self).filter { !$0.isWhitespace } }
+    let lines = file.bytes.split(separator: UInt8(ascii: "\n")).map {
+      String(decoding: $0, as: UTF8.self).split(whereSeparator: \.isWhitespace)
+    }
     var keys: [KeyRing.Key] = []
-    for line in lines where !line.isEmpty {
-      guard let bytes = Base64.decode(url: line), bytes.count >= CompactSignature.shortestKey else {
+    for words in lines where !words.isEmpty {
+      guard words.count == 1, let bytes = Base64.decode(url: String(words[0])), bytes.count >= CompactSignature.shortestKey else {
         throw Failure(
           .wrongUsage,
-          "\(file.path) holds no key\(keys.isEmpty ? "" : " in one of its lines"): each must be at least \(CompactSignature.shortestKey) bytes in base64url. 'carillon token key' makes a new file with one"
+          "\(file.path) holds no key\(lines.count > 1 ? " in one of its lines" : ""): each line must be at least \(CompactSignature.shortestKey) bytes in base64url. 'carillon token key' makes a new file with one"
         )
       }
       keys.append(KeyRing.Key(bytes))
     }
     guard !keys.isEmpty else { throw Failure(.wrongUsage, "\(file.path) holds no key: 'carillon token key' makes a new file with one") }
     guard keys.count <= maximum else { throw Failure(.wrongUsage, "\(file.path) has \(keys.count) keys: it may have \(maximum)") }
-    guard Set(keys.map(\.bytes)).count == keys.count else { throw Failure(.wrongUsage, "\(file.path) has one key twice") }
+    guard Set(keys.map(\.id)).count == keys.count else { throw Failure(.wrongUsage, "\(file.path) has one key twice") }
     return KeyRing(keys)
   }
 
-  /// Reads the keys of a worker's file, warns if users beside its owner may read it, and logs which keys are in force.
+  /// Reads the keys of a worker's file, and warns if others may read it.
   static func keys(_ file: InputFile, _ logger: Logger) throws(Failure) -> KeyRing {
     let ring = try keys(file)
     if file.isExposed { logger.warning(exposure, ["file": file.path]) }
-    logger.info(
-      "keys are in force", ["file": file.path, "signs": ring.signing.id, "verify": ring.keys.map(\.id).joined(separator: ", ")])
     return ring
   }
 

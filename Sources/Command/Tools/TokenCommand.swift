@@ -25,7 +25,7 @@ enum TokenCommand {
       Example("token --token $(printf '0%.0s' $(seq 64)) --app com.example.shop --user ada --key cluster.key", "for a device of ada's")
     ]
   ) { values in
-    let key = try KeyFile.signing(values.file(key, limit: KeyFile.fileBytes))
+    let key = try SecretFile.signing(values.file(key, limit: SecretFile.fileBytes))
     let now = WallClock.seconds()
     let credential = Credential(
       device: values[token].text, application: values[app], user: values[user],
@@ -58,7 +58,7 @@ enum TokenCommand {
     groups: [SettingGroup("Token", [apps, targets, operations, name, expires, key]), AnswerSettings.group],
     examples: [Example("token publisher --apps com.example.shop --key publishers.key", "for the backend of a shop")]
   ) { values in
-    let key = try KeyFile.signing(values.file(key, limit: KeyFile.fileBytes))
+    let key = try SecretFile.signing(values.file(key, limit: SecretFile.fileBytes))
     let now = WallClock.seconds()
     let expiration = now + Int64(values[expires].wholeMilliseconds / 1000)
     let token = PublisherToken(
@@ -75,7 +75,7 @@ enum TokenCommand {
     arguments: [file], groups: [],
     examples: [Example("token key cluster.key", "for 'carillon fan-out --key-file' and 'carillon token --key'")]
   ) { values in
-    try KeyFile.create(values[file][0])
+    try SecretFile.create(values[file][0])
     return .done
   }
 }

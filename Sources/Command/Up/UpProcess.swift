@@ -59,7 +59,7 @@ struct UpProcess: Sendable {
     logger = Logger(log, component: "up")
     tls = try TLSFiles.open(values, logger)
     keys = try FanOutOptions.keys(values, logger) { [publisherKeys] ring in
-      publisherKeys.replace(with: ring.keys.map { SignatureKey(secret: $0.bytes) })
+      publisherKeys.replace(with: ring.keys.map { SignatureKey(secret: $0) })
     }
   }
 

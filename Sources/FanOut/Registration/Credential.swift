@@ -27,7 +27,7 @@ public struct Credential: Sendable, Equatable {
   /// It is valid from its claim `nbf`, if it has one, until its claim `exp`, to the second; a fraction makes that time shorter. A claim of
   /// a wrong type makes it invalid: ignoring it could admit another person than the signer meant. A `user` that is null means nobody.
   public init?(verifying token: String, key: KeyRing.Key, now: Int64) throws(CredentialError) {
-    guard let claims = SignedToken(verifying: token, with: SignatureKey(secret: key.bytes)) else { return nil }
+    guard let claims = SignedToken(verifying: token, with: SignatureKey(secret: key)) else { return nil }
     guard !claims.isForPublishers else { throw .claim("aud", "says that it is a publisher's token") }
     let from: Int64?
     do throws(SignedToken.ClaimError) {

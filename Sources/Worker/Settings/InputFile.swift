@@ -10,8 +10,8 @@ public struct InputFile: Sendable {
   public let path: String
   /// Its content.
   public let bytes: [UInt8]
-  /// Whether others may read or change it, which a secret must not allow. Of a file of another owner, such as one of a mounted Secret, the
-  /// group may be how this process reads it.
+  /// Whether others may read or change it, which a secret must not allow. A mounted Secret's file is root's, and this process reads it as a
+  /// member of its group.
   public let isExposed: Bool
 
   /// Reads a file.
@@ -34,7 +34,15 @@ public struct InputFile: Sendable {
     guard bytes.count <= limit else { throw unreadable("is too large: it may have \(ByteSize.text(limit))") }
     self.path = path
     self.bytes = bytes
-    isExposed = facts.st_mode & (facts.st_uid == geteuid() ? 0o077 : 0o027) != 0
+    let isOfGroup = facts.st_uid == 0 && geteuid() != 0 && Self.isMember(of: facts.st_gid)
+    isExposed = facts.st_mode & (isOfGroup ? 0o027 : 0o077) != 0
+  }
+
+  private static func isMember(of group: gid_t) -> Bool {
+    guard group != getegid() else { return true }
+    var groups = [gid_t](repeating: 0, count: max(0, Int(getgroups(0, nil))))
+    let count = getgroups(Int32(groups.count), &groups)
+    return groups.prefix(max(0, Int(count))).contains(group)
   }
 
   private static func kind(_ mode: mode_t) -> String {
