@@ -58,16 +58,16 @@ struct WatchedFiles: Sendable {
 /// Looks at the files of a process from time to time. It has a loop of its own: the file system may block, and no lane must wait for it.
 actor FileWatch: LoopActor {
   private static let lookMilliseconds = 1_500
-  /// After so many looks a file is read although it goes on changing.
-  private static let longestChange = 10
+  /// After so many looks a file is read although it goes on changing, or could not be used before.
+  private static let longestWait = 10
 
   /// What is known about files.
   private struct State {
     /// As they were read last with success, and as they were at the last look.
     var (taken, seen): ([WatchedFiles.Version], [WatchedFiles.Version])
-    /// As they were when it was last said that they cannot be used.
+    /// As they were when they could not be used; nil if they could.
     var refused: [WatchedFiles.Version]?
-    /// How many looks have found a change that was not read.
+    /// How many looks since the last reading have found that it has to be done.
     var looks = 0
   }
 
@@ -95,14 +95,16 @@ actor FileWatch: LoopActor {
   private func look() {
     for (index, each) in files.enumerated() {
       let present = each.look()
-      states[index].looks = present == states[index].taken ? 0 : states[index].looks + 1
+      let state = states[index]
+      states[index].looks = present == state.taken ? 0 : state.looks + 1
       // A second look that is the same: whoever replaces one file after the other has probably finished.
-      if states[index].looks > 0, present == states[index].seen || states[index].looks > Self.longestChange { read(index) }
+      let isNew = present == state.seen && present != state.refused
+      if states[index].looks > 0, isNew || states[index].looks > Self.longestWait { read(index) }
       states[index].seen = present
     }
   }
 
-  /// Reads files. What fails is tried again at each look, since the cause may lie elsewhere, and said once for each change.
+  /// Reads files. What fails is tried again, since the cause may lie elsewhere, and said once for each change.
   private func read(_ index: Int) {
     let present = files[index].look()
     do {
@@ -110,7 +112,7 @@ actor FileWatch: LoopActor {
       (states[index].taken, states[index].refused, states[index].looks) = (present, nil, 0)
     } catch {
       if states[index].refused != present { files[index].tell(error) }
-      states[index].refused = present
+      (states[index].refused, states[index].looks) = (present, 0)
     }
   }
 
