@@ -27,6 +27,7 @@ final class TransformCore {
   private var journal: Journal?
   private var unreadable: UnreadableStretches?
   private var pipeline: Pipeline?
+  private var groups: CrashGroups?
   private var intake: Intake?
   private var member: GroupMember?
   private var comparison: MarkerComparison?
@@ -97,7 +98,9 @@ final class TransformCore {
     let unreadable = try UnreadableStretches(lane, producers.patient, journal)
     unreadable.owner = self
     self.unreadable = unreadable
-    intake = Intake(lane, checkpoints, crashes, pipeline, journal, rates, unreadable)
+    let groups = CrashGroups(lane, checkpoints, crashes, pipeline)
+    self.groups = groups
+    intake = Intake(lane, checkpoints, groups, pipeline, journal, rates, unreadable)
     let windows = WindowRestoration(lane, rates, checkpoints, admin)
     windows.owner = self
     self.windows = windows
@@ -237,7 +240,7 @@ final class TransformCore {
     crashes.close()
     owner = nil
     (member, comparison, registry, scheduleRestoration, windows) = (nil, nil, nil, nil, nil)
-    (producers, pipeline, journal, unreadable, intake, admin) = (nil, nil, nil, nil, nil, nil)
+    (producers, pipeline, journal, unreadable, groups, intake, admin) = (nil, nil, nil, nil, nil, nil, nil)
   }
 
   private var isTaskUnderWay: Bool {
@@ -332,7 +335,7 @@ extension TransformCore {
 
 extension TransformCore: CrashLoopDetectorOwner {
   func foundHarmless(_ partitions: [MarkedPartition]) {
-    intake?.forget(partitions)
+    groups?.forget(partitions)
     intake?.madeRoom()
   }
 
@@ -362,9 +365,9 @@ extension TransformCore: PipelineOwner {
 }
 
 extension TransformCore: CheckpointsOwner {
-  func suspected(_ partition: MarkedPartition, _ suspicion: CrashLoopDetector.Suspicion) { intake?.note(partition, suspicion) }
+  func suspected(_ partition: MarkedPartition, _ suspicion: CrashLoopDetector.Suspicion) { groups?.suspect(partition, suspicion) }
 
-  func startedAgain(_ partition: MarkedPartition) { intake?.startedAgain(partition) }
+  func startedAgain(_ partition: MarkedPartition) { groups?.startedAgain(partition) }
 
   func rewinds(_ partition: TopicPartition, from: Int64, to: Int64) {
     // What was canceled may be pending again. A comparison without another sign leaves the lane running, which advances nothing.

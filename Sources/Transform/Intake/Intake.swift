@@ -10,15 +10,13 @@ final class Intake {
   private let settings: TransformSettings
   private let state: LaneState
   private let checkpoints: Checkpoints
-  private let crashes: CrashLoopDetector
+  private let groups: CrashGroups
   private let pipeline: Pipeline
   private let journal: Journal
   private let rates: RateLimits
   private let logger: Logger
   private var consumer: Consumer?
   private var committer: OffsetCommitter?
-  /// The suspected partitions, and the group that was begun last.
-  private var groups = RecordGroups<(batch: RecordBatch, begun: [BegunRecord])>()
   /// The facts about partitions that each record needs, by the partition's index.
   private var partitions: [Partition] = []
   /// The partitions whose assignment was logged.
@@ -44,12 +42,13 @@ final class Intake {
   }
 
   init(
-    _ lane: LaneContext, _ checkpoints: Checkpoints, _ crashes: CrashLoopDetector, _ pipeline: Pipeline, _ journal: Journal,
+    _ lane: LaneContext, _ checkpoints: Checkpoints, _ groups: CrashGroups, _ pipeline: Pipeline, _ journal: Journal,
     _ rates: RateLimits, _ unreadable: UnreadableStretches
   ) {
     (settings, state, notes, logger) = (lane.settings, lane.state, lane.notes, lane.logger)
-    (self.checkpoints, self.crashes, self.pipeline, self.journal) = (checkpoints, crashes, pipeline, journal)
+    (self.checkpoints, self.groups, self.pipeline, self.journal) = (checkpoints, groups, pipeline, journal)
     (self.rates, self.unreadable) = (rates, unreadable)
+    groups.owner = self
   }
 
   /// A consumer has joined the group.
@@ -127,7 +126,7 @@ final class Intake {
     for partition in partitions where partition.index < self.partitions.count { self.partitions[partition.index].isLeaving = true }
     // They belong to the assignment that ends.
     for partition in partitions { ends[partition.index] = nil }
-    if groups.isNeeded { groups.revoked(partitions.map { checkpoints.table.marked($0.topicPartition) }) }
+    groups.revoked(partitions.map(\.topicPartition))
     stretches.removeAll { stretch in partitions.contains { $0.index == stretch.partition.index } }
     logged.subtract(partitions.map(\.topicPartition))
     logger.info(isLost ? "partitions lost" : "partitions revoked", numbers(partitions))
@@ -139,10 +138,7 @@ final class Intake {
     let gone = partitions.filter { gone in
       consumer?.assignment.contains { $0.index == gone.index && $0.generation != gone.generation } != true
     }
-    let marked = gone.map { checkpoints.table.marked($0.topicPartition) }
-    let noted = groups.leave(marked, isLost: isLost)
-    if !noted.isEmpty { crashes.bisects(groups.isNeeded) }
-    if isLost { crashes.leftToAnother(noted) } else { crashes.left(marked, suspected: noted) }
+    groups.left(gone.map(\.topicPartition), isLost: isLost)
   }
 
   /// The markers were compared: they have the incarnation of each topic. Partitions begin one by one, and one log line names them all.
@@ -161,36 +157,6 @@ final class Intake {
     return ["requests": numbers(settings.topics.requests), "devices": numbers(settings.topics.devices)]
   }
 
-  /// A partition was begun that is suspected.
-  func note(_ partition: MarkedPartition, _ suspicion: CrashLoopDetector.Suspicion) {
-    groups.suspect(partition, suspicion)
-    crashes.bisects(true)
-    logger.warning(
-      "workers have crashed at these records again and again: the records begin in small groups",
-      ["partition": name(of: partition), "records": CrashLoopDetector.bisectedRecords])
-  }
-
-  private func name(of partition: MarkedPartition) -> String {
-    switch partition {
-    case .requests(let number), .passing(let number): "\(TopicPartition(settings.topics.requests, number))"
-    case .devices(let number): "\(TopicPartition(settings.topics.devices, number))"
-    }
-  }
-
-  /// A partition was begun once more, since Redis was unverified. It stays as suspected as before.
-  func startedAgain(_ partition: MarkedPartition) {
-    if groups.startedAgain(partition) { crashes.bisects(true) }
-  }
-
-  /// Partitions are suspected no more.
-  ///
-  /// - Returns: the partitions that were suspected until now.
-  @discardableResult func forget(_ partitions: [MarkedPartition]) -> [MarkedPartition] {
-    let forgotten = groups.forget(partitions)
-    if !forgotten.isEmpty { crashes.bisects(groups.isNeeded) }
-    return forgotten
-  }
-
   // MARK: Records
 
   /// Takes a batch.
@@ -203,7 +169,7 @@ final class Intake {
   func madeRoom() {
     // Half of the slots, so that a batch is worth its turn.
     let hasRoom = committer.map { $0.inFlight <= settings.inFlight / 2 } ?? true
-    if backlog.isEmpty || crashes.isBisecting || hasRoom { advance() }
+    if backlog.isEmpty || groups.isBisecting || hasRoom { advance() }
   }
 
   /// Begins the records that may be begun now, and takes no batches while others wait.
@@ -211,12 +177,12 @@ final class Intake {
     guard let committer, let consumer else { return yieldPermit() }
     let mayBegin = state.phase.mayBegin
     if mayBegin {
-      takeNoted(committer)
+      groups.takeNoted(committer)
       while beginNext(committer) {}
     }
     if backlog.isEmpty { takeEnds(consumer, committer) }
     if mayBegin, backlog.isEmpty {
-      if groups.isNeeded, groups.isFree, pipeline.isIdle { endSuspicions() }
+      groups.endSuspicionsWhenIdle()
       consumer.release()
     } else {
       consumer.hold()
@@ -227,9 +193,8 @@ final class Intake {
   /// Begins records of the first batch that waits. Returns whether more may be begun at once.
   private func beginNext(_ committer: OffsetCommitter) -> Bool {
     guard let (batch, first) = backlog.first, pipeline.hasRoom else { return false }
-    // A group that is being noted is processed before the records after it.
-    if crashes.isBisecting || !groups.isFree { return beginGroup(batch, first, committer) }
-    endGroups()
+    if groups.isNeeded { return groups.begin(batch, first) { begin(batch, $0, committer) } }
+    groups.end()
     let (begun, next) = begin(batch, first..<batch.count, committer)
     if !begun.isEmpty { pipeline.take(batch, begun) }
     // Judged requests that the journal does not have yet take slots, too.
@@ -305,91 +270,21 @@ final class Intake {
   /// A partition was read up to its present end.
   func reachedEnd(of partition: AssignedPartition, at offset: Int64) {
     ends[partition.index] = (partition, offset)
-    if groups.isNeeded { groups.reachedEnd(of: checkpoints.table.marked(partition.topicPartition), at: offset) }
+    groups.reachedEnd(of: partition.topicPartition, at: offset)
     madeRoom()
   }
 
-  // MARK: Groups
-
-  /// Whether the former group is finished. While the registry is behind, parked requests wait for registrations, which come in groups, too.
-  private var mayBeginGroup: Bool {
-    guard groups.isFree else { return false }
-    return pipeline.isIdle || state.phase.isRegistryBehind && pipeline.onlyWaitsForRegistry
-  }
-
-  /// Begins a group of one partition's records, and has Redis note it. Returns whether more may be begun at once.
-  private func beginGroup(_ batch: RecordBatch, _ first: Int, _ committer: OffsetCommitter) -> Bool {
-    guard mayBeginGroup else { return false }
-    if endSuspicions() { return true }
-    guard crashes.takePermit() else { return false }
-    let partition = checkpoints.table.marked(TopicPartition(batch[first].topic, batch[first].partition))
-    let (begun, next) = begin(batch, first..<groupEnd(batch, from: first, partition), committer)
-    guard let start = begun.first, let last = begun.last else {
-      // Without a slot the permit is of no use. The next end of a record asks for it again.
-      if next == first { crashes.returnPermit() }
-      return next > first
-    }
-    let offsets = batch[start.index].offset..<batch[last.index].offset + 1
-    let tag = groups.begin((batch, begun), count: begun.count, offsets: offsets, of: partition)
-    crashes.mark(partition, CrashLoopDetector.Group(first: offsets.lowerBound, width: Int64(offsets.count))) { [self] in
-      // The group may have been given up meanwhile, and with it the consumer.
-      if groups.noted(tag) { advance() }
-    }
-    return false
-  }
-
-  /// The index in the batch at which the group of this record ends: at the end of its partition's records there, or before.
-  private func groupEnd(_ batch: RecordBatch, from first: Int, _ partition: MarkedPartition) -> Int {
-    let end = groups.end(from: batch[first].offset, of: partition)
-    return (first + 1..<batch.count).first {
-      batch[$0].partitionIndex != batch[first].partitionIndex || batch[$0].offset >= end
-    } ?? batch.count
-  }
-
-  /// Processes the group that Redis has noted.
-  private func takeNoted(_ committer: OffsetCommitter) {
-    guard let group = groups.take() else { return }
-    // Meanwhile its partition may have left, or begun again.
-    let (batch, begun) = (group.records.batch, group.records.begun.filter { committer.isCurrent($0.ticket) })
-    guard let first = begun.first else { return }
-    switch group.remedy {
-    case nil: pipeline.take(batch, begun)
-    case .withoutExtensions: pipeline.take(batch, begun.map(\.withoutExtensions))
-    case .deadLetter: pipeline.take(batch, [first], poison: (CrashLoopDetector.tries, DeadLetter.workersEnded))
+  /// Whether a partition has records that were read and have not begun.
+  func isWaiting(_ partition: MarkedPartition) -> Bool {
+    backlog.contains { batch, first in
+      (first..<batch.count).contains { checkpoints.table.marked(TopicPartition(batch[$0].topic, batch[$0].partition)) == partition }
     }
   }
 
-  /// Ends the suspicion of partitions whose suspected records have all begun, since every group is finished. Returns whether there are any.
-  @discardableResult private func endSuspicions() -> Bool {
-    let through = groups.takeThrough { partition in
-      backlog.contains { batch, first in
-        (first..<batch.count).contains { checkpoints.table.marked(TopicPartition(batch[$0].topic, batch[$0].partition)) == partition }
-      }
-    }
-    if through.isEmpty { return false }
-    crashes.cleared(through)
-    crashes.bisects(groups.isNeeded)
-    return true
-  }
+  /// The lane gets the permit for a group.
+  func permitCame() { if groups.permitCame(mayBegin: !backlog.isEmpty && state.phase.mayBegin) { advance() } }
 
-  /// Records are begun as usual: the groups are over.
-  private func endGroups() {
-    if crashes.hasPermit || crashes.isWaiting { crashes.returnPermit() }
-    crashes.cleared(groups.takeUnsuspected())
-  }
-
-  /// The lane gets the permit. It may not need it any more.
-  func permitCame() {
-    guard crashes.isWaiting else { return }
-    if !crashes.isBisecting || backlog.isEmpty || !state.phase.mayBegin || !mayBeginGroup { crashes.returnPermit() }
-    advance()
-  }
-
-  /// Leaves the permit to other lanes while this lane has no record to begin, or may begin none.
-  private func yieldPermit() {
-    guard backlog.isEmpty || !state.phase.mayBegin else { return }
-    if crashes.hasPermit ? mayBeginGroup : crashes.isWaiting { crashes.returnPermit() }
-  }
+  private func yieldPermit() { if backlog.isEmpty || !state.phase.mayBegin { groups.yieldPermit() } }
 
   // MARK: The first record
 
@@ -409,10 +304,7 @@ final class Intake {
       if case .begun(let ticket) = committer.begin(record) { notes.finished(ticket) }
       return false
     case .madeAgain:
-      // The facts about these offsets concern other records.
-      let marked = checkpoints.table.marked(partition)
-      forget([marked])
-      crashes.cleared([marked])
+      groups.madeAgain(partition)
       logger.warning("the topic was deleted and made again: its markers begin again", ["partition": "\(partition)"])
       consumer?.startAgain(index)
       return false
