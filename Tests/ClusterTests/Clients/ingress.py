@@ -325,11 +325,15 @@ class Connection:
             self.close()
         return int(status.split()[1]), fields, body
 
-    async def post(self, body, *fields):
-        """Sends a body; gives the answer."""
+    async def send(self, body, *fields):
+        """Sends a body, whose answer `answer` gives."""
         _, writer = self.streams or await self.open()
         writer.write((self.head + "".join(field + "\r\n" for field in fields) + "Content-Length: %d\r\n\r\n" % len(body)).encode() + body)
         await writer.drain()
+
+    async def post(self, body, *fields):
+        """Sends a body; gives the answer."""
+        await self.send(body, *fields)
         return await self.answer()
 
 
@@ -733,14 +737,30 @@ async def drained(arguments, folder):
 
         async def backend(number):
             """Publishes one after the other; goes to the other worker when its connection is closed, as behind a load balancer."""
-            connection, many = Connection(ingress.addresses["requests"]), number % 4 == 0
+            connection, many, ids = Connection(ingress.addresses["requests"]), number % 4 == 0, []
+            now = asyncio.get_running_loop().time
+            answered = now()
             while not stop.is_set():
-                ids = [str(uuid.uuid4()) for _ in range(50 if many else 1)]
+                ids = ids or [str(uuid.uuid4()) for _ in range(50 if many else 1)]
                 requests = [line(id=name) if not many else line(id=name, target="device:" + "ab" * 32) for name in ids]
-                # Whatever was sent on a connection has an answer: an end without one is an error here.
-                status, fields, said = await connection.post(b"\n".join(requests), *(LINES if many else []))
+                # Whatever was sent on a connection has an answer: an end without one is an error here. Only a backend that has stood still
+                # for longer than half of the two seconds that an ending worker waits may find its connection closed: it sends again.
+                sent = None
+                try:
+                    await connection.send(b"\n".join(requests), *(LINES if many else []))
+                    sent = now()
+                    status, fields, said = await connection.answer()
+                except (ConnectionError, asyncio.IncompleteReadError):
+                    if number in moved or (sent or now()) - answered < 1:
+                        raise
+                    moved.append(number)
+                    connection.close()
+                    connection = Connection(other.addresses["requests"])
+                    continue
+                answered = now()
                 expect(status == 202, "it is accepted", said)
                 accepted.extend(ids)
+                ids = []
                 if fields.get("connection") == "close":
                     moved.append(number)
                     connection = Connection(other.addresses["requests"])
