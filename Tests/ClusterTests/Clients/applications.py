@@ -13,7 +13,7 @@ import json
 import signal
 import time
 
-from clients import APPLICATION, Producer, Reader, expect, run, say, until
+from clients import APPLICATION, Producer, Reader, asked, expect, run, say, until
 from extensions import RememberingDevice, tool
 from healing import SOON, committed, on_one_redis, ready, run_part, unready
 from letters import audit
@@ -24,7 +24,7 @@ OTHER = "com.example.other"
 async def applications(arguments, *words, code=0):
     """Runs a tool of the applications and gives its lines."""
     line = [arguments.binary, "applications", *words, "--kafka", arguments.kafka, "--topic-prefix", arguments.prefix, "--json"]
-    done = await run(*line)
+    done = await asked(*line)
     expect(code is None or done.returncode == code, "'applications %s' ends with %s" % (" ".join(words), code), [done.returncode, done.stdout[-1500:], done.stderr[-800:]])
     return [json.loads(text) for text in done.stdout.splitlines()]
 

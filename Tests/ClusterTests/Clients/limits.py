@@ -17,7 +17,7 @@ import uuid
 
 import confluent_kafka.admin
 
-from clients import APPLICATION, Device, Producer, Reader, expect, run, say, until
+from clients import APPLICATION, Device, Producer, Reader, asked, expect, run, say, until
 from healing import bodies, committed, on_one_redis, ready, run_part, two_devices, unready
 
 PER_TARGET, PER_APPLICATION, WINDOW = 25, 160, 2_000
@@ -26,7 +26,7 @@ DELAY, STEP_BACK = 5_000, 60_000
 
 
 async def said(arguments, *words, code=0):
-    result = await run(arguments.binary, *words, "--kafka", arguments.kafka, "--topic-prefix", arguments.prefix, "--json")
+    result = await asked(arguments.binary, *words, "--kafka", arguments.kafka, "--topic-prefix", arguments.prefix, "--json")
     expect(result.returncode == code, "carillon %s ends with %d" % (" ".join(words[:2]), code), result.stdout + result.stderr)
     return [json.loads(line) for line in result.stdout.splitlines()]
 
