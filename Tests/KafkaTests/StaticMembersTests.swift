@@ -17,6 +17,8 @@ struct StaticMembersTests {
     var options = Consumer.Options(group: group)
     options.instanceID = isStatic ? name : nil
     options.sessionTimeoutMilliseconds = Self.session
+    // Revocations that a test holds last until it finishes them.
+    options.revocationTimeoutMilliseconds = hangMilliseconds
     try await lane.open(kafka.configuration.merging(["max.poll.interval.ms": "\(Self.session)"]), options)
     try await lane.subscribe(topic)
     return lane

@@ -30,7 +30,7 @@ import urllib.parse
 import uuid
 
 from selenium import webdriver
-from selenium.common.exceptions import NoAlertPresentException
+from selenium.common.exceptions import NoAlertPresentException, UnexpectedAlertPresentException
 
 import clients
 from clients import APPLICATION, HANG, Failed, Producer, Reader, expect, quietly, say
@@ -227,6 +227,8 @@ class Browser:
 
         await until(is_there, "Chromium says where it can be driven")
         options = webdriver.ChromeOptions()
+        # By default a dialog that opens while a script runs is dismissed, and then nobody sees it.
+        options.unhandled_prompt_behavior = "ignore"
         options.debugger_address = "127.0.0.1:" + open(place).readline().strip()
         self.driver = await quietly(webdriver.Chrome, options=options, service=webdriver.ChromeService(DRIVER))
         Browser.running.append(self)
@@ -363,7 +365,8 @@ class Pages:
         try:
             await quietly(browser.driver.get, self.site.origin + "/article")
             await browser.until("document.getElementById('status').textContent === 'Connected.'")
-            await browser.run("setTimeout(() => document.getElementById('allow').click())")
+            with contextlib.suppress(UnexpectedAlertPresentException):
+                await browser.run("setTimeout(() => document.getElementById('allow').click())")
             question = await until(lambda: quietly(self.dialog, browser.driver), "the page asks the person")
             await quietly(question.accept)
             await until(lambda: self.events("settings-changed"), "the cluster knows what the person allows")
