@@ -172,14 +172,14 @@ final class ClientHandle: @unchecked Sendable {
       if leavingGroup, rebalances?.isStatic == true { Self.leaveGroup([self], by: SteadyClock.milliseconds() + Self.longestLeave) }
       // A fenced one is no member any more.
       let hasLeft = !leavingGroup || rebalances.map { $0.isStatic && $0.isMember } != true || fatalError != nil
-      let left = leavingGroup && rd_kafka_consumer_close(pointer) == RD_KAFKA_RESP_ERR_NO_ERROR
+      let isClosed = leavingGroup && rd_kafka_consumer_close(pointer) == RD_KAFKA_RESP_ERR_NO_ERROR
       while held.load(ordering: .sequentiallyConsistent) > 0 { sem_wait(released) }
       if let rebalances, rebalances.isUnassignedMember, rd_kafka_version() < 0x0203_0000 {
         // The member has left its group. The client and the object of its callbacks stay until the process ends.
         _ = Unmanaged.passRetained(rebalances)
         return done(hasLeft)
       }
-      rd_kafka_destroy_flags(pointer, left || !leavingGroup ? 0 : RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE)
+      rd_kafka_destroy_flags(pointer, isClosed || !leavingGroup ? 0 : RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE)
       done(hasLeft)
     }
   }

@@ -462,6 +462,9 @@ public final class Consumer {
 
   // MARK: Closing
 
+  /// How long a consumer may take to close, unless its owner says otherwise.
+  public static let standardCloseMilliseconds = 15_000
+
   /// Closes the consumer. Revokes its partitions with the handler's consent, leaves the group, and frees everything off the loop.
   ///
   /// Call it from the loop's actor. A batch in use keeps its memory; the last one frees the rest.
@@ -469,7 +472,7 @@ public final class Consumer {
   /// - Parameter milliseconds: the longest wait. Unfinished steps continue by themselves.
   /// - Returns: whether all steps finished in time, and a static member has left. Otherwise others get its partitions when its session ends.
   @discardableResult
-  public func close(withinMilliseconds milliseconds: Int = 15_000) async -> Bool {
+  public func close(withinMilliseconds milliseconds: Int = standardCloseMilliseconds) async -> Bool {
     loop.preconditionOnLoop()
     guard state == .open else { return await ended.wait() }
     state = .closing

@@ -7,14 +7,14 @@ import Worker
 /// Builds the parts of a lane, wires them, and runs the actions of its phase. Loop-confined.
 final class TransformCore {
   private let lane: LaneContext
-  private let loop: EventLoop
-  private let settings: TransformSettings
-  private let logger: Logger
-  private let health: Health
-  private let metrics: TransformMetrics
-  private let state = LaneState()
-  private let notes: EndNotes
-  private let shards: Shards
+  private var loop: EventLoop { lane.loop }
+  private var settings: TransformSettings { lane.settings }
+  private var logger: Logger { lane.logger }
+  private var health: Health { lane.health }
+  private var metrics: TransformMetrics { lane.metrics }
+  private var state: LaneState { lane.state }
+  private var notes: EndNotes { lane.notes }
+  private var shards: Shards { lane.shards }
   private let watch: RedisWatch
   private let markers: Markers
   private let checkpoints: Checkpoints
@@ -44,15 +44,10 @@ final class TransformCore {
   private let newerTimer: Timer
 
   init(on loop: EventLoop, _ settings: TransformSettings, logger: Logger, health: Health, metrics: TransformMetrics) {
-    self.loop = loop
-    self.settings = settings
-    self.logger = logger
-    self.health = health
-    self.metrics = metrics
-    notes = EndNotes(on: loop)
-    shards = Shards(on: loop, settings.store, clientName: "carillon-transform")
+    let shards = Shards(on: loop, settings.store, clientName: "carillon-transform")
     lane = LaneContext(
-      loop: loop, settings: settings, state: state, shards: shards, notes: notes, health: health, logger: logger, metrics: metrics)
+      loop: loop, settings: settings, state: LaneState(), shards: shards, notes: EndNotes(on: loop), health: health, logger: logger,
+      metrics: metrics)
     newer = NewerLayouts(metrics.newer, logger: logger)
     newerTimer = Timer(on: loop) { health.set("layouts", ready: true) }
     watch = RedisWatch(lane)

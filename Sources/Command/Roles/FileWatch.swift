@@ -99,14 +99,15 @@ actor FileWatch: LoopActor {
       states[index].looks = present == state.taken ? 0 : state.looks + 1
       // A second look that is the same: whoever replaces one file after the other has probably finished.
       let isNew = present == state.seen && present != state.refused
-      if states[index].looks > 0, isNew || states[index].looks > Self.longestWait { read(index) }
+      if states[index].looks > 0, isNew || states[index].looks > Self.longestWait { read(index, present) }
       states[index].seen = present
     }
   }
 
   /// Reads files. What fails is tried again, since the cause may lie elsewhere, and said once for each change.
-  private func read(_ index: Int) {
-    let present = files[index].look()
+  ///
+  /// - Parameter present: as they were before.
+  private func read(_ index: Int, _ present: [WatchedFiles.Version]) {
     do {
       try files[index].read()
       (states[index].taken, states[index].refused, states[index].looks) = (present, nil, 0)
@@ -128,7 +129,7 @@ actor FileWatch: LoopActor {
   private func readAll() {
     for index in files.indices {
       states[index].refused = nil
-      read(index)
+      read(index, files[index].look())
     }
   }
 

@@ -46,19 +46,16 @@ enum IngressOptions {
   private static func keys(_ file: InputFile, _ logger: Logger) throws(Failure) -> [SignatureKey] {
     let text = String(decoding: file.bytes, as: UTF8.self)
     guard text.contains(publicKey) else { return try SecretFile.keys(file, logger).keys.map { SignatureKey(secret: $0) } }
-    var keys: [SignatureKey] = []
-    for (index, part) in text.split(separator: publicKey, omittingEmptySubsequences: false).enumerated()
-    where index > 0 || part.contains(where: { !$0.isWhitespace }) {
-      let end = part.firstRange(of: publicKeyEnd)
-      guard index > 0, let end, part[end.upperBound...].allSatisfy(\.isWhitespace),
-        let key = SignatureKey(pem: Array((publicKey + part).utf8))
-      else {
-        throw Failure(
-          .wrongUsage,
-          "\(file.path) holds no key for tokens: it must have public keys in PEM, of the curve P-256 (ES256) or Ed25519 (EdDSA), and nothing else"
-        )
-      }
-      keys.append(key)
+    let parts = text.split(separator: publicKey, omittingEmptySubsequences: false)
+    let keys = parts.dropFirst().compactMap { part -> SignatureKey? in
+      guard let end = part.firstRange(of: publicKeyEnd), part[end.upperBound...].allSatisfy(\.isWhitespace) else { return nil }
+      return SignatureKey(pem: Array((publicKey + part).utf8))
+    }
+    guard parts[0].allSatisfy(\.isWhitespace), keys.count == parts.count - 1 else {
+      throw Failure(
+        .wrongUsage,
+        "\(file.path) holds no key for tokens: it must have public keys in PEM, of the curve P-256 (ES256) or Ed25519 (EdDSA), and nothing else"
+      )
     }
     return keys
   }

@@ -6,7 +6,8 @@ import Worker
 /// A file of shared secrets, the cluster's keys or a publisher's: in each line at least 32 random bytes in base64url.
 enum SecretFile {
   /// The warning about a file that others may read.
-  static let exposure: StaticString = "others may read the cluster's key, and sign credentials or publishers' tokens with it: chmod 600"
+  private static let exposure: StaticString =
+    "others may read the cluster's key, and sign credentials or publishers' tokens with it: chmod 600"
   /// The longest file.
   static let fileBytes = 4096
   /// The most keys. Each is tried for a credential that none of them has signed.

@@ -90,7 +90,7 @@ final class GroupMember {
     guard let consumer else { return }
     owner?.leaves()
     watch.detach()
-    await close(consumer, withinMilliseconds: 15_000)
+    await close(consumer, withinMilliseconds: Consumer.standardCloseMilliseconds)
     committer?.close()
     (self.consumer, committer) = (nil, nil)
   }
