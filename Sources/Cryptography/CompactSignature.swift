@@ -15,17 +15,22 @@ public enum CompactSignature {
     return signed + "." + code.withUnsafeBytes { Base64.encode(url: $0) }
   }
 
-  /// The payload of a text that was signed with this key; nil for any other text.
+  /// The payload of a text that one of these keys has signed, and that key; nil for any other text.
   ///
-  /// - Parameter isAccepted: asked whether a header is one that the caller takes, when the signature is known to be genuine.
-  public static func verify(_ text: String, with key: SignatureKey, header isAccepted: ([UInt8]) -> Bool) -> [UInt8]? {
+  /// - Parameter isAccepted: asked whether a header is one that the caller takes with a key, when the signature is known to be genuine.
+  public static func verify(
+    _ text: String, with keys: [SignatureKey], header isAccepted: (_ header: [UInt8], _ key: SignatureKey) -> Bool
+  ) -> (payload: [UInt8], key: SignatureKey)? {
     guard text.utf8.count <= longestText else { return nil }
     let parts = text.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
     guard parts.count == 3, let header = Base64.decode(url: String(Substring(parts[0]))),
       let payload = Base64.decode(url: String(Substring(parts[1]))), let signature = Base64.decode(url: String(Substring(parts[2])))
     else { return nil }
     let signed = Array(text.utf8.prefix(parts[0].count + 1 + parts[1].count))
-    let isSigned = signed.withUnsafeBytes { signed in signature.withUnsafeBytes { key.verify($0, of: signed) } }
-    return isSigned && isAccepted(header) ? payload : nil
+    return signed.withUnsafeBytes { signed in
+      signature.withUnsafeBytes { signature in
+        keys.first { $0.verify(signature, of: signed) && isAccepted(header, $0) }.map { (payload, $0) }
+      }
+    }
   }
 }

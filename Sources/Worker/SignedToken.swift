@@ -10,6 +10,8 @@ public struct SignedToken: Sendable {
   public static let publishers = "carillon-publish"
 
   private let claims: JSONValue
+  /// The id of the key that has signed it.
+  public let keyID: String
 
   /// A claim that breaks its rule.
   public struct ClaimError: Error, Equatable {
@@ -22,17 +24,17 @@ public struct SignedToken: Sendable {
     public init(_ name: String, _ rule: String) { (self.name, self.rule) = (name, rule) }
   }
 
-  /// Reads a token that this key has signed; nil for any other text.
+  /// Reads a token that one of these keys has signed; nil for any other text.
   ///
-  /// Libraries write the header in any order, with or without `typ` and `kid`. It must name the key's algorithm and no extension (RFC 7515,
-  /// section 4.1.11). The key decides the algorithm, and the header is read only after the signature was verified.
-  public init?(verifying text: String, with key: SignatureKey) {
-    let payload = CompactSignature.verify(text, with: key) { header in
+  /// Libraries write the header in any order, with or without `typ` and `kid`, which decides nothing. It must name the key's algorithm and no
+  /// extension (RFC 7515, section 4.1.11). The key decides the algorithm, and the header is read only after the signature was verified.
+  public init?(verifying text: String, with keys: [SignatureKey]) {
+    let genuine = CompactSignature.verify(text, with: keys) { header, key in
       guard let header = Self.object(header) else { return false }
       return header["alg"] == .string(key.algorithm.rawValue) && header["crit"] == nil
     }
-    guard let claims = payload.flatMap(Self.object) else { return nil }
-    self.claims = claims
+    guard let genuine, let claims = Self.object(genuine.payload) else { return nil }
+    (self.claims, keyID) = (claims, genuine.key.id)
   }
 
   /// An object whose members differ byte by byte. Readers do not agree on which of two equal members counts.

@@ -26,7 +26,8 @@ import Worker
       let text = try String(contentsOfFile: path, encoding: .utf8).trimmingCharacters(in: .whitespacesAndNewlines)
       let bytes = try #require(Base64.decode(url: text))
       let credential = try #require(result.lines.first)
-      let payload = try #require(CompactSignature.verify(credential, with: SignatureKey(secret: KeyRing.Key(bytes))) { _ in true })
+      let payload = try #require(
+        CompactSignature.verify(credential, with: [SignatureKey(secret: KeyRing.Key(bytes))]) { _, _ in true }?.payload)
       let claims = try payload.withUnsafeBytes { try JSONValue(parsing: $0) }
       #expect(claims["sub"]?.stringValue == token.lowercased())
       #expect(claims["app"]?.stringValue == "com.example")

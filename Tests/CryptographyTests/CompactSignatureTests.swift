@@ -10,7 +10,7 @@ private let credential =
 
 private func url(_ text: String) -> String { Array(text.utf8).withUnsafeBytes { Base64.encode(url: $0) } }
 private func verify(_ text: String, with bytes: [UInt8] = key) -> [UInt8]? {
-  CompactSignature.verify(text, with: SignatureKey(secret: KeyRing.Key(bytes))) { _ in true }
+  CompactSignature.verify(text, with: [SignatureKey(secret: KeyRing.Key(bytes))]) { _, _ in true }?.payload
 }
 
 /// A text whose code is right for whatever its header says.
@@ -42,10 +42,10 @@ private func signed(header: String, payload: String) -> String {
     let text = signed(header: header, payload: payload)
     var shown: [[UInt8]] = []
     func verify(_ text: String, isAccepted: Bool = true) -> [UInt8]? {
-      CompactSignature.verify(text, with: SignatureKey(secret: KeyRing.Key(key))) {
-        shown.append($0)
+      CompactSignature.verify(text, with: [SignatureKey(secret: KeyRing.Key(key))]) { header, _ in
+        shown.append(header)
         return isAccepted
-      }
+      }?.payload
     }
     #expect(verify(text) == Array(payload.utf8) && verify(text, isAccepted: false) == nil)
     #expect(shown == [Array(header.utf8), Array(header.utf8)])

@@ -21,7 +21,9 @@ private let texts = [
     + ".hgyY0il_MGCjP0JzlnLWG1PPOt7-09PGcvMg3AIbQR6dWbhijcNR4ki4iylGjg5BhVsPt9g7sVvpAr_MuM0KAg",
 ]
 
-private func verify(_ text: String, _ key: SignatureKey) -> [UInt8]? { CompactSignature.verify(text, with: key) { _ in true } }
+private func verify(_ text: String, _ key: SignatureKey) -> [UInt8]? {
+  CompactSignature.verify(text, with: [key]) { _, _ in true }?.payload
+}
 
 /// Signatures by public keys, with the examples of the standards.
 @Suite struct SignatureKeyTests {

@@ -2,6 +2,7 @@ import Cryptography
 import Notifications
 import TestSupport
 import Testing
+import Worker
 
 @testable import FanOut
 
@@ -16,7 +17,8 @@ import Testing
       credential.sign(key: KeyRing.Key(Array("another".utf8)), now: 5),
     ].map { Array($0.utf8) }
     let failures = Fuzz("credentials", corpus: corpus, tokens: [".", "=", "-", "_", "e30", "eyJhbGciOiJub25lIn0"]).run { bytes, _ in
-      let found = try? Credential(verifying: String(decoding: bytes, as: UTF8.self), key: Self.key, now: 1_000)
+      let token = SignedToken(verifying: String(decoding: bytes, as: UTF8.self), with: [SignatureKey(secret: Self.key)])
+      let found = token.flatMap { try? Credential($0, now: 1_000) }
       return found == nil || found == credential ? nil : "\(String(describing: found)) was never signed"
     }
     #expect(failures.isEmpty, "\(failures)")

@@ -1,6 +1,7 @@
 import Cryptography
 import Notifications
 import Testing
+import Worker
 
 @testable import FanOut
 
@@ -20,8 +21,8 @@ import Testing
   }
 
   private static func read(_ token: String, now: Int64 = 1_800_000_000) throws(CredentialError) -> Credential {
-    guard let credential = try Credential(verifying: token, key: KeyRing.Key(key), now: now) else { throw .notSigned }
-    return credential
+    guard let claims = SignedToken(verifying: token, with: [SignatureKey(secret: KeyRing.Key(key))]) else { throw .notSigned }
+    return try Credential(claims, now: now)
   }
 
   private static func failure(_ token: String, now: Int64 = 1_800_000_000) -> CredentialError? {

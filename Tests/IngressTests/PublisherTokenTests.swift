@@ -16,7 +16,7 @@ import Worker
   }
 
   private static func read(_ claims: String) throws -> PublisherToken {
-    let signed = try #require(SignedToken(verifying: sign(claims), with: SignatureKey(secret: KeyRing.Key(key))))
+    let signed = try #require(SignedToken(verifying: sign(claims), with: [SignatureKey(secret: KeyRing.Key(key))]))
     return try PublisherToken(signed)
   }
 
@@ -24,7 +24,7 @@ import Worker
     var token = PublisherToken(
       applications: ["a.b", "c.d"], targets: [.user], operations: [.notify, .remove], publisher: "shop", expiration: 4_000_000_000)
     let signed = try #require(
-      SignedToken(verifying: token.sign(key: KeyRing.Key(Self.key), now: 5), with: SignatureKey(secret: KeyRing.Key(Self.key))))
+      SignedToken(verifying: token.sign(key: KeyRing.Key(Self.key), now: 5), with: [SignatureKey(secret: KeyRing.Key(Self.key))]))
     #expect(try PublisherToken(signed) == token)
     #expect(token.allows("a.b") && !token.allows("a.b.voip") && !token.allows("A.B"))
     token = PublisherToken(applications: ["*"], publisher: nil, expiration: 1)
@@ -62,7 +62,7 @@ import Worker
     ].map { Array($0.utf8) }
     let key = SignatureKey(secret: KeyRing.Key(Self.key))
     let failures = Fuzz("publisher tokens", corpus: corpus, tokens: [".", "=", "-", "_", "e30", "eyJhbGciOiJub25lIn0"]).run { bytes, _ in
-      let found = SignedToken(verifying: String(decoding: bytes, as: UTF8.self), with: key).flatMap { try? PublisherToken($0) }
+      let found = SignedToken(verifying: String(decoding: bytes, as: UTF8.self), with: [key]).flatMap { try? PublisherToken($0) }
       return found == nil || found == token ? nil : "\(String(describing: found)) was never signed"
     }
     #expect(failures.isEmpty, "\(failures)")

@@ -1,7 +1,7 @@
 public import Cryptography
 import JSON
 public import Notifications
-import Worker
+public import Worker
 
 /// Who a device is, as the cluster's key has signed it: the claims of a compact token (RFC 7519).
 public struct Credential: Sendable, Equatable {
@@ -22,12 +22,11 @@ public struct Credential: Sendable, Equatable {
     self.expiration = expiration
   }
 
-  /// Reads a token that was signed with this key and holds at `now` (seconds since 1970); nil if another key has signed it.
+  /// Reads the claims of a token that is genuine, which must hold at `now` (seconds since 1970).
   ///
   /// It is valid from its claim `nbf`, if it has one, until its claim `exp`, to the second; a fraction makes that time shorter. A claim of
   /// a wrong type makes it invalid: ignoring it could admit another person than the signer meant. A `user` that is null means nobody.
-  public init?(verifying token: String, key: KeyRing.Key, now: Int64) throws(CredentialError) {
-    guard let claims = SignedToken(verifying: token, with: SignatureKey(secret: key)) else { return nil }
+  public init(_ claims: SignedToken, now: Int64) throws(CredentialError) {
     guard !claims.isForPublishers else { throw .claim("aud", "says that it is a publisher's token") }
     let from: Int64?
     do throws(SignedToken.ClaimError) {

@@ -86,16 +86,13 @@ final class DeviceRegistration {
   private func expiration(of hello: Hello) throws(CredentialError) -> Int64 {
     guard case .credential = settings.admission else { return .max }
     guard let text = hello.credential else { throw .missing }
-    // The header's `kid` decides nothing: other libraries write none, or one of their own.
-    var found: (credential: Credential, key: KeyRing.Key)?
-    for key in settings.keys.value.keys where found == nil {
-      found = try Credential(verifying: text, key: key, now: WallClock.seconds()).map { ($0, key) }
-    }
-    guard let (credential, key) = found else { throw .notSigned }
+    let keys = settings.keys.value.keys.map { SignatureKey(secret: $0) }
+    guard let token = SignedToken(verifying: text, with: keys) else { throw .notSigned }
+    let credential = try Credential(token, now: WallClock.seconds())
     guard credential.device == hello.device.text else { throw .another("device") }
     guard credential.application == hello.application else { throw .another("application") }
     guard credential.user == hello.user else { throw .another("user") }
-    metrics.credentials.increment(key.id)
+    metrics.credentials.increment(token.keyID)
     return credential.expiration
   }
 

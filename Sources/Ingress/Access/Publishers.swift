@@ -77,9 +77,7 @@ struct Publishers {
     if let known = genuine[identity] {
       token = known
     } else {
-      var verified: SignedToken?
-      for key in known.value where verified == nil { verified = SignedToken(verifying: identity.text, with: key) }
-      guard let claims = verified else {
+      guard let claims = SignedToken(verifying: identity.text, with: known.value) else {
         throw refusal("InvalidProviderToken", "No key of this server has signed the token by the algorithm of its header.")
       }
       do throws(SignedToken.ClaimError) { token = try PublisherToken(claims) } catch {
