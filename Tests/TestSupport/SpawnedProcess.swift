@@ -1,3 +1,4 @@
+import EventLoop
 import Foundation
 import Synchronization
 
@@ -50,7 +51,7 @@ final class SpawnedProcess: Sendable {
     let variables = environment.map { strdup("\($0)=\($1)") } + [nil]
     defer { for text in words + variables { free(text) } }
     var pid: pid_t = 0
-    let result = posix_spawn(&pid, program.path, &actions, &attributes, words, variables)
+    let result = ChildProcess.withoutSpawning { posix_spawn(&pid, program.path, &actions, &attributes, words, variables) }
     guard result == 0 else { throw CommandFailure(description: "\(program.path) cannot be started: \(String(cString: strerror(result)))") }
     self.pid = pid
   }
