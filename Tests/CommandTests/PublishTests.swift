@@ -33,7 +33,8 @@ import Worker
     let requests = try DryRunTests.requests([
       "publish", "--target", "user:ada", "--app", "com.example.shop", "--id", id, "--collapse-id", "order-7", "--expiration", "1900000000",
       "--priority", "5", "--push-type", "alert", "--title", "T", "--subtitle", "S", "--body", "B \"quoted\" ü", "--badge", "3", "--sound",
-      "default", "--category", "order", "--thread-id", "orders", "--mutable-content", "--custom", #"order={"id":7.0}"#, "--custom",
+      "default", "--category", "order", "--thread-id", "orders", "--interruption-level", "time-sensitive", "--relevance-score",
+      "0.25", "--mutable-content", "--custom", #"order={"id":7.0}"#, "--custom",
       "kind=\"sale\"", "--header", "traceparent=00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "--header", "x-team=shop",
     ])
     let request = try #require(requests.first)
@@ -47,7 +48,8 @@ import Worker
     #expect(
       request.value.map { String(decoding: $0, as: UTF8.self) }
         == #"{"aps":{"alert":{"title":"T","subtitle":"S","body":"B \"quoted\" ü"},"badge":3,"sound":"default","category":"order","#
-        + #""thread-id":"orders","mutable-content":1},"order":{"id":7.0},"kind":"sale"}"#)
+        + #""thread-id":"orders","interruption-level":"time-sensitive","relevance-score":0.25,"#
+        + #""mutable-content":1},"order":{"id":7.0},"kind":"sale"}"#)
   }
 
   @Test func aRequestWithoutAnIDGetsARandomUUID() async throws {

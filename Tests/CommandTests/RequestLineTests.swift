@@ -33,12 +33,19 @@ import Worker
     #expect(five.value.map { String(decoding: $0, as: UTF8.self) } == #"{"aps": {"alert":"five"},"k":1.50}"#)
     #expect(five.headers.contains { $0 == ("apns-topic", "com.other") } && five.headers.last?.name == "x-y")
     #expect(try Self.records(#"{"target":"user:7"}"#).count == 1, "the body is that of the flags")
+    let ranked = try Self.records(
+      #"{"target":"user:8","relevance-score":1}"#, ["--app", "a", "--body", "B", "--interruption-level", "passive"])
+    #expect(
+      ranked.first?.value.map { String(decoding: $0, as: UTF8.self) }
+        == #"{"aps":{"alert":{"body":"B"},"interruption-level":"passive","relevance-score":1.0}}"#)
   }
 
   @Test(arguments: [
     (#"{"targett":"user:2","title":"two"}"#, "no member 'targett' is known; did you mean 'target'?"), ("not json", "JSON"),
     (#"{"target":"nobody","title":"six"}"#, "BadDeviceToken: target"), (#"{"title":"a","title":"b"}"#, "the member 'title' stands twice"),
     (#"{"target":"user:1","badge":"3"}"#, "'badge' must be a whole number"),
+    (#"{"target":"user:1","title":"x","interruption-level":"loud"}"#, "'interruption-level' must be one of active, passive"),
+    (#"{"target":"user:1","title":"x","relevance-score":1.01}"#, "'relevance-score' must be a number from 0 to 1"),
     (#"{"target":"user:1","payload":{},"title":"x"}"#, "'payload' is the whole payload"),
     (#"{"target":"user:1","custom":{"aps":1}}"#, "use 'payload' for aps itself"),
     (

@@ -42,6 +42,10 @@ enum PublishSettings {
   static let sound = Setting<String?>("publish.sound", .string("NAME"), "aps.sound.")
   static let category = Setting<Name?>("publish.category", .name("ID"), "aps.category: which actions the notification has.")
   static let threadID = Setting<Name?>("publish.thread-id", .name("ID"), "aps.thread-id: the group of the notification.")
+  static let interruptionLevel = Setting<InterruptionLevel?>(
+    "publish.interruption-level", .choice, "aps.interruption-level: what it may interrupt. Absent: active.")
+  static let relevanceScore = Setting<Double?>(
+    "publish.relevance-score", .share, "aps.relevance-score: the place of the notification in a summary; the highest stands out.")
   static let isMutable = Setting("publish.mutable-content", .boolean, default: false, "A service extension may change it.")
   static let isContentAvailable = Setting(
     "publish.content-available", .boolean, default: false, "Wakes the application; alone it shows nothing.")
@@ -52,7 +56,7 @@ enum PublishSettings {
 
   static let content = SettingGroup(
     "Payload", [title, body, category, payload],
-    advanced: [subtitle, badge, sound, threadID, isMutable, isContentAvailable, custom])
+    advanced: [subtitle, badge, sound, threadID, interruptionLevel, relevanceScore, isMutable, isContentAvailable, custom])
 
   static let lines = Setting<String?>("publish.lines", .fileOrInput, "Many requests, one JSON object a line; - is standard input.")
   static let isUnchecked = Setting(
@@ -96,7 +100,8 @@ enum PublishSettings {
     }
     draft.content = PayloadDraft(
       title: values[title], subtitle: values[subtitle], body: values[body], badge: values[badge].map(Int64.init), sound: values[sound],
-      category: values[category], threadID: values[threadID], isMutable: values[isMutable],
+      category: values[category], threadID: values[threadID],
+      interruptionLevel: values[interruptionLevel], relevanceScore: values[relevanceScore], isMutable: values[isMutable],
       isContentAvailable: values[isContentAvailable], custom: values[custom])
     if let path = values[payload] {
       guard draft.content.isEmpty else {
@@ -113,6 +118,14 @@ extension SettingKind where Value == CustomMember {
     SettingKind(
       placeholder: "KEY=JSON", allowed: "KEY=JSON, such as order='{\"id\":7}' or kind='\"sale\"', and not aps", read: { CustomMember($0) },
       write: \.text)
+  }
+}
+
+extension SettingKind where Value == Double {
+  fileprivate static var share: SettingKind {
+    SettingKind(
+      placeholder: "SCORE", allowed: "a number from 0 to 1", read: { Double($0).flatMap { (0...1).contains($0) ? $0 : nil } },
+      write: { "\($0)" })
   }
 }
 

@@ -123,6 +123,10 @@ public struct PayloadDraft: Sendable, Equatable {
   public var category: Name?
   /// `aps.thread-id`.
   public var threadID: Name?
+  /// `aps.interruption-level`.
+  public var interruptionLevel: InterruptionLevel?
+  /// `aps.relevance-score`, from 0 to 1.
+  public var relevanceScore: Double?
   /// Whether a service extension may change it.
   public var isMutable = false
   /// Whether it wakes the application.
@@ -133,11 +137,12 @@ public struct PayloadDraft: Sendable, Equatable {
   /// Makes a payload of its parts.
   public init(
     title: String? = nil, subtitle: String? = nil, body: String? = nil, badge: Int64? = nil, sound: String? = nil, category: Name? = nil,
-    threadID: Name? = nil, isMutable: Bool = false, isContentAvailable: Bool = false, custom: [CustomMember] = []
+    threadID: Name? = nil, interruptionLevel: InterruptionLevel? = nil, relevanceScore: Double? = nil, isMutable: Bool = false,
+    isContentAvailable: Bool = false, custom: [CustomMember] = []
   ) {
     (self.title, self.subtitle, self.body, self.badge, self.sound) = (title, subtitle, body, badge, sound)
     (self.category, self.threadID, self.isMutable, self.isContentAvailable) = (category, threadID, isMutable, isContentAvailable)
-    self.custom = custom
+    (self.interruptionLevel, self.relevanceScore, self.custom) = (interruptionLevel, relevanceScore, custom)
   }
 
   /// Whether it has no part.
@@ -156,6 +161,8 @@ public struct PayloadDraft: Sendable, Equatable {
     sound = sound ?? other.sound
     category = category ?? other.category
     threadID = threadID ?? other.threadID
+    interruptionLevel = interruptionLevel ?? other.interruptionLevel
+    relevanceScore = relevanceScore ?? other.relevanceScore
     isMutable = isMutable || other.isMutable
     isContentAvailable = isContentAvailable || other.isContentAvailable
     custom += other.custom.filter { member in !custom.contains { Name($0.key) == Name(member.key) } }
@@ -179,6 +186,11 @@ public struct PayloadDraft: Sendable, Equatable {
     if let sound { json.member("sound", sound) }
     if let category { json.member("category", category) }
     if let threadID { json.member("thread-id", threadID) }
+    if let interruptionLevel { json.member("interruption-level", word: interruptionLevel.word) }
+    if let relevanceScore {
+      json.key("relevance-score")
+      "\(relevanceScore)".utf8.withContiguousStorageIfAvailable { json.raw(UnsafeRawBufferPointer($0)) }
+    }
     if isMutable { json.member("mutable-content", 1) }
     if isContentAvailable { json.member("content-available", 1) }
     json.closeObject()

@@ -21,8 +21,8 @@ public enum RequestLine {
   /// Its description in `--help`.
   public static let help = """
     Each line of --lines is a JSON object whose members have the names of the flags: target, app, id, collapse-id, expiration, priority, \
-    push-type, trigger, operation, identifiers, all, title, subtitle, body, badge, sound, category, thread-id, mutable-content, \
-    content-available; further custom (an object: members of the payload beside aps), payload (an object: the whole payload, as it stands \
+    push-type, trigger, operation, identifiers, all, title, subtitle, body, badge, sound, category, thread-id, \
+    interruption-level, relevance-score, mutable-content, content-available; further custom (an object: members of the payload beside aps), payload (an object: the whole payload, as it stands \
     there) and headers (an object of strings: record headers by their own names, such as apns-topic). What a line leaves out is taken from \
     the flags. A line that is wrong is named on standard error, the others are published, and the exit code is 1.
     """
@@ -69,7 +69,8 @@ public enum RequestLine {
 
   private enum Member: String, CaseIterable {
     case target, app, id, collapseID = "collapse-id", expiration, priority, pushType = "push-type", trigger, operation, identifiers
-    case removesAll = "all", title, subtitle, body, badge, sound, category, threadID = "thread-id", isMutable = "mutable-content"
+    case removesAll = "all", title, subtitle, body, badge, sound, category, threadID = "thread-id"
+    case interruptionLevel = "interruption-level", relevanceScore = "relevance-score", isMutable = "mutable-content"
     case isContentAvailable = "content-available", custom, payload, headers
   }
 
@@ -98,6 +99,14 @@ public enum RequestLine {
     case .sound: draft.content.sound = try text(value, scanner, member)
     case .category: draft.content.category = Name(try text(value, scanner, member))
     case .threadID: draft.content.threadID = Name(try text(value, scanner, member))
+    case .interruptionLevel:
+      guard let level = InterruptionLevel(rawValue: try text(value, scanner, member)) else {
+        throw wrong(member, "one of \(InterruptionLevel.allCases.map(\.rawValue).joined(separator: ", "))")
+      }
+      draft.content.interruptionLevel = level
+    case .relevanceScore:
+      guard let score = scanner.double(value), (0...1).contains(score) else { throw wrong(member, "a number from 0 to 1") }
+      draft.content.relevanceScore = score
     case .isMutable: draft.content.isMutable = try flag(value, scanner, member)
     case .isContentAvailable: draft.content.isContentAvailable = try flag(value, scanner, member)
     case .custom:
