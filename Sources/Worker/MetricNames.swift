@@ -37,7 +37,12 @@ public enum MetricNames {
   /// The end of the certificate.
   public static let certificateExpiry = Metric<Gauge>(
     "carillon_tls_certificate_expiry_timestamp_seconds",
-    "When the certificate in force expires, in seconds since 1970. Only with --tls-certificate.")
+    "When the first of the certificate in force and those that have signed it expires, in seconds since 1970. Only with --tls-certificate.")
+  /// Whether changed files cannot be used.
+  public static let refusedFiles = Metric<Gauge>(
+    "carillon_changed_files_refused",
+    "1 while changed files cannot be used, so that what they held before stays in force, else 0: keys, certificate, extensions.",
+    labels: ["files"])
   /// Requests that web pages may have made.
   public static let adminRefused = Metric<Counter>(
     "carillon_admin_refused_total",

@@ -78,17 +78,19 @@ import Worker
       defer { close(file) }
       func told() -> String { (try? String(contentsOfFile: folder.path + "/log", encoding: .utf8)) ?? "" }
       let keys = try #require(try FanOutOptions.keys(values, Logger(log, component: "test")))
-      let watch = try #require(FileWatch([keys.files]))
+      let metrics = MetricRegistry()
+      let watch = try #require(FileWatch([keys.files], metrics))
+      func shows(_ number: Int) -> Bool { metrics.text.contains("carillon_changed_files_refused{files=\"keys\"} \(number)\n") }
       func present() -> [String] { keys.content.value.keys.map(\.id) }
-      #expect(present() == Self.ids(1))
+      #expect(present() == Self.ids(1) && shows(0))
       await watch.start()
       try folder.write("cluster.key", "\(Self.line(1))\n\(Self.line(2))\n")
       await eventually("both hold") { present() == Self.ids(1, 2) }
       try folder.write("cluster.key", "")
-      await eventually("it is said") { told().contains("what it held before stays in force") }
+      await eventually("it is said") { told().contains("what it held before stays in force") && shows(1) }
       #expect(present() == Self.ids(1, 2) && told().contains("holds no key") && !told().contains(Self.line(1)))
       try folder.write("cluster.key", "\(Self.line(2))\n\(Self.line(1))\n")
-      await eventually("the new one signs") { present() == Self.ids(2, 1) }
+      await eventually("the new one signs") { present() == Self.ids(2, 1) && shows(0) }
       await watch.close()
       log.close()
     }

@@ -203,6 +203,15 @@ private final class Conversation {
     #expect(first.atClient == [1, 2, 3], "the open session goes on")
   }
 
+  @Test func aChainEndsWithTheFirstOfItsCertificates() async throws {
+    let certificates = try await TestCertificates.shared.value
+    let (good, expired) = (certificates.good, certificates.expired)
+    func end(_ text: String) throws -> Int64 {
+      try TLSIdentity(certificates: Array(text.utf8), key: Array(good.key.utf8)).expires
+    }
+    #expect(try end(good.certificate + certificates.authority) > end(good.certificate + expired.certificate))
+  }
+
   @Test func filesThatCannotBeUsedAreRefusedWithTheReason() async throws {
     let certificates = try await TestCertificates.shared.value
     func refusal(_ certificate: String, _ key: String) -> TLSError? {

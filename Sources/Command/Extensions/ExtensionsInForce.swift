@@ -13,10 +13,12 @@ struct ExtensionsInForce: Sendable {
   private let logger: Logger
   /// The thread that reloads the file, which no lane waits for.
   private let thread: EventLoop?
+  /// 1 while the file cannot be used.
+  private let isRefused: Gauge?
 
   /// Reads the file of the settings; empty if they name none.
   ///
-  /// - Parameter metrics: shows the metrics of the media folder; nil for a tool.
+  /// - Parameter metrics: shows the metrics of the media folder and of the file; nil for a tool.
   init(_ values: SettingValues, _ logger: Logger, _ metrics: MetricRegistry? = nil) async throws(Failure) {
     let media = try await MediaOptions.store(values, logger.with(component: "media"), metrics)
     self.media = media
@@ -31,6 +33,7 @@ struct ExtensionsInForce: Sendable {
       throw error
     }
     thread = path.map { _ in EventLoop(name: "extensions") }
+    isRefused = path == nil ? nil : metrics?.make(MetricNames.refusedFiles, "extensions")
     self.logger = logger.with(component: "extensions")
   }
 
@@ -70,13 +73,15 @@ struct ExtensionsInForce: Sendable {
   /// Reloads the file; nil if there is none. An error is logged and changes nothing.
   var reload: (@Sendable () -> Void)? {
     guard let path, let thread else { return nil }
-    return { [source, logger, media, own = Program.extensions] in
+    return { [source, logger, media, isRefused, own = Program.extensions] in
       thread.execute {
         do throws(Failure) {
           let extensions = try Self.inForce(path, media, own: own)
           source.replace(with: extensions)
+          isRefused?.set(0)
           logger.info("the extensions' file is in force", ["file": path, "applications": extensions.all.count])
         } catch {
+          isRefused?.set(1)
           logger.error("the extensions' file is wrong; the former one stays in force", ["error": "\(error)"])
         }
       }

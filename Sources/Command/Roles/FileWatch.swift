@@ -18,6 +18,8 @@ struct WatchedFiles: Sendable {
     }
   }
 
+  /// What they hold, as the metric says it.
+  fileprivate let name: String
   private let paths: [String]
   /// The files as they were before they were read first.
   fileprivate let first: [Version]
@@ -27,24 +29,26 @@ struct WatchedFiles: Sendable {
 
   /// Reads files, now and whenever they have changed. Content that cannot be read leaves the former one in force.
   ///
-  /// - Parameter inForce: called when content is in force, at first and again.
+  /// - Parameters:
+  ///   - name: what they hold.
+  ///   - inForce: called when content is in force, at first and again.
   /// - Throws: what the first reading throws.
   static func reading<Content: Sendable>(
-    _ paths: [String], _ logger: Logger, _ read: @escaping @Sendable () throws -> Content,
+    _ name: String, _ paths: [String], _ logger: Logger, _ read: @escaping @Sendable () throws -> Content,
     inForce: @escaping @Sendable (Content) -> Void
   ) throws -> (content: InForce<Content>, files: WatchedFiles) {
     let first = paths.map { Version($0) }
     let content = InForce(try read())
     inForce(content.value)
-    let files = WatchedFiles(paths: paths, first: first, logger) {
+    let files = WatchedFiles(name, paths, first, logger) {
       content.replace(with: try read())
       inForce(content.value)
     }
     return (content, files)
   }
 
-  private init(paths: [String], first: [Version], _ logger: Logger, read: @escaping @Sendable () throws -> Void) {
-    (self.paths, self.first, self.logger, self.read) = (paths, first, logger, read)
+  private init(_ name: String, _ paths: [String], _ first: [Version], _ logger: Logger, read: @escaping @Sendable () throws -> Void) {
+    (self.name, self.paths, self.first, self.logger, self.read) = (name, paths, first, logger, read)
   }
 
   fileprivate func look() -> [Version] { paths.map { Version($0) } }
@@ -67,6 +71,8 @@ actor FileWatch: LoopActor {
     var (taken, seen): ([WatchedFiles.Version], [WatchedFiles.Version])
     /// As they were when they could not be used; nil if they could.
     var refused: [WatchedFiles.Version]?
+    /// 1 while they cannot be used.
+    let isRefused: Gauge
     /// How many looks since the last reading have found that it has to be done.
     var looks = 0
   }
@@ -78,10 +84,10 @@ actor FileWatch: LoopActor {
   private var isClosed = false
 
   /// Makes a watch of the files; nil if there are none.
-  init?(_ files: [WatchedFiles]) {
+  init?(_ files: [WatchedFiles], _ metrics: MetricRegistry) {
     guard !files.isEmpty else { return nil }
     self.files = files
-    states = files.map { State(taken: $0.first, seen: $0.first) }
+    states = files.map { State(taken: $0.first, seen: $0.first, isRefused: metrics.make(MetricNames.refusedFiles, $0.name)) }
   }
 
   /// Begins to look.
@@ -115,6 +121,7 @@ actor FileWatch: LoopActor {
       if states[index].refused != present { files[index].tell(error) }
       (states[index].refused, states[index].looks) = (present, 0)
     }
+    states[index].isRefused.set(states[index].refused == nil ? 0 : 1)
   }
 
   /// The action of SIGHUP: reads these files again, and others; nil if there are none.

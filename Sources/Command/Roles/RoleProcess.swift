@@ -98,7 +98,7 @@ struct RoleProcess: Sendable {
     StandardOutput.whenItFails(.ignore)
     Allocator.returnMemoryWhenIdle()
     // A program that reads the first line of the log may send a signal.
-    let watch = FileWatch([tls?.files, files].compactMap(\.self))
+    let watch = FileWatch([tls?.files, files].compactMap(\.self), metrics)
     try await signals.watch(reload: FileWatch.reload(watch, and: reload))
     await watch?.start()
     metrics.showProcess(version: Program.version, role: role, log: log)

@@ -37,7 +37,7 @@ struct TLSFiles: Sendable {
     let paths = [values[TLSOptions.certificate], values[TLSOptions.key]].compactMap(\.self)
     guard !paths.isEmpty else { return nil }
     let logger = logger.with(component: "tls")
-    let (identity, files) = try WatchedFiles.reading(paths, logger) {
+    let (identity, files) = try WatchedFiles.reading("certificate", paths, logger) {
       try read(values, logger)
     } inForce: { identity in
       let now = WallClock.seconds()

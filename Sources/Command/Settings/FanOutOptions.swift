@@ -79,7 +79,7 @@ enum FanOutOptions {
     _ values: SettingValues, _ logger: Logger, inForce: @escaping @Sendable (KeyRing) -> Void = { _ in }
   ) throws -> (content: InForce<KeyRing>, files: WatchedFiles)? {
     guard let path = values[keyFile] else { return nil }
-    return try WatchedFiles.reading([path], logger) {
+    return try WatchedFiles.reading("keys", [path], logger) {
       try SecretFile.keys(InputFile(path: path, givenAt: values.name(of: keyFile), limit: SecretFile.fileBytes), logger)
     } inForce: { keys in
       inForce(keys)

@@ -35,7 +35,7 @@ enum IngressOptions {
   /// The keys that sign publishers' tokens; nil if any program may publish.
   static func keys(_ values: SettingValues, _ logger: Logger) throws -> (content: InForce<[SignatureKey]>, files: WatchedFiles)? {
     guard !values[keyFiles].isEmpty else { return nil }
-    return try WatchedFiles.reading(values[keyFiles], logger) {
+    return try WatchedFiles.reading("keys", values[keyFiles], logger) {
       try values.files(keyFiles, limit: SecretFile.fileBytes).flatMap { try keys($0, logger) }
     } inForce: { keys in
       logger.info("the publishers' keys are in force", ["verify": keys.map(\.id).joined(separator: ", ")])

@@ -75,7 +75,7 @@ struct UpProcess: Sendable {
     let control = EventLoop(name: "control")
     let signals = StopSignals(on: control)
     let extensions = try await ExtensionsInForce(values, logger, metrics)
-    let watch = FileWatch([tls?.files, keys?.files].compactMap(\.self))
+    let watch = FileWatch([tls?.files, keys?.files].compactMap(\.self), metrics)
     try await signals.watch(reload: FileWatch.reload(watch, and: extensions.reload))
     await watch?.start()
     let parts = UpParts()

@@ -3,7 +3,7 @@ import Glibc
 
 /// A certificate with its chain and its private key. It was checked when it was made.
 public struct TLSIdentity: Sendable, Hashable {
-  /// When the certificate expires, in seconds since 1970.
+  /// When the first of the certificate and its chain expires, in seconds since 1970.
   public let expires: Int64
   private let certificates: [UInt8]
   private let key: [UInt8]
@@ -12,8 +12,10 @@ public struct TLSIdentity: Sendable, Hashable {
   public init(certificates: [UInt8], key: [UInt8]) throws(TLSError) {
     OpenSSL.prepare()
     (self.certificates, self.key) = (certificates, key)
-    guard let first = try PEM.certificates(certificates).first else { throw TLSError(.badCertificate, "it holds no certificate in PEM") }
-    expires = first.expires
+    guard let end = try PEM.certificates(certificates).map(\.expires).min() else {
+      throw TLSError(.badCertificate, "it holds no certificate in PEM")
+    }
+    expires = end
     let context = TLSContext.makeNative(TLS_server_method())
     defer { SSL_CTX_free(context) }
     try install(in: context)
