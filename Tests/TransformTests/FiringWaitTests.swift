@@ -61,7 +61,8 @@ import Testing
       var hasAsked = false
     }
 
-    let ledger = Ledger<Int>(tries: 3)
+    // The chains go, and are made again, many times.
+    let ledger = Ledger<Int>(tries: 3, chained: 3)
     let wait: FiringWait<Int>
     let schedules = TestSchedules()
     let sequence: StageSequence<Int>

@@ -1,5 +1,5 @@
 /// The records that the firings of their targets wait for, in the order in which they were begun. Those of targets whose hashes end alike are
-/// one chain. No step but the search grows with a flood, and no request costs a look-up in a table: most of them come through here.
+/// one chain. No step but the search grows with a flood, and no request costs a look-up in a table.
 struct FiringChains {
   /// A record in its chain, and its neighbors there.
   private struct Link {

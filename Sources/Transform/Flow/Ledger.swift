@@ -77,15 +77,22 @@ final class Ledger<Record> {
     var target: UInt64 = 0
     /// How many records were begun before this one.
     var order: UInt64 = 0
+    /// Later firings of the target wait until the record has ended.
+    var precedesFirings = false
   }
 
   /// Permanent errors after which a record is dead-lettered.
   private let tries: Int
+  /// How many records are begun after a firing until the chains go.
+  private let chained: UInt64
   private var rows: [Row] = []
   private var free: [Slot] = []
   /// How many records were begun.
   private var begun: UInt64 = 0
-  private var chains = FiringChains()
+  /// What firings wait for; nil until there is a firing, and when there has been none for long, so that requests pay nothing for it.
+  private var chains: FiringChains?
+  /// How many records were begun before a firing has asked last.
+  private var askedAt: UInt64 = 0
   private var queues = TargetQueues()
   /// Notes for the owner: records that have ended, and records that have failed.
   private var notes: (ended: [Slot], failed: [Slot]) = ([], [])
@@ -97,8 +104,10 @@ final class Ledger<Record> {
   /// Called with the first note after the owner has taken all.
   var onNote: () -> Void = {}
 
-  /// - Parameter tries: permanent errors after which a record is dead-lettered.
-  init(tries: Int) { self.tries = tries }
+  /// - Parameters:
+  ///   - tries: permanent errors after which a record is dead-lettered.
+  ///   - chained: for how many more records after a firing it is kept what the next one may wait for.
+  init(tries: Int, chained: UInt64 = 100_000) { (self.tries, self.chained) = (tries, chained) }
 
   /// How many slots have a record.
   var count: Int { rows.count - free.count }
@@ -113,6 +122,7 @@ final class Ledger<Record> {
     if slot.index == rows.count { rows.append(Row()) }
     rows[slot.index] = Row(record: record, generation: rows[slot.index].generation, pending: 1, order: begun)
     begun += 1
+    if chains != nil, begun > askedAt + chained { chains = nil }
     if let poison {
       (rows[slot.index].isDeadLetter, rows[slot.index].faults) = (true, Int32(poison.faults))
       reasons[slot] = poison.reason
@@ -140,7 +150,7 @@ final class Ledger<Record> {
   /// Empties a slot, and returns its record.
   func remove(_ slot: Slot) -> Record {
     guard let record = rows[slot.index].record.take() else { preconditionFailure("a free slot has no record to remove") }
-    chains.remove(slot)
+    chains?.remove(slot)
     rows[slot.index] = Row(generation: rows[slot.index].generation &+ 1)
     free.append(slot)
     if !reasons.isEmpty { reasons[slot] = nil }
@@ -251,15 +261,27 @@ final class Ledger<Record> {
   ///
   /// - Parameter precedesFirings: whether the later firings of the target wait until the record has ended.
   func aim(_ slot: Slot, at target: UInt64, precedesFirings: Bool) {
-    rows[slot.index].target = target
-    if precedesFirings { chains.append(slot, target: target, order: rows[slot.index].order) }
+    (rows[slot.index].target, rows[slot.index].precedesFirings) = (target, precedesFirings)
+    if precedesFirings { chains?.append(slot, target: target, order: rows[slot.index].order) }
+  }
+
+  private func makeChains() -> FiringChains {
+    var chains = FiringChains()
+    let known = rows.indices.filter { rows[$0].record != nil && rows[$0].precedesFirings }
+    for index in known.sorted(by: { rows[$0].order < rows[$1].order }) {
+      chains.append(Slot(number: Int32(index)), target: rows[index].target, order: rows[index].order)
+    }
+    return chains
   }
 
   /// The record that a firing waits for: one of its target that was begun before it and has not ended. It may have failed meanwhile.
   ///
   /// - Parameter counts: whether the firing has to wait for such a record.
   func predecessor(of slot: Slot, where counts: (Slot) -> Bool = { _ in true }) -> Slot? {
-    chains.predecessor(target: rows[slot.index].target, before: rows[slot.index].order, where: counts)
+    askedAt = begun
+    let present = chains ?? makeChains()
+    chains = present
+    return present.predecessor(target: rows[slot.index].target, before: rows[slot.index].order, where: counts)
   }
 
   /// The handle by which a stage keeps a record that it answers later.

@@ -367,7 +367,14 @@ class Pages:
             await browser.until("document.getElementById('status').textContent === 'Connected.'")
             with contextlib.suppress(UnexpectedAlertPresentException):
                 await browser.run("setTimeout(() => document.getElementById('allow').click())")
-            question = await until(lambda: quietly(self.dialog, browser.driver), "the page asks the person")
+
+            async def question():
+                with contextlib.suppress(UnexpectedAlertPresentException):
+                    isHidden = await browser.run("return document.getElementById('allow').hidden")
+                    expect(not isHidden, "nobody but the person answers the question")
+                return await quietly(self.dialog, browser.driver)
+
+            question = await until(question, "the page asks the person")
             await quietly(question.accept)
             await until(lambda: self.events("settings-changed"), "the cluster knows what the person allows")
             for text in ("open", "thank", "dismiss"):
