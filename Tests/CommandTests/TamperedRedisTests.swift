@@ -53,7 +53,7 @@ import Worker
       #expect(pair.shown(by: device) == [Self.zeros, Self.id(3)])
       #expect(!device.outputSoFar.contains("badFrame"))
       let rejected = try await pair.events().filter { $0["ce_type"] == "carillon.rejected.v1" }
-      #expect(rejected.map { $0["ce_subject"]?.stringValue } == [Self.id(1)])
+      #expect(Set(rejected.map { $0["ce_subject"]?.stringValue }) == [Self.id(1)])
       #expect(rejected.first?["device"]?.stringValue == Self.token)
       #expect(rejected.first?["reason"] == "InternalServerError")
       let metrics = try await pair.metrics()
