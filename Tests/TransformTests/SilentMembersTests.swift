@@ -31,8 +31,12 @@ import Testing
     #expect(silent([100, 600, 600, 600, 600, 600]) == [false, false, false, true, false, true])
   }
 
-  @Test func aMemberThatWasNeverSeenToBeatIsNotSilent() {
-    #expect(silent(Array(repeating: 100, count: 10)).allSatisfy { !$0 })
+  @Test func aMemberThatWasNeverSeenToBeatIsSilentMuchLater() {
+    let found = silent(Array(repeating: 100, count: 50))
+    #expect(found.indices.filter { found[$0] } == [20, 40])
+    // Died while the worker stood still.
+    let late = silent([100, 600] + Array(repeating: 600, count: 30), every: [500, 500, 1_600])
+    #expect(late.indices.filter { late[$0] } == [22])
   }
 
   @Test func aWorkerThatHasStoodStillKnowsNothing() {

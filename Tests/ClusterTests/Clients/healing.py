@@ -610,7 +610,9 @@ async def pill(arguments, folder):
 
             await until(lambda: answered("unregistered") >= set(names) - {poisoned}, "every other request has its answer")
             expect(answered("rejected") == {poisoned}, "and the pill has one of its own", answered("rejected"))
-            expect(len(letters) == 1, "one dead letter", [letter.headers for letter in letters])
+            # A worker that stood still before it had committed writes the letter again.
+            places = {(letter.headers["carillon-dead-letter-partition"], letter.headers["carillon-dead-letter-offset"]) for letter in letters}
+            expect(len(places) == 1, "one record in the dead letters", places)
             headers = letters[0].headers
             expect(headers["carillon-dead-letter-reason"] == "Poison" and headers["carillon-dead-letter-topic"] == arguments.prefix + "requests",
                    "it says why and from where", headers)
