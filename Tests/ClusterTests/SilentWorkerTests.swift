@@ -6,8 +6,9 @@ import Testing
 extension ClusterTests {
   /// Transform workers that are killed, stand still, or end while requests flow, on a Kafka with static members.
   @Suite(.serialized, .onRealKafka) struct SilentWorkerTests {
-    /// A session that does not end while a test waits: what others take over, they take because they have removed the silent member.
-    private static let endlessSession = ["--kafka.session.timeout.ms", "1500000", "--kafka.max.poll.interval.ms", "1500000"]
+    /// A session that does not end while a test waits: what others take over, they take because they have removed the silent member. The
+    /// workers must know how long it is: who was not removed is forgotten with it.
+    private static let endlessSession = ["--session-timeout", "5m", "--kafka.max.poll.interval.ms", "1500000"]
 
     /// Devices that show a steady stream of requests, beside workers that come and go.
     private struct Stream {
