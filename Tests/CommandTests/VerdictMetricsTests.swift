@@ -42,10 +42,9 @@ import Testing
       try await pair.redis.command("DEL", .text(mailbox))
       try await pair.eventually("it has a verdict") { try await pair.sum(verdicts) > Double(mix.count) }
       var metrics: [String: Double] = [:]
-      func sum(_ metric: String) -> Double { metrics.filter { $0.key.hasPrefix(metric + "{") }.values.reduce(0, +) }
       try await pair.eventually("each that was taken has its verdict") {
         metrics = try await pair.metrics()
-        return metrics["carillon_transform_requests_total"] == sum(verdicts)
+        return metrics["carillon_transform_requests_total"] == WorkerPair.sum(verdicts, of: metrics)
       }
       // After a Redis that stood still a lane reads again what Redis may have lost, and counts it again.
       let readsAgain = pair.transform.errorsSoFar.contains("no reply from redis")
@@ -62,7 +61,7 @@ import Testing
       #expect(holds(verdict("wrong_application", "carillon_transform_device_verdicts_total"), 1))
       let applied = verdict("applied", "carillon_transform_registration_verdicts_total")
       #expect(holds(metrics["carillon_transform_registrations_total"], 3) && holds(applied, 3))
-      #expect(sum("carillon_transform_registration_verdicts_total") == applied)
+      #expect(WorkerPair.sum("carillon_transform_registration_verdicts_total", of: metrics) == applied)
       Self.expectSnakeCase(metrics.keys)
 
       var lines: [Substring] = []

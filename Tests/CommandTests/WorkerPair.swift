@@ -125,8 +125,11 @@ struct WorkerPair: Sendable {
   }
 
   /// The sum of a metric over all values of its labels.
-  func sum(_ name: String) async throws -> Double {
-    try await metrics().filter { $0.key == name || $0.key.hasPrefix(name + "{") }.values.reduce(0, +)
+  func sum(_ name: String) async throws -> Double { Self.sum(name, of: try await metrics()) }
+
+  /// The same, of what was read before.
+  static func sum(_ name: String, of metrics: [String: Double]) -> Double {
+    metrics.filter { $0.key == name || $0.key.hasPrefix(name + "{") }.values.reduce(0, +)
   }
 
   /// Waits until something holds; ends the test when it never does.

@@ -83,7 +83,7 @@ final class Ledger<Record> {
 
   /// Permanent errors after which a record is dead-lettered.
   private let tries: Int
-  /// How many records are begun after a firing until the chains go.
+  /// For how many records after a firing the chains are kept.
   private let chained: UInt64
   private var rows: [Row] = []
   private var free: [Slot] = []
@@ -106,7 +106,7 @@ final class Ledger<Record> {
 
   /// - Parameters:
   ///   - tries: permanent errors after which a record is dead-lettered.
-  ///   - chained: for how many more records after a firing it is kept what the next one may wait for.
+  ///   - chained: for how many records after a firing the chains of what the next one may wait for are kept.
   init(tries: Int, chained: UInt64 = 100_000) { (self.tries, self.chained) = (tries, chained) }
 
   /// How many slots have a record.
