@@ -27,4 +27,7 @@ public struct TokenBucket: Sendable {
     tokens -= 1
     return true
   }
+
+  /// Takes some, also more than there are: what is missing comes first.
+  public mutating func spend(_ count: Int) { tokens -= Double(count) }
 }

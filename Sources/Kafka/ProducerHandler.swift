@@ -37,3 +37,19 @@ public final class SilentProducerHandler: ProducerHandler {
   /// Does nothing.
   public func producerFailed(_ error: KafkaError) {}
 }
+
+/// A handler that passes all on to an owner which keeps the producer: the producer keeps its handler while it is open.
+public final class WeakProducerHandler: ProducerHandler {
+  /// The owner; nil before it is complete.
+  public weak var owner: (any ProducerHandler)?
+
+  /// Makes a handler.
+  public init() {}
+
+  /// Passes the reports on.
+  public func producerDelivered(_ reports: [DeliveryReport]) { owner?.producerDelivered(reports) }
+  /// Passes it on.
+  public func producerHasRoom() { owner?.producerHasRoom() }
+  /// Passes the error on.
+  public func producerFailed(_ error: KafkaError) { owner?.producerFailed(error) }
+}

@@ -21,6 +21,12 @@ public struct TopicPartition: Sendable, Hashable, Comparable, CustomStringConver
 
   /// `topic/3`.
   public var description: String { "\(topic)/\(partition)" }
+
+  /// The partition of a key in a topic with so many, as Java's clients and the workers' producers choose it. Other clients use others.
+  public static func number(ofKey key: String, of count: Int) -> Int32 {
+    var key = key
+    return key.withUTF8 { rd_kafka_msg_partitioner_murmur2(nil, $0.baseAddress, $0.count, Int32(clamping: max(1, count)), nil, nil) }
+  }
 }
 
 /// Where reading of a partition begins.

@@ -81,38 +81,26 @@ import Worker
   /// Lends an event as a record has it.
   private static func with<R>(_ number: Int, _ body: (EventRecord) throws -> R) throws -> R {
     let (type, time, value, subject) = told[number]
-    let attributes = [
+    let headers = [
       ("ce_specversion", "1.0"), ("ce_id", "id-\(type)"), ("ce_type", "carillon.\(type).v1"), ("ce_source", "/carillon/t"),
       ("ce_subject", subject), ("ce_time", time), ("traceparent", trace),
-    ].map { ($0, Array($1.utf8)) }
-    let bytes = attributes.flatMap(\.1)
-    return try bytes.withUnsafeBytes { bytes in
-      var start = 0
-      let fields = attributes.map { name, value in
-        defer { start += value.count }
-        return EventRecord.Attribute(name: name, value: UnsafeRawBufferPointer(rebasing: bytes[start..<start + value.count]))
-      }
-      return try Array(value.utf8).withUnsafeBytes { value in
-        try body(
-          EventRecord(
-            partition: 0, offset: Int64(number), attributes: fields, members: try EventRecord.members(of: value), value: value))
-      }
+    ].map { (name: $0, value: $1) }
+    return try Array(value.utf8).withUnsafeBytes { value in
+      try body(EventRecord(partition: 0, offset: Int64(number), headers: headers, value: value))
     }
   }
 
   @Test(arguments: [40, 80, 100]) func aTerminalGetsNoLineThatIsWiderThanItAndMissesNothing(width: Int) throws {
     func characters(_ text: String) -> String { text.filter { !$0.isWhitespace } }
-    let printer = EventPrinter()
     for number in Self.told.indices {
-      let (all, shown) = try Self.with(number) { (printer.text($0, width: nil), printer.text($0, width: width)) }
+      let (all, shown) = try Self.with(number) { (EventPrinter.text($0, width: nil), EventPrinter.text($0, width: width)) }
       #expect(!all.contains("\n") && shown.split(separator: "\n").allSatisfy { $0.count <= width }, "it says: \(shown)")
       #expect(characters(shown) == characters(all) && (width > 40 || shown.contains("\n")))
     }
   }
 
   @Test func aProgramReadsWhatATerminalDoesNotObey() throws {
-    var printer = EventPrinter()
-    let line = try Self.with(1) { printer.json($0) }
+    let line = try Self.with(1) { EventPrinter.json($0) }
     #expect(!line.contains(Self.control))
     #expect(line.contains(#""userText":"thank \u001b[2J\u009b you""#), "\(line)")
   }

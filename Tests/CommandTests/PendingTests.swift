@@ -9,14 +9,14 @@ import Testing
 
 /// `carillon pending`: what cancels all that waits for an application.
 @Suite struct PendingTests {
-  private static func entry(_ application: Name, _ target: Name, _ identifier: Name) throws -> PendingSchedules.Entry {
+  private static func entry(_ application: Name, _ target: Name, _ identifier: Name) throws -> PendingSchedule {
     let key = try #require(ScheduleKey(application: application, target: target, identifier: identifier))
     let newest = JournalReference(revision: Revision(timestamp: 1, partition: 0, offset: 1), id: NotificationID(high: 1, low: 1))
     let pending = ScheduleRecord.Pending(requested: 1, lifetime: 60, dueTimes: [], trigger: [], headers: [], payload: [])
-    return PendingSchedules.Entry(key: key, record: ScheduleRecord(newest: newest, .pending(pending)), pending: pending)
+    return PendingSchedule(key: key, record: ScheduleRecord(newest: newest, .pending(pending)), pending: pending)
   }
 
-  private static func entries() throws -> [PendingSchedules.Entry] {
+  private static func entries() throws -> [PendingSchedule] {
     try [
       entry("com.example.news", "user:bob", "a"), entry("com.example.shop", "user:ada", "a"), entry("com.example.shop", "user:ada", "b"),
       entry("com.example.shop", "user:bob", "a"), entry("com.example.bank", "user:ada", "a"),

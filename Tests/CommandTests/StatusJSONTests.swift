@@ -184,7 +184,7 @@ import Worker
   }
 
   @Test func `stopped and limited applications are told with who did it`() throws {
-    func entry(_ application: Name, _ change: ApplicationStops.Change) throws -> ApplicationLedger.Entry {
+    func entry(_ application: Name, _ change: ApplicationStops.Change) throws -> ApplicationEntry {
       let value = try #require(ApplicationStops().value(change, forgettingBefore: 0))
       return .init(application: application, stops: try value.withUnsafeBytes { try ApplicationStops($0, timestamp: Self.time) })
     }

@@ -9,11 +9,11 @@ import Worker
 
 /// Two people change an application at the same moment. Each record has all stops and grants, so the later one could undo the other.
 @Suite struct ApplicationLedgerTests {
-  private static func with<R: Sendable>(_ kafka: KafkaFixture, _ topics: Topics, _ body: @Sendable (ApplicationLedger) async throws -> R)
+  private static func with<R: Sendable>(_ kafka: KafkaFixture, _ topics: Topics, _ body: @Sendable (ClusterTool) async throws -> R)
     async throws -> R
   {
     let loop = EventLoop(name: "ledger")
-    let ledger = ApplicationLedger(on: loop, kafka.configuration, topics, onProgress: { _ in }, onRefused: { _, _ in })
+    let ledger = ClusterTool(on: loop, kafka.configuration, RequestRules(topics: topics))
     do {
       let result = try await body(ledger)
       await loop.close()
@@ -35,7 +35,7 @@ import Worker
         }
         async let allowed = Self.with(kafka, topics) { try await $0.change(application, .allow(.critical), forgettingBefore: 0) }
         _ = try await (stopped, allowed)
-        let entry = try await Self.with(kafka, topics) { try await $0.read() }.first { $0.application == application }
+        let entry = try await Self.with(kafka, topics) { try await $0.applications() }.first { $0.application == application }
         #expect(entry?.stops.open != nil && entry?.stops.granted == .critical, "round \(round): \(String(describing: entry))")
       }
     }

@@ -204,9 +204,9 @@ struct AuditHistory {
     var judge = RequestJudge(rules: rules)
     // Two parts, so that a firing and its schedule lie apart.
     var schedules = ScheduleFacts(parts: 2, in: "/tmp")
-    var fates: [Violation.Place: ScheduleFact.Fate] = [:]
+    var fates: [RecordPlace: ScheduleFact.Fate] = [:]
     var ends: [ScheduleFact] = []
-    judge.onFiring = { fates[.init(topic: .requests, partition: $0.sourcePartition, offset: $0.sourceOffset)] = $1 }
+    judge.onFiring = { fates[$0.source] = $1 }
     judge.onEnd = { ends.append($0) }
     judge.judge(&requests, &findings) { devices.append($0) }
     for fact in self.schedules.shuffled() + ends { #expect(throws: Never.self) { try schedules.add(fact) } }

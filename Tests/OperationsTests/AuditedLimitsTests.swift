@@ -71,8 +71,8 @@ import Worker
     var settings = AuditSettings()
     settings.grace = 0
     settings.published.from = from.map { Self.start + $0 }
-    let auditor = Auditor(on: kafka.loop, kafka.configuration, RequestRules(topics: topics), settings) { _ in }
-    return try await auditor.audit().findings.counts
+    let auditor = ClusterTool(on: kafka.loop, kafka.configuration, RequestRules(topics: topics))
+    return try await auditor.audit(settings).findings.counts
   }
 
   @Test(

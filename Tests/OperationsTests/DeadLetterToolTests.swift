@@ -40,14 +40,14 @@ import Worker
       }
     }
 
-    var reader: DeadLetterReader { DeadLetterReader(on: loop, kafka.configuration, rules) { _ in } }
+    var reader: ClusterTool { ClusterTool(on: loop, kafka.configuration, rules) }
 
     func groups(_ filter: LetterFilter = LetterFilter()) async throws -> [LetterGroup] {
-      try await reader.survey(filter) { _ in }.wanted.sorted()
+      try await reader.survey(letters: filter) { _ in }.wanted.sorted()
     }
 
     func show(_ filter: LetterFilter = LetterFilter(), limit: Int = 100, withValues: Bool = false) async throws -> LetterPage {
-      try await reader.show(filter, limit: limit, withValues: withValues)
+      try await reader.show(letters: filter, limit: limit, withValues: withValues)
     }
 
     func carryOut(

@@ -74,8 +74,8 @@ import Worker
     func audit() async throws -> AuditFindings {
       var settings = AuditSettings()
       settings.grace = 0
-      let auditor = Auditor(on: kafka.loop, kafka.configuration, RequestRules(topics: topics), settings) { _ in }
-      return try await auditor.audit().findings
+      let auditor = ClusterTool(on: kafka.loop, kafka.configuration, RequestRules(topics: topics))
+      return try await auditor.audit(settings).findings
     }
   }
 

@@ -87,7 +87,7 @@ import Worker
     let stop = ApplicationStop(from: 5, by: "ada", reason: "wrong prices")
     let value = try #require(ApplicationStops().value(.stop(by: "ada", reason: "wrong prices"), forgettingBefore: 0))
     let stops = try value.withUnsafeBytes { try ApplicationStops($0, timestamp: 5) }
-    func entry(_ number: Int) -> ApplicationLedger.Entry { .init(application: "a.\(number)", stops: stops) }
+    func entry(_ number: Int) -> ApplicationEntry { .init(application: "a.\(number)", stops: stops) }
     let some = report { kafka, _ in
       kafka.applications = .found([entry(1)])
       kafka.cluster.id = "mockCluster1"
@@ -103,7 +103,7 @@ import Worker
     let limit = RateLimit(perTarget: 5, perApplication: nil, window: 1_000)
     let value = try #require(ApplicationStops().value(.limit(limit, by: "ada"), forgettingBefore: 0))
     let limited = try value.withUnsafeBytes { try ApplicationStops($0, timestamp: 5) }
-    func entry(_ number: Int) -> ApplicationLedger.Entry { .init(application: "a.\(number)", stops: limited) }
+    func entry(_ number: Int) -> ApplicationEntry { .init(application: "a.\(number)", stops: limited) }
     let found = report { kafka, _ in kafka.applications = .found((0..<22).map(entry)) }
     #expect(found.problems.isEmpty && found.notes.count == 21)
     #expect(found.notes.first == .limited("a.0", limit) && found.notes.last == .moreLimited(2))

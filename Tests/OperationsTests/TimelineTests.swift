@@ -107,11 +107,11 @@ import Worker
   }
 
   @Test func `the devices of a person are not those of a person whose name only looks alike`() {
-    var devices = PersonDevices(of: "Kim", application: "a")
+    var devices = TargetDevices(of: ["user:Kim"], application: "a")
     for (token, user) in [("1", "Kim"), ("2", "\u{212A}im")] {
       #"{"user":"\#(user)","application":"a"}"#.withBytes { devices.take(Name(token), registration: $0) }
     }
-    #expect(devices.tokens == ["1"])
+    #expect(devices["user:Kim"] == ["1": "a"])
   }
 
   @Test mutating func itIsUnderWayUntilEachDeviceHasAnOutcome() throws {

@@ -43,7 +43,7 @@ struct ApplicationPrinter {
   }
 
   /// The lines of a list: of each application the stop and the limit that go on, or all, the newest first; and what it was granted.
-  func lines(_ entry: ApplicationLedger.Entry, showsAll: Bool) -> [String] {
+  func lines(_ entry: ApplicationEntry, showsAll: Bool) -> [String] {
     let stops = showsAll ? entry.stops.stops.reversed() : entry.stops.open.map { [$0] } ?? []
     let grants = entry.stops.granted.isEmpty ? [] : [grantLine(entry.application, entry.stops)]
     let periods = entry.stops.limits.periods

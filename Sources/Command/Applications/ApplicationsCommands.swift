@@ -1,6 +1,5 @@
 import EventLoop
 import JSON
-import Kafka
 import Notifications
 import Operations
 import Worker
@@ -80,7 +79,7 @@ enum ApplicationsCommands {
   ) { values in
     let printer = ApplicationPrinter(now: WallClock.milliseconds())
     let (showsAll, isJSON) = (values[all], values[AnswerSettings.json])
-    let entries = try await withLedger(values) { try await $0.read() }.filter {
+    let entries = try await ReadingLog.with(values, "applications", needing: \.applications) { try await $0.applications() }.filter {
       showsAll || $0.stops.open != nil || !$0.stops.granted.isEmpty || $0.stops.limits.last != nil
     }
     for entry in entries {
@@ -132,7 +131,8 @@ enum ApplicationsCommands {
     line: (ApplicationPrinter, ApplicationStops) -> String, stands: (ApplicationStops) -> Bool
   ) async throws -> ExitCode {
     let (now, isDryRun) = (WallClock.milliseconds(), values[isDryRun])
-    let (outcome, sighting) = try await withLedger(values) { ledger -> (ApplicationLedger.Outcome, ApplicationSighting?) in
+    let (outcome, sighting) = try await ReadingLog.with(values, "applications", needing: \.applications) {
+      ledger -> (ApplicationChange, ApplicationSighting?) in
       let outcome = try await ledger.change(application, change, forgettingBefore: now - Topics.longestRetention, isDryRun: isDryRun)
       // After the stop, which is urgent.
       guard change.isStop, outcome.isChanged else { return (outcome, nil) }
@@ -155,7 +155,7 @@ enum ApplicationsCommands {
   }
 
   /// Whether requests of an application came lately; nil where that cannot be found out, which keeps nobody from stopping it.
-  private static func look(for application: Name, _ ledger: ApplicationLedger, now: Int64) async -> ApplicationSighting? {
+  private static func look(for application: Name, _ ledger: ClusterTool, now: Int64) async -> ApplicationSighting? {
     do {
       return try await ledger.lookForRequests(of: application, now: now)
     } catch {
@@ -185,24 +185,6 @@ enum ApplicationsCommands {
         .wrongValue, "--\(setting.declaration.flag) takes 1 to \(ApplicationStop.textBytes) bytes of text without control characters")
     }
     return text
-  }
-
-  /// Runs code with the ledger of the cluster, on a loop of its own.
-  static func withLedger<R: Sendable>(
-    _ values: SettingValues, _ body: (ApplicationLedger) async throws -> R
-  ) async throws -> R {
-    let kafka = try ClusterSettings.kafka(values, client: "carillon-applications")
-    let topics = ClusterSettings.topics(values)
-    _ = try await Admin.with(kafka) { admin in try await admin.partitions(of: topics.applications, at: kafka) }
-    return try await ReadingLog.with(kafka, loop: "applications") { loop, log in
-      let ledger = ApplicationLedger(on: loop, kafka, topics) {
-        log.report($0)
-      } onRefused: { place, reason in
-        let position = place.position
-        StandardError.line("\(place.topic), partition \(position.partition), offset \(position.offset) is ignored: \(reason)")
-      }
-      return try await body(ledger)
-    }
   }
 }
 

@@ -46,9 +46,7 @@ enum AuditCommand {
     settings.forbidsPending = !values[isPendingAllowed]
     settings.limit = values[limit]
     settings.spillFolder = values.spillFolder(spill)
-    let report = try await ReadingLog.with(kafka, loop: "audit") { loop, log in
-      try await Auditor(on: loop, kafka, RequestRules(values), settings) { log.report($0) }.audit()
-    }
+    let report = try await ReadingLog.with(kafka, RequestRules(values), loop: "audit") { try await $0.audit(settings) }
     let printer = AuditPrinter(timelines: TimelinePrinter(prefix: values[ClusterSettings.topicPrefix]))
     if values[AnswerSettings.json] {
       for line in printer.json(report) { StandardOutput.json(line) }

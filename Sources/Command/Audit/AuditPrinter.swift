@@ -13,7 +13,7 @@ struct AuditPrinter {
     let findings = report.findings
     var lines: [String] = []
     for (violation, timeline) in zip(findings.violations, report.timelines) {
-      lines.append("VIOLATION \(violation.kind.rawValue)  \(violation.id)  \(violation.kind.sentence)\(detail(violation))")
+      lines.append("VIOLATION \(violation.kind.name)  \(violation.id)  \(violation.kind.rawValue)\(detail(violation))")
       for step in timeline.steps { lines.append("  " + timelines.line(step)) }
     }
     let further = findings.violationCount - findings.violations.count
@@ -40,7 +40,7 @@ struct AuditPrinter {
       (findings.untold, "requests are older than the events or the journal that is left: nothing can be said of them"),
     ] where count > 0 { lines.append(row(count, what)) }
     for kind in Violation.Kind.allCases {
-      if let count = findings.counts[kind] { lines.append(row(count, "VIOLATIONS \(kind.rawValue): \(kind.sentence)")) }
+      if let count = findings.counts[kind] { lines.append(row(count, "VIOLATIONS \(kind.name): \(kind.rawValue)")) }
     }
     if findings.violationCount == 0 { lines.append(row(0, "violations")) }
     return lines
@@ -57,14 +57,14 @@ struct AuditPrinter {
     let findings = report.findings
     var lines = zip(findings.violations, report.timelines).map { violation, timeline in
       JSONValue.object([
-        "violation": violation.kind.rawValue, "apnsId": violation.id.description, "sentence": violation.kind.sentence,
+        "violation": violation.kind.name, "apnsId": violation.id.description, "sentence": violation.kind.rawValue,
         "detail": violation.detail, "steps": timeline.steps.map(timelines.json),
       ]).text
     }
     let outcomes = Outcome.allCases.compactMap { outcome in
       outcome.counted.map { JSONValue.Member($0.key, findings.outcomes[outcome] ?? 0) }
     }
-    let kinds = Violation.Kind.allCases.compactMap { kind in findings.counts[kind].map { JSONValue.Member(kind.rawValue, $0) } }
+    let kinds = Violation.Kind.allCases.compactMap { kind in findings.counts[kind].map { JSONValue.Member(kind.name, $0) } }
     let summary = JSONValue.object([
       "violations": findings.violationCount, "requests": findings.requests, "records": findings.records, "journal": findings.journal,
       "late": findings.late, "events": findings.events, "deadLetters": findings.deadLetters, "derived": findings.derived,

@@ -1,6 +1,5 @@
 import EventLoop
 import JSON
-import Kafka
 import Notifications
 import Operations
 import Worker
@@ -25,7 +24,11 @@ enum CategoriesCommands {
       throw UsageError(.wrongValue, "'\(PrintedText.echo(application.text))' is no application. \(ApplicationStops.nameRule)")
     }
     let categories = try read(values[file].first ?? "-")
-    if !values[isDryRun] { try await withLedger(values) { try await $0.publish(categories, of: application) } }
+    if !values[isDryRun] {
+      try await ReadingLog.with(values, "categories", needing: \.categories) {
+        try await $0.publish(categories: categories, of: application)
+      }
+    }
     if values[AnswerSettings.json] {
       StandardOutput.json(object(application, categories).text)
     } else {
@@ -44,7 +47,7 @@ enum CategoriesCommands {
       Example("categories list", "all of them"), Example("categories list --app com.example.shop --json", "those of one application"),
     ]
   ) { values in
-    let entries = try await withLedger(values) { try await $0.read() }.filter { entry in
+    let entries = try await ReadingLog.with(values, "categories", needing: \.categories) { try await $0.categories() }.filter { entry in
       values[only].map { $0 == entry.application } ?? true
     }
     for entry in entries {
@@ -96,20 +99,5 @@ enum CategoriesCommands {
     for category in categories { category.write(to: &json) }
     json.closeArray()
     return json.withUnsafeBytes { try? JSONValue(parsing: $0) } ?? .array([])
-  }
-
-  private static func withLedger<R: Sendable>(_ values: SettingValues, _ body: (CategoryLedger) async throws -> R) async throws -> R {
-    let kafka = try ClusterSettings.kafka(values, client: "carillon-categories")
-    let topics = ClusterSettings.topics(values)
-    _ = try await Admin.with(kafka) { admin in try await admin.partitions(of: topics.categories, at: kafka) }
-    return try await ReadingLog.with(kafka, loop: "categories") { loop, log in
-      let ledger = CategoryLedger(on: loop, kafka, topics) {
-        log.report($0)
-      } onRefused: { place, reason in
-        let position = place.position
-        StandardError.line("\(place.topic), partition \(position.partition), offset \(position.offset) counts for nothing: \(reason)")
-      }
-      return try await body(ledger)
-    }
   }
 }

@@ -1,6 +1,5 @@
 import EventLoop
 import JSON
-import Kafka
 import Operations
 import Worker
 
@@ -22,15 +21,14 @@ enum DeadLetterCommands {
       Example("dead-letters list --from 1d --state pending --json", "what has come since yesterday, for a script"),
     ]
   ) { values in
-    let (kafka, filter, now) = try await begin(values, state: values[Settings.state])
+    let (filter, now) = try begin(values)
     let printer = printer(values, now)
     let (isJSON, isAll) = (values[AnswerSettings.json], values[Settings.all])
-    let survey = try await ReadingLog.with(kafka, loop: "dead-letters") { loop, log in
-      try await DeadLetterReader(on: loop, kafka, RequestRules(topics: ClusterSettings.topics(values))) { log.report($0) }
-        .survey(filter) { letter in
-          guard isAll else { return }
-          if isJSON { StandardOutput.json(printer.json(letter).text) } else { StandardOutput.line(printer.line(letter)) }
-        }
+    let survey = try await ReadingLog.with(values, "dead-letters", needing: \.deadLetters) { tool in
+      try await tool.survey(letters: filter) { letter in
+        guard isAll else { return }
+        if isJSON { StandardOutput.json(printer.json(letter).text) } else { StandardOutput.line(printer.line(letter)) }
+      }
     }
     let groups = survey.wanted.sorted()
     guard !groups.isEmpty else {
@@ -61,11 +59,10 @@ enum DeadLetterCommands {
       Example("dead-letters show --reason Poison --state pending", "what could not be processed"),
     ]
   ) { values in
-    let (kafka, filter, now) = try await begin(values, state: values[Settings.state])
+    let (filter, now) = try begin(values)
     let (limit, showsAll) = (values[Settings.limit], values[Settings.payload])
-    let page = try await ReadingLog.with(kafka, loop: "dead-letters") { loop, log in
-      try await DeadLetterReader(on: loop, kafka, RequestRules(topics: ClusterSettings.topics(values))) { log.report($0) }
-        .show(filter, limit: limit, withValues: showsAll)
+    let page = try await ReadingLog.with(values, "dead-letters", needing: \.deadLetters) {
+      try await $0.show(letters: filter, limit: limit, withValues: showsAll)
     }
     let printer = printer(values, now)
     for (number, letter) in page.letters.enumerated() {
@@ -88,13 +85,11 @@ enum DeadLetterCommands {
     LetterPrinter(prefix: values[ClusterSettings.topicPrefix], now: now, width: Terminal.width)
   }
 
-  private static func begin(_ values: SettingValues, state: ShownStanding) async throws -> (KafkaConfiguration, LetterFilter, Int64) {
+  private static func begin(_ values: SettingValues) throws(UsageError) -> (LetterFilter, Int64) {
     let now = WallClock.milliseconds()
     var filter = try Settings.filter(values, now: now)
-    filter.standing = state.standing
-    let kafka = try ClusterSettings.kafka(values, client: "carillon-dead-letters")
-    try await Settings.check(kafka, ClusterSettings.topics(values))
-    return (kafka, filter, now)
+    filter.standing = values[Settings.state].standing
+    return (filter, now)
   }
 
   // MARK: Nothing found

@@ -1,6 +1,4 @@
-import EventLoop
 import JSON
-import Kafka
 import Notifications
 import Operations
 import Worker
@@ -30,7 +28,8 @@ enum DeadLetterSettings {
     "dead-letters.payload", .boolean, default: false,
     "Shows payloads, and headers that are not the contract's, too: they may be private.")
   static let sets = Setting<[HeaderEdit]>(
-    "dead-letters.set", .repeated(.headerEdit, splitsAtCommas: false), default: [],
+    "dead-letters.set",
+    .repeated(.header("HEADER=VALUE", allowed: "HEADER=VALUE, such as apns-topic=com.example.shop"), splitsAtCommas: false), default: [],
     "A header and its value, which replace those of the letter. A target or a valid apns-id only with --as-new.")
   static let unsets = Setting<[Name]>(
     "dead-letters.unset", .repeated(.name("HEADER,…")), default: [], "A header to remove, such as an invalid apns-id.")
@@ -84,22 +83,15 @@ enum DeadLetterSettings {
       return try RequestEdits(
         set: values[sets].map { ($0.name, $0.value) }, removed: values[unsets], isNew: values[asNew])
     } catch {
-      switch error {
-      case .ofLetter(let name):
-        throw UsageError(.contradiction, "\(PrintedText.echo(name.text)) belongs to the dead letter and is removed in any case")
-      case .origin: throw UsageError(.contradiction, "only the cluster writes carillon-origin: --unset removes an invalid one")
-      case .setAndRemoved(let name):
-        throw UsageError(.contradiction, "--set and --unset cannot both be about \(PrintedText.echo(name.text))")
-      case .otherRequest(let name):
-        throw UsageError(
-          .contradiction, "with another \(name) it is another request: add --as-new, which drops its first place")
-      }
+      let reason =
+        switch error {
+        case .ofLetter(let name): "\(PrintedText.echo(name.text)) belongs to the dead letter and is removed in any case"
+        case .origin: "only the cluster writes carillon-origin: --unset removes an invalid one"
+        case .setAndRemoved(let name): "--set and --unset cannot both be about \(PrintedText.echo(name.text))"
+        case .otherRequest(let name): "with another \(name) it is another request: add --as-new, which drops its first place"
+        }
+      throw UsageError(.contradiction, reason)
     }
-  }
-
-  /// Checks that the topic exists. The error says what to type.
-  static func check(_ kafka: KafkaConfiguration, _ topics: Topics) async throws {
-    _ = try await Admin.with(kafka) { admin in try await admin.partitions(of: topics.deadLetters, at: kafka) }
   }
 }
 
@@ -123,9 +115,7 @@ struct HeaderEdit: Sendable, Equatable {
 }
 
 extension SettingKind where Value == HeaderEdit {
-  fileprivate static var headerEdit: SettingKind {
-    SettingKind(
-      placeholder: "HEADER=VALUE", allowed: "HEADER=VALUE, such as apns-topic=com.example.shop", read: { HeaderEdit($0) },
-      write: { "\($0.name)=\($0.value)" })
+  static func header(_ placeholder: String, allowed: String) -> SettingKind {
+    SettingKind(placeholder: placeholder, allowed: allowed, read: { HeaderEdit($0) }, write: { "\($0.name)=\($0.value)" })
   }
 }

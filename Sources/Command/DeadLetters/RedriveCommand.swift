@@ -73,9 +73,9 @@ enum RedriveCommand {
     }
     let kafka = try ClusterSettings.kafka(values, client: "carillon-dead-letters")
     let topics = ClusterSettings.topics(values)
-    try await Settings.check(kafka, topics)
+    _ = try await Admin.with(kafka) { try await $0.partitions(of: topics.deadLetters, at: kafka) }
     if case .redrive(let edits) = action, !edits.isNew {
-      try await ClusterCheck.with(kafka, topics) { try await $0.check(name: values[ClusterSettings.name]) }
+      try await ClusterTool.check(kafka, topics) { try await $0.check(name: values[ClusterSettings.name]) }
     }
     var order = LetterOrder(
       action, filter, by: Machine.person, cluster: isDiscard ? ClusterSettings.defaultName : values[ClusterSettings.name])
@@ -98,7 +98,8 @@ enum RedriveCommand {
       print($0, isJSON: isJSON, prefix: values[ClusterSettings.topicPrefix])
     }
     if isJSON {
-      StandardOutput.json(printer.json(report, following: waits == nil ? nil : (report.done - followed.count, followed.mailboxes)).text)
+      let following = waits == nil ? nil : (notFollowed: report.done - report.written.count, waiting: followed.mailboxes)
+      StandardOutput.json(printer.json(report, following: following).text)
     } else if report.counts[.selected] > 0 {
       for line in printer.text(report) { StandardOutput.line(line) }
       if let sentence = followed.waiting { StandardOutput.line(sentence) }
@@ -109,7 +110,7 @@ enum RedriveCommand {
     return isBad ? .answerIsNo : .done
   }
 
-  /// Executes the order and follows the redriven requests. Answers how many were followed, and how many were rejected again.
+  /// Executes the order and follows the redriven requests.
   private static func carryOut(
     _ order: LetterOrder, _ rules: RequestRules, _ kafka: KafkaConfiguration, waits: Duration?,
     onResult: @escaping @Sendable (LetterResult) -> Void, onOutcome: @Sendable (OutcomeWatch.Outcome) -> Void
@@ -142,15 +143,25 @@ enum RedriveCommand {
       StandardOutput.flush()
       guard let waits, !report.isInterrupted else { return (report, Followed()) }
       let followed = Mutex(Followed())
-      let following = FollowingLog(redriven: report.done)
-      try await watch.follow(report.written, forMilliseconds: waits.wholeMilliseconds, waitsForAbsent: false) {
-        following.report($0)
+      let further = report.done - report.written.count
+      if further > 0 {
+        let reason = report.done > OutcomeWatch.maximum ? "the maximum is \(OutcomeWatch.maximum)" : "Kafka has not told where they are"
+        StandardError.line(
+          "\(further) of the \(report.done) redriven requests are not followed, for \(reason): 'carillon explain APNS-ID' says what became of them"
+        )
+      }
+      let nextLine = Mutex(ContinuousClock.now + .seconds(1))
+      try await watch.follow(report.written, forMilliseconds: waits.wholeMilliseconds, waitsForAbsent: false) { progress in
+        let now = ContinuousClock.now
+        guard StandardError.isTerminal, progress.open > 0, nextLine.withLock({ $0 <= now }) else { return }
+        nextLine.withLock { $0 = now + .seconds(5) }
+        StandardError.line(
+          "\(progress.open) of \(progress.followed) have no outcome yet: it waits for \((progress.remaining + 999) / 1_000) s more at most")
       } onOutcome: { outcome in
         followed.withLock { $0.take(outcome) }
         onOutcome(outcome)
         StandardOutput.flush()
       }
-      followed.withLock { $0.count = following.count }
       return (report, followed.withLock { $0 })
     }
   }
@@ -178,8 +189,6 @@ enum RedriveCommand {
 
 /// The results of following redriven requests.
 private struct Followed {
-  /// The followed requests.
-  var count = 0
   /// Those that broke a rule, or could not be processed.
   var rejected = 0
   /// Those that wait for devices that are not connected, and in how many mailboxes.

@@ -46,7 +46,6 @@ struct RedrivePrinter: Sendable {
 
   private func sentence(_ refusal: RedriveRefusal) -> String {
     switch refusal {
-    case .handled(let standing): "it was \(standing.rawValue) before: --again takes it once more"
     case .endsWorkers: "workers' processes ended over it: when the cause is fixed, redrive this LETTER alone, with --force"
     case .ofTopic(devicesTopic): "it is a registration, which its device writes again when it next says hello: discard it"
     case .ofTopic(let topic): "it came from \(topic), and only requests of this cluster are redriven"
@@ -57,17 +56,9 @@ struct RedrivePrinter: Sendable {
     case .otherRequest(let name): "with another \(name) it is another request: add --as-new"
     case .keepsOrigin: "its carillon-origin is valid and stays, unless it becomes a new request: --as-new"
     case .placeIsNoOrigin(let fault):
-      "its first place cannot be its origin: \(sentence(fault)); --as-new publishes it as a new request"
+      "its first place cannot be its origin: \(fault.rawValue); --as-new publishes it as a new request"
     case .tooLarge(let bytes): "it would have \(bytes) bytes with its origin, which is more than Kafka takes: remove some with --unset"
     case .gone: "its payload did not fit into the letter, and its source does not have it any more"
-    }
-  }
-
-  private func sentence(_ fault: PlaceFault) -> String {
-    switch fault {
-    case .noPartition: "the requests have fewer partitions now"
-    case .topicMadeAgain: "the requests topic was deleted and made again since"
-    case .inFuture: "its time lies more than five minutes ahead"
     }
   }
 

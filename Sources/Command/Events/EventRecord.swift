@@ -3,60 +3,32 @@ import Kafka
 import Notifications
 import Operations
 
-/// A borrowed record of the events topic. It has the CloudEvents attributes and the members of its value, in order.
+/// A record of the events topic. It has the CloudEvents attributes and the members of its value, in order.
 struct EventRecord {
-  struct Attribute {
-    let name: String
-    let value: UnsafeRawBufferPointer
-  }
-
-  struct Member {
-    let name: String
-    /// Its text in the value.
-    let source: UnsafeRawBufferPointer
-    /// The characters of a string; nil for another type.
-    let text: String?
-  }
-
   let partition: Int32
   let offset: Int64
   /// The headers that begin with `ce_`, and the trace.
-  let attributes: [Attribute]
-  /// The members of the value; nil if it is not a JSON object.
-  let members: [Member]?
-  let value: UnsafeRawBufferPointer
+  let attributes: [(name: String, value: String)]
+  /// The value; a string if it is not a JSON object.
+  let value: JSONValue
 }
 
 extension EventRecord {
   init(_ record: RecordView) {
-    partition = record.partition
-    offset = record.offset
-    value = record.value ?? UnsafeRawBufferPointer(start: nil, count: 0)
-    var attributes: [Attribute] = []
-    record.forEachHeader { name, value in
-      let name = String(cString: name)
-      let isAttribute = name.hasPrefix("ce_") || name == EventHeader.traceparent.rawValue
-      if isAttribute, let value { attributes.append(Attribute(name: name, value: value)) }
-    }
-    self.attributes = attributes
-    members = try? Self.members(of: value)
+    let value = record.value ?? UnsafeRawBufferPointer(start: nil, count: 0)
+    self.init(partition: record.partition, offset: record.offset, headers: record.texts, value: value)
   }
 
-  static func members(of value: UnsafeRawBufferPointer) throws(JSONError) -> [Member] {
-    var members: [Member] = []
-    var scanner = JSONScanner(value)
-    try scanner.openObject()
-    while let key = try scanner.nextKey() {
-      let value = try scanner.skip()
-      members.append(Member(name: scanner.text(key) ?? "", source: scanner.source(value), text: scanner.text(value)))
-    }
-    try scanner.finish()
-    return members
+  init(partition: Int32, offset: Int64, headers: [(name: String, value: String)], value: UnsafeRawBufferPointer) {
+    (self.partition, self.offset) = (partition, offset)
+    attributes = headers.filter { $0.name.hasPrefix("ce_") || $0.name == EventHeader.traceparent.rawValue }
+    let json = try? JSONValue(parsing: value)
+    self.value = json?.members == nil ? .string(String(decoding: value, as: UTF8.self)) : json ?? .null
   }
 
   /// The value of an attribute.
   func attribute(_ name: String) -> String? {
-    attributes.first { $0.name == name }.map { String(decoding: $0.value, as: UTF8.self) }
+    attributes.first { $0.name == name }?.value
   }
 
   /// Whether it is about a device, which is its subject then. Other events have the request's apns-id as subject.
@@ -71,7 +43,7 @@ extension EventRecord {
   var device: String? { isAboutDevice ? attribute(EventHeader.subject.rawValue) : text("device") }
 
   /// The value of a member that is a string.
-  func text(_ name: String) -> String? { members?.first { $0.name == name }?.text }
+  func text(_ name: String) -> String? { value[name]?.stringValue }
 
   /// The value of a member as a name.
   func name(_ name: String) -> Name? { text(name).map { Name($0) } }
@@ -88,7 +60,7 @@ struct EventFilter: Sendable {
   /// The application's bundle id.
   var application: Name?
   /// The person, and the registered devices of the person.
-  var person: (user: Name, devices: PersonDevices)?
+  var person: (user: Name, devices: TargetDevices)?
   /// The earliest time of an event, in milliseconds since 1970.
   var since: Int64?
 
@@ -107,17 +79,17 @@ struct EventFilter: Sendable {
   /// Whether an event concerns the person: by name, by its request, or by one of the person's devices.
   private mutating func isOfPerson(_ event: EventRecord) -> Bool {
     guard let user = person?.user else { return true }
-    let device = event.device
+    let (device, target): (Name?, Name) = (event.device.map { Name($0) }, "user:\(user)")
+    func isOnDevice() -> Bool { device.map { person?.devices[target][$0] != nil } ?? false }
     let type = event.attribute(EventHeader.type.rawValue).flatMap { Outcome(cloudEventsType: $0) }
     if let device, let type, type.isAboutDevice {
-      let wasOfPerson = person?.devices.tokens.contains(Name(device)) == true
-      if type == .unregisteredDevice { person?.devices.take(Name(device), registration: nil) }
-      if let registration = event.members?.first(where: { $0.name == "registration" }) {
-        person?.devices.take(Name(device), registration: registration.source)
+      let wasOfPerson = isOnDevice()
+      if type == .unregisteredDevice { person?.devices.take(device, registration: nil) }
+      if let registration = event.value["registration"] {
+        Array(registration.text.utf8).withUnsafeBytes { person?.devices.take(device, registration: $0) }
       }
       if wasOfPerson { return true }
     }
-    return event.name("user") == user || event.name("target") == "user:\(user)"
-      || device.map { person?.devices.tokens.contains(Name($0)) == true } ?? false
+    return event.name("user") == user || event.name("target") == target || isOnDevice()
   }
 }

@@ -1,6 +1,7 @@
 import EventLoop
 import Kafka
 import Notifications
+import Operations
 import Worker
 
 /// `carillon events`.
@@ -54,15 +55,13 @@ enum EventsCommand {
     if StandardError.isTerminal, values[limit] == nil, values[idle] == nil {
       StandardError.line("follows what happens until Ctrl-C ends it")
     }
-    let loop = EventLoop(name: "events")
-    let lane = EventsLane(on: loop)
-    if let user = values[user] {
-      filter.person = (user, try await lane.devices(of: user, values[app], topics.devices, kafka))
+    let wanted = filter
+    let count = try await ReadingLog.with(kafka, RequestRules(topics: topics), loop: "events") { tool in
+      var filter = wanted
+      if let user = values[user] { filter.person = (user, try await tool.devices(of: user, values[app])) }
+      return try await tool.follow(
+        positions, filter, isJSON: values[AnswerSettings.json], limit: values[limit], idleMilliseconds: values[idle]?.wholeMilliseconds)
     }
-    let count = try await lane.follow(
-      positions, kafka, filter, isJSON: values[AnswerSettings.json], limit: values[limit], idleMilliseconds: values[idle]?.wholeMilliseconds
-    )
-    await loop.close()
     return count > 0 ? .done : .answerIsNo
   }
 

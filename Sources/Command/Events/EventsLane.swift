@@ -4,19 +4,11 @@ import Notifications
 import Operations
 import Worker
 
-/// Reads events and prints the selected ones: an actor on a loop of its own.
-actor EventsLane: LoopActor {
-  nonisolated let loop: EventLoop
-
-  init(on loop: EventLoop) { self.loop = loop }
-
+extension ClusterTool {
   /// Reads the registered devices of a person.
-  func devices(of user: Name, _ application: Name?, _ topic: String, _ kafka: KafkaConfiguration) async throws -> PersonDevices {
-    let reader = TopicReader(on: loop, kafka)
-    let log = ReadingLog()
-    reader.onProgress = { log.report($0) }
-    var devices = PersonDevices(of: user, application: application)
-    try await Admin.with(kafka) { try await devices.read(topic, reader, $0) }
+  func devices(of user: Name, _ application: Name?) async throws -> TargetDevices {
+    var devices = TargetDevices(of: ["user:\(user)"], application: application)
+    try await Admin.with(kafka) { try await devices.read(rules.topics.devices, reader, $0) }
     return devices
   }
 
@@ -24,8 +16,7 @@ actor EventsLane: LoopActor {
   ///
   /// - Returns: the number of printed events.
   func follow(
-    _ positions: [(TopicPartition, StartPosition)], _ kafka: KafkaConfiguration, _ filter: EventFilter, isJSON: Bool, limit: Int?,
-    idleMilliseconds: Int?
+    _ positions: [(TopicPartition, StartPosition)], _ filter: EventFilter, isJSON: Bool, limit: Int?, idleMilliseconds: Int?
   ) async throws -> Int {
     let reader = EventReader(on: loop, filter, isJSON: isJSON, limit: limit, idleMilliseconds: idleMilliseconds)
     var options = Consumer.Options()
@@ -45,15 +36,13 @@ actor EventsLane: LoopActor {
   }
 }
 
-/// The loop-confined half: takes records, prints events, and decides when to stop.
+/// Takes records, prints events, and decides when to stop.
 private final class EventReader: ConsumerHandler {
   private(set) var count = 0
-  private let loop: EventLoop
   private var filter: EventFilter
   private let isJSON: Bool
   private let limit: Int
   private let idleMilliseconds: Int?
-  private var printer = EventPrinter()
   private var idle: Timer?
   private var catchUp: Timer?
   /// Whether anything has arrived. Before that the connection to Kafka is only being made.
@@ -65,7 +54,6 @@ private final class EventReader: ConsumerHandler {
   private var whenEnded: CheckedContinuation<Void, Never>?
 
   init(on loop: EventLoop, _ filter: EventFilter, isJSON: Bool, limit: Int?, idleMilliseconds: Int?) {
-    self.loop = loop
     self.filter = filter
     self.isJSON = isJSON
     self.limit = limit ?? .max
@@ -123,7 +111,7 @@ private final class EventReader: ConsumerHandler {
     for index in batch.indices where !isEnded {
       let event = EventRecord(batch[index])
       guard filter.admits(event) else { continue }
-      let line = isJSON ? printer.json(event) : printer.text(event, width: width)
+      let line = isJSON ? EventPrinter.json(event) : EventPrinter.text(event, width: width)
       if unread.isEmpty { StandardOutput.line(line) } else { past.add(line, event) }
       count += 1
       if count == limit { end() }

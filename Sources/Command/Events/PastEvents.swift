@@ -5,15 +5,9 @@ import Notifications
 /// Partitions are read one after the other, but people read by time. A bounded number of events is sorted. Events of one partition, hence
 /// of one device, always keep their order.
 struct PastEvents {
-  private struct Entry {
-    let time: String
-    let number: Int
-    let line: String
-  }
-
   private static let bound = 10_000
 
-  private var entries: [Entry] = []
+  private var entries: [(time: String, number: Int, line: String)] = []
   private var latest: [Int32: String] = [:]
 
   /// Keeps a line, and prints the oldest if there are too many.
@@ -22,7 +16,7 @@ struct PastEvents {
     // gets that one's time.
     let time = max(event.attribute(EventHeader.time.rawValue) ?? "", latest[event.partition] ?? "")
     latest[event.partition] = time
-    entries.append(Entry(time: time, number: entries.count, line: line))
+    entries.append((time, entries.count, line))
     if entries.count == Self.bound { printAll() }
   }
 

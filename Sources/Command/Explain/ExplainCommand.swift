@@ -46,16 +46,16 @@ enum ExplainCommand {
   private static func run(_ values: SettingValues) async throws -> ExitCode {
     let now = WallClock.milliseconds()
     let question = try question(values)
-    let hints = SearchHints(target: values[target], published: try published(values, now: now))
+    let published = try published(values, now: now)
     let kafka = try ClusterSettings.kafka(values, client: "carillon-explain")
-    let result = try await ReadingLog.with(kafka, loop: "explain") { loop, log in
-      try await Explainer(on: loop, kafka, RequestRules(values)) { log.report($0) }.explain(question, hints)
+    let result = try await ReadingLog.with(kafka, RequestRules(values), loop: "explain") {
+      try await $0.explain(question, target: values[target], published: published)
     }
     let printer = TimelinePrinter(prefix: values[ClusterSettings.topicPrefix], width: Terminal.width)
     for explanation in result.explanations {
       if values[AnswerSettings.json] {
         StandardOutput.json(printer.json(explanation, searched: result.searched).text)
-      } else if question.isList {
+      } else if values[id].isEmpty {
         StandardOutput.line(printer.summary(explanation))
       } else if explanation.isFound {
         for line in printer.text(explanation, now: now) { StandardOutput.line(line) }
@@ -95,14 +95,6 @@ enum ExplainCommand {
 }
 
 extension RequestQuestion {
-  /// Whether the answer is a list instead of a timeline.
-  fileprivate var isList: Bool {
-    switch self {
-    case .request, .written: false
-    case .person, .target: true
-    }
-  }
-
   /// The question in words for a person.
   fileprivate var subject: String {
     switch self {

@@ -36,7 +36,8 @@ enum LagCommand {
   ) { try await run($0) }
 
   private static func run(_ values: SettingValues) async throws -> ExitCode {
-    let (kafka, store) = try places(values)
+    let store = try ClusterSettings.redisIfKnown(values, client: "carillon-lag").map { StoreConfiguration($0) }
+    let kafka = try ClusterSettings.kafka(values, client: "carillon-lag")
     let topics = ClusterSettings.topics(values)
     let group = values[TransformOptions.group]
     // Before anything else is read, so that the error says what to type.
@@ -75,15 +76,6 @@ enum LagCommand {
     await reader.close()
     await loop.close()
     return code
-  }
-
-  /// Kafka, and Redis if it is given.
-  private static func places(_ values: SettingValues) throws(UsageError) -> (KafkaConfiguration, StoreConfiguration?) {
-    if values[ClusterSettings.kafka] != nil, values[ClusterSettings.redis] == nil {
-      return (try ClusterSettings.kafka(values, client: "carillon-lag"), nil)
-    }
-    let (kafka, redis) = try ClusterSettings.kafkaAndRedis(values, client: "carillon-lag")
-    return (kafka, StoreConfiguration(redis))
   }
 }
 

@@ -23,9 +23,7 @@ enum LoadCleanCommand {
     let place = try LoadCommand.place(values, client: "carillon-load-clean")
     let loop = EventLoop(name: "load")
     let devices = try await LoadCommand.checking(place) {
-      try await Task(executorPreference: loop) {
-        try await LoadRegistrations.read(LoadNames(run: name, series: 0), on: loop, place.kafka, place.topics)
-      }.value
+      try await ClusterTool(on: loop, place.kafka, RequestRules(topics: place.topics)).devices(of: LoadNames(run: name, series: 0))
     }
     guard let last = devices.last else {
       StandardError.line("no device of a run \(name) is registered")
@@ -35,7 +33,7 @@ enum LoadCleanCommand {
     // The devices below the last one that are gone already register and unregister once more.
     var plan = LoadPlan()
     (plan.devices.count, plan.devices.perUser) = (last + 1, 1)
-    let run = LoadRun(on: loop, LoadShare(all: plan), run: name, place) { _, _ in }
+    let run = LoadRun(on: loop, LoadShare(all: plan), run: name, place) { _ in }
     do { try await LoadCommand.checking(place) { try await run.connect() } } catch {
       await run.close()
       throw error

@@ -41,14 +41,14 @@ enum LoadCommand {
     let name = values[LoadSettings.run] ?? name(at: WallClock.milliseconds())
     let loop = EventLoop(name: "load")
     let registered = try await checking(place) {
-      try await Task(executorPreference: loop) {
-        try await LoadRegistrations.read(LoadNames(run: name, series: 0), on: loop, place.kafka, place.topics)
-      }.value
+      try await ClusterTool(on: loop, place.kafka, RequestRules(topics: place.topics)).devices(of: LoadNames(run: name, series: 0))
     }
     // The devices of other shares may be there already.
     let own = share.count == 1 ? registered : registered.filter(share.devices.contains)
     guard own.isEmpty else { throw LoadRefusal.runExists(name, devices: own.count).failure(place) }
-    let code = try await LoadSession(values, share, name, place, LoadNotes(values), files, on: loop).run()
+    let code = try await LoadSession(
+      values: values, share: share, name: name, place: place, notes: LoadNotes(values), files: files, loop: loop
+    ).run()
     await loop.close()
     return code
   }
@@ -59,7 +59,7 @@ enum LoadCommand {
     // In a sum the numbers of the servers must count once.
     guard share.number == 1 else { return place }
     let redis = try ClusterSettings.redisIfKnown(values, client: client)
-    place.servers = LoadPlace.Servers(admins: values[LoadSettings.admins], store: redis.map { StoreConfiguration($0) })
+    (place.admins, place.store) = (values[LoadSettings.admins], redis.map { StoreConfiguration($0) })
     return place
   }
 
@@ -104,33 +104,24 @@ extension LoadRefusal {
   /// The refusal in words for the person who typed the command.
   func failure(_ place: LoadPlace) -> Failure {
     switch self {
+    case .notForLoad, .otherCluster, .runExists: Failure(.wrongUsage, sentence(place))
+    case .noDevices, .late, .clockDiffers: Failure(.dependencyMissing, sentence(place))
+    }
+  }
+
+  private func sentence(_ place: LoadPlace) -> String {
+    switch self {
     case .notForLoad(let topic, let cluster):
-      Failure(
-        .wrongUsage,
-        "the cluster is not marked for load, since there is no topic \(topic): 'carillon topics create --for-load' marks it. To load it all the same, give --production \(cluster)"
-      )
-    case .otherCluster(let id, let given):
-      Failure(.wrongUsage, "--production: the id of the cluster at \(place.kafka.servers) is \(id), not \(given)")
+      "the cluster is not marked for load, since there is no topic \(topic): 'carillon topics create --for-load' marks it. To load it all the same, give --production \(cluster)"
+    case .otherCluster(let id, let given): "--production: the id of the cluster at \(place.kafka.servers) is \(id), not \(given)"
     case .runExists(let run, let devices):
-      Failure(
-        .wrongUsage,
-        "--run: \(TerminalText.count(devices, "device")) of a run \(run) \(devices == 1 ? "is" : "are") registered: 'carillon load clean \(run)' removes them, or give another name"
-      )
+      "--run: \(TerminalText.count(devices, "device")) of a run \(run) \(devices == 1 ? "is" : "are") registered: 'carillon load clean \(run)' removes them, or give another name"
     case .noDevices(let reason, let connected, let count):
-      Failure(
-        .dependencyMissing,
-        "only \(connected) of \(TerminalText.count(count, "device")) could connect to \(place.urls.joined(separator: ", ")): \(reason)"
-      )
+      "only \(connected) of \(TerminalText.count(count, "device")) could connect to \(place.urls.joined(separator: ", ")): \(reason)"
     case .late(let milliseconds):
-      Failure(
-        .dependencyMissing,
-        "--start: the run was to begin \(ReadableText.duration(milliseconds: milliseconds)) ago, and its devices were not connected by then"
-      )
+      "--start: the run was to begin \(ReadableText.duration(milliseconds: milliseconds)) ago, and its devices were not connected by then"
     case .clockDiffers(let milliseconds):
-      Failure(
-        .dependencyMissing,
-        "--start: the clocks of this machine and of the cluster differ by \(ReadableText.duration(milliseconds: abs(milliseconds))): set them"
-      )
+      "--start: the clocks of this machine and of the cluster differ by \(ReadableText.duration(milliseconds: abs(milliseconds))): set them"
     }
   }
 }

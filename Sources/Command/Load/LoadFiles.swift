@@ -6,10 +6,7 @@ import Worker
 
 /// The files of a run's report. They are made when the run begins, so that a wrong path does not cost a run.
 struct LoadFiles: Sendable {
-  private struct Target: Sendable {
-    let descriptor: Int32
-    let name: String
-  }
+  private typealias Target = (descriptor: Int32, name: String)
 
   private let page: Target?
   private let numbers: Target?
@@ -29,7 +26,7 @@ struct LoadFiles: Sendable {
       throw Failure(.wrongUsage, "\(name): \(path) cannot be written: \(reason)")
     }
     _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) & ~O_NONBLOCK)
-    return Target(descriptor: descriptor, name: name)
+    return (descriptor, name)
   }
 
   /// Writes the report.

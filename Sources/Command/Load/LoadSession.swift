@@ -1,36 +1,25 @@
 import EventLoop
-import JSON
-import Kafka
 import Notifications
 import Operations
 import Worker
 
 /// One run of `carillon load`, from the first connection to the report.
 struct LoadSession: Sendable {
-  private let values: SettingValues
+  let values: SettingValues
   /// The load of this process.
-  private let share: LoadShare
-  private let name: String
-  private let place: LoadPlace
-  private let notes: LoadNotes
-  private let files: LoadFiles
-  private let loop: EventLoop
-  private let isJSON: Bool
-
-  init(
-    _ values: SettingValues, _ share: LoadShare, _ name: String, _ place: LoadPlace, _ notes: LoadNotes, _ files: LoadFiles,
-    on loop: EventLoop
-  ) {
-    (self.values, self.share, self.name, self.place) = (values, share, name, place)
-    (self.notes, self.files, self.loop) = (notes, files, loop)
-    isJSON = values[AnswerSettings.json]
-  }
+  let share: LoadShare
+  let name: String
+  let place: LoadPlace
+  let notes: LoadNotes
+  let files: LoadFiles
+  let loop: EventLoop
+  private var isJSON: Bool { values[AnswerSettings.json] }
 
   func run() async throws -> ExitCode {
     // The report tells of work that cannot be undone.
     StandardOutput.whenItFails(.useStandardError)
-    let (share, notes) = (share, notes)
-    let run = LoadRun(on: loop, share, run: name, place) { notes.take(LoadFinding($0, $1, share)) }
+    let notes = notes
+    let run = LoadRun(on: loop, share, run: name, place) { notes.take($0) }
     let signals = StopSignals(on: loop)
     try await signals.watch()
     let stopping = Task {
@@ -96,7 +85,7 @@ struct LoadSession: Sendable {
       last = result
       let p99 = result.measures[.arrived].value(atPercentile: 99)
       let isKept = result.isGood && p99 <= Int64(values[LoadSettings.p99].wholeMilliseconds) * 1000
-      let step = LoadReport.Step(rate: rate, p99: p99, schedule: result.schedule, isKept: isKept)
+      let step = (rate: rate, p99: p99, schedule: result.schedule, isKept: isKept)
       steps.append(step)
       print(step)
       if isKept { best = result }

@@ -73,7 +73,7 @@ enum LoadSettings {
   static let admins = Setting<[String]>(
     "load.workers", .repeated(.adminURL), default: [],
     "The workers' admin servers, for their stages and processor time. Absent: those that have reported themselves to Redis.")
-  static let share = Setting<SharePlace?>(
+  static let share = Setting<(number: Int, count: Int)?>(
     "load.share", .sharePlace,
     "The share of the load that this process makes, such as 2/3. All shares need one plan, seed, --run and --start; 'load sum' adds their results. Absent: all of it."
   )
@@ -134,8 +134,8 @@ enum LoadSettings {
   static func withProfile(_ values: SettingValues) throws(UsageError) -> SettingValues {
     guard let name = values[profile] else { return values }
     var filled = values
-    if let shipped = LoadProfile(rawValue: name) {
-      try SettingsProfile("profile \(name)", text: shipped.text).fill(planGroups, of: &filled)
+    if let shipped = LoadProfile.shipped[name] {
+      try SettingsProfile("profile \(name)", text: shipped).fill(planGroups, of: &filled)
     } else if let file = try values.file(profile, limit: 1 << 20) {
       try SettingsProfile(file).fill(planGroups, of: &filled)
     }
@@ -173,14 +173,8 @@ enum LoadSettings {
   }
 }
 
-/// Which share of how many.
-struct SharePlace: Sendable, Hashable {
-  /// From 1 on.
-  let number: Int
-  let count: Int
-}
-
-extension SettingKind where Value == SharePlace {
+extension SettingKind where Value == (number: Int, count: Int) {
+  /// Which share of how many, from 1 on.
   fileprivate static var sharePlace: SettingKind {
     SettingKind(
       placeholder: "K/N", allowed: "a share K of N, such as 2/3, with N at most \(LoadPlan.maximumShares)",
@@ -191,7 +185,7 @@ extension SettingKind where Value == SharePlace {
         guard numbers.count == 2, (1...LoadPlan.maximumShares).contains(numbers[1]), (1...numbers[1]).contains(numbers[0]) else {
           return nil
         }
-        return SharePlace(number: numbers[0], count: numbers[1])
+        return (numbers[0], numbers[1])
       }, write: { "\($0.number)/\($0.count)" })
   }
 }

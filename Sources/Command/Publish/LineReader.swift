@@ -1,6 +1,5 @@
 import EventLoop
 import Glibc
-import Worker
 
 /// Reads the lines of a file, a pipe or standard input in bounded memory. It blocks, so never use it on a loop.
 struct LineReader: ~Copyable {

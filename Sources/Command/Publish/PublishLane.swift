@@ -2,10 +2,9 @@ import EventLoop
 import Ingress
 import JSON
 import Kafka
-import Worker
 
 /// Publishes requests, and prints each one that Kafka has acknowledged. An actor on a loop of its own.
-actor PublishLane: LoopActor {
+actor PublishLane: LoopActor, ProducerHandler {
   /// The results of all requests so far.
   struct Totals: Sendable {
     var acknowledged = 0
@@ -17,10 +16,17 @@ actor PublishLane: LoopActor {
   }
 
   nonisolated let loop: EventLoop
+  private(set) var totals = Totals()
   private let topic: String
   private let isJSON: Bool
   private let followed: Int
-  private var core: PublishCore?
+  private var producer: (client: Producer, topic: ProducerTopic)?
+  private let headers = RecordHeaders()
+  /// The unacknowledged requests, by their opaques.
+  private var pending: [UInt64: (line: Int, id: String)] = [:]
+  private var lastOpaque: UInt64 = 0
+  private var isFull = false
+  private var whenRoom: CheckedContinuation<Void, Never>?
 
   /// - Parameter followed: the most requests to follow.
   init(on loop: EventLoop, topic: String, isJSON: Bool, followed: Int = 0) {
@@ -34,78 +40,39 @@ actor PublishLane: LoopActor {
   ///
   /// - Parameter batchBytes: the brokers' limit of a batch of the topic.
   func start(_ kafka: KafkaConfiguration, batchBytes: Int, timeoutMilliseconds: Int) throws {
-    core = try PublishCore(on: loop, kafka, topic: topic, isJSON: isJSON, followed: followed, batchBytes, timeoutMilliseconds)
-  }
-
-  /// Produces requests. It waits while too many are unacknowledged.
-  func publish(_ requests: [RequestToSend]) async {
-    for request in requests { await core?.send(request) }
-  }
-
-  var totals: Totals { core?.totals ?? Totals() }
-
-  /// Waits for all acknowledgements and closes.
-  func finish(withinMilliseconds milliseconds: Int) async -> Totals {
-    await core?.close(withinMilliseconds: milliseconds)
-    return totals
-  }
-}
-
-/// The loop-confined half: the producer, and unacknowledged requests.
-private final class PublishCore: ProducerHandler {
-  private struct Pending {
-    let line: Int
-    let id: String
-  }
-
-  private(set) var totals = PublishLane.Totals()
-  private let isJSON: Bool
-  private let followed: Int
-  private var producer: Producer?
-  private let topic: ProducerTopic
-  private let headers = RecordHeaders()
-  private var pending: [UInt64: Pending] = [:]
-  private var lastOpaque: UInt64 = 0
-  private var isFull = false
-  private var whenRoom: CheckedContinuation<Void, Never>?
-  private var json = JSONWriter()
-
-  init(
-    on loop: EventLoop, _ kafka: KafkaConfiguration, topic: String, isJSON: Bool, followed: Int, _ batchBytes: Int, _ timeout: Int
-  ) throws(KafkaError) {
-    self.isJSON = isJSON
-    self.followed = followed
     var options = Producer.Options()
     options.batchBytes = batchBytes
     options.maximumRecords = 10_000
     options.maximumBytes = 64 << 20
-    options.messageTimeoutMilliseconds = timeout
+    options.messageTimeoutMilliseconds = timeoutMilliseconds
     // A person who publishes one request does not wait for others.
     options.lingerMilliseconds = 5
-    let reports = Reports()
-    let producer = try Producer(on: loop, kafka, options, handler: reports)
-    self.producer = producer
-    self.topic = try producer.topic(topic)
-    reports.core = self
+    let client = try Producer(on: loop, kafka, options, handler: self)
+    producer = (client, try client.topic(topic))
   }
 
-  /// The producer keeps its handler while it is open, and this object keeps the producer.
-  private final class Reports: ProducerHandler {
-    weak var core: PublishCore?
-    func producerDelivered(_ reports: [DeliveryReport]) { core?.producerDelivered(reports) }
-    func producerHasRoom() { core?.producerHasRoom() }
-    func producerFailed(_ error: KafkaError) { core?.producerFailed(error) }
+  /// Produces requests. It waits while too many are unacknowledged.
+  func publish(_ requests: [RequestToSend]) async {
+    for request in requests { await send(request) }
   }
 
-  func send(_ request: RequestToSend) async {
-    guard let producer else { return }
+  /// Waits for all acknowledgements and closes.
+  func finish(withinMilliseconds milliseconds: Int) async -> Totals {
+    await producer?.client.close(withinMilliseconds: milliseconds)
+    producer = nil
+    StandardOutput.flush()
+    return totals
+  }
+
+  private func send(_ request: RequestToSend) async {
+    guard let (client, topic) = producer else { return }
     lastOpaque += 1
-    pending[lastOpaque] = Pending(line: request.line, id: request.id)
+    pending[lastOpaque] = (request.line, request.id)
     for (name, value) in request.headers { headers.append(name, value) }
     while true {
       let outcome = request.key.withUnsafeBytes { key in
         withOptionalBytes(request.value) { value in
-          producer.produce(topic, key: key.isEmpty ? nil : key, value: value, headers: headers, opaque: lastOpaque)
+          client.produce(topic, key: key.isEmpty ? nil : key, value: value, headers: headers, opaque: lastOpaque)
         }
       }
       switch outcome {
@@ -123,15 +90,13 @@ private final class PublishCore: ProducerHandler {
     }
   }
 
-  func close(withinMilliseconds milliseconds: Int) async {
-    await producer?.close(withinMilliseconds: milliseconds)
-    producer = nil
-    StandardOutput.flush()
-  }
-
   // MARK: Reports
 
-  func producerDelivered(_ reports: [DeliveryReport]) {
+  nonisolated func producerDelivered(_ reports: [DeliveryReport]) { assumeIsolated { $0.delivered(reports) } }
+  nonisolated func producerHasRoom() { assumeIsolated { $0.hasRoom() } }
+  nonisolated func producerFailed(_ error: KafkaError) { if error.isFatal { StandardError.line("\(error)") } }
+
+  private func delivered(_ reports: [DeliveryReport]) {
     for report in reports {
       if let error = report.error {
         failed(report.opaque, error)
@@ -146,16 +111,12 @@ private final class PublishCore: ProducerHandler {
     StandardOutput.flush()
   }
 
-  private func answer(_ request: Pending, _ report: DeliveryReport) {
+  private func answer(_ request: (line: Int, id: String), _ report: DeliveryReport) {
     guard isJSON else { return StandardOutput.line(request.id) }
-    json.reset()
-    json.openObject()
-    json.member("apnsId", request.id)
-    json.member("topic", topic.name)
-    json.member("partition", Int(report.partition))
-    if report.offset >= 0 { json.member("offset", report.offset) }
-    if request.line > 0 { json.member("line", request.line) }
-    json.closeObject()
+    let json = JSONValue.object(present: [
+      "apnsId": request.id, "topic": topic, "partition": report.partition, "offset": report.offset >= 0 ? report.offset : nil,
+      "line": request.line > 0 ? request.line : nil,
+    ])
     StandardOutput.json(json.text)
   }
 
@@ -167,14 +128,10 @@ private final class PublishCore: ProducerHandler {
     if request.line > 0 { StandardError.line("line \(request.line): \(request.id): \(error)") }
   }
 
-  func producerHasRoom() {
+  private func hasRoom() {
     isFull = false
     let waiting = whenRoom
     whenRoom = nil
     waiting?.resume()
-  }
-
-  func producerFailed(_ error: KafkaError) {
-    if error.isFatal { StandardError.line("\(error)") }
   }
 }

@@ -28,8 +28,9 @@ enum PublishSettings {
   static let removesAll = Setting(
     "publish.all", .boolean, default: false,
     "A removal of all delivered notifications, or a cancel of all waiting ones, of the application that are older than it.")
-  static let headers = Setting<[String]>(
-    "publish.header", .repeated(.header, splitsAtCommas: false), default: [], "A further record header, such as traceparent=…")
+  static let headers = Setting<[HeaderEdit]>(
+    "publish.header", .repeated(.header("NAME=VALUE", allowed: "NAME=VALUE"), splitsAtCommas: false), default: [],
+    "A further record header, such as traceparent=…")
 
   static let request = SettingGroup(
     "Request", [target, app, collapseID, expiration, trigger],
@@ -78,10 +79,7 @@ enum PublishSettings {
     var draft = RequestDraft()
     draft.target = values[target]
     func set(_ header: RequestHeader, _ value: String?) { if let value { draft.headers[header] = value } }
-    for header in values[headers] {
-      guard let equals = header.firstIndex(of: "=") else { continue }
-      draft.headers[Name(header: String(header[..<equals]))] = String(header[header.index(after: equals)...])
-    }
+    for header in values[headers] { draft.headers[Name(header: header.name.text)] = header.value }
     if let target = draft.headers.removeValue(forKey: Name(RequestHeader.target)) { draft.target = draft.target ?? Name(target) }
     set(.topic, values[app]?.text)
     set(.id, values[id])
@@ -126,13 +124,5 @@ extension SettingKind where Value == Double {
     SettingKind(
       placeholder: "SCORE", allowed: "a number from 0 to 1", read: { Double($0).flatMap { (0...1).contains($0) ? $0 : nil } },
       write: { "\($0)" })
-  }
-}
-
-extension SettingKind where Value == String {
-  fileprivate static var header: SettingKind {
-    SettingKind(
-      placeholder: "NAME=VALUE", allowed: "NAME=VALUE", read: { ($0.firstIndex(of: "=") ?? $0.startIndex) > $0.startIndex ? $0 : nil },
-      write: { $0 })
   }
 }

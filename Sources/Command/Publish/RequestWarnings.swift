@@ -1,5 +1,4 @@
 import Notifications
-import Worker
 
 /// Prints each different warning about requests once on standard error.
 struct RequestWarnings {

@@ -152,7 +152,7 @@ enum ReplayCommand {
       case .unusedRedis, .missingBuckets: nil
       }
     }
-    try await ClusterCheck.with(kafka, ClusterSettings.topics(values), further: further) { check in
+    try await ClusterTool.check(kafka, ClusterSettings.topics(values), further: further) { check in
       try await check.check(name: plan.cluster)
       if let store { try await check.check(redis: store) }
       if asksGroup { try await check.check(group: settings.group) }
@@ -219,19 +219,14 @@ enum ReplayCommand {
   /// Refuses flags that the file already answers.
   private static func refuseWithResume(_ values: SettingValues) throws(UsageError) {
     let given = Set(values.given.map(\.key))
-    if values[ReplayOptions.isDryRun] {
-      throw UsageError(
-        .contradiction,
-        "--dry-run and --resume exclude each other: --resume writes the rest, a dry run counts a whole range")
-    }
-    if given.contains(ReplayOptions.state.declaration.key) {
-      throw UsageError(.contradiction, "--state and --resume exclude each other: --resume names the file")
-    }
-    if values[ReplayOptions.isNew] {
-      throw UsageError(.contradiction, "--as-new and --resume exclude each other: the file has that setting")
-    }
-    for setting in ReplayOptions.range.settings + ReplayOptions.conditions.settings where given.contains(setting.key) {
-      throw UsageError(.contradiction, "--\(setting.flag) and --resume exclude each other: the file has that setting")
+    let ofFile = ReplayOptions.range.settings + ReplayOptions.conditions.settings + [ReplayOptions.isNew.declaration]
+    let reasons =
+      [
+        (ReplayOptions.isDryRun.declaration, "--resume writes the rest, a dry run counts a whole range"),
+        (ReplayOptions.state.declaration, "--resume names the file"),
+      ] + ofFile.map { ($0, "the file has that setting") }
+    for (setting, reason) in reasons where given.contains(setting.key) {
+      throw UsageError(.contradiction, "--\(setting.flag) and --resume exclude each other: \(reason)")
     }
   }
 }

@@ -68,17 +68,14 @@ final class ReplayFile: @unchecked Sendable {
   func save(_ plan: ReplayPlan) throws(Failure) {
     let draft = path + ".new"
     let new = Glibc.open(draft, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
-    guard new >= 0 else {
-      let failure = failure("written")
-      if isEmpty { unlink(path) }
-      throw failure
-    }
     let text = Array((plan.json.text + "\n").utf8)
-    let isWritten = text.withUnsafeBytes { Descriptor.write($0, to: new) } == text.count
+    let isWritten = new >= 0 && text.withUnsafeBytes { Descriptor.write($0, to: new) } == text.count
     guard isWritten, flock(new, LOCK_EX | LOCK_NB) == 0, fsync(new) == 0, rename(draft, path) == 0 else {
       let failure = failure("written")
-      close(new)
-      unlink(draft)
+      if new >= 0 {
+        close(new)
+        unlink(draft)
+      }
       if isEmpty { unlink(path) }
       throw failure
     }

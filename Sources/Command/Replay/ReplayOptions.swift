@@ -1,5 +1,4 @@
 import JSON
-import Kafka
 import Notifications
 import Operations
 import Worker

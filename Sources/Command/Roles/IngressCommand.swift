@@ -60,7 +60,7 @@ extension FateDesk {
       let loop = EventLoop(name: "explain")
       let found: SearchResult
       do {
-        found = try await Explainer(on: loop, kafka, rules) { _ in }.explain(.request(id), SearchHints(target: target))
+        found = try await ClusterTool(on: loop, kafka, rules).explain(.request(id), target: target)
       } catch {
         logger.warning("the search for a request ended early", ["apnsId": "\(id)", "error": "\(error)"])
         await loop.close()

@@ -27,20 +27,11 @@ enum PendingCommand {
     guard !values[cancels] || values[app] != nil else {
       throw UsageError(.contradiction, "--cancel is about one application: give it by --app")
     }
-    let kafka = try ClusterSettings.kafka(values, client: "carillon-pending")
-    let topics = ClusterSettings.topics(values)
-    _ = try await Admin.with(kafka) { admin in try await admin.partitions(of: topics.schedule, at: kafka) }
-    let entries = try await ReadingLog.with(kafka, loop: "pending") { loop, log in
-      let schedules = PendingSchedules(on: loop, kafka, topics) {
-        log.report($0)
-      } onUnreadable: { place in
-        let position = place.position
-        StandardError.line("\(place.topic), partition \(position.partition), offset \(position.offset) says nothing of a schedule")
-      }
-      return try await schedules.read(target: values[target], application: values[app])
+    let entries = try await ReadingLog.with(values, "pending", needing: \.schedule) {
+      try await $0.pendingSchedules(target: values[target], application: values[app])
     }
     if entries.isEmpty { StandardError.line("nothing waits for its time") }
-    if values[cancels] { return try await cancel(entries, values, kafka, topics) }
+    if values[cancels] { return try await cancel(entries, values) }
     for entry in entries {
       if values[AnswerSettings.json] { StandardOutput.json(object(entry).text) } else { StandardOutput.line(text(entry)) }
     }
@@ -48,7 +39,7 @@ enum PendingCommand {
   }
 
   /// The requests that cancel all that these wait for: one for each application and target.
-  static func cancels(of entries: [PendingSchedules.Entry]) -> [RequestToSend] {
+  static func cancels(of entries: [PendingSchedule]) -> [RequestToSend] {
     var seen: Set<[Name]> = []
     return entries.filter { seen.insert([$0.key.application, $0.key.target]).inserted }.enumerated().flatMap { number, entry in
       var draft = RequestDraft()
@@ -59,16 +50,16 @@ enum PendingCommand {
     }
   }
 
-  private static func cancel(
-    _ entries: [PendingSchedules.Entry], _ values: SettingValues, _ kafka: KafkaConfiguration, _ topics: Topics
-  ) async throws -> ExitCode {
+  private static func cancel(_ entries: [PendingSchedule], _ values: SettingValues) async throws -> ExitCode {
     guard !entries.isEmpty else { return .answerIsNo }
     StandardOutput.whenItFails(.useStandardError)
-    let batches = try await Admin.with(kafka) { try await $0.writeLimits(of: [topics.requests], at: kafka) }
+    let kafka = try ClusterSettings.kafka(values, client: "carillon-pending")
+    let topic = ClusterSettings.topics(values).requests
+    let batches = try await Admin.with(kafka) { try await $0.writeLimits(of: [topic], at: kafka) }
     let timeout = 30_000
     return try await ReadingLog.with(kafka, loop: "cancel") { loop, _ in
-      let lane = PublishLane(on: loop, topic: topics.requests, isJSON: values[AnswerSettings.json])
-      try await lane.start(kafka, batchBytes: batches.batchBytes(of: topics.requests), timeoutMilliseconds: timeout)
+      let lane = PublishLane(on: loop, topic: topic, isJSON: values[AnswerSettings.json])
+      try await lane.start(kafka, batchBytes: batches.batchBytes(of: topic), timeoutMilliseconds: timeout)
       await lane.publish(cancels(of: entries))
       let totals = await lane.finish(withinMilliseconds: timeout + 2_000)
       if let failure = totals.failure {
@@ -80,7 +71,7 @@ enum PendingCommand {
     }
   }
 
-  private static func text(_ entry: PendingSchedules.Entry) -> String {
+  private static func text(_ entry: PendingSchedule) -> String {
     let words = [
       Timestamp.text(entry.due), TerminalText.visible(entry.key.target), TerminalText.visible(entry.key.application),
       TerminalText.visible(entry.key.identifier), kind(entry), entry.record.newest.id.description,
@@ -88,7 +79,7 @@ enum PendingCommand {
     return words.joined(separator: "  ")
   }
 
-  private static func kind(_ entry: PendingSchedules.Entry) -> String {
+  private static func kind(_ entry: PendingSchedule) -> String {
     guard let trigger = entry.pending.timedTrigger else { return "unreadable" }
     let kind =
       switch trigger.rule {
@@ -98,7 +89,7 @@ enum PendingCommand {
     return trigger.repeats ? "\(kind), repeats" : kind
   }
 
-  private static func object(_ entry: PendingSchedules.Entry) -> JSONValue {
+  private static func object(_ entry: PendingSchedule) -> JSONValue {
     let pending = entry.pending
     let times = pending.dueTimes.filter { !$0.isOver }.sorted { $0.due < $1.due }.map { time in
       JSONValue.object(["due": Timestamp.text(time.due), "zone": time.zone == "" ? nil : time.zone])

@@ -1,6 +1,7 @@
 import Cryptography
 import EventLoop
 import Kafka
+import Notifications
 import Redis
 import Store
 import Worker
@@ -140,15 +141,6 @@ extension SettingKind where Value == String {
   private static func name(_ placeholder: String, longest: Int) -> SettingKind {
     SettingKind(
       placeholder: placeholder, allowed: "1 to \(longest) letters, digits, full stops, hyphens and underscores",
-      read: { (1...longest).contains($0.utf8.count) && $0.utf8.allSatisfy(isNameByte) ? $0 : nil }, write: { $0 })
-  }
-
-  private static func isNameByte(_ byte: UInt8) -> Bool {
-    switch byte {
-    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
-      UInt8(ascii: "."), UInt8(ascii: "-"), UInt8(ascii: "_"):
-      true
-    default: false
-    }
+      read: { (1...longest).contains($0.utf8.count) && $0.utf8.allSatisfy(ApplicationTopic.isNameByte) ? $0 : nil }, write: { $0 })
   }
 }

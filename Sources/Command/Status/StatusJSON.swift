@@ -61,13 +61,13 @@ enum StatusJSON {
     ])
   }
 
-  private static func stopped(_ entry: ApplicationLedger.Entry) -> JSONValue? {
+  private static func stopped(_ entry: ApplicationEntry) -> JSONValue? {
     entry.stops.open.map { stop in
       .object(["application": entry.application, "from": Timestamp.text(stop.from), "by": stop.by, "reason": stop.reason])
     }
   }
 
-  private static func limited(_ entry: ApplicationLedger.Entry) -> JSONValue? {
+  private static func limited(_ entry: ApplicationEntry) -> JSONValue? {
     entry.stops.limits.last.map { .object(["application": entry.application]).appending(contentsOf: ApplicationPrinter.json($0)) }
   }
 
@@ -140,7 +140,7 @@ enum StatusJSON {
     case .replicasBehind(let topic, let partitions): named("replicas-behind", ["topic": topic, "partitions": partitions])
     case .unwritable(let fault): named("cannot-be-written", ["topic": fault.topic, "partitions": fault.partitions])
     case .lag(let problem): LagJSON.problem(problem)
-    case .unreadable(let part, _): named("redis-unreadable", ["part": part.rawValue])
+    case .unreadable(let part, _): named("redis-unreadable", ["part": "\(part)"])
     case .redisUnsuitable: named("redis-unsuitable")
     case .evicted(let keys): named("redis-evicted", ["keys": keys])
     case .memoryShort(let used, let maximum): named("redis-memory", ["usedMemory": used, "maximumMemory": maximum])

@@ -7,86 +7,69 @@ import Worker
 enum StatusWords {
   static func problem(_ problem: StatusProblem) -> String {
     switch problem {
-    case .kafkaAway(let reason): return "Kafka does not answer at \(TerminalText.visible(reason))"
-    case .redisAway(let reason): return "Redis does not answer: \(TerminalText.visible(reason))"
-    case .topicMissing(let topic): return "there is no topic \(topic): 'carillon topics create' makes it"
+    case .kafkaAway(let reason): "Kafka does not answer at \(TerminalText.visible(reason))"
+    case .redisAway(let reason): "Redis does not answer: \(TerminalText.visible(reason))"
+    case .topicMissing(let topic): "there is no topic \(topic): 'carillon topics create' makes it"
     case .topicDiffers(let topic, let differences):
-      return "\(topic) \(differences.map(TerminalText.visible).joined(separator: ", ")): a guarantee rests on that"
+      "\(topic) \(differences.map(TerminalText.visible).joined(separator: ", ")): a guarantee rests on that"
     case .leaderless(let topic, let partitions):
-      return "\(topic): \(LagWords.numbers(partitions)) can neither be read nor written, for no broker leads: is a broker away?"
+      "\(topic): \(LagWords.numbers(partitions)) can neither be read nor written, for no broker leads: is a broker away?"
     case .replicasBehind(let topic, let partitions):
-      return "\(topic): not all copies of \(LagWords.numbers(partitions)) are in step: is a broker away?"
-    case .unwritable(let fault): return "nothing can be written to \(fault): are brokers away?"
-    case .lag(let problem): return LagWords.problem(problem)
+      "\(topic): not all copies of \(LagWords.numbers(partitions)) are in step: is a broker away?"
+    case .unwritable(let fault): "nothing can be written to \(fault): are brokers away?"
+    case .lag(let problem): LagWords.problem(problem)
     case .unreadable(let part, let reason):
-      let what =
-        switch part {
-        case .identity: "whose Redis this is"
-        case .workers: "what the workers report of themselves to Redis"
-        case .lanes: "which fan-out lanes live"
-        }
-      return "\(what) cannot be read: \(TerminalText.visible(reason))"
-    case .redisUnsuitable(let reason): return "Redis: \(TerminalText.visible(reason))"
+      "\(part.rawValue) cannot be read: \(TerminalText.visible(reason))"
+    case .redisUnsuitable(let reason): "Redis: \(TerminalText.visible(reason))"
     case .evicted(let keys):
-      return
-        "Redis has evicted \(TerminalText.count(keys, "key")) since it was started, and devices and notifications with them: set maxmemory-policy to noeviction, empty it, and restore it with 'carillon rebuild'; CONFIG RESETSTAT removes this line"
+      "Redis has evicted \(TerminalText.count(keys, "key")) since it was started, and devices and notifications with them: set maxmemory-policy to noeviction, empty it, and restore it with 'carillon rebuild'; CONFIG RESETSTAT removes this line"
     case .memoryShort(let used, let maximum) where used >= maximum:
-      return
-        "Redis has used \(TerminalText.size(used)) of \(TerminalText.size(maximum)) and is full: raise maxmemory; until then nothing is delivered, and workers cannot report themselves"
+      "Redis has used \(TerminalText.size(used)) of \(TerminalText.size(maximum)) and is full: raise maxmemory; until then nothing is delivered, and workers cannot report themselves"
     case .memoryShort(let used, let maximum):
-      return
-        "Redis has used \(TerminalText.size(used)) of \(TerminalText.size(maximum)): raise maxmemory before it is full, for then nothing is delivered any more"
-    case .notSaved: return "Redis could not write what it keeps on disk: look at its log, and at the room on its disk"
+      "Redis has used \(TerminalText.size(used)) of \(TerminalText.size(maximum)): raise maxmemory before it is full, for then nothing is delivered any more"
+    case .notSaved: "Redis could not write what it keeps on disk: look at its log, and at the room on its disk"
     case .otherCluster(let found, let own):
-      return
-        "this Redis belongs to another cluster: it has \(own.differences(from: found).map(TerminalText.visible).joined(separator: "; ")): give --redis, --kafka, --topic-prefix, --buckets and --cluster of one cluster"
-    case .unready(let worker): return "\(name(worker)) is not ready: \(conditions(worker))"
+      "this Redis belongs to another cluster: it has \(own.differences(from: found).map(TerminalText.visible).joined(separator: "; ")): give --redis, --kafka, --topic-prefix, --buckets and --cluster of one cluster"
+    case .unready(let worker): "\(name(worker)) is not ready: \(conditions(worker))"
     case .clockDiffers(let name, let ahead):
-      return
-        "the clock of \(TerminalText.visible(name)) is \(TerminalText.duration(abs(ahead))) \(ahead < 0 ? "behind" : "ahead of") that of Redis: notifications expire early or late there; set it right, or Redis' clock where all workers differ alike"
+      "the clock of \(TerminalText.visible(name)) is \(TerminalText.duration(abs(ahead))) \(ahead < 0 ? "behind" : "ahead of") that of Redis: notifications expire early or late there; set it right, or Redis' clock where all workers differ alike"
     case .silent(let worker):
-      return
-        "\(name(worker)) has said nothing for \(TerminalText.duration(worker.silentMilliseconds)): it was killed, hangs, or cannot write to Redis; it is forgotten after \(TerminalText.duration(Workers.forgottenMilliseconds))"
-    case .noWorker("transform"): return "no transform worker runs: requests wait in Kafka; start 'carillon transform'"
-    case .noWorker("fan-out"): return "no fan-out worker runs: no device can be connected; start 'carillon fan-out'"
-    case .noWorker(let role): return "no \(role) worker runs"
+      "\(name(worker)) has said nothing for \(TerminalText.duration(worker.silentMilliseconds)): it was killed, hangs, or cannot write to Redis; it is forgotten after \(TerminalText.duration(Workers.forgottenMilliseconds))"
+    case .noWorker("transform"): "no transform worker runs: requests wait in Kafka; start 'carillon transform'"
+    case .noWorker("fan-out"): "no fan-out worker runs: no device can be connected; start 'carillon fan-out'"
+    case .noWorker(let role): "no \(role) worker runs"
     }
   }
 
   static func note(_ note: StatusNote) -> String {
     switch note {
     case .stopped(let application, let stop):
-      let reason = stop.reason.map { ": \(TerminalText.visible($0))" } ?? ""
-      return
-        "\(TerminalText.visible(application)) is stopped since \(Timestamp.text(stop.from)) by \(TerminalText.visible(stop.by))\(reason); 'carillon applications start \(TerminalText.visible(application))' starts it again"
-    case .moreStopped(let count): return "\(count) more applications are stopped: 'carillon applications list' lists them"
+      "\(TerminalText.visible(application)) is stopped since \(Timestamp.text(stop.from)) by \(TerminalText.visible(stop.by))\(stop.reason.map { ": \(TerminalText.visible($0))" } ?? ""); 'carillon applications start \(TerminalText.visible(application))' starts it again"
+    case .moreStopped(let count): "\(count) more applications are stopped: 'carillon applications list' lists them"
     case .limited(let application, let limit):
-      return
-        "\(TerminalText.visible(application)) is limited to \(ApplicationPrinter.text(limit)): 'carillon applications limit' changes that"
-    case .moreLimited(let count): return "\(count) more applications have a rate limit: 'carillon applications list' lists them"
+      "\(TerminalText.visible(application)) is limited to \(ApplicationPrinter.text(limit)): 'carillon applications limit' changes that"
+    case .moreLimited(let count): "\(count) more applications have a rate limit: 'carillon applications list' lists them"
     case .applicationsUnknown(let reason):
-      return "which applications are stopped or limited is not known: \(TerminalText.visible(reason))"
+      "which applications are stopped or limited is not known: \(TerminalText.visible(reason))"
     case .producersTime(let topic):
-      return
-        "\(topic) has the times of its producers (CreateTime), whose clocks decide which request is the newest: the embedded broker cannot give its own"
+      "\(topic) has the times of its producers (CreateTime), whose clocks decide which request is the newest: the embedded broker cannot give its own"
     case .versions(let versions):
-      return "workers of different versions run: \(versions.map(TerminalText.visible).joined(separator: ", "))"
+      "workers of different versions run: \(versions.map(TerminalText.visible).joined(separator: ", "))"
     case .settingDiffers(let difference):
-      return "\(TerminalText.visible(difference.text)): a rolling change ends with the same value everywhere"
-    case .draining(let name): return "\(TerminalText.visible(name)) is draining, and about to end"
-    case .unreadable(let name): return "what \(TerminalText.visible(name)) says of itself cannot be read: is it of a later version?"
+      "\(TerminalText.visible(difference.text)): a rolling change ends with the same value everywhere"
+    case .draining(let name): "\(TerminalText.visible(name)) is draining, and about to end"
+    case .unreadable(let name): "what \(TerminalText.visible(name)) says of itself cannot be read: is it of a later version?"
     case .unreported("transform", let members):
-      return
-        "the group has \(TerminalText.count(members, "member")), and no transform worker reports itself: are they of an earlier version?"
+      "the group has \(TerminalText.count(members, "member")), and no transform worker reports itself: are they of an earlier version?"
     case .unreported(_, let lanes):
-      return "\(TerminalText.count(lanes, "fan-out lane")) live, and no fan-out worker reports itself: are they of an earlier version?"
-    case .manyWorkers: return "no more than \(Workers.maximum) workers are kept in Redis, so some may not be shown"
-    case .workersUnknown: return "the workers report themselves to Redis, so nothing is known of them but the group's members"
-    case .redis(let text): return "Redis: \(TerminalText.visible(text))"
-    case .populationUnknown(let reason): return "devices and mailboxes were not counted: \(TerminalText.visible(reason))"
-    case .settingsUnknown(let reason): return "the settings of the topics were not checked: \(TerminalText.visible(reason))"
-    case .lagUnknown(let reason): return "how far the group is behind is not known: \(TerminalText.visible(reason))"
-    case .lag(let gap): return LagWords.gap(gap)
+      "\(TerminalText.count(lanes, "fan-out lane")) live, and no fan-out worker reports itself: are they of an earlier version?"
+    case .manyWorkers: "no more than \(Workers.maximum) workers are kept in Redis, so some may not be shown"
+    case .workersUnknown: "the workers report themselves to Redis, so nothing is known of them but the group's members"
+    case .redis(let text): "Redis: \(TerminalText.visible(text))"
+    case .populationUnknown(let reason): "devices and mailboxes were not counted: \(TerminalText.visible(reason))"
+    case .settingsUnknown(let reason): "the settings of the topics were not checked: \(TerminalText.visible(reason))"
+    case .lagUnknown(let reason): "how far the group is behind is not known: \(TerminalText.visible(reason))"
+    case .lag(let gap): LagWords.gap(gap)
     }
   }
 

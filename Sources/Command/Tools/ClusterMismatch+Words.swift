@@ -2,16 +2,16 @@ import Kafka
 import Operations
 import Worker
 
-extension ClusterCheck {
+extension ClusterTool {
   /// Checks on a loop of its own. A mismatch says what to type.
   ///
   /// - Parameter further: another solution, as the end of the sentence.
-  static func with(
+  static func check(
     _ kafka: KafkaConfiguration, _ topics: Topics, further: (ClusterMismatch) -> String? = { _ in nil },
-    _ body: (ClusterCheck) async throws -> Void
+    _ body: (ClusterTool) async throws -> Void
   ) async throws {
     do {
-      try await ReadingLog.with(kafka, loop: "check") { loop, _ in try await body(ClusterCheck(on: loop, kafka, topics)) }
+      try await ReadingLog.with(kafka, RequestRules(topics: topics), loop: "check", body)
     } catch let mismatch as ClusterMismatch {
       throw Failure(.wrongUsage, mismatch.sentence + (further(mismatch).map { "; \($0)" } ?? ""))
     }

@@ -1,5 +1,6 @@
 import EventLoop
 import Kafka
+import Notifications
 import Operations
 import Synchronization
 import Worker
@@ -28,6 +29,31 @@ final class ReadingLog: Sendable {
     } catch let error as KafkaError {
       throw wayOn.map { kafka.failure(error, midway: $0) } ?? kafka.failure(error)
     }
+  }
+
+  /// Runs a tool on a loop of its own, and reports its progress and the records that it ignores.
+  static func with<R>(
+    _ kafka: KafkaConfiguration, _ rules: RequestRules, loop name: String, _ body: (ClusterTool) async throws -> R
+  ) async throws -> R {
+    try await with(kafka, loop: name) { loop, log in
+      let tool = ClusterTool(on: loop, kafka, rules) {
+        log.report($0)
+      } onRefused: { place, reason in
+        let position = place.position
+        StandardError.line("\(place.topic), partition \(position.partition), offset \(position.offset) is ignored: \(reason)")
+      }
+      return try await body(tool)
+    }
+  }
+
+  /// Runs a tool that needs a topic of the given cluster.
+  static func with<R>(
+    _ values: SettingValues, _ name: String, needing topic: KeyPath<Topics, String>, _ body: (ClusterTool) async throws -> R
+  ) async throws -> R {
+    let (kafka, topics) = (try ClusterSettings.kafka(values, client: "carillon-\(name)"), ClusterSettings.topics(values))
+    let needed = topics[keyPath: topic]
+    _ = try await Admin.with(kafka) { try await $0.partitions(of: needed, at: kafka) }
+    return try await with(kafka, RequestRules(topics: topics), loop: name, body)
   }
 
   /// Reports the progress if it is new.

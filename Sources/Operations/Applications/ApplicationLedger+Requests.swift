@@ -15,7 +15,7 @@ package struct ApplicationSighting: Sendable, Equatable {
   package var others: Set<Name> = []
 }
 
-extension ApplicationLedger {
+extension ClusterTool {
   /// The limits: how far back and how long it searches, in milliseconds, and the most requests of a partition.
   private static let (hour, maximumMilliseconds, maximumOfPartition): (Int64, Int64, Int64) = (3_600_000, 5_000, 100_000)
   /// The most other applications that are remembered.
@@ -26,9 +26,9 @@ extension ApplicationLedger {
   /// A cluster may have millions of requests in an hour. So it reads for at most five seconds, and the answer says what was read.
   package func lookForRequests(of application: Name, now: Int64) async throws -> ApplicationSighting {
     let found = Gathered(ApplicationSighting())
-    found.value.others = Set(try await read().map(\.application).filter { $0 != application })
-    let (rules, since, end) = (RequestRules(topics: topics), now - Self.hour, SteadyClock.milliseconds() + Self.maximumMilliseconds)
-    let topic = topics.requests
+    found.value.others = Set(try await applications().map(\.application).filter { $0 != application })
+    let (rules, since, end) = (rules, now - Self.hour, SteadyClock.milliseconds() + Self.maximumMilliseconds)
+    let topic = rules.topics.requests
     let all = try await Admin.with(kafka) { try await $0.stretches(of: topic, TimeRange(from: since)) }
     let stretches = all.map { stretch in
       let offsets = stretch.offsets

@@ -131,6 +131,9 @@ struct AuditFact: Sendable, Hashable {
     Revision(timestamp: revision, partition: log, offset: UInt64(clamping: sourceOffset))
   }
 
+  /// The position of the request's first record.
+  var source: RecordPlace { RecordPlace(partition: sourcePartition, offset: sourceOffset) }
+
   /// The partition of one incarnation. Offsets are comparable only within it.
   var log: UInt32 { UInt32(incarnation) << 16 | UInt32(truncatingIfNeeded: sourcePartition) & 0xFFFF }
 }

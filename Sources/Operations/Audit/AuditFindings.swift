@@ -52,8 +52,22 @@ package struct AuditFindings: Sendable, Equatable {
   }
 
   /// Counts a violation, and keeps it unless the limit is reached.
-  mutating func add(_ kind: Violation.Kind, _ make: @autoclosure () -> Violation) {
+  mutating func add(
+    _ kind: Violation.Kind, _ id: NotificationID, _ places: some Sequence<Violation.Place>, _ detail: @autoclosure () -> String = ""
+  ) {
     counts[kind, default: 0] += 1
-    if violations.count < limit { violations.append(make()) }
+    guard violations.count < limit else { return }
+    var violation = Violation(kind: kind, id: id, detail: detail(), places: [])
+    for place in places where place.offset >= 0 && violation.places.count < Violation.maximumPlaces {
+      if !violation.places.contains(place) { violation.places.append(place) }
+    }
+    violations.append(violation)
+  }
+
+  /// Counts a violation with the records of these facts.
+  mutating func add(
+    _ kind: Violation.Kind, _ id: NotificationID, _ facts: some Sequence<AuditFact>, _ detail: @autoclosure () -> String = ""
+  ) {
+    add(kind, id, facts.lazy.flatMap(\.places), detail())
   }
 }

@@ -49,7 +49,7 @@ final class AuditRun {
     requests = try await admin.stretches(of: rules.topics.requests, counted)
     let logs = try await admin.ends(of: requests.map(\.partition))
     for stretch in requests { limits.begin(stretch, of: logs[stretch.partition] ?? stretch.offsets, from: counted.from) }
-    applications = try await Self.applications(rules.topics.applications, admin)
+    applications = try await admin.stretches(ofOptional: rules.topics.applications).filter { $0.partition.partition == 0 }
     // The consequences of a request may come long after it.
     let after = TimeRange(from: range.from.map { $0 - ClockTrust.toleratedMilliseconds })
     journal = try await admin.stretches(of: rules.topics.journal, after)
@@ -71,16 +71,6 @@ final class AuditRun {
       let partition = AuditedPartition(stretch, reach: reach) { [unowned self] in put($0) }
       partitions[stretch.partition.partition] = partition
       if !journal.contains(where: { $0.partition.partition == stretch.partition.partition }) { partition.endJournal() }
-    }
-  }
-
-  /// The records of the applications; none if the cluster has no such topic.
-  private static func applications(_ topic: String, _ admin: Admin) async throws(KafkaError) -> [TopicStretch] {
-    do throws(KafkaError) {
-      return try await admin.stretches(of: topic).filter { $0.partition.partition == 0 }
-    } catch {
-      if error.code == .unknownTopicOrPartition { return [] }
-      throw error
     }
   }
 
@@ -256,8 +246,8 @@ final class AuditRun {
       onProgress(progress)
     }
     var requestJudge = RequestJudge(rules: auditRules, onLost: onLost)
-    var fates: [Violation.Place: ScheduleFact.Fate] = [:]
-    requestJudge.onFiring = { fates[.init(topic: .requests, partition: $0.sourcePartition, offset: $0.sourceOffset)] = $1 }
+    var fates: [RecordPlace: ScheduleFact.Fate] = [:]
+    requestJudge.onFiring = { fates[$0.source] = $1 }
     requestJudge.onEnd = { [self] in put($0) }
     for part in 0..<byRequest.parts {
       var facts = try byRequest.take(part)
@@ -300,34 +290,27 @@ final class AuditRun {
         }
       places.append((TopicPartition(topic, place.partition), place.offset))
     }
-    let collected = Collected(Timeline(violation.id))
-    let rules = rules
-    let entries = places.filter { $0.partition.topic == topics.journal }
-    try await reader.read(at: places.filter { $0.partition.topic != topics.journal }, "violations") { collected.take($0, rules) }
-    // The request may be missing in these records, but they name its position.
-    let sources = try await admin.places(of: collected.timeline.unreadSources(in: topics.requests), in: topics.requests)
-    try await reader.read(at: sources, "violations") { collected.take($0, rules) }
-    // The journal identifies requests by their position.
-    try await reader.read(at: entries, "violations") { collected.take($0, rules) }
-    return collected.timeline.explanation(now: auditRules.now)
-  }
-
-  fileprivate final class Collected {
-    var timeline: Timeline
-
-    init(_ timeline: Timeline) { self.timeline = timeline }
-
-    func take(_ record: RecordView, _ rules: RequestRules) {
+    let (timeline, rules) = (Gathered(Timeline(violation.id)), rules)
+    func take(_ record: RecordView) {
       switch record.topic {
-      case rules.topics.requests: timeline.add(PublishedRequest(record, rules))
-      case rules.topics.journal: timeline.add(journal: record, rules)
-      case rules.topics.events:
+      case topics.requests: timeline.value.add(PublishedRequest(record, rules))
+      case topics.journal: timeline.value.add(journal: record, rules)
+      case topics.events:
         guard let event = try? Event(headers: record.texts, value: record.value ?? .nothing) else { return }
-        timeline.add(event, topic: rules.topics.events, partition: record.partition, offset: record.offset, timestamp: record.timestamp)
+        timeline.value.add(
+          event, topic: topics.events, partition: record.partition, offset: record.offset, timestamp: record.timestamp)
       default:
-        if let letter = DeadLetter(headers: record.texts) { timeline.add(TimelineStep(letter, record)) }
+        if let letter = DeadLetter(headers: record.texts) { timeline.value.add(TimelineStep(letter, record)) }
       }
     }
+    let entries = places.filter { $0.partition.topic == topics.journal }
+    try await reader.read(at: places.filter { $0.partition.topic != topics.journal }, "violations", take)
+    // The request may be missing in these records, but they name its position.
+    let sources = try await admin.places(of: timeline.value.unreadSources(in: topics.requests), in: topics.requests)
+    try await reader.read(at: sources, "violations", take)
+    // The journal identifies requests by their position.
+    try await reader.read(at: entries, "violations", take)
+    return timeline.value.explanation(now: auditRules.now)
   }
 }
 

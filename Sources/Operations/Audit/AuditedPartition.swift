@@ -7,18 +7,11 @@ import Worker
 /// A fetch brings a few hundred requests, or a journal of fifty thousand entries. So journal records wait undecoded until the requests come
 /// near, at about two bytes for each request.
 final class AuditedPartition {
-  private struct Unread {
-    let journal: JournalRecord
-    let value: [UInt8]
-    let offset: Int64
-  }
-
   private let partition: Int32
   /// The offsets that may be audited.
   private let offsets: Range<Int64>
   private var join: JournalJoin
-  private var unread: [Unread] = []
-  private var next = 0
+  private var unread = Queue<(journal: JournalRecord, value: [UInt8], offset: Int64)>()
   private var bytes = 0
   private var hasJournal = true
   private var isWaiting = false
@@ -49,7 +42,7 @@ final class AuditedPartition {
   /// Takes the next record of `requests`; nil if it is not audited.
   func take(_ request: AuditFact?, at offset: Int64) {
     join.take(request, at: offset, out)
-    if next < unread.count { readJournal() }
+    if !unread.isEmpty { readJournal() }
   }
 
   /// Takes the next record of the journal.
@@ -58,7 +51,7 @@ final class AuditedPartition {
       newer = JournalRecord.newerVersion(record.texts) ?? newer
       return unreadable += 1
     }
-    unread.append(Unread(journal: journal, value: Array(value), offset: record.offset))
+    unread.append((journal, Array(value), record.offset))
     bytes += value.count
     readJournal()
   }
@@ -85,15 +78,9 @@ final class AuditedPartition {
   }
 
   private func readJournal() {
-    while next < unread.count, !join.notesWait {
-      let record = unread[next]
-      next += 1
+    while !join.notesWait, let record = unread.popFirst() {
       bytes -= record.value.count
       record.value.withUnsafeBytes { read(record.journal, $0, record.offset) }
-    }
-    if next == unread.count || next > 1_000 {
-      unread.removeFirst(next)
-      next = 0
     }
     if !hasJournal, unread.isEmpty { join.endNotes(out) }
   }

@@ -1,6 +1,6 @@
-package import EventLoop
-package import Kafka
-package import Worker
+import EventLoop
+import Kafka
+import Worker
 
 /// The settings of an audit.
 package struct AuditSettings: Sendable {
@@ -35,48 +35,24 @@ package struct AuditReport: Sendable {
   package var forgotten: Int64
 }
 
-/// Audits a cluster: reads requests and all statements about them, and judges them. An actor on a loop.
+/// Audits a cluster: reads requests and all statements about them, and judges them.
 ///
 /// Facts have a fixed size. They are distributed by apns-id, and again by device, to parts that each fit into memory. So memory does not
 /// grow with the range, unless one request or device has too many facts.
-package actor Auditor: LoopActor {
-  /// The actor's loop.
-  package nonisolated let loop: EventLoop
-  private let kafka: KafkaConfiguration
-  private let rules: RequestRules
-  private let settings: AuditSettings
-  private let onProgress: @Sendable (ReadingProgress) -> Void
-
-  /// Creates an auditor of a cluster.
-  ///
-  /// - Parameter onProgress: called once a second while topics are read, and between judged parts.
-  package init(
-    on loop: EventLoop, _ kafka: KafkaConfiguration, _ rules: RequestRules, _ settings: AuditSettings,
-    onProgress: @escaping @Sendable (ReadingProgress) -> Void
-  ) {
-    self.loop = loop
-    self.kafka = kafka
-    self.rules = rules
-    self.settings = settings
-    self.onProgress = onProgress
-  }
-
+extension ClusterTool {
   /// Reads the topics and judges the facts. Then reads the records of the violations again.
-  package func audit() async throws -> AuditReport {
-    try await Admin.with(kafka) { try await audit($0) }
-  }
-
-  private func audit(_ admin: Admin) async throws -> AuditReport {
-    let reader = TopicReader(on: loop, kafka)
-    reader.onProgress = onProgress
-    let rules = try await ClusterCheck(on: loop, kafka, rules.topics).completing(rules)
-    let run = try await AuditRun(rules, settings, admin)
-    try await run.read(reader)
-    try run.judge(onProgress)
-    reader.onProgress = nil
-    var timelines: [Explanation] = []
-    for violation in run.findings.violations { timelines.append(try await run.timeline(of: violation, reader, admin)) }
-    return AuditReport(
-      findings: run.findings, timelines: timelines, spilled: run.spilled, forgotten: try await admin.forgottenRecords(rules.topics))
+  package func audit(_ settings: AuditSettings) async throws -> AuditReport {
+    try await Admin.with(kafka) { admin in
+      let reader = reader
+      let rules = try await completeRules()
+      let run = try await AuditRun(rules, settings, admin)
+      try await run.read(reader)
+      try run.judge(onProgress)
+      reader.onProgress = nil
+      var timelines: [Explanation] = []
+      for violation in run.findings.violations { timelines.append(try await run.timeline(of: violation, reader, admin)) }
+      return AuditReport(
+        findings: run.findings, timelines: timelines, spilled: run.spilled, forgotten: try await admin.forgottenRecords(rules.topics))
+    }
   }
 }

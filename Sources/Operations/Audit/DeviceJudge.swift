@@ -19,13 +19,7 @@ struct DeviceJudge {
   /// Judges these facts, which it sorts. They must contain all facts of each device.
   func judge(_ facts: inout [AuditFact], _ findings: inout AuditFindings) {
     facts.sort(by: Self.precedes)
-    var start = 0
-    while start < facts.count {
-      var end = start + 1
-      while end < facts.count, facts[end].device == facts[start].device { end += 1 }
-      judge(facts[start..<end], &findings)
-      start = end
-    }
+    facts[...].forEachRun(of: \.device) { judge($0, &findings) }
   }
 
   /// Compares device and identifier, then time.
@@ -44,12 +38,8 @@ struct DeviceJudge {
     let taken = hasOpen ? Taken(facts) : Taken([])
     let contests = hasOpen || hasCollapsed ? Contests(facts) : Contests([])
     let removals = Removals(facts)
-    var start = facts.startIndex
-    while start < facts.endIndex {
-      var end = start + 1
-      while end < facts.endIndex, facts[end].identifier == facts[start].identifier { end += 1 }
-      if facts[start].identifier != 0 { judgeIdentifier(facts[start..<end], taken, contests, removals, &findings) }
-      start = end
+    facts.forEachRun(of: \.identifier) { run in
+      if run.first?.identifier != 0 { judgeIdentifier(run, taken, contests, removals, &findings) }
     }
     if needsRegistrations { judgeRegistrations(facts, &findings) }
     if responses > 1 { judgeResponses(facts, &findings) }
@@ -71,14 +61,14 @@ struct DeviceJudge {
         if let other = contests.overwriter(of: fact) {
           findings.lost += 1
           onWaiting?(fact)
-          findings.add(.overwritten, Violation(.overwritten, fact.id, "by \(other.id)", [fact, other]))
+          findings.add(.overwritten, fact.id, [fact, other], "by \(other.id)")
           continue
         }
         let ending: Outcome? =
           if newest.isNewer(than: fact) { .collapsed } else if removals.bar(fact) { .canceled } else { nil }
         judgeOpen(fact, derived: ending, taken, &findings)
       } else if rules.isAudited(fact), !rules.isYoung(fact.time), let kind = wrongEnding(fact, newest, contests, removals) {
-        findings.add(kind, Violation(kind, fact.id, "", facts.filter { $0.id == fact.id }))
+        findings.add(kind, fact.id, facts.filter { $0.id == fact.id })
       }
     }
     if shows > 1 { judgeShows(facts.filter(\.isNewShow), &findings) }
@@ -159,7 +149,7 @@ struct DeviceJudge {
       }
       if let newest, newest.order > show.order, rules.isAudited(show) {
         let detail = "\(ReadableText.duration(milliseconds: show.time - newest.time)) after \(newest.id)"
-        findings.add(.stale, Violation(.stale, show.id, detail, [newest, show]))
+        findings.add(.stale, show.id, [newest, show], detail)
       }
     }
   }
@@ -176,7 +166,7 @@ struct DeviceJudge {
       onWaiting?(open)
       let detail =
         "later ones were acknowledged \(ReadableText.duration(milliseconds: first.time - open.time)) and \(ReadableText.duration(milliseconds: last.time - open.time)) after it was queued"
-      return findings.add(.overlooked, Violation(.overlooked, open.id, detail, [open, first, last]))
+      return findings.add(.overlooked, open.id, [open, first, last], detail)
     }
     if open.number <= rules.now {
       findings.derived += 1
@@ -185,8 +175,7 @@ struct DeviceJudge {
     findings.count(.queued)
     if !rules.isYoung(open.time) { onWaiting?(open) }
     if rules.forbidsPending {
-      findings.add(
-        .pending, Violation(.pending, open.id, "queued \(ReadableText.duration(milliseconds: rules.now - open.time)) ago", [open]))
+      findings.add(.pending, open.id, [open], "queued \(ReadableText.duration(milliseconds: rules.now - open.time)) ago")
     }
   }
 
@@ -272,7 +261,7 @@ struct DeviceJudge {
       let word = fact.kind == .refused ? "registered for another application" : "unregistered"
       let detail =
         "\(word), though something was queued \(ReadableText.duration(milliseconds: fact.time - before)) before and \(ReadableText.duration(milliseconds: after - fact.time)) after"
-      findings.add(.wronglyUnregistered, Violation(.wronglyUnregistered, fact.id, detail, [fact]))
+      findings.add(.wronglyUnregistered, fact.id, [fact], detail)
     }
   }
 
@@ -299,16 +288,10 @@ struct DeviceJudge {
   private func judgeResponses(_ facts: ArraySlice<AuditFact>, _ findings: inout AuditFindings) {
     let responses = facts.filter { $0.outcome?.isByPerson == true && $0.number != 0 }
       .sorted { ($0.number, $0.time, $0.offset) < ($1.number, $1.time, $1.offset) }
-    var start = 0
-    while start < responses.count {
-      var end = start + 1
-      while end < responses.count, responses[end].number == responses[start].number { end += 1 }
-      let first = responses[start]
-      let all = responses[start..<end]
-      if all.contains(where: { $0.statement != first.statement }), all.contains(where: rules.isAudited) {
-        findings.add(.responseTwice, Violation(.responseTwice, first.id, "", all))
+    responses[...].forEachRun(of: \.number) { all in
+      if let first = all.first, all.contains(where: { $0.statement != first.statement }), all.contains(where: rules.isAudited) {
+        findings.add(.responseTwice, first.id, all)
       }
-      start = end
     }
   }
 }
@@ -322,6 +305,18 @@ extension AuditFact {
 
   /// The time at which it entered the mailbox, if known.
   fileprivate var entered: Int64 { isTaken && number != 0 ? number : time }
+}
+
+extension ArraySlice {
+  /// Calls `body` with each stretch of neighbours that have the same key.
+  func forEachRun<Key: Equatable>(of key: (Element) -> Key, _ body: (ArraySlice) -> Void) {
+    var rest = self
+    while let first = rest.first.map(key) {
+      let run = rest.prefix { key($0) == first }
+      rest = rest[run.endIndex...]
+      body(run)
+    }
+  }
 }
 
 extension Array {

@@ -11,7 +11,10 @@ struct LateEntries: ~Copyable {
     var timestamp: Int64
     var fact: AuditFact
 
-    fileprivate var offset: Int64 { fact.kind == .request ? fact.offset : fact.sourceOffset }
+    /// The position of the request's record.
+    fileprivate var place: RecordPlace {
+      fact.kind == .request ? RecordPlace(partition: fact.partition, offset: fact.offset) : fact.source
+    }
   }
 
   /// The wanted records among a block of consecutive ones.
@@ -20,6 +23,13 @@ struct LateEntries: ~Copyable {
     /// The timestamp of the newest wanted record.
     var newest = Int64.min
     static let length = 1024
+
+    mutating func want(_ place: Int, _ timestamp: Int64) {
+      wanted[place / 64] |= 1 << UInt64(place % 64)
+      newest = max(newest, timestamp)
+    }
+
+    func wants(_ place: Int) -> Bool { wanted[place / 64] >> UInt64(place % 64) & 1 != 0 }
   }
 
   private var spill: Spill<Placed>
@@ -38,18 +48,19 @@ struct LateEntries: ~Copyable {
   /// Takes an entry.
   mutating func add(_ note: JournalNote) throws(SpillError) {
     count += 1
-    for fact in [note.fact] + note.more { try put(Placed(timestamp: note.timestamp, fact: fact), note.fact.sourcePartition) }
+    for fact in [note.fact] + note.more { try put(Placed(timestamp: note.timestamp, fact: fact)) }
     let (number, place) = note.fact.sourceOffset.quotientAndRemainder(dividingBy: Int64(Block.length))
     blocks[note.fact.sourcePartition, default: [:]][number, default: Block()].want(Int(place), note.timestamp)
   }
 
   /// Takes a request that was read once more.
   mutating func add(_ request: AuditFact) throws(SpillError) {
-    try put(Placed(timestamp: request.time, fact: request), request.partition)
+    try put(Placed(timestamp: request.time, fact: request))
   }
 
-  private mutating func put(_ placed: Placed, _ partition: Int32) throws(SpillError) {
-    try spill.add(placed, hash: UInt64(bitPattern: placed.offset) &* 31 &+ UInt64(UInt32(bitPattern: partition)))
+  private mutating func put(_ placed: Placed) throws(SpillError) {
+    let place = placed.place
+    try spill.add(placed, hash: UInt64(bitPattern: place.offset) &* 31 &+ UInt64(UInt32(bitPattern: place.partition)))
   }
 
   /// Whether the request at a place is wanted.
@@ -92,38 +103,16 @@ struct LateEntries: ~Copyable {
   mutating func join(_ body: (AuditFact) -> Void) throws(SpillError) {
     for part in 0..<spill.parts {
       var facts = try spill.take(part)
-      facts.sort(by: Self.precedes)
+      // A request comes before its entries.
+      facts.sort { ($0.place, $0.fact.kind == .request ? 0 : 1) < ($1.place, $1.fact.kind == .request ? 0 : 1) }
       var request: Placed?
       for placed in facts {
         if placed.fact.kind == .request {
           request = placed
-        } else if let request, request.fact.partition == placed.fact.sourcePartition, request.offset == placed.offset,
-          request.timestamp == placed.timestamp
-        {
+        } else if let request, request.place == placed.place, request.timestamp == placed.timestamp {
           body(placed.fact.told(of: request.fact))
         }
       }
     }
   }
-
-  /// Compares the positions. A request comes before its entries.
-  private static func precedes(_ a: Placed, _ b: Placed) -> Bool {
-    let (partitionA, partitionB) = (a.partition, b.partition)
-    if partitionA != partitionB { return partitionA < partitionB }
-    if a.offset != b.offset { return a.offset < b.offset }
-    return a.fact.kind == .request && b.fact.kind != .request
-  }
-}
-
-extension LateEntries.Placed {
-  fileprivate var partition: Int32 { fact.kind == .request ? fact.partition : fact.sourcePartition }
-}
-
-extension LateEntries.Block {
-  fileprivate mutating func want(_ place: Int, _ timestamp: Int64) {
-    wanted[place / 64] |= 1 << UInt64(place % 64)
-    newest = max(newest, timestamp)
-  }
-
-  fileprivate func wants(_ place: Int) -> Bool { wanted[place / 64] >> UInt64(place % 64) & 1 != 0 }
 }

@@ -14,13 +14,7 @@ struct OccurrenceJudge {
   /// Judges these facts, which it sorts. They must contain all facts of each schedule.
   func judge(_ facts: inout [ScheduleFact], _ findings: inout AuditFindings) {
     facts.sort(by: Self.precedes)
-    var start = 0
-    while start < facts.count {
-      var end = start + 1
-      while end < facts.count, facts[end].schedule == facts[start].schedule { end += 1 }
-      judge(History(facts[start..<end]), &findings)
-      start = end
-    }
+    facts[...].forEachRun(of: \.schedule) { judge(History($0), &findings) }
   }
 
   /// Compares the schedules, then the positions.
@@ -92,7 +86,7 @@ struct OccurrenceJudge {
     _ kind: Violation.Kind, _ fired: Fired, _ history: History, _ detail: String = "", beside places: [Violation.Place] = [],
     _ findings: inout AuditFindings
   ) {
-    findings.add(kind, Violation(kind, fired.firing.id, detail, history.requests.prefix(1) + places + [fired.place]))
+    findings.add(kind, fired.firing.id, history.requests.prefix(1) + places + [fired.place], detail)
   }
 
   // MARK: The due time

@@ -31,13 +31,9 @@ struct RequestJudge {
   func judge(_ facts: inout [AuditFact], _ findings: inout AuditFindings, handOn: (AuditFact) -> Void) {
     unfold(&facts)
     facts.sort(by: Self.precedes)
-    var start = 0
-    while start < facts.count {
-      var end = start + 1
-      while end < facts.count, facts[end].id == facts[start].id { end += 1 }
-      attribute(&facts[start..<end])
-      judge(facts[start..<end], &findings, handOn)
-      start = end
+    facts[...].forEachRun(of: \.id) { run in
+      attribute(&facts[run.indices])
+      judge(facts[run.indices], &findings, handOn)
     }
   }
 
@@ -60,7 +56,7 @@ struct RequestJudge {
   /// The mailbox keeps the removal there.
   private func attribute(_ facts: inout ArraySlice<AuditFact>) {
     guard let record = facts.first(where: { $0.kind == .request && $0.flags.contains(.isBounded) }),
-      facts.allSatisfy({ $0.kind != .request || $0.sourceOffset == record.sourceOffset && $0.sourcePartition == record.sourcePartition })
+      facts.allSatisfy({ $0.kind != .request || $0.source == record.source })
     else { return }
     for index in facts.indices { (facts[index].sourcePartition, facts[index].sourceOffset) = (record.sourcePartition, record.sourceOffset) }
     facts.sort(by: Self.precedes)
@@ -79,20 +75,10 @@ struct RequestJudge {
 
   /// Judges all facts of one id.
   private func judge(_ facts: ArraySlice<AuditFact>, _ findings: inout AuditFindings, _ handOn: (AuditFact) -> Void) {
-    var start = facts.startIndex
-    var shows = 0
-    while start < facts.endIndex {
-      var end = start
-      while end < facts.endIndex, facts[end].sourceOffset == facts[start].sourceOffset,
-        facts[end].sourcePartition == facts[start].sourcePartition
-      {
-        if facts[end].isNewShow { shows += 1 }
-        end += 1
-      }
-      judgeRequest(facts[start..<end], of: facts, &findings, handOn)
-      start = end
+    facts.forEachRun(of: \.source) { judgeRequest($0, of: facts, &findings, handOn) }
+    if facts.count(where: \.isNewShow) > 1, facts.contains(where: { $0.kind == .request }) {
+      judgeShows(facts.filter(\.isNewShow), &findings)
     }
-    if shows > 1, facts.contains(where: { $0.kind == .request }) { judgeShows(facts.filter(\.isNewShow), &findings) }
   }
 
   // MARK: A request
@@ -107,7 +93,7 @@ struct RequestJudge {
       // The request was published outside the range, or never.
       for fact in facts where fact.device != 0 && fact.kind.isJudgedByDevice { handOn(fact) }
       if let event = facts.first(where: { rules.isAudited($0) && $0.kind != .deadLetter }) {
-        findings.add(.unknownRequest, Violation(.unknownRequest, event.id, "no such record at \(event.sourceText)", facts))
+        findings.add(.unknownRequest, event.id, facts, "no such record at partition \(event.sourcePartition), offset \(event.sourceOffset)")
       }
       return
     }
@@ -123,20 +109,12 @@ struct RequestJudge {
     }
 
     if request.isForUser { request.journal = JournalPages(facts[events...]) }
-    var start = events
     var devices = 0
-    while start < facts.endIndex {
-      var end = start + 1
-      while end < facts.endIndex, facts[end].device == facts[start].device { end += 1 }
-      let run = facts[start..<end]
-      start = end
+    facts[events...].forEachRun(of: \.device) { run in
       findings.repeats += repeats(run)
-      if run[run.startIndex].device != 0 {
-        devices += 1
-        judgeDevice(run, request, &findings, handOn)
-        continue
-      }
-      for fact in run { request.take(fact) }
+      guard run.first?.device != 0 else { return run.forEach { request.take($0) } }
+      devices += 1
+      judgeDevice(run, request, &findings, handOn)
     }
     if request.isFiring, let onFiring, let fate = fate(of: request, facts[events...]) { onFiring(first, fate) }
     if let onEnd { findEnds(first, facts[events...], onEnd) }
@@ -161,9 +139,9 @@ struct RequestJudge {
     guard request.hasFirst, !counted.contains(where: { $0.flags.contains(.isLimitUnknown) }) else { return }
     if isTold {
       guard !counted.contains(where: { $0.flags.contains(.isBeyondLimit) }) else { return }
-      findings.add(.rejectedWithinLimit, Violation(.rejectedWithinLimit, request.id, "", request.facts))
+      findings.add(.rejectedWithinLimit, request.id, request.facts)
     } else if counted.allSatisfy({ $0.flags.contains(.isBeyondLimit) }), !request.isDead, statements.contains(where: \.tellsOfPassage) {
-      findings.add(.passedBeyondLimit, Violation(.passedBeyondLimit, request.id, "", request.facts))
+      findings.add(.passedBeyondLimit, request.id, request.facts)
     }
   }
 
@@ -200,8 +178,8 @@ struct RequestJudge {
         return fact.kind == .judged || fact.outcome?.isOfWholeRequest == true
       }
       guard !isJournaled, !(request.isForUser && request.journal.isComplete) else { continue }
-      let detail = "no entry of the journal for \(record.recordText)"
-      findings.add(.unjournaled, Violation(.unjournaled, request.id, detail, request.facts))
+      let detail = "no entry of the journal for partition \(record.partition), offset \(record.offset)"
+      findings.add(.unjournaled, request.id, request.facts, detail)
     }
   }
 
@@ -244,7 +222,7 @@ struct RequestJudge {
       let detail =
         request.addressed.map { "no outcome of \(missing) of \(ReadableText.count($0, "device"))" }
         ?? (devices == 0 ? "" : "the number of its devices is unknown")
-      findings.add(.lost, Violation(.lost, request.id, detail, request.facts))
+      findings.add(.lost, request.id, request.facts, detail)
     }
     return false
   }
@@ -346,7 +324,7 @@ struct RequestJudge {
     let outcomes = run.lazy.compactMap(\.outcome)
     let isTaken = outcomes.contains { $0 == .queued || $0.isTaken || $0.isByPerson }
     if !request.isBroken, isTaken, !request.names(device) {
-      findings.add(.wrongDevice, Violation(.wrongDevice, request.id, "", request.facts))
+      findings.add(.wrongDevice, request.id, request.facts)
     }
     if let rejection = request.rejection, isTaken, !request.isRedriven, !rejection.flags.contains(.isOfPoison) {
       if rejection.flags.contains(.isForOtherApplication) {
@@ -354,7 +332,7 @@ struct RequestJudge {
         (refused.kind, refused.device) = (.refused, device)
         handOn(refused)
       } else {
-        findings.add(.contradiction, Violation(.contradiction, rejection.id, "rejected, and yet it came to a device", request.facts))
+        findings.add(.contradiction, rejection.id, request.facts, "rejected, and yet it came to a device")
       }
     }
     let outcome = Outcome.weightiest(of: outcomes)?.finalOutcome
@@ -414,9 +392,8 @@ struct RequestJudge {
       if fact.isNewShow, request.end < fact.time, late > rules.clockSlack {
         // The time is that of the acknowledgement, which may have been delayed.
         if late > rules.certainlyLater {
-          findings.add(
-            .shownLate,
-            Violation(.shownLate, fact.id, "acknowledged \(ReadableText.duration(milliseconds: late)) after its end", request.facts))
+          let detail = "acknowledged \(ReadableText.duration(milliseconds: late)) after its end"
+          findings.add(.shownLate, fact.id, request.facts, detail)
         } else {
           findings.acknowledgedLate += 1
         }
@@ -437,7 +414,7 @@ struct RequestJudge {
     ]
     guard let first = times.min(by: { $0.0 < $1.0 }), first.0 < request.earliestEnd - rules.clockSlack else { return }
     let early = ReadableText.duration(milliseconds: request.earliestEnd - first.0)
-    findings.add(.expiredEarly, Violation(.expiredEarly, fact.id, "\(early) before its end \(first.1)", request.facts))
+    findings.add(.expiredEarly, fact.id, request.facts, "\(early) before its end \(first.1)")
   }
 
   /// Whether the device has an outcome of another request of the same id.
@@ -449,7 +426,7 @@ struct RequestJudge {
   private func others(_ run: ArraySlice<AuditFact>, _ request: Request) -> some Sequence<AuditFact> {
     request.all.lazy.filter { other in
       guard let one = run.first else { return false }
-      return other.device == one.device && (other.sourceOffset, other.sourcePartition) != (one.sourceOffset, one.sourcePartition)
+      return other.device == one.device && other.source != one.source
     }
   }
 
@@ -460,7 +437,7 @@ struct RequestJudge {
     let hasOther = others(run, request).contains { $0.outcome.map { $0 != .duplicate && $0 != .replayed } ?? false }
     // A record that is scheduled has no outcome at the device. Its occurrence has, under another apns-id.
     if !hasOther, !request.all.contains(where: { $0.outcome == .scheduled }) {
-      findings.add(.duplicateOfNothing, Violation(.duplicateOfNothing, duplicate.id, "", request.all))
+      findings.add(.duplicateOfNothing, duplicate.id, request.all)
     }
   }
 
@@ -471,15 +448,10 @@ struct RequestJudge {
   /// A second event of the same worker is a repeat. One of another worker is a second show.
   private func judgeShows(_ shows: [AuditFact], _ findings: inout AuditFindings) {
     let shows = shows.sorted { ($0.device, $0.time, $0.offset) < ($1.device, $1.time, $1.offset) }
-    var start = 0
-    while start < shows.count {
-      var end = start + 1
-      while end < shows.count, shows[end].device == shows[start].device { end += 1 }
-      let first = shows[start]
-      if shows[start..<end].contains(where: { $0.statement != first.statement || $0.worker != first.worker }) {
-        findings.add(.shownTwice, Violation(.shownTwice, first.id, "", shows[start..<end]))
+    shows[...].forEachRun(of: \.device) { run in
+      if let first = run.first, run.contains(where: { $0.statement != first.statement || $0.worker != first.worker }) {
+        findings.add(.shownTwice, first.id, run)
       }
-      start = end
     }
   }
 }
@@ -493,7 +465,4 @@ extension AuditFact {
     case .request, .deadLetter, .judged, .open, .refused: false
     }
   }
-
-  fileprivate var sourceText: String { "partition \(sourcePartition), offset \(sourceOffset)" }
-  fileprivate var recordText: String { "partition \(partition), offset \(offset)" }
 }

@@ -33,10 +33,10 @@ struct ScheduleFacts: ~Copyable {
   /// Moves the firings of a part to their schedules. Drops the firings without effect.
   ///
   /// - Parameter fates: the fates of the firings, by their records.
-  mutating func settle(part: Int, _ fates: [Violation.Place: ScheduleFact.Fate]) throws(SpillError) {
+  mutating func settle(part: Int, _ fates: [RecordPlace: ScheduleFact.Fate]) throws(SpillError) {
     for var fact in try firings.take(part) {
       guard case .firing(var firing) = fact.statement,
-        let fate = fates[.init(topic: .requests, partition: fact.partition, offset: fact.offset)]
+        let fate = fates[RecordPlace(partition: fact.partition, offset: fact.offset)]
       else { continue }
       firing.fate = fate
       fact.statement = .firing(firing)

@@ -18,17 +18,13 @@ package struct SpillError: Error, CustomStringConvertible {
 /// The file never has a name, so the process leaves nothing behind. Each part is read alone. The file contains the facts as they are in
 /// memory, so a fact must consist of numbers.
 struct Spill<Fact>: ~Copyable {
-  private struct Extent {
-    let offset: Int64
-    let count: Int
-  }
-
   /// The number of parts.
   let parts: Int
   private let folder: String
   private let chunk: Int
   private var waiting: [[Fact]]
-  private var extents: [[Extent]]
+  /// What the file has of each part.
+  private var extents: [[(offset: Int64, count: Int)]]
   private var descriptor: Int32 = -1
   private var size: Int64 = 0
 
@@ -78,7 +74,7 @@ struct Spill<Fact>: ~Copyable {
       }
     }
     if failed { throw SpillError("a spill file cannot be written", folder) }
-    extents[part].append(Extent(offset: size, count: count))
+    extents[part].append((size, count))
     size += Int64(count * MemoryLayout<Fact>.stride)
     waiting[part].removeAll(keepingCapacity: true)
   }

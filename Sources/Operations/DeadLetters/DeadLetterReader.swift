@@ -1,7 +1,6 @@
-package import EventLoop
-package import Kafka
+import Kafka
 package import Notifications
-package import Worker
+import Worker
 
 /// A letter and what is known of it.
 package struct LetterSummary: Sendable {
@@ -47,30 +46,12 @@ package struct LetterPage: Sendable {
   package internal(set) var all = 0
 }
 
-/// Lists and shows dead letters: an actor on a loop.
-package actor DeadLetterReader: LoopActor {
-  /// The actor's loop.
-  package nonisolated let loop: EventLoop
-  private let kafka: KafkaConfiguration
-  private let rules: RequestRules
-  private let onProgress: @Sendable (ReadingProgress) -> Void
-
-  /// Makes a reader of a cluster.
-  ///
-  /// - Parameter onProgress: called once a second while a topic is read.
-  package init(
-    on loop: EventLoop, _ kafka: KafkaConfiguration, _ rules: RequestRules, onProgress: @escaping @Sendable (ReadingProgress) -> Void
-  ) {
-    self.loop = loop
-    self.kafka = kafka
-    self.rules = rules
-    self.onProgress = onProgress
-  }
-
+/// Lists and shows dead letters.
+extension ClusterTool {
   /// Counts the letters by reason and application.
   ///
   /// - Parameter onLetter: gets each matching letter as it is read.
-  package func survey(_ filter: LetterFilter, onLetter: @escaping @Sendable (LetterSummary) -> Void) async throws -> LetterSurvey {
+  package func survey(letters filter: LetterFilter, onLetter: @escaping @Sendable (LetterSummary) -> Void) async throws -> LetterSurvey {
     try await withReading(filter) { reading, _, _ in
       let found = Gathered(LetterSurvey())
       try await reading.read { letter, _ in
@@ -89,7 +70,7 @@ package actor DeadLetterReader: LoopActor {
   /// - Parameters:
   ///   - limit: the most letters. Their records are kept in memory.
   ///   - withValues: whether to read their values, which may be private.
-  package func show(_ filter: LetterFilter, limit: Int, withValues: Bool) async throws -> LetterPage {
+  package func show(letters filter: LetterFilter, limit: Int, withValues: Bool) async throws -> LetterPage {
     try await withReading(filter) { reading, reader, admin in
       let found = Gathered(LetterPage())
       let places = Gathered([RecordPlace: Int]())
@@ -124,10 +105,9 @@ package actor DeadLetterReader: LoopActor {
   }
 
   private func withReading<R>(_ filter: LetterFilter, _ body: (LetterReading, TopicReader, Admin) async throws -> R) async throws -> R {
-    let reader = TopicReader(on: loop, kafka)
-    reader.onProgress = onProgress
-    return try await Admin.with(kafka) { admin in
-      try await body(try await LetterReading(rules, from: filter.time.from, admin, reader), reader, admin)
+    try await Admin.with(kafka) { admin in
+      let reader = reader
+      return try await body(try await LetterReading(rules, from: filter.time.from, admin, reader), reader, admin)
     }
   }
 }

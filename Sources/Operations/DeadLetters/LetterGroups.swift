@@ -56,12 +56,10 @@ package struct LetterGroups: Sendable {
 
   /// The groups, those with the most pending letters first.
   package func sorted() -> [LetterGroup] {
-    groups.values.sorted { one, other in
-      let (a, b) = (one.counts[.pending] ?? 0, other.counts[.pending] ?? 0)
-      if a != b { return a > b }
-      if one.count != other.count { return one.count > other.count }
-      return (Name(one.reason), one.application ?? "") < (Name(other.reason), other.application ?? "")
+    func rank(_ group: LetterGroup) -> (Int, Int, Name, Name) {
+      (-(group.counts[.pending] ?? 0), -group.count, Name(group.reason), group.application ?? "")
     }
+    return groups.values.sorted { rank($0) < rank($1) }
   }
 
   /// The number of letters.

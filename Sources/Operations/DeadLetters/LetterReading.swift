@@ -8,8 +8,6 @@ final class LetterReading {
   var onState: ((LetterState) -> Void)?
   /// Whether too many letters came again to know the number of each.
   var hasTooManyRecurrences: Bool { ledger.hasTooManyRecurrences }
-  /// The places of the letters.
-  let stretches: [TopicStretch]
   private let rules: RequestRules
   private let reader: TopicReader
   private var ledger = LetterLedger()
@@ -22,7 +20,7 @@ final class LetterReading {
   init(_ rules: RequestRules, from: Int64?, _ admin: Admin, _ reader: TopicReader) async throws(KafkaError) {
     (self.rules, self.reader) = (rules, reader)
     let all = try await admin.stretches(of: rules.topics.deadLetters, TimeRange(from: from))
-    (stretches, left) = (all, all)
+    left = all
     try await reader.read(all, "what was done with dead letters") { [self] record in
       let headers = record.texts
       let place = RecordPlace(partition: record.partition, offset: record.offset)
@@ -45,11 +43,11 @@ final class LetterReading {
   func read(until isEnough: @escaping () -> Bool = { false }, _ body: @escaping (LetterSummary, RecordView) -> Void)
     async throws(KafkaError)
   {
-    let next = Positions()
-    try await reader.read(left, "dead letters", in: nil, until: { next.isCut }) { [self] record in
+    let next = Gathered((positions: [Int32: Int64](), isCut: false))
+    try await reader.read(left, "dead letters", in: nil, until: { next.value.isCut }) { [self] record in
       // A batch may contain many records.
-      if next.isCut || isEnough() { return next.isCut = true }
-      next.positions[record.partition] = record.offset + 1
+      if next.value.isCut || isEnough() { return next.value.isCut = true }
+      next.value.positions[record.partition] = record.offset + 1
       guard let facts = LetterFacts(record, rules) else {
         if let onState, let state = LetterState(headers: record.texts), state.letter.partition == record.partition { onState(state) }
         return
@@ -57,15 +55,10 @@ final class LetterReading {
       let times = ledger.hasRecurrences ? ledger.count(recurrence: facts.recurrence) : 1
       body(LetterSummary(facts: facts, standing: ledger.standing(of: facts.place), times: times), record)
     }
-    guard next.isCut else { return left = [] }
+    guard next.value.isCut else { return left = [] }
     left = left.map { stretch in
-      let position = next.positions[stretch.partition.partition] ?? stretch.offsets.lowerBound
+      let position = next.value.positions[stretch.partition.partition] ?? stretch.offsets.lowerBound
       return TopicStretch(stretch.partition, position, stretch.offsets.upperBound)
     }
-  }
-
-  private final class Positions {
-    var positions: [Int32: Int64] = [:]
-    var isCut = false
   }
 }

@@ -100,7 +100,6 @@ package struct RedriveReport: Sendable {
       counts[.redriven] += 1
       if isExpired { counts[.expired] += 1 }
     case .discarded: counts[.discarded] += 1
-    case .refused(.handled): counts[.handled] += 1
     case .refused(.gone): counts[.gone] += 1
     case .refused: counts[.left] += 1
     }

@@ -3,8 +3,6 @@ import Worker
 
 /// Why a letter is not written to the requests again.
 package enum RedriveRefusal: Error, Sendable, Equatable {
-  /// It was redriven or discarded before.
-  case handled(LetterStanding)
   /// It ended workers. It needs an order of its own, with force.
   case endsWorkers
   /// It was a registration, or a record of another topic.
@@ -23,14 +21,14 @@ package enum RedriveRefusal: Error, Sendable, Equatable {
   case gone
 }
 
-/// Why the first place of a letter cannot be an origin now.
-package enum PlaceFault: Sendable, Equatable {
+/// Why the first place of a letter cannot be an origin now, in words.
+package enum PlaceFault: String, Sendable {
   /// The requests have fewer partitions now.
-  case noPartition
+  case noPartition = "the requests have fewer partitions now"
   /// The requests were made again since: the place belongs to another record or to none.
-  case topicMadeAgain
+  case topicMadeAgain = "the requests topic was deleted and made again since"
   /// It lies more than five minutes ahead of now.
-  case inFuture
+  case inFuture = "its time lies more than five minutes ahead"
 }
 
 /// A partition of the requests when redriving begins.

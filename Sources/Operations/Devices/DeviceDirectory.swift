@@ -56,8 +56,6 @@ package actor DeviceDirectory: LoopActor {
   private let laneMilliseconds: Int64
   private let boundKeys: BoundKeys
 
-  /// How long Redis may take for its first answer, in milliseconds.
-  private static let redisMilliseconds = 10_000
   /// The keys of a scan, and the most scans in a second. Redis answers no other client during a scan.
   private static let (scannedKeys, scansPerSecond) = (500, 200)
   /// How often the progress of a scan is reported, in milliseconds.
@@ -84,30 +82,28 @@ package actor DeviceDirectory: LoopActor {
     _ question: DeviceQuestion, limit: Int, onDevice: @escaping @Sendable (DeviceListing) -> Void,
     onProgress: @Sendable (_ looked: Int64, _ of: Int64) -> Void
   ) async throws -> DeviceListingEnd {
-    let shards = Shards(on: loop, store, clientName: "carillon-devices")
-    shards.start()
-    defer { shards.close() }
-    try await shards.waitUntilUp(withinMilliseconds: Self.redisMilliseconds)
-    let identity = try await ClusterIdentity.standing(in: shards)
-    if let buckets = identity?.buckets, buckets != store.buckets { throw OtherBuckets(found: buckets) }
-    let devices = RegisteredDevices(shards)
-    let reading = Reading(devices, try await Surroundings(shards, laneMilliseconds, boundKeys), limit: limit, onDevice)
-    let asked: Name
-    switch question {
-    case .device(let token):
-      asked = Name(token.text)
-      try await reading.tell(token.text) { $0.isKnown }
-    case .person(let user, let application?):
-      asked = user
-      try await reading.tell(all: user, application)
-    case .person(let user, nil):
-      asked = user
-      try await tell(all: user, Population(shards), devices, reading, onProgress)
+    try await Shards.with(on: loop, store, clientName: "carillon-devices") { shards in
+      let identity = try await ClusterIdentity.standing(in: shards)
+      if let buckets = identity?.buckets, buckets != store.buckets { throw OtherBuckets(found: buckets) }
+      let devices = RegisteredDevices(shards)
+      let reading = Reading(devices, try await Surroundings(shards, laneMilliseconds, boundKeys), limit: limit, onDevice)
+      let asked: Name
+      switch question {
+      case .device(let token):
+        asked = Name(token.text)
+        try await reading.tell(token.text) { $0.isKnown }
+      case .person(let user, let application?):
+        asked = user
+        try await reading.tell(all: user, application)
+      case .person(let user, nil):
+        asked = user
+        try await tell(all: user, Population(shards), devices, reading, onProgress)
+      }
+      // Checked afterwards, since a rebuild may have begun meanwhile.
+      if try await devices.isBeingRebuilt() { reading.end.isIncomplete = true }
+      if try await devices.hasLost(bucketOf: asked) { reading.end.isIncomplete = true }
+      return reading.end
     }
-    // Checked afterwards, since a rebuild may have begun meanwhile.
-    if try await devices.isBeingRebuilt() { reading.end.isIncomplete = true }
-    if try await devices.hasLost(bucketOf: asked) { reading.end.isIncomplete = true }
-    return reading.end
   }
 
   /// Lists a person's devices for all applications. It scans for their sets, since no key lists a person's applications.

@@ -1,8 +1,8 @@
-package import EventLoop
-package import Kafka
+import EventLoop
+import Kafka
 package import Notifications
 import Synchronization
-package import Worker
+import Worker
 
 /// The requests to explain.
 package enum RequestQuestion: Sendable {
@@ -16,20 +16,6 @@ package enum RequestQuestion: Sendable {
   case target(Name, application: Name?, limit: Int)
 }
 
-/// Hints that make a search faster.
-package struct SearchHints: Sendable {
-  /// The request's target: `device:…` or `user:…`. Its requests lie in one partition, and so do the events of a device.
-  package var target: Name?
-  /// The time of publication.
-  package var published: TimeRange
-
-  /// Makes hints. Without any, all topics are searched, the newest records first.
-  package init(target: Name? = nil, published: TimeRange = TimeRange()) {
-    self.target = target
-    self.published = published
-  }
-}
-
 /// The result of a search.
 package struct SearchResult: Sendable {
   /// The requests, the last published first.
@@ -40,34 +26,31 @@ package struct SearchResult: Sendable {
   package var forgotten: Int64
 }
 
-/// Finds all records about requests: an actor on a loop.
+/// Finds all records about requests.
 ///
 /// After it finds a request, it reads the journal around the publication, and the events from then on. For a device the target gives the
 /// events' partition. If the request's record is deleted, an event names its place.
-package actor Explainer: LoopActor {
-  /// The actor's loop.
-  package nonisolated let loop: EventLoop
-  private let kafka: KafkaConfiguration
-  private let rules: RequestRules
-  private let onProgress: @Sendable (ReadingProgress) -> Void
-
-  /// Makes an explainer of a cluster.
-  ///
-  /// - Parameter onProgress: called once a second while a topic is read.
-  package init(
-    on loop: EventLoop, _ kafka: KafkaConfiguration, _ rules: RequestRules, onProgress: @escaping @Sendable (ReadingProgress) -> Void
-  ) {
-    self.loop = loop
-    self.kafka = kafka
-    self.rules = rules
-    self.onProgress = onProgress
-  }
-
+extension ClusterTool {
   /// Searches, and builds the explanations. Cancelling the task ends the search within about a second.
-  package func explain(_ question: RequestQuestion, _ hints: SearchHints) async throws -> SearchResult {
+  ///
+  /// Without hints all topics are searched, the newest records first.
+  ///
+  /// - Parameters:
+  ///   - target: a hint: the request's target, `device:…` or `user:…`. Its requests lie in one partition, and so do the events of a device.
+  ///   - published: a hint: the time of publication.
+  package func explain(_ question: RequestQuestion, target: Name? = nil, published: TimeRange = TimeRange()) async throws -> SearchResult {
     let cancellation = Cancellation()
     return try await withTaskCancellationHandler {
-      try await explain(question, hints, cancellation)
+      let rules = try await completeRules()
+      let reader = reader
+      reader.isCanceled = { cancellation.isCanceled.load(ordering: .relaxed) }
+      return try await Admin.with(kafka) { admin in
+        let search = RequestSearch(question, rules, admin, reader)
+        try await search.run(target, published)
+        return SearchResult(
+          explanations: search.explanations(now: WallClock.milliseconds()), searched: search.searched,
+          forgotten: try await admin.forgottenRecords(rules.topics))
+      }
     } onCancel: {
       cancellation.isCanceled.store(true, ordering: .relaxed)
     }
@@ -75,19 +58,5 @@ package actor Explainer: LoopActor {
 
   private final class Cancellation: Sendable {
     let isCanceled = Atomic(false)
-  }
-
-  private func explain(_ question: RequestQuestion, _ hints: SearchHints, _ cancellation: Cancellation) async throws -> SearchResult {
-    let rules = try await ClusterCheck(on: loop, kafka, rules.topics).completing(rules)
-    let reader = TopicReader(on: loop, kafka)
-    reader.onProgress = onProgress
-    reader.isCanceled = { cancellation.isCanceled.load(ordering: .relaxed) }
-    let (search, forgotten) = try await Admin.with(kafka) { admin in
-      let search = RequestSearch(question, rules, admin, reader)
-      try await search.run(hints)
-      return (search, try await admin.forgottenRecords(rules.topics))
-    }
-    return SearchResult(
-      explanations: search.explanations(now: WallClock.milliseconds()), searched: search.searched, forgotten: forgotten)
   }
 }

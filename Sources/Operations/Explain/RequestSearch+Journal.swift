@@ -32,12 +32,7 @@ extension RequestSearch {
   // MARK: Successors
 
   /// The journal entry of a request that may have replaced this one.
-  private struct Successor {
-    let position: SourcePosition
-    let device: String?
-    let judgement: JournalJudgement
-    let step: TimelineStep
-  }
+  private typealias Successor = (position: SourcePosition, device: String?, judgement: JournalJudgement, step: TimelineStep)
 
   /// Finds newer revisions of waiting notifications. The oldest of them replaced it, even if a killed worker emitted no event.
   func readReplacements() async throws(KafkaError) {
@@ -99,7 +94,7 @@ extension RequestSearch {
             name: TimelineStep.replaced, time: max(journal.judgedAt, entry.timestamp), topic: rules.topics.journal,
             partition: record.partition,
             offset: record.offset, worker: journal.worker, outcome: .collapsed)
-          successors.append(Successor(position: position, device: device, judgement: judgement, step: step))
+          successors.append((position, device, judgement, step))
         }
         switch entry.content {
         case .request(let judgement): take(judgement, nil)

@@ -36,21 +36,22 @@ final class RequestSearch {
     self.reader = reader
   }
 
-  func run(_ hints: SearchHints) async throws(KafkaError) {
+  func run(_ target: Name?, _ range: TimeRange) async throws(KafkaError) {
     switch question {
     case .request(let id):
       timelines[id] = Timeline(id)
-      try await search(hints)
+      try await search(target, range)
     case .written(let text):
-      try await searchRequests(hints.published, atMost: Self.maximumOfOneText, onlyNewest: true) { record in
+      try await searchRequests(range, atMost: Self.maximumOfOneText, onlyNewest: true) { record in
         record.header(.id).map { $0.elementsEqual(text.utf8) } == true
       }
     case .person(let user, let application, let limit):
-      var devices = PersonDevices(of: user, application: application)
+      let person: Name = "user:\(user)"
+      var devices = TargetDevices(of: [person], application: application)
       try await devices.read(rules.topics.devices, reader, admin)
-      try await searchRequests(["user:\(user)"] + devices.tokens.map { "device:\($0)" }, application, limit, hints.published)
+      try await searchRequests([person] + devices[person].keys.map { "device:\($0)" }, application, limit, range)
     case .target(let target, let application, let limit):
-      try await searchRequests([target], application, limit, hints.published)
+      try await searchRequests([target], application, limit, range)
     }
     guard hasFound else { return }
     try await readRequests()
@@ -82,16 +83,15 @@ final class RequestSearch {
   private var published: Int64? { timelines.values.compactMap(\.published).min() }
 
   /// Searches for one request. If its record is deleted, its events have the time of publication.
-  private func search(_ hints: SearchHints) async throws(KafkaError) {
-    let range = hints.published
+  private func search(_ target: Name?, _ range: TimeRange) async throws(KafkaError) {
     let requests = try await admin.stretches(of: rules.topics.requests, range)
-    for stretches in parts(of: requests, likely: hints.target) where !hasFound {
-      try await searchRequests(stretches, range, atMost: 1, onlyNewest: true) { [self] in isWanted($0) }
+    for stretches in parts(of: requests, likely: target) where !hasFound {
+      try await searchRequests(range, in: stretches, atMost: 1, onlyNewest: true) { [self] in isWanted($0) }
     }
     guard !hasFound else { return }
     let events = try await admin.stretches(
       of: rules.topics.events, TimeRange(from: range.from.map { $0 - Self.clocks }, to: range.to.map { $0 + Self.firstEvent }))
-    for stretches in parts(of: events, likely: hints.target) where !hasFound { try await searchEvents(stretches) }
+    for stretches in parts(of: events, likely: target) where !hasFound { try await searchEvents(stretches) }
   }
 
   /// The partitions of a topic that probably have records about a target, then the others.
@@ -108,7 +108,7 @@ final class RequestSearch {
     guard let target, count > 0 else { return [] }
     var keys = [target]
     if let token = target.token { keys.append(Name(token.text)) }
-    return Set(keys.map { KeyPartition.of($0.text, partitions: count) })
+    return Set(keys.map { TopicPartition.number(ofKey: $0.text, of: count) })
   }
 
   /// Goes back in time until it finds events of the request. Older events, and those elsewhere, are read when the publication is known.
@@ -142,15 +142,16 @@ final class RequestSearch {
     let isOnDevices = !targets.isEmpty && targets.allSatisfy { $0.token != nil }
     let wanted = targets.reduce(into: Set<Int32>()) { $0.formUnion(partitions(of: $1, all.count)) }
     let relevant = all.filter { !isOnDevices || wanted.contains($0.partition.partition) }
+    // What lies before the events that were read, then what lies behind them.
     try await readEvents(
-      relevant.compactMap { stretch in
-        guard let covered = covered[stretch.partition] else { return stretch }
-        return TopicStretch(stretch.partition, stretch.offsets.lowerBound, min(stretch.offsets.upperBound, covered.lowerBound))
+      relevant.map { stretch in
+        let end = covered[stretch.partition]?.lowerBound ?? .max
+        return TopicStretch(stretch.partition, stretch.offsets.lowerBound, min(stretch.offsets.upperBound, end))
       })
     try await readEvents(
-      relevant.compactMap { stretch in
-        guard let covered = covered[stretch.partition] else { return nil }
-        return TopicStretch(stretch.partition, max(stretch.offsets.lowerBound, covered.upperBound), stretch.offsets.upperBound)
+      relevant.map { stretch in
+        let begin = covered[stretch.partition]?.upperBound ?? .max
+        return TopicStretch(stretch.partition, max(stretch.offsets.lowerBound, begin), stretch.offsets.upperBound)
       })
   }
 
@@ -171,42 +172,32 @@ final class RequestSearch {
   ///
   /// - Parameter onlyNewest: whether to stop after a round that has found some.
   private func searchRequests(
-    _ range: TimeRange, atMost limit: Int, onlyNewest: Bool = false, _ isWanted: @escaping (RecordView) -> Bool
+    _ range: TimeRange, in given: [TopicStretch]? = nil, atMost limit: Int, onlyNewest: Bool = false,
+    _ isWanted: @escaping (RecordView) -> Bool
   ) async throws(KafkaError) {
-    let stretches = try await admin.stretches(of: rules.topics.requests, range)
-    try await searchRequests(stretches, range, atMost: limit, onlyNewest: onlyNewest, isWanted)
-  }
-
-  private func searchRequests(
-    _ stretches: [TopicStretch], _ range: TimeRange, atMost limit: Int, onlyNewest: Bool, _ isWanted: @escaping (RecordView) -> Bool
-  ) async throws(KafkaError) {
+    let stretches = if let given { given } else { try await admin.stretches(of: rules.topics.requests, range) }
     var rounds = Backwards(stretches)
-    let found = Found(LatestRequests(limit))
+    let found = Gathered(LatestRequests(limit))
+    /// The earliest time that was read, by partition.
+    let oldest = Gathered([TopicPartition: Int64]())
     while let round = rounds.next() {
-      let isEnough = { onlyNewest && limit == 1 && !found.requests.newest.isEmpty }
+      let isEnough = { onlyNewest && limit == 1 && !found.value.newest.isEmpty }
       try await reader.read(round, "requests", in: nil, until: isEnough) { [rules] record in
         let partition = TopicPartition(record.topic, record.partition)
-        found.oldest[partition] = min(found.oldest[partition] ?? .max, record.timestamp)
-        if range.contains(record.timestamp), isWanted(record) { found.requests.add(PublishedRequest(record, rules)) }
+        oldest.value[partition] = min(oldest.value[partition] ?? .max, record.timestamp)
+        if range.contains(record.timestamp), isWanted(record) { found.value.add(PublishedRequest(record, rules)) }
       }
-      if onlyNewest, !found.requests.newest.isEmpty { break }
-      if let horizon = found.requests.horizon { rounds.leaveOut { found.oldest[$0].map { $0 < horizon } ?? false } }
+      if onlyNewest, !found.value.newest.isEmpty { break }
+      if let horizon = found.value.horizon { rounds.leaveOut { oldest.value[$0].map { $0 < horizon } ?? false } }
     }
-    for request in found.requests.newest { timelines[request.id, default: Timeline(request.id)].add(request) }
+    for request in found.value.newest { timelines[request.id, default: Timeline(request.id)].add(request) }
     note(rules.topics.requests, stretches)
-  }
-
-  private final class Found {
-    var requests: LatestRequests
-    /// The earliest time that was read, by partition.
-    var oldest: [TopicPartition: Int64] = [:]
-    init(_ requests: LatestRequests) { self.requests = requests }
   }
 
   /// Whether a record has a wanted id, or a wanted id derives from its place.
   private func isWanted(_ record: RecordView) -> Bool {
     if let id = givenID(record) { return timelines[id] != nil }
-    return rules.withReading(of: record) { timelines[$0.envelope.id] != nil }
+    return rules.withRecord(record) { timelines[RequestEnvelope($0).id] != nil }
   }
 
   private func givenID(_ record: RecordView) -> NotificationID? {
@@ -241,27 +232,20 @@ final class RequestSearch {
         if let state = LetterState(headers: headers), let id = state.id, open[id] != nil { timelines[id]?.add(TimelineStep(state, record)) }
         return
       }
-      let id = givenID(record) ?? derivedID(record, letter)
+      // The id may derive from the letter's source.
+      let id = rules.withRecord(record, from: letter.source) { RequestEnvelope($0).id }
       if open[id] != nil { timelines[id]?.add(TimelineStep(letter, record)) }
     }
-  }
-
-  /// The id that derives from a dead letter's source.
-  private func derivedID(_ record: RecordView, _ letter: DeadLetter) -> NotificationID {
-    rules.withRecord(record, from: letter.source) { RequestEnvelope($0).id }
   }
 
   /// Finds the applications that the targets have devices for, if the request had no recipient. It probably names the wrong one.
   private func readRegistrations() async throws(KafkaError) {
     let targets = Set(timelines.values.compactMap(\.targetWithoutDevice))
     guard !targets.isEmpty else { return }
-    let found = Gathered(RegisteredApplications(of: targets))
-    let stretches = try await admin.stretches(of: rules.topics.devices)
-    try await reader.read(stretches, "devices", isCompacted: true) { record in
-      if let key = record.key { found.value.take(Name(key), registration: record.value) }
-    }
+    var devices = TargetDevices(of: targets)
+    try await devices.read(rules.topics.devices, reader, admin)
     for (id, timeline) in timelines {
-      if let target = timeline.targetWithoutDevice { timelines[id]?.add(registered: found.value.applications(of: target)) }
+      if let target = timeline.targetWithoutDevice { timelines[id]?.add(registered: devices.applications(of: target)) }
     }
   }
 
@@ -286,13 +270,4 @@ final class RequestSearch {
 extension SourcePosition {
   /// Its place, without its time.
   fileprivate var place: SourcePosition { SourcePosition(partition: partition, offset: offset, timestamp: 0) }
-}
-
-extension RequestReading {
-  fileprivate var envelope: RequestEnvelope {
-    switch self {
-    case .accepted(let view): view.envelope
-    case .rejected(_, let envelope): envelope
-    }
-  }
 }

@@ -34,7 +34,8 @@ package struct Timeline: Sendable {
 
   /// The request.
   package let id: NotificationID
-  private var requests: [PublishedRequest] = []
+  /// Its records in the requests topic.
+  private(set) var records: [PublishedRequest] = []
   private var entries: [Entry] = []
   private var places: Set<Place> = []
   /// The applications that its target has devices for, if they were read.
@@ -61,7 +62,7 @@ package struct Timeline: Sendable {
   /// Adds a record of the requests topic.
   package mutating func add(_ request: PublishedRequest) {
     let position = request.source.position
-    if request.id == id, !requests.contains(request) { requests.append(request) }
+    if request.id == id, !records.contains(request) { records.append(request) }
     let step = TimelineStep(
       name: "published", time: position.timestamp, topic: request.source.topic, partition: position.partition, offset: position.offset,
       details: other(request.id) + request.details)
@@ -128,7 +129,7 @@ package struct Timeline: Sendable {
 
   /// When it was first published, by its records, else by its events.
   var published: Int64? {
-    requests.map { Timestamp.bounded($0.source.position.timestamp) }.filter { $0 > 0 }.min()
+    records.map { Timestamp.bounded($0.source.position.timestamp) }.filter { $0 > 0 }.min()
       ?? entries.compactMap { ($0.source?.position.timestamp).map(Timestamp.bounded) }.filter { $0 > 0 }.min()
   }
 
@@ -145,18 +146,15 @@ package struct Timeline: Sendable {
     return Array(newest.values)
   }
 
-  /// Its records.
-  var records: [PublishedRequest] { requests }
-
   /// The targets of its records.
-  var targets: [Name] { requests.map(\.target) }
+  var targets: [Name] { records.map(\.target) }
 
   /// Whether it may be in the dead letters.
   var mayBeDead: Bool { !entries.contains { $0.step.outcome.map { $0 != .rejected && $0 != .replayed } ?? false } }
 
   /// Its target, if it found no device of its application there.
   var targetWithoutDevice: Name? {
-    let target = requests.last.map { $0.target.token.map { "device:\($0)" } ?? $0.target }
+    let target = records.last.map { $0.target.token.map { "device:\($0)" } ?? $0.target }
     let found = entries.contains { entry in
       // One unregistered device of a person says nothing of the others.
       entry.step.outcome == .unregistered && (entry.step.device == nil || target?.token != nil)
@@ -171,18 +169,18 @@ package struct Timeline: Sendable {
   package func explanation(now: Int64) -> Explanation {
     var explanation = Explanation(id: id)
     let ignored = Set(entries.filter { $0.step.name == TimelineStep.ignored }.compactMap(\.request))
-    explanation.requests = requests.sorted { $0.source.position.timestamp < $1.source.position.timestamp }
+    explanation.requests = records.sorted { $0.source.position.timestamp < $1.source.position.timestamp }
     for place in explanation.requests.indices where ignored.contains(explanation.requests[place].source.position) {
       explanation.requests[place].isIgnored = true
     }
     explanation.steps = steps()
-    let end = requests.compactMap(\.end).max()
+    let end = records.compactMap(\.end).max()
     explanation.devices = devices(explanation.steps, end: end, now: now)
     explanation.state = state(explanation, end: end)
     // What it has scheduled goes to devices, and not the request.
     if explanation.state == .scheduled { explanation.devices = [] }
     explanation.registered = registered
-    explanation.applications = Set(requests.compactMap(\.application) + entries.compactMap(\.application))
+    explanation.applications = Set(records.compactMap(\.application) + entries.compactMap(\.application))
     return explanation
   }
 
@@ -243,7 +241,7 @@ package struct Timeline: Sendable {
       let addressed = explanation.steps.filter { $0.outcome == .addressed }.compactMap { $0.detail("devices").flatMap(Int.init) }.max()
       // Devices of a stopped application are not looked up.
       let missing = filtered == nil ? max(0, (addressed ?? 0) - devices.count) : 0
-      let unsummed = filtered == nil && requests.contains { $0.target.token == nil && $0.broken == nil } && addressed == nil
+      let unsummed = filtered == nil && records.contains { $0.target.token == nil && $0.broken == nil } && addressed == nil
       if open + missing == 0, !unsummed { return .ended }
       return .underWay(open: open + missing, of: devices.count + missing, end: end)
     }
@@ -259,7 +257,7 @@ package struct Timeline: Sendable {
     if explanation.steps.contains(where: { $0.name == Outcome.unreadable.name }) { return .dead(DeadLetter.unreadable) }
     if explanation.steps.contains(where: { $0.name == TimelineStep.ignored }) { return .settled(.replayed) }
     // Its first record and its outcomes are deleted.
-    let isFirstGone = requests.allSatisfy { $0.origin != nil }
+    let isFirstGone = records.allSatisfy { $0.origin != nil }
     return isFirstGone && explanation.steps.contains { $0.outcome == .replayed } ? .ended : .unprocessed
   }
 }

@@ -105,7 +105,9 @@ package struct Histogram: Sendable, Hashable {
   package init?(text: String, _ layout: HistogramLayout) {
     self.init(layout)
     guard !text.isEmpty else { return }
-    guard let numbers = Self.numbers(of: text), numbers.count >= 4, numbers.count.isMultiple(of: 2) else { return nil }
+    let parts = text.split(separator: " ", omittingEmptySubsequences: false)
+    let numbers = parts.compactMap { Int64($0) }
+    guard numbers.count == parts.count, numbers.count >= 4, numbers.count.isMultiple(of: 2) else { return nil }
     (least, greatest) = (numbers[0], numbers[1])
     guard least >= 0, least <= greatest, greatest <= layout.highest else { return nil }
     let last = layout.index(of: greatest)
@@ -123,28 +125,7 @@ package struct Histogram: Sendable, Hashable {
     guard index == last else { return nil }
   }
 
-  /// Reads numbers that are separated by one space each; nil if the text is anything else.
-  private static func numbers(of text: String) -> [Int64]? {
-    var numbers: [Int64] = []
-    var (number, digits): (Int64, Int) = (0, 0)
-    for byte in text.utf8 {
-      switch byte {
-      // So many digits cannot overflow.
-      case UInt8(ascii: "0")...UInt8(ascii: "9") where digits < 18:
-        (number, digits) = (number * 10 + Int64(byte - UInt8(ascii: "0")), digits + 1)
-      case UInt8(ascii: " ") where digits > 0:
-        numbers.append(number)
-        (number, digits) = (0, 0)
-      default: return nil
-      }
-    }
-    return digits > 0 ? numbers + [number] : nil
-  }
-
   // MARK: Reading
-
-  /// The least value, with the layout's precision; 0 if it is empty.
-  package var minimum: Int64 { isEmpty ? 0 : layout.values(at: layout.index(of: least)).lowerBound }
 
   /// The greatest value, with the layout's precision; 0 if it is empty.
   package var maximum: Int64 { isEmpty ? 0 : layout.values(at: layout.index(of: greatest)).upperBound }

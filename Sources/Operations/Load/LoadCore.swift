@@ -21,12 +21,12 @@ final class LoadCore {
   private var stormTimer: Timer?
   private(set) var failure: KafkaError?
   var isStopped = false
-  private let onViolation: (LoadViolation, LoadNames) -> Void
+  private let onViolation: (LoadFinding) -> Void
   private let connect: (Int, String) -> Void
 
   init(
-    on loop: EventLoop, _ share: LoadShare, _ names: LoadNames, _ place: LoadPlace, connect: @escaping (Int, String) -> Void,
-    onViolation: @escaping (LoadViolation, LoadNames) -> Void
+    on loop: EventLoop, _ share: LoadShare, _ names: LoadNames, _ place: LoadPlace, onViolation: @escaping (LoadFinding) -> Void,
+    connect: @escaping (Int, String) -> Void
   ) {
     (self.loop, self.share, self.names, self.place) = (loop, share, names, place)
     (self.connect, self.onViolation) = (connect, onViolation)
@@ -66,7 +66,9 @@ final class LoadCore {
   /// Whether nothing more can become of the requests.
   var isSettled: Bool { publisher?.isDone == true && ledger.isSettled }
 
-  func sweep() { for violation in ledger.sweep(at: now) { onViolation(violation, names) } }
+  func sweep() { ledger.sweep(at: now).forEach(report) }
+
+  private func report(_ violation: LoadViolation) { onViolation(LoadFinding(violation, names, share)) }
 
   /// Ends the schedule, and decides what is open.
   func finish() {
@@ -147,7 +149,7 @@ extension LoadCore {
     let time = now
     let arrival = ledger.arrived(number, at: device, revision: revision, time: time, isPast: isPast)
     if arrival.isFirst { measures.record(.arrived, due: dueAtDevices(number), at: time) }
-    if let violation = arrival.violation { onViolation(violation, names) }
+    arrival.violation.map(report)
     return arrival.dropped
   }
 
@@ -183,6 +185,6 @@ extension LoadCore {
       measures.record(.told, due: dueAtDevices(number), at: time)
       if let written { measures.record(.acknowledged, due: dueAtDevices(number), at: nanoseconds(ofClusterClock: written)) }
     }
-    if let violation = telling.violation { onViolation(violation, names) }
+    telling.violation.map(report)
   }
 }

@@ -13,17 +13,14 @@ package struct LoadFinding: Sendable, Hashable {
   package let target: Name
   /// When it was found, in milliseconds after the start.
   package let atMilliseconds: Int64
+}
 
+extension LoadFinding {
   /// Names a violation.
   package init(_ violation: LoadViolation, _ names: LoadNames, _ share: LoadShare) {
     self.init(
-      violation.kind, names.id(violation.request), names.token(violation.device),
-      share.target(ofRequest: violation.request, run: names.run), atMilliseconds: max(0, violation.at) / 1_000_000)
-  }
-
-  /// Makes it from its parts.
-  init(_ kind: LoadViolation.Kind, _ id: NotificationID, _ device: DeviceToken, _ target: Name, atMilliseconds: Int64) {
-    (self.kind, self.id, self.device, self.target, self.atMilliseconds) = (kind, id, device, target, atMilliseconds)
+      kind: violation.kind, id: names.id(violation.request), device: names.token(violation.device),
+      target: share.target(ofRequest: violation.request, run: names.run), atMilliseconds: max(0, violation.at) / 1_000_000)
   }
 
   /// The finding as one JSON object.
@@ -42,7 +39,7 @@ package struct LoadFinding: Sendable, Hashable {
       let target = json["target"]?.stringValue, target.utf8.count <= Self.maximumTarget,
       let seconds = json["atSeconds"]?.doubleValue, (0...1e9).contains(seconds)
     else { return nil }
-    self.init(kind, id, device, Name(target), atMilliseconds: Int64((seconds * 1000).rounded()))
+    self.init(kind: kind, id: id, device: device, target: Name(target), atMilliseconds: Int64((seconds * 1000).rounded()))
   }
 
   /// The most bytes of a target that is read.

@@ -34,12 +34,13 @@ final class LoadFleet {
   private var turnEnd: TurnEnd?
   private var json = JSONWriter(capacity: 1024)
   /// Devices that wait for a connection, in order.
-  private var waiting = LoadQueue<Int>()
+  private var waiting = Queue<Int>()
   /// Devices that reconnect later, with the time in the loop's milliseconds.
   private var later: [(at: UInt64, device: Int)] = []
   private var allowance = 0.0
   private var lastTick: UInt64 = 0
-  private var slowAcknowledgements = LoadQueue<Acknowledgement>()
+  /// In the order of time.
+  private var slowAcknowledgements = Queue<(at: UInt64, device: Int, connection: Int, delivery: UInt64, dropped: DropReason?)>()
   private var unflushed: [LoadDevice] = []
   private var churnDebt = 0.0
   private var churned: UInt64 = 0
@@ -48,14 +49,6 @@ final class LoadFleet {
   /// How long this process has stood still, in milliseconds, and until when that excuses late arrivals.
   private var stall: (milliseconds: Int64, until: UInt64) = (0, 0)
   private(set) var isLeaving = false
-
-  private struct Acknowledgement {
-    let at: UInt64
-    let device: Int
-    let connection: Int
-    let delivery: UInt64
-    let dropped: DropReason?
-  }
 
   private static let tickMilliseconds = 10
   /// A tick that is later by this means that the process stood still. Frames wait in the sockets meanwhile.
@@ -233,11 +226,9 @@ final class LoadFleet {
   /// Acknowledges a delivery, which a slow device does later.
   func acknowledge(_ delivery: UInt64, dropped: DropReason?, of device: LoadDevice) {
     guard device.isSlow else { return queue(delivery, dropped, device) }
-    // All have one delay, so they are in the order of time.
-    slowAcknowledgements.append(
-      Acknowledgement(
-        at: loop.milliseconds() + UInt64(LoadPlan.slowMilliseconds), device: device.number, connection: device.connections,
-        delivery: delivery, dropped: dropped))
+    // All have one delay.
+    let time = loop.milliseconds() + UInt64(LoadPlan.slowMilliseconds)
+    slowAcknowledgements.append((time, device.number, device.connections, delivery, dropped))
   }
 
   private func passAcknowledgements(_ now: UInt64) {
@@ -256,27 +247,5 @@ final class LoadFleet {
     guard !unflushed.isEmpty else { return }
     for device in unflushed { device.flush(&json) }
     unflushed.removeAll(keepingCapacity: true)
-  }
-}
-
-/// A queue whose front is removed in constant time.
-struct LoadQueue<Element> {
-  private var elements: [Element] = []
-  private var head = 0
-
-  var isEmpty: Bool { head == elements.count }
-  var first: Element? { isEmpty ? nil : elements[head] }
-
-  mutating func append(_ element: Element) { elements.append(element) }
-
-  mutating func popFirst() -> Element? {
-    guard head < elements.count else { return nil }
-    let element = elements[head]
-    head += 1
-    if head * 2 > elements.count, head > 64 {
-      elements.removeFirst(head)
-      head = 0
-    }
-    return element
   }
 }

@@ -61,13 +61,13 @@ package struct LoadLedger: Sendable {
     }
   }
 
-  /// The meaning of an arrival for the measures.
+  /// The meaning of an arrival, or of a cluster's event, for the measures.
   package struct Arrival: Sendable, Hashable {
-    /// Whether the device has it for the first time.
+    /// Whether the device has it for the first time, or the event is the first to say so.
     package var isFirst: Bool
     /// Why the device drops it; nil if it shows it.
     package var dropped: DropReason?
-    /// The violation that it is, if any.
+    /// The violation that it is or shows, if any.
     package var violation: LoadViolation?
   }
 
@@ -77,35 +77,23 @@ package struct LoadLedger: Sendable {
     var revision: Revision
   }
 
-  /// The newest number for a device's person, and that for the device: only requests of one target have an order.
-  private struct Newest {
-    private var ofPerson: Int32 = -1
-    private var ofDevice: Int32 = -1
-
-    subscript(isOfPerson: Bool) -> Int32 { isOfPerson ? ofPerson : ofDevice }
-
-    mutating func raise(_ isOfPerson: Bool, to number: Int32) {
-      if isOfPerson { ofPerson = max(ofPerson, number) } else { ofDevice = max(ofDevice, number) }
-    }
-  }
-
   private struct Device {
     /// When the present connection began; nil without one.
     var connectedSince: Int64?
-    /// The greatest number that has arrived.
-    var newest = Newest()
-    /// The greatest number that has arrived in this connection.
-    var newestOfConnection = Newest()
+    /// The greatest number that has arrived, for its person and for the device: only requests of one target have an order.
+    var newest = SIMD2<Int32>(repeating: -1)
+    /// The greatest numbers that have arrived in this connection.
+    var newestOfConnection = SIMD2<Int32>(repeating: -1)
     /// The scheduled ones that have arrived in this connection.
     var scheduledOfConnection: Set<Int32> = []
     /// What it shows of each collapse id, of the person and of the device.
     var shown = [Shown?](repeating: nil, count: 2 * LoadPlan.slots)
 
     /// Notes an arrival; answers whether the notification has arrived in this connection before, or a later one of its target has.
-    mutating func take(_ number: Int32, _ isOfPerson: Bool, isScheduled: Bool) -> Bool {
+    mutating func take(_ number: Int32, of kind: Int, isScheduled: Bool) -> Bool {
       if isScheduled { return !scheduledOfConnection.insert(number).inserted }
-      defer { newestOfConnection.raise(isOfPerson, to: number) }
-      return newestOfConnection[isOfPerson] >= number
+      defer { newestOfConnection[kind] = max(newestOfConnection[kind], number) }
+      return newestOfConnection[kind] >= number
     }
   }
 
@@ -153,7 +141,7 @@ package struct LoadLedger: Sendable {
   /// A device has a connection, and was welcomed.
   package mutating func connected(_ device: Int, at time: Int64) {
     devices[device].connectedSince = time
-    devices[device].newestOfConnection = Newest()
+    devices[device].newestOfConnection = SIMD2(repeating: -1)
     devices[device].scheduledOfConnection = []
   }
 
@@ -194,9 +182,9 @@ package struct LoadLedger: Sendable {
     let targets = plan.devices(of: request.target)
     guard targets.contains(device) else { return Arrival(isFirst: false, violation: note(.misdirected, number, device, time)) }
     let bit = UInt8(1) << UInt8(device - targets.lowerBound)
-    let isOfPerson = if case .user = request.target { true } else { false }
+    let kind = if case .user = request.target { 0 } else { 1 }
     let ordinal = Int32(number)
-    let cameInConnection = devices[device].take(ordinal, isOfPerson, isScheduled: request.isScheduled)
+    let cameInConnection = devices[device].take(ordinal, of: kind, isScheduled: request.isScheduled)
     guard arrived[number] & bit == 0 else {
       let isRepeated = cameInConnection
       if !isRepeated { totals.resent += 1 }
@@ -204,7 +192,7 @@ package struct LoadLedger: Sendable {
     }
     var violation: LoadViolation?
     if let slot = request.slot {
-      let place = (isOfPerson ? 0 : LoadPlan.slots) + slot
+      let place = kind * LoadPlan.slots + slot
       if let shown = devices[device].shown[place] {
         let isNewer = revision > shown.revision
         // A delivery record may come after the mailbox has sent its successor. Then the device drops it.
@@ -221,8 +209,8 @@ package struct LoadLedger: Sendable {
     }
     arrived[number] |= bit
     if reported[number] & bit != 0 { totals.recovered += 1 }
-    let isOld = !request.isScheduled && devices[device].newest[isOfPerson] > ordinal
-    if !request.isScheduled { devices[device].newest.raise(isOfPerson, to: ordinal) }
+    let isOld = !request.isScheduled && devices[device].newest[kind] > ordinal
+    if !request.isScheduled { devices[device].newest[kind] = max(devices[device].newest[kind], ordinal) }
     if violation == nil, isPast { violation = note(.late, number, device, time) }
     if request.isScheduled, time + Self.earlyNanoseconds < schedule.due(number) + plan.ahead(number) {
       violation = violation ?? note(.early, number, device, time)
@@ -231,39 +219,31 @@ package struct LoadLedger: Sendable {
     return Arrival(isFirst: true, violation: violation)
   }
 
-  /// The meaning of a cluster's event for the measures.
-  package struct Telling: Sendable, Hashable {
-    /// Whether it is the first to say that the device has the notification.
-    package var isFirst: Bool
-    /// The violation that it shows, if any.
-    package var violation: LoadViolation?
-  }
-
   /// The topic `events` tells of a request.
   ///
   /// - Parameter device: nil for an event about all of them.
-  package mutating func told(_ outcome: Outcome, of number: Int, at device: Int?, time: Int64) -> Telling {
-    guard told.indices.contains(number) else { return Telling(isFirst: false) }
+  package mutating func told(_ outcome: Outcome, of number: Int, at device: Int?, time: Int64) -> Arrival {
+    guard told.indices.contains(number) else { return Arrival(isFirst: false) }
     totals.outcomes[outcome, default: 0] += 1
     let targets = plan.devices(of: plan.request(number).target)
     guard let device else {
       // Without a device it ended before any was known.
       if outcome.endsMailboxEntry { ended[number] = .max }
-      return Telling(isFirst: false)
+      return Arrival(isFirst: false)
     }
-    guard targets.contains(device) else { return Telling(isFirst: false) }
+    guard targets.contains(device) else { return Arrival(isFirst: false) }
     let bit = UInt8(1) << UInt8(device - targets.lowerBound)
     guard outcome.isTaken else {
       // The second record of an apns-id ends as a duplicate, and says nothing of the first one.
       if outcome.endsMailboxEntry { ended[number] |= bit }
-      return Telling(isFirst: false)
+      return Arrival(isFirst: false)
     }
-    guard told[number] & bit == 0 else { return Telling(isFirst: false) }
+    guard told[number] & bit == 0 else { return Arrival(isFirst: false) }
     told[number] |= bit
     // A device acknowledges only what it has, so the event comes after the arrival.
-    guard arrived[number] & bit == 0, reported[number] & bit == 0 else { return Telling(isFirst: true) }
+    guard arrived[number] & bit == 0, reported[number] & bit == 0 else { return Arrival(isFirst: true) }
     reported[number] |= bit
-    return Telling(isFirst: true, violation: note(.lost, number, device, time))
+    return Arrival(isFirst: true, violation: note(.lost, number, device, time))
   }
 
   // MARK: Deciding

@@ -1,7 +1,7 @@
 /// How long requests took to each stage of their way, from the time when they were due. A value.
 package struct LoadMeasures: Sendable {
   /// The stages of a request's way.
-  package enum Stage: String, Sendable, CaseIterable {
+  package enum Stage: Int, Sendable, CaseIterable {
     /// Kafka has acknowledged the request.
     case published
     /// A device has received the notification.
@@ -10,6 +10,9 @@ package struct LoadMeasures: Sendable {
     case acknowledged
     /// The topic `events` says that the device has it.
     case told
+
+    /// Its name.
+    var name: String { "\(self)" }
   }
 
   /// A part of the run. Counts are of what happened in it, latencies are of requests that were due in it.
@@ -20,7 +23,7 @@ package struct LoadMeasures: Sendable {
     package var arrival = Histogram(LoadMeasures.coarse)
 
     /// The events of a stage in this time.
-    package subscript(stage: Stage) -> Int { counts[LoadMeasures.place(of: stage)] }
+    package subscript(stage: Stage) -> Int { counts[stage.rawValue] }
   }
 
   /// A stretch of the schedule whose requests took long to arrive: a worker stood still, or the load was too high.
@@ -68,23 +71,13 @@ package struct LoadMeasures: Sendable {
   }
 
   /// The latencies of a stage.
-  package subscript(stage: Stage) -> Histogram { stages[Self.place(of: stage)] }
-
-  private static func place(of stage: Stage) -> Int {
-    switch stage {
-    case .published: 0
-    case .arrived: 1
-    case .acknowledged: 2
-    case .told: 3
-    }
-  }
+  package subscript(stage: Stage) -> Histogram { stages[stage.rawValue] }
 
   /// A request that was due at one time came to a stage at another one, in nanoseconds after the start.
   package mutating func record(_ stage: Stage, due: Int64, at time: Int64) {
     let microseconds = max(0, time - due) / 1000
-    let place = Self.place(of: stage)
-    stages[place].record(microseconds)
-    if let interval = interval(of: time) { intervals[interval].counts[place] += 1 }
+    stages[stage.rawValue].record(microseconds)
+    if let interval = interval(of: time) { intervals[interval].counts[stage.rawValue] += 1 }
     guard stage == .arrived else { return }
     if let interval = interval(of: due) { intervals[interval].arrival.record(microseconds) }
     if time - due >= Self.long { note(Delay(due: due...due, longest: time - due, count: 1)) }

@@ -67,14 +67,6 @@ package struct LoadNames: Sendable, Hashable {
   }
 
   private static func number(_ digits: Slice<UnsafeRawBufferPointer>) -> UInt64? {
-    var number: UInt64 = 0
-    for digit in digits {
-      switch digit {
-      case UInt8(ascii: "0")...UInt8(ascii: "9"): number = number << 4 | UInt64(digit - UInt8(ascii: "0"))
-      case UInt8(ascii: "a")...UInt8(ascii: "f"): number = number << 4 | UInt64(digit - UInt8(ascii: "a") + 10)
-      default: return nil
-      }
-    }
-    return number
+    UInt64(String(decoding: digits, as: UTF8.self), radix: 16)
   }
 }

@@ -88,7 +88,7 @@ package enum LoadPage {
       LoadPlot.Line(name: name, points: measures.intervals.indices.map { (Double($0) * length, Double(count($0)) / length) })
     }
     let stages = [LoadMeasures.Stage.published, .arrived, .told].map { stage in
-      line(stage.rawValue) { measures.intervals[$0][stage] }
+      line(stage.name) { measures.intervals[$0][stage] }
     }
     return LoadPlot(
       title: "Throughput", xLabel: "seconds after the start", yLabel: "in a second",
@@ -125,7 +125,7 @@ package enum LoadPage {
       xMarks: [(0, "0 %"), (1, "90 %"), (2, "99 %"), (3, "99.9 %"), (4, "99.99 %"), (5, "99.999 %")],
       lines: LoadMeasures.Stage.allCases.map { stage in
         LoadPlot.Line(
-          name: stage.rawValue,
+          name: stage.name,
           points: measures[stage].points(perHalf: 5).filter { $0.percentile < 100 }.map {
             (place($0.percentile), max(0.001, Double($0.value) / 1000))
           })

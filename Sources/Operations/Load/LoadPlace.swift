@@ -16,19 +16,11 @@ package struct LoadPlace: Sendable {
   /// Makes the credential of a device; nil for a cluster that takes any device.
   package var credential: (@Sendable (_ device: DeviceToken, _ application: Name, _ user: Name) -> String)?
 
-  /// Where a run asks for the processor time and the stages that it cannot see by itself.
-  package struct Servers: Sendable {
-    /// The workers' admin servers, as URLs. If there are none, those that have reported themselves to Redis are asked.
-    package var admins: [String]
-    /// Redis; nil if it cannot be reached from here.
-    package var store: StoreConfiguration?
-
-    /// Makes it from its parts.
-    package init(admins: [String] = [], store: StoreConfiguration? = nil) { (self.admins, self.store) = (admins, store) }
-  }
-
-  /// The servers that are asked while a run goes on.
-  package var servers = Servers()
+  /// The workers' admin servers, as URLs, which are asked for processor time and stages. If there are none, those that have reported
+  /// themselves to Redis are asked.
+  package var admins: [String] = []
+  /// Redis; nil if it cannot be reached from here.
+  package var store: StoreConfiguration?
 
   /// Makes it from its parts.
   package init(

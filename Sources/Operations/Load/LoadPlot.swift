@@ -38,28 +38,30 @@ struct LoadPlot {
     let top = Self.legendRow * Double((lines.count - 1) / Self.legendColumns + 1) + 18
     let height = top + Self.plotHeight + Self.bottom
     func y(_ value: Double) -> Double { height - Self.bottom - axis.place(of: value) * Self.plotHeight }
+    func line(_ from: Double, _ to: Double, at y: Double, _ attributes: String) -> String {
+      let (from, to, y) = (Self.short(from), Self.short(to), Self.short(y))
+      return "<line x1=\"\(from)\" x2=\"\(to)\" y1=\"\(y)\" y2=\"\(y)\" \(attributes)/>"
+    }
+    func label(_ x: Double, _ y: Double, _ text: String, anchor: String = "start") -> String {
+      "<text x=\"\(Self.short(x))\" y=\"\(Self.short(y))\" text-anchor=\"\(anchor)\">\(text)</text>\n"
+    }
     var text = "<svg viewBox=\"0 0 \(Self.short(Self.width)) \(Self.short(height))\" role=\"img\" aria-label=\"\(title)\">\n"
     for mark in axis.marks {
-      text +=
-        "<line x1=\"\(Self.short(Self.left))\" x2=\"\(Self.short(Self.width - Self.right))\" y1=\"\(Self.short(y(mark)))\" y2=\"\(Self.short(y(mark)))\" class=\"grid\"/>"
-      text += "<text x=\"\(Self.short(Self.left - 6))\" y=\"\(Self.short(y(mark) + 4))\" text-anchor=\"end\">\(Self.short(mark))</text>\n"
+      text += line(Self.left, Self.width - Self.right, at: y(mark), "class=\"grid\"")
+      text += label(Self.left - 6, y(mark) + 4, Self.short(mark), anchor: "end")
     }
     for mark in xMarks ?? Axis(highest: lastX, lowest: 0, isLogarithmic: false).marks.map({ ($0, Self.short($0)) })
     where mark.x >= firstX && mark.x <= lastX {
-      text +=
-        "<text x=\"\(Self.short(x(mark.x)))\" y=\"\(Self.short(height - Self.bottom + 18))\" text-anchor=\"middle\">\(mark.text)</text>\n"
+      text += label(x(mark.x), height - Self.bottom + 18, mark.text, anchor: "middle")
     }
-    text += "<text x=\"\(Self.short(Self.width / 2))\" y=\"\(Self.short(height - 8))\" text-anchor=\"middle\">\(xLabel)</text>"
-    text += "<text x=\"0\" y=\"14\">\(yLabel)</text>\n"
-    for (index, line) in lines.enumerated() {
+    text += label(Self.width / 2, height - 8, xLabel, anchor: "middle") + label(0, 14, yLabel)
+    for (index, curve) in lines.enumerated() {
       let stroke = Self.strokes[index % Self.strokes.count]
-      text += "<path d=\"\(path(line, x, y))\" fill=\"none\" \(stroke)/>\n"
-      let column = (Self.width - Self.legendLeft) / Double(Self.legendColumns)
-      let (x, y) = (
-        Self.legendLeft + Double(index % Self.legendColumns) * column, 10 + Self.legendRow * Double(index / Self.legendColumns)
-      )
-      text += "<line x1=\"\(Self.short(x))\" x2=\"\(Self.short(x + 36))\" y1=\"\(Self.short(y))\" y2=\"\(Self.short(y))\" \(stroke)/>"
-      text += "<text x=\"\(Self.short(x + 42))\" y=\"\(Self.short(y + 4))\">\(line.name)</text>\n"
+      text += "<path d=\"\(path(curve, x, y))\" fill=\"none\" \(stroke)/>\n"
+      let (row, column) = index.quotientAndRemainder(dividingBy: Self.legendColumns)
+      let x = Self.legendLeft + Double(column) * (Self.width - Self.legendLeft) / Double(Self.legendColumns)
+      let y = 10 + Self.legendRow * Double(row)
+      text += line(x, x + 36, at: y, stroke) + label(x + 42, y + 4, curve.name)
     }
     return text + "</svg>"
   }
@@ -115,10 +117,7 @@ struct LoadPlot {
 
     func place(of value: Double) -> Double {
       guard isLogarithmic else { return value / bounds.highest }
-      return (LoadPlot.digits(max(value, bounds.lowest)) - LoadPlot.digits(bounds.lowest))
-        / (LoadPlot.digits(bounds.highest) - LoadPlot.digits(bounds.lowest))
+      return log10(max(value, bounds.lowest) / bounds.lowest) / log10(bounds.highest / bounds.lowest)
     }
   }
-
-  private static func digits(_ value: Double) -> Double { log10(value) }
 }

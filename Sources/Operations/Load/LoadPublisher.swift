@@ -41,18 +41,10 @@ final class LoadPublisher: ProducerHandler {
     trigger = #"{"type":"timeInterval","timeInterval":\#(Double(plan.requests.aheadMilliseconds) / 1000)}"#
     var options = Producer.Options()
     options.batchBytes = batchBytes
-    let reports = Reports()
+    let reports = WeakProducerHandler()
     producer = try Producer(on: loop, place.kafka, options, handler: reports)
     topic = try producer.topic(place.topics.requests)
-    reports.publisher = self
-  }
-
-  /// The producer keeps its handler while it is open, and this object keeps the producer.
-  private final class Reports: ProducerHandler {
-    weak var publisher: LoadPublisher?
-    func producerDelivered(_ reports: [DeliveryReport]) { publisher?.producerDelivered(reports) }
-    func producerHasRoom() { publisher?.producerHasRoom() }
-    func producerFailed(_ error: KafkaError) {}
+    reports.owner = self
   }
 
   /// Begins the schedule.

@@ -1,37 +1,17 @@
-package import EventLoop
-import JSON
-package import Kafka
+import Kafka
 import Notifications
-package import Worker
+import Worker
 
-/// The devices of a load run that are registered, by the topic `devices`.
-package enum LoadRegistrations {
-  private final class Found {
-    var tokens: Set<Name> = []
-  }
-
-  /// Reads the numbers of the registered devices of a run. Call it on the loop.
-  package static func read(_ names: LoadNames, on loop: EventLoop, _ kafka: KafkaConfiguration, _ topics: Topics) async throws -> [Int] {
-    let (found, application) = (Found(), names.application)
-    let stretches = try await Admin.with(kafka) { try await $0.stretches(of: topics.devices) }
-    try await TopicReader(on: loop, kafka).read(stretches, "devices", isCompacted: true) { record in
+extension ClusterTool {
+  /// Reads the numbers of the registered devices of a load run, from the topic `devices`.
+  package func devices(of run: LoadNames) async throws -> [Int] {
+    let (found, application, topic) = (Gathered(Set<Name>()), run.application, rules.topics.devices)
+    let stretches = try await Admin.with(kafka) { try await $0.stretches(of: topic) }
+    try await reader.read(stretches, "devices", isCompacted: true) { record in
       guard let key = record.key else { return }
-      let isOfRun = record.value.map { isOf(application, $0) } ?? false
-      if isOfRun { found.tokens.insert(Name(key)) } else { found.tokens.remove(Name(key)) }
+      let registered = record.value.flatMap { try? Registration.memberships(json: $0) }
+      if registered?.application == application { found.value.insert(Name(key)) } else { found.value.remove(Name(key)) }
     }
-    return found.tokens.compactMap { $0.withBytes(names.device) }.sorted()
-  }
-
-  private static func isOf(_ application: Name, _ registration: UnsafeRawBufferPointer) -> Bool {
-    var scanner = JSONScanner(registration)
-    var isOf = false
-    do throws(JSONError) {
-      try scanner.openObject()
-      while let key = try scanner.nextKey() {
-        let value = try scanner.skip()
-        if scanner.matches(key, "application") { isOf = scanner.matches(value, text: application.text) }
-      }
-    } catch { return false }
-    return isOf
+    return found.value.compactMap { $0.withBytes(run.device) }.sorted()
   }
 }

@@ -3,22 +3,9 @@ import Notifications
 
 /// The report of a run: its numbers with its name, and the steps of a search for the capacity.
 package struct LoadReport: Sendable {
-  /// A step of `--find-capacity`.
-  package struct Step: Sendable, Hashable {
-    /// Its rate, in requests a second.
-    package var rate: Int
-    /// The 99th percentile of the arrival, in microseconds.
-    package var p99: Int64
-    /// The share of the schedule that was kept.
-    package var schedule: Double
-    /// Whether it kept the goal.
-    package var isKept: Bool
-
-    /// Makes a step from its parts.
-    package init(rate: Int, p99: Int64, schedule: Double, isKept: Bool) {
-      (self.rate, self.p99, self.schedule, self.isKept) = (rate, p99, schedule, isKept)
-    }
-  }
+  /// A step of `--find-capacity`: its rate in requests a second, the 99th percentile of the arrival in microseconds, the share of the schedule
+  /// that was kept, and whether it kept the goal.
+  package typealias Step = (rate: Int, p99: Int64, schedule: Double, isKept: Bool)
 
   /// The name of the run.
   package var run: String
@@ -56,7 +43,7 @@ package struct LoadReport: Sendable {
       "pairs": JSONValue.object(totals.members(LoadLedger.Totals.ofPairs)), "failed": totals.failed,
       "violations": JSONValue.object(LoadViolation.Kind.allCases.map { .init($0.rawValue, totals.violations[$0] ?? 0) }),
       "events": JSONValue.object(totals.outcomes.sorted { $0.key.rawValue < $1.key.rawValue }.map { .init($0.key.name, $0.value) }),
-      "stages": JSONValue.object(LoadMeasures.Stage.allCases.map { .init($0.rawValue, Self.stage(measures[$0])) }),
+      "stages": JSONValue.object(LoadMeasures.Stage.allCases.map { .init($0.name, Self.stage(measures[$0])) }),
       "workerStages": JSONValue.object(result.stageRows.filter(\.isOfWorkers).map { .init($0.name, Self.workerStage($0)) }),
       "delays": measures.delays.map {
         JSONValue.object([
@@ -75,10 +62,10 @@ package struct LoadReport: Sendable {
     ])
   }
 
-  private static func row(_ row: LoadShareRow) -> JSONValue {
+  private static func row(_ part: LoadShareResult) -> JSONValue {
     .object([
-      "share": row.number, "devices": row.devices, "offered": row.offered, "published": row.published, "reach": number(row.reach),
-      "schedule": number(row.schedule),
+      "share": part.share.number, "devices": part.share.plan.devices.count, "offered": part.result.offered,
+      "published": part.result.totals.published, "reach": number(part.result.reach), "schedule": number(part.result.schedule),
     ])
   }
 
@@ -117,7 +104,7 @@ package struct LoadReport: Sendable {
     let (length, schedule) = (Double(result.measures.intervalLength) / 1e9, LoadSchedule(result.plan.requests))
     return result.measures.intervals.enumerated().map { index, interval in
       let counts = zip(LoadMeasures.Stage.allCases, interval.counts).map { stage, count in
-        JSONValue.Member(stage.rawValue, Self.number(Double(count) / length))
+        JSONValue.Member(stage.name, Self.number(Double(count) / length))
       }
       let arrivals = [("p50", 50.0), ("p99", 99.0), ("max", 100.0)].map { name, percentile in
         JSONValue.Member(name, interval.arrival.isEmpty ? nil : Self.milliseconds(interval.arrival.value(atPercentile: percentile)))

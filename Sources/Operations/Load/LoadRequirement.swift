@@ -32,7 +32,8 @@ package struct LoadRequirement: Sendable, Hashable {
       return
     }
     let parts = name.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
-    let stage = parts.count == 2 ? LoadMeasures.Stage(rawValue: parts[0]) : parts.count == 1 ? .arrived : nil
+    let wanted = parts.count == 2 ? parts[0] : parts.count == 1 ? LoadMeasures.Stage.arrived.name : nil
+    let stage = LoadMeasures.Stage.allCases.first { $0.name == wanted }
     guard let stage, let percentile = LoadReport.percentiles.first(where: { $0.name == parts.last })?.value, let time = microseconds(bound),
       time > 0
     else {

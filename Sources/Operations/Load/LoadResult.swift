@@ -29,7 +29,7 @@ package struct LoadResult: Sendable {
   /// Whether somebody has ended the run early.
   package var isStopped = false
   /// The shares of the run, if this is the sum of several.
-  package var shares: [LoadShareRow] = []
+  package var shares: [LoadShareResult] = []
   /// What this process waits for after its last request; nil before that.
   package var waiting: LoadLedger.Waiting?
 

@@ -14,7 +14,7 @@ package actor LoadRun: LoopActor {
   private var plan: LoadPlan { share.plan }
   private let run: String
   private let place: LoadPlace
-  private let onViolation: @Sendable (LoadViolation, LoadNames) -> Void
+  private let onViolation: @Sendable (LoadFinding) -> Void
   private var core: LoadCore?
   private var isStopped = false
 
@@ -30,7 +30,7 @@ package actor LoadRun: LoopActor {
   /// - Parameter onViolation: gets each violation at once, on the loop.
   package init(
     on loop: EventLoop, _ share: LoadShare, run: String, _ place: LoadPlace,
-    onViolation: @escaping @Sendable (LoadViolation, LoadNames) -> Void
+    onViolation: @escaping @Sendable (LoadFinding) -> Void
   ) {
     (self.loop, self.share, self.run, self.place, self.onViolation) = (loop, share, run, place, onViolation)
   }
@@ -50,12 +50,10 @@ package actor LoadRun: LoopActor {
   ///
   /// - Throws: ``LoadRefusal/noDevices(_:connected:of:)`` if a device is refused, or if none connects for a minute.
   package func connect() async throws {
-    let onViolation = onViolation
-    let core = LoadCore(on: loop, share, share.names(run: run, series: .random(in: 1...UInt64.max)), place) { [weak self] device, url in
+    let names = share.names(run: run, series: .random(in: 1...UInt64.max))
+    let core = LoadCore(on: loop, share, names, place, onViolation: onViolation) { [weak self] device, url in
       guard let self else { return }
       Task(executorPreference: loop) { await self.connect(device, to: url) }
-    } onViolation: {
-      onViolation($0, $1)
     }
     self.core = core
     core.fleet?.begin()
@@ -119,7 +117,7 @@ package actor LoadRun: LoopActor {
     let names = share.names(run: run, series: series)
     if let time { try await waitUntilNear(time, core) }
     let events = LoadEvents(on: loop, names, place, owner: core)
-    let watch = LoadWatch(place.servers, LoadMeasures(durationMilliseconds: requests.durationMilliseconds))
+    let watch = LoadWatch(place, LoadMeasures(durationMilliseconds: requests.durationMilliseconds))
     do {
       try await events.begin()
       let start = time.map { LoadStart(at: $0) }

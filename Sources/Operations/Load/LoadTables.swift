@@ -1,68 +1,47 @@
 import Notifications
 
-/// A row of a report's table of stages.
-package struct LoadStageRow: Sendable, Hashable {
-  /// The stage.
-  package var name: String
-  /// The measured requests or notifications.
-  package var count: Int64
-  /// The percentiles of ``LoadReport/percentiles`` in microseconds; nil if there is none.
-  package var values: [Int64?]
-  /// Whether the workers have measured it. Then the values are the upper bounds of their histograms' buckets.
-  package var isOfWorkers: Bool
+/// A row of a report's table of stages: the measured requests or notifications, and the percentiles of ``LoadReport/percentiles`` in
+/// microseconds. Those of workers are the upper bounds of their histograms' buckets.
+typealias LoadStageRow = (name: String, count: Int64, values: [Int64?], isOfWorkers: Bool)
 
-  private init(_ stage: LoadMeasures.Stage, _ histogram: Histogram) {
-    (name, count, isOfWorkers) = (stage.rawValue, histogram.count, false)
-    values = LoadReport.percentiles.map { histogram.isEmpty ? nil : histogram.value(atPercentile: $0.value) }
-  }
-
-  private init(_ stage: LoadServers.Stage, _ ages: LoadAges) {
-    (name, count, isOfWorkers) = (stage.rawValue, ages.count, true)
-    values = LoadReport.percentiles.map { ages.bound(atPercentile: $0.value) }
-  }
-
+extension LoadResult {
   /// The stages in the order of a request's way. Those of the workers are missing if none was seen.
-  static func rows(_ result: LoadResult) -> [LoadStageRow] {
-    func own(_ stage: LoadMeasures.Stage) -> LoadStageRow { LoadStageRow(stage, result.measures[stage]) }
-    let ofWorkers = LoadServers.Stage.allCases.compactMap { stage in result.servers.ages[stage].map { LoadStageRow(stage, $0) } }
+  var stageRows: [LoadStageRow] {
+    let percentiles = LoadReport.percentiles.map(\.value)
+    func own(_ stage: LoadMeasures.Stage) -> LoadStageRow {
+      let times = measures[stage]
+      let values = percentiles.map { times.isEmpty ? nil : times.value(atPercentile: $0) }
+      return (name: stage.name, count: times.count, values: values, isOfWorkers: false)
+    }
+    let ofWorkers = LoadServers.Stage.allCases.compactMap { stage in
+      servers.ages[stage].map { ages in
+        (name: stage.rawValue, count: ages.count, values: percentiles.map(ages.bound), isOfWorkers: true)
+      }
+    }
     return [own(.published)] + ofWorkers + [own(.arrived), own(.acknowledged), own(.told)]
   }
 }
 
-extension LoadResult {
-  /// The table of the stages.
-  package var stageRows: [LoadStageRow] { LoadStageRow.rows(self) }
-}
-
-/// A row of a report's table of processor time.
-package struct LoadProcessorRow: Sendable, Hashable {
-  /// The kind of the processes.
-  package var name: String
-  /// The processes that were seen.
-  package var processes: Int
-  /// Their processor time, in seconds.
-  package var seconds: Double
-  /// The processor time in a second of the run.
-  package var cores: Double
-  /// The processor time for a published request, in milliseconds; nil if none was published.
-  package var perRequest: Double?
-}
+/// A row of a report's table of processor time: the processes of a kind that were seen, their seconds, those in a second of the run, and the
+/// milliseconds for a published request.
+typealias LoadProcessorRow = (name: String, processes: Int, seconds: Double, cores: Double, perRequest: Double?)
 
 extension LoadResult {
   /// The table of processor time: this process, the workers by their roles, and Redis.
-  package var processorRows: [LoadProcessorRow] {
+  var processorRows: [LoadProcessorRow] {
     servers.names.compactMap { name in
       servers.groups[name].map { group in
-        LoadProcessorRow(
+        (
           name: name, processes: group.processes, seconds: group.seconds,
           cores: elapsed > 0 ? group.seconds / (Double(elapsed) / 1e9) : 0,
-          perRequest: totals.published > 0 ? group.seconds / Double(totals.published) * 1000 : nil)
+          perRequest: totals.published > 0 ? group.seconds / Double(totals.published) * 1000 : nil
+        )
       }
     }
   }
 
   /// Servers that did not answer, each with the reason.
-  package var silentServers: [String] { servers.silent.sorted { $0.key < $1.key }.map { "\($0.key.text) did not answer: \($0.value)" } }
+  var silentServers: [String] { servers.silent.sorted { $0.key < $1.key }.map { "\($0.key.text) did not answer: \($0.value)" } }
 }
 
 /// A table of a report, as the terminal and the page show it.
@@ -102,9 +81,9 @@ extension LoadResult {
       ? nil
       : LoadTable(
         heading: ["share", "devices", "offered", "published", "reach", "schedule"],
-        rows: shares.map { share in
-          ["\(share.number)", "\(share.devices)", "\(share.offered)", "\(share.published)"]
-            + [share.reach, share.schedule].map(LoadText.percent)
+        rows: shares.map { part in
+          [part.share.number, part.share.plan.devices.count, part.result.offered, part.result.totals.published].map(String.init)
+            + [part.result.reach, part.result.schedule].map(LoadText.percent)
         })
   }
 }

@@ -6,7 +6,7 @@ import Store
 /// Asks the workers and Redis for their numbers while a run goes on. An actor on a loop of its own, so that it delays no device.
 actor LoadWatch: LoopActor {
   nonisolated let loop = EventLoop(name: "load-watch")
-  private let place: LoadPlace.Servers
+  private let place: LoadPlace
   private var servers: LoadServers
   /// The steady clock's nanoseconds at the start of the run; nil before it.
   private var start: Int64?
@@ -23,7 +23,7 @@ actor LoadWatch: LoopActor {
   /// The most workers that are asked.
   private static let maximumWorkers = 100
 
-  init(_ place: LoadPlace.Servers, _ measures: LoadMeasures) {
+  init(_ place: LoadPlace, _ measures: LoadMeasures) {
     self.place = place
     admins = place.admins.map { (Name($0), $0) }
     servers = LoadServers(startedAt: WallClock.milliseconds(), measures)

@@ -2,43 +2,36 @@ import Worker
 
 /// What a load run reads from a worker's `/metrics`.
 struct WorkerReading: Sendable, Hashable {
+  /// When the process began, in seconds since 1970.
+  var startedAt: Double
+  /// The processor time that it has used since then, in seconds.
+  var processorSeconds: Double
   /// The role, as the worker names it.
   var role = "worker"
-  /// When the process began, in seconds since 1970.
-  var startedAt = 0.0
-  /// The processor time that it has used since then, in seconds.
-  var processorSeconds = 0.0
   /// The histograms of ages.
   var ages: [LoadServers.Stage: LoadAges] = [:]
+}
 
-  init(startedAt: Double, processorSeconds: Double, role: String = "worker", ages: [LoadServers.Stage: LoadAges] = [:]) {
-    (self.startedAt, self.processorSeconds, self.role, self.ages) = (startedAt, processorSeconds, role, ages)
-  }
-
+extension WorkerReading {
   /// Reads Prometheus' text format; nil if the process' start or its processor time is missing.
   init?(metrics text: UnsafeRawBufferPointer) {
     var (startedAt, processorSeconds): (Double?, Double?)
-    var histograms = LoadServers.Stage.allCases.map { (stage: $0, cumulative: [Double: Double]()) }
+    var (role, histograms) = ("worker", [LoadServers.Stage: [Double: Double]]())
     for line in text.split(separator: UInt8(ascii: "\n")) {
       func isOf(_ name: String) -> Bool { name.utf8.count < line.count && zip(name.utf8, line).allSatisfy { $0 == $1 } }
       if isOf(MetricNames.processStart.name + " ") { startedAt = Self.number(line) }
       if isOf(MetricNames.processCPU.name + " ") { processorSeconds = Self.number(line) }
-      if isOf(MetricNames.build.name + "{"), let role = Self.label("role", of: line), Self.isRole(role) {
-        self.role = role.replacing("_", with: "-")
+      if isOf(MetricNames.build.name + "{"), let label = Self.label("role", of: line), Self.isRole(label) {
+        role = label.replacing("_", with: "-")
       }
-      for index in histograms.indices where isOf(histograms[index].stage.metric) {
-        let name = histograms[index].stage.metric
-        guard let number = Self.number(line) else { continue }
-        if isOf(name + "_bucket"), let bound = Self.label("le", of: line).flatMap({ $0 == "+Inf" ? .infinity : Double($0) }), bound >= 0 {
-          histograms[index].cumulative[bound, default: 0] += number
-        }
+      for stage in LoadServers.Stage.allCases where isOf(stage.metric + "_bucket") {
+        let bound = Self.label("le", of: line).flatMap { $0 == "+Inf" ? .infinity : Double($0) }
+        if let bound, bound >= 0, let number = Self.number(line) { histograms[stage, default: [:]][bound, default: 0] += number }
       }
     }
     guard let startedAt, let processorSeconds else { return nil }
-    (self.startedAt, self.processorSeconds) = (startedAt, processorSeconds)
-    for histogram in histograms where !histogram.cumulative.isEmpty {
-      ages[histogram.stage] = LoadAges(cumulative: histogram.cumulative)
-    }
+    self.init(
+      startedAt: startedAt, processorSeconds: processorSeconds, role: role, ages: histograms.mapValues(LoadAges.init(cumulative:)))
   }
 
   /// The number at the end of a line; nil if it is none, negative, or more than any worker counts.

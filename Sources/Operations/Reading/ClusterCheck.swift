@@ -1,8 +1,8 @@
-package import EventLoop
-package import Kafka
+import EventLoop
+import Kafka
 import Notifications
 package import Store
-package import Worker
+import Worker
 
 /// The settings of a tool do not fit the cluster.
 package enum ClusterMismatch: Error, Sendable, Equatable {
@@ -16,28 +16,16 @@ package enum ClusterMismatch: Error, Sendable, Equatable {
   case idleGroup(String, topic: String, others: [String])
 }
 
-/// Checks that a tool's settings fit the cluster before it writes. An actor on a loop.
-package actor ClusterCheck: LoopActor {
-  /// The actor's loop.
-  package nonisolated let loop: EventLoop
-  private let kafka: KafkaConfiguration
-  private let topics: Topics
-
+/// Checks that a tool's settings fit the cluster before it writes.
+extension ClusterTool {
   /// The number of last events to read of each partition.
   private static let events: Int64 = 16
   /// Events that are older than the newest by more do not count. A cluster may be renamed.
   private static let renamingMilliseconds: Int64 = 600_000
-  /// How long Redis may take for its first answer.
-  private static let redisMilliseconds = 10_000
   /// How long a group may take for its first commit, if its members are unknown.
   private static let commitMilliseconds: Int64 = 5_000
   /// How long to look for other groups with commits, to name them.
   private static let groupsMilliseconds: Int64 = 3_000
-
-  /// Makes a check of a cluster.
-  package init(on loop: EventLoop, _ kafka: KafkaConfiguration, _ topics: Topics) {
-    (self.loop, self.kafka, self.topics) = (loop, kafka, topics)
-  }
 
   // MARK: The name
 
@@ -49,10 +37,10 @@ package actor ClusterCheck: LoopActor {
     guard names.isEmpty || names.contains(name) else { throw ClusterMismatch.otherName(found: names.sorted(), given: name) }
   }
 
-  /// Adds the cluster's name to rules without one, if the newest events agree on it.
+  /// Reads the rules with the cluster's name, if it was not given and the newest events agree on it.
   ///
   /// If there are several names, it is unknown which of them an origin needs.
-  func completing(_ rules: RequestRules) async throws -> RequestRules {
+  func completeRules() async throws -> RequestRules {
     guard rules.cluster == nil else { return rules }
     let names = try await names()
     var rules = rules
@@ -62,26 +50,19 @@ package actor ClusterCheck: LoopActor {
 
   /// Reads the cluster's names in the newest events (`ce_source`).
   func names() async throws -> [String] {
-    let stretches: [TopicStretch]
-    do {
-      stretches = try await Admin.with(kafka) { try await $0.stretches(of: topics.events) }
-    } catch let error as KafkaError where error.code == .unknownTopicOrPartition {
-      // A missing topic has no events.
-      return []
-    }
-    let found = Names()
+    let topic = rules.topics.events
+    let stretches = try await Admin.with(kafka) { try await $0.stretches(ofOptional: topic) }
+    let found = Gathered([ClusterName: Int64]())
     try await TopicReader(on: loop, kafka).read(
       stretches.map { TopicStretch($0.partition, max($0.offsets.lowerBound, $0.offsets.upperBound - Self.events), $0.offsets.upperBound) },
       "the newest events"
     ) { record in
       guard let name = ClusterName(of: record) else { return }
-      found.newest[name, default: .min] = max(found.newest[name, default: .min], record.timestamp)
+      found.value[name, default: .min] = max(found.value[name, default: .min], record.timestamp)
     }
-    guard let newest = found.newest.values.max() else { return [] }
-    return found.newest.filter { $0.value >= newest - Self.renamingMilliseconds }.map(\.key.text)
+    guard let newest = found.value.values.max() else { return [] }
+    return found.value.filter { $0.value >= newest - Self.renamingMilliseconds }.map(\.key.text)
   }
-
-  private final class Names { var newest: [ClusterName: Int64] = [:] }
 
   // MARK: Redis and the group
 
@@ -90,22 +71,20 @@ package actor ClusterCheck: LoopActor {
   /// - Throws: `RedisError` if it belongs to another cluster, ``ClusterMismatch`` if it belongs to none or has lost buckets, or the error
   ///   of Kafka or Redis.
   package func check(redis store: StoreConfiguration) async throws {
-    let (kafka, topics) = (kafka, topics)
+    let topics = rules.topics
     let (id, isNew) = try await Admin.with(kafka) { admin in
       (try await admin.describeCluster().id ?? "", try await !admin.hasJournal(topics))
     }
-    let shards = Shards(on: loop, store, clientName: "carillon-check")
-    shards.start()
-    defer { shards.close() }
-    try await shards.waitUntilUp(withinMilliseconds: Self.redisMilliseconds)
-    let identity = ClusterIdentity(kafka: id, topicPrefix: topics.prefix, buckets: store.buckets, name: nil)
-    let standing = try await identity.verify(shards)
-    // Before the first verdict Redis may be empty.
-    guard !isNew else { return }
-    guard standing != .nobodys else { throw ClusterMismatch.unusedRedis }
-    guard let buckets = await Markers(shards).read([]) else { throw StoreError(.unavailable, "Redis does not answer") }
-    let missing = buckets.count { $0 == nil }
-    guard missing == 0 else { throw ClusterMismatch.missingBuckets(missing, of: buckets.count) }
+    try await Shards.with(on: loop, store, clientName: "carillon-check") { shards in
+      let identity = ClusterIdentity(kafka: id, topicPrefix: topics.prefix, buckets: store.buckets, name: nil)
+      let standing = try await identity.verify(shards)
+      // Before the first verdict Redis may be empty.
+      guard !isNew else { return }
+      guard standing != .nobodys else { throw ClusterMismatch.unusedRedis }
+      guard let buckets = await Markers(shards).read([]) else { throw StoreError(.unavailable, "Redis does not answer") }
+      let missing = buckets.count { $0 == nil }
+      guard missing == 0 else { throw ClusterMismatch.missingBuckets(missing, of: buckets.count) }
+    }
   }
 
   /// Checks that the workers' group works on the requests, or has done so.
@@ -115,7 +94,7 @@ package actor ClusterCheck: LoopActor {
   ///
   /// - Throws: ``ClusterMismatch/idleGroup(_:topic:others:)``, or Kafka's error.
   package func check(group: String) async throws {
-    let (kafka, topics) = (kafka, topics)
+    let topics = rules.topics
     let end = SteadyClock.milliseconds() + Self.commitMilliseconds
     let others = try await Admin.with(kafka) { admin -> [String]? in
       let partitions = try await admin.describe(topic: topics.requests).partitions.map { TopicPartition(topics.requests, $0.id) }
@@ -154,13 +133,7 @@ private struct ClusterName: Hashable {
   init?(of record: RecordView) {
     guard let source = record.header(EventHeader.source.rawValue)?.characters, source.hasPrefix(Self.prefix) else { return nil }
     text = String(source.dropFirst(Self.prefix.count))
-    let isName = text.utf8.allSatisfy { byte in
-      switch byte {
-      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"): true
-      default: [UInt8(ascii: "."), UInt8(ascii: "-"), UInt8(ascii: "_")].contains(byte)
-      }
-    }
-    guard isName, (1...64).contains(text.utf8.count) else { return nil }
+    guard (1...64).contains(text.utf8.count), text.utf8.allSatisfy(ApplicationTopic.isNameByte) else { return nil }
   }
 }
 
@@ -175,12 +148,6 @@ extension Topics {
 extension Admin {
   /// Whether workers have judged requests of these topics.
   fileprivate func hasJournal(_ topics: Topics) async throws(KafkaError) -> Bool {
-    do throws(KafkaError) {
-      let partitions = try await describe(topic: topics.journal).partitions.map { TopicPartition(topics.journal, $0.id) }
-      return try await ends(of: partitions).values.contains { $0.upperBound > 0 }
-    } catch {
-      guard error.code == .unknownTopicOrPartition else { throw error }
-      return false
-    }
+    try await stretches(ofOptional: topics.journal).contains { $0.offsets.upperBound > 0 }
   }
 }

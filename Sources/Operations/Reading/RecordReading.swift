@@ -24,7 +24,7 @@ extension RecordView {
   }
 
   /// The headers as texts, in their order, without those that have no value.
-  var texts: [(name: String, value: String)] {
+  package var texts: [(name: String, value: String)] {
     var texts: [(name: String, value: String)] = []
     forEachHeader { name, value in
       if let value { texts.append((String(cString: name), String(decoding: value, as: UTF8.self))) }

@@ -38,6 +38,14 @@ extension Admin {
     }
   }
 
+  /// Finds the stretches of a topic up to its present end; none if there is no such topic.
+  func stretches(ofOptional topic: String) async throws(KafkaError) -> [TopicStretch] {
+    do throws(KafkaError) { return try await stretches(of: topic) } catch {
+      guard error.code == .unknownTopicOrPartition else { throw error }
+      return []
+    }
+  }
+
   /// Finds which of these positions still have a record. The topic may have been truncated or made again.
   func places(of positions: [SourcePosition], in topic: String) async throws(KafkaError) -> [(partition: TopicPartition, offset: Int64)] {
     guard !positions.isEmpty else { return [] }

@@ -13,9 +13,8 @@ package struct ReplayedPartition: Sendable {
   /// The time of the range's last record, in milliseconds since 1970; nil if unknown. If the topic is made again, another record lies
   /// there.
   var lastTimestamp: Int64?
-  /// Records on their way to Kafka and skipped records after them, from `first` on.
-  private var pending: [(offset: Int64, fate: ReplayFate)] = []
-  private var first = 0
+  /// Records on their way to Kafka and skipped records after them.
+  private var pending = Queue<(offset: Int64, fate: ReplayFate)>()
 
   /// Makes the progress of a new replay, or that of a saved one.
   ///
@@ -26,10 +25,10 @@ package struct ReplayedPartition: Sendable {
   }
 
   /// All records below are in Kafka, or were skipped.
-  package var done: Int64 { first < pending.count ? pending[first].offset : position }
+  package var done: Int64 { pending.first?.offset ?? position }
 
   /// Records that were read and are not finished.
-  var open: Int { pending.count - first }
+  var open: Int { pending.count }
 
   /// Whether all records are finished.
   package var isComplete: Bool { done >= offsets.upperBound }
@@ -39,22 +38,24 @@ package struct ReplayedPartition: Sendable {
   /// - Parameter isAwaited: whether Kafka will report on it.
   mutating func read(_ offset: Int64, _ fate: ReplayFate, isAwaited: Bool) {
     position = max(position, offset + 1)
-    if isAwaited || first < pending.count { pending.append((offset, fate)) } else { counts.add(fate) }
+    if isAwaited || !pending.isEmpty { pending.append((offset, fate)) } else { counts.add(fate) }
   }
 
   /// Notes that the next written record is in Kafka.
   ///
   /// - Parameter place: its offset there; less than 0 if unknown.
   mutating func acknowledged(at place: Int64) {
-    precondition(first < pending.count, "Kafka answers for what was written")
+    guard let record = pending.popFirst() else { preconditionFailure("Kafka answers for what was written") }
     written = max(written, place + 1)
-    repeat {
-      counts.add(pending[first].fate)
-      first += 1
-    } while first < pending.count && !pending[first].fate.isWritten
-    if first > 64, first > pending.count / 2 {
-      pending.removeFirst(first)
-      first = 0
+    counts.add(record.fate)
+    finishSkipped()
+  }
+
+  /// Counts the skipped records at the front, of which no report comes.
+  private mutating func finishSkipped() {
+    while let next = pending.first, !next.fate.isWritten {
+      counts.add(next.fate)
+      pending.popFirst()
     }
   }
 
@@ -63,12 +64,8 @@ package struct ReplayedPartition: Sendable {
 
   /// Notes that the last record could not be written.
   mutating func refuse() {
-    if let last = pending.indices.last, last >= first { pending[last].fate = .skipped(.tooLarge) }
-    // No report comes for skipped records.
-    while first < pending.count, !pending[first].fate.isWritten {
-      counts.add(pending[first].fate)
-      first += 1
-    }
+    if let last = pending.popLast() { pending.append((last.offset, .skipped(.tooLarge))) }
+    finishSkipped()
   }
 
   /// Notes that all records were read.

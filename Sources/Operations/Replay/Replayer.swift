@@ -183,7 +183,7 @@ package actor Replayer: LoopActor {
   private func markers(of plan: ReplayPlan) async -> [Int32: Int64]? {
     guard let store else { return nil }
     do {
-      return try await withShards(of: store) { shards in
+      return try await Shards.with(on: loop, store, clientName: "carillon-replay") { shards in
         let identity = ClusterIdentity(kafka: plan.brokers, topicPrefix: rules.topics.prefix, buckets: store.buckets, name: nil)
         let isUsed = try await identity.verify(shards) != .nobodys
         let offsets = isUsed ? try await Markers(shards).appliedOffsets(of: plan.partitions.map(\.partition)) : nil
@@ -194,14 +194,6 @@ package actor Replayer: LoopActor {
       onNews(.markersUnknown("\(error)"))
       return nil
     }
-  }
-
-  private func withShards<Result>(of store: StoreConfiguration, _ body: (Shards) async throws -> Result) async throws -> Result {
-    let shards = Shards(on: loop, store, clientName: "carillon-replay")
-    shards.start()
-    defer { shards.close() }
-    try await shards.waitUntilUp(withinMilliseconds: Self.redisMilliseconds)
-    return try await body(shards)
   }
 
   // MARK: Unfinished requests
@@ -215,7 +207,7 @@ package actor Replayer: LoopActor {
     let reader = TopicReader(on: loop, kafka)
     let onNews = onNews
     reader.onProgress = { onNews(.reading($0)) }
-    return try await withShards(of: store) { shards in
+    return try await Shards.with(on: loop, store, clientName: "carillon-replay") { shards in
       let search = UnfinishedSearch(rules, audit, plan, admin, reader, shards)
       search.isStopped = { [weak self] in self?.assumeIsolated { $0.isStopped } ?? true }
       try await search.run(group: settings.group) { onNews(.reading($0)) }
@@ -224,9 +216,6 @@ package actor Replayer: LoopActor {
       return search.found
     }
   }
-
-  /// How long Redis may take for its first answer.
-  private static let redisMilliseconds = 10_000
 
   // MARK: The extent of a topic
 

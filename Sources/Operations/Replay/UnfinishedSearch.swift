@@ -1,4 +1,3 @@
-import EventLoop
 import Kafka
 import Notifications
 import Store
@@ -60,7 +59,7 @@ final class UnfinishedSearch: ReadingPace {
     let audit = try await AuditRun(rules, settings, admin)
     try await audit.read(reader)
     func take(_ fact: AuditFact, _ keep: (RecordPlace) -> Void) {
-      let place = RecordPlace(partition: fact.sourcePartition, offset: fact.sourceOffset)
+      let place = fact.source
       guard ranges[place.partition]?.contains(place.offset) == true,
         place.offset < finished[TopicPartition(topic, place.partition)] ?? 0
       else { return }
@@ -86,7 +85,7 @@ final class UnfinishedSearch: ReadingPace {
     let facts = FactReader(rules)
     try await reader.read(later, "events since", in: nil, until: isStopped) { [self] record in
       guard case .fact(let fact) = facts.event(record), fact.device != 0, fact.flags.contains(.isOfTopic) else { return }
-      let place = RecordPlace(partition: fact.sourcePartition, offset: fact.sourceOffset)
+      let place = fact.source
       missing[place]?.remove(fact.device)
       if missing[place]?.isEmpty == true { missing[place] = nil }
     }

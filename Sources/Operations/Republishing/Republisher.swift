@@ -8,7 +8,7 @@ import Notifications
 /// Unless their order does not matter, records of one partition keep their order in the target partition without a gap. If Kafka refuses one, the producer fails for good
 /// instead of writing the next. Only one produce request waits for an answer, since a broker that does not know the producer yet would
 /// accept the second after it has refused the first. A later process continues after the records that are written.
-final class Republisher {
+final class Republisher: ProducerHandler {
   /// Called during `write` for a record that is too large for Kafka now, with its opaque. It is skipped.
   var onTooLarge: ((UInt64) -> Void)?
   /// Called for each record when Kafka has it, in the order of each partition.
@@ -44,22 +44,13 @@ final class Republisher {
     options.maximumBytes = maximumBytes
     options.batchBytes = batchBytes
     options.givesAgain = !isInOrder
-    let reports = Reports()
+    let reports = WeakProducerHandler()
     var inOrder = ["enable.gapless.guarantee": "true", "max.in.flight.requests.per.connection": "1"]
     // A record that the broker refuses would end the writing, and again after each continuation. So it is refused here.
     if let largest = kafka.largestRecord(batchBytes: batchBytes) { inOrder["message.max.bytes"] = String(largest) }
     producer = try Producer(on: loop, isInOrder ? kafka.merging(inOrder) : kafka, options, handler: reports)
     self.topic = try producer.topic(topic)
     reports.owner = self
-  }
-
-  /// The producer keeps its handler while it is open, and this object keeps the producer.
-  private final class Reports: ProducerHandler {
-    weak var owner: Republisher?
-
-    func producerDelivered(_ reports: [DeliveryReport]) { owner?.delivered(reports) }
-    func producerHasRoom() {}
-    func producerFailed(_ error: KafkaError) { if error.isFatal { owner?.fail(error) } }
   }
 
   /// Accepted records that are not in Kafka yet.
@@ -129,11 +120,14 @@ final class Republisher {
     await producer.close(withinMilliseconds: failure == nil ? milliseconds : 1_000)
   }
 
-  private func delivered(_ reports: [DeliveryReport]) {
+  func producerDelivered(_ reports: [DeliveryReport]) {
     for report in reports where failure == nil {
       if let error = report.error { fail(error) } else { onWritten?(report) }
     }
   }
+
+  func producerHasRoom() {}
+  func producerFailed(_ error: KafkaError) { if error.isFatal { fail(error) } }
 
   private func fail(_ error: KafkaError) {
     guard failure == nil else { return }

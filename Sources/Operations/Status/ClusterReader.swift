@@ -23,7 +23,7 @@ package actor ClusterReader: LoopActor {
 
   private let lagQuestion = SlowQuestion<LagReport>()
   private let settingsQuestion = SlowQuestion<TopicSettings>()
-  private let applicationsQuestion = SlowQuestion<[ApplicationLedger.Entry]>()
+  private let applicationsQuestion = SlowQuestion<[ApplicationEntry]>()
 
   /// The settings of the topics, by topic.
   private struct TopicSettings: Sendable {
@@ -133,10 +133,9 @@ package actor ClusterReader: LoopActor {
   }
 
   /// Reads which applications are stopped or have a rate limit.
-  private func restrictedApplications() async -> Known<[ApplicationLedger.Entry]> {
-    let ledger = ApplicationLedger(
-      on: loop, kafka, topics, silenceMilliseconds: Self.lookMilliseconds, onProgress: { _ in }, onRefused: { _, _ in })
-    return await found { try await ledger.read().filter { $0.stops.open != nil || $0.stops.limits.last != nil } }
+  private func restrictedApplications() async -> Known<[ApplicationEntry]> {
+    let tool = ClusterTool(on: loop, kafka, RequestRules(topics: topics), silenceMilliseconds: Self.lookMilliseconds)
+    return await found { try await tool.applications().filter { $0.stops.open != nil || $0.stops.limits.last != nil } }
   }
 
   /// Reads the topics' settings.

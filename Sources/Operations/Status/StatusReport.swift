@@ -268,14 +268,14 @@ package enum StatusProblem: Sendable, Hashable {
   case noWorker(String)
 }
 
-/// A part of Redis that is read alone.
+/// A part of Redis that is read alone, in words.
 package enum StatusPart: String, Sendable, Hashable {
   /// The cluster that the Redis belongs to.
-  case identity
+  case identity = "whose Redis this is"
   /// The workers' reports.
-  case workers
+  case workers = "what the workers report of themselves to Redis"
   /// The fan-out lanes.
-  case lanes
+  case lanes = "which fan-out lanes live"
 }
 
 /// A fact that is not a problem.

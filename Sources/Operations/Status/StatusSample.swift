@@ -35,7 +35,7 @@ package struct KafkaState: Sendable {
   /// Why the settings are unknown; nil if they are known, and on an embedded broker, which has none.
   package var settingsUnknown: String?
   /// The applications that are stopped or have a rate limit, or why they are unknown.
-  package var applications: Known<[ApplicationLedger.Entry]> = .found([])
+  package var applications: Known<[ApplicationEntry]> = .found([])
   /// The group's lag.
   package var lag: Known<LagReport>
 }

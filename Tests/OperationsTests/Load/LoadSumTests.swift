@@ -52,7 +52,7 @@ import Testing
         _ kind: LoadViolation.Kind, _ id: NotificationID, _ device: Int, _ target: Name, _ time: Int64, _ violation: LoadViolation?
       ) {
         totals.violations[kind, default: 0] += 1
-        findings.insert(LoadFinding(kind, id, own.token(device), target, atMilliseconds: time / 1_000_000))
+        findings.insert(LoadFinding(kind: kind, id: id, device: own.token(device), target: target, atMilliseconds: time / 1_000_000))
         if let violation { found.append(LoadFinding(violation, own, share)) }
       }
       func revision(_ number: Int) -> Revision { Revision(timestamp: 1, partition: 0, offset: UInt64(number)) }
@@ -147,8 +147,8 @@ import Testing
     let worker = sum.servers.groups["transform"]
     #expect(worker?.processes == 1 && worker?.seconds == 2 && sum.servers.ages == history.results[0].result.servers.ages)
     #expect(sum.silentServers == ["x did not answer: no answer"])
-    #expect(sum.shares.map(\.number) == Array(1...history.shares.count))
-    #expect(sum.shares.reduce(0) { $0 + $1.published } == history.totals.published)
+    #expect(sum.shares.map(\.share.number) == Array(1...history.shares.count))
+    #expect(sum.shares.reduce(0) { $0 + $1.result.totals.published } == history.totals.published)
   }
 
   private static func refusal(_ parts: [LoadSum.Part]) -> String? {

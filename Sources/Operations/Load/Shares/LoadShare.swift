@@ -16,13 +16,12 @@ package struct LoadShare: Sendable, Hashable {
   package let firstUser: Int
   /// The number of its first request among all requests of the run.
   package let firstRequest: Int
+}
 
+extension LoadShare {
   /// Makes the only share of a run with one process.
-  package init(all plan: LoadPlan) { self.init(1, of: 1, whole: plan, plan, firstDevice: 0, firstUser: 0, firstRequest: 0) }
-
-  fileprivate init(_ number: Int, of count: Int, whole: LoadPlan, _ plan: LoadPlan, firstDevice: Int, firstUser: Int, firstRequest: Int) {
-    (self.number, self.count, self.whole, self.plan) = (number, count, whole, plan)
-    (self.firstDevice, self.firstUser, self.firstRequest) = (firstDevice, firstUser, firstRequest)
+  package init(all plan: LoadPlan) {
+    self.init(number: 1, count: 1, whole: plan, plan: plan, firstDevice: 0, firstUser: 0, firstRequest: 0)
   }
 
   /// Names its devices, people and requests.
@@ -88,7 +87,7 @@ extension LoadPlan {
     plan.requests = load(ofShare: number)
     plan.seed = seed ^ LoadLot.mixed(UInt64(number - 1))
     return LoadShare(
-      number, of: count, whole: self, plan, firstDevice: ownDevices.lowerBound, firstUser: people.lowerBound,
+      number: number, count: count, whole: self, plan: plan, firstDevice: ownDevices.lowerBound, firstUser: people.lowerBound,
       firstRequest: (1..<number).reduce(0) { $0 + LoadSchedule(load(ofShare: $1)).total })
   }
 }

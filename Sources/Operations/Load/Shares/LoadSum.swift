@@ -1,19 +1,3 @@
-/// A row of a report's table of shares.
-package struct LoadShareRow: Sendable, Hashable {
-  /// The number of the share, from 1 on.
-  package var number: Int
-  /// Its devices.
-  package var devices: Int
-  /// Its requests that were due.
-  package var offered: Int
-  /// Its requests that Kafka has acknowledged.
-  package var published: Int
-  /// The share of its notifications that should have arrived that has arrived.
-  package var reach: Double
-  /// The share of its schedule that was kept.
-  package var schedule: Double
-}
-
 /// Adds the numbers of all shares of one run.
 package enum LoadSum {
   /// The numbers of a share, with the name of their file.
@@ -41,7 +25,7 @@ package enum LoadSum {
     var sum = first.share.result
     for part in parts.dropFirst() { sum.add(part.share.result) }
     sum.plan = first.share.share.whole
-    sum.shares = parts.map { LoadShareRow($0.share.share, $0.share.result) }
+    sum.shares = parts.map(\.share)
     return sum
   }
 
@@ -51,13 +35,5 @@ package enum LoadSum {
     if one.result.startedAt != other.result.startedAt { return "when they began (--start)" }
     if one.share.count != other.share.count { return "how many shares they have (--share)" }
     return one.plan.utf8.elementsEqual(other.plan.utf8) ? nil : "their plans (--seed, --profile, …)"
-  }
-}
-
-extension LoadShareRow {
-  fileprivate init(_ share: LoadShare, _ result: LoadResult) {
-    self.init(
-      number: share.number, devices: share.plan.devices.count, offered: result.offered, published: result.totals.published,
-      reach: result.reach, schedule: result.schedule)
   }
 }

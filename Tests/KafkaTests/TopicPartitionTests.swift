@@ -2,9 +2,7 @@ import Kafka
 import TestSupport
 import Testing
 
-@testable import Operations
-
-@Suite struct KeyPartitionTests {
+@Suite struct TopicPartitionTests {
   @Test func theWorkersProducersPutAKeyWhereItIsSaidToLie() async throws {
     try await KafkaFixture.with { kafka in
       let topic = try await kafka.topic("keys", partitions: 7)
@@ -12,7 +10,7 @@ import Testing
       try await kafka.publish(keys.map { TestRecord(key: $0, "") }, to: topic)
       for record in try await kafka.records(of: topic, count: keys.count) {
         let key = String(decoding: record.key ?? [], as: UTF8.self)
-        #expect(record.partition == KeyPartition.of(key, partitions: 7), "\(key)")
+        #expect(record.partition == TopicPartition.number(ofKey: key, of: 7), "\(key)")
       }
     }
   }

@@ -1,4 +1,6 @@
+package import Kafka
 package import Notifications
+package import Worker
 
 /// An application that a request's target has registered devices for.
 package struct RegisteredApplication: Sendable, Equatable {
@@ -8,9 +10,10 @@ package struct RegisteredApplication: Sendable, Equatable {
   package var devices: Int
 }
 
-/// The applications that some targets have devices for, by the topic `devices`. A value.
-struct RegisteredApplications {
+/// The registered devices of some targets, by the topic `devices`. A value.
+package struct TargetDevices: Sendable {
   private let targets: Set<Name>
+  private let application: Name?
   /// The application of each device of the targets, by the device's token.
   private var devices: [Name: [Name: Name]] = [:]
   /// The targets beside the device itself that it belongs to, by its token.
@@ -18,15 +21,31 @@ struct RegisteredApplications {
 
   /// Makes it without devices.
   ///
-  /// - Parameter targets: `user:…` or `device:…`.
-  init(of targets: Set<Name>) { self.targets = targets }
+  /// - Parameters:
+  ///   - targets: `user:…` or `device:…`.
+  ///   - application: only its devices count; nil for those of all applications.
+  package init(of targets: Set<Name>, application: Name? = nil) { (self.targets, self.application) = (targets, application) }
+
+  /// The application of each device of a target, by the device's token.
+  package subscript(target: Name) -> [Name: Name] { devices[target] ?? [:] }
+
+  /// Reads the topic from its beginning to its present end.
+  package mutating func read(_ topic: String, _ reader: TopicReader, _ admin: Admin) async throws(KafkaError) {
+    let found = Gathered(self)
+    try await reader.read(try await admin.stretches(of: topic), "devices", isCompacted: true) { record in
+      if let key = record.key { found.value.take(Name(key), registration: record.value) }
+    }
+    self = found.value
+  }
 
   /// Takes a device's record, the newest last. Without a registration the device is unregistered.
-  mutating func take(_ token: Name, registration: UnsafeRawBufferPointer?) {
+  package mutating func take(_ token: Name, registration: UnsafeRawBufferPointer?) {
     for target in memberships.removeValue(forKey: token) ?? [] { devices[target]?[token] = nil }
     let device: Name = "device:\(token)"
     devices[device]?[token] = nil
-    guard let registration, let (application, known) = try? Registration.memberships(json: registration) else { return }
+    guard let registration, let (application, known) = try? Registration.memberships(json: registration),
+      application == self.application ?? application
+    else { return }
     if targets.contains(device) { devices[device, default: [:]][token] = application }
     let wanted = known.filter(targets.contains)
     for target in wanted { devices[target, default: [:]][token] = application }
@@ -36,7 +55,7 @@ struct RegisteredApplications {
   /// The applications of a target, by their names.
   func applications(of target: Name) -> [RegisteredApplication] {
     var counts: [Name: Int] = [:]
-    for application in (devices[target] ?? [:]).values { counts[application, default: 0] += 1 }
+    for application in self[target].values { counts[application, default: 0] += 1 }
     return counts.sorted { $0.key < $1.key }.map { RegisteredApplication(application: $0.key, devices: $0.value) }
   }
 }

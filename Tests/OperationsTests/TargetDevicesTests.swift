@@ -4,8 +4,8 @@ import Testing
 @testable import Operations
 
 /// The applications that the targets of requests have devices for, as the registry's records tell them.
-@Suite struct RegisteredApplicationsTests {
-  private var registered = RegisteredApplications(of: ["user:Kim", "device:d2"])
+@Suite struct TargetDevicesTests {
+  private var registered = TargetDevices(of: ["user:Kim", "device:d2"])
 
   private mutating func register(_ token: Name, _ application: String, user: String?) {
     let user = user.map { #","user":"\#($0)""# } ?? ""
