@@ -99,7 +99,9 @@ final class LoopCore {
   }
 
   private func endTurn() {
-    for turnEnd in turnEnds { turnEnd.body() }
+    var hasClosed = false
+    for turnEnd in turnEnds { if let body = turnEnd.body { body() } else { hasClosed = true } }
+    if hasClosed { turnEnds.removeAll { $0.body == nil } }
     while !unwritten.isEmpty {
       swap(&unwritten, &writing)
       for stream in writing { stream.flush() }
