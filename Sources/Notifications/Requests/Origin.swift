@@ -29,6 +29,9 @@ public struct Origin {
   /// Only a redrive can have this.
   public let isUnfinished: Bool
 
+}
+
+extension Origin {
   /// Reads the JSON of a header; `nil` if a member is missing or wrong.
   ///
   /// It is `{"cluster", "topic", "partition", "offset", "timestamp", "why": "replay" | "redrive"}`, perhaps with `"unfinished": true`.
@@ -44,7 +47,7 @@ public struct Origin {
   ///
   /// - Throws: the rule that an origin breaks if it does not count for this record.
   static func counting(for record: RequestRecord) throws(Rejection) -> Origin? {
-    guard let header = record.headers.origin else { return nil }
+    guard let header = record.headers[.origin] else { return nil }
     guard let origin = Origin(header) else {
       throw rejection("An origin is a JSON object with cluster, topic, partition, offset, timestamp, and why: replay or redrive.")
     }
@@ -89,16 +92,6 @@ public struct Origin {
     writer.member("why", "\(purpose)")
     if isUnfinished { writer.member("unfinished", true) }
     writer.closeObject()
-  }
-
-  private init(
-    cluster: UnsafeRawBufferPointer, topic: UnsafeRawBufferPointer, position: SourcePosition, purpose: Purpose, isUnfinished: Bool
-  ) {
-    self.isUnfinished = isUnfinished
-    self.cluster = cluster
-    self.topic = topic
-    self.position = position
-    self.purpose = purpose
   }
 
   private static func read(_ header: UnsafeRawBufferPointer) throws(JSONError) -> Origin? {
