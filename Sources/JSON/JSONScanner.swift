@@ -151,13 +151,6 @@ public struct JSONScanner {
     return try scanValue()
   }
 
-  /// Skips the rest of the innermost open container and leaves it.
-  public mutating func leave() throws(JSONError) {
-    if phase == .value { try pass() }
-    guard depth > 0 else { throw misplaced() }
-    try passContainers(downTo: depth &- 1)
-  }
-
   /// Skips the rest of the text, and checks that nothing follows its value.
   ///
   /// It also leaves open containers, so a reader may finish as soon as it has all that it needs.

@@ -253,7 +253,7 @@ final class DeviceConnection {
     case .welcome(let welcome): self.welcome(welcome)
     case .notify(let frame): take(frame)
     case .remove(let frame): remove(frame)
-    case .accepted(let frame): settle(frame.subject)
+    case .accepted(let subject): settle(subject)
     case .refused(let frame): settle(frame.subject, frame)
     case .linked(let frame): if links.remove(Name(frame.request)) != nil { tell?(.linked(frame)) }
     case .gap(let frame): tell?(.gap(frame))

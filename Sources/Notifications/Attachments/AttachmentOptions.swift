@@ -39,10 +39,7 @@ public struct AttachmentOptions: Sendable, Equatable {
     guard let value else { return }
     let reader = try ObjectReader(value, path: path)
     typeHint = try reader.text("typeHint", longest: Self.typeHintBytes)
-    if let hidden = reader["thumbnailHidden"] {
-      guard let isHidden = hidden.boolValue else { throw reader.error("thumbnailHidden", "This must be true or false.") }
-      isThumbnailHidden = isHidden
-    }
+    isThumbnailHidden = try reader.flag("thumbnailHidden", "This must be true or false.") ?? false
     if let clipping = reader["thumbnailClipping"] {
       let part = try ObjectReader(clipping, path: path + ".thumbnailClipping")
       func number(_ key: String) throws(FieldError) -> Double {

@@ -47,9 +47,7 @@ public struct NotificationAttachment: Sendable, Equatable {
     guard let type = MediaType(name: try reader.requiredText("type", longest: FrameLimits.idBytes)) else {
       throw reader.error("type", "This must be one of: \(MediaType.allCases.map(\.name.description).joined(separator: ", ")).")
     }
-    guard let size = try reader.integer("size", in: 0...Int64(MediaType.largestBytes)) else {
-      throw reader.error("size", "This member is required.")
-    }
+    let size = try reader.required("size", try reader.integer("size", in: 0...Int64(MediaType.largestBytes)))
     media = Media(hash: hash, type: type, size: Int(size))
     options = try AttachmentOptions(reader["options"], path: reader.path + "options")
   }

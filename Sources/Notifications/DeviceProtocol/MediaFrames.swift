@@ -47,7 +47,7 @@ public struct LinkedAttachment: Sendable, Equatable {
 }
 
 /// The frame `link`: a device asks for a new link to an attachment.
-public struct LinkFrame: Sendable, Equatable {
+public struct LinkFrame: Sendable, Equatable, JSONWritable {
   /// The file.
   public var hash: MediaHash
   /// The device's own id for the request.
@@ -66,8 +66,7 @@ public struct LinkFrame: Sendable, Equatable {
 
   /// Appends the frame.
   public func write(to json: inout JSONWriter) {
-    json.openObject()
-    json.member("type", DeviceFrameType.link.rawValue)
+    json.openFrame("link")
     json.member("hash", hash.description)
     json.member("request", request)
     json.closeObject()
@@ -86,7 +85,6 @@ public struct LinkedFrame: Sendable, Equatable {
 
   init(_ reader: ObjectReader) throws(FieldError) {
     request = try reader.requiredText("request", longest: FrameLimits.idBytes)
-    guard let link = try MediaLink(reader) else { throw reader.error("url", "This member is required.") }
-    self.link = link
+    link = try reader.required("url", try MediaLink(reader))
   }
 }
