@@ -98,7 +98,7 @@ extension Device {
     let options = open.context.panel.actions.first { $0.identifier == response.action }?.options ?? []
     open.responded = notification
     do throws(DeviceError) {
-      try await stored { (body) throws(DeviceError) in try connection.hold(response, to: notification, options, body) }
+      try await stored { (body) throws(DeviceError) in try connection.memory.hold(response, to: notification, options, body) }
     } catch {
       perform(open.context.state.stored(response.response, failed: true), open)
       throw error

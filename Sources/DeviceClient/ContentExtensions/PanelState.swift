@@ -206,7 +206,7 @@ extension NotificationAction {
   fileprivate var isResponse: Bool {
     guard identifier != Self.defaultIdentifier, identifier != Self.dismissIdentifier else { return false }
     let response = ResponseFrame(response: "r", receipt: "r", identifier: "i", action: identifier)
-    return (try? FrameRules.check { response.write(to: &$0) }) != nil
+    return (try? FrameRules.check(response)) != nil
   }
 }
 

@@ -26,9 +26,8 @@ public struct NotificationRequest: Sendable, Equatable {
   ///
   /// - Parameter attachments: its files, which are in the store.
   func frame(id: String, _ attachments: [NotificationAttachment] = []) throws(DeviceError) -> NotifyFrame {
-    var json = JSONWriter()
-    content.payload.write(to: &json)
-    guard json.count <= Self.maximumPayloadBytes else {
+    let payload = content.payload.jsonBytes
+    guard payload.count <= Self.maximumPayloadBytes else {
       throw DeviceError(.badRequest, "content: the content of a local request takes at most \(Self.maximumPayloadBytes) bytes as JSON")
     }
     guard content.hasAlert || content.sound != nil || (content.badge ?? 0) != 0 else {
@@ -36,29 +35,23 @@ public struct NotificationRequest: Sendable, Equatable {
     }
     try Self.checkBadge(content.badge ?? 0)
     try trigger?.check()
-    let payload = json.withUnsafeBytes { Array($0) }
-    json.reset()
+    var json = JSONWriter()
     json.openObject()
     json.member("type", ServerFrameType.notify.rawValue)
     json.member("delivery", 0)
     json.member("id", id)
     json.member("identifier", identifier)
     json.member("revision", "local")
-    if var text = trigger?.json { text.withUTF8 { json.member("trigger", raw: UnsafeRawBufferPointer($0)) } }
-    if !attachments.isEmpty {
-      json.key("attachments")
-      JSONValue.array(attachments.map(\.object)).write(to: &json)
-    }
+    trigger?.json?.withBytes { json.member("trigger", raw: $0) }
+    json.member("attachments", attachments.isEmpty ? nil : attachments.map(\.object))
     payload.withUnsafeBytes { json.member("payload", raw: $0) }
     json.closeObject()
-    let result = json.withUnsafeBytes { bytes -> Result<ServerFrame, DeviceFrameError> in
-      do throws(DeviceFrameError) { return .success(try ServerFrame(bytes)) } catch { return .failure(error) }
-    }
-    switch result {
-    case .success(.notify(let frame)): return frame
-    case .success: preconditionFailure("the frame says that it is a notification")
-    case .failure(let error): throw DeviceError(.badRequest, "\(error.field): \(error.rule)")
-    }
+    do throws(DeviceFrameError) {
+      guard case .notify(let frame) = try json.withUnsafeBytes({ bytes throws(DeviceFrameError) in try ServerFrame(bytes) }) else {
+        preconditionFailure("the frame says that it is a notification")
+      }
+      return frame
+    } catch { throw DeviceError(.badRequest, "\(error.field): \(error.rule)") }
   }
 }
 

@@ -54,7 +54,7 @@ public enum NotificationTrigger: Sendable, Equatable {
 
   /// The same in milliseconds since 1970.
   func nextDue(after moment: Int64, timeZone: Name = "UTC") -> Int64? {
-    guard var text = json, case .timed(let trigger)? = try? text.withUTF8({ try Trigger(UnsafeRawBufferPointer($0)) }) else { return nil }
+    guard let text = json, case .timed(let trigger)? = try? Trigger(text: text) else { return nil }
     var times = DueTimes(capacity: 1)
     return (try? times.next(of: trigger, requested: moment, after: moment, deviceZone: timeZone))?.due
   }
@@ -102,9 +102,8 @@ public enum NotificationTrigger: Sendable, Equatable {
       self = .push
       return
     }
-    var copy = text
-    guard let trigger = copy.withUTF8({ try? Trigger(UnsafeRawBufferPointer($0)) }) else { return nil }
-    switch trigger {
+    switch try? Trigger(text: text) {
+    case nil: return nil
     case .push: self = .push
     case .location: self = .location(text)
     case .timed(let timed):
@@ -119,14 +118,9 @@ public enum NotificationTrigger: Sendable, Equatable {
 extension Trigger {
   /// Reads the text of a trigger. Throws an error with the member and its rule.
   init(text: String) throws(DeviceError) {
-    var text = text
-    let result = text.withUTF8 { bytes -> Result<Trigger, Rejection> in
-      do throws(Rejection) { return .success(try Trigger(UnsafeRawBufferPointer(bytes))) } catch { return .failure(error) }
-    }
-    switch result {
-    case .success(let trigger): self = trigger
-    case .failure(let error): throw DeviceError(.badRequest, "\(error.field): \(error.rule)")
-    }
+    do throws(Rejection) {
+      self = try text.withBytes { bytes throws(Rejection) in try Trigger(bytes) }
+    } catch { throw DeviceError(.badRequest, "\(error.field): \(error.rule)") }
   }
 }
 
