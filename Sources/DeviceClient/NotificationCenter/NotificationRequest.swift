@@ -89,20 +89,15 @@ extension NotificationContent {
     interruptionLevel: InterruptionLevel = .active, relevanceScore: Double? = nil, filterCriteria: String? = nil,
     launchImageName: String? = nil, userInfo: [String: JSONValue] = [:]
   ) {
-    func members(_ pairs: [(String, JSONValue?)]) -> JSONValue {
-      .object(pairs.compactMap { pair in pair.1.map { .init(key: pair.0, value: $0) } })
-    }
-    func text(_ value: String) -> JSONValue? { value.isEmpty ? nil : .string(value) }
-    let alert = members([
-      ("title", text(title)), ("subtitle", text(subtitle)), ("body", text(body)), ("launch-image", launchImageName.map { .string($0) }),
+    func text(_ value: String) -> String? { value.isEmpty ? nil : value }
+    let alert = JSONValue.object(present: [
+      "title": text(title), "subtitle": text(subtitle), "body": text(body), "launch-image": launchImageName,
     ])
-    let aps = members([
-      ("alert", alert.members?.isEmpty == false ? alert : nil), ("badge", badge.map { .integer(Int64($0)) }),
-      ("sound", sound?.json), ("thread-id", threadIdentifier.map { .string($0.text) }),
-      ("category", categoryIdentifier.map { .string($0.text) }),
-      ("target-content-id", targetContentIdentifier.map { .string($0.text) }),
-      ("interruption-level", interruptionLevel == .active ? nil : .string(interruptionLevel.rawValue)),
-      ("relevance-score", relevanceScore.map { JSONValue(floatLiteral: $0) }), ("filter-criteria", filterCriteria.map { .string($0) }),
+    let aps = JSONValue.object(present: [
+      "alert": alert == .object([]) ? nil : alert, "badge": badge, "sound": sound?.json, "thread-id": threadIdentifier,
+      "category": categoryIdentifier, "target-content-id": targetContentIdentifier,
+      "interruption-level": interruptionLevel == .active ? nil : interruptionLevel.rawValue, "relevance-score": relevanceScore,
+      "filter-criteria": filterCriteria,
     ])
     let own = userInfo.filter { $0.key != "aps" }.sorted { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }
     self.init(.object([.init(key: "aps", value: aps)] + own.map { .init(key: $0.key, value: $0.value) }))

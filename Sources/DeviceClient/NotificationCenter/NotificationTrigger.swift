@@ -61,33 +61,17 @@ public enum NotificationTrigger: Sendable, Equatable {
 
   /// The trigger as the header `trigger` of a request has it; nil for none.
   public var json: String? {
-    var json = JSONWriter()
     switch self {
     case .push: return nil
     case .location(let text): return text
+    // A number that JSON does not have is null, and is refused by the rule of intervals.
     case .timeInterval(let seconds, let repeats):
-      json.openObject()
-      json.member("type", "timeInterval")
-      json.key("timeInterval")
-      // A number that JSON does not have is refused by the rule of intervals.
-      if seconds.isFinite { json.double(seconds) } else { json.null() }
-      json.member("repeats", repeats)
+      return JSONValue.object(["type": "timeInterval", "timeInterval": seconds, "repeats": repeats]).text
     case .calendar(let units, let zone, let repeats):
-      json.openObject()
-      json.member("type", "calendar")
-      json.key("dateComponents")
-      json.openObject()
-      for unit in CalendarUnits.Unit.allCases {
-        guard let value = units[unit] else { continue }
-        json.key(unit.name)
-        json.integer(value)
-      }
-      if let zone { json.member("timeZone", zone) }
-      json.closeObject()
-      json.member("repeats", repeats)
+      var components = CalendarUnits.Unit.allCases.compactMap { unit in units[unit].map { JSONValue.Member("\(unit.name)", $0) } }
+      if let zone { components.append(.init("timeZone", zone)) }
+      return JSONValue.object(["type": "calendar", "dateComponents": JSONValue.object(components), "repeats": repeats]).text
     }
-    json.closeObject()
-    return json.text
   }
 
   /// Checks that the text of a location trigger is one.

@@ -60,19 +60,10 @@ public struct AttachmentOptions: Sendable, Equatable {
 
   /// The JSON object, with the options that are set.
   public var object: JSONValue {
-    var members: [JSONValue.Member] = []
-    func add(_ key: String, _ value: JSONValue) { members.append(JSONValue.Member(key: key, value: value)) }
-    if let typeHint { add("typeHint", .string(typeHint)) }
-    if isThumbnailHidden { add("thumbnailHidden", true) }
-    if let part = thumbnailClipping {
-      add(
-        "thumbnailClipping",
-        [
-          "x": JSONValue(floatLiteral: part.x), "y": JSONValue(floatLiteral: part.y), "width": JSONValue(floatLiteral: part.width),
-          "height": JSONValue(floatLiteral: part.height),
-        ])
-    }
-    if let thumbnailTime { add("thumbnailTime", JSONValue(floatLiteral: thumbnailTime)) }
-    return .object(members)
+    .object(present: [
+      "typeHint": typeHint, "thumbnailHidden": isThumbnailHidden ? true : nil,
+      "thumbnailClipping": thumbnailClipping.map { JSONValue.object(["x": $0.x, "y": $0.y, "width": $0.width, "height": $0.height]) },
+      "thumbnailTime": thumbnailTime,
+    ])
   }
 }

@@ -54,12 +54,10 @@ public struct NotificationAttachment: Sendable, Equatable {
 
   /// The JSON object.
   public var object: JSONValue {
-    var object: JSONValue = [
-      "identifier": .string(identifier.text), "hash": .string(media.hash.description), "type": .string(media.type.name.description),
-      "size": .integer(Int64(media.size)),
-    ]
-    if options != AttachmentOptions() { object.set("options", options.object) }
-    return object
+    .object(present: [
+      "identifier": identifier, "hash": media.hash.description, "type": media.type.name.description, "size": media.size,
+      "options": options == AttachmentOptions() ? nil : options.object,
+    ])
   }
 }
 

@@ -37,12 +37,7 @@ public struct LinkedAttachment: Sendable, Equatable {
 
   /// The JSON object with the attachment's members, `url` and `expires`.
   public var object: JSONValue {
-    var object = attachment.object
-    if let link {
-      object.set("url", .string(link.url))
-      object.set("expires", .integer(link.expires))
-    }
-    return object
+    attachment.object.appending(contentsOf: .object(present: ["url": link?.url, "expires": link?.expires]))
   }
 }
 
