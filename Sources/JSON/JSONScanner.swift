@@ -151,6 +151,13 @@ public struct JSONScanner {
     return try scanValue()
   }
 
+  /// Returns the key and the value of the innermost object's next member; `nil` at the end of the object, which it leaves.
+  @inlinable
+  public mutating func nextMember() throws(JSONError) -> (key: JSONSpan, value: JSONSpan)? {
+    guard let key = try nextKey() else { return nil }
+    return (key, try skip())
+  }
+
   /// Skips the rest of the text, and checks that nothing follows its value.
   ///
   /// It also leaves open containers, so a reader may finish as soon as it has all that it needs.

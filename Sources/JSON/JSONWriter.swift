@@ -94,7 +94,7 @@ public struct JSONWriter: ~Copyable {
   }
 
   /// Writes a string.
-  public mutating func string(_ value: String) { value.withBytes { quote($0) } }
+  public mutating func string(_ value: String) { value.utf8Span.span.bytes.withUnsafeBytes { quote($0) } }
 
   /// Writes a string from UTF-8. Each byte that is not UTF-8 becomes U+FFFD.
   public mutating func string(utf8 value: UnsafeRawBufferPointer) { quote(value) }

@@ -77,8 +77,7 @@ public struct AckFrame {
       var delivery: UInt64?
       var reason: DropReason?
       try elements.openObject()
-      while let key = try elements.nextKey() {
-        let value = try elements.skip()
+      while let (key, value) = try elements.nextMember() {
         if elements.matches(key, "delivery") {
           delivery = Self.number(value, elements)
         } else if elements.matches(key, "reason") {

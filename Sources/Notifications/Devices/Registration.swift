@@ -55,8 +55,7 @@ public struct Registration: Sendable, Equatable, JSONWritable {
     var (application, targets): (Name?, [Name]) = (nil, [])
     var scanner = JSONScanner(json)
     try scanner.openObject()
-    while let key = try scanner.nextKey() {
-      let value = try scanner.skip()
+    while let (key, value) = try scanner.nextMember() {
       if scanner.matches(key, "application") { application = scanner.text(value).map { Name($0) } }
       if scanner.matches(key, "user"), let user = scanner.text(value) { targets.append("user:\(user)") }
     }

@@ -104,8 +104,7 @@ extension Origin {
     var purpose: Purpose?
     var isUnfinished = false
     try scanner.openObject()
-    while let key = try scanner.nextKey() {
-      let value = try scanner.skip()
+    while let (key, value) = try scanner.nextMember() {
       if scanner.matches(key, "cluster") {
         cluster = value.kind == .string ? scanner.source(value) : nil
       } else if scanner.matches(key, "topic") {
