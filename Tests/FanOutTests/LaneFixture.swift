@@ -124,8 +124,8 @@ actor LaneFixture {
       try topic.withUTF8 { topic in
         try value.withUTF8 { value in
           try requests.withUTF8 { requests in
-            (headers.target, headers.topic) = (UnsafeRawBufferPointer(target), UnsafeRawBufferPointer(topic))
-            headers.operation = removing ? ("remove" as StaticString).withUTF8Buffer { UnsafeRawBufferPointer($0) } : nil
+            (headers[.target], headers[.topic]) = (UnsafeRawBufferPointer(target), UnsafeRawBufferPointer(topic))
+            headers[.operation] = removing ? ("remove" as StaticString).withUTF8Buffer { UnsafeRawBufferPointer($0) } : nil
             let record = RequestRecord(
               key: UnsafeRawBufferPointer(target), value: UnsafeRawBufferPointer(value), headers: headers,
               topic: UnsafeRawBufferPointer(requests),

@@ -91,11 +91,7 @@ enum CategoriesCommands {
   }
 
   private static func array(_ categories: [NotificationCategory]) -> JSONValue {
-    var json = JSONWriter()
-    json.openArray()
-    for category in categories { category.write(to: &json) }
-    json.closeArray()
-    return json.withUnsafeBytes { try? JSONValue(parsing: $0) } ?? .array([])
+    categories.jsonBytes.withUnsafeBytes { try? JSONValue(parsing: $0) } ?? .array([])
   }
 
   private static func withLedger<R: Sendable>(_ values: SettingValues, _ body: (CategoryLedger) async throws -> R) async throws -> R {

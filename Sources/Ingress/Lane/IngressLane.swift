@@ -57,12 +57,12 @@ public actor IngressLane: LoopActor {
     await core?.drain(withinMilliseconds: milliseconds)
     core = nil
   }
-}
 
-extension IngressLane: IngressCoreOwner {
+  /// Finds what became of a request, and calls `found` of the core with the number.
   nonisolated func find(_ id: NotificationID, target: Name?, for publisher: Publisher, number: UInt64) {
     Task(executorPreference: loop) { [weak self] in await self?.find(id, target, for: publisher, number) }
   }
 
+  /// Kafka's client has failed for good. Only a new lane can continue.
   nonisolated func failed(_ error: KafkaError) { onFatal(error) }
 }

@@ -300,7 +300,7 @@ final class Pipeline {
   private func logPoison(_ slot: Slot) {
     let record = inFlight[slot].record
     let headers = RequestRecord(record, topic: UnsafeRawBufferPointer(start: nil, count: 0)).headers
-    logger.with(trace: TraceParent.carried(headers.traceparent)).warning(
+    logger.with(trace: TraceParent.carried(headers[.traceparent])).warning(
       "a record could not be processed: the dead letters have it",
       [
         "topic": record.topic, "partition": record.partition, "offset": record.offset, "reason": inFlight.reason(slot),
