@@ -45,7 +45,7 @@ actor LaneFixture {
     (settings.askMilliseconds, settings.startMilliseconds, settings.laneMilliseconds) = (Int32(hangMilliseconds), hangMilliseconds, 600_000)
     change(&settings)
     lane = FanOutLane(
-      settings, on: EventLoop(name: "lane"), logger: .silent, health: health, metrics: FanOutMetrics(metrics))
+      settings, in: LanePlace(on: EventLoop(name: "lane"), logger: .silent, health: health), metrics: FanOutMetrics(metrics))
   }
 
   /// Runs `body` beside a lane that has started, and drains it afterwards.

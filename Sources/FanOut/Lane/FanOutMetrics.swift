@@ -56,7 +56,7 @@ public final class FanOutMetrics: Sendable {
   let badFrames: Counter
   let takeovers: Counter
   let unauthorized: Counter
-  let credentials: CounterSet
+  let credentials: MetricSet<Counter>
   let waitingHellos: Gauge
   let acknowledgements: Gauge
   let unreadableEntries: Counter
