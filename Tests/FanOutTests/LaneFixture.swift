@@ -42,10 +42,12 @@ actor LaneFixture {
       listen: SocketAddress(host: "127.0.0.1", port: 0),
       admission: .anyone, keys: InForce(KeyRing([KeyRing.Key([1, 2, 3])])), worker: "test/0")
     // A machine that stands still looks like a Kafka or a lane that is away.
-    (settings.askMilliseconds, settings.startMilliseconds, settings.laneMilliseconds) = (Int32(hangMilliseconds), hangMilliseconds, 600_000)
+    (settings.askMilliseconds, settings.startMilliseconds, settings.limits.laneMilliseconds) = (
+      Int32(hangMilliseconds), hangMilliseconds, 600_000
+    )
     change(&settings)
     lane = FanOutLane(
-      settings, on: EventLoop(name: "lane"), logger: .silent, health: health, metrics: FanOutMetrics(metrics))
+      settings, in: LanePlace(on: EventLoop(name: "lane"), logger: .silent, health: health), metrics: FanOutMetrics(metrics))
   }
 
   /// Runs `body` beside a lane that has started, and drains it afterwards.

@@ -164,8 +164,10 @@ enum ApplicationsCommands {
     }
   }
 
-  static func name(_ values: SettingValues) throws(UsageError) -> Name {
-    let name = Name(values[application].first ?? "")
+  static func name(_ values: SettingValues) throws(UsageError) -> Name { try checked(Name(values[application].first ?? "")) }
+
+  /// The same name, if it may be that of an application.
+  static func checked(_ name: Name) throws(UsageError) -> Name {
     guard name.withBytes(ApplicationStops.isApplication) else {
       throw UsageError(.wrongValue, "'\(PrintedText.echo(name.text))' is not an application. \(ApplicationStops.nameRule)")
     }
@@ -191,18 +193,8 @@ enum ApplicationsCommands {
   static func withLedger<R: Sendable>(
     _ values: SettingValues, _ body: (ApplicationLedger) async throws -> R
   ) async throws -> R {
-    let kafka = try ClusterSettings.kafka(values, client: "carillon-applications")
-    let topics = ClusterSettings.topics(values)
-    _ = try await Admin.with(kafka) { admin in try await admin.partitions(of: topics.applications, at: kafka) }
-    return try await ReadingLog.with(kafka, loop: "applications") { loop, log in
-      let ledger = ApplicationLedger(on: loop, kafka, topics) {
-        log.report($0)
-      } onRefused: { place, reason in
-        let position = place.position
-        StandardError.line("\(place.topic), partition \(position.partition), offset \(position.offset) is ignored: \(reason)")
-      }
-      return try await body(ledger)
-    }
+    try await ReadingLog.withLedger(
+      of: \.applications, "applications", values, { ApplicationLedger(on: $0, $1, $2, onProgress: $3, onRefused: $4) }, body)
   }
 }
 

@@ -20,10 +20,7 @@ enum CategoriesCommands {
     arguments: [file], groups: [SettingGroup("Publish", [app, isDryRun]), AnswerSettings.group, ClusterSettings.kafkaGroup],
     examples: [Example("categories publish categories.json --app com.example.shop", "all categories of the shop")]
   ) { values in
-    let application = values[app]
-    guard application.withBytes(ApplicationStops.isApplication) else {
-      throw UsageError(.wrongValue, "'\(PrintedText.echo(application.text))' is no application. \(ApplicationStops.nameRule)")
-    }
+    let application = try ApplicationsCommands.checked(values[app])
     let categories = try read(values[file].first ?? "-")
     if !values[isDryRun] { try await withLedger(values) { try await $0.publish(categories, of: application) } }
     if values[AnswerSettings.json] {
@@ -95,17 +92,7 @@ enum CategoriesCommands {
   }
 
   private static func withLedger<R: Sendable>(_ values: SettingValues, _ body: (CategoryLedger) async throws -> R) async throws -> R {
-    let kafka = try ClusterSettings.kafka(values, client: "carillon-categories")
-    let topics = ClusterSettings.topics(values)
-    _ = try await Admin.with(kafka) { admin in try await admin.partitions(of: topics.categories, at: kafka) }
-    return try await ReadingLog.with(kafka, loop: "categories") { loop, log in
-      let ledger = CategoryLedger(on: loop, kafka, topics) {
-        log.report($0)
-      } onRefused: { place, reason in
-        let position = place.position
-        StandardError.line("\(place.topic), partition \(position.partition), offset \(position.offset) counts for nothing: \(reason)")
-      }
-      return try await body(ledger)
-    }
+    try await ReadingLog.withLedger(
+      of: \.categories, "categories", values, { CategoryLedger(on: $0, $1, $2, onProgress: $3, onRefused: $4) }, body)
   }
 }

@@ -51,7 +51,7 @@ enum TransformOptions {
 
   static let extensions = Setting<String?>(
     "transform.extensions", .file,
-    "The file of the service extensions for each application's mutable notifications: see 'carillon extensions check'. SIGHUP reads it again."
+    "The file of the service extensions for applications' mutable notifications: see 'carillon extensions check'. It is read again when it changes, and on SIGHUP."
   )
 
   static let stage = SettingGroup(

@@ -1,5 +1,6 @@
 import EventLoop
 import Kafka
+import Notifications
 import Operations
 import Synchronization
 import Worker
@@ -27,6 +28,29 @@ final class ReadingLog: Sendable {
       return result
     } catch let error as KafkaError {
       throw wayOn.map { kafka.failure(error, midway: $0) } ?? kafka.failure(error)
+    }
+  }
+
+  /// Runs a task with what reads and writes a compacted topic, which must exist.
+  ///
+  /// - Parameter make: makes it with a loop, and with what gets its progress and the places and reasons of ignored records.
+  static func withLedger<Ledger, R>(
+    of topic: KeyPath<Topics, String>, _ name: String, _ values: SettingValues,
+    _ make: (
+      EventLoop, KafkaConfiguration, Topics, @escaping @Sendable (ReadingProgress) -> Void,
+      @escaping @Sendable (SourceCoordinates, String) -> Void
+    ) -> Ledger,
+    _ body: (Ledger) async throws -> R
+  ) async throws -> R {
+    let (kafka, topics) = (try ClusterSettings.kafka(values, client: "carillon-\(name)"), ClusterSettings.topics(values))
+    let topic = topics[keyPath: topic]
+    _ = try await Admin.with(kafka) { admin in try await admin.partitions(of: topic, at: kafka) }
+    return try await with(kafka, loop: name) { loop, log in
+      let ledger = make(loop, kafka, topics, { log.report($0) }) { place, reason in
+        let position = place.position
+        StandardError.line("\(place.topic), partition \(position.partition), offset \(position.offset) is ignored: \(reason)")
+      }
+      return try await body(ledger)
     }
   }
 

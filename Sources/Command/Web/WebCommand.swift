@@ -82,6 +82,6 @@ extension SettingKind where Value == String {
       read: { text in
         let url = text.hasPrefix("/") ? "ws://host\(text)" : text
         return (try? HTTPURL(url))?.scheme.isWebSocket == true ? text : nil
-      }, write: { $0 })
+      })
   }
 }
