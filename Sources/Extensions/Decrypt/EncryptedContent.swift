@@ -103,9 +103,6 @@ public enum EncryptedContentError: Error, Equatable, Sendable, CustomStringConve
   /// What should be a public key of P-256 is none: the key id of content by RFC 8291.
   case publicKey
 
-  /// Always false: the same bytes give the same answer.
-  public var isRetriable: Bool { false }
-
   /// The error, and what to do.
   public var description: String {
     switch self {

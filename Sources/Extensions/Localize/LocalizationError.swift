@@ -14,9 +14,6 @@ public struct LocalizationError: Error, Equatable, Sendable, CustomStringConvert
     (self.file, self.line, self.column, self.rule) = (file, line, column, rule)
   }
 
-  /// Always false: the file has to change first.
-  public var isRetriable: Bool { false }
-
   /// File, line, column and rule: `texts/de.lproj/Localizable.strings:12:5: ; is expected after the value`.
   public var description: String {
     let place = [line, column].compactMap { $0.map(String.init) }.joined(separator: ":")

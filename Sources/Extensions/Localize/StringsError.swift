@@ -53,9 +53,6 @@ public struct StringsError: Error, Equatable, Sendable, CustomStringConvertible 
   /// The character of the line, from 1.
   public let column: Int
 
-  /// Always false: the file has to change first.
-  public var isRetriable: Bool { false }
-
   /// The broken rule, as a sentence that says what to do.
   public var rule: String {
     switch reason {

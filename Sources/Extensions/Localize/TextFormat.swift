@@ -111,9 +111,6 @@ public enum TextFormatError: Error, Equatable, Sendable, CustomStringConvertible
   /// The filled text has too many bytes.
   case tooLong(limit: Int)
 
-  /// Always false: the same arguments give the same answer.
-  public var isRetriable: Bool { false }
-
   /// The missing argument, or the limit.
   public var description: String {
     switch self {
