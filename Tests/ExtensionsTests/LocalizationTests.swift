@@ -6,6 +6,19 @@ import Testing
 
 @testable import Extensions
 
+extension Localization {
+  /// The locales of the tables for a device's locale, in the order in which they are searched.
+  fileprivate func chain(for locale: String?) -> [String] { places(for: locale).map { tables[$0].locale } }
+}
+
+extension Localizer {
+  fileprivate mutating func text(
+    _ key: String, _ arguments: [String] = [], locale: String?, limit: Int
+  ) throws(TextFormatError) -> String? {
+    try format(key, locale: locale)?.filled(with: arguments, limit: limit)
+  }
+}
+
 @Suite struct LocalizationTests {
   /// Texts where `who` names the locale.
   private static func localization(_ locales: [String], defaultLocale: String? = nil) throws -> Localization {
@@ -180,7 +193,7 @@ import Testing
     ]
     try Self.withFolder(files) { folder in
       let localization = try Localization(folder: folder, defaultLocale: "en")
-      #expect(localization.locales == ["Base", "en", "zh-Hant"])
+      #expect(localization.tables.map(\.locale) == ["Base", "en", "zh-Hant"])
       var localizer = Localizer(localization)
       #expect(try localizer.text("who", locale: "zh_TW", limit: 10) == "zh")
     }

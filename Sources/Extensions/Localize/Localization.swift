@@ -92,15 +92,7 @@ public struct Localization: Sendable {
     (self.tables, self.names, self.places, self.last) = (tables, names, places, last)
   }
 
-  /// The locales with texts, in the order of their names; `Base` is among them.
-  public var locales: [String] { tables.map(\.locale) }
-
-  /// The locales of the tables for a device's locale, in the order in which they are searched.
-  ///
-  /// Two devices with equal chains get the same texts.
-  public func chain(for locale: String?) -> [String] { places(for: locale).map { tables[$0].locale } }
-
-  /// The indices of those tables. An invalid locale has only the default's.
+  /// The indices of the tables for a device's locale, in the order in which they are searched. An invalid locale has only the default's.
   func places(for locale: String?) -> [Int] {
     var chain: [Int] = []
     func add(_ place: Int) { if !chain.contains(place) { chain.append(place) } }

@@ -26,18 +26,6 @@ public struct Localizer: Sendable {
     return nil
   }
 
-  /// The text of a key in the device's locale with its arguments; nil if no table has the key.
-  ///
-  /// - Parameters:
-  ///   - locale: as in `format`.
-  ///   - limit: the most bytes of the text.
-  /// - Throws: if the nearest text has too few arguments. Texts of other locales are not tried.
-  public mutating func text(
-    _ key: String, _ arguments: [String] = [], locale: String?, limit: Int
-  ) throws(TextFormatError) -> String? {
-    try format(key, locale: locale)?.filled(with: arguments, limit: limit)
-  }
-
   /// The number of cached locales, which changes with each new one.
   var remembersLocales: Int { chains.count }
 
