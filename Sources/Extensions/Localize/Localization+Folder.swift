@@ -1,3 +1,4 @@
+internal import EventLoop
 internal import Glibc
 import Notifications
 
@@ -37,13 +38,12 @@ extension Localization {
 
   /// The names in a folder, sorted.
   private static func entries(of path: String) throws(LocalizationError) -> [String] {
-    let names: [String]
-    do throws(FolderNames.ReadError) {
-      guard let found = try FolderNames.read(path, atMost: folderEntries) else { throw FolderNames.ReadError(reason: ENOENT) }
-      names = found
-    } catch {
-      throw LocalizationError(file: path, rule: "cannot be read: \(String(cString: strerror(error.reason)))")
+    func failure(_ reason: Int32) -> LocalizationError {
+      LocalizationError(file: path, rule: "cannot be read: \(String(cString: strerror(reason)))")
     }
+    let found: [String]?
+    do throws(FolderNames.ReadError) { found = try FolderNames.read(path, atMost: folderEntries) } catch { throw failure(error.reason) }
+    guard let names = found else { throw failure(ENOENT) }
     guard names.count <= folderEntries else {
       throw LocalizationError(file: path, rule: "a folder of texts has \(folderEntries) entries at most")
     }

@@ -31,7 +31,7 @@ struct WebhookSettings: Sendable {
   private static func host(of url: String, _ settings: SettingsObject) throws(FieldError) -> HTTPHostRule {
     // The rule admits only this URL's host.
     let authority = url.split(separator: "/", maxSplits: 3, omittingEmptySubsequences: false).dropFirst(2).first ?? ""
-    do throws(HTTPHostRule.Failure) {
+    do throws(HTTPTextFailure) {
       return try HTTPHostRule([String(authority.prefix { $0 != "?" && $0 != "#" })])
     } catch { throw settings.wrong("url", "This must be a URL: https://HOST[:PORT]/PATH.") }
   }

@@ -118,18 +118,18 @@ extension FanOutSettings {
 
   /// The rules of the device socket.
   var webSocket: WebSocketConfiguration {
+    func end(_ cause: WebSocketEnd.Cause, _ code: CloseCode) -> WebSocketEnd {
+      WebSocketEnd(cause, WebSocketCloseCode(rawValue: code.rawValue), code.reason)
+    }
     var webSocket = WebSocketConfiguration()
     webSocket.subprotocols = [DeviceProtocol.subprotocol]
     webSocket.maximumMessageBytes = Self.frameBytes
     webSocket.tooBigCode = WebSocketCloseCode(rawValue: CloseCode.messageTooLarge.rawValue)
     webSocket.maximumOutboxBytes = limits.outboxBytes
-    webSocket.outboxFullCode = WebSocketCloseCode(rawValue: CloseCode.slowConsumer.rawValue)
-    webSocket.outboxFullReason = CloseCode.slowConsumer.reason
-    webSocket.tooManyFramesCode = WebSocketCloseCode(rawValue: CloseCode.tooManyFrames.rawValue)
-    webSocket.tooManyFramesReason = CloseCode.tooManyFrames.reason
+    webSocket.outboxFull = end(.outboxFull, .slowConsumer)
+    webSocket.tooManyFrames = end(.tooManyFrames, .tooManyFrames)
     webSocket.pingMilliseconds = limits.pingSeconds * 1000
-    webSocket.pingTimeoutCode = WebSocketCloseCode(rawValue: CloseCode.pingTimeout.rawValue)
-    webSocket.pingTimeoutReason = CloseCode.pingTimeout.reason
+    webSocket.pingTimeout = end(.pingTimeout, .pingTimeout)
     return webSocket
   }
 }
