@@ -158,7 +158,7 @@ let package = Package(
       [
         "Command", "carillon", "EncryptedMessage", "MyAttachment", "EventInvitation", "RedGreenNotifications", "OwnExtensions",
         "KilledDevice", "DeviceTerminal", "DeviceClient", "Ingress", "Operations", "Worker", "Web", "TestSupport", "EventLoop", "Calendars",
-        "JSON", "Cryptography", "Extensions", "Kafka", "Notifications", "Redis", "Store",
+        "JSON", "Cryptography", "Extensions", "Kafka", "Notifications", "Redis", "Store", "Transform",
       ]),
     // What only processes of their own can show. They are apart, since a process that is being started keeps listeners of the others open.
     tests("ProcessTests", ["Command", "Worker", "HTTP", "Kafka", "Cryptography", "EventLoop", "ThreadsLeft"]),

@@ -12,11 +12,6 @@ struct CivilDay: Equatable, Comparable {
   /// The number of days since 1 January.
   private(set) var dayOfYear: Int
 
-  /// Creates a day from the components of a calendar.
-  init(year: Int, month: Int, day: Int, weekday: Int, dayOfYear: Int) {
-    (self.year, self.month, self.day, self.weekday, self.dayOfYear) = (year, month, day, weekday, dayOfYear)
-  }
-
   static func < (left: CivilDay, right: CivilDay) -> Bool { (left.year, left.dayOfYear) < (right.year, right.dayOfYear) }
 
   // MARK: Steps

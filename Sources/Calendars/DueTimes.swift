@@ -12,9 +12,6 @@ public struct DueTimes {
     /// The name of the occurrence among those of the trigger. For an interval it is the number, from 1. For a calendar trigger it is the
     /// reading of the wall clock, so 09:00 of a day is one occurrence in all zones.
     public var name: Int64
-
-    /// Creates an occurrence from its parts.
-    public init(due: Int64, name: Int64) { (self.due, self.name) = (due, name) }
   }
 
   /// The zone of a trigger that names none, for a device that registered none.

@@ -81,7 +81,7 @@ extension Device {
     let disk = AttachmentDisk(folder)
     attachmentDisk = disk
     let live = (connection.memory.store.delivered + connection.memory.store.pending).flatMap(\.attachments).map(\.attachment.media.hash)
-    let files = (try? await disk.clean(keeping: Set(live)).get()) ?? []
+    let files = (try? await disk.call { folder throws(AttachmentFailure) in try folder.clean(keeping: Set(live)) }.get()) ?? []
     let fetcher = AttachmentFetcher(
       on: loop, folder, milliseconds: configuration.attachmentMilliseconds,
       AttachmentLedger(limit: configuration.stateLimits.attachmentBytes, files: files),
@@ -90,9 +90,9 @@ extension Device {
         kept: { [weak connection] in connection.map { $0.memory.store.delivered + $0.memory.store.pending } ?? [] },
         now: { [weak connection] in connection?.now ?? 0 },
         askForLink: { [weak connection] frame throws(DeviceError) in try connection?.askForLinks([frame]) },
-        download: { [weak self] media in self?.assumeIsolated { $0.download(media, to: disk) } },
+        download: { [weak self] media in self?.assumeIsolated { $0.attachmentTask { await $0.attachments?.download(media, to: disk) } } },
         arrived: { [weak self] media in self?.assumeIsolated { $0.measureImages(with: media) } },
-        sweep: { [weak self] in self?.assumeIsolated { $0.sweep(disk) } }))
+        sweep: { [weak self] in self?.assumeIsolated { $0.attachmentTask { await $0.attachments?.sweep(from: disk) } } }))
     attachments = fetcher
     connection.memory.listsChanged = { [weak self] in self?.assumeIsolated { $0.listsChanged() } }
   }
@@ -127,33 +127,18 @@ extension Device {
     await disk?.loop.close()
   }
 
-  private func download(_ media: Media, to disk: AttachmentDisk) {
+  /// Begins a task that uses the store's disk. The end of the device waits for it.
+  func attachmentTask(_ work: @escaping @Sendable (isolated Device) async -> Void) {
     attachmentTasks += 1
     Task(executorPreference: loop) {
-      await self.downloadNow(media, to: disk)
+      await work(self)
+      await self.attachmentTaskEnded()
     }
-  }
-
-  private func downloadNow(_ media: Media, to disk: AttachmentDisk) async {
-    await attachments?.download(media, to: disk)
-    attachmentTaskEnded()
-  }
-
-  private func sweep(_ disk: AttachmentDisk) {
-    attachmentTasks += 1
-    Task(executorPreference: loop) {
-      await self.sweepNow(disk)
-    }
-  }
-
-  private func sweepNow(_ disk: AttachmentDisk) async {
-    await attachments?.sweep(from: disk)
-    attachmentTaskEnded()
   }
 
   /// Removes files of the program, which the store has now; while a task of the store runs.
   func removeFiles(_ copied: [(path: String, hash: MediaHash)]) async {
-    if !copied.isEmpty { await attachmentDisk?.remove(copied) }
+    for (path, hash) in copied { _ = await attachmentDisk?.call { $0.remove(path, copiedAs: hash) } }
   }
 
   func attachmentTaskEnded() {

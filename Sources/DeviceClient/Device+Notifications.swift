@@ -102,7 +102,7 @@ extension Device {
   @discardableResult
   public func remove(_ identifiers: [Name]) -> [DeliveredNotification] {
     guard let connection else { return [] }
-    let removed = connection.clear(identifiers)
+    let removed = connection.memory.clear(identifiers)
     closePanel(of: identifiers)
     tellPhone(ofCleared: removed)
     return removed
@@ -131,7 +131,10 @@ extension Device {
   ///
   /// Throws if too much waits for the disk.
   @discardableResult
-  public func fire(_ identifier: Name) throws(DeviceError) -> Bool { try connection?.fire(identifier) ?? false }
+  public func fire(_ identifier: Name) throws(DeviceError) -> Bool {
+    guard let connection else { return false }
+    return try connection.memory.fire(identifier, now: connection.now, localTime: connection.memory.clock.now().wall)
+  }
 
   /// Asks for new links to the attachments of a delivered notification, since its first links expire.
   ///

@@ -88,7 +88,7 @@ extension Device {
     // On a watch this comes before the removal, which would tell the phone that the person has cleared it.
     answerPhone(event, isShown: false)
     if let connection, connection.memory.store.notification(notification.identifier)?.isSame(notification) == true {
-      _ = connection.clear([notification.identifier])
+      _ = connection.memory.clear([notification.identifier])
       closePanel(of: [notification.identifier])
     }
     tell(.dropped(delivery: nil, id: notification.id, identifiers: [notification.identifier], .expired))
@@ -124,7 +124,7 @@ extension Device {
   }
 
   private func finish(_ reasons: [ProgramCalls.Reason]) {
-    for case .response(let id, _) in reasons { connection?.told(id) }
+    for case .response(let id, _) in reasons { connection?.memory.told(id) }
     startCallTimer()
   }
 

@@ -44,7 +44,7 @@ extension Device {
 
   private func changesAreStored() async throws(DeviceError) {
     let connection = try running()
-    try await stored { (body) throws(DeviceError) in connection.whenDurable(body) }
+    try await stored { (body) throws(DeviceError) in connection.memory.writer.whenDurable(body) }
   }
 
   func add(_ request: NotificationRequest) async throws(DeviceError) {
@@ -55,18 +55,18 @@ extension Device {
     let copies = try await copy(request)
     defer { for copy in copies { attachments?.close(copy.media.hash) } }
     let frame = try request.frame(id: Self.uniqueID(), copies)
-    try await stored { (body) throws(DeviceError) in try connection.add(frame, body) }
+    try await stored { (body) throws(DeviceError) in try connection.memory.add(frame, body) }
     // The program's files are moved: they go when the request is durable.
     await removeFiles(zip(request.attachments, copies).map { ($0.path, $1.media.hash) })
   }
 
   func setBadge(_ count: Int) async throws(DeviceError) {
     let connection = try running()
-    try await stored { (body) throws(DeviceError) in try connection.setBadge(count, body) }
+    try await stored { (body) throws(DeviceError) in try connection.memory.setBadge(count, body) }
   }
 
   func nextTriggerDate(of identifier: Name) -> Int64? {
-    connection.flatMap { $0.memory.store.nextDue(of: identifier, $0.localTime) }
+    connection.flatMap { $0.memory.store.nextDue(of: identifier, $0.memory.clock.now()) }
   }
 
   /// Whether the device's platform shows notifications that can be expanded.
@@ -74,14 +74,14 @@ extension Device {
     !(configuration.hello.platform.map { PresentationOptions.areBadgesOnly(on: $0) } ?? false)
   }
 
-  func removePending(_ identifiers: [Name]) { connection?.removePending(identifiers) }
+  func removePending(_ identifiers: [Name]) { connection?.memory.removePending(identifiers) }
 
   func removeAllPending() { removePending(pending.map(\.identifier)) }
 
   /// Returns when the state file has all changes so far. Throws if it does not take them, which also ends the device.
   public func flush() async throws(DeviceError) {
     guard let connection else { return }
-    try await stored { connection.whenDurable($0) }
+    try await stored { connection.memory.writer.whenDurable($0) }
   }
 
   /// Returns when the state file has all changes so far, or the device has ended with the event `failed`.

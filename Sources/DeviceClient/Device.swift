@@ -97,9 +97,8 @@ public actor Device: LoopActor {
     guard !configuration.urls.isEmpty || isWatch else {
       throw DeviceError(.configuration, "there is no address: name at least one of the cluster's")
     }
-    let hello = self.configuration.hello
     // Only a welcome says how large a frame may be.
-    try FrameRules.check(.configuration, atMost: .max) { hello.write(to: &$0) }
+    try FrameRules.check(self.configuration.hello, .configuration, atMost: .max)
     var state = StoredState()
     var configuration = self.configuration
     if let name = configuration.stateFile {
@@ -186,7 +185,7 @@ public actor Device: LoopActor {
 
   private func close(_ database: DeviceDatabase) async {
     await database.end()
-    await database.disk.close()
+    await database.loop.close()
   }
 
   private func connect() async {

@@ -27,11 +27,9 @@ public final class ChildProcess: HandleOwner {
   private let loop: EventLoop
   private let handle: Handle<uv_process_t>
   private var onExit: ((ChildExit) -> Void)?
-  private var isOpen = true
 
-  /// The process id.
-  public var pid: Int32 { isOpen ? handle.pointer.pointee.pid : lastPid }
-  private var lastPid: Int32 = 0
+  /// The process id; it stays after the end.
+  public private(set) var pid: Int32 = 0
   /// Whether it is running.
   public private(set) var isRunning = false
 
@@ -39,15 +37,7 @@ public final class ChildProcess: HandleOwner {
     self.loop = loop
     self.onExit = onExit
     // `uv_spawn` initializes the handle itself, even if it fails.
-    guard
-      let handle = try? Handle<uv_process_t>(
-        "spawn",
-        {
-          $0.initialize(to: uv_process_t())
-          return 0
-        })
-    else { preconditionFailure("an initializer that answers 0 does not fail") }
-    self.handle = handle
+    handle = Handle(uv_process_t())
   }
 
   /// Starts a program. Its standard input is empty, unless the output is a socket.
@@ -75,12 +65,11 @@ public final class ChildProcess: HandleOwner {
     }
     child.handle.adopt(by: child)
     guard result == 0 else {
-      child.isOpen = false
       child.handle.close()
       throw EventLoopError(result, "start \(executable)")
     }
     child.isRunning = true
-    child.lastPid = child.handle.pointer.pointee.pid
+    child.pid = child.handle.pointer.pointee.pid
     return child
   }
 
@@ -101,25 +90,18 @@ public final class ChildProcess: HandleOwner {
     var arguments: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) } + [nil]
     var environment: [UnsafeMutablePointer<CChar>?] = (environment ?? []).map { strdup($0) } + (environment == nil ? [] : [nil])
     defer { for text in arguments + environment { free(text) } }
-    var channels = [uv_stdio_container_t](repeating: uv_stdio_container_t(), count: 3)
-    channels[0].flags = UV_IGNORE
-    if case .socket(let socket) = output {
-      channels[0].flags = UV_INHERIT_FD
-      channels[0].data.fd = socket
-    }
-    for index in 1...2 {
+    let descriptors: [Int32?] =
       switch output {
-      case .socket(let socket):
-        channels[index].flags = UV_INHERIT_FD
-        channels[index].data.fd = index == 1 ? socket : Int32(index)
-      case .inherited:
-        channels[index].flags = UV_INHERIT_FD
-        channels[index].data.fd = Int32(index)
-      case .discarded: channels[index].flags = UV_IGNORE
-      case .descriptor(let descriptor):
-        channels[index].flags = UV_INHERIT_FD
-        channels[index].data.fd = descriptor
+      case .inherited: [nil, 1, 2]
+      case .discarded: [nil, nil, nil]
+      case .descriptor(let descriptor): [nil, descriptor, descriptor]
+      case .socket(let socket): [socket, socket, 2]
       }
+    var channels = descriptors.map { descriptor in
+      var channel = uv_stdio_container_t()
+      channel.flags = descriptor == nil ? UV_IGNORE : UV_INHERIT_FD
+      if let descriptor { channel.data.fd = descriptor }
+      return channel
     }
     return executable.withCString { file in
       arguments.withUnsafeMutableBufferPointer { arguments in
@@ -146,7 +128,6 @@ public final class ChildProcess: HandleOwner {
 
   private func ended(_ exit: ChildExit) {
     isRunning = false
-    isOpen = false
     handle.close()
     let onExit = self.onExit
     self.onExit = nil
@@ -163,7 +144,7 @@ public final class ChildProcess: HandleOwner {
   /// returns.
   public func killGroup(_ signal: Int32) {
     loop.preconditionOnLoop()
-    if lastPid > 0 { Glibc.kill(-lastPid, signal) }
+    if pid > 0 { Glibc.kill(-pid, signal) }
   }
 
   /// Limits the memory that the process may allocate from now on, in bytes.
@@ -178,7 +159,6 @@ public final class ChildProcess: HandleOwner {
   }
 
   func handleClosed() {
-    isOpen = false
     isRunning = false
     onExit = nil
   }

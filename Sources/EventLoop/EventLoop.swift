@@ -152,7 +152,7 @@ public final class EventLoop: SerialExecutor, TaskExecutor {
 
   /// Runs `body` at the end of every turn, before the loop can block and before streams write; on the loop only.
   @discardableResult public func onTurnEnd(_ body: @escaping () -> Void) -> TurnEnd {
-    let turnEnd = TurnEnd(core, body)
+    let turnEnd = TurnEnd(body)
     core.turnEnds.append(turnEnd)
     return turnEnd
   }

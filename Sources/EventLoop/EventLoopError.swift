@@ -74,8 +74,3 @@ public struct EventLoopError: Error, Sendable, Hashable, CustomStringConvertible
     }
   }
 }
-
-/// Throws for a negative result of libuv.
-func check(_ result: Int32, _ operation: @autoclosure () -> String) throws(EventLoopError) {
-  if result < 0 { throw EventLoopError(result, operation()) }
-}

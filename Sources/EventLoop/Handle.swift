@@ -15,6 +15,13 @@ struct Handle<C> {
     base.pointee.data = nil
   }
 
+  /// Allocates memory for a handle that libuv initializes later.
+  init(_ value: C) {
+    pointer = .allocate(capacity: 1)
+    pointer.initialize(to: value)
+    base.pointee.data = nil
+  }
+
   var base: UnsafeMutablePointer<uv_handle_t> { UnsafeMutableRawPointer(pointer).assumingMemoryBound(to: uv_handle_t.self) }
   var stream: UnsafeMutablePointer<uv_stream_t> { UnsafeMutableRawPointer(pointer).assumingMemoryBound(to: uv_stream_t.self) }
   var isClosing: Bool { uv_is_closing(base) != 0 }
@@ -48,4 +55,27 @@ func closeOwnedHandle(_ handle: UnsafeMutablePointer<uv_handle_t>) {
     }
     UnsafeMutableRawPointer(handle).deallocate()
   }
+}
+
+/// A value that a C library keeps the address of.
+final class Box<Value> {
+  let value: Value
+  init(_ value: Value) { self.value = value }
+}
+
+/// Makes a request of libuv, which keeps a value for its answer.
+func makeRequest<C>(keeping value: some Any) -> UnsafeMutablePointer<C> {
+  let request = UnsafeMutablePointer<C>.allocate(capacity: 1)
+  let bytes = UnsafeMutableRawPointer(request)
+  bytes.initializeMemory(as: UInt8.self, repeating: 0, count: MemoryLayout<C>.size)
+  bytes.assumingMemoryBound(to: uv_req_t.self).pointee.data = Unmanaged.passRetained(Box(value)).toOpaque()
+  return request
+}
+
+/// Frees a request that was answered or did not begin; returns what it kept.
+@discardableResult
+func takeRequest<Value>(_ request: UnsafeMutablePointer<some Any>?, keeping type: Value.Type) -> Value? {
+  guard let request, let data = UnsafeMutableRawPointer(request).assumingMemoryBound(to: uv_req_t.self).pointee.data else { return nil }
+  request.deallocate()
+  return Unmanaged<Box<Value>>.fromOpaque(data).takeRetainedValue().value
 }

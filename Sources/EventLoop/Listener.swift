@@ -32,7 +32,13 @@ public final class Listener {
     loop.preconditionOnLoop()
     let descriptor = try Self.open(address, backlog: backlog, reusePort: reusePort, "listen at \(address)")
     do throws(EventLoopError) {
-      guard let local = socketAddress(of: descriptor) else {
+      let local = SocketAddress.read {
+        var size = socklen_t(MemoryLayout<sockaddr_storage>.size)
+        return getsockname(descriptor, $0, &size)
+      } _: {
+        SocketAddress($0)
+      }
+      guard let local else {
         throw EventLoopError(code: .other, operation: "listen at \(address)", message: "the socket has no address")
       }
       localAddress = local
@@ -121,13 +127,4 @@ public final class Listener {
     // The loop has ended before the listener was closed.
     if accept != nil { Glibc.close(descriptor) }
   }
-}
-
-/// The address that a socket is bound to.
-private func socketAddress(of descriptor: Int32) -> SocketAddress? {
-  SocketAddress.read(
-    { address in
-      var size = socklen_t(MemoryLayout<sockaddr_storage>.size)
-      return getsockname(descriptor, address, &size)
-    }, { SocketAddress($0) })
 }

@@ -33,7 +33,7 @@ final class LoopCore {
     uv_idle_init(uv, idle)
     uv_prepare_init(uv, prepare)
     uv_check_init(uv, check)
-    for handle in [raw(idle), raw(prepare), raw(check)] { handle.pointee.data = nil }
+    (idle.pointee.data, prepare.pointee.data, check.pointee.data) = (nil, nil, nil)
     uv_prepare_start(prepare) { handle in
       guard let handle else { return }
       LoopCore.of(handle.pointee.loop).beforeBlocking()
@@ -58,10 +58,6 @@ final class LoopCore {
     let now = uv_now(uv)
     if wall.read != now { wall = (now, WallClock.milliseconds()) }
     return wall.milliseconds
-  }
-
-  private func raw(_ handle: UnsafeMutablePointer<some Any>) -> UnsafeMutablePointer<uv_handle_t> {
-    UnsafeMutableRawPointer(handle).assumingMemoryBound(to: uv_handle_t.self)
   }
 
   /// Runs the waiting jobs once.
@@ -99,7 +95,9 @@ final class LoopCore {
   }
 
   private func endTurn() {
-    for turnEnd in turnEnds { turnEnd.body() }
+    var hasClosed = false
+    for turnEnd in turnEnds { if let body = turnEnd.body { body() } else { hasClosed = true } }
+    if hasClosed { turnEnds.removeAll { $0.body == nil } }
     while !unwritten.isEmpty {
       swap(&unwritten, &writing)
       for stream in writing { stream.flush() }

@@ -1,4 +1,3 @@
-import CUV
 import Glibc
 
 /// The network of a peer. An IPv4 address, or the first 64 bits of an IPv6 address.
@@ -20,9 +19,4 @@ public struct PeerNetwork: Sendable, Hashable {
     default: return nil
     }
   }
-}
-
-extension SocketAddress {
-  /// The network of the address; nil for a name.
-  var network: PeerNetwork? { withNumeric { PeerNetwork($0) } ?? nil }
 }

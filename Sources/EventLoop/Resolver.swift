@@ -3,16 +3,7 @@ import Glibc
 
 /// Looks up names without blocking the loop: libuv asks the system's resolver on another thread.
 public enum Resolver {
-  private final class Lookup {
-    var request = uv_getaddrinfo_t()
-    var answer: ((Result<[SocketAddress], EventLoopError>) -> Void)?
-    let address: SocketAddress
-
-    init(_ address: SocketAddress, _ answer: @escaping (Result<[SocketAddress], EventLoopError>) -> Void) {
-      self.address = address
-      self.answer = answer
-    }
-  }
+  private typealias Answer = (Result<[SocketAddress], EventLoopError>) -> Void
 
   /// Looks up the numeric addresses of a host, in the resolver's order. A numeric host is its own answer.
   ///
@@ -22,25 +13,19 @@ public enum Resolver {
   ) {
     loop.preconditionOnLoop()
     if address.withNumeric({ _ in true }) != nil { return answer(.success([address])) }
-    let request = UnsafeMutablePointer<uv_getaddrinfo_t>.allocate(capacity: 1)
-    request.initialize(to: uv_getaddrinfo_t())
-    request.pointee.data = Unmanaged.passRetained(Lookup(address, answer)).toOpaque()
+    let request: UnsafeMutablePointer<uv_getaddrinfo_t> = makeRequest(keeping: (address, answer))
     var hints = addrinfo()
     hints.ai_family = AF_UNSPEC
     hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
     let result = uv_getaddrinfo(
       loop.uv, request,
       { request, status, list in
-        guard let request, let data = request.pointee.data else { return }
-        let lookup = Unmanaged<Lookup>.fromOpaque(data).takeRetainedValue()
-        request.deallocate()
         defer { uv_freeaddrinfo(list) }
-        lookup.answer?(
-          status < 0 ? .failure(EventLoopError(status, "look up \(lookup.address.host)")) : Resolver.addresses(list, lookup.address))
+        guard let (address, answer) = takeRequest(request, keeping: (SocketAddress, Answer).self) else { return }
+        answer(status < 0 ? .failure(EventLoopError(status, "look up \(address.host)")) : Resolver.addresses(list, address))
       }, address.host, String(address.port), &hints)
-    if result < 0, let data = request.pointee.data {
-      Unmanaged<Lookup>.fromOpaque(data).release()
-      request.deallocate()
+    if result < 0 {
+      takeRequest(request, keeping: (SocketAddress, Answer).self)
       answer(.failure(EventLoopError(result, "look up \(address.host)")))
     }
   }

@@ -80,11 +80,6 @@ public final class Stream: HandleOwner {
 
   // MARK: Opening
 
-  private final class Connecting {
-    var answer: ((Int32) -> Void)?
-    init(_ answer: @escaping (Int32) -> Void) { self.answer = answer }
-  }
-
   /// Connects to an address. A name is looked up, and its addresses are tried in order.
   ///
   /// Call it from a task on the loop. The stream does not read before `startReading`.
@@ -108,36 +103,25 @@ public final class Stream: HandleOwner {
   }
 
   private func connect(_ address: SocketAddress, _ timeoutMilliseconds: Int, _ answer: @escaping (Int32) -> Void) {
-    let connecting = Connecting(answer)
-    let request = UnsafeMutablePointer<uv_connect_t>.allocate(capacity: 1)
-    request.initialize(to: uv_connect_t())
-    request.pointee.data = Unmanaged.passRetained(connecting).toOpaque()
-    let timer = Timer(on: loop) { [self] in
-      let answer = connecting.answer
-      connecting.answer = nil
-      close()
-      answer?(Int32(UV_ETIMEDOUT.rawValue))
+    // libuv answers a connection that was given up, too.
+    var answer: ((Int32) -> Void)? = answer
+    let timer = Timer(on: loop)
+    let end = { (status: Int32) in
+      timer.close()
+      answer?(status)
+      answer = nil
     }
+    timer.handler = { [self] in
+      close()
+      end(Int32(UV_ETIMEDOUT.rawValue))
+    }
+    let request: UnsafeMutablePointer<uv_connect_t> = makeRequest(keeping: end)
     let begun = address.withNumeric { raw in
-      uv_tcp_connect(
-        request, handle.pointer, raw,
-        { request, status in
-          guard let request, let data = request.pointee.data else { return }
-          let connecting = Unmanaged<Connecting>.fromOpaque(data).takeRetainedValue()
-          request.deallocate()
-          connecting.answer?(status)
-          connecting.answer = nil
-        })
+      uv_tcp_connect(request, handle.pointer, raw) { takeRequest($0, keeping: ((Int32) -> Void).self)?($1) }
     }
     guard begun == 0 else {
-      Unmanaged.passUnretained(connecting).release()
-      request.deallocate()
-      timer.close()
-      return answer(begun ?? Int32(UV_EINVAL.rawValue))
-    }
-    connecting.answer = { status in
-      timer.close()
-      answer(status)
+      takeRequest(request, keeping: ((Int32) -> Void).self)
+      return end(begun ?? Int32(UV_EINVAL.rawValue))
     }
     timer.start(after: timeoutMilliseconds)
   }
@@ -147,21 +131,16 @@ public final class Stream: HandleOwner {
   /// - Returns: a stream that does not read before `startReading`, and the other end, which the caller closes when the process has it.
   public static func pair(on loop: EventLoop) throws(EventLoopError) -> (stream: Stream, other: Int32) {
     let stream = try Stream(on: loop)
-    var ends: (Int32, Int32) = (-1, -1)
-    let made = withUnsafeMutablePointer(to: &ends) { pair in
-      pair.withMemoryRebound(to: Int32.self, capacity: 2) { uv_socketpair(Int32(SOCK_STREAM.rawValue), 0, $0, 0, 0) }
-    }
+    var ends: [Int32] = [-1, -1]
+    let made = uv_socketpair(Int32(SOCK_STREAM.rawValue), 0, &ends, 0, 0)
     // By libuv's documentation, `uv_tcp_open` accepts any connected stream socket.
-    let opened = made == 0 ? uv_tcp_open(stream.handle.pointer, ends.0) : made
+    let opened = made == 0 ? uv_tcp_open(stream.handle.pointer, ends[0]) : made
     guard opened == 0 else {
       stream.close()
-      if made == 0 {
-        Glibc.close(ends.0)
-        Glibc.close(ends.1)
-      }
+      if made == 0 { for end in ends { Glibc.close(end) } }
       throw EventLoopError(opened, "make a pair of sockets")
     }
-    return (stream, ends.1)
+    return (stream, ends[1])
   }
 
   /// Takes an accepted connection; on a failure it closes the descriptor and answers false.
@@ -356,31 +335,23 @@ public final class Stream: HandleOwner {
     drained()
   }
 
-  private final class WriteRequest {
+  /// The buffers of a request, which lie in memory until it is answered.
+  private struct Unsent {
     let stream: Stream
     let buffers: [SharedBytes]
-    init(_ stream: Stream, _ buffers: [SharedBytes]) {
-      self.stream = stream
-      self.buffers = buffers
-    }
   }
 
   /// The socket is full. libuv waits and writes, and the request keeps the buffers until then.
   private func request() {
     let (entries, bytes) = pending.fill(core.vector)
-    let request = UnsafeMutablePointer<uv_write_t>.allocate(capacity: 1)
-    request.initialize(to: uv_write_t())
-    request.pointee.data = Unmanaged.passRetained(WriteRequest(self, pending.take(entries))).toOpaque()
+    let request: UnsafeMutablePointer<uv_write_t> = makeRequest(keeping: Unsent(stream: self, buffers: pending.take(entries)))
     requested = bytes
     let result = uv_write(request, handle.stream, core.vector.baseAddress, UInt32(entries)) { request, status in
-      guard let request, let data = request.pointee.data else { return }
-      let write = Unmanaged<WriteRequest>.fromOpaque(data).takeRetainedValue()
-      request.deallocate()
-      write.stream.wrote(status)
+      let unsent = takeRequest(request, keeping: Unsent.self)
+      unsent?.stream.wrote(status)
     }
     if result < 0 {
-      if let data = request.pointee.data { Unmanaged<WriteRequest>.fromOpaque(data).release() }
-      request.deallocate()
+      takeRequest(request, keeping: Unsent.self)
       requested = 0
       fail(result, "write")
     }
@@ -434,8 +405,7 @@ public final class Stream: HandleOwner {
   public func finish(withinMilliseconds milliseconds: Int, readingAtMost maximum: Int = .max) {
     guard phase == .open, !handle.isClosing else { return }
     phase = .finishing
-    let timer = Timer(on: loop) { [unowned self] in finishingEnded() }
-    timer.start(after: milliseconds)
+    let timer = Timer(on: loop, after: milliseconds) { [unowned self] in finishingEnded() }
     let extra = makeExtra()
     extra.finishing = Finishing(timer, end: loop.milliseconds() + UInt64(max(0, milliseconds)), unread: maximum)
     switch extra.layer?.isReady {

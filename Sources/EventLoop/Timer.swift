@@ -9,8 +9,8 @@ public final class Timer: HandleOwner {
   /// Called on the loop when the timer fires. It may be set after the initializer.
   public var handler: (() -> Void)?
 
-  /// Makes a timer that is not running.
-  public init(on loop: EventLoop, _ handler: (() -> Void)? = nil) {
+  /// Makes a timer. Without a time it is not running; with one it starts, as by `start`.
+  public init(on loop: EventLoop, after milliseconds: Int? = nil, repeating: Int = 0, _ handler: (() -> Void)? = nil) {
     loop.preconditionOnLoop()
     self.loop = loop
     self.handler = handler
@@ -19,6 +19,7 @@ public final class Timer: HandleOwner {
     }
     self.handle = handle
     handle.adopt(by: self)
+    if let milliseconds { start(after: milliseconds, repeating: repeating) }
   }
 
   /// Starts or restarts the timer. libuv calls a timer that its own handler starts with 0 again before anything else has its turn; here that

@@ -17,24 +17,18 @@ public final class WakePipe: HandleOwner {
   /// Opens the pipe. `handler` is called on the loop after bytes have arrived, which are dropped.
   public init(on loop: EventLoop, _ handler: @escaping () -> Void) throws(EventLoopError) {
     loop.preconditionOnLoop()
-    var ends: (Int32, Int32) = (-1, -1)
-    let opened = withUnsafeMutablePointer(to: &ends) { pair in
-      pair.withMemoryRebound(to: Int32.self, capacity: 2) {
-        uv_pipe($0, Int32(UV_NONBLOCK_PIPE.rawValue), Int32(UV_NONBLOCK_PIPE.rawValue))
-      }
-    }
-    try check(opened, "open a pipe")
+    var ends: [Int32] = [-1, -1]
+    let opened = uv_pipe(&ends, Int32(UV_NONBLOCK_PIPE.rawValue), Int32(UV_NONBLOCK_PIPE.rawValue))
+    guard opened == 0 else { throw EventLoopError(opened, "open a pipe") }
     do throws(EventLoopError) {
-      handle = try Handle("watch a pipe") { uv_poll_init(loop.uv, $0, ends.0) }
+      handle = try Handle("watch a pipe") { uv_poll_init(loop.uv, $0, ends[0]) }
     } catch {
-      Glibc.close(ends.0)
-      Glibc.close(ends.1)
+      for end in ends { Glibc.close(end) }
       throw error
     }
     self.loop = loop
     self.handler = handler
-    reading = ends.0
-    writeDescriptor = ends.1
+    (reading, writeDescriptor) = (ends[0], ends[1])
     handle.adopt(by: self)
     uv_poll_start(handle.pointer, Readiness.readable.rawValue) { handle, _, _ in owner(handle, as: WakePipe.self)?.drain() }
   }

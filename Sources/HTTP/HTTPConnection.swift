@@ -202,7 +202,7 @@ final class HTTPConnection: StreamHandler, SweepMember {
     }
     response.body?.close()
     if persistence == .closed {
-      finishResponse()
+      close(withinMilliseconds: server.configuration.writeMilliseconds)
     } else if stream.pendingBytes > Self.congestionBytes {
       becomeCongested()
     } else {
@@ -226,16 +226,16 @@ final class HTTPConnection: StreamHandler, SweepMember {
     if body.remaining > 0 {
       setDeadline(after: server.configuration.writeMilliseconds)
     } else if persistence == .closed || server.isDraining {
-      finishResponse()
+      close(withinMilliseconds: server.configuration.writeMilliseconds)
     } else {
       becomeCongested()
     }
   }
 
-  /// The last response is queued: closes after it is sent.
-  private func finishResponse() {
+  /// Closes after everything is sent.
+  private func close(withinMilliseconds milliseconds: Int) {
     phase = .closing
-    finishStream(withinMilliseconds: server.configuration.writeMilliseconds)
+    stream.finish(withinMilliseconds: milliseconds, readingAtMost: server.configuration.lingerBytes)
   }
 
   /// The response is queued: waits until the client has taken it.
@@ -284,14 +284,15 @@ final class HTTPConnection: StreamHandler, SweepMember {
 
   /// Sends an error response and closes. It reads a little longer, so that a client that is still sending sees the response.
   private func finish(with response: HTTPResponse) {
-    if let parser {
-      self.parser = nil
-      server.giveBack(parser)
-    }
-    phase = .closing
+    releaseParser()
     stream.write(response.head(date: server.date(), .closed))
     if case .bytes(let bytes) = response.body, !isHead { stream.write(bytes) }
-    finishStream(withinMilliseconds: server.configuration.lingerMilliseconds)
+    close(withinMilliseconds: server.configuration.lingerMilliseconds)
+  }
+
+  private func releaseParser() {
+    if let parser { server.giveBack(parser) }
+    parser = nil
   }
 
   private func upgrade(_ request: HTTPRequest, _ route: WebSocketRoute, isAsked: Bool) -> WebSocketTransport? {
@@ -322,7 +323,7 @@ final class HTTPConnection: StreamHandler, SweepMember {
   func deadlinePassed(now: UInt64) {
     switch phase {
     case .idle:
-      if stream.pendingBytes > 0 { stream.close() } else { finishIdle() }
+      if stream.pendingBytes > 0 { stream.close() } else { close(withinMilliseconds: server.configuration.lingerMilliseconds) }
     case .head, .body:
       server.statistics.timedOut += 1
       finish(with: server.configuration.refusal(.requestTimeout, "The request took too long."))
@@ -334,19 +335,10 @@ final class HTTPConnection: StreamHandler, SweepMember {
   /// The server is closing: closes at once if idle, otherwise after the response.
   func drain() {
     switch phase {
-    case .idle: finishIdle()
-    case .congested: finishResponse()
+    case .idle: close(withinMilliseconds: server.configuration.lingerMilliseconds)
+    case .congested: close(withinMilliseconds: server.configuration.writeMilliseconds)
     case .head, .body, .handling, .streaming, .closing, .ended: break
     }
-  }
-
-  private func finishIdle() {
-    phase = .closing
-    finishStream(withinMilliseconds: server.configuration.lingerMilliseconds)
-  }
-
-  private func finishStream(withinMilliseconds milliseconds: Int) {
-    stream.finish(withinMilliseconds: milliseconds, readingAtMost: server.configuration.lingerBytes)
   }
 
   func abort() { cut() }
@@ -362,10 +354,7 @@ final class HTTPConnection: StreamHandler, SweepMember {
   func streamEnded(_ end: StreamEnd) {
     if case .streaming(let body) = phase { body.close() }
     phase = .ended
-    if let parser {
-      self.parser = nil
-      server.giveBack(parser)
-    }
+    releaseParser()
     pipelined = []
     server.sweep.remove(self)
     if isRefusal { server.refusalEnded() }

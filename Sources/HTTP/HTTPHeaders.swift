@@ -18,9 +18,6 @@ public struct HTTPHeaders: Sendable {
     self.fields = fields
   }
 
-  /// The number of fields; a repeated one counts each time.
-  public var count: Int { fields.count }
-
   /// The names of all fields as sent, in order; a repeated one stands each time.
   public var names: [String] { fields.map { String(decoding: bytes[$0.nameStart..<$0.nameEnd], as: UTF8.self) } }
 
@@ -36,7 +33,7 @@ public struct HTTPHeaders: Sendable {
 
   /// The members of a list field (RFC 9110, section 5.6.1) from all its lines, without empty ones.
   public func list(of name: String) -> [String] {
-    values(of: name).flatMap { $0.split(separator: ",") }.map { $0.trimmed }.filter { !$0.isEmpty }
+    values(of: name).flatMap { $0.split(separator: ",") }.map { String(Substring($0.utf8.trimmed)) }.filter { !$0.isEmpty }
   }
 
   /// Whether a list field has `token`, in any case.
@@ -69,12 +66,12 @@ public struct HTTPHeaders: Sendable {
 @inline(__always)
 private func lowercase(_ byte: UInt8) -> UInt8 { byte &- 65 < 26 ? byte | 0x20 : byte }
 
-extension Substring {
+extension BidirectionalCollection<UInt8> {
   /// Without the spaces and tabs around it.
-  var trimmed: String {
-    var text = self
-    while let first = text.utf8.first, first == 0x20 || first == 0x09 { text = text.dropFirst() }
-    while let last = text.utf8.last, last == 0x20 || last == 0x09 { text = text.dropLast() }
-    return String(text)
+  var trimmed: SubSequence {
+    var rest = self[...]
+    while let byte = rest.first, byte == 0x20 || byte == 0x09 { rest = rest.dropFirst() }
+    while let byte = rest.last, byte == 0x20 || byte == 0x09 { rest = rest.dropLast() }
+    return rest
   }
 }

@@ -12,8 +12,6 @@ public struct HTTPMethod: RawRepresentable, Hashable, Sendable, CustomStringConv
   public static let head = HTTPMethod(rawValue: "HEAD")
   /// Sends content to be processed.
   public static let post = HTTPMethod(rawValue: "POST")
-  /// Replaces a resource.
-  public static let put = HTTPMethod(rawValue: "PUT")
 
   /// The token.
   public var description: String { rawValue }

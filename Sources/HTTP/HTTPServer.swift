@@ -21,7 +21,8 @@ public final class HTTPServer {
   private var clock = HTTPDate()
   private var listener: Listener?
   private var endpoints: [WebSocketEndpoint] = []
-  private var addresses: AddressCounts
+  /// The number of connections of each network that has some, if connections per address are limited.
+  private var connections: [PeerNetwork: Int] = [:]
   private let tls: TLSAcceptor?
   private var whenEmpty: [CheckedContinuation<Void, Never>] = []
 
@@ -41,7 +42,7 @@ public final class HTTPServer {
   public var tlsStatistics: TLSStatistics { tls?.statistics ?? TLSStatistics() }
 
   /// Its address, with the assigned port for 0.
-  public let localAddress: SocketAddress
+  public private(set) var localAddress: SocketAddress
 
   /// Listens and serves; call it on the loop.
   ///
@@ -53,7 +54,6 @@ public final class HTTPServer {
     self.loop = loop
     self.configuration = configuration
     self.routes = routes
-    addresses = AddressCounts(maximum: configuration.maximumConnectionsPerAddress)
     do throws(TLSError) { tls = if let tls = configuration.tls { try TLSAcceptor(on: loop, tls) } else { nil } } catch {
       throw EventLoopError(code: .other, operation: "listen at \(address)", message: error.description)
     }
@@ -63,10 +63,10 @@ public final class HTTPServer {
       headBytes: configuration.maximumHeadBytes, fields: configuration.maximumHeaderFields, bodyBytes: configuration.maximumBodyBytes)
     let bodies = BodyBudget(maximum: configuration.maximumBufferedBytes)
     parsers = Pool(limit: 64) { MessageParser.requests(limits, bodies) }
-    let acceptor = Acceptor()
+    localAddress = address
     func listen(at address: SocketAddress) throws(EventLoopError) -> Listener {
-      try Listener(on: loop, at: address, backlog: configuration.backlog, reusePort: configuration.reusePort) { stream in
-        acceptor.server?.accepted(stream)
+      try Listener(on: loop, at: address, backlog: configuration.backlog, reusePort: configuration.reusePort) { [weak self] stream in
+        self?.accepted(stream)
       }
     }
     let listener: Listener
@@ -76,7 +76,6 @@ public final class HTTPServer {
     }
     localAddress = listener.localAddress
     self.listener = listener
-    acceptor.server = self
     self.routes.bindWebSockets { [weak self] configuration in
       let endpoint = WebSocketEndpoint(.server, on: loop, configuration, sweep)
       endpoint.onEnd = { self?.statistics.webSocketsEnded[$0.cause, default: 0] += 1 }
@@ -89,11 +88,6 @@ public final class HTTPServer {
     }
   }
 
-  /// Lets the listener know its server, which is made later.
-  private final class Acceptor {
-    weak var server: HTTPServer?
-  }
-
   private func accepted(_ stream: Stream) {
     statistics.accepted += 1
     if let tls { stream.put(tls.makeLayer()) }
@@ -104,11 +98,12 @@ public final class HTTPServer {
     } else if let descriptor = stream.descriptor, descriptor >= configuration.maximumDescriptor {
       statistics.overDescriptors += 1
       refuse(stream, .serviceUnavailable, "There are too many connections.")
-    } else if let network, !addresses.add(network) {
+    } else if let network, connections[network, default: 0] >= configuration.maximumConnectionsPerAddress {
       statistics.overAddressLimit += 1
       refuse(stream, .tooManyRequests, "There are too many connections of your address.")
     } else {
       statistics.open += 1
+      if let network { connections[network, default: 0] += 1 }
       HTTPConnection(self, stream, of: network).start()
     }
   }
@@ -154,7 +149,7 @@ public final class HTTPServer {
   /// - Parameter network: the network under which the connection was counted, if it was.
   func streamEnded(of network: PeerNetwork?) {
     statistics.open -= 1
-    if let network { addresses.remove(network) }
+    if let network, let count = connections[network] { connections[network] = count > 1 ? count - 1 : nil }
     guard statistics.open == 0, !whenEmpty.isEmpty else { return }
     for endpoint in endpoints { endpoint.deliverEnds() }
     let waiting = whenEmpty
@@ -183,8 +178,7 @@ public final class HTTPServer {
     isDraining = true
     for member in sweep.all { member.drain() }
     guard statistics.open > 0 else { return tls?.gate.close() ?? () }
-    let deadline = Timer(on: loop) { [weak self] in self?.cut() }
-    deadline.start(after: withinMilliseconds)
+    let deadline = Timer(on: loop, after: withinMilliseconds) { [weak self] in self?.cut() }
     await withCheckedContinuation { continuation in
       // This call may suspend, and the last connection may end meanwhile.
       if statistics.open == 0 { continuation.resume() } else { whenEmpty.append(continuation) }

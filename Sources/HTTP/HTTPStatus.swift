@@ -53,40 +53,17 @@ public struct HTTPStatus: RawRepresentable, Hashable, Sendable, CustomStringConv
   /// 505.
   public static let versionNotSupported = HTTPStatus(rawValue: 505)
 
+  private static let reasons = [
+    100: "Continue", 101: "Switching Protocols", 200: "OK", 201: "Created", 202: "Accepted", 204: "No Content", 206: "Partial Content",
+    207: "Multi-Status", 304: "Not Modified", 400: "Bad Request", 401: "Unauthorized", 403: "Forbidden", 404: "Not Found",
+    405: "Method Not Allowed", 408: "Request Timeout", 409: "Conflict", 410: "Gone", 412: "Precondition Failed", 413: "Content Too Large",
+    416: "Range Not Satisfiable", 417: "Expectation Failed", 426: "Upgrade Required", 429: "Too Many Requests",
+    431: "Request Header Fields Too Large", 500: "Internal Server Error", 501: "Not Implemented", 503: "Service Unavailable",
+    505: "HTTP Version Not Supported",
+  ]
+
   /// The phrase that follows the code on the status line; clients ignore it.
-  public var reason: String {
-    switch rawValue {
-    case 100: "Continue"
-    case 101: "Switching Protocols"
-    case 200: "OK"
-    case 201: "Created"
-    case 202: "Accepted"
-    case 204: "No Content"
-    case 206: "Partial Content"
-    case 207: "Multi-Status"
-    case 304: "Not Modified"
-    case 400: "Bad Request"
-    case 401: "Unauthorized"
-    case 403: "Forbidden"
-    case 404: "Not Found"
-    case 405: "Method Not Allowed"
-    case 408: "Request Timeout"
-    case 409: "Conflict"
-    case 410: "Gone"
-    case 412: "Precondition Failed"
-    case 413: "Content Too Large"
-    case 416: "Range Not Satisfiable"
-    case 417: "Expectation Failed"
-    case 426: "Upgrade Required"
-    case 429: "Too Many Requests"
-    case 431: "Request Header Fields Too Large"
-    case 500: "Internal Server Error"
-    case 501: "Not Implemented"
-    case 503: "Service Unavailable"
-    case 505: "HTTP Version Not Supported"
-    default: "Status"
-    }
-  }
+  public var reason: String { Self.reasons[rawValue] ?? "Status" }
 
   /// Code and phrase.
   public var description: String { "\(rawValue) \(reason)" }

@@ -5,18 +5,6 @@ public import EventLoop
 /// Every client connects to the parts and never to the text. libcurl gets `description`, so it cannot read another host from a text than
 /// the one that the rules have judged.
 public struct HTTPURL: Sendable, Hashable, CustomStringConvertible {
-  /// Why a text is not a URL that can be used. It never repeats the text, which may contain a secret.
-  public struct Failure: Error, Sendable, Hashable, CustomStringConvertible {
-    /// Whether the URL is well-formed up to a scheme that is not supported.
-    let isOfScheme: Bool
-    /// What is wrong, and what to write instead.
-    public let description: String
-    /// Another try with the same text fails alike.
-    public var isRetriable: Bool { false }
-
-    init(_ description: String, isOfScheme: Bool = false) { (self.description, self.isOfScheme) = (description, isOfScheme) }
-  }
-
   private static let maximumBytes = 8192
 
   /// The protocol.
@@ -33,21 +21,24 @@ public struct HTTPURL: Sendable, Hashable, CustomStringConvertible {
   /// Reads a URL of the form `SCHEME://HOST[:PORT][/PATH][?QUERY]`.
   ///
   /// A fragment is only for the caller and is never sent (RFC 9110, section 7.1). A WebSocket URL must have none (RFC 6455, section 3).
-  public init(_ text: String) throws(Failure) {
-    guard text.utf8.count <= Self.maximumBytes else { throw Failure("it is longer than \(Self.maximumBytes) bytes") }
+  public init(_ text: String) throws(HTTPTextFailure) {
+    guard text.utf8.count <= Self.maximumBytes else { throw HTTPTextFailure("it is longer than \(Self.maximumBytes) bytes") }
     guard text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
-      throw Failure("spaces, control and non-ASCII characters must be percent-encoded, and an international name stand in its xn-- form")
+      throw HTTPTextFailure(
+        "spaces, control and non-ASCII characters must be percent-encoded, and an international name stand in its xn-- form")
     }
     guard let colon = text.firstIndex(of: ":"), text[colon...].hasPrefix("://") else {
-      throw Failure("it must begin with a scheme and ://")
+      throw HTTPTextFailure("it must begin with a scheme and ://")
     }
-    scheme = try HTTPScheme(text[..<colon].lowercased())
+    guard let scheme = HTTPScheme(rawValue: text[..<colon].lowercased()) else {
+      throw HTTPTextFailure("its scheme is none of https, http, wss and ws", isOfScheme: true)
+    }
+    self.scheme = scheme
     let afterScheme = text[text.index(colon, offsetBy: 3)...]
     let rest = afterScheme.prefix { $0 != "#" }
-    if scheme.isWebSocket, rest.endIndex != afterScheme.endIndex { throw Failure("a WebSocket URL has no fragment (#)") }
+    if scheme.isWebSocket, rest.endIndex != afterScheme.endIndex { throw HTTPTextFailure("a WebSocket URL has no fragment (#)") }
     let end = rest.firstIndex { $0 == "/" || $0 == "?" } ?? rest.endIndex
-    let authority: HTTPAuthority
-    do throws(HTTPAuthority.Failure) { authority = try HTTPAuthority(rest[..<end]) } catch { throw Failure(error.reason) }
+    let authority = try HTTPAuthority(rest[..<end])
     host = authority.host
     isNumeric = authority.isNumeric
     port = authority.port ?? scheme.port
@@ -77,13 +68,6 @@ public enum HTTPScheme: String, Sendable, Hashable {
   case wss
   /// WebSocket that everybody on the way can read and change.
   case ws
-
-  fileprivate init(_ name: String) throws(HTTPURL.Failure) {
-    guard let scheme = HTTPScheme(rawValue: name) else {
-      throw HTTPURL.Failure("its scheme is none of https, http, wss and ws", isOfScheme: true)
-    }
-    self = scheme
-  }
 
   /// Whether it is WebSocket, with or without TLS.
   public var isWebSocket: Bool { self == .ws || self == .wss }

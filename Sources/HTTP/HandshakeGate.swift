@@ -26,9 +26,7 @@ final class HandshakeGate {
     if waiting.isEmpty, bucket.take(at: loop.milliseconds()) { return true }
     waiting.append(layer)
     if timer == nil {
-      let timer = Timer(on: loop) { [weak self] in self?.advance() }
-      timer.start(after: Self.stepMilliseconds, repeating: Self.stepMilliseconds)
-      self.timer = timer
+      timer = Timer(on: loop, after: Self.stepMilliseconds, repeating: Self.stepMilliseconds) { [weak self] in self?.advance() }
     }
     return false
   }

@@ -111,23 +111,17 @@ struct ClosePayload: Equatable {
   var reason: String
 
   /// Reads it; returns the violation if it breaks RFC 6455, section 5.5.1.
-  static func read(_ bytes: UnsafeRawBufferPointer) -> Result<ClosePayload, ClosePayloadError> {
+  static func read(_ bytes: UnsafeRawBufferPointer) -> Result<ClosePayload, WebSocketEnd> {
     if bytes.isEmpty { return .success(ClosePayload(code: .none, reason: "")) }
-    guard bytes.count >= 2 else { return .failure(ClosePayloadError(.protocolViolation, .protocolError, "half a close code")) }
+    guard bytes.count >= 2 else { return .failure(WebSocketEnd(.protocolViolation, .protocolError, "half a close code")) }
     let code = WebSocketCloseCode(rawValue: UInt16(bytes[0]) << 8 | UInt16(bytes[1]))
     guard code.isSendable else {
-      return .failure(ClosePayloadError(.protocolViolation, .protocolError, "a close code that may not be sent"))
+      return .failure(WebSocketEnd(.protocolViolation, .protocolError, "a close code that may not be sent"))
     }
     let reason = UnsafeRawBufferPointer(rebasing: bytes[2...])
-    guard isUTF8(reason) else { return .failure(ClosePayloadError(.invalidText, .invalidPayload, "a close reason must be UTF-8")) }
+    guard isUTF8(reason) else { return .failure(WebSocketEnd(.invalidText, .invalidPayload, "a close reason must be UTF-8")) }
     return .success(ClosePayload(code: code, reason: String(decoding: reason, as: UTF8.self)))
   }
-}
-
-/// A close frame that broke the rules.
-struct ClosePayloadError: Error {
-  var end: WebSocketEnd
-  init(_ cause: WebSocketEnd.Cause, _ code: WebSocketCloseCode, _ reason: String) { end = WebSocketEnd(cause, code, reason) }
 }
 
 /// Whether bytes are UTF-8.

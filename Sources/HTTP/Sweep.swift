@@ -37,11 +37,7 @@ final class Sweep {
     member.sweepSlot = Int32(members.count)
     members.append(member)
     deadlines.append(deadline)
-    if timer == nil {
-      let timer = Timer(on: loop) { [weak self] in self?.look() }
-      timer.start(after: interval, repeating: interval)
-      self.timer = timer
-    }
+    if timer == nil { timer = Timer(on: loop, after: interval, repeating: interval) { [weak self] in self?.look() } }
   }
 
   func set(_ deadline: UInt64, for member: any SweepMember) {

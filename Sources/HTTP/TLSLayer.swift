@@ -66,11 +66,7 @@ final class TLSLayer: StreamLayer {
   /// Whether the peer speaks HTTP without TLS.
   private var isPlain = false
 
-  /// The layer of a server's connection.
-  init(_ session: TLSSession, _ acceptor: TLSAcceptor) { (self.session, self.acceptor) = (session, acceptor) }
-
-  /// The layer of a client's connection.
-  init(_ session: TLSSession) { self.session = session }
+  init(_ session: TLSSession, _ acceptor: TLSAcceptor? = nil) { (self.session, self.acceptor) = (session, acceptor) }
 
   var isReady: Bool { session.isReady }
 

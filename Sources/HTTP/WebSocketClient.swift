@@ -52,9 +52,9 @@ public final class WebSocketClient {
   }
 
   private static func parse(_ text: String) throws(WebSocketClientError) -> HTTPURL {
-    do throws(HTTPURL.Failure) {
+    do throws(HTTPTextFailure) {
       let url = try HTTPURL(text)
-      guard url.scheme.isWebSocket else { throw HTTPURL.Failure("the URL of a WebSocket server begins with wss:// or ws://") }
+      guard url.scheme.isWebSocket else { throw HTTPTextFailure("the URL of a WebSocket server begins with wss:// or ws://") }
       return url
     } catch { throw .url(text, error) }
   }

@@ -4,7 +4,7 @@ public import EventLoop
 /// Why a WebSocket connection could not be made.
 public enum WebSocketClientError: Error, Sendable, CustomStringConvertible {
   /// The URL, as it was given, cannot be used.
-  case url(String, HTTPURL.Failure)
+  case url(String, HTTPTextFailure)
   /// The certificates of the trusted authorities cannot be used.
   case authorities(TLSError)
   /// The server could not be reached, its certificate is refused, or cut the connection before it answered.
@@ -17,16 +17,6 @@ public enum WebSocketClientError: Error, Sendable, CustomStringConvertible {
   case refused(HTTPURL, status: Int, body: String, retryAfterSeconds: Int?)
   /// The answer breaks the protocol.
   case invalidResponse(HTTPURL, String)
-
-  /// Whether the same attempt may succeed later.
-  public var isRetriable: Bool {
-    switch self {
-    case .url, .authorities, .invalidResponse: false
-    case .connection(let error): error.isRetriable
-    case .timedOut: true
-    case .refused(_, let status, _, _): status == 408 || status == 429 || status >= 500
-    }
-  }
 
   /// The failure and its reason in one line.
   public var description: String {

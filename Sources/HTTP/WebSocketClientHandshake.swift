@@ -23,9 +23,7 @@ final class WebSocketClientHandshake: StreamHandler {
 
   func begin(_ headers: [(name: String, value: String)], withinMilliseconds: Int, _ whenDone: @escaping () -> Void) {
     self.whenDone = whenDone
-    let timer = Timer(on: endpoint.loop) { [unowned self] in end(.failure(isRefused ? refusal : .timedOut(url))) }
-    timer.start(after: withinMilliseconds)
-    self.timer = timer
+    timer = Timer(on: endpoint.loop, after: withinMilliseconds) { [unowned self] in end(.failure(isRefused ? refusal : .timedOut(url))) }
     var text = "GET \(url.target) HTTP/1.1\r\nHost: \(url.address)\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
     text += "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: \(key)\r\n"
     let subprotocols = endpoint.configuration.subprotocols

@@ -8,22 +8,16 @@ public struct WebSocketConfiguration: Sendable {
   public var tooBigCode = WebSocketCloseCode.messageTooBig
   /// The most bytes that may wait for a slow peer. It must hold the largest frame.
   public var maximumOutboxBytes = 1_048_576
-  /// The close code for a full outbox.
-  public var outboxFullCode = WebSocketCloseCode.tryAgainLater
-  /// The reason with that code, at most 123 bytes.
-  public var outboxFullReason = "the connection is too slow"
-  /// The close code for too many frames, which the handler counts.
-  public var tooManyFramesCode = WebSocketCloseCode.policyViolation
-  /// The reason with that code, at most 123 bytes.
-  public var tooManyFramesReason = "too many frames"
+  /// The end for a full outbox. The reason of an end has at most 123 bytes.
+  public var outboxFull = WebSocketEnd(.outboxFull, .tryAgainLater, "the connection is too slow")
+  /// The end for too many frames, which the handler counts.
+  public var tooManyFrames = WebSocketEnd(.tooManyFrames, .policyViolation, "too many frames")
   /// After this time without a frame the peer gets a ping. The time is random from three quarters of it to all of it; 0 for never.
   public var pingMilliseconds = 30_000
   /// How long after a ping any frame must come.
   public var pongMilliseconds = 10_000
-  /// The close code for a missing answer to a ping.
-  public var pingTimeoutCode = WebSocketCloseCode.goingAway
-  /// The reason with that code, at most 123 bytes.
-  public var pingTimeoutReason = "no answer to a ping"
+  /// The end for a missing answer to a ping.
+  public var pingTimeout = WebSocketEnd(.pingTimeout, .goingAway, "no answer to a ping")
   /// How long a peer may take to answer a close frame, and to close the connection after it.
   public var closeMilliseconds = 5_000
   /// Bytes that are read and dropped after both close frames, or after an error. A peer that sends more is reset a second later. During the

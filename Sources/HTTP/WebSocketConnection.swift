@@ -3,7 +3,7 @@ import EventLoop
 /// One WebSocket connection, of a server or of a client. Loop-confined.
 ///
 /// Between frames it holds no buffer and no parser.
-public class WebSocketConnection {
+public class WebSocketConnection: SweepMember {
   private static let maximumWaitingPongs = 16
 
   private enum Phase {
@@ -80,7 +80,7 @@ public class WebSocketConnection {
     guard phase == .open else { return false }
     let bytes = endpoint.role == .client ? frame.masked(with: endpoint.mask()) : frame.bytes
     if stream.pendingBytes + bytes.count > endpoint.configuration.maximumOutboxBytes {
-      fail(WebSocketEnd(.outboxFull, endpoint.configuration.outboxFullCode, endpoint.configuration.outboxFullReason))
+      fail(endpoint.configuration.outboxFull)
       return false
     }
     stream.write(bytes)
@@ -145,9 +145,7 @@ public class WebSocketConnection {
   }
 
   private func take(_ chunk: FrameReader.Chunk) {
-    if chunk.isFirst, handler?.webSocketTakesFrame() == false {
-      return fail(WebSocketEnd(.tooManyFrames, endpoint.configuration.tooManyFramesCode, endpoint.configuration.tooManyFramesReason))
-    }
+    if chunk.isFirst, handler?.webSocketTakesFrame() == false { return fail(endpoint.configuration.tooManyFrames) }
     let step = assembly.take(chunk, endpoint.rules)
     if chunk.isLast {
       lastHeard = endpoint.loop.milliseconds()
@@ -171,9 +169,9 @@ public class WebSocketConnection {
     send(.pong(payload))
   }
 
-  private func peerCloses(_ payload: Result<ClosePayload, ClosePayloadError>) {
+  private func peerCloses(_ payload: Result<ClosePayload, WebSocketEnd>) {
     switch payload {
-    case .failure(let error): fail(error.end)
+    case .failure(let end): fail(end)
     case .success(let said):
       if phase == .open {
         writeControl(.close(said.code == .none ? nil : said.code, ""))
@@ -222,9 +220,7 @@ public class WebSocketConnection {
   func deadlinePassed(now: UInt64) {
     switch phase {
     case .open:
-      if awaitsPong {
-        return fail(WebSocketEnd(.pingTimeout, endpoint.configuration.pingTimeoutCode, endpoint.configuration.pingTimeoutReason))
-      }
+      if awaitsPong { return fail(endpoint.configuration.pingTimeout) }
       let quiet = now - min(now, lastHeard)
       let interval = UInt64(max(0, endpoint.configuration.pingMilliseconds))
       if quiet >= interval - interval / 4 {
@@ -285,8 +281,6 @@ public class WebSocketConnection {
     handler?.webSocketEnded(end)
   }
 }
-
-extension WebSocketConnection: SweepMember {}
 
 /// The stream's view of a connection. It is separate, so that the connection's owner does not see the stream's calls.
 final class WebSocketTransport: WebSocketConnection, StreamHandler {

@@ -1,5 +1,5 @@
 /// How a WebSocket connection ended.
-public struct WebSocketEnd: Sendable, Hashable, CustomStringConvertible {
+public struct WebSocketEnd: Error, Sendable, Hashable, CustomStringConvertible {
   /// The causes; the raw values are for metrics and logs.
   public enum Cause: String, Sendable, CaseIterable {
     /// The peer closed.

@@ -45,11 +45,7 @@ final class WebSocketEndpoint {
   func report(_ end: WebSocketEnd, of connection: WebSocketConnection) {
     onEnd(end)
     ends.append((connection, end))
-    if endTimer == nil {
-      let timer = Timer(on: loop) { [weak self] in self?.deliverEnds() }
-      timer.start(after: 0)
-      endTimer = timer
-    }
+    if endTimer == nil { endTimer = Timer(on: loop, after: 0) { [weak self] in self?.deliverEnds() } }
   }
 
   /// Calls the handlers of the stored ends.

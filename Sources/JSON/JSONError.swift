@@ -41,9 +41,6 @@ public struct JSONError: Error, Equatable, Sendable, CustomStringConvertible {
     self.offset = offset
   }
 
-  /// Always false: the bytes have to change first.
-  public var isRetriable: Bool { false }
-
   /// The fault, its offset, and what to write instead.
   public var description: String {
     let text =

@@ -46,8 +46,7 @@ extension JSONScanner {
   /// Whether a string, such as a key, has exactly the characters of a text.
   public func matches(_ span: JSONSpan, text name: String) -> Bool {
     guard span.escaped || span.count &- 2 == name.utf8.count else { return false }
-    var name = name
-    return name.withUTF8 { hasCharacters(span, UnsafeRawBufferPointer($0)) }
+    return name.utf8Span.span.bytes.withUnsafeBytes { hasCharacters(span, $0) }
   }
 
   @usableFromInline

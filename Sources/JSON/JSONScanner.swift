@@ -151,11 +151,11 @@ public struct JSONScanner {
     return try scanValue()
   }
 
-  /// Skips the rest of the innermost open container and leaves it.
-  public mutating func leave() throws(JSONError) {
-    if phase == .value { try pass() }
-    guard depth > 0 else { throw misplaced() }
-    try passContainers(downTo: depth &- 1)
+  /// Returns the key and the value of the innermost object's next member; `nil` at the end of the object, which it leaves.
+  @inlinable
+  public mutating func nextMember() throws(JSONError) -> (key: JSONSpan, value: JSONSpan)? {
+    guard let key = try nextKey() else { return nil }
+    return (key, try skip())
   }
 
   /// Skips the rest of the text, and checks that nothing follows its value.

@@ -67,27 +67,20 @@ public enum JSONValue: Sendable {
   }
 
   /// The integer; `nil` unless this is a number with an exact integer that fits.
-  public var integerValue: Int64? {
-    guard case .number(var text) = self else { return nil }
-    return text.withUTF8 { bytes in
-      let bytes = UnsafeRawBufferPointer(bytes)
-      return Self.number(bytes).flatMap { JSONScanner(bytes).integer($0) }
-    }
-  }
+  public var integerValue: Int64? { number { $0.integer($1) } }
 
   /// The nearest double; `nil` unless this is a number that fits.
-  public var doubleValue: Double? {
-    guard case .number(var text) = self else { return nil }
-    return text.withUTF8 { bytes in
-      let bytes = UnsafeRawBufferPointer(bytes)
-      return Self.number(bytes).flatMap { JSONScanner(bytes).double($0) }
-    }
-  }
+  public var doubleValue: Double? { number { $0.double($1) } }
 
   /// The truth value; `nil` unless this is `true` or `false`.
   public var boolValue: Bool? {
     guard case .bool(let value) = self else { return nil }
     return value
+  }
+
+  private func number<Value>(_ read: (JSONScanner, JSONSpan) -> Value?) -> Value? {
+    guard case .number(let text) = self else { return nil }
+    return text.withBytes { bytes in Self.number(bytes).flatMap { read(JSONScanner(bytes), $0) } }
   }
 
   /// Returns the span of a text that is exactly one number.
@@ -124,11 +117,16 @@ extension JSONValue.Member: Equatable {
 extension String {
   /// Whether both have the same bytes. `==` would accept equivalent texts of Unicode.
   func hasBytes(of other: String) -> Bool { utf8.count == other.utf8.count && utf8.elementsEqual(other.utf8) }
+
+  /// Passes the UTF-8 to `body`, valid during the call.
+  package func withBytes<Result, Failure>(_ body: (UnsafeRawBufferPointer) throws(Failure) -> Result) throws(Failure) -> Result {
+    try utf8Span.span.bytes.withUnsafeBytes(body)
+  }
 }
 
 // MARK: Text
 
-extension JSONValue {
+extension JSONValue: JSONWritable {
   /// Reads a complete text, as deep as the scanner allows.
   public init(parsing text: UnsafeRawBufferPointer) throws(JSONError) {
     var scanner = JSONScanner(text)
@@ -138,15 +136,7 @@ extension JSONValue {
 
   /// Reads a complete text, as deep as the scanner allows.
   public init(parsing text: String) throws(JSONError) {
-    var text = text
-    let result = text.withUTF8 { bytes -> Result<JSONValue, JSONError> in
-      do throws(JSONError) {
-        return .success(try JSONValue(parsing: UnsafeRawBufferPointer(bytes)))
-      } catch {
-        return .failure(error)
-      }
-    }
-    self = try result.get()
+    self = try text.withBytes { bytes throws(JSONError) in try JSONValue(parsing: bytes) }
   }
 
   private static func next(of scanner: inout JSONScanner) throws(JSONError) -> JSONValue {
@@ -189,13 +179,7 @@ extension JSONValue {
       for element in elements { element.write(to: &writer) }
       writer.closeArray()
     case .string(let value): writer.string(value)
-    case .number(var text):
-      let copied = text.withUTF8 { bytes -> Bool in
-        guard Self.number(UnsafeRawBufferPointer(bytes)) != nil else { return false }
-        writer.raw(UnsafeRawBufferPointer(bytes))
-        return true
-      }
-      if !copied { writer.null() }
+    case .number(let text): text.withBytes { if Self.number($0) != nil { writer.raw($0) } else { writer.null() } }
     case .bool(let value): writer.bool(value)
     case .null: writer.null()
     }

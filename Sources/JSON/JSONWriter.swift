@@ -32,7 +32,9 @@ public struct JSONWriter: ~Copyable {
   }
 
   /// Passes the text to `body`. It is valid during the call.
-  public borrowing func withUnsafeBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
+  public borrowing func withUnsafeBytes<Result, Failure>(
+    _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
+  ) throws(Failure) -> Result {
     try body(UnsafeRawBufferPointer(rebasing: storage[0..<count]))
   }
 
@@ -42,21 +44,13 @@ public struct JSONWriter: ~Copyable {
   // MARK: Structure
 
   /// Begins an object.
-  public mutating func openObject() {
-    beginValue(bytes: 1)
-    put(UInt8(ascii: "{"))
-    needsComma = false
-  }
+  public mutating func openObject() { open(UInt8(ascii: "{")) }
 
   /// Ends the innermost object.
   public mutating func closeObject() { close(UInt8(ascii: "}")) }
 
   /// Begins an array.
-  public mutating func openArray() {
-    beginValue(bytes: 1)
-    put(UInt8(ascii: "["))
-    needsComma = false
-  }
+  public mutating func openArray() { open(UInt8(ascii: "[")) }
 
   /// Ends the innermost array.
   public mutating func closeArray() { close(UInt8(ascii: "]")) }
@@ -75,12 +69,14 @@ public struct JSONWriter: ~Copyable {
   /// Writes a member's name that may need escapes. The next call writes its value.
   public mutating func key(text name: String) {
     string(name)
-    endKey()
-  }
-
-  private mutating func endKey() {
     reserve(1)
     put(UInt8(ascii: ":"))
+    needsComma = false
+  }
+
+  private mutating func open(_ bracket: UInt8) {
+    beginValue(bytes: 1)
+    put(bracket)
     needsComma = false
   }
 
@@ -98,10 +94,7 @@ public struct JSONWriter: ~Copyable {
   }
 
   /// Writes a string.
-  public mutating func string(_ value: String) {
-    var value = value
-    value.withUTF8 { quote(UnsafeRawBufferPointer($0)) }
-  }
+  public mutating func string(_ value: String) { value.utf8Span.span.bytes.withUnsafeBytes { quote($0) } }
 
   /// Writes a string from UTF-8. Each byte that is not UTF-8 becomes U+FFFD.
   public mutating func string(utf8 value: UnsafeRawBufferPointer) { quote(value) }
@@ -125,8 +118,7 @@ public struct JSONWriter: ~Copyable {
   /// Writes a number that reads back as the same double; `null` unless finite.
   public mutating func double(_ value: Double) {
     guard value.isFinite else { return null() }
-    var digits = value.description
-    digits.withUTF8 { raw(UnsafeRawBufferPointer($0)) }
+    value.description.withBytes { raw($0) }
   }
 
   /// Writes `true` or `false`.
@@ -290,9 +282,12 @@ extension JSONWriter {
   }
 
   /// Writes a member whose value is an integer.
-  public mutating func member(_ name: StaticString, _ value: Int) {
+  public mutating func member(_ name: StaticString, _ value: Int) { member(name, Int64(value)) }
+
+  /// Writes a member whose value is an integer without a sign.
+  public mutating func member(_ name: StaticString, _ value: UInt64) {
     key(name)
-    integer(Int64(value))
+    integer(value)
   }
 
   /// Writes a member whose value is true or false.
@@ -301,9 +296,57 @@ extension JSONWriter {
     bool(value)
   }
 
+  /// Writes a member whose value is a string from UTF-8.
+  public mutating func member(_ name: StaticString, utf8 value: UnsafeRawBufferPointer) {
+    key(name)
+    string(utf8: value)
+  }
+
+  /// Writes a member whose value writes itself; none without a value.
+  @inlinable
+  public mutating func member(_ name: StaticString, _ value: (some JSONWritable)?) {
+    guard let value else { return }
+    key(name)
+    value.write(to: &self)
+  }
+
   /// Writes a member whose value is JSON text, byte for byte. The caller vouches for its validity.
   public mutating func member(_ name: StaticString, raw value: UnsafeRawBufferPointer) {
     key(name)
     raw(value)
   }
+}
+
+/// A value that writes itself as JSON.
+public protocol JSONWritable {
+  /// Appends the value.
+  func write(to json: inout JSONWriter)
+}
+
+extension JSONWritable {
+  /// The value as JSON text.
+  package var jsonBytes: [UInt8] {
+    var json = JSONWriter()
+    write(to: &json)
+    return json.withUnsafeBytes { Array($0) }
+  }
+}
+
+extension Array: JSONWritable where Element: JSONWritable {
+  /// Appends the elements as an array.
+  public func write(to json: inout JSONWriter) {
+    json.openArray()
+    for element in self { element.write(to: &json) }
+    json.closeArray()
+  }
+}
+
+extension String: JSONWritable {
+  /// Appends a string.
+  public func write(to json: inout JSONWriter) { json.string(self) }
+}
+
+extension UInt64: JSONWritable {
+  /// Appends a number.
+  public func write(to json: inout JSONWriter) { json.integer(self) }
 }

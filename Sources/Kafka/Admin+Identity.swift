@@ -7,13 +7,10 @@ extension Admin {
   /// An embedded broker does not create topics by request, find offsets by time, or describe a topic's settings.
   public func isEmbeddedBroker() async throws(KafkaError) -> Bool {
     let timeout = timeoutMilliseconds
-    return try await call("ask for the cluster's id") { client in Self.isEmbeddedBroker(client, timeout) }
-  }
-
-  /// The mock cluster of librdkafka has such an id.
-  static func isEmbeddedBroker(_ client: OpaquePointer, _ timeout: Int32) -> Bool {
-    guard let id = rd_kafka_clusterid(client, timeout) else { return false }
-    defer { free(id) }
-    return String(cString: id).hasPrefix("mockCluster")
+    return try await call("ask for the cluster's id") { client in
+      guard let id = rd_kafka_clusterid(client, timeout) else { return false }
+      defer { free(id) }
+      return String(cString: id).hasPrefix("mockCluster")
+    }
   }
 }

@@ -81,16 +81,6 @@ extension Admin {
     return topic
   }
 
-  /// Creates topics.
-  ///
-  /// - Returns: by name, the errors of topics that were not created; `topicExists` is one of them.
-  /// - Throws: the error of the whole request; on the embedded broker `timedOut`.
-  public func createTopics(_ topics: [TopicSpecification]) async throws(KafkaError) -> [String: KafkaError] {
-    guard !topics.isEmpty else { return [:] }
-    let timeout = timeoutMilliseconds
-    return try await call("create topics") { client throws(KafkaError) in try Self.create(client, topics, timeout) }
-  }
-
   /// Creates the missing topics and waits until each has leaders.
   ///
   /// The embedded broker creates no topics by request, so this asks for them, which creates them with 4 partitions. In the broker's own

@@ -93,8 +93,7 @@ final class CommitRequests {
   /// Waits until all sent commits are answered, or until the time is over.
   func settled(withinMilliseconds milliseconds: Int) async {
     guard !sent.isEmpty else { return }
-    let patience = Timer(on: loop) { [self] in settle() }
-    patience.start(after: milliseconds)
+    let patience = Timer(on: loop, after: milliseconds) { [self] in settle() }
     await withCheckedContinuation { continuation in
       // Other tasks may have run since the check above.
       if sent.isEmpty { continuation.resume() } else { whenSettled = continuation }

@@ -154,9 +154,7 @@ public final class Consumer {
       self.pipe = pipe
       for queue in queues { rd_kafka_queue_io_event_enable(queue, pipe.writeDescriptor, "k", 1) }
       pipe.wake()
-      let pollTimer = Timer(on: loop) { pipe.wake() }
-      pollTimer.start(after: Self.pollMilliseconds, repeating: Self.pollMilliseconds)
-      self.pollTimer = pollTimer
+      pollTimer = Timer(on: loop, after: Self.pollMilliseconds, repeating: Self.pollMilliseconds) { pipe.wake() }
     } catch {
       abandon()
       throw KafkaError(RD_KAFKA_RESP_ERR__CRIT_SYS_RESOURCE, "make a consumer", message: "\(error)")
@@ -438,8 +436,7 @@ public final class Consumer {
       if !rebalances.isEmpty { pipe?.wake() }
     }
     guard !going.isEmpty, let handler else { return revocation.finish() }
-    let deadline = Timer(on: loop) { revocation.finish() }
-    deadline.start(after: min(options.revocationTimeoutMilliseconds, withinMilliseconds))
+    let deadline = Timer(on: loop, after: min(options.revocationTimeoutMilliseconds, withinMilliseconds)) { revocation.finish() }
     revoking = (revocation, deadline)
     handler.consumerRevoked(going, isLost: isLost, revocation: revocation)
     if isLost { revocation.finish() }
@@ -478,8 +475,7 @@ public final class Consumer {
     state = .closing
     let ended = ended
     let deadline = Deadline(on: loop, after: milliseconds)
-    let patience = Timer(on: loop) { ended.open(false) }
-    patience.start(after: milliseconds)
+    let patience = Timer(on: loop, after: milliseconds) { ended.open(false) }
     await withCheckedContinuation { continuation in
       // Checked here, since other tasks may run between a check and an await.
       guard let revoking else { return continuation.resume() }

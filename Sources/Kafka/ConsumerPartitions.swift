@@ -35,6 +35,9 @@ struct ConsumerPartitions {
     _modify { yield &all[index] }
   }
 
+  /// The partition at an index; nil if there is none.
+  func known(_ index: Int) -> Partition? { all.indices.contains(index) ? all[index] : nil }
+
   func index(of partition: TopicPartition) -> Int? { byName[partition] }
 
   func assigned(_ index: Int) -> AssignedPartition {
@@ -66,13 +69,10 @@ struct ConsumerPartitions {
   /// Begins a new generation of the partition, owned and not paused.
   mutating func assign(_ partition: TopicPartition, startOffset: Int64?, client: OpaquePointer) -> Int {
     let index = byName[partition] ?? add(partition, client)
-    all[index].state = .owned
-    all[index].generation &+= 1
-    all[index].startOffset = startOffset
-    all[index].position.begin()
-    all[index].isPaused = false
-    all[index].isSearched = false
-    all[index].startsAgain = false
+    var position = all[index].position
+    position.begin()
+    all[index] = Partition(
+      topicPartition: partition, state: .owned, generation: all[index].generation &+ 1, startOffset: startOffset, position: position)
     return index
   }
 

@@ -1,3 +1,4 @@
+import EventLoop
 import Glibc
 
 /// A TCP socket of 127.0.0.1 for connections that carry no byte, and the listeners of this process.
@@ -27,15 +28,8 @@ final class LoopbackSocket: Sendable {
 
   /// Turns Nagle's algorithm off for this process's listeners on these ports. The connections that they accept inherit that.
   static func sendAtOnce(toClientsOf ports: Set<UInt16>) {
-    guard let folder = opendir("/proc/self/fd") else { return }
-    defer { closedir(folder) }
-    while let entry = readdir(folder) {
-      let name = withUnsafePointer(to: &entry.pointee.d_name) {
-        $0.withMemoryRebound(to: CChar.self, capacity: 1) { String(cString: $0) }
-      }
-      guard let descriptor = Int32(name), option(SO_ACCEPTCONN, SOL_SOCKET, of: descriptor) == 1,
-        ports.contains(port(of: descriptor))
-      else { continue }
+    for descriptor in ((try? FolderNames.read("/proc/self/fd")) ?? []).compactMap({ Int32($0) }) {
+      guard option(SO_ACCEPTCONN, SOL_SOCKET, of: descriptor) == 1, ports.contains(port(of: descriptor)) else { continue }
       var isOn: Int32 = 1
       setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &isOn, socklen_t(MemoryLayout<Int32>.size))
     }

@@ -45,9 +45,7 @@ public final class OffsetCommitter {
     self.consumer = consumer
     self.onError = onError
     tracker = PartitionTracker(limit: limit)
-    let timer = Timer(on: loop) { [weak self] in self?.commit() }
-    timer.start(after: intervalMilliseconds, repeating: intervalMilliseconds)
-    self.timer = timer
+    timer = Timer(on: loop, after: intervalMilliseconds, repeating: intervalMilliseconds) { [weak self] in self?.commit() }
   }
 
   /// Handles `consumerAssigned`.

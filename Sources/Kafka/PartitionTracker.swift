@@ -159,11 +159,6 @@ public struct PartitionTracker: Sendable {
     isAssigned(index) ? partitions[index].window.inFlight : 0
   }
 
-  /// Below this offset all records of the assignment are finished; nil before the first.
-  public func committable(of index: Int) -> Int64? {
-    isAssigned(index) ? partitions[index].window.committable : nil
-  }
-
   /// The progress of one partition in this assignment; nil if it is not assigned.
   public func progress(of index: Int) -> PartitionProgress? {
     guard isAssigned(index) else { return nil }

@@ -6,7 +6,7 @@ import CRdKafka
 public final class RecordHeaders {
   private(set) var pointer: OpaquePointer?
   /// The number of headers.
-  public private(set) var count = 0
+  public var count: Int { pointer.map { rd_kafka_header_cnt($0) } ?? 0 }
 
   /// Makes an empty list.
   public init() {}
@@ -21,13 +21,14 @@ public final class RecordHeaders {
   }
 
   private func append(_ name: UnsafePointer<CChar>, count nameCount: Int, _ value: UnsafeRawBufferPointer?) {
+    guard let list = pointer ?? rd_kafka_headers_new(8) else { preconditionFailure("librdkafka has memory for headers") }
+    pointer = list
     // An empty buffer may have no address, which librdkafka would take for null.
     var empty: UInt8 = 0
     withUnsafePointer(to: &empty) { empty in
       let start: UnsafeRawPointer? = value.map { $0.baseAddress ?? UnsafeRawPointer(empty) }
-      _ = rd_kafka_header_add(list(), name, nameCount, start, value?.count ?? 0)
+      _ = rd_kafka_header_add(list, name, nameCount, start, value?.count ?? 0)
     }
-    count += 1
   }
 
   /// Adds a header whose name is written in the source.
@@ -58,14 +59,12 @@ public final class RecordHeaders {
     var headers: OpaquePointer?
     guard rd_kafka_message_headers(message, &headers) == RD_KAFKA_RESP_ERR_NO_ERROR, let headers else { return }
     pointer = rd_kafka_headers_copy(headers)
-    count = rd_kafka_header_cnt(headers)
   }
 
   /// Removes all headers of this name.
   public func remove(_ name: String) {
     guard let pointer else { return }
     rd_kafka_header_remove(pointer, name)
-    count = rd_kafka_header_cnt(pointer)
   }
 
   /// Empties the list.
@@ -75,15 +74,7 @@ public final class RecordHeaders {
   }
 
   /// Notes that librdkafka has taken ownership of the list.
-  func release() {
-    pointer = nil
-    count = 0
-  }
-
-  private func list() -> OpaquePointer? {
-    if pointer == nil { pointer = rd_kafka_headers_new(8) }
-    return pointer
-  }
+  func release() { pointer = nil }
 
   deinit { if let pointer { rd_kafka_headers_destroy(pointer) } }
 }

@@ -20,12 +20,6 @@ public struct ByteBuffer: ~Copyable {
   /// Removes the bytes after the first `length` ones.
   public mutating func truncate(to length: Int) { count = min(count, max(length, 0)) }
 
-  /// Overwrites a byte that was appended before.
-  mutating func replace(at index: Int, with byte: UInt8) {
-    precondition(index >= 0 && index < count, "only what was written is written over")
-    storage[index] = byte
-  }
-
   /// Passes the bytes to `body`. They are valid during the call.
   public borrowing func withUnsafeBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
     try body(UnsafeRawBufferPointer(rebasing: storage[0..<count]))
@@ -36,38 +30,17 @@ public struct ByteBuffer: ~Copyable {
     try body(UnsafeRawBufferPointer(rebasing: storage[min(max(start, 0), count)..<count]))
   }
 
-  /// Appends one byte.
-  public mutating func append(_ byte: UInt8) {
-    reserve(1)
-    storage[count] = byte
-    count &+= 1
+  /// Appends a number, the most significant byte first.
+  public mutating func append<Value: FixedWidthInteger & UnsignedInteger>(_ value: Value) {
+    reserve(MemoryLayout<Value>.size)
+    storage.storeBytes(of: value.bigEndian, toByteOffset: count, as: Value.self)
+    count &+= MemoryLayout<Value>.size
   }
 
-  /// Appends four bytes, the most significant first.
-  public mutating func append(_ value: UInt32) {
-    reserve(4)
-    storage.storeBytes(of: value.bigEndian, toByteOffset: count, as: UInt32.self)
-    count &+= 4
-  }
-
-  /// Appends two bytes, the most significant first.
-  public mutating func append(_ value: UInt16) {
-    reserve(2)
-    storage.storeBytes(of: value.bigEndian, toByteOffset: count, as: UInt16.self)
-    count &+= 2
-  }
-
-  /// Appends eight bytes, the most significant first.
-  public mutating func append(_ value: UInt64) {
-    reserve(8)
-    storage.storeBytes(of: value.bigEndian, toByteOffset: count, as: UInt64.self)
-    count &+= 8
-  }
-
-  /// Overwrites four bytes that were appended before.
-  mutating func replace(at offset: Int, with value: UInt32) {
-    precondition(offset >= 0 && offset &+ 4 <= count, "only what was appended can be replaced")
-    storage.storeBytes(of: value.bigEndian, toByteOffset: offset, as: UInt32.self)
+  /// Overwrites a number that was appended before.
+  mutating func replace<Value: FixedWidthInteger & UnsignedInteger>(at offset: Int, with value: Value) {
+    precondition(offset >= 0 && offset &+ MemoryLayout<Value>.size <= count, "only what was appended can be replaced")
+    storage.storeBytes(of: value.bigEndian, toByteOffset: offset, as: Value.self)
   }
 
   /// Appends a copy of the bytes.

@@ -66,32 +66,59 @@ public enum Outcome: Int, Sendable, CaseIterable {
   case unregisteredDevice
 }
 
+// MARK: The table
+
+extension Outcome {
+  /// What there is to know of an outcome: the columns of the table. `word` is the name of an outcome without an event.
+  private typealias Row = (
+    type: StaticString?, word: String?, journalByte: UInt8?, requestLabel: String?, deviceLabel: String?, finalOutcome: Outcome?,
+    weight: Int?, traits: [Trait]
+  )
+
+  private enum Trait { case endsEntry, wasKept, isTaken, isAboutDevice }
+
+  private var row: Row {
+    switch self {
+    case .delivered: ("carillon.delivered.v1", nil, nil, nil, nil, .delivered, 12, [.endsEntry, .isTaken])
+    case .updated: ("carillon.updated.v1", nil, nil, nil, nil, .updated, 13, [.endsEntry, .isTaken])
+    case .removed: ("carillon.removed.v1", nil, nil, nil, nil, .removed, 11, [.endsEntry, .isTaken])
+    case .collapsed: ("carillon.collapsed.v1", nil, 2, "collapsed", "collapsed", .collapsed, 7, [.endsEntry])
+    case .expired: ("carillon.expired.v1", nil, 1, "expired", "expired", .expired, 9, [.endsEntry, .wasKept])
+    case .evicted: ("carillon.evicted.v1", nil, nil, nil, nil, .evicted, 8, [.endsEntry])
+    case .filtered: ("carillon.filtered.v1", nil, 7, "filtered", nil, .filtered, 6, [.endsEntry])
+    case .duplicate: ("carillon.duplicate.v1", nil, 3, "duplicate", "duplicate", .duplicate, 1, [])
+    case .unregistered: ("carillon.unregistered.v1", nil, 4, "unregistered", "unregistered", .unregistered, 5, [.endsEntry])
+    case .canceled: ("carillon.canceled.v1", nil, 13, "canceled", "canceled", .canceled, 4, [.endsEntry])
+    case .rejected: ("carillon.rejected.v1", nil, 8, "rejected", nil, .rejected, 3, [.endsEntry])
+    case .wrongApplication: (nil, "wrong application", 6, "rejected", "wrong_application", .rejected, 3, [])
+    case .deadLettered: (nil, "dead-lettered", 9, "poison", nil, .rejected, 3, [])
+    case .wrongUser: (nil, "left out", 5, nil, "other_user", .wrongUser, 1, [])
+    case .replayed: (nil, "applied before", 12, "replayed", nil, nil, nil, [])
+    case .unreadable: (nil, "passed over as unreadable", 11, nil, nil, nil, nil, [])
+    case .queued: (nil, "queued", 0, "queued", "queued", nil, 2, [.wasKept])
+    case .scheduled: (nil, "scheduled", 10, "scheduled", nil, nil, 2, [])
+    case .carriedOut: (nil, "carried out", 14, "carried_out", nil, nil, nil, [])
+    case .addressed: ("carillon.addressed.v1", nil, nil, "addressed", nil, nil, nil, [])
+    // The acknowledgement may be lost with its session. A person who responds has seen the notification.
+    case .response: ("carillon.response.v1", nil, nil, nil, nil, .delivered, 10, [])
+    case .dismissed: ("carillon.dismissed.v1", nil, nil, nil, nil, .delivered, 10, [])
+    case .registered: ("carillon.registered.v1", nil, nil, nil, nil, nil, nil, [.isAboutDevice])
+    case .settingsChanged: ("carillon.settings-changed.v1", nil, nil, nil, nil, nil, nil, [.isAboutDevice])
+    case .unregisteredDevice: ("carillon.unregistered-device.v1", nil, nil, nil, nil, nil, nil, [.isAboutDevice])
+    }
+  }
+
+  /// The rows in the order of the cases.
+  private static let table = allCases.map(\.row)
+
+  private func has(_ trait: Trait) -> Bool { Self.table[rawValue].traits.contains(trait) }
+}
+
 // MARK: Events
 
 extension Outcome {
   /// The CloudEvents type, `ce_type`; nil for an outcome without an event.
-  public var cloudEventsType: StaticString? {
-    switch self {
-    case .delivered: "carillon.delivered.v1"
-    case .updated: "carillon.updated.v1"
-    case .removed: "carillon.removed.v1"
-    case .collapsed: "carillon.collapsed.v1"
-    case .expired: "carillon.expired.v1"
-    case .evicted: "carillon.evicted.v1"
-    case .filtered: "carillon.filtered.v1"
-    case .duplicate: "carillon.duplicate.v1"
-    case .unregistered: "carillon.unregistered.v1"
-    case .canceled: "carillon.canceled.v1"
-    case .rejected: "carillon.rejected.v1"
-    case .wrongApplication, .deadLettered, .wrongUser, .queued, .scheduled, .carriedOut, .replayed, .unreadable: nil
-    case .addressed: "carillon.addressed.v1"
-    case .response: "carillon.response.v1"
-    case .dismissed: "carillon.dismissed.v1"
-    case .registered: "carillon.registered.v1"
-    case .settingsChanged: "carillon.settings-changed.v1"
-    case .unregisteredDevice: "carillon.unregistered-device.v1"
-    }
-  }
+  public var cloudEventsType: StaticString? { Self.table[rawValue].type }
 
   /// The outcomes that have an event.
   public static let events = allCases.filter { $0.cloudEventsType != nil }
@@ -100,20 +127,8 @@ extension Outcome {
   ///
   /// For an event it is the middle of its type, `carillon.<name>.v1`. Else it is the word of `explain` for the journal's verdict.
   public var name: String {
-    switch self {
-    case .wrongApplication: "wrong application"
-    case .deadLettered: "dead-lettered"
-    case .wrongUser: "left out"
-    case .queued: "queued"
-    case .scheduled: "scheduled"
-    case .carriedOut: "carried out"
-    case .replayed: "applied before"
-    case .unreadable: "passed over as unreadable"
-    case .delivered, .updated, .removed, .collapsed, .expired, .evicted, .filtered, .duplicate, .unregistered, .canceled, .rejected,
-      .addressed,
-      .response, .dismissed, .registered, .settingsChanged, .unregisteredDevice:
-      String((cloudEventsType?.description ?? "").dropFirst("carillon.".count).dropLast(".v1".count))
-    }
+    let row = Self.table[rawValue]
+    return row.word ?? String((row.type?.description ?? "").dropFirst("carillon.".count).dropLast(".v1".count))
   }
 
   /// Finds the outcome of an event's name.
@@ -129,15 +144,12 @@ extension Outcome {
   }
 
   /// Whether it is about a device, and not about a request.
-  public var isAboutDevice: Bool {
-    switch self {
-    case .registered, .settingsChanged, .unregisteredDevice: true
-    case .delivered, .updated, .removed, .collapsed, .expired, .evicted, .filtered, .duplicate, .unregistered, .canceled, .rejected,
-      .wrongApplication, .deadLettered, .wrongUser, .queued, .scheduled, .carriedOut, .addressed, .replayed, .unreadable, .response,
-      .dismissed:
-      false
-    }
-  }
+  public var isAboutDevice: Bool { has(.isAboutDevice) }
+
+  /// The event that the transform stage emits for this verdict; nil for none.
+  ///
+  /// A verdict without an event of its own has that of its final outcome.
+  public var event: Outcome? { cloudEventsType == nil ? finalOutcome.flatMap { $0.cloudEventsType == nil ? nil : $0 } : self }
 }
 
 // MARK: The journal and the metrics
@@ -146,28 +158,7 @@ extension Outcome {
   /// The verdict's byte in the journal; nil for an outcome that is no verdict.
   ///
   /// It takes four bits, and 15 is a run. Never renumber.
-  public var journalByte: UInt8? {
-    switch self {
-    case .queued: 0
-    case .expired: 1
-    case .collapsed: 2
-    case .duplicate: 3
-    case .unregistered: 4
-    case .wrongUser: 5
-    case .wrongApplication: 6
-    case .filtered: 7
-    case .rejected: 8
-    case .deadLettered: 9
-    case .scheduled: 10
-    case .unreadable: 11
-    case .replayed: 12
-    case .canceled: 13
-    case .carriedOut: 14
-    case .delivered, .updated, .removed, .evicted, .addressed, .response, .dismissed, .registered, .settingsChanged,
-      .unregisteredDevice:
-      nil
-    }
-  }
+  public var journalByte: UInt8? { Self.table[rawValue].journalByte }
 
   /// Finds the verdict of a byte in the journal.
   public init?(journalByte byte: UInt8) {
@@ -177,96 +168,24 @@ extension Outcome {
 
   private static let verdicts = (0...JournalLayout.verdictMask).map { byte in allCases.first { $0.journalByte == byte } }
 
-  /// The event that the transform stage emits for this verdict; nil for none.
-  public var event: Outcome? {
-    switch self {
-    case .queued, .scheduled, .carriedOut, .wrongUser, .replayed, .unreadable: nil
-    case .wrongApplication, .deadLettered: .rejected
-    case .delivered, .updated, .removed, .collapsed, .expired, .evicted, .filtered, .duplicate, .unregistered, .canceled, .rejected,
-      .addressed,
-      .response, .dismissed, .registered, .settingsChanged, .unregisteredDevice:
-      self
-    }
-  }
-
   /// The word in the metric of requests; nil for outcomes that it does not count.
-  public var requestLabel: String? {
-    switch self {
-    case .queued: "queued"
-    case .expired: "expired"
-    case .collapsed: "collapsed"
-    case .duplicate: "duplicate"
-    case .addressed: "addressed"
-    case .unregistered: "unregistered"
-    case .rejected, .wrongApplication: "rejected"
-    case .filtered: "filtered"
-    case .replayed: "replayed"
-    case .deadLettered: "poison"
-    case .canceled: "canceled"
-    case .scheduled: "scheduled"
-    case .carriedOut: "carried_out"
-    case .delivered, .updated, .removed, .evicted, .wrongUser, .unreadable, .response, .dismissed, .registered,
-      .settingsChanged, .unregisteredDevice:
-      nil
-    }
-  }
+  public var requestLabel: String? { Self.table[rawValue].requestLabel }
 
   /// The word in the metric of the judge's verdicts; nil for other outcomes.
-  public var deviceLabel: String? {
-    switch self {
-    case .queued: "queued"
-    case .expired: "expired"
-    case .collapsed: "collapsed"
-    case .duplicate: "duplicate"
-    case .unregistered: "unregistered"
-    case .wrongUser: "other_user"
-    case .wrongApplication: "wrong_application"
-    case .canceled: "canceled"
-    case .delivered, .updated, .removed, .evicted, .filtered, .rejected, .deadLettered, .scheduled, .carriedOut, .addressed,
-      .replayed, .unreadable, .response, .dismissed, .registered, .settingsChanged, .unregisteredDevice:
-      nil
-    }
-  }
+  public var deviceLabel: String? { Self.table[rawValue].deviceLabel }
 }
 
 // MARK: At a device
 
 extension Outcome {
   /// The final outcome at a device that this implies; nil if it implies none.
-  public var finalOutcome: Outcome? {
-    switch self {
-    case .delivered, .updated, .removed, .collapsed, .expired, .evicted, .filtered, .duplicate, .unregistered, .canceled, .rejected,
-      .wrongUser:
-      self
-    // The acknowledgement may be lost with its session. A person who responds has seen the notification.
-    case .response, .dismissed: .delivered
-    case .wrongApplication, .deadLettered: .rejected
-    case .queued, .scheduled, .carriedOut, .addressed, .replayed, .unreadable, .registered, .settingsChanged, .unregisteredDevice: nil
-    }
-  }
+  public var finalOutcome: Outcome? { Self.table[rawValue].finalOutcome }
 
   /// The weight among a request's outcomes at a device; nil if it is none.
   ///
   /// The highest weight counts. A statement of the device outweighs the other final outcomes, and these outweigh a delivery that is still
   /// to come. A duplicate weighs least, since another record of the same id decides.
-  public var weight: Int? {
-    switch self {
-    case .updated: 13
-    case .delivered: 12
-    case .removed: 11
-    case .response, .dismissed: 10
-    case .expired: 9
-    case .evicted: 8
-    case .collapsed: 7
-    case .filtered: 6
-    case .unregistered: 5
-    case .canceled: 4
-    case .rejected, .wrongApplication, .deadLettered: 3
-    case .queued, .scheduled: 2
-    case .duplicate, .wrongUser: 1
-    case .addressed, .carriedOut, .replayed, .unreadable, .registered, .settingsChanged, .unregisteredDevice: nil
-    }
-  }
+  public var weight: Int? { Self.table[rawValue].weight }
 
   /// Returns the outcome with the highest weight; the first of equals.
   public static func weightiest(of outcomes: some Sequence<Outcome>) -> Outcome? {
@@ -278,40 +197,13 @@ extension Outcome {
   }
 
   /// Whether the notification has left its device's mailbox.
-  public var endsMailboxEntry: Bool {
-    switch self {
-    case .delivered, .updated, .removed, .collapsed, .filtered, .expired, .evicted, .unregistered, .canceled, .rejected: true
-    case .duplicate, .wrongApplication, .deadLettered, .wrongUser, .queued, .scheduled, .carriedOut, .addressed, .replayed, .unreadable,
-      .response,
-      .dismissed, .registered, .settingsChanged, .unregisteredDevice:
-      false
-    }
-  }
+  public var endsMailboxEntry: Bool { has(.endsEntry) }
 
   /// Whether the judge put the request into the mailbox, or would have before its expiration.
-  public var wasKept: Bool {
-    switch self {
-    case .queued, .expired: true
-    case .delivered, .updated, .removed, .collapsed, .evicted, .filtered, .duplicate, .unregistered, .canceled, .rejected,
-      .wrongApplication,
-      .deadLettered, .wrongUser, .scheduled, .carriedOut, .addressed, .replayed, .unreadable, .response, .dismissed, .registered,
-      .settingsChanged,
-      .unregisteredDevice:
-      false
-    }
-  }
+  public var wasKept: Bool { has(.wasKept) }
 
   /// Whether the device has acknowledged the notification.
-  public var isTaken: Bool {
-    switch self {
-    case .delivered, .updated, .removed: true
-    case .collapsed, .expired, .evicted, .filtered, .duplicate, .unregistered, .canceled, .rejected, .wrongApplication, .deadLettered,
-      .wrongUser, .queued, .scheduled, .carriedOut, .addressed, .replayed, .unreadable, .response, .dismissed, .registered,
-      .settingsChanged,
-      .unregisteredDevice:
-      false
-    }
-  }
+  public var isTaken: Bool { has(.isTaken) }
 
   /// Whether a person did it.
   public var isByPerson: Bool { self == .response || self == .dismissed }

@@ -31,21 +31,20 @@ struct ConnectionCycle {
     self.random = random
   }
 
-  mutating func start() -> Action {
-    guard phase == .idle else { return .nothing }
-    phase = .connecting
-    return .connect
+  private mutating func move(_ from: Phase, to next: Phase) -> Bool {
+    guard phase == from else { return false }
+    phase = next
+    return true
   }
 
-  mutating func connected() -> Action {
-    guard phase == .connecting else { return .nothing }
-    phase = .greeting
-    return .greet
-  }
+  mutating func start() -> Action { move(.idle, to: .connecting) ? .connect : .nothing }
+
+  mutating func connected() -> Action { move(.connecting, to: .greeting) ? .greet : .nothing }
+
+  mutating func waited() -> Action { move(.waiting, to: .connecting) ? .connect : .nothing }
 
   mutating func greeted(now: UInt64) -> Action {
-    guard phase == .greeting else { return .nothing }
-    phase = .up
+    guard move(.greeting, to: .up) else { return .nothing }
     cause = nil
     upSince = now
     return .announceUp
@@ -63,12 +62,6 @@ struct ConnectionCycle {
     let wait = backoff.wait(after: failures, isHopeless: !error.isRetriable, random: random)
     failures += 1
     return .retry(afterMilliseconds: wait, wasUp: wasUp)
-  }
-
-  mutating func waited() -> Action {
-    guard phase == .waiting else { return .nothing }
-    phase = .connecting
-    return .connect
   }
 
   /// Closes it; answers whether it was open.

@@ -22,31 +22,18 @@ final class Greeting: RedisReplyHandler {
   /// Hands out each command with its tag.
   func write(_ send: (borrowing RedisCommand, UInt64) -> Void) {
     var command = RedisCommand()
-    func put(_ step: Step) {
+    func put(_ step: Step, _ words: [RedisArgument]) {
+      command.begin()
+      command.append(all: words)
       missing += 1
       send(command, step.rawValue)
     }
-    if let password = configuration.address.password {
-      command.begin("AUTH")
-      if let user = configuration.address.user { command.append(user) }
-      command.append(password)
-      put(.authenticate)
-    }
-    if configuration.address.database != 0 {
-      command.begin("SELECT")
-      command.append(configuration.address.database)
-      put(.select)
-    }
-    command.begin("CLIENT")
-    command.append("SETNAME")
-    command.append(configuration.clientName)
-    put(.name)
-    command.begin("PING")
-    put(.ping)
-    for script in configuration.scripts {
-      command.beginLoad(script)
-      put(.load)
-    }
+    let address = configuration.address
+    if let password = address.password { put(.authenticate, ["AUTH"] + [address.user, password].compactMap { $0.map { .text($0) } }) }
+    if address.database != 0 { put(.select, ["SELECT", .integer(Int64(address.database))]) }
+    put(.name, ["CLIENT", "SETNAME", .text(configuration.clientName)])
+    put(.ping, ["PING"])
+    for script in configuration.scripts { put(.load, script.load) }
   }
 
   func redisReplied(tag: UInt64, reply: RedisReplyView) {
@@ -98,11 +85,7 @@ final class Greeting: RedisReplyHandler {
   }
 }
 
-extension RedisCommand {
-  /// Writes the command that loads a script.
-  mutating func beginLoad(_ script: RedisScript) {
-    begin("SCRIPT")
-    append("LOAD")
-    append(script.source)
-  }
+extension RedisScript {
+  /// The command that loads it.
+  var load: [RedisArgument] { ["SCRIPT", "LOAD", .text(source)] }
 }

@@ -1,3 +1,5 @@
+import EventLoop
+
 /// The address of a Redis, with the user and password of the client.
 ///
 /// Read from `HOST:PORT`, `redis://[user:password@]host[:port][/db]`, the same with `rediss://` for TLS,
@@ -56,7 +58,7 @@ public struct RedisAddress: Sendable, Hashable, CustomStringConvertible, CustomR
 
   /// The text with the password, for a client that connects there; never log it.
   public var textWithPassword: String {
-    text(who: password.map { "\(user.map(Self.percentEncoded) ?? ""):\(Self.percentEncoded($0))@" } ?? "")
+    text(who: password.map { "\(user.map(PercentEncoding.encode) ?? ""):\(PercentEncoding.encode($0))@" } ?? "")
   }
 
   private func text(who: String) -> String {
@@ -138,7 +140,8 @@ extension RedisAddress {
     guard let colon = userInfo.firstIndex(of: ":") else {
       throw Self.bad("the Redis address has a user without a password; write redis://user:password@host, or redis://:password@host")
     }
-    guard let user = Self.percentDecoded(userInfo[..<colon]), let password = Self.percentDecoded(userInfo[userInfo.index(after: colon)...])
+    guard let user = PercentEncoding.decode(userInfo[..<colon].utf8),
+      let password = PercentEncoding.decode(userInfo[userInfo.index(after: colon)...].utf8)
     else { throw Self.bad("user or password of the Redis address has a % that is not followed by two hexadecimal digits") }
     guard !password.isEmpty else { throw Self.bad("the password of the Redis address is empty") }
     self.user = user.isEmpty ? nil : user
@@ -152,9 +155,7 @@ extension RedisAddress {
       guard let end = text.firstIndex(of: "]") else { throw bad("the Redis address has [ without ]") }
       host = text[text.index(after: text.startIndex)..<end]
       let rest = text[text.index(after: end)...]
-      guard host.contains(":"), host.utf8.allSatisfy({ isHexDigit($0) || $0 == UInt8(ascii: ":") || $0 == UInt8(ascii: ".") }) else {
-        throw bad("[\(host)] is no IPv6 address")
-      }
+      guard host.contains(":"), SocketAddress(host: String(host), port: 0).isNumeric else { throw bad("[\(host)] is no IPv6 address") }
       guard rest.isEmpty || rest.hasPrefix(":") else { throw bad("after ] of the Redis address only :PORT may follow") }
       digits = rest.isEmpty ? nil : rest.dropFirst()
     } else if let colon = text.firstIndex(of: ":") {
@@ -184,41 +185,5 @@ extension RedisAddress {
       return nil
     }
     return Int(text)
-  }
-
-  private static func isHexDigit(_ byte: UInt8) -> Bool {
-    switch byte {
-    case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "f"), UInt8(ascii: "A")...UInt8(ascii: "F"): true
-    default: false
-    }
-  }
-
-  private static func percentEncoded(_ text: String) -> String {
-    text.utf8.map { byte in
-      switch byte {
-      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
-        UInt8(ascii: "-"), UInt8(ascii: "_"), UInt8(ascii: "."), UInt8(ascii: "~"):
-        String(UnicodeScalar(byte))
-      default: "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
-      }
-    }.joined()
-  }
-
-  private static func percentDecoded(_ text: Substring) -> String? {
-    var bytes: [UInt8] = []
-    var rest = Array(text.utf8)[...]
-    while let byte = rest.popFirst() {
-      guard byte == UInt8(ascii: "%") else {
-        bytes.append(byte)
-        continue
-      }
-      let digits = rest.prefix(2)
-      guard digits.count == 2, digits.allSatisfy(isHexDigit), let value = UInt8(String(decoding: digits, as: UTF8.self), radix: 16) else {
-        return nil
-      }
-      bytes.append(value)
-      rest = rest.dropFirst(2)
-    }
-    return String(validating: bytes, as: UTF8.self)
   }
 }

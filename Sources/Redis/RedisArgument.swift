@@ -23,4 +23,7 @@ extension RedisCommand {
     case .bytes(let bytes): append(bytes)
     }
   }
+
+  /// Appends arguments.
+  public mutating func append(all arguments: some Sequence<RedisArgument>) { for argument in arguments { append(argument) } }
 }

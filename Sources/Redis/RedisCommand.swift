@@ -17,13 +17,13 @@ public struct RedisCommand: ~Copyable {
 
   /// Begins a command by its name, and drops the former one.
   public mutating func begin(_ name: String) {
-    restart()
+    begin()
     append(name)
   }
 
   /// Begins a call of a script. Exactly `keys` arguments that are keys follow, then the others.
   public mutating func begin(_ script: RedisScript, keys: Int) {
-    restart()
+    begin()
     self.script = script
     append("EVALSHA")
     append(script.sha1)
@@ -31,9 +31,7 @@ public struct RedisCommand: ~Copyable {
   }
 
   /// Begins a command whose name is the next argument.
-  mutating func begin() { restart() }
-
-  private mutating func restart() {
+  mutating func begin() {
     body.removeAll(keeping: 1 << 20)
     arguments = 0
     script = nil

@@ -42,17 +42,3 @@ public enum RedisAdmission: Sendable, Hashable {
   /// There is no connection now. Nothing was sent, and the handler is not called. Wait for `onUp`.
   case down
 }
-
-/// The state of a connection.
-public enum RedisConnectionState: Sendable, Hashable {
-  /// It was not started.
-  case idle
-  /// The first connection is being made.
-  case connecting
-  /// It accepts calls.
-  case up
-  /// It is reconnecting, because of this error.
-  case down(RedisError)
-  /// It was closed for good.
-  case closed
-}

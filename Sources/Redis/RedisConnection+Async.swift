@@ -29,7 +29,7 @@ extension RedisConnection {
     return try await reply {
       var command = RedisCommand(reserving: 256)
       command.begin()
-      for argument in arguments { command.append(argument) }
+      command.append(all: arguments)
       return self.send(command, to: $0)
     }
   }
@@ -39,7 +39,7 @@ extension RedisConnection {
     try await reply {
       var command = RedisCommand(reserving: 256)
       command.begin(script, keys: keys.count)
-      for argument in keys + arguments { command.append(argument) }
+      command.append(all: keys + arguments)
       return self.send(command, to: $0)
     }
   }

@@ -67,16 +67,6 @@ public final class RedisConnection {
     perform(cycle.start())
   }
 
-  /// Its state, for readiness.
-  public var state: RedisConnectionState {
-    switch cycle.phase {
-    case .idle: .idle
-    case .up: .up
-    case .closed: .closed
-    case .connecting, .greeting, .waiting: cycle.cause.map { .down($0) } ?? .connecting
-    }
-  }
-
   /// Whether calls are accepted.
   public var isUp: Bool { cycle.phase == .up }
 
@@ -107,7 +97,7 @@ public final class RedisConnection {
     turnEnd?.close()
     turnEnd = nil
     dropConnection(failingCallsWith: { _ in error })
-    upWaiters.fail(error)
+    upWaiters.finish(.failure(error))
     (onUp, onDown, onAttemptFailed, onError) = (nil, nil, nil, nil)
   }
 
@@ -120,12 +110,12 @@ public final class RedisConnection {
     case .greet: greet()
     case .announceUp:
       attemptTimer?.stop()
-      upWaiters.succeed()
+      upWaiters.finish(.success(()))
       onUp?()
     case .retry(let milliseconds, let wasUp):
       attemptTimer?.start(after: milliseconds)
       guard let cause = cycle.cause else { return }
-      if !cause.isRetriable { upWaiters.fail(cause) }
+      if !cause.isRetriable { upWaiters.finish(.failure(cause)) }
       onError?(cause)
       if wasUp { onDown?(cause) } else { onAttemptFailed?(cause, milliseconds) }
     }
@@ -343,7 +333,8 @@ public final class RedisConnection {
     if (loads[script.sha1] ?? 0) <= calls.firstNumber {
       loads[script.sha1] = calls.nextNumber
       var command = RedisCommand(reserving: script.source.utf8.count + 64)
-      command.beginLoad(script)
+      command.begin()
+      command.append(all: script.load)
       put(command, to: Ignored(), tag: 0)
     }
     outgoing.repeatFirst(call.length)

@@ -99,24 +99,17 @@ extension RedisError {
     self.init(Self.code(of: text), "Redis answered: \(text)")
   }
 
+  /// What first words say. `ERR` says too little.
+  private static let codes: [String: Code] = [
+    "WRONGPASS": .authenticationFailed, "NOAUTH": .authenticationFailed, "NOPERM": .noPermission, "DENIED": .noPermission,
+    "-DENIED": .noPermission, "READONLY": .readOnly, "LOADING": .loading, "MASTERDOWN": .masterDown, "OOM": .outOfMemory,
+    "NOSCRIPT": .noScript, "MOVED": .moved, "ASK": .moved, "CROSSSLOT": .moved, "CLUSTERDOWN": .clusterDown, "TRYAGAIN": .clusterDown,
+    "BUSY": .busy, "MISCONF": .writesRefused, "NOREPLICAS": .writesRefused, "WRONGTYPE": .wrongType,
+  ]
+
   private static func code(of text: String) -> Code {
-    let word = text.prefix { $0 != " " }
-    switch word {
-    case "WRONGPASS", "NOAUTH": return .authenticationFailed
-    case "NOPERM", "DENIED", "-DENIED": return .noPermission
-    case "READONLY": return .readOnly
-    case "LOADING": return .loading
-    case "MASTERDOWN": return .masterDown
-    case "OOM": return .outOfMemory
-    case "NOSCRIPT": return .noScript
-    case "MOVED", "ASK", "CROSSSLOT": return .moved
-    case "CLUSTERDOWN", "TRYAGAIN": return .clusterDown
-    case "BUSY": return .busy
-    case "MISCONF", "NOREPLICAS": return .writesRefused
-    case "WRONGTYPE": return .wrongType
-    case "ERR": return codeOfGeneral(text)
-    default: return .rejected
-    }
+    let word = String(text.prefix { $0 != " " })
+    return word == "ERR" ? codeOfGeneral(text) : codes[word] ?? .rejected
   }
 
   private static func codeOfGeneral(_ text: String) -> Code {

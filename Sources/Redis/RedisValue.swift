@@ -40,7 +40,4 @@ public enum RedisValue: Sendable, Hashable {
   public var array: [RedisValue]? {
     if case .array(let elements) = self { elements } else { nil }
   }
-
-  /// Whether it is null.
-  public var isNull: Bool { self == .null }
 }

@@ -1,3 +1,4 @@
+import EventLoop
 import Glibc
 
 /// The folder of a private server, removed with it.
@@ -40,11 +41,11 @@ struct TemporaryFolder: Sendable {
   }
 
   private static func removeLeft(in parent: String) {
-    forEachEntry(of: parent) { name in
+    for name in (try? FolderNames.read(parent)) ?? [] {
       let path = "\(parent)/\(name)"
       var status = stat()
-      guard name.hasPrefix(prefix), lstat(path, &status) == 0, status.st_uid == getuid() else { return }
-      guard time(nil) - status.st_mtim.tv_sec > minimumAgeSeconds, let lock = lock(path) else { return }
+      guard name.hasPrefix(prefix), lstat(path, &status) == 0, status.st_uid == getuid() else { continue }
+      guard time(nil) - status.st_mtim.tv_sec > minimumAgeSeconds, let lock = lock(path) else { continue }
       remove(path)
       close(lock)
     }
@@ -52,18 +53,7 @@ struct TemporaryFolder: Sendable {
 
   private static func remove(_ path: String) {
     // Redis makes one level of folders (appendonlydir).
-    forEachEntry(of: path) { name in if unlink("\(path)/\(name)") != 0, errno == EISDIR { remove("\(path)/\(name)") } }
+    for name in (try? FolderNames.read(path)) ?? [] where unlink("\(path)/\(name)") != 0 && errno == EISDIR { remove("\(path)/\(name)") }
     rmdir(path)
-  }
-
-  private static func forEachEntry(of path: String, _ body: (String) -> Void) {
-    guard let folder = opendir(path) else { return }
-    defer { closedir(folder) }
-    while let entry = readdir(folder) {
-      let name = withUnsafePointer(to: &entry.pointee.d_name) {
-        String(cString: UnsafeRawPointer($0).assumingMemoryBound(to: CChar.self))
-      }
-      if name != ".", name != ".." { body(name) }
-    }
   }
 }

@@ -23,19 +23,14 @@ final class UpWaiters {
   ) {
     let waiter = Waiter()
     waiter.continuation = continuation
-    waiter.timer = Timer(on: loop) { [weak self] in
+    waiter.timer = Timer(on: loop, after: milliseconds) { [weak self] in
       self?.waiters.removeAll { $0 === waiter }
       waiter.finish(.failure(cause()))
     }
-    waiter.timer?.start(after: milliseconds)
     waiters.append(waiter)
   }
 
-  func succeed() { finish(.success(())) }
-
-  func fail(_ error: RedisError) { finish(.failure(error)) }
-
-  private func finish(_ result: Result<Void, RedisError>) {
+  func finish(_ result: Result<Void, RedisError>) {
     let all = waiters
     waiters = []
     for waiter in all { waiter.finish(result) }

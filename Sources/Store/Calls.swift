@@ -18,6 +18,13 @@ final class Calls: RedisReplyHandler {
     if admission != .accepted, let then = waiting.take(number) { then(.failure(StoreError(admission))) }
   }
 
+  /// Sends what was written to `command`. `then` gets the error, if there is one.
+  func sendWrite(over shard: RedisConnection, _ then: @escaping (StoreError?) -> Void) {
+    send(over: shard) { answer in
+      if case .failure(let error) = answer { then(error) } else { then(nil) }
+    }
+  }
+
   func redisReplied(tag: UInt64, reply: RedisReplyView) {
     guard let then = waiting.take(Int(tag)) else { return }
     then(reply.isBucketLost ? .failure(.bucketLost) : .success(reply))

@@ -157,6 +157,9 @@ struct Keys: Sendable {
   /// The key that shows that a bucket is not lost. Its markers, or the guard during a rebuild.
   func guardKey(_ bucket: Int) -> String { isRebuilding ? rebuilt(bucket) : markers(bucket) }
 
+  /// What scripts about a device get: its hash, its mailbox, and the guard of their bucket.
+  func ofDevice(_ token: String) -> [String] { [device(token), mailbox(token), guardKey(ofDevice: token)] }
+
   /// The guard of the bucket that a device lies in.
   func guardKey(ofDevice token: String) -> String { guardKey(bucket(of: token)) }
 
@@ -175,5 +178,18 @@ extension RedisCommand {
     extend("{")
     extend(bucket)
     extend("}")
+  }
+
+  /// Appends a key in a bucket.
+  mutating func appendKey(_ kind: String, _ bucket: Int, _ name: UnsafeRawBufferPointer) {
+    beginKey(kind, bucket)
+    extend(name)
+    endArgument()
+  }
+
+  /// Begins a call of a script with its keys.
+  mutating func begin(_ script: RedisScript, keys: [String]) {
+    begin(script, keys: keys.count)
+    for key in keys { append(key) }
   }
 }

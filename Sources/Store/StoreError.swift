@@ -56,9 +56,6 @@ public struct StoreError: Error, Sendable, Equatable, CustomStringConvertible {
   /// The same error, with the key whose value is wrong.
   public func about(_ key: String) -> StoreError { code == .faulty ? StoreError(code, "\(key): \(message)") : self }
 
-  /// Whether the same call may succeed later without a change by the user.
-  public var isRetriable: Bool { code != .faulty }
-
   /// Whether the answer concerns the server itself, so a check of all scripts has to explain it.
   public var needsCheck: Bool { code == .refused || code == .unexplained }
 

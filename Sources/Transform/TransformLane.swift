@@ -1,43 +1,30 @@
 public import EventLoop
-public import Kafka
+import Kafka
 public import Worker
 
 /// One lane of the transform stage: a loop with its own consumer, producer and connection to Redis.
 ///
 /// The actor starts and drains the lane. Loop-confined classes do the work.
-public actor TransformLane: LoopActor {
-  /// The lane's loop.
-  public nonisolated let loop: EventLoop
+public actor TransformLane: LoopActor, WorkerLane {
+  private nonisolated let place: LanePlace
   private let settings: TransformSettings
-  private let logger: Logger
-  private let health: Health
   private let metrics: TransformMetrics
-  private let onFatal: @Sendable (KafkaError) -> Void
   private var core: TransformCore?
+  /// The lane's loop.
+  public nonisolated var loop: EventLoop { place.loop }
 
   /// Makes a lane that does nothing yet.
-  ///
-  /// - Parameter onFatal: called when a Kafka client has failed for good: only a new lane can do the work.
-  public init(
-    _ settings: TransformSettings, on loop: EventLoop, logger: Logger, health: Health, metrics: TransformMetrics,
-    onFatal: @escaping @Sendable (KafkaError) -> Void = { _ in }
-  ) {
-    self.settings = settings
-    self.loop = loop
-    self.logger = logger
-    self.health = health
-    self.metrics = metrics
-    self.onFatal = onFatal
+  public init(_ settings: TransformSettings, in place: LanePlace, metrics: TransformMetrics) {
+    (self.settings, self.place, self.metrics) = (settings, place, metrics)
   }
 
   /// Connects to Redis and Kafka, and takes records. It is ready when both have answered.
-  ///
-  /// Call it from a task that prefers the loop.
-  public func start() async throws {
-    let core = TransformCore(on: loop, settings, logger: logger, health: health, metrics: metrics)
+  public func start() async throws -> SocketAddress? {
+    let core = TransformCore(on: loop, settings, logger: place.logger, health: place.health, metrics: metrics)
     self.core = core
     core.owner = self
     try await core.start()
+    return nil
   }
 
   private func perform(_ task: TransformTask) async {
@@ -45,8 +32,6 @@ public actor TransformLane: LoopActor {
   }
 
   /// Finishes the records in flight, gives up the partitions, and closes everything.
-  ///
-  /// - Parameter milliseconds: the limit; the next owners of the partitions do the rest.
   public func drain(withinMilliseconds milliseconds: Int) async {
     guard let core else { return }
     self.core = nil
@@ -61,5 +46,5 @@ extension TransformLane {
   }
 
   /// A Kafka client has failed for good: only a new lane can work.
-  nonisolated func failed(_ error: KafkaError) { onFatal(error) }
+  nonisolated func failed(_ error: KafkaError) { place.onFatal(error) }
 }

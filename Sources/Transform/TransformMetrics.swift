@@ -24,8 +24,8 @@ public final class TransformMetrics: Sendable {
   let rewinds: Counter
   let newer: [Layout: Counter]
   let latency: Histogram
-  let lagSeconds: GaugeSet
-  let lagRecords: GaugeSet
+  let lagSeconds: MetricSet<Gauge>
+  let lagRecords: MetricSet<Gauge>
   let assignedPartitions: Gauge
   let inFlight: Gauge
   let inFlightLimit: Gauge

@@ -56,10 +56,10 @@ public struct WebFiles: Sendable {
   public func configuration(
     devices: String, needsCredential: Bool, mediaBase: String?, environment: String? = nil, origins: [String]? = nil
   ) -> String {
-    var json: JSONValue = ["digest": .string(digest), "devices": .string(devices), "credential": .bool(needsCredential)]
-    json.set("media", mediaBase.map { .string(Self.origin(of: $0)) } ?? .null)
-    if let environment { json.set("environment", .string(environment)) }
-    if let origins { json.set("origins", .array(origins.map { .string($0) })) }
+    let media: any JSONRepresentable = mediaBase.map { Self.origin(of: $0) } ?? JSONValue.null
+    let json = JSONValue.object(present: [
+      "digest": digest, "devices": devices, "credential": needsCredential, "media": media, "environment": environment, "origins": origins,
+    ])
     return json.text + "\n"
   }
 

@@ -8,16 +8,18 @@ import Synchronization
 /// Ready means that every condition is ready. The part that knows a condition sets it, with a reason while it is not ready. Alive means
 /// that every watched loop runs. A stuck loop never recovers, so the process needs a restart.
 public final class Health: Sendable {
-  private struct Condition: Hashable {
-    let lane: String
-    let name: String
-  }
-
-  private struct State {
-    var isReady: Bool
-    var reason: String
-    /// Milliseconds since 1970.
-    var since: Int64
+  /// Something that the process, or one of its lanes, needs for its work.
+  public struct Condition: Sendable, Hashable {
+    /// The condition's name.
+    public let name: String
+    /// The lane's name; empty for the whole process.
+    public let lane: String
+    /// Whether it is ready.
+    public let isReady: Bool
+    /// Why it is not ready; empty if it is.
+    public let reason: String
+    /// Since when, in milliseconds since 1970.
+    public let since: Int64
   }
 
   /// A question to a loop, which the loop answers in its next turn.
@@ -39,8 +41,8 @@ public final class Health: Sendable {
   }
 
   private struct Table {
-    var conditions: [Condition: State] = [:]
-    var order: [Condition] = []
+    /// In the order in which they were set first.
+    var conditions: [Condition] = []
     var watches: [Watch] = []
   }
 
@@ -78,90 +80,47 @@ public final class Health: Sendable {
   ///   - name: the condition's subject: `redis`, `kafka`, `partitions`, `draining`.
   ///   - reason: why it is not ready, for operators; no secrets.
   public func set(_ name: String, ready: Bool, _ reason: String = "") {
-    let condition = Condition(lane: lane, name: name)
     table.table.withLock { table in
-      let old = table.conditions[condition]
-      if old == nil { table.order.append(condition) }
-      let since = old?.isReady == ready ? old?.since : nil
-      table.conditions[condition] = State(isReady: ready, reason: ready ? "" : reason, since: since ?? WallClock.milliseconds())
+      let place = table.conditions.firstIndex { $0.name == name && $0.lane == lane }
+      let former = place.map { table.conditions[$0] }
+      let since = former?.isReady == ready ? former?.since : nil
+      let condition = Condition(
+        name: name, lane: lane, isReady: ready, reason: ready ? "" : reason, since: since ?? WallClock.milliseconds())
+      if let place { table.conditions[place] = condition } else { table.conditions.append(condition) }
     }
   }
 
   /// Removes a condition.
-  public func remove(_ name: String) {
-    let condition = Condition(lane: lane, name: name)
-    table.table.withLock { table in
-      table.conditions[condition] = nil
-      table.order.removeAll { $0 == condition }
-    }
-  }
+  public func remove(_ name: String) { table.table.withLock { $0.conditions.removeAll { $0.name == name && $0.lane == lane } } }
 
   /// Removes the conditions of this lane when it has ended, except the one of this name.
   public func removeLane(keeping name: String? = nil) {
-    let lane = lane
-    table.table.withLock { table in
-      table.order.removeAll { $0.lane == lane && $0.name != name }
-      table.conditions = table.conditions.filter { $0.key.lane != lane || $0.key.name == name }
-    }
+    table.table.withLock { $0.conditions.removeAll { $0.lane == lane && $0.name != name } }
   }
-
-  /// Whether every condition is ready.
-  public var isReady: Bool { table.table.withLock { table in table.conditions.values.allSatisfy(\.isReady) } }
 
   /// Every condition, in the order of their first `set`.
-  var states: [(lane: String, name: String, isReady: Bool)] {
-    table.table.withLock { table in
-      table.order.compactMap { condition in table.conditions[condition].map { (condition.lane, condition.name, $0.isReady) } }
-    }
-  }
+  public var conditions: [Condition] { table.table.withLock { $0.conditions } }
 
-  /// A condition that is not ready.
-  public struct Unready: Sendable, Hashable {
-    /// The condition's name.
-    public var name: String
-    /// Its lane; empty for the whole process.
-    public var lane: String
-    /// Why it is not ready.
-    public var reason: String
-    /// Since when, in milliseconds since 1970.
-    public var since: Int64
-  }
+  /// Whether every condition is ready.
+  public var isReady: Bool { conditions.allSatisfy(\.isReady) }
 
   /// The conditions that are not ready, in the order of their first `set`.
-  public var unready: [Unready] {
-    table.table.withLock { table in
-      table.order.compactMap { condition in
-        guard let state = table.conditions[condition], !state.isReady else { return nil }
-        return Unready(name: condition.name, lane: condition.lane, reason: state.reason, since: state.since)
-      }
-    }
-  }
+  public var unready: [Condition] { conditions.filter { !$0.isReady } }
 
   /// Every condition as JSON: `{"ready":false,"conditions":[{"name":"redis","lane":"transform-0","ready":false,"reason":…,"since":…}]}`.
   public var json: String { snapshot.json }
 
   /// Whether the process is ready, and the JSON that says why, at the same moment.
   var snapshot: (isReady: Bool, json: String) {
-    let (order, conditions) = table.table.withLock { ($0.order, $0.conditions) }
-    let isReady = conditions.values.allSatisfy(\.isReady)
-    var writer = JSONWriter()
-    writer.openObject()
-    writer.member("ready", isReady)
-    writer.key("conditions")
-    writer.openArray()
-    for condition in order {
-      guard let state = conditions[condition] else { continue }
-      writer.openObject()
-      writer.member("name", condition.name)
-      if !condition.lane.isEmpty { writer.member("lane", condition.lane) }
-      writer.member("ready", state.isReady)
-      if !state.isReady { writer.member("reason", state.reason) }
-      writer.member("since", Timestamp.text(state.since))
-      writer.closeObject()
+    let conditions = conditions
+    let isReady = conditions.allSatisfy(\.isReady)
+    let list = conditions.map { condition in
+      JSONValue.object(present: [
+        "name": condition.name, "lane": condition.lane.isEmpty ? nil : condition.lane, "ready": condition.isReady,
+        "reason": condition.isReady ? nil : condition.reason, "since": Timestamp.text(condition.since),
+      ])
     }
-    writer.closeArray()
-    writer.closeObject()
-    return (isReady, writer.text)
+    return (isReady, JSONValue.object(["ready": isReady, "conditions": list]).text)
   }
 
   /// Watches whether a loop runs, until `unwatch`, which must come before the loop is closed.

@@ -344,7 +344,7 @@ extension MetricRegistry {
   public func show(_ health: Health) {
     show(MetricNames.ready) { health.isReady ? 1 : 0 }
     showSet(MetricNames.conditions) {
-      health.states.map { state in
+      health.conditions.map { state in
         let lane = state.lane.isEmpty ? "process" : MetricLabel.snakeCase(state.lane)
         return (labels: [lane, MetricLabel.snakeCase(state.name)], value: state.isReady ? 1 : 0)
       }

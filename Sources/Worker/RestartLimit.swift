@@ -1,13 +1,5 @@
 /// How often a failed part may restart within a sliding span of time. A value without a clock.
 public struct RestartLimit: Sendable {
-  /// The decision after a failure.
-  public enum Answer: Sendable, Equatable {
-    /// Restart it. The number counts the restarts within the span, including this one.
-    case restart(number: Int)
-    /// It fails too often.
-    case giveUp
-  }
-
   /// The most restarts within the span.
   public let maximum: Int
   /// The span, in milliseconds.
@@ -25,13 +17,13 @@ public struct RestartLimit: Sendable {
     spanMilliseconds = milliseconds
   }
 
-  /// Decides about a failure.
+  /// Decides about a failure: answers how many restarts there are within the span, this one included, or nil if it fails too often.
   ///
   /// - Parameter now: milliseconds of a monotonic clock.
-  public mutating func failed(at now: Int64) -> Answer {
+  public mutating func failed(at now: Int64) -> Int? {
     restarts.removeAll { now - $0 >= spanMilliseconds }
-    guard restarts.count < maximum else { return .giveUp }
+    guard restarts.count < maximum else { return nil }
     restarts.append(now)
-    return .restart(number: restarts.count)
+    return restarts.count
   }
 }

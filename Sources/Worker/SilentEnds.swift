@@ -55,6 +55,7 @@ public enum EndTombstone {
 
   /// Writes a tombstone to each of these partitions. Call it on the loop.
   public static func write(to partitions: [TopicPartition], on loop: EventLoop, _ kafka: KafkaConfiguration) async throws(KafkaError) {
+    guard !partitions.isEmpty else { return }
     let timeout = ["message.timeout.ms": String(timeoutMilliseconds)]
     let producer = try Producer(on: loop, kafka.merging(timeout), handler: SilentProducerHandler())
     var failure: KafkaError?

@@ -15,7 +15,7 @@ import Testing
           "categories[1].identifier: The identifiers of an application's categories differ."
         ),
         (["publish", folder.path + "/none.json", "--app", "a.b"], "it is no JSON"),
-        (["publish", folder.path + "/none.json", "--app", "a b"], "is no application"),
+        (["publish", folder.path + "/none.json", "--app", "a b"], "is not an application"),
       ]
       try await CarillonCommand.with { carillon in
         for (arguments, text) in mistakes {

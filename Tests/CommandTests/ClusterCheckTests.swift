@@ -100,7 +100,7 @@ import Worker
         source: SourceCoordinates(topic: place.topics.requests, partition: 0, offset: 0, timestamp: WallClock.milliseconds()))
       letter.reason = "MissingTopic"
       var headers: [TestRecord.Header] = [.init("target", "user:ada"), .init("apns-topic", "com.example")]
-      letter.forEachHeader { headers.append(.init($0.rawValue, String(decoding: $1, as: UTF8.self))) }
+      headers += letter.headers.map { .init($0.name, $0.value) }
       try await place.kafka.publish(
         [TestRecord(key: "user:ada", #"{"aps":{"alert":"x"}}"#, headers: headers, partition: 0)], to: place.topics.deadLetters)
       try await place.tell("/carillon/west")

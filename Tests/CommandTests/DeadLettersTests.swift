@@ -61,7 +61,7 @@ import Worker
             poison: "", tries: 1, source: SourceCoordinates(topic: topics.requests, partition: 0, offset: Int64(number), timestamp: now))
           letter.reason = "MissingTopic"
           var headers: [TestRecord.Header] = [.init("target", "user:ada"), .init("apns-topic", "com.example"), .init("apns-id", Self.id)]
-          letter.forEachHeader { headers.append(.init($0.rawValue, String(decoding: $1, as: UTF8.self))) }
+          headers += letter.headers.map { .init($0.name, $0.value) }
           return TestRecord(key: "user:ada", #"{"aps":{"alert":"x"}}"#, headers: headers, partition: 0)
         }
         try await kafka.publish(letters, to: topics.deadLetters)

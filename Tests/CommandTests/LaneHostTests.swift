@@ -37,7 +37,7 @@ import Worker
     }
   }
 
-  private actor ScriptedLane: RunnableLane {
+  private actor ScriptedLane: WorkerLane {
     private let script: Script
     private let number: Int
 
@@ -49,7 +49,7 @@ import Worker
       }
     }
 
-    func run() async throws -> SocketAddress? {
+    func start() async throws -> SocketAddress? {
       try await script.eventually("lane \(number) may run") { $0.mayRun }
       return SocketAddress(host: "127.0.0.1", port: 40_000)
     }
@@ -74,8 +74,8 @@ import Worker
   }
 
   @Test func `a process is not ready before each of its lanes runs`() async throws {
-    #expect(!RoleProcess.health(of: "lane", lanes: 1).isReady)
-    try await withHost(RoleProcess.health(of: "lane", lanes: 2)) { _, health in
+    #expect(!RoleProcess.health(of: ["lane-0"]).isReady)
+    try await withHost(RoleProcess.health(of: ["lane-0", "lane-1"])) { _, health in
       #expect(!health.isReady, "the second lane has not started")
       health.forLane("lane-1").set("started", ready: true)
       #expect(health.isReady, "\(health.json)")

@@ -219,7 +219,7 @@ import Worker
         lag.problems = [.missed(TopicPartition("t.requests", 0), 4..<15)]
         kafka.lag = .found(lag)
       }
-      (redis.server.errors, redis.server.evictedKeys, redis.server.isSaved) = (["maxmemory-policy is allkeys-lru"], 3, false)
+      (redis.server.findings, redis.server.evictedKeys, redis.server.isSaved) = ([.error: ["maxmemory-policy is allkeys-lru"]], 3, false)
       (redis.server.usedMemory, redis.identity) = (90, .found(other))
       var ahead = Self.fanOut
       ahead.clockAhead = 7_000

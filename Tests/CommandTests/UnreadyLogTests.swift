@@ -5,8 +5,8 @@ import Testing
 
 /// What the log says of conditions that are not ready.
 @Suite struct UnreadyLogTests {
-  private static func condition(_ name: String, since: Int64) -> Health.Unready {
-    Health.Unready(name: name, lane: "transform-0", reason: "a reason", since: since)
+  private static func condition(_ name: String, since: Int64) -> Health.Condition {
+    Health.Condition(name: name, lane: "transform-0", isReady: false, reason: "a reason", since: since)
   }
 
   @Test func `a condition that lasts is named once, and once more when it is over`() {

@@ -69,7 +69,7 @@ struct WorkerPair: Sendable {
     try await kafka.publish([TestRecord(key: token, value, partition: 0)], to: prefix + "devices")
     // The last thing that is written for it.
     try await eventually("\(token) is registered") {
-      try await !redis.command("ZSCORE", .text(try await key("u", "\(Self.application)/\(user)")), .text(token)).isNull
+      try await redis.command("ZSCORE", .text(try await key("u", "\(Self.application)/\(user)")), .text(token)) != .null
     }
   }
 

@@ -1,8 +1,14 @@
+import Cryptography
+import Extensions
 import JSON
 import Kafka
+import Notifications
 import Redis
 import TestSupport
 import Testing
+import Transform
+
+@testable import Command
 
 /// Workers whose settings are not those of the cluster that they join, as processes.
 @Suite struct WorkerSettingsTests {
@@ -54,5 +60,14 @@ import Testing
       }
       try await other.stop()
     }
+  }
+
+  /// A worker that knew another session than its group would remove members that still live, or none.
+  @Test(arguments: [([], 20_000), (["--kafka.session.timeout.ms", "45000"], 45_000)])
+  func `librdkafka's own session timeout goes before the worker's`(_ flags: [String], _ expected: Int) throws {
+    let values = try Typed.values(
+      ["transform", "--kafka", "127.0.0.1:9092", "--redis", "127.0.0.1:6379", "--session-timeout", "20s"] + flags)
+    let settings = TransformSettings(values, try ClusterPlace(values, client: "test"), worker: "one", extensions: InForce(ExtensionsFile()))
+    #expect(settings.sessionMilliseconds == expected)
   }
 }

@@ -113,8 +113,8 @@ import Testing
             url: "ws://h/", hello: Hello(device: token, application: "com.example.shop", authorization: Authorization(status: .authorized))),
           commit: nil)
         memory.restore(state)
-        memory.takeTime(LocalTime(1_700_000_000_000)) { _ in }
-        _ = memory.fire("score", now: 1_700_000_000_000, localTime: number) { _ in }
+        memory.takeTime(LocalTime(1_700_000_000_000))
+        _ = try memory.fire("score", now: 1_700_000_000_000, localTime: number)
         memory.take(try notifyFrame(DeviceClientTests.notify(1, id: "one", revision: "1")), now: 1_700_000_000_000) { _, _ in }
       }
     }

@@ -37,17 +37,17 @@ import Testing
     var random = RandomState(seed: 7)
     for _ in 0..<(isComplete ? 500 : 100) {
       let frame = random.notification()
-      #expect(StoredFrame.frame(StoredFrame.bytes(frame)) == frame)
+      #expect(NotifyFrame(stored: frame.jsonBytes) == frame)
     }
   }
 
   @Test func `bytes that are no frame are none`() {
     var random = RandomState(seed: 8)
-    let corpus = (0..<20).map { _ in StoredFrame.bytes(random.notification()) }
+    let corpus = (0..<20).map { _ in random.notification().jsonBytes }
     let failures = Fuzz("stored frames", corpus: corpus, tokens: ["{", "}", "\"type\":", "null", "\"payload\":{}"], inputs: 2_000).run {
       bytes, _ in
-      guard let frame = StoredFrame.frame(Array(bytes)) else { return nil }
-      return StoredFrame.frame(StoredFrame.bytes(frame)) == frame ? nil : "\(frame) is read otherwise"
+      guard let frame = NotifyFrame(stored: Array(bytes)) else { return nil }
+      return NotifyFrame(stored: frame.jsonBytes) == frame ? nil : "\(frame) is read otherwise"
     }
     #expect(failures.isEmpty, "\(failures)")
   }
@@ -74,7 +74,7 @@ extension DeviceDatabase {
 
   nonisolated func closeForTests() async {
     await end()
-    await disk.close()
+    await loop.close()
   }
 }
 

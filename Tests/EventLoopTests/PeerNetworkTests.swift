@@ -3,7 +3,7 @@ import Testing
 @testable import EventLoop
 
 @Suite struct PeerNetworkTests {
-  private func network(_ host: String) -> PeerNetwork? { SocketAddress(host: host, port: 1).network }
+  private func network(_ host: String) -> PeerNetwork? { SocketAddress(host: host, port: 1).withNumeric { PeerNetwork($0) } ?? nil }
 
   @Test func anIPv4AddressStandsForItself() {
     #expect(network("192.0.2.1") != nil)

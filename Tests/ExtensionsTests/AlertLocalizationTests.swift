@@ -1,13 +1,14 @@
-import Extensions
 import JSON
 import Notifications
 import Testing
 
+@testable import Extensions
+
 @Suite struct AlertLocalizationTests {
-  private static func localizer() throws -> Localizer {
+  private static func localize() throws -> Localize {
     let english = #"greeting = "Hello %@"; plain = "Plain"; two = "%2$@ %1$@";"#
     let german = #"greeting = "Hallo %@";"#
-    return Localizer(
+    return Localize(
       try Localization(
         [Localization.File(locale: "en", bytes: Array(english.utf8)), Localization.File(locale: "de", bytes: Array(german.utf8))],
         defaultLocale: "en"))
@@ -33,9 +34,9 @@ import Testing
     ("null", nil),
   ])
   func aKnownKeyBecomesItsText(alert: String, expected: String?) throws {
-    var localizer = try Self.localizer()
+    let localize = try Self.localize()
     var value = try JSONValue(parsing: alert)
-    #expect(try localizer.localize(&value, locale: "de_AT", limit: 100) == (expected != nil))
+    #expect(try localize.localize(&value, locale: "de_AT", limit: 100) == (expected != nil))
     #expect(value.text == expected ?? alert)
   }
 
@@ -49,9 +50,9 @@ import Testing
     (#"{"title-loc-key":"greeting","title-loc-args":"A"}"#, "aps.alert.title-loc-args: This member of alert is an array."),
   ])
   func anAlertThatCannotBeLocalisedStaysAsItWas(alert: String, expected: String) throws {
-    var localizer = try Self.localizer()
+    let localize = try Self.localize()
     var value = try JSONValue(parsing: alert)
-    let error = #expect(throws: FieldError.self) { try localizer.localize(&value, locale: "de", limit: 15) }
+    let error = #expect(throws: FieldError.self) { try localize.localize(&value, locale: "de", limit: 15) }
     #expect(error?.description == expected)
     #expect(value.text == alert)
   }

@@ -1,6 +1,7 @@
 import Glibc
 import JSON
 import Notifications
+import Synchronization
 import TestSupport
 import Testing
 
@@ -76,9 +77,9 @@ import Testing
   // MARK: Texts
 
   @Test func aKeyIsLookedUpInEachTableOfTheChain() throws {
-    var localizer = Localizer(try Self.localization(["Base", "de", "de-AT", "en", "fr"], defaultLocale: "en"))
+    let localize = Localize(try Self.localization(["Base", "de", "de-AT", "en", "fr"], defaultLocale: "en"))
     func text(_ key: String, _ arguments: [String] = ["one"]) throws -> String? {
-      try localizer.text(key, arguments, locale: "de_AT", limit: 100)
+      try localize.format(key, locale: "de_AT")?.filled(with: arguments, limit: 100)
     }
     #expect(try text("who") == "de-AT")
     #expect(try text("only de") == "one of de")
@@ -92,18 +93,18 @@ import Testing
   /// The memory answers as the tables do, and stays small.
   @Test func whatIsRememberedIsBoundedAndChangesNoAnswer() throws {
     let localization = try Self.localization(["Base", "de", "de-AT", "en", "zh-Hant", "pt-BR"], defaultLocale: "en")
-    var localizer = Localizer(localization)
+    let localize = Localize(localization)
     var random = SeededRandom(seed: 35)
     let parts = ["de", "at", "zh", "Hant", "pt", "BR", "en", "x", "US", "toolongpart", ""]
     for _ in 0..<5_000 {
       let locale = (0..<Int.random(in: 1...4, using: &random)).map { _ in parts.randomElement(using: &random) ?? "" }.joined(separator: "-")
       let expected = localization.chain(for: locale).first
-      #expect(try localizer.text("who", locale: locale, limit: 100) == expected, "\(locale)")
-      #expect(localizer.chains.count <= Localizer.remembered)
+      #expect(localize.format("who", locale: locale)?.text == expected, "\(locale)")
+      #expect(localize.remembered.withLock(\.count) <= Localize.rememberedLocales)
     }
-    let seen = localizer.chains.count
-    _ = localizer.format("who", locale: String(repeating: "de-AT-", count: 100))
-    #expect(localizer.chains.count == seen, "what is no locale is not remembered")
+    let seen = localize.remembered.withLock(\.count)
+    _ = localize.format("who", locale: String(repeating: "de-AT-", count: 100))
+    #expect(localize.remembered.withLock(\.count) == seen, "what is no locale is not remembered")
   }
 
   @Test func anyLocaleHasTheDefaultAtItsEnd() throws {
@@ -180,9 +181,8 @@ import Testing
     ]
     try Self.withFolder(files) { folder in
       let localization = try Localization(folder: folder, defaultLocale: "en")
-      #expect(localization.locales == ["Base", "en", "zh-Hant"])
-      var localizer = Localizer(localization)
-      #expect(try localizer.text("who", locale: "zh_TW", limit: 10) == "zh")
+      #expect(localization.tables.map(\.locale) == ["Base", "en", "zh-Hant"])
+      #expect(Localize(localization).format("who", locale: "zh_TW")?.text == "zh")
     }
   }
 
@@ -212,4 +212,9 @@ import Testing
       Self.wrong { () throws(LocalizationError) in try Localization(folder: "/nonexistent", defaultLocale: nil) }
         == "/nonexistent: cannot be read: No such file or directory")
   }
+}
+
+extension Localization {
+  /// The locales of the tables for a device's locale, in the order in which they are searched.
+  fileprivate func chain(for locale: String?) -> [String] { places(for: locale).map { tables[$0].locale } }
 }

@@ -1,7 +1,8 @@
-import Extensions
 import JSON
 import Notifications
 import Testing
+
+@testable import Extensions
 
 @Suite struct LocalizeTests {
   private static func localize() throws -> Localize {

@@ -1,7 +1,8 @@
-import Extensions
 import Notifications
 import TestSupport
 import Testing
+
+@testable import Extensions
 
 @Suite struct StringsFileTests {
   private static func texts(_ text: String) throws -> [String: String] { try texts(Array(text.utf8)) }

@@ -1,6 +1,7 @@
-import Extensions
 import TestSupport
 import Testing
+
+@testable import Extensions
 
 @Suite struct TextFormatTests {
   /// The filled text, or what is wrong.

@@ -18,8 +18,8 @@ import Worker
 
   /// Neither the deadline of an acknowledgement nor a resync helps.
   private static func neverHelp(_ settings: inout FanOutSettings) {
-    settings.acknowledgeSeconds = 600
-    settings.refreshSeconds = 600
+    settings.limits.acknowledgeSeconds = 600
+    settings.limits.refreshSeconds = 600
   }
 
   @Test(arguments: [[10], Set(5...24)] as [Set<Int>])
@@ -119,8 +119,8 @@ import Worker
 
   @Test func `a session ends at its acknowledgement's deadline, long before it resyncs`() async throws {
     try await LaneFixture.with({
-      $0.acknowledgeSeconds = 1
-      $0.refreshSeconds = 3_600
+      $0.limits.acknowledgeSeconds = 1
+      $0.limits.refreshSeconds = 3_600
     }) { lane in
       let token = try await lane.registered()
       try await RedisProbe.with(lane.redis.address) { redis in

@@ -49,7 +49,7 @@ import Worker
   @Test func `a response is taken as long as the key of its receipt verifies`() async throws {
     let (former, next) = (KeyRing.Key([UInt8](repeating: 1, count: 32)), KeyRing.Key([UInt8](repeating: 2, count: 32)))
     let keys = InForce(KeyRing([former]))
-    try await LaneFixture.with({ ($0.refreshSeconds, $0.keys) = (3_600, keys) }) { lane in
+    try await LaneFixture.with({ ($0.limits.refreshSeconds, $0.keys) = (3_600, keys) }) { lane in
       let token = try await lane.registered()
       try await RedisProbe.with(lane.redis.address) { redis in
         let (device, first) = try await Self.sent(1, to: token, lane, redis)
@@ -66,7 +66,7 @@ import Worker
   }
 
   @Test func `a published category comes with its notification, and a device's own outranks it`() async throws {
-    try await LaneFixture.with({ $0.refreshSeconds = 3_600 }) { lane in
+    try await LaneFixture.with({ $0.limits.refreshSeconds = 3_600 }) { lane in
       let token = try await lane.registered()
       try await RedisProbe.with(lane.redis.address) { redis in
         try await KafkaWriter.with(lane.kafka.configuration) { writer in

@@ -12,9 +12,9 @@ import Testing
     async throws
   {
     try await LaneFixture.with({
-      $0.reconnectsPerSecond = 100
-      $0.reconnectMilliseconds = 0
-      $0.helloSeconds = 60
+      $0.limits.reconnectsPerSecond = 100
+      $0.limits.reconnectMilliseconds = 0
+      $0.limits.helloSeconds = 60
     }) { lane in
       for _ in 0..<200 { _ = try await lane.connect() }
       await lane.eventually("all are welcomed") { $0.count("welcome") == 200 }
@@ -38,8 +38,8 @@ import Testing
 
   @Test func aDrainWithoutTimeTellsItsDevicesWhenToComeBack() async throws {
     try await LaneFixture.with({
-      $0.reconnectsPerSecond = 10
-      $0.helloSeconds = 60
+      $0.limits.reconnectsPerSecond = 10
+      $0.limits.helloSeconds = 60
     }) { lane in
       for _ in 0..<40 { _ = try await lane.connect() }
       await lane.eventually("all are welcomed") { $0.count("welcome") == 40 }
@@ -54,8 +54,8 @@ import Testing
 
   @Test func `a session that was told to go away reads no further page of its mailbox`() async throws {
     try await LaneFixture.with({
-      $0.window = 4
-      $0.refreshSeconds = 600
+      $0.limits.window = 4
+      $0.limits.refreshSeconds = 600
     }) { lane in
       let token = try await lane.registered()
       try await RedisProbe.with(lane.redis.address) { redis in

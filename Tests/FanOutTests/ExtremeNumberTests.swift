@@ -25,7 +25,7 @@ import Worker
   ]
 
   @Test func `no number in a frame of a device ends the lane`() async throws {
-    try await LaneFixture.with({ $0.framesPerSecond = 100_000 }) { lane in
+    try await LaneFixture.with({ $0.limits.framesPerSecond = 100_000 }) { lane in
       for frame in Self.frames {
         var device: Int?
         for variant in try ExtremeNumbers.variants(of: frame) {

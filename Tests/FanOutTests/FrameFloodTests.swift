@@ -63,7 +63,7 @@ import Testing
   }
 
   @Test(arguments: Kind.allCases) func aSessionsFramesOfEveryKindAreBounded(_ kind: Kind) async throws {
-    try await LaneFixture.with({ $0.framesPerSecond = 200 }) { lane in
+    try await LaneFixture.with({ $0.limits.framesPerSecond = 200 }) { lane in
       let port = await lane.port
       try await withTaskExecutorPreference(BlockingThreads.shared) {
         let socket = try Self.connect(port)

@@ -8,7 +8,7 @@ import Testing
 /// Heartbeats: what a device sees of a connection that stands, where it cannot see pings.
 @Suite struct HeartbeatTests {
   @Test func `a device that asks for heartbeats gets them as long as it is connected, and no other device gets any`() async throws {
-    try await LaneFixture.with({ $0.pingSeconds = 2 }) { lane in
+    try await LaneFixture.with({ $0.limits.pingSeconds = 2 }) { lane in
       let silent = try await lane.connect()
       var asking = 0
       // A machine that stands still for ten seconds ends a connection, too.
@@ -28,7 +28,7 @@ import Testing
   }
 
   @Test func `a device that does not answer pings is told so by the code of the protocol`() async throws {
-    try await LaneFixture.with({ $0.pingSeconds = 1 }) { lane in
+    try await LaneFixture.with({ $0.limits.pingSeconds = 1 }) { lane in
       let port = await lane.port
       try await withTaskExecutorPreference(BlockingThreads.shared) {
         let socket = try FrameFloodTests.connect(port)

@@ -42,10 +42,12 @@ actor LaneFixture {
       listen: SocketAddress(host: "127.0.0.1", port: 0),
       admission: .anyone, keys: InForce(KeyRing([KeyRing.Key([1, 2, 3])])), worker: "test/0")
     // A machine that stands still looks like a Kafka or a lane that is away.
-    (settings.askMilliseconds, settings.startMilliseconds, settings.laneMilliseconds) = (Int32(hangMilliseconds), hangMilliseconds, 600_000)
+    (settings.askMilliseconds, settings.startMilliseconds, settings.limits.laneMilliseconds) = (
+      Int32(hangMilliseconds), hangMilliseconds, 600_000
+    )
     change(&settings)
     lane = FanOutLane(
-      settings, on: EventLoop(name: "lane"), logger: .silent, health: health, metrics: FanOutMetrics(metrics))
+      settings, in: LanePlace(on: EventLoop(name: "lane"), logger: .silent, health: health), metrics: FanOutMetrics(metrics))
   }
 
   /// Runs `body` beside a lane that has started, and drains it afterwards.
@@ -124,8 +126,8 @@ actor LaneFixture {
       try topic.withUTF8 { topic in
         try value.withUTF8 { value in
           try requests.withUTF8 { requests in
-            (headers.target, headers.topic) = (UnsafeRawBufferPointer(target), UnsafeRawBufferPointer(topic))
-            headers.operation = removing ? ("remove" as StaticString).withUTF8Buffer { UnsafeRawBufferPointer($0) } : nil
+            (headers[.target], headers[.topic]) = (UnsafeRawBufferPointer(target), UnsafeRawBufferPointer(topic))
+            headers[.operation] = removing ? ("remove" as StaticString).withUTF8Buffer { UnsafeRawBufferPointer($0) } : nil
             let record = RequestRecord(
               key: UnsafeRawBufferPointer(target), value: UnsafeRawBufferPointer(value), headers: headers,
               topic: UnsafeRawBufferPointer(requests),

@@ -23,7 +23,7 @@ import Worker
   }
 
   @Test func whatHasWaitedInAMailboxCountsApartFromWhatIsSentLive() async throws {
-    try await LaneFixture.with({ $0.refreshSeconds = 3_600 }) { lane in
+    try await LaneFixture.with({ $0.limits.refreshSeconds = 3_600 }) { lane in
       let token = LaneFixture.token()
       _ = try await lane.connect(token)
       await lane.eventually("it is welcomed") { $0.count("welcome") == 1 }

@@ -28,7 +28,7 @@ import Worker
     /// The authority that a server with TLS needs.
     private let authorities: String?
 
-    init(_ server: MediaServer, _ metrics: MetricRegistry, _ authorities: String?) async {
+    init(_ server: LoopServer, _ metrics: MetricRegistry, _ authorities: String?) async {
       base = "http\(authorities == nil ? "" : "s")://\(await server.address)"
       self.authorities = authorities
       self.metrics = metrics

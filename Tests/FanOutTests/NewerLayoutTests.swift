@@ -18,7 +18,7 @@ import Worker
 
   @Test func `entries of a newer program stay in the mailbox, and all others are shown, from pages and live`() async throws {
     // As many as a window, before the others.
-    try await LaneFixture.with({ $0.window = 4 }) { lane in
+    try await LaneFixture.with({ $0.limits.window = 4 }) { lane in
       let token = try await lane.registered()
       try await RedisProbe.with(lane.redis.address) { redis in
         var newer: [[UInt8]] = []

@@ -101,10 +101,7 @@ import Worker
   @Test(arguments: ["1e300", "-1e300", "9223372036854775808", "1e19", #""4000000000""#, "null", "true"])
   func `a time that is no number of seconds is refused`(_ time: String) {
     let claims = Self.claims.replacing("4000000000", with: time)
-    guard case .claim("exp", _) = Self.failure(Self.signed(#"{"alg":"HS256"}"#, claims)) else {
-      Issue.record("\(time) is taken")
-      return
-    }
+    #expect(Self.failure(Self.signed(#"{"alg":"HS256"}"#, claims)) == .claim("exp", "must be a number of seconds since 1970"))
   }
 
   @Test func `a token that is too long is refused unread`() {

@@ -9,8 +9,8 @@ import Testing
 @Suite(.serialized) struct OverloadTests {
   @Test func aStormOfHellosEntersAtTheCeilingAndNobodyIsLost() async throws {
     try await LaneFixture.with({
-      $0.reconnectsPerSecond = 100
-      $0.helloSeconds = 60
+      $0.limits.reconnectsPerSecond = 100
+      $0.limits.helloSeconds = 60
     }) { lane in
       await withTaskGroup { group in
         for _ in 0..<300 { group.addTask { _ = try? await lane.connect() } }
@@ -27,8 +27,8 @@ import Testing
 
   @Test func hellosBeyondTheQueueAreToldWhenToComeBack() async throws {
     try await LaneFixture.with({
-      $0.reconnectsPerSecond = 1
-      $0.helloSeconds = 20
+      $0.limits.reconnectsPerSecond = 1
+      $0.limits.helloSeconds = 20
     }) { lane in
       // Ten may wait, for ten seconds; the connections are made first, so that the hellos come together.
       let silent = try await withThrowingTaskGroup(of: Int.self) { group in
@@ -51,8 +51,8 @@ import Testing
 
   @Test func upgradesBeyondTheQueueAreToldWhenToComeBack() async throws {
     try await LaneFixture.with({
-      $0.reconnectsPerSecond = 1
-      $0.helloSeconds = 10
+      $0.limits.reconnectsPerSecond = 1
+      $0.limits.helloSeconds = 10
     }) { lane in
       // There is room again when those who wait have waited too long, as on a machine that stands still.
       for _ in 0..<200 {
@@ -72,7 +72,7 @@ import Testing
   }
 
   @Test func whoFloodsFramesIsClosedAndWhoAnswersIsNot() async throws {
-    try await LaneFixture.with({ $0.framesPerSecond = 50 }) { lane in
+    try await LaneFixture.with({ $0.limits.framesPerSecond = 50 }) { lane in
       let quiet = try await lane.connect()
       let loud = try await lane.connect()
       await lane.eventually("both are welcomed") { $0.count("welcome") == 2 }
@@ -98,7 +98,7 @@ import Testing
   }
 
   @Test func connectionsBeyondAnAddressesShareAreCounted() async throws {
-    try await LaneFixture.with({ $0.connectionsPerAddress = 2 }) { lane in
+    try await LaneFixture.with({ $0.limits.connectionsPerAddress = 2 }) { lane in
       _ = try await lane.connect()
       _ = try await lane.connect()
       do throws(WebSocketClientError) {

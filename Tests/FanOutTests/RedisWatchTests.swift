@@ -50,7 +50,7 @@ import Worker
     try await LaneFixture.with({
       $0.store.inspectionMilliseconds = 50
       $0.store.wallClock = { offset.now }
-      $0.refreshSeconds = 1
+      $0.limits.refreshSeconds = 1
     }) { lane in
       try await RedisProbe.with(lane.redis.address) { redis in
         let token = LaneFixture.token()
@@ -105,7 +105,7 @@ import Worker
 
   /// Redis has lost the presences, and an older session of the device was the first to write its own again.
   @Test func `a session that an older one displaces in Redis is told to reconnect`() async throws {
-    try await LaneFixture.with({ $0.refreshSeconds = 1 }) { lane in
+    try await LaneFixture.with({ $0.limits.refreshSeconds = 1 }) { lane in
       try await RedisProbe.with(lane.redis.address) { redis in
         let token = LaneFixture.token()
         let device = try await lane.connect(token)

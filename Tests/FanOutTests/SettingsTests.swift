@@ -29,7 +29,7 @@ import Worker
     ) async throws {
       // No session resyncs with its mailbox by itself, so that a test knows which one finds an entry.
       let change: @Sendable (inout FanOutSettings) -> Void = {
-        $0.refreshSeconds = 3_600
+        $0.limits.refreshSeconds = 3_600
         change(&$0)
       }
       try await LaneFixture.with(change) { lane in

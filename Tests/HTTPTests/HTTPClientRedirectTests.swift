@@ -87,7 +87,7 @@ private func following(_ method: HTTPClientRequest.Method, _ url: String, _ maxi
     try await ScriptedServer.with({ _ in redirect(302, to: location) }) { server, port in
       var configuration = try HTTPClientLane.local(
         "127.0.0.1:\(port)", "refused.test", "127.0.0.2", "169.254.169.254", "[::ffff:10.0.0.1]", admitting: ["127.0.0.1"])
-      configuration.pinned = [try pinned("refused.test", 80, ["10.0.0.1"])]
+      configuration.pinned = [pinned("refused.test", 80, ["10.0.0.1"])]
       try await HTTPClientLane.with(configuration) { lane in
         let error = try #require(await lane.failure(following(.get, "http://127.0.0.1:\(port)/")))
         #expect(error.code == code, "\(error)")

@@ -53,7 +53,7 @@ struct HTTPClientTLSTests {
     try await server.start(port: port, options)
     var configuration = try HTTPClientLane.local("\(host):\(port)")
     configuration.schemes = [.https]
-    configuration.pinned = [try pinned(host, port, ["127.0.0.1"])]
+    configuration.pinned = [pinned(host, port, ["127.0.0.1"])]
     configuration.certificateFile = trusted(server)
     let lane = HTTPClientLane()
     await lane.open(configuration)

@@ -108,7 +108,7 @@ import Testing
         for piece in pieces {
           guard case (_, .incomplete) = parser.parse(piece) else { break }
           if parser.body.count > limits.bodyBytes { return "a body of \(parser.body.count) bytes" }
-          if parser.headers.count > limits.fields { return "\(parser.headers.count) fields" }
+          if parser.headers.names.count > limits.fields { return "\(parser.headers.names.count) fields" }
         }
         return nil
       }

@@ -104,7 +104,7 @@ actor ServerFixture {
     // The shorter one first, to be found last.
     addNamed("prefix") { routes.add(.get, prefix: "/media/", $0) }
     addNamed("deep prefix") { routes.add(.get, prefix: "/media/deep/", $0) }
-    addNamed("deep prefix, put") { routes.add(.put, prefix: "/media/deep/", $0) }
+    addNamed("deep prefix, put") { routes.add(HTTPMethod(rawValue: "PUT"), prefix: "/media/deep/", $0) }
     addNamed("path") { routes.add(.post, "/media/path", $0) }
   }
 
@@ -226,7 +226,7 @@ final class EchoHandler: WebSocketHandler {
   }
 
   func webSocketReceived(binary: UnsafeRawBufferPointer) {
-    connection?.send(.binary(count: binary.count) { $0.copyMemory(from: binary) })
+    connection?.send(.make(WebSocketFrame.Opcode.binary, binary.count) { $0.copyMemory(from: binary) })
   }
 
   func webSocketDrained() { log.drained += 1 }

@@ -54,8 +54,7 @@ import Testing
   @Test(arguments: [false, true]) func slowReaderIsClosedAtTheOutboxBoundWithItsCode(overTLS: Bool) async throws {
     var webSocket = ServerFixture.carillon()
     webSocket.maximumOutboxBytes = 65_536
-    webSocket.outboxFullCode = WebSocketCloseCode(rawValue: 4008)
-    webSocket.outboxFullReason = "too slow"
+    webSocket.outboxFull = WebSocketEnd(.outboxFull, WebSocketCloseCode(rawValue: 4008), "too slow")
     try await ServerFixture.with(webSocket: webSocket, overTLS: overTLS) { fixture, port in
       let socket = try RawSocket.webSocket(port: port, receiveBufferBytes: 4096)
       #expect(await fixture.wait { $0.opened == 1 })
@@ -102,8 +101,7 @@ import Testing
 
   @Test(arguments: [9, 10, 1, 0] as [UInt8]) func framesOfEveryKindAreTheHandlersToCount(_ opcode: UInt8) async throws {
     var webSocket = ServerFixture.carillon()
-    webSocket.tooManyFramesCode = WebSocketCloseCode(rawValue: 4012)
-    webSocket.tooManyFramesReason = "fewer"
+    webSocket.tooManyFrames = WebSocketEnd(.tooManyFrames, WebSocketCloseCode(rawValue: 4012), "fewer")
     try await ServerFixture.with(webSocket: webSocket) { fixture, port in
       let socket = try RawSocket.webSocket(port: port, "/ws?frames=10")
       let first = opcode == 0 ? clientText("", isFinal: false) : clientFrame(opcode)

@@ -41,9 +41,9 @@ final class IngressFixture: Sendable {
     change(&settings)
     (health, metrics) = (Health(), MetricRegistry())
     let lane = IngressLane(
-      settings, on: EventLoop(name: "lane"), fates: fates, logger: .silent, health: health, metrics: IngressMetrics(metrics))
+      settings, in: LanePlace(on: EventLoop(name: "lane"), logger: .silent, health: health), fates: fates, metrics: IngressMetrics(metrics))
     self.lane = lane
-    port = try await Task(executorPreference: lane.loop) { try await lane.start() }.value.port
+    port = try #require(try await Task(executorPreference: lane.loop) { try await lane.start() }.value).port
   }
 
   /// Runs `body` beside a lane that has started, and drains it afterwards.

@@ -93,7 +93,7 @@ private struct NaiveTracker {
         naive[Int(ticket.partition)]?.records[place].isFinished = true
       }
       for (index, model) in naive {
-        #expect(tracker.committable(of: index) == model.committable)
+        #expect(tracker.progress(of: index)?.committable == model.committable)
         #expect(tracker.inFlight(of: index) == model.inFlight)
         let progress = tracker.progress(of: index)
         #expect(progress?.oldest == model.oldest?.offset && progress?.oldestTimestamp == model.oldest?.timestamp)
@@ -118,8 +118,8 @@ private struct NaiveTracker {
       return
     }
     #expect(!tracker.isCurrent(old) && tracker.isCurrent(new))
-    #expect(tracker.finish(old) == false && tracker.committable(of: 0) == nil)
-    #expect(tracker.finish(new) && tracker.committable(of: 0) == 8)
+    #expect(tracker.finish(old) == false && tracker.progress(of: 0)?.committable == nil)
+    #expect(tracker.finish(new) && tracker.progress(of: 0)?.committable == 8)
   }
 
   @Test func asksForEachOffsetOnceAndNeverForAnOlderOne() {
@@ -185,7 +185,7 @@ private struct NaiveTracker {
       return #expect(Bool(false), "what comes again is not begun")
     }
     tracker.finish(ticket)
-    #expect(tracker.committable(of: 0) == 6)
+    #expect(tracker.progress(of: 0)?.committable == 6)
   }
 
   private func expectNothingAdvanced(

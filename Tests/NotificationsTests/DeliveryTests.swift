@@ -182,9 +182,6 @@ import Testing
       var buffer = ByteBuffer()
       buffer.append("before")
       #expect(throws: RecordCodingError.self) { try entry.append(to: &buffer) }
-      #expect(throws: RecordCodingError.self) {
-        try DeliveryRecord.append(entry, revision: Revision(timestamp: 1, partition: 1, offset: 1), generation: 1, to: &buffer)
-      }
       #expect(buffer.withUnsafeBytes { $0.text } == "before")
     }
   }

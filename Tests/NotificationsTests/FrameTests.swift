@@ -151,8 +151,8 @@ import Testing
       frameBytes: 16_384, userTextBytes: Registration.userTextBytes, categories: NotificationCategory.maximum,
       actions: NotificationCategory.maximumActions)
     #expect(welcome.session == "abc" && welcome.window == 64 && welcome.limits == limits)
-    #expect(seen[3] == .accepted(AcceptedFrame(.response("r-1"))))
-    #expect(seen[4] == .accepted(AcceptedFrame(.request("s1"))))
+    #expect(seen[3] == .accepted(.response("r-1")))
+    #expect(seen[4] == .accepted(.request("s1")))
     #expect(seen[5] == .refused(RefusedFrame(.response("r-1"), .unknownAction, field: "action")))
     #expect(seen[6] == .refused(RefusedFrame(.request("c1"), .badFrame, field: "categories[0]", rule: "No.")))
     #expect(seen[7] == .gap(GapFrame(from: revision, to: revision)))

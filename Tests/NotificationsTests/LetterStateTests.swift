@@ -23,8 +23,7 @@ import Testing
 
   @Test func aLetterIsNoStateWhateverItsProducerWrote() {
     let letter = DeadLetter(poison: "x", tries: 5, source: SourceCoordinates(topic: "t", partition: 3, offset: 1, timestamp: 5))
-    var headers = LetterState(.redriven, of: place, by: "a producer", at: 1).headers
-    letter.forEachHeader { headers.append(($0.rawValue, $1.text)) }
+    let headers = LetterState(.redriven, of: place, by: "a producer", at: 1).headers + letter.headers
     #expect(LetterState(headers: headers) == nil)
     #expect(DeadLetter(headers: headers) == letter)
   }

@@ -100,7 +100,7 @@ import Worker
       var letter = DeadLetter(poison: error ?? "", tries: 1, source: source)
       (letter.reason, letter.error) = (reason, error)
       var all = headers.map { TestRecord.Header($0.0, $0.1) }
-      letter.forEachHeader { all.append(TestRecord.Header($0.rawValue, String(decoding: $1, as: UTF8.self))) }
+      all += letter.headers.map { TestRecord.Header($0.name, $0.value) }
       return TestRecord(key: "user:ada", value, headers: all, partition: partition)
     }
 

@@ -76,7 +76,11 @@ import Worker
         topic: spans[request.headers.count + 1],
         position: SourcePosition(partition: 0, offset: request.offset ?? 0, timestamp: request.timestamp ?? 0))
       guard case .accepted(let view) = RequestView.read(record, limits: RequestLimits()) else { throw UnexpectedRequest() }
-      try DeliveryRecord.append(DeliveryEntry(view), revision: view.envelope.revision, generation: 1, to: &buffer)
+      var encoded = ByteBuffer()
+      try DeliveryEntry(view).append(to: &encoded)
+      encoded.withUnsafeBytes {
+        DeliveryRecord.append(encoded: $0, kind: .notify, revision: view.envelope.revision, generation: 1, to: &buffer)
+      }
     }
     var delivery = TestRecord(nil, partition: 0)
     delivery.key = [UInt8](repeating: 0xAB, count: 32)

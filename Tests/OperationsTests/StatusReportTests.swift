@@ -145,7 +145,7 @@ import Worker
   @Test func redisIsJudged() {
     let other = ClusterIdentity(kafka: "other", topicPrefix: "t.", buckets: nil, name: nil)
     let report = report { _, redis in
-      (redis.server.errors, redis.server.remarks) = (["maxmemory-policy is allkeys-lru"], ["hash-max-listpack-value is 64"])
+      redis.server.findings = [.error: ["maxmemory-policy is allkeys-lru"], .warning: ["hash-max-listpack-value is 64"]]
       (redis.server.usedMemory, redis.server.isSaved) = (90, false)
       (redis.identity, redis.population) = (.found(other), .unknown("slow"))
     }

@@ -79,8 +79,6 @@ actor Client {
     try await someConnection().call(script, keys: keys, arguments: arguments)
   }
 
-  func check() async throws -> RedisServerReport { try await someConnection().checkServer() }
-
   func someConnection() throws -> RedisConnection {
     guard let connection else { throw RedisError(.closed, "the test did not open it") }
     return connection
@@ -103,7 +101,7 @@ actor Client {
   }
 
   var order: [UInt64] { recorder.order }
-  var state: RedisConnectionState? { connection?.state }
+  var isUp: Bool? { connection?.isUp }
   var epoch: UInt64 { connection?.epoch ?? 0 }
   var inFlight: Int { connection?.inFlight ?? 0 }
 

@@ -14,7 +14,7 @@ import Testing
       #expect(trust.judge(server) == .suitable, "what was thrown away before is not told")
       for step in 0..<100 {
         switch Int.random(in: 0..<8, using: &random) {
-        case 0: server.objection = server.objection == nil ? "evicts" : nil
+        case 0: server.findings[.error] = server.objection == nil ? ["evicts"] : nil
         case 1:
           // A look comes between any two of these, so that nothing is thrown away that no look can see.
           server.runIdentifier = "\(step + 1)"

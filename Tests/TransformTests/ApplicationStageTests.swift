@@ -71,8 +71,8 @@ import Worker
         try value.withUnsafeBytes { value in
           try topic.withUnsafeBytes { topic in
             var headers = RequestHeaders()
-            (headers.target, headers.topic) = (target, application)
-            if removing { headers.operation = ("remove" as StaticString).withUTF8Buffer { UnsafeRawBufferPointer($0) } }
+            (headers[.target], headers[.topic]) = (target, application)
+            if removing { headers[.operation] = ("remove" as StaticString).withUTF8Buffer { UnsafeRawBufferPointer($0) } }
             let record = RequestRecord(
               key: target, value: value, headers: headers, topic: topic,
               position: SourcePosition(partition: 0, offset: 0, timestamp: published))

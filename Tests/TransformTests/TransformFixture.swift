@@ -45,7 +45,7 @@ actor TransformFixture {
     change(&settings)
     self.settings = settings
     lane = TransformLane(
-      settings, on: EventLoop(name: "lane"), logger: .silent, health: health, metrics: TransformMetrics(metrics))
+      settings, in: LanePlace(on: EventLoop(name: "lane"), logger: .silent, health: health), metrics: TransformMetrics(metrics))
   }
 
   /// Runs `body` beside a lane that has started, and drains it afterwards.
@@ -94,7 +94,7 @@ actor TransformFixture {
 
   private func start(awaitsReadiness: Bool) async throws {
     let lane = lane
-    try await Task(executorPreference: lane.loop) { try await lane.start() }.value
+    _ = try await Task(executorPreference: lane.loop) { try await lane.start() }.value
     if awaitsReadiness { await eventually("the lane is ready") { self.health.isReady } }
   }
 
@@ -104,10 +104,11 @@ actor TransformFixture {
     let healths = (0..<count).map { _ in Health() }
     let lanes = healths.map {
       TransformLane(
-        settings, on: EventLoop(name: "further lane"), logger: .silent, health: $0, metrics: TransformMetrics(MetricRegistry()))
+        settings, in: LanePlace(on: EventLoop(name: "further lane"), logger: .silent, health: $0),
+        metrics: TransformMetrics(MetricRegistry()))
     }
     do {
-      for lane in lanes { try await Task(executorPreference: lane.loop) { try await lane.start() }.value }
+      for lane in lanes { _ = try await Task(executorPreference: lane.loop) { try await lane.start() }.value }
       try await body(healths)
     } catch { failure = error }
     for lane in lanes {

@@ -8,7 +8,7 @@ import Testing
 import Worker
 
 @Suite struct AdminServerTests {
-  private func get(_ path: String, _ admin: AdminServer) async throws -> (status: Int, type: String, body: String) {
+  private func get(_ path: String, _ admin: LoopServer) async throws -> (status: Int, type: String, body: String) {
     let url = try #require(URL(string: "http://\(await admin.address)\(path)"))
     let (data, response) = try await URLSession(configuration: .ephemeral).data(from: url)
     let http = try #require(response as? HTTPURLResponse)

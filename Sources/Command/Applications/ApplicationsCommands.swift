@@ -164,8 +164,10 @@ enum ApplicationsCommands {
     }
   }
 
-  static func name(_ values: SettingValues) throws(UsageError) -> Name {
-    let name = Name(values[application].first ?? "")
+  static func name(_ values: SettingValues) throws(UsageError) -> Name { try checked(Name(values[application].first ?? "")) }
+
+  /// The same name, if it may be that of an application.
+  static func checked(_ name: Name) throws(UsageError) -> Name {
     guard name.withBytes(ApplicationStops.isApplication) else {
       throw UsageError(.wrongValue, "'\(PrintedText.echo(name.text))' is not an application. \(ApplicationStops.nameRule)")
     }

@@ -19,10 +19,7 @@ enum CategoriesCommands {
     arguments: [file], groups: [SettingGroup("Publish", [app, isDryRun]), AnswerSettings.group, ClusterSettings.kafkaGroup],
     examples: [Example("categories publish categories.json --app com.example.shop", "all categories of the shop")]
   ) { values in
-    let application = values[app]
-    guard application.withBytes(ApplicationStops.isApplication) else {
-      throw UsageError(.wrongValue, "'\(PrintedText.echo(application.text))' is no application. \(ApplicationStops.nameRule)")
-    }
+    let application = try ApplicationsCommands.checked(values[app])
     let categories = try read(values[file].first ?? "-")
     if !values[isDryRun] {
       try await ReadingLog.with(values, "categories", needing: \.categories) {
@@ -94,10 +91,6 @@ enum CategoriesCommands {
   }
 
   private static func array(_ categories: [NotificationCategory]) -> JSONValue {
-    var json = JSONWriter()
-    json.openArray()
-    for category in categories { category.write(to: &json) }
-    json.closeArray()
-    return json.withUnsafeBytes { try? JSONValue(parsing: $0) } ?? .array([])
+    categories.jsonBytes.withUnsafeBytes { try? JSONValue(parsing: $0) } ?? .array([])
   }
 }

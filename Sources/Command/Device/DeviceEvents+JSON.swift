@@ -44,10 +44,11 @@ extension DeviceEvent {
     case .unhandled(let notification): Self.event("unhandled", notification.members)
     case .panel(let panel): Self.event("panel", panel.members)
     case .panelClosed(let panel): Self.event("panelClosed", panel.members)
-    case .accepted(let subject): Self.event("accepted", [subject.member.name: subject.member.id])
+    case .accepted(let subject): Self.event("accepted", ["\(subject.member.name)": subject.member.id])
     case .refused(let frame):
       Self.event(
-        "refused", [frame.subject.member.name: frame.subject.member.id, "reason": frame.reason, "field": frame.field, "rule": frame.rule])
+        "refused",
+        ["\(frame.subject.member.name)": frame.subject.member.id, "reason": frame.reason, "field": frame.field, "rule": frame.rule])
     case .linked(let frame): Self.event("linked", ["request": frame.request, "url": frame.link.url, "expires": frame.link.expires])
     case .gap(let gap): Self.event("gap", ["channel": gap.channel, "from": gap.from, "to": gap.to])
     case .goaway(let goaway):
@@ -103,14 +104,5 @@ extension PanelControl {
     let named = JSONValue.object(["identifier": identifier, "title": title])
     guard case .textField(let placeholder, let buttonTitle) = kind else { return named }
     return named.appending(["placeholder": placeholder, "buttonTitle": buttonTitle])
-  }
-}
-
-extension FrameSubject {
-  fileprivate var member: (name: String, id: String) {
-    switch self {
-    case .response(let id): ("response", id)
-    case .request(let id): ("request", id)
-    }
   }
 }

@@ -1,13 +1,12 @@
 import EventLoop
 
 /// Reads standard input on a thread of its own, where it may block.
-actor DeviceInput {
-  nonisolated let thread = EventLoop(name: "device-stdin")
-  nonisolated var unownedExecutor: UnownedSerialExecutor { thread.asUnownedSerialExecutor() }
+actor DeviceInput: LoopActor {
+  nonisolated let loop = EventLoop(name: "device-stdin")
 
   /// Passes each line to the session, which handles it before the next. The thread never ends, since a read cannot be interrupted.
   nonisolated func begin(_ session: DeviceSession, endsAtEOF: Bool) {
-    Task(executorPreference: thread) { await self.read(session, endsAtEOF) }
+    Task(executorPreference: loop) { await self.read(session, endsAtEOF) }
   }
 
   private func read(_ session: DeviceSession, _ endsAtEOF: Bool) async {

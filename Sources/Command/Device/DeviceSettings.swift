@@ -69,7 +69,9 @@ enum DeviceSettings {
         SampleCategory.reply, PlayerExtension.category,
       ])
     // The cluster would say the same, but only after a connection.
-    if let error = problem(of: hello) { throw UsageError(.wrongValue, "the device cannot say hello like this: \(error)") }
+    do { _ = try hello.jsonBytes.withUnsafeBytes { try DeviceFrame($0) } } catch let error as DeviceFrameError {
+      throw UsageError(.wrongValue, "the device cannot say hello like this: \(error.field): \(error.rule)")
+    }
     var configuration = DeviceConfiguration(urls: urls, hello: hello)
     configuration.certificateAuthorities = try values.file(authorities, limit: 1 << 20)?.bytes
     if values[credentialFile] != nil { configuration.credential = { try? credential(values) } }
@@ -113,20 +115,6 @@ enum DeviceSettings {
       return try DeviceShapes.categories(value["categories"] ?? value)
     } catch {
       throw UsageError(.wrongValue, "\(file.path): \(error)")
-    }
-  }
-
-  /// What the protocol's own rules say against a hello.
-  private static func problem(of hello: Hello) -> String? {
-    var json = JSONWriter()
-    hello.write(to: &json)
-    return json.withUnsafeBytes { bytes in
-      do throws(DeviceFrameError) {
-        _ = try DeviceFrame(bytes)
-        return nil
-      } catch {
-        return "\(error.field): \(error.rule)"
-      }
     }
   }
 }

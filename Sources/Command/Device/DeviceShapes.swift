@@ -19,14 +19,7 @@ enum DeviceShapes {
   /// A dummy registration with these members, which runs the protocol's checks.
   private static func registration(_ members: [String: JSONValue]) throws(FieldError) -> Registration {
     let required: JSONValue = ["device": .string(String(repeating: "0", count: DeviceToken.shortest)), "application": "a", "since": 0]
-    var text = required.appending(contentsOf: .object(members.map { .init($0.key, $0.value) })).text
-    let result = text.withUTF8 { bytes -> Result<Registration, FieldError> in
-      do throws(FieldError) {
-        return .success(try Registration(json: UnsafeRawBufferPointer(bytes)))
-      } catch {
-        return .failure(error)
-      }
-    }
-    return try result.get()
+    let text = required.appending(contentsOf: .object(members.map { .init($0.key, $0.value) })).text
+    return try text.withBytes { bytes throws(FieldError) in try Registration(json: bytes) }
   }
 }

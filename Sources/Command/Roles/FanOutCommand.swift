@@ -29,9 +29,7 @@ enum FanOutCommand {
     let keys = try FanOutOptions.keys(values, process.logger)
     if keys == nil { process.logger.warning("any device may connect, since no --key-file is given; this is for development only") }
     let media = try await values.listening(by: MediaOptions.listen) {
-      try await MediaOptions.serve(
-        values, at: values[MediaOptions.listen], keys: keys?.content, cluster: place.name, process.descriptors, process.tls,
-        process.logger, process.metrics)
+      try await MediaOptions.serve(values, at: values[MediaOptions.listen], keys: keys?.content, cluster: place.name, of: process)
     }
     return try await process.run(
       place, writing: place.topics.writtenByFanOut, listen: FanOutOptions.listen, unreadyFor: values[FanOutOptions.unreadyFor],
@@ -39,7 +37,7 @@ enum FanOutCommand {
       whenEnding: { await media?.server.close(withinMilliseconds: $0) }
     ) { process, number, first in
       let metrics = FanOutMetrics(process.metrics, lane: "fan-out-\(number)")
-      return LaneHost("fan-out-\(number)", logger: process.logger, health: process.health, failures: process.laneFailures) { lane in
+      return process.host("fan-out-\(number)") { lane in
         var settings = FanOutSettings(
           process.values, place, listen: lane.address ?? first ?? process.values[FanOutOptions.listen], keys: keys?.content,
           worker: process.worker(number))
@@ -50,8 +48,7 @@ enum FanOutCommand {
         settings.servesWeb = process.values[FanOutOptions.web]
         settings.maximumDescriptor = process.descriptors.maximum
         settings.sharesPort = process.values[RoleSettings.lanes] > 1
-        return FanOutLane(
-          settings, on: lane.loop, logger: lane.logger, health: lane.health, metrics: metrics, onFatal: lane.onFatal)
+        return FanOutLane(settings, in: lane, metrics: metrics)
       }
     }
   }

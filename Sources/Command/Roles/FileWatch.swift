@@ -124,14 +124,8 @@ actor FileWatch: LoopActor {
     states[index].isRefused.set(states[index].refused == nil ? 0 : 1)
   }
 
-  /// The action of SIGHUP: reads these files again, and others; nil if there are none.
-  static func reload(_ watch: FileWatch?, and others: (@Sendable () -> Void)?) -> (@Sendable () -> Void)? {
-    guard let watch else { return others }
-    return {
-      others?()
-      Task { await watch.readAll() }
-    }
-  }
+  /// The action of SIGHUP: reads all files again.
+  nonisolated func reload() { Task { await readAll() } }
 
   private func readAll() {
     for index in files.indices {

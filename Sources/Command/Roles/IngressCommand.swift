@@ -34,7 +34,7 @@ enum IngressCommand {
       serving: .requests, settings: SharedSettings.ingress(values, keys: keys?.content), rereading: keys?.files
     ) { process, number, first in
       let metrics = IngressMetrics(process.metrics, lane: "ingress-\(number)")
-      return LaneHost("ingress-\(number)", logger: process.logger, health: process.health, failures: process.laneFailures) { lane in
+      return process.host("ingress-\(number)") { lane in
         var settings = IngressSettings(
           process.values, place, listen: lane.address ?? first ?? process.values[IngressOptions.listen],
           admission: keys.map { .token($0.content) } ?? .anyone)
@@ -44,8 +44,7 @@ enum IngressCommand {
         settings.logsAccess = process.values[IngressOptions.access]
         settings.server.maximumDescriptor = process.descriptors.maximum
         settings.server.reusePort = process.values[RoleSettings.lanes] > 1
-        return IngressLane(
-          settings, on: lane.loop, fates: fates, logger: lane.logger, health: lane.health, metrics: metrics, onFatal: lane.onFatal)
+        return IngressLane(settings, in: lane, fates: fates, metrics: metrics)
       }
     }
   }

@@ -1,44 +1,6 @@
 import EventLoop
-import FanOut
-import Ingress
 import Kafka
-import Redis
-import Transform
 import Worker
-
-/// A lane of any stage, from the view of a process.
-protocol RunnableLane: Actor {
-  /// Starts it; returns the address of devices or publishers, if it has one.
-  func run() async throws -> SocketAddress?
-  /// Ends it, whether or not it has started.
-  func drain(withinMilliseconds milliseconds: Int) async
-}
-
-extension TransformLane: RunnableLane {
-  func run() async throws -> SocketAddress? {
-    try await start()
-    return nil
-  }
-}
-
-extension FanOutLane: RunnableLane {
-  func run() async throws -> SocketAddress? { try await start() }
-}
-
-extension IngressLane: RunnableLane {
-  func run() async throws -> SocketAddress? { try await start() }
-}
-
-/// The inputs of a new lane.
-struct LanePlace: Sendable {
-  let loop: EventLoop
-  let logger: Logger
-  let health: Health
-  /// The devices' address of the former lane, if there was one: they reconnect there.
-  let address: SocketAddress?
-  /// Called after a client of Kafka has failed for good.
-  let onFatal: @Sendable (KafkaError) -> Void
-}
 
 /// The reaction of a process to a lane whose Kafka client has failed for good.
 struct LaneFailures: Sendable {
@@ -75,9 +37,9 @@ actor LaneHost {
   private let logger: Logger
   private let health: Health
   private let failures: LaneFailures
-  private let make: @Sendable (LanePlace) -> any RunnableLane
+  private let make: @Sendable (LanePlace) -> any WorkerLane
   private var phase = Phase.idle
-  private var lane: (any RunnableLane)?
+  private var lane: (any WorkerLane)?
   /// Counts the lanes, so that failures of a former lane are ignored.
   private var number = 0
   /// Whether a task is starting a lane, or is about to stop doing that.
@@ -93,7 +55,7 @@ actor LaneHost {
 
   /// - Parameter make: makes an idle lane; called for every attempt to start.
   init(
-    _ name: String, logger: Logger, health: Health, failures: LaneFailures, make: @escaping @Sendable (LanePlace) -> any RunnableLane
+    _ name: String, logger: Logger, health: Health, failures: LaneFailures, make: @escaping @Sendable (LanePlace) -> any WorkerLane
   ) {
     self.name = name
     self.logger = logger.with(["lane": name])
@@ -125,12 +87,12 @@ actor LaneHost {
       number += 1
       let number = number
       let lane = make(
-        LanePlace(loop: loop, logger: logger, health: health, address: address) { [weak self] error in
+        LanePlace(on: loop, logger: logger, health: health, address: address) { [weak self] error in
           Task { await self?.failed(error, number) }
         })
       self.lane = lane
       do {
-        let address = try await Task(executorPreference: loop) { try await lane.run() }.value
+        let address = try await Task(executorPreference: loop) { try await lane.start() }.value
         if phase == .starting, number == self.number {
           phase = .running
           self.address = address
@@ -161,7 +123,7 @@ actor LaneHost {
     // Others have removed it while its process stood still, or a worker of the same name has begun: that is no failure of the lane's own.
     if error.code == .fencedInstance {
       logger.warning("another worker has the lane's place in the group; the lane starts again", ["error": "\(error)"])
-    } else if case .restart(let time) = limit.failed(at: SteadyClock.milliseconds()) {
+    } else if let time = limit.failed(at: SteadyClock.milliseconds()) {
       logger.warning(
         "a client of Kafka has failed for good; the lane starts again",
         ["error": "\(error)", "restart": time, "maximum": limit.maximum, "withinSeconds": Int(limit.spanMilliseconds / 1000)])
@@ -207,19 +169,14 @@ actor LaneHost {
 
   private func drain(withinMilliseconds milliseconds: Int) async { await drain(lane, withinMilliseconds: milliseconds) }
 
-  private func drain(_ lane: (any RunnableLane)?, withinMilliseconds milliseconds: Int) async {
+  private func drain(_ lane: (any WorkerLane)?, withinMilliseconds milliseconds: Int) async {
     guard let lane else { return }
     await Task(executorPreference: loop) { await lane.drain(withinMilliseconds: milliseconds) }.value
   }
 
   private func isFinal(_ error: any Error) -> Bool {
-    switch error {
-    case let error as KafkaError: error.code == .invalidConfiguration
-    case let error as RedisError:
-      [.badAddress, .notInThisVersion, .unsuitableServer].contains(error.code)
     // An address that was in use a moment ago becomes free again.
-    case let error as EventLoopError: !error.isRetriable && error.code != .closed && !(error.code == .addressInUse && address != nil)
-    default: false
-    }
+    if let error = error as? EventLoopError, error.code == .closed || error.code == .addressInUse && address != nil { return false }
+    return Program.exitCode(of: error) == .wrongUsage
   }
 }

@@ -1,5 +1,6 @@
 import EventLoop
 import Redis
+import Store
 import Worker
 
 /// Waits for Redis at a process's start, and judges its settings. A server that evicts would lose notifications silently.
@@ -37,23 +38,19 @@ actor RedisWait: LoopActor {
   /// Why the server cannot be used yet; nil if it can.
   private func judge(_ connection: RedisConnection, _ logger: Logger) async throws(RedisError) -> String? {
     try await connection.waitUntilUp(withinMilliseconds: Int(Int32.max))
-    let report: RedisServerReport
+    let state: ServerState
     do throws(RedisError) {
-      report = try await connection.checkServer()
+      state = try await connection.checkServer()
     } catch {
       if error.code == .closed { throw error }
       return error.description
     }
-    for finding in report.findings {
-      switch finding.severity {
-      case .error: logger.error("Redis cannot be used", ["finding": finding.text])
-      case .passing: logger.warning("Redis cannot be used yet", ["finding": finding.text, "retryMs": Self.pauseMilliseconds])
-      case .warning: logger.warning("Redis could work better", ["finding": finding.text])
-      case .note: logger.info("Redis was checked only in part", ["finding": finding.text])
-      }
-    }
-    if let error = report.firstError { throw error }
-    return report.passing
+    for text in state.texts(.error) { logger.error("Redis cannot be used", ["finding": text]) }
+    for text in state.texts(.passing) { logger.warning("Redis cannot be used yet", ["finding": text, "retryMs": Self.pauseMilliseconds]) }
+    for text in state.texts(.warning) { logger.warning("Redis could work better", ["finding": text]) }
+    for text in state.texts(.note) { logger.info("Redis was checked only in part", ["finding": text]) }
+    if let error = state.texts(.error).first { throw RedisError(.unsuitableServer, error) }
+    return state.texts(.passing).first
   }
 
   /// Stops waiting.

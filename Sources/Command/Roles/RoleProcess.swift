@@ -7,9 +7,9 @@ import Redis
 import Store
 import Worker
 
-/// A process of one role, from its start to its end.
+/// A process of one role from its start to its end, and what `carillon up` has in common with it.
 ///
-/// It listens for operators first and waits for its dependencies without a limit. Then it runs its lanes, and drains them when it is told
+/// A role listens for operators first and waits for its dependencies without a limit. Then it runs its lanes, and drains them when it is told
 /// to end. Otherwise it ends only for wrong usage or configuration, and for Kafka clients that fail for good repeatedly. Then its
 /// supervisor must start it again.
 struct RoleProcess: Sendable {
@@ -22,8 +22,10 @@ struct RoleProcess: Sendable {
   let descriptors: DescriptorPlan
   /// The certificate of its servers; nil if they take no TLS.
   let tls: TLSFiles?
-  private let control: EventLoop
-  private let signals: StopSignals
+  let control: EventLoop
+  let signals: StopSignals
+  /// How long its lanes may take to finish their work.
+  let drainMilliseconds: Int
 
   /// The clients of a role.
   enum Clients: String {
@@ -38,18 +40,31 @@ struct RoleProcess: Sendable {
     }
   }
 
+  /// A process of one role.
+  ///
   /// - Parameter connections: the most clients of one lane.
   /// - Throws: an error if the process may open too few descriptors.
   init(_ role: String, _ values: SettingValues, connections: Int = 0, servesMedia: Bool = false) throws {
-    self.role = role
-    self.values = values
     let lanes = values[RoleSettings.lanes]
-    health = Self.health(of: role, lanes: lanes)
-    descriptors = try DescriptorPlan(raisingFor: lanes, connections: lanes * connections, servesMedia: servesMedia)
-    log = LogSettings.writer(values)
+    try self.init(
+      role, values, lanes: (0..<lanes).map { "\(role)-\($0)" }, connections: lanes * connections, servesMedia: servesMedia,
+      drainMilliseconds: values[RoleSettings.drain].wholeMilliseconds)
+    if tls == nil, values[TLSOptions.admin] { throw UsageError(.contradiction, "--admin-tls needs --tls-certificate and --tls-key") }
+  }
+
+  /// A process with these lanes.
+  ///
+  /// - Parameter connections: the most clients of all lanes.
+  init(
+    _ role: String, _ values: SettingValues, lanes: [String], connections: Int, servesMedia: Bool, drainMilliseconds: Int,
+    logLevel: LogLevel = .info
+  ) throws {
+    (self.role, self.values, self.drainMilliseconds) = (role, values, drainMilliseconds)
+    health = Self.health(of: lanes)
+    descriptors = try DescriptorPlan(raisingFor: lanes.count, connections: connections, servesMedia: servesMedia)
+    log = LogSettings.writer(values, defaultLevel: logLevel)
     logger = Logger(log, component: role)
     tls = try TLSFiles.open(values, logger)
-    if tls == nil, values[TLSOptions.admin] { throw UsageError(.contradiction, "--admin-tls needs --tls-certificate and --tls-key") }
     control = EventLoop(name: "control")
     signals = StopSignals(on: control)
   }
@@ -58,20 +73,34 @@ struct RoleProcess: Sendable {
   func worker(_ lane: Int) -> Name { "\(workerName)/\(lane)" }
 
   /// Makes the health of a process that has started nothing yet. Every lane says later that it has started; until then `/readyz` is 503.
-  static func health(of role: String, lanes: Int) -> Health {
+  static func health(of lanes: [String]) -> Health {
     let health = Health()
-    for lane in 0..<lanes { health.forLane("\(role)-\(lane)").set("started", ready: false, "starting") }
+    for lane in lanes { health.forLane(lane).set("started", ready: false, "starting") }
     return health
   }
 
-  /// The reaction to permanent failures of lanes. Too many of them end the process in order.
-  var laneFailures: LaneFailures {
-    LaneFailures(
-      drainMilliseconds: min(values[RoleSettings.drain].wholeMilliseconds, LaneFailures.longestDrain),
-      restarts: metrics.make(MetricNames.laneRestarts)
+  /// Makes the host of a lane. Too many permanent failures of lanes end the process in order.
+  func host(_ name: String, component: String? = nil, make: @escaping @Sendable (LanePlace) -> any WorkerLane) -> LaneHost {
+    let failures = LaneFailures(
+      drainMilliseconds: min(drainMilliseconds, LaneFailures.longestDrain), restarts: metrics.make(MetricNames.laneRestarts)
     ) { [signals] error in
       Task { await signals.end(.failure(error)) }
     }
+    return LaneHost(name, logger: logger.with(component: component ?? role), health: health, failures: failures, make: make)
+  }
+
+  /// Prepares the process, and has files read again when they change, beside the certificate's. SIGHUP ends a process without any.
+  func begin(rereading files: WatchedFiles?...) async throws -> FileWatch? {
+    StandardOutput.whenItFails(.ignore)
+    Allocator.returnMemoryWhenIdle()
+    // A program that reads the first line of the log may send a signal.
+    let watch = FileWatch(([tls?.files] + files).compactMap(\.self), metrics)
+    try await signals.watch(reload: watch?.reload)
+    await watch?.start()
+    metrics.showProcess(version: Program.version, role: role, log: log)
+    metrics.show(health)
+    tls?.show(in: metrics)
+    return watch
   }
 
   private var workerName: Name { values[RoleSettings.worker] ?? "\(role)@\(Machine.hostName):\(getpid())" }
@@ -85,25 +114,17 @@ struct RoleProcess: Sendable {
   ///   - serving: the lanes' clients.
   ///   - settings: the current settings that should be the same in all workers.
   ///   - files: files that are read again when they change, beside the certificate's.
-  ///   - reload: reads further files again after SIGHUP. That signal ends the process if it has no files at all.
   ///   - whenEnding: ends the parts beside the lanes within the given milliseconds, while the lanes end.
+  ///   - whenEnded: ends the parts that are needed until the lanes have ended.
   ///   - makeHost: makes the lane of this number; `first` is the clients' address of the first lane.
   func run(
     _ place: ClusterPlace, writing written: [String], listen: Setting<SocketAddress>? = nil, unreadyFor: Duration = .zero,
     serving clients: Clients = .devices, settings: @escaping @Sendable () -> [String: String],
-    rereading files: WatchedFiles? = nil, reload: (@Sendable () -> Void)? = nil, whenEnding: (@Sendable (Int) async -> Void)? = nil,
+    rereading files: WatchedFiles?, whenEnding: (@Sendable (Int) async -> Void)? = nil, whenEnded: () async -> Void = {},
     makeHost: @escaping @Sendable (RoleProcess, Int, _ first: SocketAddress?) -> LaneHost
   ) async throws -> ExitCode {
     defer { log.close() }
-    StandardOutput.whenItFails(.ignore)
-    Allocator.returnMemoryWhenIdle()
-    // A program that reads the first line of the log may send a signal.
-    let watch = FileWatch([tls?.files, files].compactMap(\.self), metrics)
-    try await signals.watch(reload: FileWatch.reload(watch, and: reload))
-    await watch?.start()
-    metrics.showProcess(version: Program.version, role: role, log: log)
-    metrics.show(health)
-    tls?.show(in: metrics)
+    let watch = try await begin(rereading: files)
     logger.info(
       "starting",
       ["version": Program.version, "pid": Int(getpid()), "kafka": place.kafka.servers, "redis": "\(place.store)"])
@@ -122,10 +143,7 @@ struct RoleProcess: Sendable {
     let watching = Task { await kafka.run() }
     let redis = RedisWait(on: control)
     let lanes = ProcessLanes()
-    let reporter = WorkerReporter(
-      on: control, place.store, workerName, roles: [role], admin: (scheme, await admin.address), health: health, metrics: metrics,
-      logger: logger,
-      settings: settings)
+    let reporter = WorkerReporter(of: self, place.store, workerName, roles: [role], admin: (scheme, await admin.address), settings)
     let work = Task {
       do { try await start(place, listen, clients, redis, lanes, reporter, adminURL, makeHost) } catch {
         await signals.end(.failure(error))
@@ -138,11 +156,11 @@ struct RoleProcess: Sendable {
     work.cancel()
     watching.cancel()
     await redis.cancel()
-    let all = values[RoleSettings.drain].wholeMilliseconds
-    let drain = all - (await goOn(for: min(unreadyFor.wholeMilliseconds, all / 2), ending, lanes))
+    let drain = drainMilliseconds - (await goOn(for: min(unreadyFor.wholeMilliseconds, drainMilliseconds / 2), ending, lanes))
     await lanes.stop(withinMilliseconds: drain, logger) { await whenEnding?(drain) }
     await work.value
     await watching.value
+    await whenEnded()
     await reporter.close()
     await admin.close()
     await watch?.close()

@@ -16,39 +16,27 @@ enum TransformCommand {
     examples: [Example("transform --kafka broker:9092 --redis redis:6379 --lanes 4 --admin 0.0.0.0:9464", "a worker of a cluster")]
   ) { values in
     let place = try ClusterPlace(values, client: "carillon-transform")
-    let role = try RoleProcess("transform", values)
-    let extensions = try await ExtensionsInForce(values, role.logger, role.metrics)
+    let process = try RoleProcess("transform", values)
+    let extensions = try await ExtensionsInForce(values, process.logger, process.metrics)
+    let permit = CrashLoopPermit()
     let members = MemberWatch(
       place.kafka, place.store, group: values[TransformOptions.group], reading: place.topics.requests,
-      isNamed: values[RoleSettings.worker] != nil, logger: role.logger)
-    do {
-      let code = try await run(role, values, place, extensions, members)
-      await members.close()
-      await extensions.close()
-      return code
-    } catch {
-      // Its lanes have left the group: nobody is to take them for silent.
-      await members.close()
-      await extensions.close()
-      throw error
-    }
-  }
-
-  private static func run(
-    _ role: RoleProcess, _ values: SettingValues, _ place: ClusterPlace, _ extensions: ExtensionsInForce, _ members: MemberWatch
-  ) async throws -> ExitCode {
-    let permit = CrashLoopPermit()
-    return try await role.run(
+      isNamed: values[RoleSettings.worker] != nil, logger: process.logger)
+    return try await process.run(
       place, writing: place.topics.writtenByTransform, settings: SharedSettings.transform(values, extensions.source),
-      reload: extensions.reload
+      rereading: extensions.files,
+      whenEnded: {
+        // Its lanes have left the group: nobody is to take them for silent.
+        await members.close()
+        await extensions.close()
+      }
     ) { process, number, _ in
       let metrics = TransformMetrics(process.metrics, lane: "transform-\(number)")
-      return LaneHost("transform-\(number)", logger: process.logger, health: process.health, failures: process.laneFailures) { lane in
+      return process.host("transform-\(number)") { lane in
         TransformLane(
           TransformSettings(
             process.values, place, worker: process.worker(number), extensions: extensions.source, permit: permit, members: members),
-          on: lane.loop, logger: lane.logger,
-          health: lane.health, metrics: metrics, onFatal: lane.onFatal)
+          in: lane, metrics: metrics)
       }
     }
   }

@@ -38,12 +38,11 @@ actor WorkerReporter: LoopActor {
   ///   - admin: the scheme and the address of its admin server.
   ///   - settings: the current settings that should be the same in all workers.
   init(
-    on loop: EventLoop, _ store: StoreConfiguration, _ name: Name, roles: [String], admin: (scheme: String, address: SocketAddress),
-    health: Health,
-    metrics: MetricRegistry, logger: Logger, settings: @escaping @Sendable () -> [String: String]
+    of worker: RoleProcess, _ store: StoreConfiguration, _ name: Name, roles: [String], admin: (scheme: String, address: SocketAddress),
+    _ settings: @escaping @Sendable () -> [String: String]
   ) {
-    (self.loop, self.health, self.metrics) = (loop, health, metrics)
-    (self.logger, self.settings) = (logger, settings)
+    (loop, health, metrics) = (worker.control, worker.health, worker.metrics)
+    (logger, self.settings) = (worker.logger, settings)
     differing = metrics.make(MetricNames.settingsDiffering)
     let now = WallClock.milliseconds()
     process = WorkerReport(name: name, roles: roles, version: Program.version, started: now, written: now)

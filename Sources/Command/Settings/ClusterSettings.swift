@@ -60,17 +60,15 @@ enum ClusterSettings {
 
   /// The given Kafka and Redis, or both of a running `carillon up`, but never one of each.
   static func kafkaAndRedis(_ values: SettingValues, client: String) throws(UsageError) -> (KafkaConfiguration, RedisAddress) {
-    switch (values[kafka], values[redis]) {
-    case (_?, let text?): return (try kafka(values, client: client), try address(text, values))
-    case (nil, nil):
-      guard let running = RunningCluster.find() else {
-        throw UsageError(
-          .missing, "no Kafka and no Redis: start 'carillon up' on this machine, or give --kafka HOST:PORT and --redis HOST:PORT")
-      }
-      return (try kafka(values, client: client), try address(running.redis, values))
-    case (nil, _?): throw UsageError(.missing, "--redis is given but --kafka is not: give both, or neither to use a running 'carillon up'")
-    case (_?, nil): throw UsageError(.missing, "--kafka is given but --redis is not: give both, or neither to use a running 'carillon up'")
+    guard (values[kafka] == nil) == (values[redis] == nil) else {
+      let (given, missing) = values[kafka] == nil ? ("--redis", "--kafka") : ("--kafka", "--redis")
+      throw UsageError(.missing, "\(given) is given but \(missing) is not: give both, or neither to use a running 'carillon up'")
     }
+    guard let address = try address(values) else {
+      throw UsageError(
+        .missing, "no Kafka and no Redis: start 'carillon up' on this machine, or give --kafka HOST:PORT and --redis HOST:PORT")
+    }
+    return (try kafka(values, client: client), address)
   }
 
   /// The given Redis, or that of a running `carillon up`; nil if only a Kafka is given.
@@ -80,19 +78,15 @@ enum ClusterSettings {
 
   /// The given Redis, or that of a running `carillon up`.
   static func store(_ values: SettingValues) throws(UsageError) -> StoreConfiguration {
-    let address: RedisAddress
-    if let text = values[redis] {
-      address = try Self.address(text, values)
-    } else if let running = RunningCluster.find() {
-      address = try Self.address(running.redis, values)
-    } else {
+    guard let address = try address(values) else {
       throw UsageError(
         .missing, "no Redis: start 'carillon up' on this machine, or give --redis HOST:PORT (or \(redis.declaration.environment))")
     }
     return StoreConfiguration(address, buckets: values[buckets])
   }
 
-  private static func address(_ text: String, _ values: SettingValues) throws(UsageError) -> RedisAddress {
+  private static func address(_ values: SettingValues) throws(UsageError) -> RedisAddress? {
+    guard let text = values[redis] ?? RunningCluster.find()?.redis else { return nil }
     var address: RedisAddress
     do throws(RedisError) { address = try RedisAddress(text) } catch {
       throw UsageError(.wrongValue, "\(values.source(of: redis)): \(error.message)")
@@ -141,6 +135,6 @@ extension SettingKind where Value == String {
   private static func name(_ placeholder: String, longest: Int) -> SettingKind {
     SettingKind(
       placeholder: placeholder, allowed: "1 to \(longest) letters, digits, full stops, hyphens and underscores",
-      read: { (1...longest).contains($0.utf8.count) && $0.utf8.allSatisfy(ApplicationTopic.isNameByte) ? $0 : nil }, write: { $0 })
+      read: { (1...longest).contains($0.utf8.count) && $0.utf8.allSatisfy(ApplicationTopic.isNameByte) ? $0 : nil })
   }
 }

@@ -7,6 +7,8 @@ import Worker
 
 /// The settings of the fan-out stage.
 enum FanOutOptions {
+  private static let limits = FanOutSettings.Limits()
+
   static let listen = Setting(
     "fanout.listen", .address, default: SocketAddress(host: "127.0.0.1", port: 7171),
     "Where devices connect; port 0 takes a free one, which the log shows. All lanes of the process share it.")
@@ -19,13 +21,13 @@ enum FanOutOptions {
     "The environment of the devices that the cluster serves; a device that names the other one is closed with 4019, and one that names none is admitted. Absent: production with --key-file, else development."
   )
   static let connections = Setting(
-    "fanout.connections", .integer(1...1_000_000), default: FanOutSettings.Defaults.connections, "Maximum number of a lane's connections.")
+    "fanout.connections", .integer(1...1_000_000), default: limits.connections, "Maximum number of a lane's connections.")
   static let connectionsPerAddress = Setting(
-    "fanout.connections-per-address", .integer(0...1_000_000), default: FanOutSettings.Defaults.connectionsPerAddress,
+    "fanout.connections-per-address", .integer(0...1_000_000), default: limits.connectionsPerAddress,
     "Maximum number of a lane's connections from one address (with IPv6 from one /64); further ones get 429. 0: no limit, which is necessary behind a proxy or load balancer that hides the devices' addresses, since X-Forwarded-For is not used."
   )
   static let frames = Setting(
-    "fanout.frames-per-second", .integer(10...1_000_000), default: FanOutSettings.Defaults.framesPerSecond,
+    "fanout.frames-per-second", .integer(10...1_000_000), default: limits.framesPerSecond,
     "Maximum number of a device's frames in a second, pings and fragments of messages included; one frame for each notification that it was sent does not count. With more its connection is closed with 4012. Before its hello a connection may send a hundred in all."
   )
   static let allowedOrigins = Setting(
@@ -34,30 +36,30 @@ enum FanOutOptions {
   )
   static let web = Setting("web", .boolean, default: false, "Serves browsers the notification center, at /device/ of --listen.")
   static let window = Setting(
-    "fanout.window", .integer(1...1024), default: FanOutSettings.Defaults.window,
+    "fanout.window", .integer(1...1024), default: limits.window,
     "Maximum number of a device's unacknowledged notifications; further ones wait in its mailbox."
   )
   static let hello = Setting(
-    "fanout.hello", .duration(.seconds(1)...(.seconds(60))), default: .seconds(FanOutSettings.Defaults.helloSeconds),
+    "fanout.hello", .duration(.seconds(1)...(.seconds(60))), default: .seconds(limits.helloSeconds),
     "How long a connection may take to send its hello.")
   static let acknowledge = Setting(
-    "fanout.acknowledge", .duration(.seconds(5)...(.seconds(600))), default: .seconds(FanOutSettings.Defaults.acknowledgeSeconds),
+    "fanout.acknowledge", .duration(.seconds(5)...(.seconds(600))), default: .seconds(limits.acknowledgeSeconds),
     "How long a device may leave a notification unacknowledged before its connection is closed.")
   static let ping = Setting(
-    "fanout.ping", .duration(.seconds(1)...(.seconds(600))), default: .seconds(FanOutSettings.Defaults.pingSeconds),
+    "fanout.ping", .duration(.seconds(1)...(.seconds(600))), default: .seconds(limits.pingSeconds),
     "How often a silent connection gets a ping, and how often a device that asks for heartbeats gets one.")
   static let refresh = Setting(
-    "fanout.refresh", .duration(.seconds(5)...(.seconds(3600))), default: .seconds(FanOutSettings.Defaults.refreshSeconds),
+    "fanout.refresh", .duration(.seconds(5)...(.seconds(3600))), default: .seconds(limits.refreshSeconds),
     "How often a session resyncs with its presence and its mailbox, jittered.")
   static let outbox = Setting(
-    "fanout.outbox", .size(16_384...(64 << 20)), default: FanOutSettings.Defaults.outboxBytes,
+    "fanout.outbox", .size(16_384...(64 << 20)), default: limits.outboxBytes,
     "Bytes that may wait for a slow device before its connection is closed.")
   static let reconnect = Setting(
-    "fanout.reconnect", .duration(.zero...(.seconds(600))), default: .milliseconds(FanOutSettings.Defaults.reconnectMilliseconds),
+    "fanout.reconnect", .duration(.zero...(.seconds(600))), default: .milliseconds(limits.reconnectMilliseconds),
     "Minimum time over which a drain spreads its devices' reconnections; --reconnects-per-second may need more. Each device is served until its turn, if --drain allows it."
   )
   static let reconnectsPerSecond = Setting(
-    "fanout.reconnects-per-second", .integer(1...1_000_000), default: FanOutSettings.Defaults.reconnectsPerSecond,
+    "fanout.reconnects-per-second", .integer(1...1_000_000), default: limits.reconnectsPerSecond,
     "Maximum number of devices that a lane admits in a second. Further ones wait for their turn, or, if that would take too long, are told when to reconnect. A drain sends away as many in a second."
   )
   static let handshakesPerSecond = Setting(
@@ -69,7 +71,7 @@ enum FanOutOptions {
     "How long an ending worker still admits devices although it is not ready, since some load balancers still send them. It is a part of --drain, at most half of it."
   )
   static let silence = Setting(
-    "fanout.lane-silence", .duration(.seconds(2)...(.seconds(120))), default: .milliseconds(FanOutSettings.Defaults.laneMilliseconds),
+    "fanout.lane-silence", .duration(.seconds(2)...(.seconds(120))), default: .milliseconds(limits.laneMilliseconds),
     "How long a lane may be silent before its partition of deliveries is free for another.")
 
   /// The cluster's keys, if there are any.
@@ -118,21 +120,21 @@ extension FanOutSettings {
       admission: keys == nil ? .anyone : .credential, keys: keys ?? FanOutOptions.developmentKeys(cluster: place.name), worker: worker)
     func seconds(_ setting: Setting<Duration>) -> Int { values[setting].wholeMilliseconds / 1000 }
     environment = FanOutOptions.servedEnvironment(values, hasKey: keys != nil)
-    window = values[FanOutOptions.window]
+    limits.window = values[FanOutOptions.window]
     longestLifetime = Int64(seconds(RequestSettings.longestLifetime))
     oneAttemptSeconds = Int64(seconds(RequestSettings.oneAttempt))
-    helloSeconds = seconds(FanOutOptions.hello)
-    refreshSeconds = seconds(FanOutOptions.refresh)
-    acknowledgeSeconds = seconds(FanOutOptions.acknowledge)
-    pingSeconds = seconds(FanOutOptions.ping)
-    outboxBytes = values[FanOutOptions.outbox]
-    connections = values[FanOutOptions.connections]
-    connectionsPerAddress = values[FanOutOptions.connectionsPerAddress]
+    limits.helloSeconds = seconds(FanOutOptions.hello)
+    limits.refreshSeconds = seconds(FanOutOptions.refresh)
+    limits.acknowledgeSeconds = seconds(FanOutOptions.acknowledge)
+    limits.pingSeconds = seconds(FanOutOptions.ping)
+    limits.outboxBytes = values[FanOutOptions.outbox]
+    limits.connections = values[FanOutOptions.connections]
+    limits.connectionsPerAddress = values[FanOutOptions.connectionsPerAddress]
     allowedOrigins = Set(values[FanOutOptions.allowedOrigins])
-    framesPerSecond = values[FanOutOptions.frames]
-    reconnectsPerSecond = values[FanOutOptions.reconnectsPerSecond]
-    reconnectMilliseconds = values[FanOutOptions.reconnect].wholeMilliseconds
-    laneMilliseconds = values[FanOutOptions.silence].wholeMilliseconds
+    limits.framesPerSecond = values[FanOutOptions.frames]
+    limits.reconnectsPerSecond = values[FanOutOptions.reconnectsPerSecond]
+    limits.reconnectMilliseconds = values[FanOutOptions.reconnect].wholeMilliseconds
+    limits.laneMilliseconds = values[FanOutOptions.silence].wholeMilliseconds
     cluster = place.name
   }
 }
@@ -146,7 +148,7 @@ extension SettingKind where Value == String {
         let parts = text.lowercased().split(separator: "://", maxSplits: 1, omittingEmptySubsequences: false)
         let isOrigin = parts.count == 2 && parts.allSatisfy { !$0.isEmpty && $0.utf8.allSatisfy(isOriginByte) }
         return text == "*" || isOrigin ? text.lowercased() : nil
-      }, write: { $0 })
+      })
   }
 
   private static func isOriginByte(_ byte: UInt8) -> Bool {

@@ -55,23 +55,20 @@ enum MediaOptions {
   ///   - address: where it listens.
   ///   - keys: the cluster's; nil accepts any device.
   ///   - cluster: the cluster's name.
-  ///   - descriptors: the descriptors for the process's devices.
-  ///   - tls: the certificate of its servers; nil if they take no TLS.
   static func serve(
-    _ values: SettingValues, at address: SocketAddress, keys: InForce<KeyRing>?, cluster: String, _ descriptors: DescriptorPlan,
-    _ tls: TLSFiles?, _ logger: Logger, _ metrics: MetricRegistry
-  ) async throws(EventLoopError) -> (server: MediaServer, links: MediaLinkSettings)? {
+    _ values: SettingValues, at address: SocketAddress, keys: InForce<KeyRing>?, cluster: String, of process: RoleProcess
+  ) async throws(EventLoopError) -> (server: LoopServer, links: MediaLinkSettings)? {
     guard let folder = values[folder] else { return nil }
     let server = try await MediaServer.start(
       at: address, MediaFolder(folder), keys: keys ?? FanOutOptions.developmentKeys(cluster: cluster),
-      maximumDescriptor: descriptors.maximum, tls: tls?.server(), logger: logger, metrics: metrics)
+      maximumDescriptor: process.descriptors.maximum, tls: process.tls?.server(), logger: process.logger, metrics: process.metrics)
     // It may exist later.
     do throws(MediaError) { try MediaFolder(folder).check() } catch {
-      logger.warning("devices get no media until this is fixed", ["error": "\(error)"])
+      process.logger.warning("devices get no media until this is fixed", ["error": "\(error)"])
     }
     let place = await server.address
-    let base = values[url] ?? "http\(tls == nil ? "" : "s")://\(Machine.reachable(place))"
-    logger.info("devices may fetch media", ["address": "\(place)", "links": base])
+    let base = values[url] ?? "http\(process.tls == nil ? "" : "s")://\(Machine.reachable(place))"
+    process.logger.info("devices may fetch media", ["address": "\(place)", "links": base])
     return (server, MediaLinkSettings(base: base, seconds: Int64(values[link].wholeMilliseconds / 1000)))
   }
 }
@@ -84,6 +81,6 @@ extension SettingKind where Value == String {
       read: { text in
         guard let url = try? HTTPURL(text), !url.scheme.isWebSocket, text.utf8.count <= 512 else { return nil }
         return text.hasSuffix("/") || text.contains("?") || text.contains("#") ? nil : text
-      }, write: { $0 })
+      })
   }
 }

@@ -9,53 +9,47 @@ import Worker
 enum SharedSettings {
   /// Those of the transform stage, as text.
   ///
-  /// - Parameter extensions: the present ones, which change with SIGHUP.
+  /// - Parameter extensions: the present ones, which change with their file.
   static func transform(_ values: SettingValues, _ extensions: InForce<ExtensionsFile>) -> @Sendable () -> [String: String] {
-    let fixed = requests(values).merging([
-      RequestSettings.payloadBytes.declaration.key: "\(values[RequestSettings.payloadBytes])",
-      TransformOptions.tries.declaration.key: "\(values[TransformOptions.tries])",
-      TransformOptions.mailbox.declaration.key: "\(values[TransformOptions.mailbox])",
-      TransformOptions.connectedMailbox.declaration.key: "\(values[TransformOptions.connectedMailbox])",
-      TransformOptions.rememberedIDs.declaration.key: "\(values[TransformOptions.rememberedIDs])",
-      TransformOptions.rememberedRevisions.declaration.key: "\(values[TransformOptions.rememberedRevisions])",
-      TransformOptions.late.declaration.key: seconds(values[TransformOptions.late]),
-      TransformOptions.scheduled.declaration.key: "\(values[TransformOptions.scheduled])",
-      TransformOptions.group.declaration.key: values[TransformOptions.group],
-    ]) { first, _ in first }
-    return {
-      fixed.merging([TransformOptions.extensions.declaration.key: extensions.value.digest ?? "none"]) { first, _ in first }
-    }
+    let numbers = [
+      RequestSettings.payloadBytes, TransformOptions.tries, TransformOptions.mailbox, TransformOptions.connectedMailbox,
+      TransformOptions.rememberedIDs, TransformOptions.rememberedRevisions, TransformOptions.scheduled,
+    ]
+    let texts = shared(values, numbers, [TransformOptions.late]).with(TransformOptions.group, values[TransformOptions.group])
+    return { texts.with(TransformOptions.extensions, extensions.value.digest ?? "none") }
   }
 
   /// Those of the fan-out stage, as text.
   ///
   /// - Parameter keys: the cluster's, which change with their file; nil if any device may connect.
   static func fanOut(_ values: SettingValues, keys: InForce<KeyRing>?) -> @Sendable () -> [String: String] {
-    let fixed = requests(values).merging([
-      FanOutOptions.silence.declaration.key: seconds(values[FanOutOptions.silence]),
-      FanOutOptions.environment.declaration.key: FanOutOptions.servedEnvironment(values, hasKey: keys != nil).rawValue,
-    ]) { first, _ in first }
-    return { fixed.merging([FanOutOptions.keyFile.declaration.key: ids(keys?.value.keys.map(\.id))]) { first, _ in first } }
+    let texts = shared(values, [], [FanOutOptions.silence])
+      .with(FanOutOptions.environment, FanOutOptions.servedEnvironment(values, hasKey: keys != nil).rawValue)
+    return { texts.with(FanOutOptions.keyFile, ids(keys?.value.keys.map(\.id))) }
   }
 
   /// Those of the ingress, as text.
   ///
   /// - Parameter keys: the publishers', which change with their files; nil if any program may publish.
   static func ingress(_ values: SettingValues, keys: InForce<[SignatureKey]>?) -> @Sendable () -> [String: String] {
-    let fixed = requests(values).merging([
-      RequestSettings.payloadBytes.declaration.key: "\(values[RequestSettings.payloadBytes])"
-    ]) { first, _ in first }
-    return { fixed.merging([IngressOptions.keyFiles.declaration.key: ids(keys?.value.map(\.id))]) { first, _ in first } }
+    let texts = shared(values, [RequestSettings.payloadBytes], [])
+    return { texts.with(IngressOptions.keyFiles, ids(keys?.value.map(\.id))) }
   }
 
   private static func ids(_ keys: [String]?) -> String { keys?.joined(separator: ", ") ?? "none" }
 
-  private static func requests(_ values: SettingValues) -> [String: String] {
-    [
-      RequestSettings.longestLifetime.declaration.key: seconds(values[RequestSettings.longestLifetime]),
-      RequestSettings.oneAttempt.declaration.key: seconds(values[RequestSettings.oneAttempt]),
-    ]
+  /// Numbers and durations of a stage, and those of all stages.
+  private static func shared(_ values: SettingValues, _ numbers: [Setting<Int>], _ durations: [Setting<Duration>]) -> [String: String] {
+    let counts = numbers.map { ($0.declaration.key, "\(values[$0])") }
+    let times = ([RequestSettings.longestLifetime, RequestSettings.oneAttempt] + durations).map {
+      ($0.declaration.key, "\(values[$0].wholeMilliseconds / 1000) s")
+    }
+    return Dictionary(uniqueKeysWithValues: counts + times)
   }
+}
 
-  private static func seconds(_ duration: Duration) -> String { "\(duration.wholeMilliseconds / 1000) s" }
+extension [String: String] {
+  fileprivate func with<Shared>(_ setting: Setting<Shared>, _ text: String) -> [String: String] {
+    merging([setting.declaration.key: text]) { first, _ in first }
+  }
 }

@@ -6,7 +6,7 @@ extension SettingKind where Value == Name {
   static var target: SettingKind {
     SettingKind(
       placeholder: "TARGET", allowed: "device:TOKEN or user:ID",
-      read: { text in Name(text).withBytes { Target($0)?.name } }, write: { $0.text })
+      read: { text in Name(text).withBytes { Target($0)?.name } })
   }
 }
 
@@ -14,7 +14,6 @@ extension SettingKind where Value == DeviceToken {
   /// A device's token.
   static var deviceToken: SettingKind {
     SettingKind(
-      placeholder: "TOKEN", allowed: "a device token: an even number of hexadecimal digits, 64 to 512", read: { DeviceToken($0) },
-      write: \.text)
+      placeholder: "TOKEN", allowed: "a device token: an even number of hexadecimal digits, 64 to 512", read: { DeviceToken($0) })
   }
 }

@@ -46,12 +46,12 @@ enum TransformOptions {
   static let session = Setting(
     "transform.session-timeout", .duration(.milliseconds(500)...(.seconds(300))),
     default: .milliseconds(TransformSettings.Defaults.sessionMilliseconds),
-    "A worker that is silent for this long loses its partitions to others, if no other worker has noticed that before: they take one to two seconds, as long as Redis answers. Brokers allow less than 6 s only with a lower group.min.session.timeout.ms; otherwise their minimum applies."
+    "A worker that is silent for this long loses its partitions to others, if no other worker has noticed that before: they take one to two seconds, as long as Redis answers. Brokers allow less than 6 s only with a lower group.min.session.timeout.ms; otherwise their minimum applies. A kafka.session.timeout.ms goes before it."
   )
 
   static let extensions = Setting<String?>(
     "transform.extensions", .file,
-    "The file of the service extensions for each application's mutable notifications: see 'carillon extensions check'. SIGHUP reads it again."
+    "The file of the service extensions for applications' mutable notifications: see 'carillon extensions check'. It is read again when it changes, and on SIGHUP."
   )
 
   static let stage = SettingGroup(
@@ -82,7 +82,8 @@ extension TransformSettings {
     lateMilliseconds = Int64(values[TransformOptions.late].wholeMilliseconds)
     scheduledInBucket = values[TransformOptions.scheduled]
     inFlight = values[TransformOptions.inFlight]
-    sessionMilliseconds = values[TransformOptions.session].wholeMilliseconds
+    // librdkafka's own property goes before, and what removes silent members has to know it.
+    sessionMilliseconds = kafka.properties["session.timeout.ms"].flatMap { Int($0) } ?? values[TransformOptions.session].wholeMilliseconds
     tries = values[TransformOptions.tries]
     self.extensions = extensions
     self.permit = permit

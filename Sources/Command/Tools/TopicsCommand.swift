@@ -68,8 +68,6 @@ struct TopicState: Sendable {
   let partitions: Int
   let replicas: Int
   let differences: [String]
-  /// Whether the broker cannot report a topic's settings: the embedded one.
-  let isUnchecked: Bool
 
   /// Creates missing topics, unless it is a dry run, and compares existing ones.
   static func ensure(
@@ -84,19 +82,15 @@ struct TopicState: Sendable {
     var states: [TopicState] = []
     let isEmbedded = try await admin.isEmbeddedBroker()
     for topic in wanted {
-      guard let description = now[topic.name] else {
-        states.append(
-          TopicState(
-            name: topic.name, existence: .missing, partitions: Int(topic.partitions), replicas: max(0, Int(topic.replication)),
-            differences: [], isUnchecked: true))
-        continue
-      }
-      let settings = isEmbedded ? nil : try await Self.settings(of: topic.name, admin, until: end)
+      let found = now[topic.name]
+      // The embedded broker cannot report a topic's settings.
+      let settings = isEmbedded || found == nil ? nil : try await Self.settings(of: topic.name, admin, until: end)
       states.append(
         TopicState(
-          name: topic.name, existence: before[topic.name] == nil ? .created : .existed, partitions: description.partitions.count,
-          replicas: description.partitions.map(\.replicas).min() ?? 0, differences: differences(topic, topics, description, settings),
-          isUnchecked: settings == nil))
+          name: topic.name, existence: found == nil ? .missing : before[topic.name] == nil ? .created : .existed,
+          partitions: found?.partitions.count ?? Int(topic.partitions),
+          replicas: found?.partitions.map(\.replicas).min() ?? max(0, Int(topic.replication)),
+          differences: found.map { differences(topic, topics, $0, settings) } ?? []))
     }
     return states
   }

@@ -9,9 +9,9 @@ import Worker
 /// It is the file `up.json` in a ``RuntimeFolder``. It is written atomically, and valid only while the process that wrote it runs.
 struct RunningCluster: Sendable {
   /// The process that runs it.
-  var pid: Int32
+  var pid = getpid()
   /// When that process began, in the kernel's ticks. It distinguishes a later process with the same id.
-  var began: UInt64
+  var began = Self.beginning(of: getpid()) ?? 0
   /// The bootstrap servers of its embedded broker.
   var kafka: String
   /// The address of its Redis, with the password.
@@ -24,18 +24,6 @@ struct RunningCluster: Sendable {
   var admin: String
   /// Where it takes requests, as a URL; nil if it is of an earlier version.
   var requests: String?
-
-  /// Describes this process.
-  init(kafka: String, redis: String, devices: String, page: String?, admin: String, requests: String?) {
-    pid = getpid()
-    began = Self.beginning(of: pid) ?? 0
-    self.kafka = kafka
-    self.redis = redis
-    self.devices = devices
-    self.page = page
-    self.admin = admin
-    self.requests = requests
-  }
 
   /// The settings for its broker.
   func kafka(client: String) -> KafkaConfiguration {
@@ -59,16 +47,6 @@ struct RunningCluster: Sendable {
 
   private var isAlive: Bool { Self.beginning(of: pid) == began }
 
-  private init?(_ bytes: [UInt8]) {
-    guard let value = bytes.withUnsafeBytes({ try? JSONValue(parsing: $0) }), let pid = value["pid"]?.integerValue,
-      let began = value["began"]?.integerValue, let kafka = value["kafka"]?.stringValue, let redis = value["redis"]?.stringValue,
-      let devices = value["devices"]?.stringValue, let admin = value["admin"]?.stringValue, let pid = Int32(exactly: pid), began > 0
-    else { return nil }
-    (self.pid, self.began) = (pid, UInt64(began))
-    (self.kafka, self.redis, self.devices, self.admin) = (kafka, redis, devices, admin)
-    (page, requests) = (value["page"]?.stringValue, value["requests"]?.stringValue)
-  }
-
   /// The file's text.
   var text: String {
     JSONValue.object([
@@ -84,6 +62,19 @@ struct RunningCluster: Sendable {
     let fields = String(decoding: bytes, as: UTF8.self).split(separator: ")").last?.split(separator: " ") ?? []
     guard fields.count > 19, fields[0] != "Z" else { return nil }
     return UInt64(fields[19])
+  }
+}
+
+extension RunningCluster {
+  /// Reads the file's text; nil if it is another one.
+  private init?(_ bytes: [UInt8]) {
+    guard let value = bytes.withUnsafeBytes({ try? JSONValue(parsing: $0) }), let pid = value["pid"]?.integerValue,
+      let began = value["began"]?.integerValue, let kafka = value["kafka"]?.stringValue, let redis = value["redis"]?.stringValue,
+      let devices = value["devices"]?.stringValue, let admin = value["admin"]?.stringValue, let pid = Int32(exactly: pid), began > 0
+    else { return nil }
+    self.init(
+      pid: pid, began: UInt64(began), kafka: kafka, redis: redis, devices: devices, page: value["page"]?.stringValue, admin: admin,
+      requests: value["requests"]?.stringValue)
   }
 }
 
@@ -104,11 +95,6 @@ struct UpClaim: Sendable {
       return nil
     }
     return UpClaim(folder: folder, lock: lock)
-  }
-
-  private init(folder: RuntimeFolder, lock: Int32) {
-    self.folder = folder
-    self.lock = lock
   }
 
   /// Writes the addresses for the tools.

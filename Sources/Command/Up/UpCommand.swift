@@ -44,16 +44,7 @@ enum UpCommand {
       StandardError.line("\(error); until then the tools find it only with --kafka and --devices")
     }
     defer { claim?.release() }
-    let places = UpProcess.Places(
-      listen: address(values, listen), admin: address(values, admin), ingress: address(values, ingress),
-      media: address(values, MediaOptions.listen),
-      kafkaPort: values[kafkaPort].flatMap { $0 == 0 ? nil : $0 }, redisPort: values[redisPort].flatMap { $0 == 0 ? nil : $0 })
-    return try await UpProcess(values, places, claim: claim).run()
-  }
-
-  /// The address, and whether another port may be used instead.
-  private static func address(_ values: SettingValues, _ setting: Setting<SocketAddress>) -> UpAddress {
-    UpAddress(wanted: values[setting], isFixed: values.source(of: setting) != .standard)
+    return try await UpProcess(values, claim: claim).run()
   }
 
   private static func alreadyRuns() -> ExitCode {
@@ -72,6 +63,13 @@ struct UpAddress: Sendable {
   let wanted: SocketAddress
   /// Whether it was given by the person, so that another port is wrong.
   let isFixed: Bool
+
+  init(_ values: SettingValues, _ setting: Setting<SocketAddress>) {
+    (wanted, isFixed) = (values[setting], values.source(of: setting) != .standard)
+  }
+
+  /// The wanted port; nil for a free one.
+  static func port(_ given: Int?) -> Int? { given == 0 ? nil : given }
 
   /// Listens there, or at a port that the system chooses if the usual one is in use. It tries the port, since another process may take it
   /// at any time.

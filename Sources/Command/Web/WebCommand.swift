@@ -46,11 +46,9 @@ enum WebCommand {
   /// Whether a folder has no entries. A missing one is made.
   private static func isEmpty(_ path: String) throws(Failure) -> Bool {
     try makeFolders(of: path + "/")
-    guard let folder = opendir(path) else { throw failure(path, "read") }
-    defer { closedir(folder) }
-    // The first two entries are the folder itself and its parent.
-    for _ in 0..<2 { readdir(folder) }
-    return readdir(folder) == nil
+    do throws(FolderNames.ReadError) { return try FolderNames.read(path, atMost: 0)?.isEmpty ?? true } catch {
+      throw failure(path, "read", error.reason)
+    }
   }
 
   /// Writes a file under another name, and gives it its own when it is complete.
@@ -69,8 +67,8 @@ enum WebCommand {
     }
   }
 
-  private static func failure(_ path: String, _ verb: String) -> Failure {
-    Failure(.wrongUsage, "cannot \(verb) \(PrintedText.echo(path)): \(String(cString: strerror(errno)))")
+  private static func failure(_ path: String, _ verb: String, _ reason: Int32 = errno) -> Failure {
+    Failure(.wrongUsage, "cannot \(verb) \(PrintedText.echo(path)): \(String(cString: strerror(reason)))")
   }
 }
 
@@ -82,6 +80,6 @@ extension SettingKind where Value == String {
       read: { text in
         let url = text.hasPrefix("/") ? "ws://host\(text)" : text
         return (try? HTTPURL(url))?.scheme.isWebSocket == true ? text : nil
-      }, write: { $0 })
+      })
   }
 }

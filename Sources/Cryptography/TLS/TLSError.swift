@@ -36,9 +36,6 @@ public struct TLSError: Error, Sendable, Hashable, CustomStringConvertible {
 
   init(_ code: Code, _ description: String) { (self.code, self.description) = (code, description) }
 
-  /// Another attempt fails alike until somebody changes a certificate or the configuration.
-  public var isRetriable: Bool { false }
-
   /// The reason of the last failed call of OpenSSL on this thread.
   static var lastReason: String {
     guard let text = ERR_reason_error_string(ERR_peek_error()) else { return "OpenSSL names no reason" }

@@ -16,9 +16,9 @@ actor AttachmentDisk: LoopActor {
 
   init(_ folder: AttachmentFolder) { self.folder = folder }
 
-  /// Removes the files that no notification has; returns the others.
-  func clean(keeping live: Set<MediaHash>) -> Answer<[Media]> {
-    Result { () throws(AttachmentFailure) in try folder.clean(keeping: live) }
+  /// Does something in the folder.
+  func call<Value: Sendable>(_ body: @Sendable (AttachmentFolder) throws(AttachmentFailure) -> Value) -> Answer<Value> {
+    Result { () throws(AttachmentFailure) in try body(folder) }
   }
 
   /// Begins a file; `finish` or `discard` follows.
@@ -44,22 +44,6 @@ actor AttachmentDisk: LoopActor {
 
   /// Removes a file that is being written.
   func discard(_ number: Int) { writers.removeValue(forKey: number)?.discard() }
-
-  /// The bytes of a file of the program.
-  func size(of source: String) -> Answer<Int> { Result { () throws(AttachmentFailure) in try folder.size(of: source) } }
-
-  /// Copies a file of the program.
-  func copy(_ source: String, limit: Int) -> Answer<AttachmentFolder.Written> {
-    Result { () throws(AttachmentFailure) in try folder.copy(source, limit: limit) }
-  }
-
-  /// Gives a written file its name, durably.
-  func keep(_ written: AttachmentFolder.Written) -> Answer<Void> {
-    Result { () throws(AttachmentFailure) in try folder.keep(written) }
-  }
-
-  /// Removes files of the program that were copied.
-  func remove(_ sources: [(path: String, hash: MediaHash)]) { for source in sources { folder.remove(source.path, copiedAs: source.hash) } }
 
   /// Reads the first bytes of a file of the store; none if it cannot be read.
   func beginning(of path: String, bytes limit: Int) -> [UInt8] { AttachmentFolder.beginning(of: path, bytes: limit) }

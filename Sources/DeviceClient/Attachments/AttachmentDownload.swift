@@ -33,7 +33,7 @@ final class AttachmentDownload {
       await disk.remove([written.path])
       throw failure ?? AttachmentFailure(.wrongContent, "its content is not what the notification says: its type or its hash differs")
     }
-    try await disk.keep(written).get()
+    try await disk.call { folder throws(AttachmentFailure) in try folder.keep(written) }.get()
   }
 
   /// Ends it for this reason.

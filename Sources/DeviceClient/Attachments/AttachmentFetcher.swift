@@ -401,14 +401,14 @@ final class AttachmentFetcher {
 
   /// Copies a file of the program into the store, and opens it.
   func copy(_ path: String, to disk: AttachmentDisk) async throws(AttachmentFailure) -> Media {
-    let size = try await disk.size(of: path).get()
+    let size = try await disk.call { folder throws(AttachmentFailure) in try folder.size(of: path) }.get()
     guard ledger.reserve(size) else { throw AttachmentFailure(.full, "the store of attachments has no room for its \(size) bytes") }
     do throws(AttachmentFailure) {
-      let written = try await disk.copy(path, limit: size).get()
+      let written = try await disk.call { folder throws(AttachmentFailure) in try folder.copy(path, limit: size) }.get()
       // The last notification with this content may go while the copy is given its name.
       ledger.pin(written.media.hash)
       do throws(AttachmentFailure) {
-        try await disk.keep(written).get()
+        try await disk.call { folder throws(AttachmentFailure) in try folder.keep(written) }.get()
       } catch {
         close(written.media.hash)
         throw error

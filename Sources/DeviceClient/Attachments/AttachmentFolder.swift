@@ -23,16 +23,10 @@ struct AttachmentFolder: Sendable {
 
   /// Removes the files that a crash has left, and those of no notification; returns the others. Files of somebody else stay.
   func clean(keeping live: Set<MediaHash>) throws(AttachmentFailure) -> [Media] {
-    guard let folder = opendir(path) else {
-      if errno == ENOENT { return [] }
-      throw failure("read", errno)
-    }
-    defer { closedir(folder) }
+    let names: [String]?
+    do throws(FolderNames.ReadError) { names = try FolderNames.read(path) } catch { throw failure("read", error.reason) }
     var files: [Media] = []
-    while let entry = readdir(folder) {
-      let name = withUnsafePointer(to: &entry.pointee.d_name) {
-        String(cString: UnsafeRawPointer($0).assumingMemoryBound(to: CChar.self))
-      }
+    for name in names ?? [] {
       var status = stat()
       guard lstat("\(path)/\(name)", &status) == 0, status.st_mode & S_IFMT == S_IFREG else { continue }
       if let hash = MediaHash(name), live.contains(hash) {

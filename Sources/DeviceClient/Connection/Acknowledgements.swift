@@ -12,7 +12,7 @@ enum Acknowledgement {
 }
 
 /// The deliveries of one session for the next acknowledgement frame.
-struct Acknowledgements {
+struct Acknowledgements: JSONWritable {
   private var deliveries: [UInt64] = []
   private var updated: [UInt64] = []
   private var dropped: [(delivery: UInt64, reason: DropReason)] = []

@@ -14,16 +14,6 @@ extension DeviceConnection {
       if rule.opensProgram, !rule.waitsForUnlocking { activate(response.identifier) }
       sendResponses()
     }
-    scheduleTurn()
-  }
-
-  /// Stores a response for a content extension, and calls `body` when it is durable, or with the error.
-  func hold(
-    _ response: ResponseFrame, to notification: DeliveredNotification, _ options: Set<NotificationAction.Option>,
-    _ body: @escaping (DeviceError?) -> Void
-  ) throws(DeviceError) {
-    try memory.hold(response, to: notification, options, body)
-    scheduleTurn()
   }
 
   /// Ends what a content extension has of a response.
@@ -33,24 +23,17 @@ extension DeviceConnection {
       if response.rule(in: memory.store.state).opensProgram { activate(response.frame.identifier) }
       sendResponses()
     }
-    scheduleTurn()
   }
 
   /// Takes a response of the watch, once; `body` is called when it is saved, or with the error.
   func takeFromWatch(
     _ response: ResponseFrame, to notification: DeliveredNotification, _ body: @escaping (DeviceError?) -> Void
   ) throws(DeviceError) {
-    guard !memory.store.hasTaken(Name(response.response)) else { return whenDurable(body) }
+    guard !memory.store.hasTaken(Name(response.response)) else { return memory.writer.whenDurable(body) }
     try memory.writer.checkSpace()
     try respond(response, to: notification) { _ in }
     memory.note(Name(response.response), now: now)
-    whenDurable(body)
-  }
-
-  /// The program's delegate has taken a response.
-  func told(_ response: String) {
-    memory.told(response)
-    scheduleTurn()
+    memory.writer.whenDurable(body)
   }
 
   /// Sets what the program and the screen are doing. The unlocking sends and tells the responses that waited for it.
@@ -62,7 +45,6 @@ extension DeviceConnection {
       for response in released { if response.rule(in: state).opensProgram { activate(response.frame.identifier) } }
       sendResponses()
     }
-    scheduleTurn()
   }
 
   /// Brings the program to the foreground, because of an action of the person on a notification.
@@ -70,7 +52,7 @@ extension DeviceConnection {
     // The screen may have been locked while the response was written to the disk.
     guard memory.store.state == .background else { return }
     memory.store.state = .foreground
-    tell?(.activated(identifier))
+    memory.tell?(.activated(identifier))
   }
 
   /// The category of a notification, by the registration of now.

@@ -46,7 +46,7 @@ final class DeviceConnection {
   private var deadlineTimer: Timer?
   private var dueTimer: Timer?
   private var json = JSONWriter(capacity: 1024)
-  private(set) var tell: ((DeviceEvent) -> Void)?
+  private var tell: ((DeviceEvent) -> Void)?
   /// Asks the owner to connect, with this as the handler. The owner calls `failed` if it cannot.
   private let connect: () -> Void
   private var whenEnded: [() -> Void] = []
@@ -69,6 +69,7 @@ final class DeviceConnection {
     connectTimer = Timer(on: loop) { [weak self] in self?.begin() }
     deadlineTimer = Timer(on: loop) { [weak self] in self?.deadlinePassed() }
     dueTimer = Timer(on: loop) { [weak self] in self?.takeTime() }
+    memory.tell = { [weak self] in self?.tell?($0) }
   }
 
   /// The device's present identity.
@@ -76,9 +77,6 @@ final class DeviceConnection {
 
   /// The cluster's clock.
   var now: Int64 { clock.now(loopMilliseconds: loop.milliseconds()) }
-
-  /// The device's own time.
-  var localTime: LocalTime { memory.clock.now() }
 
   /// The address of the next attempt or of the present connection.
   var url: String { configuration.urls[plan.address] }
@@ -89,8 +87,9 @@ final class DeviceConnection {
   func restore(_ state: StoredState) {
     registration.restore(state.registration)
     memory.restore(state)
-    // A turn would show what is due, before the commands of other processes are carried out.
     memory.save(registration.stored)
+    // A turn would show what is due, before the commands of other processes are carried out.
+    memory.writer.wake = { [weak self] in self?.scheduleTurn() }
   }
 
   /// Connects, and keeps connected.
@@ -163,7 +162,7 @@ final class DeviceConnection {
     }
     phase = .greeting(connection)
     unansweredHello = loop.milliseconds()
-    send(connection, masked: hello.credential != nil) { hello.write(to: &$0) }
+    send(connection, hello)
     deadlineTimer?.start(after: configuration.connectMilliseconds)
   }
 
@@ -226,7 +225,7 @@ final class DeviceConnection {
       if isGone, !isStopping {
         if !registration.isSigningOut { forgetPerson() }
         registration.unregistered()
-        saveRegistration()
+        memory.save(registration.stored)
         tellUnregistered()
       }
     } else if let wait {
@@ -253,7 +252,7 @@ final class DeviceConnection {
     case .welcome(let welcome): self.welcome(welcome)
     case .notify(let frame): take(frame)
     case .remove(let frame): remove(frame)
-    case .accepted(let frame): settle(frame.subject)
+    case .accepted(let subject): settle(subject)
     case .refused(let frame): settle(frame.subject, frame)
     case .linked(let frame): if links.remove(Name(frame.request)) != nil { tell?(.linked(frame)) }
     case .gap(let frame): tell?(.gap(frame))
@@ -270,7 +269,7 @@ final class DeviceConnection {
     unansweredHello = nil
     memory.store.rememberSeconds = welcome.rememberSeconds
     let answered = registration.welcomed(welcome.quiet, frameBytes: welcome.limits.frameBytes, now: loop.milliseconds())
-    saveRegistration()
+    memory.save(registration.stored)
     phase = .open(connection, since: loop.milliseconds(), welcome)
     deadlineTimer?.start(after: 5_000)
     tell?(.connected(welcome, url: url))
@@ -300,7 +299,6 @@ final class DeviceConnection {
   }
 
   private func taken() {
-    scheduleTurn()
     if memory.writer.isFull, case .open(let connection, _, _) = phase {
       leave(connection, .tryAgainLater, "the device's disk is too slow")
     }
@@ -320,13 +318,12 @@ final class DeviceConnection {
     switch subject {
     case .response(let id):
       guard memory.settle(id) else { return }
-      scheduleTurn()
       tell?(event)
       sendResponses()
     case .request(let id):
       if links.remove(Name(id)) != nil { tell?(event) }
       guard let change = registration.settle(Name(id), isAccepted: refusal == nil, now: loop.milliseconds()) else { return }
-      saveRegistration()
+      memory.save(registration.stored)
       tell?(event)
       if change == .unregister, refusal == nil {
         if case .open(let connection, _, _) = phase { leave(connection, .normal, "") }
@@ -339,12 +336,6 @@ final class DeviceConnection {
 
   /// The phone has stored a response of its watch.
   func takenByPhone(_ response: String) { settle(.response(response)) }
-
-  /// Stores what the registration has decided.
-  private func saveRegistration() {
-    memory.save(registration.stored)
-    scheduleTurn()
-  }
 
   // MARK: Frames out
 
@@ -367,19 +358,18 @@ final class DeviceConnection {
 
   /// Shows what is due by the device's own clock.
   func takeTime() {
-    memory.takeTime(localTime) { [weak self] in self?.tell?($0) }
-    scheduleTurn()
+    memory.takeTime(memory.clock.now())
   }
 
   private func startDueTimer() {
-    guard let wait = memory.store.wait(localTime) else { return dueTimer?.stop() ?? () }
+    guard let wait = memory.store.wait(memory.clock.now()) else { return dueTimer?.stop() ?? () }
     // The clock may be set while the timer runs, and the timer stands while the machine sleeps. So the time is read again after a minute.
     dueTimer?.start(after: Int(clamping: min(wait, 60_000)))
   }
 
   private func sendAcknowledgements() {
     guard case .open(let connection, _, _) = phase, !acknowledgements.isEmpty else { return }
-    send(connection) { acknowledgements.write(to: &$0) }
+    send(connection, acknowledgements)
     acknowledgements = Acknowledgements()
   }
 
@@ -392,31 +382,28 @@ final class DeviceConnection {
       return
     }
     guard case .open(let connection, _, _) = phase else { return }
-    for response in memory.outbox.next(now: loop.milliseconds()) { send(connection) { response.write(to: &$0) } }
+    for response in memory.outbox.next(now: loop.milliseconds()) { send(connection, response) }
   }
 
   private func sendChanges() {
     guard case .open(let connection, _, _) = phase else { return }
-    for (request, change) in registration.next() { send(connection) { change.write(request, to: &$0) } }
+    for (request, change) in registration.next() { send(connection, change.frame(request)) }
   }
 
   /// Sends a frame.
-  private func send(_ connection: WebSocketConnection, masked: Bool = false, _ write: (inout JSONWriter) -> Void) {
+  private func send(_ connection: WebSocketConnection, _ frame: any JSONWritable) {
     json.reset()
-    write(&json)
+    frame.write(to: &json)
     json.withUnsafeBytes { bytes in
       _ = connection.send(.text(count: bytes.count) { $0.copyMemory(from: bytes) })
     }
     guard configuration.tracesFrames else { return }
-    var text = json.text
-    if masked {
-      var shown = hello
+    if var shown = frame as? Hello, shown.credential != nil {
       shown.credential = "••••"
       json.reset()
       shown.write(to: &json)
-      text = json.text
     }
-    tell?(.frame(.out, text))
+    tell?(.frame(.out, json.text))
   }
 
   // MARK: The registration, and links
@@ -424,14 +411,14 @@ final class DeviceConnection {
   /// Takes the person's quiet hours from the phone, on its watch.
   func takeFromPhone(_ hours: QuietHours?) {
     registration.takeFromPhone(hours)
-    saveRegistration()
+    memory.save(registration.stored)
   }
 
   /// Makes a change of the registration, and tells the cluster; returns the id that its answer has. Throws if the cluster would refuse it.
   func change(_ change: RegistrationChanges.Change, request: Name) throws(DeviceError) -> Name {
     try memory.writer.checkSpace()
     let request = try registration.change(change, request: request, isStopping: isStopping)
-    saveRegistration()
+    memory.save(registration.stored)
     if change == .unregister { forgetPerson() }
     if case .settings(let authorization) = change { memory.store.authorization = authorization }
     if case .locale(_, let timeZone) = change {
@@ -448,24 +435,20 @@ final class DeviceConnection {
   private func forgetPerson() {
     let listed = memory.forgetPerson()
     guard !listed.isEmpty else { return }
-    whenDurable { [weak self] failure in if failure == nil { self?.tell?(.removed(identifiers: listed.map(\.identifier), listed)) } }
+    memory.writer.whenDurable { [weak self] failure in
+      if failure == nil { self?.tell?(.removed(identifiers: listed.map(\.identifier), listed)) }
+    }
   }
 
   /// Tells that the person has signed out, after what that has removed.
-  private func tellUnregistered() { whenDurable { [weak self] _ in self?.tell?(.unregistered) } }
-
-  /// Calls `body` when the changes so far are saved, or with the error.
-  func whenDurable(_ body: @escaping (DeviceError?) -> Void) {
-    memory.writer.whenDurable(body)
-    scheduleTurn()
-  }
+  private func tellUnregistered() { memory.writer.whenDurable { [weak self] _ in self?.tell?(.unregistered) } }
 
   /// Registers the device for remote notifications; `body` is called at the cluster's welcome, or with the error.
   func register(_ body: @escaping (DeviceError?) -> Void) throws(DeviceError) {
     guard !isStopping else { throw DeviceError(.notRunning, "the device has signed out: start another one") }
     try registration.register()
-    saveRegistration()
-    whenDurable { [weak self] failure in
+    memory.save(registration.stored)
+    memory.writer.whenDurable { [weak self] failure in
       guard failure == nil, let self else { return body(failure ?? DeviceError(.notRunning, "the device is closed")) }
       guard !isStopping else { return body(DeviceError(.notRunning, "the device is closed")) }
       if case .open = phase { return body(nil) }
@@ -484,7 +467,7 @@ final class DeviceConnection {
     }
     for frame in frames {
       links.insert(Name(frame.request))
-      send(connection) { frame.write(to: &$0) }
+      send(connection, frame)
     }
   }
 

@@ -29,7 +29,7 @@ struct DeviceRegistration {
 
   init(_ configuration: DeviceConfiguration) {
     hello = configuration.hello
-    helloBytes = (try? FrameRules.check(atMost: .max) { configuration.hello.write(to: &$0) }) ?? 0
+    helloBytes = (try? FrameRules.check(configuration.hello, atMost: .max)) ?? 0
     isWatch = configuration.watchConnectivity?.side == .watch
     renewsCredential = configuration.credential != nil
   }
@@ -66,12 +66,12 @@ struct DeviceRegistration {
   mutating func change(_ change: Change, request: Name, isStopping: Bool) throws(DeviceError) -> Name {
     if change == .unregister, isWatch { throw DeviceError(.configuration, "a watch is not registered: unregister its phone") }
     if !change.isOfHello, isStopping { throw DeviceError(.notRunning, "the device has signed out, or is closed") }
-    try FrameRules.check(atMost: frameBytes) { change.write(request, to: &$0) }
+    try FrameRules.check(change.frame(request), atMost: frameBytes)
     if change.isOfHello {
       var changed = hello
       change.apply(to: &changed)
       // A hello that becomes smaller is no worse than before.
-      helloBytes = try FrameRules.check(atMost: max(helloBytes, frameBytes - roomForCredential)) { changed.write(to: &$0) }
+      helloBytes = try FrameRules.check(changed, atMost: max(helloBytes, frameBytes - roomForCredential))
       hello = changed
     }
     // The cluster hears nothing more of a device that has signed out.
@@ -109,7 +109,7 @@ struct DeviceRegistration {
   mutating func greet(with credential: String?) throws(DeviceError) {
     var next = hello
     next.credential = credential ?? hello.credential
-    helloBytes = try FrameRules.check(atMost: .max) { next.write(to: &$0) }
+    helloBytes = try FrameRules.check(next, atMost: .max)
     hello = next
     changes.helloSent()
   }

@@ -14,15 +14,13 @@ enum FrameRules {
 
   /// Checks a frame; returns its size in bytes. Throws an error that names the member and its rule.
   @discardableResult static func check(
-    _ code: DeviceError.Code = .badRequest, atMost maximum: Int = frameBytes, _ write: (inout JSONWriter) -> Void
+    _ frame: any JSONWritable, _ code: DeviceError.Code = .badRequest, atMost maximum: Int = frameBytes
   ) throws(DeviceError) -> Int {
     var json = JSONWriter(capacity: 1024)
-    write(&json)
-    let error = json.withUnsafeBytes { bytes -> DeviceFrameError? in
-      do throws(DeviceFrameError) { _ = try DeviceFrame(bytes) } catch { return error }
-      return nil
-    }
-    if let error { throw DeviceError(code, error.description) }
+    frame.write(to: &json)
+    do throws(DeviceFrameError) {
+      try json.withUnsafeBytes { bytes throws(DeviceFrameError) in _ = try DeviceFrame(bytes) }
+    } catch { throw DeviceError(code, error.description) }
     guard json.count <= maximum else {
       throw DeviceError(code, "the frame has \(json.count) bytes, and may have \(maximum): make it smaller")
     }

@@ -121,15 +121,14 @@ extension RegistrationChanges.Change {
     }
   }
 
-  /// Appends its frame.
-  func write(_ request: Name, to json: inout JSONWriter) {
-    let request = request.text
+  /// Its frame.
+  func frame(_ request: Name) -> any JSONWritable {
     switch self {
-    case .settings(let authorization): SettingsFrame(request: request, authorization: authorization).write(to: &json)
-    case .locale(let locale, let timeZone): SettingsFrame(request: request, locale: locale, timeZone: timeZone).write(to: &json)
-    case .categories(let categories): CategoriesFrame(request: request, categories: categories).write(to: &json)
-    case .quietHours(let hours): SettingsFrame(request: request, person: PersonSettings(quiet: hours)).write(to: &json)
-    case .unregister: UnregisterFrame(request: request).write(to: &json)
+    case .settings(let authorization): SettingsFrame(request: request.text, authorization: authorization)
+    case .locale(let locale, let timeZone): SettingsFrame(request: request.text, locale: locale, timeZone: timeZone)
+    case .categories(let categories): CategoriesFrame(request: request.text, categories: categories)
+    case .quietHours(let hours): SettingsFrame(request: request.text, person: PersonSettings(quiet: hours))
+    case .unregister: UnregisterFrame(request: request.text)
     }
   }
 }

@@ -83,13 +83,7 @@ extension Device {
     let response = ResponseFrame(
       response: Self.uniqueID(), receipt: notification.frame.receipt, identifier: identifier, action: action, userText: userText,
       at: try running().now, isDynamic: try open.context.state.judge(action, userText))
-    for step in try open.context.state.respond(response) {
-      switch step {
-      case .hold(let response): try await hold(response, open)
-      case .pass(let response): try await pass(response, open)
-      default: preconditionFailure("a response is either held or passed")
-      }
-    }
+    if try open.context.state.respond(response) { try await hold(response, open) } else { try await pass(response, open) }
     return response.response
   }
 
@@ -98,7 +92,7 @@ extension Device {
     let options = open.context.panel.actions.first { $0.identifier == response.action }?.options ?? []
     open.responded = notification
     do throws(DeviceError) {
-      try await stored { (body) throws(DeviceError) in try connection.hold(response, to: notification, options, body) }
+      try await stored { (body) throws(DeviceError) in try connection.memory.hold(response, to: notification, options, body) }
     } catch {
       perform(open.context.state.stored(response.response, failed: true), open)
       throw error
@@ -161,7 +155,6 @@ extension Device {
         open.answering?.cancel()
         connection?.end(response, end)
       case .close: leave(open)
-      case .hold, .pass: preconditionFailure("only the person's response asks for this")
       }
     }
   }

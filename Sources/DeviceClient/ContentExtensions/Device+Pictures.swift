@@ -7,8 +7,7 @@ extension Device {
   func measureImages(_ open: OpenPanel) {
     let (notification, number) = (open.context.panel.notification, open.context.number)
     guard attachments != nil, !notification.attachments.isEmpty else { return }
-    attachmentTasks += 1
-    Task(executorPreference: loop) { await self.measureImages(of: notification, panel: number) }
+    attachmentTask { await $0.measureImages(of: notification, panel: number) }
   }
 
   /// A file has come, maybe one of the panel's notification.
@@ -18,7 +17,6 @@ extension Device {
   }
 
   private func measureImages(of notification: DeliveredNotification, panel number: Int) async {
-    defer { attachmentTaskEnded() }
     var sizes: [Name: PixelSize] = [:]
     for attachment in notification.attachments.map(\.attachment) {
       sizes[attachment.identifier] = await pixelSize(of: attachment.media)

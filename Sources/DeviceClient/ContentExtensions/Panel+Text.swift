@@ -1,3 +1,4 @@
+internal import JSON
 internal import Notifications
 
 /// A panel as text, for a program without a screen of its own.
@@ -50,14 +51,7 @@ extension Panel: CustomStringConvertible {
 
   /// Text from outside with a space for each character that could control a terminal.
   public static func plain(_ text: some StringProtocol) -> String {
-    String(
-      String.UnicodeScalarView(
-        text.unicodeScalars.map { scalar in
-          switch scalar.properties.generalCategory {
-          case .control, .lineSeparator, .paragraphSeparator, .format: scalar == "\u{200D}" ? scalar : " "
-          default: scalar
-          }
-        }))
+    String(String.UnicodeScalarView(text.unicodeScalars.map { $0 == "\u{200D}" || PrintedText.isVisible($0) ? $0 : " " }))
   }
 }
 

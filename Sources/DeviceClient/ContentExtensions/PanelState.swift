@@ -21,10 +21,6 @@ struct PanelState {
   enum Action: Equatable {
     /// Give the extension a notification to draw.
     case draw(DeliveredNotification)
-    /// Store a response before anything else happens to it.
-    case hold(ResponseFrame)
-    /// Pass a response on without the extension.
-    case pass(ResponseFrame)
     /// Give the extension a stored response, until its deadline.
     case ask(ResponseFrame)
     /// End what the extension has of a stored response.
@@ -97,15 +93,17 @@ struct PanelState {
   }
 
   /// The person has responded. Throws while the extension has not answered for the last response.
-  mutating func respond(_ response: ResponseFrame) throws(DeviceError) -> [Action] {
+  ///
+  /// - Returns: whether the extension takes the response, which is stored before anything else happens to it; else it is passed on.
+  mutating func respond(_ response: ResponseFrame) throws(DeviceError) -> Bool {
     guard isOpen else { throw DeviceError(.noPanel, "the panel is closed") }
     // Also what the extension does not take: one notification gets one response.
     guard case .open = phase else {
       throw DeviceError(.panelBusy, "the content extension still handles the last response: try again when it has answered")
     }
-    guard takes(response.action) else { return [.pass(response)] }
+    guard takes(response.action) else { return false }
     phase = .storing(response)
-    return [.hold(response)]
+    return true
   }
 
   /// The response is stored, or nil that it cannot be.
@@ -206,7 +204,7 @@ extension NotificationAction {
   fileprivate var isResponse: Bool {
     guard identifier != Self.defaultIdentifier, identifier != Self.dismissIdentifier else { return false }
     let response = ResponseFrame(response: "r", receipt: "r", identifier: "i", action: identifier)
-    return (try? FrameRules.check { response.write(to: &$0) }) != nil
+    return (try? FrameRules.check(response)) != nil
   }
 }
 

@@ -43,23 +43,19 @@ public struct DeliveredNotification: Sendable, Equatable {
   }
 
   /// The same, shown in these ways.
-  func shown(_ ways: PresentationOptions) -> DeliveredNotification {
-    var copy = self
-    copy.presentation = ways
-    return copy
-  }
+  func shown(_ ways: PresentationOptions) -> DeliveredNotification { with { $0.presentation = ways } }
 
   /// The same, with what the program's service extension has made of its frame.
   func changed(to frame: NotifyFrame) -> DeliveredNotification {
-    var copy = self
-    (copy.changed, copy.content) = (frame, NotificationContent(payload: frame.payload))
-    return copy
+    with { ($0.changed, $0.content) = (frame, NotificationContent(payload: frame.payload)) }
   }
 
   /// The same, taken at another time.
-  func taken(at time: Int64) -> DeliveredNotification {
+  func taken(at time: Int64) -> DeliveredNotification { with { $0.takenAt = time } }
+
+  private func with(_ change: (inout DeliveredNotification) -> Void) -> DeliveredNotification {
     var copy = self
-    copy.takenAt = time
+    change(&copy)
     return copy
   }
 }

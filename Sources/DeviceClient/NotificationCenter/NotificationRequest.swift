@@ -26,9 +26,8 @@ public struct NotificationRequest: Sendable, Equatable {
   ///
   /// - Parameter attachments: its files, which are in the store.
   func frame(id: String, _ attachments: [NotificationAttachment] = []) throws(DeviceError) -> NotifyFrame {
-    var json = JSONWriter()
-    content.payload.write(to: &json)
-    guard json.count <= Self.maximumPayloadBytes else {
+    let payload = content.payload.jsonBytes
+    guard payload.count <= Self.maximumPayloadBytes else {
       throw DeviceError(.badRequest, "content: the content of a local request takes at most \(Self.maximumPayloadBytes) bytes as JSON")
     }
     guard content.hasAlert || content.sound != nil || (content.badge ?? 0) != 0 else {
@@ -36,29 +35,23 @@ public struct NotificationRequest: Sendable, Equatable {
     }
     try Self.checkBadge(content.badge ?? 0)
     try trigger?.check()
-    let payload = json.withUnsafeBytes { Array($0) }
-    json.reset()
+    var json = JSONWriter()
     json.openObject()
     json.member("type", ServerFrameType.notify.rawValue)
     json.member("delivery", 0)
     json.member("id", id)
     json.member("identifier", identifier)
     json.member("revision", "local")
-    if var text = trigger?.json { text.withUTF8 { json.member("trigger", raw: UnsafeRawBufferPointer($0)) } }
-    if !attachments.isEmpty {
-      json.key("attachments")
-      JSONValue.array(attachments.map(\.object)).write(to: &json)
-    }
+    trigger?.json?.withBytes { json.member("trigger", raw: $0) }
+    json.member("attachments", attachments.isEmpty ? nil : attachments.map(\.object))
     payload.withUnsafeBytes { json.member("payload", raw: $0) }
     json.closeObject()
-    let result = json.withUnsafeBytes { bytes -> Result<ServerFrame, DeviceFrameError> in
-      do throws(DeviceFrameError) { return .success(try ServerFrame(bytes)) } catch { return .failure(error) }
-    }
-    switch result {
-    case .success(.notify(let frame)): return frame
-    case .success: preconditionFailure("the frame says that it is a notification")
-    case .failure(let error): throw DeviceError(.badRequest, "\(error.field): \(error.rule)")
-    }
+    do throws(DeviceFrameError) {
+      guard case .notify(let frame) = try json.withUnsafeBytes({ bytes throws(DeviceFrameError) in try ServerFrame(bytes) }) else {
+        preconditionFailure("the frame says that it is a notification")
+      }
+      return frame
+    } catch { throw DeviceError(.badRequest, "\(error.field): \(error.rule)") }
   }
 }
 
@@ -96,20 +89,15 @@ extension NotificationContent {
     interruptionLevel: InterruptionLevel = .active, relevanceScore: Double? = nil, filterCriteria: String? = nil,
     launchImageName: String? = nil, userInfo: [String: JSONValue] = [:]
   ) {
-    func members(_ pairs: [(String, JSONValue?)]) -> JSONValue {
-      .object(pairs.compactMap { pair in pair.1.map { .init(key: pair.0, value: $0) } })
-    }
-    func text(_ value: String) -> JSONValue? { value.isEmpty ? nil : .string(value) }
-    let alert = members([
-      ("title", text(title)), ("subtitle", text(subtitle)), ("body", text(body)), ("launch-image", launchImageName.map { .string($0) }),
+    func text(_ value: String) -> String? { value.isEmpty ? nil : value }
+    let alert = JSONValue.object(present: [
+      "title": text(title), "subtitle": text(subtitle), "body": text(body), "launch-image": launchImageName,
     ])
-    let aps = members([
-      ("alert", alert.members?.isEmpty == false ? alert : nil), ("badge", badge.map { .integer(Int64($0)) }),
-      ("sound", sound?.json), ("thread-id", threadIdentifier.map { .string($0.text) }),
-      ("category", categoryIdentifier.map { .string($0.text) }),
-      ("target-content-id", targetContentIdentifier.map { .string($0.text) }),
-      ("interruption-level", interruptionLevel == .active ? nil : .string(interruptionLevel.rawValue)),
-      ("relevance-score", relevanceScore.map { JSONValue(floatLiteral: $0) }), ("filter-criteria", filterCriteria.map { .string($0) }),
+    let aps = JSONValue.object(present: [
+      "alert": alert == .object([]) ? nil : alert, "badge": badge, "sound": sound?.json, "thread-id": threadIdentifier,
+      "category": categoryIdentifier, "target-content-id": targetContentIdentifier,
+      "interruption-level": interruptionLevel == .active ? nil : interruptionLevel.rawValue, "relevance-score": relevanceScore,
+      "filter-criteria": filterCriteria,
     ])
     let own = userInfo.filter { $0.key != "aps" }.sorted { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }
     self.init(.object([.init(key: "aps", value: aps)] + own.map { .init(key: $0.key, value: $0.value) }))

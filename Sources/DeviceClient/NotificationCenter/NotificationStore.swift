@@ -460,7 +460,7 @@ public struct NotificationStore {
 extension NotifyFrame {
   /// Its trigger, if it is due at a time.
   var timedTrigger: TimedTrigger? {
-    guard var text = trigger, case .timed(let timed)? = text.withUTF8({ try? Trigger(UnsafeRawBufferPointer($0)) }) else { return nil }
+    guard let text = trigger, case .timed(let timed)? = try? Trigger(text: text) else { return nil }
     return timed
   }
 

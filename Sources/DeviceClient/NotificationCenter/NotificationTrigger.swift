@@ -54,40 +54,24 @@ public enum NotificationTrigger: Sendable, Equatable {
 
   /// The same in milliseconds since 1970.
   func nextDue(after moment: Int64, timeZone: Name = "UTC") -> Int64? {
-    guard var text = json, case .timed(let trigger)? = try? text.withUTF8({ try Trigger(UnsafeRawBufferPointer($0)) }) else { return nil }
+    guard let text = json, case .timed(let trigger)? = try? Trigger(text: text) else { return nil }
     var times = DueTimes(capacity: 1)
     return (try? times.next(of: trigger, requested: moment, after: moment, deviceZone: timeZone))?.due
   }
 
   /// The trigger as the header `trigger` of a request has it; nil for none.
   public var json: String? {
-    var json = JSONWriter()
     switch self {
     case .push: return nil
     case .location(let text): return text
+    // A number that JSON does not have is null, and is refused by the rule of intervals.
     case .timeInterval(let seconds, let repeats):
-      json.openObject()
-      json.member("type", "timeInterval")
-      json.key("timeInterval")
-      // A number that JSON does not have is refused by the rule of intervals.
-      if seconds.isFinite { json.double(seconds) } else { json.null() }
-      json.member("repeats", repeats)
+      return JSONValue.object(["type": "timeInterval", "timeInterval": seconds, "repeats": repeats]).text
     case .calendar(let units, let zone, let repeats):
-      json.openObject()
-      json.member("type", "calendar")
-      json.key("dateComponents")
-      json.openObject()
-      for unit in CalendarUnits.Unit.allCases {
-        guard let value = units[unit] else { continue }
-        json.key(unit.name)
-        json.integer(value)
-      }
-      if let zone { json.member("timeZone", zone) }
-      json.closeObject()
-      json.member("repeats", repeats)
+      var components = CalendarUnits.Unit.allCases.compactMap { unit in units[unit].map { JSONValue.Member("\(unit.name)", $0) } }
+      if let zone { components.append(.init("timeZone", zone)) }
+      return JSONValue.object(["type": "calendar", "dateComponents": JSONValue.object(components), "repeats": repeats]).text
     }
-    json.closeObject()
-    return json.text
   }
 
   /// Checks that the text of a location trigger is one.
@@ -102,9 +86,8 @@ public enum NotificationTrigger: Sendable, Equatable {
       self = .push
       return
     }
-    var copy = text
-    guard let trigger = copy.withUTF8({ try? Trigger(UnsafeRawBufferPointer($0)) }) else { return nil }
-    switch trigger {
+    switch try? Trigger(text: text) {
+    case nil: return nil
     case .push: self = .push
     case .location: self = .location(text)
     case .timed(let timed):
@@ -119,14 +102,9 @@ public enum NotificationTrigger: Sendable, Equatable {
 extension Trigger {
   /// Reads the text of a trigger. Throws an error with the member and its rule.
   init(text: String) throws(DeviceError) {
-    var text = text
-    let result = text.withUTF8 { bytes -> Result<Trigger, Rejection> in
-      do throws(Rejection) { return .success(try Trigger(UnsafeRawBufferPointer(bytes))) } catch { return .failure(error) }
-    }
-    switch result {
-    case .success(let trigger): self = trigger
-    case .failure(let error): throw DeviceError(.badRequest, "\(error.field): \(error.rule)")
-    }
+    do throws(Rejection) {
+      self = try text.withBytes { bytes throws(Rejection) in try Trigger(bytes) }
+    } catch { throw DeviceError(.badRequest, "\(error.field): \(error.rule)") }
   }
 }
 

@@ -11,7 +11,7 @@ extension Device {
         work, milliseconds: configuration.serviceExtensionMilliseconds, on: loop,
         application: configuration.extensions?.application ?? configuration.hello.application, memory.store.extensions,
         .init(
-          begin: { [weak connection] in connection?.beginExtending($0, $1) ?? false },
+          begin: { [weak connection] in connection?.memory.beginExtending($0, $1) ?? false },
           end: { [weak self] notification, run in self?.assumeIsolated { $0.extended(notification, run) } },
           now: { [weak connection] in connection?.now ?? 0 }))
       serviceExtension = program
@@ -25,7 +25,7 @@ extension Device {
         serviceExtension.add(notification)
       } else {
         if stored.isBegun { tell(.extensionFailed(notification: notification.identifier, "the program has ended while it worked")) }
-        connection.endExtending(notification, changed: nil)
+        memory.endExtending(notification, changed: nil, now: connection.now)
       }
     }
   }
@@ -41,11 +41,13 @@ extension Device {
   private func extended(_ notification: DeliveredNotification, _ run: ExtensionRun?) {
     let failure = run.map { $0.outcomes.last?.failure } ?? ExtensionFailure("too many notifications have waited for it")
     if let failure { tell(.extensionFailed(notification: notification.identifier, failure.description)) }
-    guard let run, let written = run.written else { return connection?.endExtending(notification, changed: nil) ?? () }
+    guard let run, let written = run.written else {
+      if let connection { connection.memory.endExtending(notification, changed: nil, now: connection.now) }
+      return
+    }
     var frame = notification.frame
     frame.payload = written.payload
-    attachmentTasks += 1
-    Task(executorPreference: loop) { [frame] in await self.show(notification, as: frame, run.content.attachments) }
+    attachmentTask { [frame] in await $0.show(notification, as: frame, run.content.attachments) }
   }
 
   /// Shows a changed notification, with the files that the extension has attached moved into the store.
@@ -68,12 +70,13 @@ extension Device {
       }
     }
     if let connection {
-      await withCheckedContinuation { continuation in connection.endExtending(notification, changed: frame) { continuation.resume() } }
+      await withCheckedContinuation { continuation in
+        connection.memory.endExtending(notification, changed: frame, now: connection.now) { continuation.resume() }
+      }
     }
     for file in copied { self.attachments?.close(file.hash) }
     // The files are moved, as those of a local request. What the store does not take stays where it was.
     await removeFiles(copied)
-    attachmentTaskEnded()
   }
 
   /// An attachment that the notification came with; nil for a file of the program.

@@ -67,17 +67,17 @@ extension DeviceConnection {
     switch command {
     case .add(let frame, let at):
       // What is due at once is shown at this time. The other process has read the clock of the trigger.
-      let time = frame.trigger == nil ? localTime : LocalTime(wall: at, elapsed: at)
+      let time = frame.trigger == nil ? memory.clock.now() : LocalTime(wall: at, elapsed: at)
       do throws(DeviceError) {
         try memory.store.check(frame, localTime: time)
-        memory.add(frame, localTime: time, shown: { [weak self] in self?.tell?($0) }, { _ in })
+        memory.add(frame, localTime: time)
       } catch {
         // It was due some time in the zone in which the other process has checked it.
         missed = .dropped(delivery: nil, id: frame.id, identifiers: [frame.identifier], .expired)
       }
     case .removePending(let showings): memory.removePending(memory.store.pending(showings))
     case .removeDelivered(let showings): _ = memory.clear(memory.store.delivered(showings))
-    case .badge(let number): memory.setBadge(number) { _ in }
+    case .badge(let number): try memory.setBadge(number)
     case .categories(let categories):
       let request = Device.uniqueID()
       do throws(DeviceError) {
@@ -90,7 +90,6 @@ extension DeviceConnection {
     case nil: break
     }
     memory.writer.append([.carriedOut(place)])
-    if let missed { whenDurable { [weak self] failure in if failure == nil { self?.tell?(missed) } } }
-    scheduleTurn()
+    if let missed { memory.writer.whenDurable { [weak self] failure in if failure == nil { self?.memory.tell?(missed) } } }
   }
 }

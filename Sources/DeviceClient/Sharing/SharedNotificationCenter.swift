@@ -43,9 +43,8 @@ public struct SharedNotificationCenter: Sendable {
   /// Registers the application's categories, which replace all former ones. Throws the rule that one breaks, and changes nothing then.
   public func setNotificationCategories(_ categories: [NotificationCategory]) async throws(DeviceError) {
     // The hello of the device has a credential, too.
-    try FrameRules.check(atMost: FrameRules.frameBytes - 2 * FrameLimits.credentialBytes) {
-      CategoriesFrame(categories: categories).write(to: &$0)
-    }
+    try FrameRules.check(
+      CategoriesFrame(categories: categories), atMost: FrameRules.frameBytes - 2 * FrameLimits.credentialBytes)
     try await file.store { _, _ in .categories(categories) }.get()
   }
 

@@ -8,9 +8,8 @@ internal import Synchronization
 /// The state file of a device that another process runs. SQLite blocks, so it has a thread of its own.
 ///
 /// It returns failures and does not throw them: with Swift 6.3 a caller that passes on an error of an actor stays on the actor's thread.
-actor SharedStateFile {
-  private nonisolated let disk = EventLoop(name: "shared-state")
-  nonisolated var unownedExecutor: UnownedSerialExecutor { disk.asUnownedSerialExecutor() }
+actor SharedStateFile: LoopActor {
+  nonisolated let loop = EventLoop(name: "shared-state")
 
   private let path: String
   private let application: Name
@@ -87,7 +86,7 @@ actor SharedStateFile {
       }
     }
     await end()
-    await disk.close()
+    await loop.close()
   }
 
   /// Makes a call of the thread, unless the file closes.

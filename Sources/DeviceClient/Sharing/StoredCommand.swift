@@ -46,10 +46,10 @@ enum StoredCommand: Sendable, Equatable {
   /// What it is about.
   var bytes: [UInt8] {
     switch self {
-    case .add(let frame, _): StoredFrame.bytes(frame)
+    case .add(let frame, _): frame.jsonBytes
     case .removePending(let showings), .removeDelivered(let showings): Array(JSONValue.array(showings.map(\.value)).text.utf8)
     case .badge(let number): Array("\(number)".utf8)
-    case .categories(let categories): StoredRegistration.bytes(categories)
+    case .categories(let categories): CategoriesFrame(categories: categories).jsonBytes
     }
   }
 
@@ -58,7 +58,7 @@ enum StoredCommand: Sendable, Equatable {
     var value: JSONValue? { bytes.withUnsafeBytes { try? JSONValue(parsing: $0) } }
     switch kind {
     case "add":
-      guard let frame = StoredFrame.frame(bytes) else { return nil }
+      guard let frame = NotifyFrame(stored: bytes) else { return nil }
       self = .add(frame, at: at)
     case "removePending", "removeDelivered":
       guard let showings = value?.elements?.compactMap(NotificationShowing.init) else { return nil }

@@ -1,8 +1,9 @@
 internal import EventLoop
+internal import JSON
 internal import Notifications
 
 /// The database on the disk. SQLite blocks, so all its calls run on a thread of the database's own, never on the device's loop.
-actor DeviceDatabase {
+actor DeviceDatabase: LoopActor {
   /// Whose state the file has.
   struct Owner: Sendable {
     var token: String
@@ -13,8 +14,7 @@ actor DeviceDatabase {
     var adoptsToken = false
   }
 
-  nonisolated let disk: EventLoop
-  nonisolated var unownedExecutor: UnownedSerialExecutor { disk.asUnownedSerialExecutor() }
+  nonisolated let loop: EventLoop
 
   /// The file's path; after `open` without symbolic links.
   private(set) var path: String
@@ -30,7 +30,7 @@ actor DeviceDatabase {
   /// Names the file; `open` opens it.
   init(path: String, owner: Owner, limits: StateLimits) {
     (self.path, self.owner, self.limits) = (path, owner, limits)
-    disk = EventLoop(name: "device-state")
+    loop = EventLoop(name: "device-state")
   }
 
   // MARK: Opening
@@ -132,11 +132,11 @@ actor DeviceDatabase {
         """,
         .text(notification.identifier.text), .flag(isPending), .flag(notification.isLocal), .integer(notification.takenAt),
         .integer(isPending ? notification.takenAt : 0), .integer(Int64(notification.presentation.rawValue)),
-        .bytes(StoredFrame.bytes(notification.frame)), .frame(notification.changed))
+        .bytes(notification.frame.jsonBytes), .frame(notification.changed))
     case .extending(let notification):
       try connection.run(
         "INSERT OR REPLACE INTO extending (identifier, at, begun, frame) VALUES (?, ?, 0, ?)", .text(notification.identifier.text),
-        .integer(notification.takenAt), .bytes(StoredFrame.bytes(notification.frame)))
+        .integer(notification.takenAt), .bytes(notification.frame.jsonBytes))
     case .extensionBegan(let identifier, let isBegun):
       try connection.run("UPDATE extending SET begun = ? WHERE identifier = ?", .flag(isBegun), .text(identifier.text))
     case .extended(let identifiers):
@@ -176,7 +176,7 @@ actor DeviceDatabase {
         .text(frame.response), .text(frame.receipt), .text(frame.identifier.text), .text(frame.action.text),
         frame.userText.map { .text($0) } ?? .null, frame.at.map { .integer($0) } ?? .null, .flag(frame.isDynamic),
         .flag(response.isUnsent), .flag(response.isUntold), .flag(notification.isLocal), .integer(notification.takenAt),
-        .integer(Int64(notification.presentation.rawValue)), .bytes(StoredFrame.bytes(notification.frame)),
+        .integer(Int64(notification.presentation.rawValue)), .bytes(notification.frame.jsonBytes),
         .frame(notification.changed), .integer(response.stage.rawValue), .flag(response.isLocked), .text(response.optionsText))
     case .released: try connection.run("UPDATE responses SET locked = 0 WHERE locked = 1")
     case .withdrawn(let response): try connection.run("DELETE FROM responses WHERE response = ?", .text(response))
@@ -223,5 +223,5 @@ actor DeviceDatabase {
 
 extension SQLiteValue {
   /// A frame, or NULL.
-  fileprivate static func frame(_ frame: NotifyFrame?) -> SQLiteValue { frame.map { .bytes(StoredFrame.bytes($0)) } ?? .null }
+  fileprivate static func frame(_ frame: NotifyFrame?) -> SQLiteValue { frame.map { .bytes($0.jsonBytes) } ?? .null }
 }

@@ -21,6 +21,8 @@ final class DeviceMemory {
   var extendingEnded: (() -> Void)?
   /// Called when the notifications in the list, or those that wait, change. The change is not durable yet.
   var listsChanged: (() -> Void)?
+  /// Takes an event when what it tells is saved.
+  var tell: ((DeviceEvent) -> Void)?
   /// Called when the person's quiet hours have changed.
   var hoursChanged: (() -> Void)?
   private var untold: Set<Name> = []
@@ -132,26 +134,16 @@ final class DeviceMemory {
   /// Takes a notification; `body` gets the acknowledgement when it is saved, with the event unless it waits for a service extension.
   func take(_ frame: NotifyFrame, now: Int64, _ body: @escaping (DeviceEvent?, Acknowledgement) -> Void) {
     let outcome = asked(store.take(frame, now: now))
-    let (event, acknowledgement): (DeviceEvent?, Acknowledgement) =
+    let event = event(outcome, frame.identifier, frame)
+    let acknowledgement: Acknowledgement =
       switch outcome {
-      case .shown(let notification): (.shown(notification), .taken(frame.delivery))
-      case .updated(let notification): (.updated(notification), .updated(frame.delivery))
-      case .silent(let notification): (.silent(notification), .taken(frame.delivery))
-      case .held(let notification): (.held(notification), .taken(frame.delivery))
-      case .asking: preconditionFailure("the program was asked")
-      case .extending: (nil, store.notification(frame.identifier) == nil ? .taken(frame.delivery) : .updated(frame.delivery))
-      case .dropped(let reason):
-        (
-          .dropped(delivery: frame.delivery, id: frame.id, identifiers: [frame.identifier], reason), .dropped(frame.delivery, reason)
-        )
+      case .dropped(let reason): .dropped(frame.delivery, reason)
+      case .updated: .updated(frame.delivery)
+      case .extending where store.notification(frame.identifier) != nil: .updated(frame.delivery)
+      case .shown, .silent, .held, .extending, .asking: .taken(frame.delivery)
       }
-    save()
     // One that repeats another is told after it, too: that one may not be saved yet.
-    writer.whenDurable { [weak self] failure in
-      guard failure == nil else { return }
-      body(event, acknowledgement)
-      if case .extending(let notification) = outcome { self?.extend?(notification) }
-    }
+    save(outcome) { body(event, acknowledgement) }
   }
 
   /// Removes identifiers, or all; `body` gets the event and the acknowledgement when it is saved.
@@ -275,9 +267,10 @@ final class DeviceMemory {
   }
 
   /// A waiting notification's location was reached; false if none of this identifier waits.
-  func fire(_ identifier: Name, now: Int64, localTime: Int64, _ body: @escaping (DeviceEvent) -> Void) -> Bool {
+  func fire(_ identifier: Name, now: Int64, localTime: Int64) throws(DeviceError) -> Bool {
+    try writer.checkSpace()
     guard let outcome = store.fire(identifier, now: now, localTime: localTime) else { return false }
-    tell(asked(outcome), identifier, body)
+    tell(outcome, identifier)
     return true
   }
 
@@ -291,18 +284,24 @@ final class DeviceMemory {
 
   // MARK: Local requests
 
-  /// Adds a local request; `shown` gets the event if it is shown at once, and `body` is called when it is saved, or with the error.
-  func add(
-    _ frame: NotifyFrame, localTime: LocalTime, shown: @escaping (DeviceEvent) -> Void, _ body: @escaping (DeviceError?) -> Void
-  ) {
-    let outcome = asked(store.add(frame, localTime: localTime))
-    if case .held = outcome { save() } else { tell(outcome, frame.identifier, shown) }
+  /// Adds a local request; `body` is called when it is saved, or with the error.
+  func add(_ frame: NotifyFrame, _ body: @escaping (DeviceError?) -> Void) throws(DeviceError) {
+    let localTime = clock.now()
+    try store.check(frame, localTime: localTime)
+    try writer.checkSpace()
+    add(frame, localTime: localTime)
     writer.whenDurable(body)
   }
 
-  /// Shows what is due at this time; `body` gets the events when they are saved.
-  func takeTime(_ localTime: LocalTime, _ body: @escaping (DeviceEvent) -> Void) {
-    for (identifier, outcome) in store.takeTime(localTime) { tell(asked(outcome), identifier, body) }
+  /// Adds a local request that was checked.
+  func add(_ frame: NotifyFrame, localTime: LocalTime) {
+    let outcome = asked(store.add(frame, localTime: localTime))
+    if case .held = outcome { save() } else { tell(outcome, frame.identifier) }
+  }
+
+  /// Shows what is due at this time.
+  func takeTime(_ localTime: LocalTime) {
+    for (identifier, outcome) in store.takeTime(localTime) { tell(outcome, identifier) }
     save()
   }
 
@@ -313,7 +312,8 @@ final class DeviceMemory {
   }
 
   /// Sets the number at the application's icon; `body` is called when it is saved, or with the error.
-  func setBadge(_ number: Int, _ body: @escaping (DeviceError?) -> Void) {
+  func setBadge(_ number: Int, _ body: @escaping (DeviceError?) -> Void = { _ in }) throws(DeviceError) {
+    try writer.checkSpace()
     store.setBadge(number)
     save()
     writer.whenDurable(body)
@@ -354,14 +354,12 @@ final class DeviceMemory {
     save()
   }
 
-  /// Shows a notification after the program's service extension; false if a newer one has come. `body` gets the event when it is saved.
-  @discardableResult
-  func endExtending(
-    _ notification: DeliveredNotification, changed: NotifyFrame?, now: Int64, _ body: @escaping (DeviceEvent) -> Void
-  ) -> Bool {
-    guard let outcome = store.endExtending(notification, changed: changed, now: now) else { return false }
-    tell(asked(outcome), notification.identifier, body)
-    return true
+  /// Shows a notification after the program's service extension, as that has changed it; `body` is called when it is saved, or not needed
+  /// since a newer one has come.
+  func endExtending(_ notification: DeliveredNotification, changed: NotifyFrame?, now: Int64, _ body: @escaping () -> Void = {}) {
+    guard let outcome = store.endExtending(notification, changed: changed, now: now) else { return body() }
+    tell(outcome, notification.identifier)
+    writer.whenDurable { _ in body() }
   }
 
   /// Asks the program how to present a notification, if the store says so, and returns what becomes of it.
@@ -370,22 +368,36 @@ final class DeviceMemory {
     return store.present(notification, allowing: willPresent?(notification) ?? .all)
   }
 
+  /// Tells the event of an outcome when it is saved.
+  private func tell(_ outcome: NotificationStore.Outcome, _ identifier: Name) {
+    tell(asked(outcome), identifier) { [weak self] in self?.tell?($0) }
+  }
+
   /// Calls `body` with the event of an outcome when it is saved.
   private func tell(_ outcome: NotificationStore.Outcome, _ identifier: Name, _ body: @escaping (DeviceEvent) -> Void) {
-    let event: DeviceEvent? =
-      switch outcome {
-      case .shown(let notification): .shown(notification)
-      case .updated(let notification): .updated(notification)
-      case .silent(let notification): .silent(notification)
-      case .held(let notification): .held(notification)
-      case .asking: preconditionFailure("the program was asked")
-      case .extending: nil
-      case .dropped(let reason): .dropped(delivery: nil, id: nil, identifiers: [identifier], reason)
-      }
+    let event = event(outcome, identifier)
+    save(outcome) { if let event { body(event) } }
+  }
+
+  /// The event of an outcome; nil for a notification that waits for the program's service extension.
+  private func event(_ outcome: NotificationStore.Outcome, _ identifier: Name, _ frame: NotifyFrame? = nil) -> DeviceEvent? {
+    switch outcome {
+    case .shown(let notification): .shown(notification)
+    case .updated(let notification): .updated(notification)
+    case .silent(let notification): .silent(notification)
+    case .held(let notification): .held(notification)
+    case .asking: preconditionFailure("the program was asked")
+    case .extending: nil
+    case .dropped(let reason): .dropped(delivery: frame?.delivery, id: frame?.id, identifiers: [identifier], reason)
+    }
+  }
+
+  /// Calls `body` when an outcome is saved, and then gives the program's service extension a notification that waits for it.
+  private func save(_ outcome: NotificationStore.Outcome, _ body: @escaping () -> Void) {
     save()
     writer.whenDurable { [weak self] failure in
       guard failure == nil else { return }
-      if let event { body(event) }
+      body()
       if case .extending(let notification) = outcome { self?.extend?(notification) }
     }
   }

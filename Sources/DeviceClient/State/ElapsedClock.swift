@@ -49,11 +49,7 @@ struct ElapsedClock: Sendable, Equatable {
   }
 
   private static func presentBoot() -> String {
-    let file = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC)
-    guard file >= 0 else { return "" }
-    defer { close(file) }
-    var bytes = [UInt8](repeating: 0, count: 64)
-    let count = read(file, &bytes, bytes.count)
-    return String(decoding: bytes.prefix(max(count, 0)).prefix { $0 > UInt8(ascii: " ") }, as: UTF8.self)
+    let bytes = AttachmentFolder.beginning(of: "/proc/sys/kernel/random/boot_id", bytes: 64)
+    return String(decoding: bytes.prefix { $0 > UInt8(ascii: " ") }, as: UTF8.self)
   }
 }

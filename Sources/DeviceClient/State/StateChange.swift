@@ -179,3 +179,11 @@ extension StoredState.Listed {
       changed: notification.changed)
   }
 }
+
+extension NotifyFrame {
+  /// Reads a frame of the database, by the protocol's own rules; nil if the bytes are none. `jsonBytes` has its payload and trigger byte for byte.
+  init?(stored bytes: [UInt8]) {
+    guard case .notify(let frame)? = bytes.withUnsafeBytes({ try? ServerFrame($0) }) else { return nil }
+    self = frame
+  }
+}

@@ -118,7 +118,7 @@ enum StateFile {
     }
     var unreadable = 0
     try connection.rows("SELECT at, begun, frame FROM extending ORDER BY place") { row in
-      guard let frame = StoredFrame.frame(row.bytes(2)) else { return unreadable += 1 }
+      guard let frame = NotifyFrame(stored: row.bytes(2)) else { return unreadable += 1 }
       read.extending.append(.init(frame: frame, takenAt: row.integer(0), isBegun: row.integer(1) != 0))
     }
     try connection.rows(
@@ -147,8 +147,8 @@ enum StateFile {
 
   /// The notification in five columns: whether it is local, its time, how it is shown, its frame, and the changed one.
   private static func listed(_ row: SQLiteRow, _ column: Int32) -> StoredState.Listed? {
-    let changed = row.isNull(column + 4) ? nil : StoredFrame.frame(row.bytes(column + 4))
-    guard let frame = StoredFrame.frame(row.bytes(column + 3)), changed != nil || row.isNull(column + 4) else { return nil }
+    let changed = row.isNull(column + 4) ? nil : NotifyFrame(stored: row.bytes(column + 4))
+    guard let frame = NotifyFrame(stored: row.bytes(column + 3)), changed != nil || row.isNull(column + 4) else { return nil }
     return StoredState.Listed(
       frame: frame, takenAt: row.integer(column + 1),
       presentation: PresentationOptions(rawValue: UInt8(truncatingIfNeeded: row.integer(column + 2))),

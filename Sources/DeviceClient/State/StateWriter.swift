@@ -15,6 +15,9 @@ final class StateWriter {
   private var underWay: [(DeviceError?) -> Void]?
   private var failure: DeviceError?
 
+  /// Called with each change and each call that waits for one: the owner calls `flush` at the end of its turn.
+  var wake: (() -> Void)?
+
   /// - Parameter commit: begins to write a batch, and calls `finished` on the loop after it; nil without a database.
   init(commit: (([StateChange]) -> Void)?) { self.commit = commit }
 
@@ -34,6 +37,7 @@ final class StateWriter {
 
   /// Writes changes with the next batch.
   func append(_ new: [StateChange]) {
+    wake?()
     guard commit != nil, failure == nil else { return }
     changes += new
     for change in new { cost += change.cost }
@@ -41,6 +45,7 @@ final class StateWriter {
 
   /// Calls `body` when all changes so far are durable, or with the error when they cannot be.
   func whenDurable(_ body: @escaping (DeviceError?) -> Void) {
+    wake?()
     guard commit != nil, failure == nil else { return body(failure) }
     guard !isIdle else { return body(nil) }
     waiting.append(body)

@@ -46,13 +46,10 @@ struct StoredRegistration: Sendable, Equatable {
     let frame = SettingsFrame(
       request: quietRequest?.text, authorization: authorization, timeZone: zone?.text,
       person: hasHours ? PersonSettings(quiet: quietHours) : nil)
-    return Self.bytes { frame.write(to: &$0) }
+    return frame.jsonBytes
   }
   /// The frame of the categories.
-  var categoriesFrame: [UInt8]? { categories.map(Self.bytes) }
-
-  /// The frame of categories.
-  static func bytes(_ categories: [NotificationCategory]) -> [UInt8] { bytes { CategoriesFrame(categories: categories).write(to: &$0) } }
+  var categoriesFrame: [UInt8]? { categories.map { CategoriesFrame(categories: $0).jsonBytes } }
 
   /// The categories of a frame; nil if it is none.
   static func categories(_ bytes: [UInt8]) -> [NotificationCategory]? {
@@ -67,12 +64,6 @@ struct StoredRegistration: Sendable, Equatable {
     hello.authorization = authorization ?? hello.authorization ?? Authorization(status: .notDetermined)
     hello.categories = hello.categories ?? categories
     return hello
-  }
-
-  private static func bytes(_ write: (inout JSONWriter) -> Void) -> [UInt8] {
-    var json = JSONWriter()
-    write(&json)
-    return json.withUnsafeBytes { Array($0) }
   }
 
   private static func frame(_ bytes: [UInt8]) -> DeviceFrame? { bytes.withUnsafeBytes { try? DeviceFrame($0) } }

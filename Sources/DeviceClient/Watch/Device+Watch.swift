@@ -143,8 +143,10 @@ extension Device {
   /// Removes what has left the watch's list without a response.
   private func remove(_ showing: NotificationShowing, _ connection: DeviceConnection) {
     guard let listed = connection.memory.store.notification(showing.identifier), NotificationShowing(listed) == showing else { return }
-    _ = connection.clear([showing.identifier])
-    connection.whenDurable { [weak self] failure in if failure == nil { self?.assumeIsolated { $0.removed(listed, byWatch: showing) } } }
+    _ = connection.memory.clear([showing.identifier])
+    connection.memory.writer.whenDurable { [weak self] failure in
+      if failure == nil { self?.assumeIsolated { $0.removed(listed, byWatch: showing) } }
+    }
   }
 
   /// Tells that the watch has taken a notification off the phone's list, and closes its panel.
@@ -166,10 +168,12 @@ extension Device {
       switch action {
       case .send(let message): send(message)
       case .show(let showing, let frame):
-        connection.showForwarded(frame, showing) { [weak self] event in self?.assumeIsolated { $0.stored(showing, event) } }
+        connection.memory.takeForwarded(frame, showing, now: connection.now) { [weak self] event in
+          self?.assumeIsolated { $0.stored(showing, event) }
+        }
       case .remove(let showing):
         if connection.memory.store.notification(showing.identifier).map(NotificationShowing.init) == showing {
-          _ = connection.clear([showing.identifier])
+          _ = connection.memory.clear([showing.identifier])
           closePanel(of: [showing.identifier])
         }
       case .settle(let response): connection.takenByPhone(response)

@@ -40,37 +40,30 @@ enum WatchMessage: Sendable, Equatable {
 
   /// The bytes for the channel.
   var bytes: [UInt8] {
-    var members: [JSONValue.Member] = [.init(key: "watch", value: .string(word))]
-    func add(_ key: String, _ value: JSONValue) { members.append(.init(key: key, value: value)) }
-    func add(_ showing: NotificationShowing) { add("showing", showing.value) }
-    func add(_ frame: NotifyFrame) { add("frame", Self.value(StoredFrame.bytes(frame))) }
+    let (word, showing, own) = parts
+    return JSONValue.object(["watch": word]).appending(contentsOf: .object(present: ["showing": showing?.value]))
+      .appending(contentsOf: .object(present: own)).jsonBytes
+  }
+
+  /// The word of the message, the notification that it is about, and its own members.
+  private var parts: (word: String, NotificationShowing?, own: JSONValue.Members) {
     switch self {
     case .offer(let showing, let frame, let milliseconds):
-      add(showing)
-      add(frame)
-      add("milliseconds", .integer(Int64(clamping: milliseconds)))
-    case .grant(let showing, let claim), .claim(let showing, let claim):
-      add(showing)
-      add("claim", .string(claim.text))
-    case .ask(let showing), .gone(let showing), .remove(let showing), .shown(let showing), .never(let showing), .cleared(let showing):
-      add(showing)
-    case .taken(let response): add("response", .string(response))
-    case .hours(let hours):
-      var json = JSONWriter()
-      SettingsFrame(person: PersonSettings(quiet: hours)).write(to: &json)
-      add("settings", Self.value(json.withUnsafeBytes { Array($0) }))
-    case .askHours: break
+      ("offer", showing, ["frame": Self.value(frame), "milliseconds": Int64(clamping: milliseconds)])
+    case .grant(let showing, let claim): ("grant", showing, ["claim": claim])
+    case .claim(let showing, let claim): ("claim", showing, ["claim": claim])
+    case .ask(let showing): ("ask", showing, [:])
+    case .gone(let showing): ("gone", showing, [:])
+    case .remove(let showing): ("remove", showing, [:])
+    case .shown(let showing): ("shown", showing, [:])
+    case .never(let showing): ("never", showing, [:])
+    case .cleared(let showing): ("cleared", showing, [:])
+    case .taken(let response): ("taken", nil, ["response": response])
+    case .hours(let hours): ("hours", nil, ["settings": Self.value(SettingsFrame(person: PersonSettings(quiet: hours)))])
+    case .askHours: ("askHours", nil, [:])
     case .response(let response, let showing, let frame):
-      add(showing)
-      add(frame)
-      var json = JSONWriter(capacity: 512)
-      var response = response
-      // One to a local notification of the phone has none, and an empty one would not be read again.
-      if response.receipt.isEmpty { response.receipt = "local" }
-      response.write(to: &json)
-      add("response", Self.value(json.withUnsafeBytes { Array($0) }))
+      ("response", showing, ["frame": Self.value(frame), "response": Self.value(response.withReceipt)])
     }
-    return Array(JSONValue.object(members).text.utf8)
   }
 
   /// Reads a message; nil if the bytes are none that this version knows.
@@ -78,7 +71,7 @@ enum WatchMessage: Sendable, Equatable {
     guard let value = bytes.withUnsafeBytes({ try? JSONValue(parsing: $0) }) else { return nil }
     let showing = value["showing"].flatMap(NotificationShowing.init)
     let claim = value["claim"]?.nameValue
-    var frame: NotifyFrame? { value["frame"].flatMap { StoredFrame.frame(Array($0.text.utf8)) } }
+    var frame: NotifyFrame? { value["frame"].flatMap { NotifyFrame(stored: Array($0.text.utf8)) } }
     switch (value["watch"]?.stringValue, showing) {
     case ("offer", let showing?):
       guard let frame, let milliseconds = value["milliseconds"]?.integerValue.flatMap({ UInt64(exactly: $0) }),
@@ -111,28 +104,19 @@ enum WatchMessage: Sendable, Equatable {
     }
   }
 
-  private var word: String {
-    switch self {
-    case .offer: "offer"
-    case .grant: "grant"
-    case .ask: "ask"
-    case .gone: "gone"
-    case .remove: "remove"
-    case .taken: "taken"
-    case .hours: "hours"
-    case .askHours: "askHours"
-    case .claim: "claim"
-    case .shown: "shown"
-    case .never: "never"
-    case .cleared: "cleared"
-    case .response: "response"
-    }
-  }
-
-  private static func value(_ bytes: [UInt8]) -> JSONValue {
-    guard let value = bytes.withUnsafeBytes({ try? JSONValue(parsing: $0) }) else { preconditionFailure("a frame is JSON") }
+  private static func value(_ frame: some JSONWritable) -> JSONValue {
+    guard let value = frame.jsonBytes.withUnsafeBytes({ try? JSONValue(parsing: $0) }) else { preconditionFailure("a frame is JSON") }
     return value
   }
 
   private static func frame(_ text: String) -> DeviceFrame? { Array(text.utf8).withUnsafeBytes { try? DeviceFrame($0) } }
+}
+
+extension ResponseFrame {
+  /// One to a local notification of the phone has no receipt, and an empty one would not be read again.
+  fileprivate var withReceipt: ResponseFrame {
+    var response = self
+    if response.receipt.isEmpty { response.receipt = "local" }
+    return response
+  }
 }

@@ -28,7 +28,7 @@ struct AttachSettings: Sendable {
     let hosts = try settings.texts("hosts", atMost: 64)
     guard !hosts.isEmpty else { throw settings.wrong("hosts", "This member is required: a list of the hosts that media come from.") }
     let rule: HTTPHostRule
-    do throws(HTTPHostRule.Failure) { rule = try HTTPHostRule(hosts) } catch { throw settings.wrong("hosts", error.description) }
+    do throws(HTTPTextFailure) { rule = try HTTPHostRule(hosts) } catch { throw settings.wrong("hosts", error.description) }
     timeoutMilliseconds = Int(try settings.integer("timeout", in: 1...Int64(CallBudget.longestMilliseconds)) ?? 8_000)
     reuseMilliseconds = Int(try settings.integer("reuse", in: 0...86_400) ?? 300) * 1000
     configuration = try HTTPClientConfiguration(

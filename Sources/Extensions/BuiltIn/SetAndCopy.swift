@@ -77,13 +77,13 @@ extension SetAndCopy {
   /// Reads the members `set`, `copy` and `prefix`, each an object whose names are places (JSON pointers).
   init(_ settings: inout SettingsObject) throws(FieldError) {
     var changes: [(place: JSONPointer, change: Change)] = []
-    for (name, make) in Self.kinds {
+    for (name, rule, make) in Self.kinds {
       for entry in try settings.entries(name) {
         let path = "\(name)[\(JSONValue.string(entry.key).text)]"
         guard let place = JSONPointer(entry.key), !place.tokens.isEmpty else {
           throw settings.wrong(path, "A place is a JSON pointer like /aps/alert/title.")
         }
-        guard let change = make(entry.value) else { throw settings.wrong(path, Self.rule(name)) }
+        guard let change = make(entry.value) else { throw settings.wrong(path, rule) }
         changes.append((place, change))
       }
     }
@@ -93,13 +93,14 @@ extension SetAndCopy {
     self.init(changes)
   }
 
-  private static let kinds: [(name: String, make: @Sendable (JSONValue) -> Change?)] = [
-    ("set", { .set($0) }),
-    ("copy", { $0.stringValue.flatMap(JSONPointer.init).map { .copy(from: $0) } }),
-    ("prefix", { value in value.stringValue.flatMap { (1...1_024).contains($0.utf8.count) ? .prefix($0) : nil } }),
+  private static let kinds: [(name: String, rule: String, make: @Sendable (JSONValue) -> Change?)] = [
+    ("set", "", { .set($0) }),
+    (
+      "copy", "The source of a copy is a JSON pointer like /order/id.", { $0.stringValue.flatMap(JSONPointer.init).map { .copy(from: $0) } }
+    ),
+    (
+      "prefix", "A prefix is a text of 1 to 1024 bytes.",
+      { value in value.stringValue.flatMap { (1...1_024).contains($0.utf8.count) ? .prefix($0) : nil } }
+    ),
   ]
-
-  private static func rule(_ name: String) -> String {
-    name == "copy" ? "The source of a copy is a JSON pointer like /order/id." : "A prefix is a text of 1 to 1024 bytes."
-  }
 }

@@ -1,5 +1,5 @@
-/// How the call of an extension has ended.
-public enum CallEnding: Sendable {
+/// How the call of an extension has ended. It is thrown where the call does not begin.
+public enum CallEnding: Error {
   /// With this content.
   case finished(MutableContent)
   /// It has failed, with this best attempt.

@@ -5,40 +5,29 @@ import EventLoop
 /// - Note: `@unchecked Sendable` because only the loop changes it. Its tasks prefer the loop and return to it from every await, which the
 ///   loop's precondition checks.
 final class ExtensionCall: @unchecked Sendable {
-  private enum Phase {
-    /// The extension works.
-    case running
-    /// It was warned that its time will expire.
-    case expiring
-    /// Its end was reported, or it was given up.
-    case ended
-  }
-
   /// Whether it is the trial of an extension that has failed too often.
-  let isTrial: Bool
+  private let isTrial: Bool
   /// Whether an expiry counts as the extension's failure. It does not if the notification had less time than the extension's own budget.
   private let isExpiryFailure: Bool
   private let loop: EventLoop
-  private let work: any ServiceExtension
+  private let instance: ExtensionCalls.Instance
   private let request: ExtensionRequest
   private let bestAttempt: BestAttempt
   private let timer: Timer
-  private var phase = Phase.running
+  /// Whether its end was reported, or it was given up.
+  private var isEnded = false
   private var tasks: [Task<Void, Never>] = []
   private var open = 0
   private var whenEnded: ((CallEnding) -> Void)?
-  /// Called with whether it was a success; nil if it was given up.
-  private var whenSettled: ((ExtensionCall, Bool?) -> Void)?
   private var whenReleased: ((ExtensionCall) -> Void)?
 
   init(
-    on loop: EventLoop, _ work: any ServiceExtension, _ request: ExtensionRequest, _ content: MutableContent, isTrial: Bool,
-    isExpiryFailure: Bool,
-    whenEnded: @escaping (CallEnding) -> Void, whenSettled: @escaping (ExtensionCall, Bool?) -> Void,
-    whenReleased: @escaping (ExtensionCall) -> Void
+    on loop: EventLoop, _ instance: ExtensionCalls.Instance, _ request: ExtensionRequest, _ content: MutableContent, isExpiryFailure: Bool,
+    whenEnded: @escaping (CallEnding) -> Void, whenReleased: @escaping (ExtensionCall) -> Void
   ) {
-    (self.loop, self.work, self.request, self.isTrial, self.isExpiryFailure) = (loop, work, request, isTrial, isExpiryFailure)
-    (self.whenEnded, self.whenSettled, self.whenReleased) = (whenEnded, whenSettled, whenReleased)
+    (self.loop, self.instance, self.request, self.isExpiryFailure) = (loop, instance, request, isExpiryFailure)
+    (self.whenEnded, self.whenReleased) = (whenEnded, whenReleased)
+    isTrial = instance.breaker.begin()
     bestAttempt = BestAttempt(content)
     timer = Timer(on: loop)
   }
@@ -47,27 +36,24 @@ final class ExtensionCall: @unchecked Sendable {
     timer.handler = { [unowned self] in warn(share.milliseconds - share.warningMilliseconds) }
     timer.start(after: share.warningMilliseconds)
     run { [self] in
-      let result: Result<MutableContent, ExtensionFailure>
       do {
-        result = .success(try await work.didReceive(request, bestAttempt))
+        let content = try await instance.work.didReceive(request, bestAttempt)
+        loop.preconditionOnLoop()
+        end(.finished(content), isSuccess: true)
       } catch {
-        result = .failure(error as? ExtensionFailure ?? ExtensionFailure("it has failed", said: "\(error)"))
-      }
-      loop.preconditionOnLoop()
-      switch result {
-      case .success(let content): end(.finished(content), isSuccess: true)
-      case .failure(let failure): end(.failed(failure, bestAttempt: bestAttempt.content), isSuccess: false)
+        loop.preconditionOnLoop()
+        let failure = error as? ExtensionFailure ?? ExtensionFailure("it has failed", said: "\(error)")
+        end(.failed(failure, bestAttempt: bestAttempt.content), isSuccess: false)
       }
     }
   }
 
   /// Warns the extension before its time expires.
   private func warn(_ left: Int) {
-    phase = .expiring
     timer.handler = { [unowned self] in expired(bestAttempt.content) }
     timer.start(after: left)
     run { [self] in
-      let content = await work.serviceExtensionTimeWillExpire(request, bestAttempt)
+      let content = await instance.work.serviceExtensionTimeWillExpire(request, bestAttempt)
       loop.preconditionOnLoop()
       if let content { expired(content) }
     }
@@ -82,21 +68,20 @@ final class ExtensionCall: @unchecked Sendable {
         await body()
         loop.preconditionOnLoop()
         open -= 1
-        guard open == 0, case .ended = phase else { return }
+        guard open == 0, isEnded else { return }
         whenReleased?(self)
         whenReleased = nil
       })
   }
 
   private func end(_ ending: CallEnding, isSuccess: Bool?) {
-    if case .ended = phase { return }
-    phase = .ended
+    if isEnded { return }
+    isEnded = true
     timer.close()
     // Every remaining task must stop.
     for task in tasks { task.cancel() }
     tasks = []
-    whenSettled?(self, isSuccess)
-    whenSettled = nil
+    instance.settled(isSuccess, isTrial: isTrial, at: loop.milliseconds())
     let told = whenEnded
     whenEnded = nil
     told?(ending)

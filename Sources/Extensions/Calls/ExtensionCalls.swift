@@ -1,5 +1,4 @@
 public import EventLoop
-import Synchronization
 
 /// The calls of slow extensions in one lane, with limits of their number and bytes. Loop-confined.
 ///
@@ -25,8 +24,8 @@ public final class ExtensionCalls {
   private var instances: [ObjectIdentifier: Instance] = [:]
   /// Replaced extensions that still have calls.
   private var retired: [ObjectIdentifier: Instance] = [:]
-  /// Extensions that are being closed.
-  private var closings: [Closing] = []
+  /// The end of all extensions that are being closed.
+  private var closing: Task<Void, Never>?
   /// The running calls, with those that were given up and whose task has not ended.
   private var calls: [ObjectIdentifier: ExtensionCall] = [:]
   private var bytes = 0
@@ -39,19 +38,20 @@ public final class ExtensionCalls {
     let work: any ServiceExtension
     var breaker: CircuitBreaker
     var running = 0
-    var phase = Phase.inForce
-
-    enum Phase {
-      case inForce
-      /// Another file has replaced it; its calls end.
-      case retired
-      case closed
-    }
 
     init(_ definition: ExtensionDefinition, on loop: EventLoop) {
       self.definition = definition
-      work = definition.make(on: loop)
+      work = definition.make(loop)
       breaker = CircuitBreaker(limit: definition.limits.breaker)
+    }
+
+    /// Takes whether a call was a success; nil if it was given up.
+    func settled(_ success: Bool?, isTrial: Bool, at now: UInt64) {
+      switch success {
+      case true?: breaker.succeeded(isTrial: isTrial)
+      case false?: breaker.failed(isTrial: isTrial, at: now)
+      case nil: breaker.abandoned(isTrial: isTrial, at: now)
+      }
     }
   }
 
@@ -84,22 +84,23 @@ public final class ExtensionCalls {
   /// - Parameters:
   ///   - bytes: the approximate bytes of the content.
   ///   - whenEnded: called once and never inside this call, unless the call is cancelled.
-  /// - Throws: why it is not called now: too many calls or bytes, too many recent failures, or no time left.
+  /// - Throws: the ending of a call that does not begin: too many calls or bytes, too many recent failures, or no time left.
   func call(
     _ definition: ExtensionDefinition, _ request: ExtensionRequest, _ content: MutableContent, bytes: Int, _ budget: CallBudget,
     whenEnded: @escaping (CallEnding) -> Void
-  ) throws(ExtensionRefusal) -> ExtensionCall {
+  ) throws(CallEnding) -> ExtensionCall {
     let now = loop.milliseconds()
-    guard let share = budget.share(at: now, atMost: definition.limits.budgetMilliseconds) else { throw .noTime }
-    guard !isClosed, calls.count < bounds.calls, self.bytes + bytes <= bounds.bytes else { throw .tooMuch }
+    func refused(_ reason: String) -> CallEnding { .refused(ExtensionFailure("it was not called: \(reason)")) }
+    guard let share = budget.share(at: now, atMost: definition.limits.budgetMilliseconds) else { throw .expired(bestAttempt: content) }
+    guard !isClosed, calls.count < bounds.calls, self.bytes + bytes <= bounds.bytes else {
+      throw refused("too many calls are under way")
+    }
     let instance = instance(of: definition)
-    guard instance.running < definition.limits.concurrency else { throw .tooManyOfIt }
-    guard !bounds.hasBreakers || !instance.breaker.isOpen(at: now) else { throw .failedTooOften }
+    guard instance.running < definition.limits.concurrency else { throw refused("too many of its own calls are under way") }
+    guard !bounds.hasBreakers || !instance.breaker.isOpen(at: now) else { throw refused("it has failed again and again of late") }
     let call = ExtensionCall(
-      on: loop, instance.work, request, content, isTrial: instance.breaker.begin(),
-      isExpiryFailure: share.milliseconds == definition.limits.budgetMilliseconds, whenEnded: whenEnded,
-      whenSettled: { [self] call, success in settled(call, instance, success, at: loop.milliseconds()) },
-      whenReleased: { [self] in released($0, instance, bytes) })
+      on: loop, instance, request, content, isExpiryFailure: share.milliseconds == definition.limits.budgetMilliseconds,
+      whenEnded: whenEnded, whenReleased: { [self] in released($0, instance, bytes) })
     instance.running += 1
     self.bytes += bytes
     calls[ObjectIdentifier(call)] = call
@@ -114,19 +115,11 @@ public final class ExtensionCalls {
     return instance
   }
 
-  private func settled(_ call: ExtensionCall, _ instance: Instance, _ success: Bool?, at now: UInt64) {
-    switch success {
-    case true?: instance.breaker.succeeded(isTrial: call.isTrial)
-    case false?: instance.breaker.failed(isTrial: call.isTrial, at: now)
-    case nil: instance.breaker.abandoned(isTrial: call.isTrial, at: now)
-    }
-  }
-
   private func released(_ call: ExtensionCall, _ instance: Instance, _ bytes: Int) {
     calls[ObjectIdentifier(call)] = nil
     instance.running -= 1
     self.bytes -= bytes
-    if case .retired = instance.phase, instance.running == 0 { close(instance) }
+    if retired[ObjectIdentifier(instance)] != nil, instance.running == 0 { close(instance) }
   }
 
   /// Another file has replaced the present extensions. No more calls of them begin, except by holders of their chain.
@@ -134,34 +127,18 @@ public final class ExtensionCalls {
     let retired = instances.values
     instances = [:]
     for instance in retired {
-      instance.phase = .retired
       self.retired[ObjectIdentifier(instance)] = instance
       if instance.running == 0 { close(instance) }
     }
   }
 
   private func close(_ instance: Instance) {
-    instance.phase = .closed
     retired[ObjectIdentifier(instance)] = nil
-    closings.removeAll { $0.isDone.load(ordering: .relaxed) }
-    closings.append(Closing(instance.work, on: loop))
-  }
-
-  /// An extension that is being closed.
-  private final class Closing: Sendable {
-    let isDone = Atomic(false)
-    private let task: Mutex<Task<Void, Never>?> = Mutex(nil)
-
-    init(_ work: any ServiceExtension, on loop: EventLoop) {
-      task.withLock {
-        $0 = Task(executorPreference: loop) { [self] in
-          await work.close()
-          isDone.store(true, ordering: .relaxed)
-        }
-      }
+    let task = Task(executorPreference: loop) { [work = instance.work] in await work.close() }
+    closing = Task { [closing] in
+      await closing?.value
+      await task.value
     }
-
-    func wait() async { await task.withLock { $0 }?.value }
   }
 
   /// Gives up all running calls without a report, and closes the extensions.
@@ -171,24 +148,6 @@ public final class ExtensionCalls {
     for call in calls.values { call.cancel() }
     for instance in Array(instances.values) + Array(retired.values) { close(instance) }
     instances = [:]
-    for closing in closings { await closing.wait() }
-  }
-}
-
-/// Why an extension is not called.
-enum ExtensionRefusal: Error {
-  case noTime
-  case tooMuch
-  case tooManyOfIt
-  case failedTooOften
-
-  /// The ending of the call with this content.
-  func ending(_ given: MutableContent) -> CallEnding {
-    switch self {
-    case .noTime: .expired(bestAttempt: given)
-    case .tooMuch: .refused(ExtensionFailure("it was not called: too many calls are under way"))
-    case .tooManyOfIt: .refused(ExtensionFailure("it was not called: too many of its own calls are under way"))
-    case .failedTooOften: .refused(ExtensionFailure("it was not called: it has failed again and again of late"))
-    }
+    await closing?.value
   }
 }

@@ -39,12 +39,10 @@ public final class ExtensionDefinition: Sendable {
 
   /// The limits of its calls.
   public let limits: Limits
-  private let make: @Sendable (EventLoop) -> any ServiceExtension
+  let make: @Sendable (EventLoop) -> any ServiceExtension
 
   /// - Parameter make: makes the extension of a lane on its loop.
   public init(_ limits: Limits = Limits(), _ make: @escaping @Sendable (EventLoop) -> any ServiceExtension) {
     (self.limits, self.make) = (limits, make)
   }
-
-  func make(on loop: EventLoop) -> any ServiceExtension { make(loop) }
 }

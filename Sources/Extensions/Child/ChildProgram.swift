@@ -26,8 +26,6 @@ final class ChildProgram {
   private var doubting: (time: UInt64, hasExpired: Bool)?
   /// The unanswered calls, by number.
   private var calls: [Int64: ChildCall] = [:]
-  /// Their numbers, by their best attempts.
-  private var numbers: [ObjectIdentifier: Int64] = [:]
   /// Of the running program.
   private var hanging: HangDetector
   private var last: Int64 = 0
@@ -80,7 +78,6 @@ final class ChildProgram {
     last += 1
     let call = ChildCall(last, request, bestAttempt, of: self)
     calls[last] = call
-    numbers[ObjectIdentifier(bestAttempt)] = last
     switch phase {
     case .running(let run): if run.isRunning, doubting == nil { ask(run, call) }
     case .idle: start()
@@ -104,14 +101,14 @@ final class ChildProgram {
 
   /// Warns that the time of the call with this best attempt will expire.
   func warn(_ bestAttempt: BestAttempt) {
-    guard let call = numbers[ObjectIdentifier(bestAttempt)].flatMap({ calls[$0] }), case .running(let run) = phase else { return }
+    guard let call = calls.values.first(where: { $0.bestAttempt === bestAttempt }), case .running(let run) = phase else { return }
     call.isWarned = true
     run.write(ChildMessage.timeWillExpire(call: call.number))
   }
 
   /// Gives up a call.
   func abandon(_ call: ChildCall) {
-    guard take(call.number) != nil else { return }
+    guard calls.removeValue(forKey: call.number) != nil else { return }
     call.finish(.failure(ExtensionFailure("its time was up")))
     guard call.isAsked, case .running(let run) = phase else { return }
     hanging.gaveUp(call.number, at: loop.milliseconds())
@@ -186,7 +183,7 @@ final class ChildProgram {
   }
 
   private func fail(_ reason: ExtensionFailure, where isMeant: (ChildCall) -> Bool) {
-    for call in calls.values where isMeant(call) { take(call.number)?.finish(.failure(reason)) }
+    for call in calls.values where isMeant(call) { calls.removeValue(forKey: call.number)?.finish(.failure(reason)) }
   }
 
   /// The child has ended, and no more messages follow; called once.
@@ -245,13 +242,7 @@ final class ChildProgram {
 
   private func end(_ number: Int64, _ result: () -> Result<JSONValue, ExtensionFailure>) {
     guard hanging.answered(number, at: loop.milliseconds()) else { return refuse() }
-    take(number)?.finish(result())
-  }
-
-  private func take(_ number: Int64) -> ChildCall? {
-    guard let call = calls.removeValue(forKey: number) else { return nil }
-    numbers[ObjectIdentifier(call.bestAttempt)] = nil
-    return call
+    calls.removeValue(forKey: number)?.finish(result())
   }
 
   private func refuse(_ reason: String = "its program has said something of a call that is not open") {

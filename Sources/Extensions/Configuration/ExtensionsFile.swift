@@ -101,11 +101,8 @@ public struct ExtensionsFile: Sendable {
   }
 
   private static func json(_ bytes: [UInt8]) throws(FieldError) -> JSONValue {
-    let parsed = bytes.withUnsafeBytes { text -> Result<JSONValue, JSONError> in
-      do throws(JSONError) { return .success(try JSONValue(parsing: text)) } catch { return .failure(error) }
-    }
-    do {
-      return try parsed.get()
+    do throws(JSONError) {
+      return try bytes.withUnsafeBufferPointer { text throws(JSONError) in try JSONValue(parsing: UnsafeRawBufferPointer(text)) }
     } catch {
       let before = bytes.prefix(error.offset)
       let line = before.count { $0 == UInt8(ascii: "\n") } + 1

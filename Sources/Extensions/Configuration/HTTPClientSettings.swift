@@ -15,7 +15,7 @@ extension HTTPClientConfiguration {
     self.init(hosts: hosts)
     var networks: [IPNetwork] = []
     for text in try settings.texts("networks", atMost: 64) {
-      do throws(IPNetwork.Failure) { networks.append(try IPNetwork(text)) } catch { throw settings.wrong("networks", error.description) }
+      do throws(HTTPTextFailure) { networks.append(try IPNetwork(text)) } catch { throw settings.wrong("networks", error.description) }
     }
     addresses = HTTPAddressRule(admitting: networks)
     if try settings.flag("plaintext") { self.schemes = schemes }

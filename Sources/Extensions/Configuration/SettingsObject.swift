@@ -45,13 +45,22 @@ struct SettingsObject {
     return members.remove(at: place).value
   }
 
+  /// Reads a member; nil if it is missing.
+  ///
+  /// - Parameter read: its value; nil if it breaks the rule.
+  private mutating func read<Value>(_ name: String, _ rule: @autoclosure () -> String, _ read: (JSONValue) -> Value?) throws(FieldError)
+    -> Value?
+  {
+    guard let value = take(name) else { return nil }
+    guard let found = read(value) else { throw wrong(name, rule()) }
+    return found
+  }
+
   /// A text of at least one byte and at most this many.
   mutating func text(_ name: String, longest: Int) throws(FieldError) -> String? {
-    guard let value = take(name) else { return nil }
-    guard let text = value.stringValue, (1...longest).contains(text.utf8.count) else {
-      throw wrong(name, "This must be a text of 1 to \(longest) bytes.")
+    try read(name, "This must be a text of 1 to \(longest) bytes.") { value in
+      value.stringValue.flatMap { (1...longest).contains($0.utf8.count) ? $0 : nil }
     }
-    return text
   }
 
   /// A required text.
@@ -63,37 +72,26 @@ struct SettingsObject {
   /// One of some words.
   mutating func word<Word: RawRepresentable & CaseIterable>(_ name: String, default standard: Word) throws(FieldError) -> Word
   where Word.RawValue == String {
-    guard let value = take(name) else { return standard }
-    guard let word = value.stringValue.flatMap(Word.init(rawValue:)) else {
-      throw wrong(name, "This must be one of: \(Word.allCases.map(\.rawValue).joined(separator: ", ")).")
-    }
-    return word
+    let words = Word.allCases.map(\.rawValue).joined(separator: ", ")
+    return try read(name, "This must be one of: \(words).") { $0.stringValue.flatMap(Word.init(rawValue:)) } ?? standard
   }
 
   /// A whole number in a range.
   mutating func integer(_ name: String, in range: ClosedRange<Int64>) throws(FieldError) -> Int64? {
-    guard let value = take(name) else { return nil }
-    guard let number = value.integerValue, range.contains(number) else {
-      throw wrong(name, "This must be a whole number from \(range.lowerBound) to \(range.upperBound).")
+    try read(name, "This must be a whole number from \(range.lowerBound) to \(range.upperBound).") { value in
+      value.integerValue.flatMap { range.contains($0) ? $0 : nil }
     }
-    return number
   }
 
   /// A boolean; false if it is missing.
-  mutating func flag(_ name: String) throws(FieldError) -> Bool {
-    guard let value = take(name) else { return false }
-    guard let flag = value.boolValue else { throw wrong(name, "This must be true or false.") }
-    return flag
-  }
+  mutating func flag(_ name: String) throws(FieldError) -> Bool { try read(name, "This must be true or false.", \.boolValue) ?? false }
 
   /// Texts of at most 1,024 bytes each; none if the member is missing.
   mutating func texts(_ name: String, atMost count: Int) throws(FieldError) -> [String] {
-    guard let value = take(name) else { return [] }
-    let texts = value.elements?.compactMap(\.stringValue).filter { (1...1_024).contains($0.utf8.count) } ?? []
-    guard let elements = value.elements, (1...count).contains(elements.count), texts.count == elements.count else {
-      throw wrong(name, "This must be a list of 1 to \(count) texts of 1 to 1024 bytes.")
-    }
-    return texts
+    try read(name, "This must be a list of 1 to \(count) texts of 1 to 1024 bytes.") { value in
+      let texts = value.elements?.compactMap(\.stringValue).filter { (1...1_024).contains($0.utf8.count) } ?? []
+      return (1...count).contains(texts.count) && texts.count == value.elements?.count ? texts : nil
+    } ?? []
   }
 
   /// The content of a named file, with its path for the process.
@@ -114,9 +112,7 @@ struct SettingsObject {
 
   /// The members of an object by its names, in the order of the file; none if it is missing.
   mutating func entries(_ name: String) throws(FieldError) -> [JSONValue.Member] {
-    guard let value = take(name) else { return [] }
-    guard let members = value.members else { throw wrong(name, "This must be an object.") }
-    return members
+    try read(name, "This must be an object.", \.members) ?? []
   }
 
   /// Checks that every member was read.

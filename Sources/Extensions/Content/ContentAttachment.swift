@@ -73,7 +73,7 @@ extension ContentAttachment {
   public var object: JSONValue {
     switch source {
     case .url(let url):
-      var object: JSONValue = ["identifier": .string(identifier.text), "url": .string(url)]
+      var object: JSONValue = .object(["identifier": identifier, "url": url])
       if options != AttachmentOptions() { object.set("options", options.object) }
       return object
     case .stored(let media): return NotificationAttachment(identifier: identifier, media: media, options: options).object

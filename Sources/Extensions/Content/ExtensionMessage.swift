@@ -5,16 +5,12 @@ import Notifications
 enum ExtensionMessage {
   /// The notification as a JSON object.
   static func object(_ request: ExtensionRequest, _ content: MutableContent) -> JSONValue {
-    var object: JSONValue = [
-      "id": .string("\(request.id)"), "identifier": .string(request.identifier.text), "application": .string(request.application.text),
-      "extension": .string(request.extensionName), "expiration": .integer(request.expiration), "payload": content.payload,
-    ]
-    if let locale = request.locale { object.set("locale", .string(locale)) }
-    if let device = request.device { object.set("device", .string(device)) }
-    if let traceparent = request.traceparent { object.set("traceparent", .string(traceparent)) }
-    if let variant = request.variant { object.set("variant", .string(variant.text)) }
-    if !content.attachments.isEmpty { object.set("attachments", attachments(content)) }
-    return object
+    .object(present: [
+      "id": "\(request.id)", "identifier": request.identifier, "application": request.application, "extension": request.extensionName,
+      "expiration": request.expiration, "payload": content.payload, "locale": request.locale, "device": request.device,
+      "traceparent": request.traceparent, "variant": request.variant,
+      "attachments": content.attachments.isEmpty ? nil : content.attachments.map(\.object),
+    ])
   }
 
   /// Reads the notification of such an object; nil if it is invalid.
@@ -35,9 +31,9 @@ enum ExtensionMessage {
   static let longestAnswer = 128 << 10
 
   /// The answer of a child that runs an own extension.
-  static func answer(_ content: MutableContent) -> JSONValue { ["payload": content.payload, "attachments": attachments(content)] }
-
-  private static func attachments(_ content: MutableContent) -> JSONValue { .array(content.attachments.map(\.object)) }
+  static func answer(_ content: MutableContent) -> JSONValue {
+    .object(["payload": content.payload, "attachments": content.attachments.map(\.object)])
+  }
 
   /// Reads the content of an answer: an object with `payload` or `patch` (RFC 7396), either an object, with `attachments`, or with both.
   ///

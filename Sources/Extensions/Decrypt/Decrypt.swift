@@ -83,11 +83,10 @@ extension Decrypt {
   init(_ settings: inout SettingsObject, at place: ExtensionsFile.Place) throws(FieldError) {
     let fallback = try settings.word("fallback", default: Fallback.content)
     let (path, bytes) = try settings.file("keys", limit: DecryptionKeys.maximumFileBytes)
-    let keys = bytes.withUnsafeBytes { text -> Result<DecryptionKeys, FieldError> in
-      do throws(FieldError) { return .success(try DecryptionKeys(parsing: text)) } catch { return .failure(error) }
-    }
-    do {
-      let keys = try keys.get()
+    do throws(FieldError) {
+      let keys = try bytes.withUnsafeBufferPointer { text throws(FieldError) in
+        try DecryptionKeys(parsing: UnsafeRawBufferPointer(text))
+      }
       guard keys.receiver == nil || place == .device else {
         throw FieldError(field: "receiver", rule: "A device's private key stays on the device.")
       }

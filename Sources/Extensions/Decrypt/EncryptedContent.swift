@@ -80,48 +80,38 @@ public struct EncryptedContent: Sendable {
   }
 }
 
-/// Why content cannot be opened. No text contains a part of the key or the plaintext.
-public enum EncryptedContentError: Error, Equatable, Sendable, CustomStringConvertible {
-  /// It has too many bytes.
-  case tooLong(maximum: Int)
-  /// It ends within its header.
-  case incompleteHeader
-  /// RFC 8188 does not allow the record size.
-  case recordSize(Int)
-  /// Nothing follows the header; even empty content has a record.
-  case noRecords
-  /// The last record is too short for a delimiter and a tag.
-  case incompleteRecord
-  /// A record, counted from 0, was not sealed with this key, in this place, or as it is.
-  case notAuthentic(record: Int)
-  /// A record, counted from 0, is authentic, but has no delimiter or none of the two.
-  case padding(record: Int)
-  /// All records are authentic, but the last one of all is not among them.
-  case lastRecordMissing
-  /// A record, counted from 0, says that it is the last, but something follows it.
-  case recordAfterLast(record: Int)
-  /// What should be a public key of P-256 is none: the key id of content by RFC 8291.
-  case publicKey
-
-  /// Always false: the same bytes give the same answer.
-  public var isRetriable: Bool { false }
-
+/// Why content cannot be opened, and what to do. No text contains a part of the key or the plaintext.
+public struct EncryptedContentError: Error, Equatable, Sendable, CustomStringConvertible {
   /// The error, and what to do.
-  public var description: String {
-    switch self {
-    case .tooLong(let maximum): "the encrypted content is too long; at most \(maximum) bytes are allowed"
-    case .incompleteHeader:
-      "the encrypted content ends within its header; it begins with 16 bytes of salt, 4 of record size, and a key id behind its length"
-    case .recordSize(let size): "the record size \(size) is not allowed; it is from 18 to 4294967295 bytes"
-    case .noRecords: "no record follows the header of the encrypted content; send all of it"
-    case .incompleteRecord: "the last record of the encrypted content has fewer than 17 bytes; send all of it"
-    case .notAuthentic(let record):
-      "record \(record) of the encrypted content is not authentic; it was sealed with another key, or has been changed or cut"
-    case .padding(let record):
-      "record \(record) of the encrypted content has no delimiter before its padding; it is 2 in the last record, else 1"
-    case .lastRecordMissing: "the last record of the encrypted content is missing; send all of it"
-    case .recordAfterLast(let record): "something follows record \(record) of the encrypted content, which is the last by its delimiter"
-    case .publicKey: "the public key is no uncompressed point of the curve P-256; by RFC 8291 the sender's is the key id"
-    }
+  public let description: String
+
+  private init(_ description: String) { self.description = description }
+
+  /// It has too many bytes.
+  static func tooLong(maximum: Int) -> Self { Self("the encrypted content is too long; at most \(maximum) bytes are allowed") }
+  /// It ends within its header.
+  static let incompleteHeader = Self(
+    "the encrypted content ends within its header; it begins with 16 bytes of salt, 4 of record size, and a key id behind its length")
+  /// RFC 8188 does not allow the record size.
+  static func recordSize(_ size: Int) -> Self { Self("the record size \(size) is not allowed; it is from 18 to 4294967295 bytes") }
+  /// Nothing follows the header; even empty content has a record.
+  static let noRecords = Self("no record follows the header of the encrypted content; send all of it")
+  /// The last record is too short for a delimiter and a tag.
+  static let incompleteRecord = Self("the last record of the encrypted content has fewer than 17 bytes; send all of it")
+  /// A record, counted from 0, was not sealed with this key, in this place, or as it is.
+  static func notAuthentic(record: Int) -> Self {
+    Self("record \(record) of the encrypted content is not authentic; it was sealed with another key, or has been changed or cut")
   }
+  /// A record, counted from 0, is authentic, but has no delimiter or none of the two.
+  static func padding(record: Int) -> Self {
+    Self("record \(record) of the encrypted content has no delimiter before its padding; it is 2 in the last record, else 1")
+  }
+  /// All records are authentic, but the last one of all is not among them.
+  static let lastRecordMissing = Self("the last record of the encrypted content is missing; send all of it")
+  /// A record, counted from 0, says that it is the last, but something follows it.
+  static func recordAfterLast(record: Int) -> Self {
+    Self("something follows record \(record) of the encrypted content, which is the last by its delimiter")
+  }
+  /// What should be a public key of P-256 is none: the key id of content by RFC 8291.
+  static let publicKey = Self("the public key is no uncompressed point of the curve P-256; by RFC 8291 the sender's is the key id")
 }

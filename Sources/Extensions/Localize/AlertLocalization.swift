@@ -1,7 +1,7 @@
-public import JSON
-public import Notifications
+import JSON
+import Notifications
 
-extension Localizer {
+extension Localize {
   /// A text of an alert, and the members that localise it.
   private struct AlertText {
     let text: String
@@ -25,7 +25,7 @@ extension Localizer {
   ///   - locale: the device's.
   ///   - limit: the most bytes of a text.
   /// - Returns: whether anything has changed.
-  public mutating func localize(_ alert: inout JSONValue, locale: String?, limit: Int) throws(FieldError) -> Bool {
+  func localize(_ alert: inout JSONValue, locale: String?, limit: Int) throws(FieldError) -> Bool {
     guard case .object(var members) = alert else { return false }
     var isChanged = false
     for names in AlertText.all {

@@ -20,28 +20,23 @@ struct LocaleName: Hashable {
     let name = name.utf8.prefix(Self.longest + 1).prefix { $0 != UInt8(ascii: ".") && $0 != UInt8(ascii: "@") }
     guard name.count <= Self.longest else { return nil }
     var parts: [[UInt8]] = []
-    for part in name.split(separator: UInt8(ascii: "-"), omittingEmptySubsequences: false)
-      .flatMap({ $0.split(separator: UInt8(ascii: "_"), omittingEmptySubsequences: false) })
-    {
-      guard (1...8).contains(part.count), part.allSatisfy({ Self.isLetter($0) || Self.isDigit($0) }) else { return nil }
+    for part in name.split(omittingEmptySubsequences: false, whereSeparator: { $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: "_") }) {
+      guard (1...8).contains(part.count), part.allSatisfy({ $0.isLetter || $0.isDigit }) else { return nil }
       // A single letter begins an extension.
       if part.count == 1, !parts.isEmpty { break }
-      parts.append(part.map { Self.isLetter($0) ? $0 | 0x20 : $0 })
+      parts.append(part.map { $0.isLetter ? $0 | 0x20 : $0 })
     }
-    guard let language = parts.first, (2...3).contains(language.count), language.allSatisfy(Self.isLetter) else { return nil }
+    guard let language = parts.first, (2...3).contains(language.count), language.allSatisfy(\.isLetter) else { return nil }
     func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
     var rest = parts.dropFirst()
-    let script = rest.first.flatMap { $0.count == 4 && $0.allSatisfy(Self.isLetter) ? text($0) : nil }
+    let script = rest.first.flatMap { $0.count == 4 && $0.allSatisfy(\.isLetter) ? text($0) : nil }
     if script != nil { rest.removeFirst() }
     let region = rest.first.flatMap {
-      $0.count == 2 && $0.allSatisfy(Self.isLetter) || $0.count == 3 && $0.allSatisfy(Self.isDigit) ? text($0) : nil
+      $0.count == 2 && $0.allSatisfy(\.isLetter) || $0.count == 3 && $0.allSatisfy(\.isDigit) ? text($0) : nil
     }
     (self.language, self.script, self.region) = (text(language), script, region)
     key = parts.map(text).joined(separator: "-")
   }
-
-  private static func isLetter(_ byte: UInt8) -> Bool { (0x61...0x7A).contains(byte | 0x20) }
-  private static func isDigit(_ byte: UInt8) -> Bool { (0x30...0x39).contains(byte) }
 
   /// The script of its texts, if the language has two and the name decides between them.
   var likelyScript: String? {
@@ -60,7 +55,7 @@ struct LocaleName: Hashable {
   /// They follow CLDR's parent locales (UTS 35, part 1), with the plain language last. A single table of a language is for all its readers.
   var fallbacks: [String] {
     var keys = [key]
-    for language in [language] + Self.relatives(of: language) {
+    for language in [language] + (Self.relatives[language] ?? []) {
       if let script = likelyScript {
         if let region { keys.append("\(language)-\(script)-\(region)") }
         if let region, LocaleName("\(language)-\(region)")?.likelyScript == script { keys.append("\(language)-\(region)") }
@@ -94,20 +89,15 @@ struct LocaleName: Hashable {
   ]
 
   /// Other names of a language, and languages that its readers read.
-  private static func relatives(of language: String) -> [String] {
-    switch language {
-    case "nb": ["no"]
-    case "no": ["nb"]
-    case "nn": ["no", "nb"]
-    case "he": ["iw"]
-    case "iw": ["he"]
-    case "id": ["in"]
-    case "in": ["id"]
-    case "yi": ["ji"]
-    case "ji": ["yi"]
-    case "fil": ["tl"]
-    case "tl": ["fil"]
-    default: []
-    }
-  }
+  private static let relatives = [
+    "nb": ["no"], "no": ["nb"], "nn": ["no", "nb"], "he": ["iw"], "iw": ["he"], "id": ["in"], "in": ["id"], "yi": ["ji"], "ji": ["yi"],
+    "fil": ["tl"], "tl": ["fil"],
+  ]
+}
+
+extension UInt8 {
+  /// Whether it is a letter of ASCII.
+  var isLetter: Bool { (0x61...0x7A).contains(self | 0x20) }
+  /// Whether it is a digit of ASCII.
+  var isDigit: Bool { (0x30...0x39).contains(self) }
 }

@@ -1,3 +1,4 @@
+internal import EventLoop
 internal import Glibc
 import Notifications
 
@@ -10,7 +11,7 @@ extension Localization {
   /// Reads the files `LOCALE.lproj/Localizable.strings` of a folder. Other names are ignored, and so is a locale without that file.
   ///
   /// Its calls block, so it is called at the start, or on a thread of its own.
-  public init(folder: String, defaultLocale: String?) throws(LocalizationError) {
+  init(folder: String, defaultLocale: String?) throws(LocalizationError) {
     let suffix = ".lproj"
     var files: [File] = []
     var bytes = 0
@@ -18,10 +19,9 @@ extension Localization {
       let path = "\(folder)/\(name)/\(Self.fileName)"
       guard let content = try Self.content(of: path) else { continue }
       bytes += content.count
-      guard bytes <= Self.totalBytes, files.count < Self.tableCount else {
-        throw LocalizationError(file: folder, rule: "a folder has \(Self.tableCount) locales with \(Self.totalBytes) bytes at most")
-      }
       files.append(File(locale: String(name.dropLast(suffix.count)), name: path, bytes: content))
+      // The initializer below refuses so much.
+      if bytes > Self.totalBytes || files.count > Self.tableCount { break }
     }
     guard !files.isEmpty else { throw LocalizationError(file: folder, rule: "the folder has no file such as en.lproj/\(Self.fileName)") }
     try self.init(files, defaultLocale: defaultLocale)
@@ -38,13 +38,12 @@ extension Localization {
 
   /// The names in a folder, sorted.
   private static func entries(of path: String) throws(LocalizationError) -> [String] {
-    let names: [String]
-    do throws(FolderNames.ReadError) {
-      guard let found = try FolderNames.read(path, atMost: folderEntries) else { throw FolderNames.ReadError(reason: ENOENT) }
-      names = found
-    } catch {
-      throw LocalizationError(file: path, rule: "cannot be read: \(String(cString: strerror(error.reason)))")
+    func failure(_ reason: Int32) -> LocalizationError {
+      LocalizationError(file: path, rule: "cannot be read: \(String(cString: strerror(reason)))")
     }
+    let found: [String]?
+    do throws(FolderNames.ReadError) { found = try FolderNames.read(path, atMost: folderEntries) } catch { throw failure(error.reason) }
+    guard let names = found else { throw failure(ENOENT) }
     guard names.count <= folderEntries else {
       throw LocalizationError(file: path, rule: "a folder of texts has \(folderEntries) entries at most")
     }

@@ -1,20 +1,20 @@
 /// The localised texts of an application: a table for each locale, named like the folders of an Apple application.
 ///
-/// It never changes, so all lanes share one. Each lane reads it by a ``Localizer`` of its own.
-public struct Localization: Sendable {
+/// It never changes, so all lanes share one.
+struct Localization: Sendable {
   /// A file of texts, before it is read.
-  public struct File: Sendable {
+  struct File: Sendable {
     /// The locale: `de`, `zh-Hant`, `pt_BR`, or `Base`.
-    public let locale: String
+    let locale: String
     /// Its name in errors.
-    public let name: String
+    let name: String
     /// Its content.
-    public let bytes: [UInt8]
+    let bytes: [UInt8]
 
     /// Names a file's content.
     ///
     /// - Parameter name: its name in errors; by default `de.lproj/Localizable.strings`.
-    public init(locale: String, name: String? = nil, bytes: [UInt8]) {
+    init(locale: String, name: String? = nil, bytes: [UInt8]) {
       (self.locale, self.bytes) = (locale, bytes)
       self.name = name ?? "\(locale).lproj/Localizable.strings"
     }
@@ -29,9 +29,9 @@ public struct Localization: Sendable {
   }
 
   /// The most locales of an application.
-  public static var tableCount: Int { 256 }
+  static let tableCount = 256
   /// The most bytes of all its files.
-  public static var totalBytes: Int { 32 << 20 }
+  static let totalBytes = 32 << 20
 
   /// In the order of their names.
   let tables: [Table]
@@ -47,7 +47,7 @@ public struct Localization: Sendable {
   /// - Parameters:
   ///   - files: one for each locale, in any order.
   ///   - defaultLocale: the locale for devices whose own has no texts; nil for Base only.
-  public init(_ files: [File], defaultLocale: String?) throws(LocalizationError) {
+  init(_ files: [File], defaultLocale: String?) throws(LocalizationError) {
     guard files.count <= Self.tableCount else {
       throw LocalizationError(file: files[Self.tableCount].name, rule: "an application has \(Self.tableCount) locales at most")
     }
@@ -75,7 +75,7 @@ public struct Localization: Sendable {
       do throws(StringsError) {
         tables.append(Table(locale: file.locale, file: file.name, strings: try StringsFile(file.bytes)))
       } catch {
-        throw LocalizationError(file: file.name, line: error.line, column: error.column, rule: error.rule)
+        throw LocalizationError(file: file.name, line: error.line, column: error.column, rule: error.reason.rule)
       }
       names.append(name)
     }
@@ -92,15 +92,9 @@ public struct Localization: Sendable {
     (self.tables, self.names, self.places, self.last) = (tables, names, places, last)
   }
 
-  /// The locales with texts, in the order of their names; `Base` is among them.
-  public var locales: [String] { tables.map(\.locale) }
-
-  /// The locales of the tables for a device's locale, in the order in which they are searched.
+  /// The indices of the tables for a device's locale, in the order in which they are searched.
   ///
-  /// Two devices with equal chains get the same texts.
-  public func chain(for locale: String?) -> [String] { places(for: locale).map { tables[$0].locale } }
-
-  /// The indices of those tables. An invalid locale has only the default's.
+  /// Two devices with equal ones get the same texts. An invalid locale has only the default's.
   func places(for locale: String?) -> [Int] {
     var chain: [Int] = []
     func add(_ place: Int) { if !chain.contains(place) { chain.append(place) } }
@@ -118,7 +112,7 @@ public struct Localization: Sendable {
   /// Texts with invalid percent signs, as errors with the file and the line; only the first ones beyond `limit`.
   ///
   /// They are not errors of the format: the same file may have texts that the application itself fills with numbers.
-  public func formatProblems(limit: Int = 100) -> [LocalizationError] {
+  func formatProblems(limit: Int = 100) -> [LocalizationError] {
     var problems: [LocalizationError] = []
     for table in tables {
       for entry in table.strings.entries.values.sorted(by: { $0.line < $1.line }) {

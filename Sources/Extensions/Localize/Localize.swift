@@ -6,29 +6,23 @@ import Synchronization
 /// come from the application's `.strings` files in the device's locale.
 ///
 /// A key that no file has stays unchanged, since the application on the device may have it. It fails if a text needs a missing argument.
-public final class Localize: ImmediateExtension {
-  /// Lanes share the cached locales. Each works with a copy, so that no lane delays another.
-  private let remembered: Mutex<Localizer>
+final class Localize: ImmediateExtension {
+  private let localization: Localization
+  /// The tables of each cached locale. Lanes share them.
+  let remembered = Mutex<[Name: [Int]]>([:])
+  /// The most cached locales. One more empties the cache.
+  static let rememberedLocales = 256
 
   /// Uses these texts.
-  public init(_ localization: Localization) { remembered = Mutex(Localizer(localization)) }
-
-  /// Works with a copy of the cache, and stores it if it has grown.
-  private func withLocalizer<Result, Failure>(_ body: (inout Localizer) throws(Failure) -> Result) throws(Failure) -> Result {
-    var localizer = remembered.withLock { $0 }
-    let known = localizer.remembersLocales
-    defer { if localizer.remembersLocales != known { remembered.withLock { $0 = localizer } } }
-    return try body(&localizer)
-  }
+  init(_ localization: Localization) { self.localization = localization }
 
   /// See ``ImmediateExtension/change(_:of:)``.
-  public func change(_ content: inout MutableContent, of request: ExtensionRequest) -> ExtensionFailure? {
+  func change(_ content: inout MutableContent, of request: ExtensionRequest) -> ExtensionFailure? {
     guard var alert = content.payload["aps"]?["alert"] else { return nil }
     do throws(FieldError) {
-      let isChanged = try withLocalizer { localizer throws(FieldError) in
-        try localizer.localize(&alert, locale: request.locale, limit: Self.textBytes)
+      if try localize(&alert, locale: request.locale, limit: Self.textBytes) {
+        content.payload.withMember("aps") { $0?.set("alert", alert) }
       }
-      if isChanged { content.payload.withMember("aps") { $0?.set("alert", alert) } }
       return nil
     } catch {
       return ExtensionFailure("\(error)")
@@ -38,14 +32,38 @@ public final class Localize: ImmediateExtension {
   /// A text is not longer than a payload may be.
   private static let textBytes = 16_384
 
+  /// The text of a key in the device's locale; nil if no table has the key.
+  ///
+  /// It searches the tables of the locale from the nearest on, then that of the default locale, then Base.
+  ///
+  /// - Parameter locale: in BCP 47 or with underscores. An invalid one counts as the default locale.
+  func format(_ key: String, locale: String?) -> TextFormat? {
+    for place in places(for: locale) {
+      if let entry = localization.tables[place].strings.entries[Name(key)] { return TextFormat(entry.value) }
+    }
+    return nil
+  }
+
+  private func places(for locale: String?) -> [Int] {
+    // A longer name may be invented, and is not cached.
+    guard let locale, locale.utf8.count <= LocaleName.longest else { return localization.places(for: locale) }
+    if let places = remembered.withLock({ $0[Name(locale)] }) { return places }
+    let places = localization.places(for: locale)
+    remembered.withLock { remembered in
+      if remembered.count >= Self.rememberedLocales { remembered.removeAll(keepingCapacity: true) }
+      remembered[Name(locale)] = places
+    }
+    return places
+  }
+
   /// True: texts depend on the locale.
-  public var usesLocale: Bool { true }
+  var usesLocale: Bool { true }
 
   /// The tables that are searched, the nearest first.
-  public func variant(_ locale: String?) -> String { withLocalizer { $0.tables(for: locale) } }
+  func variant(_ locale: String?) -> String { places(for: locale).map { localization.tables[$0].locale }.joined(separator: " ") }
 
   /// Texts that would take no argument, or would be used as they are: the first of them.
-  public var remarks: [String] { withLocalizer { $0.localization.formatProblems().map { "\($0)" } } }
+  var remarks: [String] { localization.formatProblems().map { "\($0)" } }
 }
 
 // MARK: Settings

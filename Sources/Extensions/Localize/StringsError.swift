@@ -1,88 +1,61 @@
 /// Why a `.strings` file cannot be read, and where.
-///
-/// A retry is useless: the author has to correct the file.
-public struct StringsError: Error, Equatable, Sendable, CustomStringConvertible {
-  /// The kinds of errors.
-  public enum Reason: Equatable, Sendable {
+struct StringsError: Error, Equatable, CustomStringConvertible {
+  /// A broken rule, as a sentence that says what to do.
+  struct Reason: Equatable {
+    let rule: String
+
+    private init(_ rule: String) { self.rule = rule }
+
     /// More than ``StringsFile/fileBytes``.
-    case fileTooLarge
+    static let fileTooLarge = Reason("a file has \(StringsFile.fileBytes) bytes at most: split the application's texts")
     /// More than ``StringsFile/entryCount``.
-    case tooManyEntries
+    static let tooManyEntries = Reason("a file has \(StringsFile.entryCount) entries at most: leave out what no notification names")
     /// More than ``StringsFile/keyBytes``.
-    case keyTooLong
+    static let keyTooLong = Reason("a key has \(StringsFile.keyBytes) bytes at most")
     /// More than ``StringsFile/valueBytes``.
-    case valueTooLong
+    static let valueTooLong = Reason("a value has \(StringsFile.valueBytes) bytes at most")
     /// It is a property list in Apple's binary form, as an application's bundle has it.
-    case binaryPropertyList
+    static let binaryPropertyList = Reason(
+      "this is a compiled file: use the source, or convert it with plutil -convert json and write it as \"key\" = \"value\";")
     /// It is a property list in XML.
-    case xmlPropertyList
+    static let xmlPropertyList = Reason("this is a property list in XML: write each entry as \"key\" = \"value\";")
     /// Neither UTF-8, nor UTF-16 after a byte order mark.
-    case invalidEncoding
+    static let invalidEncoding = Reason("the text is in another encoding: save it as UTF-8, or as UTF-16 with a byte order mark")
     /// A NUL, which mostly is UTF-16 without its byte order mark.
-    case nul
+    static let nul = Reason("a NUL cannot stand in a text: remove it, or if the file is UTF-16, save it with a byte order mark")
     /// Something else where a key begins.
-    case keyExpected
+    static let keyExpected = Reason("a key is expected: write each entry as \"key\" = \"value\";")
     /// Something else where a value begins.
-    case valueExpected
+    static let valueExpected = Reason("a value is expected after =: write it in double quotes")
     /// A list, a dictionary or data where a value begins.
-    case valueIsNoString
+    static let valueIsNoString = Reason("a value is a string: lists, dictionaries and data have no place here")
     /// A typographic quotation mark where a key or a value begins.
-    case curlyQuote
+    static let curlyQuote = Reason("a typographic quotation mark encloses nothing: write straight ones (\")")
     /// Something else where `=` follows a key.
-    case equalsExpected
+    static let equalsExpected = Reason("= is expected after the key, or ; where the key is the value too")
     /// Something else where `;` ends an entry.
-    case semicolonExpected
+    static let semicolonExpected = Reason("; is expected after the value")
     /// A string without its closing quotation mark.
-    case unterminatedString
+    static let unterminatedString = Reason("the string that begins here has no closing quotation mark")
     /// A comment without `*/`.
-    case unterminatedComment
+    static let unterminatedComment = Reason("the comment that begins here has no */")
     /// An octal escape, which names a character of the NeXTSTEP set.
-    case octal
+    static let octal = Reason("octal escapes are not read: write the character itself")
     /// `\U` without a hexadecimal digit after it.
-    case invalidUnicode
+    static let invalidUnicode = Reason("\\U is followed by one to four hexadecimal digits")
     /// An escaped surrogate (`\UD800` to `\UDFFF`) without its other half.
-    case loneSurrogate
+    static let loneSurrogate = Reason("half of a surrogate pair: write both halves, or the character itself")
     /// The key occurs for the second time.
-    case repeatedKey(firstLine: Int)
+    static func repeatedKey(firstLine line: Int) -> Reason { Reason("the key stands already in line \(line): keep one of the two") }
   }
 
   /// The kind of error.
-  public let reason: Reason
+  let reason: Reason
   /// The line, from 1. A line ends with LF, CR, or both.
-  public let line: Int
+  let line: Int
   /// The character of the line, from 1.
-  public let column: Int
-
-  /// Always false: the file has to change first.
-  public var isRetriable: Bool { false }
-
-  /// The broken rule, as a sentence that says what to do.
-  public var rule: String {
-    switch reason {
-    case .fileTooLarge: "a file has \(StringsFile.fileBytes) bytes at most: split the application's texts"
-    case .tooManyEntries: "a file has \(StringsFile.entryCount) entries at most: leave out what no notification names"
-    case .keyTooLong: "a key has \(StringsFile.keyBytes) bytes at most"
-    case .valueTooLong: "a value has \(StringsFile.valueBytes) bytes at most"
-    case .binaryPropertyList:
-      "this is a compiled file: use the source, or convert it with plutil -convert json and write it as \"key\" = \"value\";"
-    case .xmlPropertyList: "this is a property list in XML: write each entry as \"key\" = \"value\";"
-    case .invalidEncoding: "the text is in another encoding: save it as UTF-8, or as UTF-16 with a byte order mark"
-    case .nul: "a NUL cannot stand in a text: remove it, or if the file is UTF-16, save it with a byte order mark"
-    case .keyExpected: "a key is expected: write each entry as \"key\" = \"value\";"
-    case .valueExpected: "a value is expected after =: write it in double quotes"
-    case .valueIsNoString: "a value is a string: lists, dictionaries and data have no place here"
-    case .curlyQuote: "a typographic quotation mark encloses nothing: write straight ones (\")"
-    case .equalsExpected: "= is expected after the key, or ; where the key is the value too"
-    case .semicolonExpected: "; is expected after the value"
-    case .unterminatedString: "the string that begins here has no closing quotation mark"
-    case .unterminatedComment: "the comment that begins here has no */"
-    case .octal: "octal escapes are not read: write the character itself"
-    case .invalidUnicode: "\\U is followed by one to four hexadecimal digits"
-    case .loneSurrogate: "half of a surrogate pair: write both halves, or the character itself"
-    case .repeatedKey(let first): "the key stands already in line \(first): keep one of the two"
-    }
-  }
+  let column: Int
 
   /// Line, column and rule.
-  public var description: String { "\(line):\(column): \(rule)" }
+  var description: String { "\(line):\(column): \(reason.rule)" }
 }

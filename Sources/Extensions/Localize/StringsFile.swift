@@ -1,4 +1,4 @@
-public import Notifications
+import Notifications
 
 /// A file of localised texts in Apple's `.strings` format: entries of the form `"key" = "value";`.
 ///
@@ -6,29 +6,29 @@ public import Notifications
 /// missing around letters, digits and `_$/:.-`. `"key";` is short for a key that is its own value, and comments are `/* … */` and `// …`.
 /// Some differences help authors. `\u` is the same as `\U`. Repeated keys, octal escapes, escapes without a character, and an incomplete
 /// end, such as an open comment, are errors.
-public struct StringsFile: Sendable, Equatable {
+struct StringsFile: Sendable, Equatable {
   /// A localised text.
-  public struct Entry: Sendable, Equatable {
+  struct Entry: Sendable, Equatable {
     /// The text after its escapes are replaced.
-    public let value: String
+    let value: String
     /// The line of its key, from 1.
-    public let line: Int
+    let line: Int
   }
 
   /// The most bytes of a file.
-  public static var fileBytes: Int { 4 << 20 }
+  static let fileBytes = 4 << 20
   /// The most entries of a file.
-  public static var entryCount: Int { 50_000 }
+  static let entryCount = 50_000
   /// The most bytes of a key, in UTF-8 without escapes.
-  public static var keyBytes: Int { 1 << 10 }
+  static let keyBytes = 1 << 10
   /// The most bytes of a value, in UTF-8 without escapes.
-  public static var valueBytes: Int { 16 << 10 }
+  static let valueBytes = 16 << 10
 
   /// The texts by their keys, which are compared byte by byte.
-  public let entries: [Name: Entry]
+  let entries: [Name: Entry]
 
   /// Reads a file: UTF-8 with or without a byte order mark, or UTF-16 with one.
-  public init(_ bytes: [UInt8]) throws(StringsError) {
+  init(_ bytes: [UInt8]) throws(StringsError) {
     guard bytes.count <= Self.fileBytes else { throw StringsError(reason: .fileTooLarge, line: 1, column: 1) }
     var reader = StringsReader(try StringsText.decode(bytes))
     entries = try reader.entries()

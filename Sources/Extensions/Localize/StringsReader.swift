@@ -85,13 +85,7 @@ struct StringsReader {
     return String(decoding: bytes, as: UTF8.self)
   }
 
-  private static func isUnquoted(_ byte: UInt8) -> Bool {
-    switch byte {
-    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"): true
-    case UInt8(ascii: "_"), UInt8(ascii: "$"), UInt8(ascii: "/"), UInt8(ascii: ":"), UInt8(ascii: "."), UInt8(ascii: "-"): true
-    default: false
-    }
-  }
+  private static func isUnquoted(_ byte: UInt8) -> Bool { byte.isLetter || byte.isDigit || "_$/:.-".utf8.contains(byte) }
 
   /// U+2018 to U+201F: the quotation marks of word processors.
   private var isCurlyQuote: Bool {
@@ -109,18 +103,13 @@ struct StringsReader {
     at += 1
     switch letter {
     case UInt8(ascii: "0")...UInt8(ascii: "7"): throw error(.octal, at: escape)
-    case UInt8(ascii: "a"): bytes.append(0x07)
-    case UInt8(ascii: "b"): bytes.append(0x08)
-    case UInt8(ascii: "f"): bytes.append(0x0C)
-    case UInt8(ascii: "n"): bytes.append(0x0A)
-    case UInt8(ascii: "r"): bytes.append(0x0D)
-    case UInt8(ascii: "t"): bytes.append(0x09)
-    case UInt8(ascii: "v"): bytes.append(0x0B)
     case UInt8(ascii: "U"), UInt8(ascii: "u"):
       bytes.append(contentsOf: String(try scalar(escape)).utf8)
-    default: bytes.append(letter)
+    default: bytes.append(Self.escapes[letter] ?? letter)
     }
   }
+
+  private static let escapes = Dictionary(uniqueKeysWithValues: zip("abfnrtv".utf8, [0x07, 0x08, 0x0C, 0x0A, 0x0D, 0x09, 0x0B] as [UInt8]))
 
   /// The character of `\U` and its digits, with the other half of its pair if it needs one.
   ///
@@ -143,20 +132,11 @@ struct StringsReader {
   private mutating func unit() -> UInt32? {
     let start = at
     var number: UInt32 = 0
-    while at - start < 4, let byte = peek, let digit = Self.digit(byte) {
-      number = number << 4 | digit
+    while at - start < 4, let byte = peek, let digit = Hexadecimal.value(byte) {
+      number = number << 4 | UInt32(digit)
       at += 1
     }
     return at == start ? nil : number
-  }
-
-  private static func digit(_ byte: UInt8) -> UInt32? {
-    switch byte {
-    case UInt8(ascii: "0")...UInt8(ascii: "9"): UInt32(byte - UInt8(ascii: "0"))
-    case UInt8(ascii: "A")...UInt8(ascii: "F"): UInt32(byte - UInt8(ascii: "A") + 10)
-    case UInt8(ascii: "a")...UInt8(ascii: "f"): UInt32(byte - UInt8(ascii: "a") + 10)
-    default: nil
-    }
   }
 
   // MARK: Space

@@ -2,20 +2,20 @@
 ///
 /// Other conversions of `printf` do not apply, since the arguments of a notification are strings. They stay in the text unchanged, and
 /// `problem` reports them to the author. An argument is never read as a format itself.
-public struct TextFormat: Sendable, Equatable {
+struct TextFormat: Equatable {
   /// The highest number of a place, as in `%99$@`.
-  public static var positions: Int { 99 }
+  static let positions = 99
 
   /// The source text.
-  public let text: String
+  let text: String
 
   /// Makes a format; any text is valid.
-  public init(_ text: String) { self.text = text }
+  init(_ text: String) { self.text = text }
 
   /// The text with the arguments in their places. Arguments without a place are left out.
   ///
   /// - Parameter limit: the most bytes of the result, in UTF-8.
-  public func filled(with arguments: [String], limit: Int) throws(TextFormatError) -> String {
+  func filled(with arguments: [String], limit: Int) throws(TextFormatError) -> String {
     let bytes = Array(text.utf8)
     var result: [UInt8] = []
     var next = 0
@@ -44,7 +44,7 @@ public struct TextFormat: Sendable, Equatable {
   }
 
   /// The error of the format as a sentence that says what to do; nil if all its percent signs are valid.
-  public var problem: String? {
+  var problem: String? {
     let bytes = Array(text.utf8)
     var (takesNext, takesPosition) = (false, false)
     var at = 0
@@ -86,7 +86,7 @@ public struct TextFormat: Sendable, Equatable {
     if bytes[at] == percent { return (.percent, 2) }
     if bytes[at] == UInt8(ascii: "@") { return (.next, 2) }
     var position = 0
-    while at < bytes.count, (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(bytes[at]), position <= positions {
+    while at < bytes.count, bytes[at].isDigit, position <= positions {
       position = position * 10 + Int(bytes[at] - UInt8(ascii: "0"))
       at += 1
     }
@@ -99,26 +99,22 @@ public struct TextFormat: Sendable, Equatable {
   /// A percent sign with the characters that `printf` would read after it.
   private static func shown(_ bytes: [UInt8], _ start: Int) -> String {
     let modifiers = bytes[(start + 1)...].prefix(12).prefix { "-+ #'0123456789$.*hlLqjzt".utf8.contains($0) }
-    let letter = bytes[modifiers.endIndex...].prefix(1).filter { $0 == UInt8(ascii: "@") || (0x41...0x5A).contains($0 & 0xDF) }
+    let letter = bytes[modifiers.endIndex...].prefix(1).filter { $0 == UInt8(ascii: "@") || $0.isLetter }
     return String(decoding: bytes[start..<modifiers.endIndex] + letter, as: UTF8.self)
   }
 }
 
-/// Why a format cannot be filled with its arguments. A retry is useless.
-public enum TextFormatError: Error, Equatable, Sendable, CustomStringConvertible {
+/// Why a format cannot be filled with its arguments: the missing argument, or the limit. A retry is useless.
+struct TextFormatError: Error, Equatable, CustomStringConvertible {
+  let description: String
+
   /// The format takes an argument that was not given, counted from 1.
-  case missingArgument(Int, given: Int)
+  static func missingArgument(_ position: Int, given: Int) -> TextFormatError {
+    TextFormatError(description: "the text takes an argument number \(position), and the notification has \(given)")
+  }
+
   /// The filled text has too many bytes.
-  case tooLong(limit: Int)
-
-  /// Always false: the same arguments give the same answer.
-  public var isRetriable: Bool { false }
-
-  /// The missing argument, or the limit.
-  public var description: String {
-    switch self {
-    case .missingArgument(let position, let given): "the text takes an argument number \(position), and the notification has \(given)"
-    case .tooLong(let limit): "the text with its arguments is longer than \(limit) bytes"
-    }
+  static func tooLong(limit: Int) -> TextFormatError {
+    TextFormatError(description: "the text with its arguments is longer than \(limit) bytes")
   }
 }

@@ -15,9 +15,6 @@ public struct MediaError: Error, Sendable, Hashable, CustomStringConvertible {
 
   init(_ code: Code, _ message: String) { (self.code, self.message) = (code, message) }
 
-  /// True: the same request may succeed later without a change by the user.
-  public var isRetriable: Bool { true }
-
   /// The message.
   public var description: String { message }
 }

@@ -69,13 +69,13 @@ public final class ExtensionPassage {
     let began = SteadyClock.nanoseconds()
     let bytes = run.written?.payload.count ?? bytes
     let request = request.named(step.name)
-    do throws(ExtensionRefusal) {
+    do throws(CallEnding) {
       call = try calls.call(definition, request, run.content, bytes: bytes, budget) { [self] ending in
         ended(step, definition, ending, microseconds: (SteadyClock.nanoseconds() - began) / 1000)
       }
       return true
     } catch {
-      run.ended(step.name, error.ending(run.content), definition.limits.unfinished, microseconds: 0, rules)
+      run.ended(step.name, error, definition.limits.unfinished, microseconds: 0, rules)
       return false
     }
   }

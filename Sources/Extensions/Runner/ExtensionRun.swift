@@ -49,22 +49,18 @@ public struct ExtensionRun: Sendable {
     note(name, failure == nil ? state : .failed, failure, microseconds: (SteadyClock.nanoseconds() - began) / 1000)
   }
 
-  /// Runs extensions that finish at once. Such a chain has no others, which would be skipped.
-  public mutating func pass(_ steps: ArraySlice<ExtensionChain.Step>, of request: ExtensionRequest, _ rules: ContentRules) {
-    for step in steps {
-      if case .immediate(let work) = step.work { pass(work, named: step.name, of: request, rules) }
-    }
-  }
-
   /// Runs extensions without calling a slow one.
+  ///
+  /// - Parameter reason: why none is called; nil if these have none that is called.
   public mutating func pass(
-    _ steps: ArraySlice<ExtensionChain.Step>, of request: ExtensionRequest, _ rules: ContentRules, callingNone reason: ExtensionFailure
+    _ steps: ArraySlice<ExtensionChain.Step>, of request: ExtensionRequest, _ rules: ContentRules,
+    callingNone reason: ExtensionFailure? = nil
   ) {
     for step in steps {
-      switch step.work {
-      case .immediate(let work): pass(work, named: step.name, of: request, rules)
-      case .called(let definition):
-        ended(step.name, .refused(reason), definition.limits.unfinished, microseconds: 0, rules)
+      if case .immediate(let work) = step.work {
+        pass(work, named: step.name, of: request, rules)
+      } else if let reason {
+        note(step.name, .overloaded, reason)
       }
     }
   }

@@ -4,16 +4,10 @@ import Notifications
 
 /// The settings of a webhook in the extensions' file.
 struct WebhookSettings: Sendable {
-  /// A key that signs messages.
-  struct Key: Sendable {
-    let id: String
-    let bytes: [UInt8]
-  }
-
   /// The destination of messages.
   let url: String
   /// The keys that sign them.
-  let keys: [Key]
+  let keys: [(id: String, bytes: [UInt8])]
   /// The time limit of one attempt, in milliseconds.
   let timeoutMilliseconds: Int
   /// The most attempts, with the first one.
@@ -37,23 +31,22 @@ struct WebhookSettings: Sendable {
   private static func host(of url: String, _ settings: SettingsObject) throws(FieldError) -> HTTPHostRule {
     // The rule admits only this URL's host.
     let authority = url.split(separator: "/", maxSplits: 3, omittingEmptySubsequences: false).dropFirst(2).first ?? ""
-    do throws(HTTPHostRule.Failure) {
+    do throws(HTTPTextFailure) {
       return try HTTPHostRule([String(authority.prefix { $0 != "?" && $0 != "#" })])
     } catch { throw settings.wrong("url", "This must be a URL: https://HOST[:PORT]/PATH.") }
   }
 
-  private static func keys(_ settings: inout SettingsObject) throws(FieldError) -> [Key] {
+  private static func keys(_ settings: inout SettingsObject) throws(FieldError) -> [(id: String, bytes: [UInt8])] {
     let (path, bytes) = try settings.file("keys", limit: KeyFile.maximumBytes)
-    let keys = bytes.withUnsafeBytes { text -> Result<[Key], FieldError> in
-      do throws(FieldError) {
-        let file = try KeyFile.object(parsing: text, members: ["keys"])
-        let keys = try KeyFile.keys(file["keys"] ?? .null, count: 1...2, lengths: 32...64, longestID: 64)
-        guard let wrong = keys.firstIndex(where: { !$0.id.utf8.allSatisfy { (0x21...0x7E).contains($0) } }) else {
-          return .success(keys.map { Key(id: $0.id, bytes: $0.bytes) })
-        }
-        throw FieldError(field: "keys[\(wrong)].id", rule: "The id of a webhook's key has only visible ASCII characters.")
-      } catch { return .failure(error) }
-    }
-    do { return try keys.get() } catch { throw settings.wrong("keys", "\(path): \(error)") }
+    do throws(FieldError) {
+      let file = try bytes.withUnsafeBufferPointer { text throws(FieldError) in
+        try KeyFile.object(parsing: UnsafeRawBufferPointer(text), members: ["keys"])
+      }
+      let keys = try KeyFile.keys(file["keys"] ?? .null, count: 1...2, lengths: 32...64, longestID: 64)
+      guard let wrong = keys.firstIndex(where: { !$0.id.utf8.allSatisfy { (0x21...0x7E).contains($0) } }) else {
+        return keys
+      }
+      throw FieldError(field: "keys[\(wrong)].id", rule: "The id of a webhook's key has only visible ASCII characters.")
+    } catch { throw settings.wrong("keys", "\(path): \(error)") }
   }
 }

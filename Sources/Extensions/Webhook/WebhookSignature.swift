@@ -6,7 +6,7 @@ struct WebhookSignature {
   /// The keys: one, or two while a new one takes the place of an old one.
   private let keys: [(id: String, key: HMACKey)]
 
-  init(_ keys: [WebhookSettings.Key]) { self.keys = keys.map { ($0.id, HMACKey($0.bytes)) } }
+  init(_ keys: [(id: String, bytes: [UInt8])]) { self.keys = keys.map { ($0.id, HMACKey($0.bytes)) } }
 
   /// The header fields of a message.
   ///

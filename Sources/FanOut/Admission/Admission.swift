@@ -33,7 +33,7 @@ final class Admission {
     self.settings = settings
     self.logger = logger
     self.metrics = metrics
-    gate = AdmissionGate(perSecond: settings.reconnectsPerSecond, waitMilliseconds: settings.helloSeconds * 500)
+    gate = AdmissionGate(perSecond: settings.limits.reconnectsPerSecond, waitMilliseconds: settings.limits.helloSeconds * 500)
     timer = Timer(on: loop)
     timer.handler = { [unowned self] in advance() }
   }

@@ -16,11 +16,6 @@ struct AdmissionGate {
     case refuse(retryAfter: Int)
   }
 
-  private struct Waiting {
-    let generation: UInt64
-    let since: UInt64
-  }
-
   /// The share of the rate that may begin at once after a pause: small, so that no second exceeds the rate.
   private static let burstMilliseconds = 50
   /// The longest time that a device must stay away, in milliseconds.
@@ -30,7 +25,7 @@ struct AdmissionGate {
   private let perSecond: Double
   private let waitMilliseconds: Int
   private let maximumWaiting: Int
-  private var waiting: [Waiting] = []
+  private var waiting: [(generation: UInt64, since: UInt64)] = []
   /// The index of the first one that still waits.
   private var head = 0
   private(set) var inFlight = 0
@@ -70,7 +65,7 @@ struct AdmissionGate {
       return .enter
     }
     if isFull { return .refuse(retryAfter: retryAfter(now: now)) }
-    waiting.append(Waiting(generation: generation, since: now))
+    waiting.append((generation, now))
     return .wait
   }
 

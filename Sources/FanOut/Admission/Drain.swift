@@ -19,7 +19,7 @@ struct Drain {
     self.sessions = sessions
     serving = milliseconds - min(milliseconds / 2, 8_000)
     plan = DrainPlan(
-      sessions.generations, perSecond: settings.reconnectsPerSecond, overMilliseconds: settings.reconnectMilliseconds,
+      sessions.generations, perSecond: settings.limits.reconnectsPerSecond, overMilliseconds: settings.limits.reconnectMilliseconds,
       servingMilliseconds: serving)
   }
 

@@ -13,13 +13,8 @@ struct DrainPlan {
     let reconnectAfter: Int
   }
 
-  private struct Moment {
-    let generation: UInt64
-    let at: Double
-  }
-
   /// By time, the last one first.
-  private var moments: [Moment]
+  private var moments: [(generation: UInt64, at: Double)]
   private let servingMilliseconds: Int
 
   /// - Parameters:
@@ -34,7 +29,7 @@ struct DrainPlan {
     let window = min(planned, Double(Reconnection.longestTold))
     let share = window / Double(max(1, order.count))
     moments = order.enumerated().reversed().map { index, generation in
-      Moment(generation: generation, at: (Double(index) + Double.random(in: 0..<1)) * share)
+      (generation, (Double(index) + Double.random(in: 0..<1)) * share)
     }
     self.servingMilliseconds = servingMilliseconds
   }

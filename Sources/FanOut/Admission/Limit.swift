@@ -31,7 +31,5 @@ enum Limit: String, CaseIterable {
 /// A limit of the lane is reached.
 struct Overload: Error, CustomStringConvertible {
   let limit: Limit
-  /// A retry can succeed when the load has fallen.
-  var isRetriable: Bool { true }
   var description: String { "the lane takes no more \(limit.rawValue) now: the device reconnects later" }
 }

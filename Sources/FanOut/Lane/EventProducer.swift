@@ -7,12 +7,6 @@ import Worker
 
 /// Produces the events of a lane, and its records for other topics. Loop-confined.
 final class EventProducer {
-  private enum Phase {
-    /// The state before `open` and after `close`.
-    case closed
-    case open(LaneProducers, TopicHandles)
-  }
-
   /// The lane's topics.
   private struct TopicHandles {
     let promptEvents: ProducerTopic
@@ -26,7 +20,8 @@ final class EventProducer {
   private let loop: EventLoop
   private let settings: FanOutSettings
   private let metrics: FanOutMetrics
-  private var phase = Phase.closed
+  /// Nil before `open` and after `close`.
+  private var opened: (producers: LaneProducers, topics: TopicHandles)?
   private var writer: EventWriter
   private let headers = RecordHeaders()
   private var record = ByteBuffer(capacity: 64)
@@ -52,13 +47,14 @@ final class EventProducer {
       logger.log($0)
     }
     do throws(KafkaError) {
-      phase = .open(
+      opened = (
         producers,
         TopicHandles(
           promptEvents: try producers.prompt.topic(settings.topics.events),
           patientEvents: try producers.patient.topic(settings.topics.events),
           deliveries: try producers.prompt.topic(settings.topics.deliveries), devices: try producers.prompt.topic(settings.topics.devices),
-          people: try producers.prompt.topic(settings.topics.people), requests: try producers.prompt.topic(settings.topics.requests)))
+          people: try producers.prompt.topic(settings.topics.people), requests: try producers.prompt.topic(settings.topics.requests))
+      )
     } catch {
       await producers.close(withinMilliseconds: 1_000)
       throw error
@@ -67,7 +63,7 @@ final class EventProducer {
 
   /// Emits an event; false when Kafka's queue is full.
   func emit(_ facts: EventFacts, key: UnsafeRawBufferPointer, for purpose: EventPurpose) -> Bool {
-    guard case .open(let producers, let topics) = phase else { return false }
+    guard let (producers, topics) = opened else { return false }
     writer.write(facts, at: loop.wallMilliseconds())
     writer.forEachHeader { header, value in headers.append(header.name, value) }
     let (producer, topic) =
@@ -78,10 +74,12 @@ final class EventProducer {
     let (outcome, bytes) = writer.withValue {
       (producer.produce(topic, key: key, value: $0, headers: headers, opaque: purpose.opaque), $0.count)
     }
-    if case .taken = outcome {
-      metrics.clients.emitted(facts.type, bytes: bytes)
-      return true
-    }
+    if case .taken = outcome { metrics.clients.emitted(facts.type, bytes: bytes) }
+    return isTaken(outcome)
+  }
+
+  private func isTaken(_ outcome: Producer.Outcome) -> Bool {
+    if case .taken = outcome { return true }
     headers.removeAll()
     metrics.limited(.events)
     return false
@@ -93,7 +91,7 @@ final class EventProducer {
   /// the partition of the opened notification's request, so that it is judged after that. Nobody can publish its apns-id beforehand, since
   /// that depends on the response's id; a response that is sent again removes once.
   func remove(_ receipt: ReceiptView, of user: Name, openedBy token: String, in response: String, for purpose: EventPurpose) -> Bool {
-    guard case .open(let producers, let topics) = phase else { return false }
+    guard let (producers, topics) = opened else { return false }
     let target = "user:\(user.text)"
     headers.append(RequestHeader.target.name, text: target)
     headers.append(RequestHeader.topic.name, receipt.application)
@@ -119,15 +117,12 @@ final class EventProducer {
           headers: headers, opaque: purpose.opaque)
       }
     }
-    if case .taken = outcome { return true }
-    headers.removeAll()
-    metrics.limited(.events)
-    return false
+    return isTaken(outcome)
   }
 
   /// Sends the former session's lane a record that ends the session. If the record is lost, the former session's resync finds out.
   func takeOver(_ presence: Presence, token: String) {
-    guard case .open(let producers, let topics) = phase else { return }
+    guard let (producers, topics) = opened else { return }
     record.reset()
     var token = token
     token.withUTF8 { DeviceToken.append(packed: UnsafeRawBufferPointer($0), to: &record) }
@@ -148,7 +143,7 @@ final class EventProducer {
   func publish(_ registration: [UInt8]?, of token: String) async throws(KafkaError) -> (partition: Int32, offset: Int64) {
     await turn(of: token)
     defer { endTurn(of: token) }
-    guard case .open(let producers, let topics) = phase else { throw KafkaError(.closed, "publish a registration") }
+    guard let (producers, topics) = opened else { throw KafkaError(.closed, "publish a registration") }
     return try await producers.prompt.send(topics.devices, key: Array(token.utf8), value: registration, mayGoAlone: true)
   }
 
@@ -159,7 +154,7 @@ final class EventProducer {
     let turn = "person \(StableHash.hash(user.text))"
     await self.turn(of: turn)
     defer { endTurn(of: turn) }
-    guard case .open(let producers, let topics) = phase else { throw KafkaError(.closed, "publish a person's settings") }
+    guard let (producers, topics) = opened else { throw KafkaError(.closed, "publish a person's settings") }
     _ = try await producers.prompt.send(topics.people, key: Array(user.utf8), value: settings, mayGoAlone: true)
   }
 
@@ -182,17 +177,26 @@ final class EventProducer {
   }
 
   /// Shows how full the producers are, and whether Kafka acknowledges records. Called once a second.
-  func showQueues(_ health: Health) { if case .open(let producers, _) = phase { producers.show(in: metrics.clients, health) } }
+  func showQueues(_ health: Health) { opened?.producers.show(in: metrics.clients, health) }
 
   /// Waits until Kafka has all records, or until the time is over.
   func flush(withinMilliseconds milliseconds: Int) async {
-    if case .open(let producers, _) = phase { await producers.flush(withinMilliseconds: milliseconds) }
+    await opened?.producers.flush(withinMilliseconds: milliseconds)
   }
 
   /// Closes the producers.
   func close(withinMilliseconds milliseconds: Int) async {
-    guard case .open(let producers, _) = phase else { return }
-    await producers.close(withinMilliseconds: milliseconds)
-    phase = .closed
+    await opened?.producers.close(withinMilliseconds: milliseconds)
+    opened = nil
   }
+}
+
+/// Calls the body with the bytes of some texts, in their order.
+func withBytes<Result>(of texts: String..., do body: ([UnsafeRawBufferPointer]) -> Result) -> Result {
+  var bytes: [UInt8] = []
+  let ends = texts.map { text in
+    bytes += text.utf8
+    return bytes.count
+  }
+  return bytes.withUnsafeBytes { all in body(zip([0] + ends, ends).map { UnsafeRawBufferPointer(rebasing: all[$0..<$1]) }) }
 }

@@ -49,7 +49,7 @@ final class FanOutCore {
     shards = Shards(on: loop, settings.store, clientName: "carillon-fan-out")
     clock = ClockWatch(shards, metrics: metrics.redis, logger: logger, health: health)
     watch = RegistryWatch(on: loop, settings, shards, admin, clock, metrics: metrics.redis)
-    membership = LaneMembership(on: loop, Lanes(shards), name: settings.worker, lifetimeMilliseconds: settings.laneMilliseconds)
+    membership = LaneMembership(on: loop, Lanes(shards), name: settings.worker, lifetimeMilliseconds: settings.limits.laneMilliseconds)
     events = EventProducer(on: loop, settings, metrics: metrics)
     let receipts = Receipts(settings.keys)
     admission = Admission(on: loop, settings, logger: logger, metrics: metrics)
@@ -150,8 +150,8 @@ final class FanOutCore {
   private func listen(at address: SocketAddress, _ tls: TLSServerConfiguration?) throws -> HTTPServer {
     var configuration = HTTPServerConfiguration()
     configuration.tls = tls
-    configuration.maximumConnections = settings.connections
-    configuration.maximumConnectionsPerAddress = settings.connectionsPerAddress
+    configuration.maximumConnections = settings.limits.connections
+    configuration.maximumConnectionsPerAddress = settings.limits.connectionsPerAddress
     configuration.maximumDescriptor = settings.maximumDescriptor
     (configuration.reusePort, configuration.takesAnotherPort) = (settings.sharesPort, settings.takesAnotherPort)
     var routes = HTTPRoutes()

@@ -43,20 +43,16 @@ enum DeliveryPath: Int, CaseIterable {
   var name: String { "\(self)" }
 }
 
+/// What the lane counts of its devices' frames, as metric labels.
+enum CountedFrame: Int, CaseIterable {
+  case notify, remove, acknowledged, dropped, response, refused, bad, takeover, unauthorized
+}
+
 /// The metrics of one fan-out lane. An object, since a copy of so many cells costs more than a delivery.
 public final class FanOutMetrics: Sendable {
   let connections: Gauge
   let sessions: Counter
-  let sent: Counter
-  let removals: Counter
-  let acknowledged: Counter
-  let dropped: Counter
-  let responses: Counter
-  let refused: Counter
-  let badFrames: Counter
-  let takeovers: Counter
-  let unauthorized: Counter
-  let credentials: CounterSet
+  let credentials: MetricSet<Counter>
   let waitingHellos: Gauge
   let acknowledgements: Gauge
   let unreadableEntries: Counter
@@ -70,6 +66,7 @@ public final class FanOutMetrics: Sendable {
   private let acknowledgedAfter: [Histogram]
   let redis: RedisMetrics
   private let limits: [Limit: Counter]
+  private let frames: [Counter]
   private let verdicts: [Counter]
   private let closes: [CloseCode: Counter]
   private let ends: [WebSocketEnd.Cause: Counter]
@@ -92,15 +89,6 @@ public final class FanOutMetrics: Sendable {
     connections = registry.make(MetricNames.connections)
     redis = RedisMetrics(registry)
     sessions = registry.make(MetricNames.sessions)
-    sent = registry.make(MetricNames.frames, "notify")
-    removals = registry.make(MetricNames.frames, "remove")
-    acknowledged = registry.make(MetricNames.frames, "acknowledged")
-    dropped = registry.make(MetricNames.frames, "dropped")
-    responses = registry.make(MetricNames.frames, "response")
-    refused = registry.make(MetricNames.frames, "refused")
-    badFrames = registry.make(MetricNames.frames, "bad")
-    takeovers = registry.make(MetricNames.frames, "takeover")
-    unauthorized = registry.make(MetricNames.frames, "unauthorized")
     credentials = registry.makeSet(MetricNames.credentials)
     waitingHellos = registry.make(MetricNames.waitingHellos)
     acknowledgements = registry.make(MetricNames.acknowledgements)
@@ -113,6 +101,7 @@ public final class FanOutMetrics: Sendable {
     newer = registry.makeNewerLayouts()
     damagedPayloads = registry.make(MetricNames.mailboxDamage, "payload")
     limits = Dictionary(uniqueKeysWithValues: Limit.allCases.map { ($0, registry.make(MetricNames.limited, $0.rawValue)) })
+    frames = CountedFrame.allCases.map { registry.make(MetricNames.frames, "\($0)") }
     verdicts = DeliveryVerdict.allCases.map { registry.make(MetricNames.records, $0.name) }
     closes = Dictionary(
       uniqueKeysWithValues: CloseCode.allCases.map { ($0, registry.make(MetricNames.closed, MetricLabel.snakeCase("\($0.name)"))) })
@@ -141,6 +130,8 @@ public final class FanOutMetrics: Sendable {
   }
 
   func limited(_ limit: Limit, by number: Int = 1) { limits[limit]?.increment(by: number) }
+
+  func count(_ frame: CountedFrame) { frames[frame.rawValue].increment() }
 
   func count(_ verdict: DeliveryVerdict) { verdicts[verdict.rawValue].increment() }
 

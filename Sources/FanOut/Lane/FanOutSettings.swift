@@ -8,35 +8,36 @@ public import Worker
 
 /// The settings of a fan-out lane.
 public struct FanOutSettings: Sendable {
-  /// The defaults, which the command line shares.
-  public enum Defaults {
+  /// The limits and times that the command line sets, with its defaults.
+  public struct Limits: Sendable {
     /// The most unacknowledged notifications of a session.
-    public static let window = 32
+    public var window = 32
     /// How long a connection may take to say hello, in seconds.
-    public static let helloSeconds = 10
+    public var helloSeconds = 10
     /// How often a session resyncs with its presence and its mailbox, in seconds, jittered.
-    public static let refreshSeconds = 60
+    public var refreshSeconds = 60
     /// How long a delivery may stay unacknowledged, in seconds; then the session ends.
-    public static let acknowledgeSeconds = 60
-    /// How often the server pings an idle connection, in seconds.
-    public static let pingSeconds = 30
+    public var acknowledgeSeconds = 60
+    /// How often the server pings an idle connection, and sends heartbeats to devices that ask for them, in seconds.
+    public var pingSeconds = 30
     /// The most bytes that wait for a slow device.
-    public static let outboxBytes = 1 << 20
-    /// The largest frame that a device may send.
-    public static let frameBytes = 64 << 10
+    public var outboxBytes = 1 << 20
     /// The most connections.
-    public static let connections = 50_000
+    public var connections = 50_000
     /// The most connections of one address; 0 for no limit, which a lane behind a proxy needs.
-    public static let connectionsPerAddress = 0
+    public var connectionsPerAddress = 0
     /// Frames that a device may send in a second, beside one for each frame that it was sent. Before its hello it may send a hundred in
     /// all.
-    public static let framesPerSecond = 500
+    public var framesPerSecond = 500
     /// The shortest time over which a drained lane spreads its devices' returns, in milliseconds.
-    public static let reconnectMilliseconds = 1_000
+    public var reconnectMilliseconds = 1_000
     /// The most devices that a lane admits in a second, or sends away in a second of its drain.
-    public static let reconnectsPerSecond = 2_000
+    public var reconnectsPerSecond = 2_000
     /// How long a silent lane counts as alive, in milliseconds.
-    public static let laneMilliseconds = 10_000
+    public var laneMilliseconds = 10_000
+
+    /// The defaults.
+    public init() {}
   }
 
   /// Who may connect.
@@ -69,32 +70,16 @@ public struct FanOutSettings: Sendable {
   public var media: MediaLinkSettings?
   /// Whether it serves `carillon.js` and the notification center to browsers.
   public var servesWeb = false
-  /// The most unacknowledged notifications of a session.
-  public var window = Defaults.window
+  /// The limits of its devices.
+  public var limits = Limits()
   /// How long a device remembers ids and revisions: the longest lifetime, in seconds.
   public var longestLifetime = RequestLimits().longestLifetime
   /// How many seconds after its publication a request with `apns-expiration: 0` may still be delivered.
   public var oneAttemptSeconds = ExpirationRule.oneAttemptSeconds
-  /// How long a connection may take to say hello, in seconds.
-  public var helloSeconds = Defaults.helloSeconds
-  /// How often a session resyncs with its presence and its mailbox, in seconds, jittered.
-  public var refreshSeconds = Defaults.refreshSeconds
-  /// How long a delivery may stay unacknowledged, in seconds; then the session ends.
-  public var acknowledgeSeconds = Defaults.acknowledgeSeconds
-  /// How often the server pings an idle connection, and sends heartbeats to devices that ask for them, in seconds.
-  public var pingSeconds = Defaults.pingSeconds
-  /// The most bytes that wait for a slow device.
-  public var outboxBytes = Defaults.outboxBytes
-  /// The most connections.
-  public var connections = Defaults.connections
   /// Devices are refused from this descriptor number on: the process needs the rest for itself.
   public var maximumDescriptor = Int32.max
-  /// The most connections of one address; 0 for no limit, which a lane behind a proxy needs.
-  public var connectionsPerAddress = Defaults.connectionsPerAddress
   /// The origins that may open the device socket besides the server's own address, in lower case; `*` for any.
   public var allowedOrigins: Set<String> = []
-  /// Frames that a device may send in a second, beside one for each frame that it was sent. Before its hello it may send a hundred in all.
-  public var framesPerSecond = Defaults.framesPerSecond
   /// How often a device may change its registration in a minute. Each change writes a record to `devices`.
   var changesPerMinute = 240
   /// A change that may be one of the time zone counts so often: it writes a record for each schedule that depends on the device's zone.
@@ -103,12 +88,6 @@ public struct FanOutSettings: Sendable {
   public var sharesPort = false
   /// Whether it listens on a free port if the given port is taken.
   public var takesAnotherPort = false
-  /// The shortest time over which a drained lane spreads its devices' returns, in milliseconds.
-  public var reconnectMilliseconds = Defaults.reconnectMilliseconds
-  /// The most devices that a lane admits in a second, or sends away in a second of its drain.
-  public var reconnectsPerSecond = Defaults.reconnectsPerSecond
-  /// How long a silent lane counts as alive, in milliseconds.
-  public var laneMilliseconds = Defaults.laneMilliseconds
   /// How long Kafka may take to answer a question at the start, in milliseconds.
   public var askMilliseconds: Int32 = 3_000
   /// How long Redis and Kafka may take to answer at the start, in milliseconds.
@@ -134,20 +113,23 @@ public struct FanOutSettings: Sendable {
 }
 
 extension FanOutSettings {
+  /// The largest frame that a device may send.
+  static let frameBytes = 64 << 10
+
   /// The rules of the device socket.
   var webSocket: WebSocketConfiguration {
+    func end(_ cause: WebSocketEnd.Cause, _ code: CloseCode) -> WebSocketEnd {
+      WebSocketEnd(cause, WebSocketCloseCode(rawValue: code.rawValue), code.reason)
+    }
     var webSocket = WebSocketConfiguration()
     webSocket.subprotocols = [DeviceProtocol.subprotocol]
-    webSocket.maximumMessageBytes = Defaults.frameBytes
+    webSocket.maximumMessageBytes = Self.frameBytes
     webSocket.tooBigCode = WebSocketCloseCode(rawValue: CloseCode.messageTooLarge.rawValue)
-    webSocket.maximumOutboxBytes = outboxBytes
-    webSocket.outboxFullCode = WebSocketCloseCode(rawValue: CloseCode.slowConsumer.rawValue)
-    webSocket.outboxFullReason = CloseCode.slowConsumer.reason
-    webSocket.tooManyFramesCode = WebSocketCloseCode(rawValue: CloseCode.tooManyFrames.rawValue)
-    webSocket.tooManyFramesReason = CloseCode.tooManyFrames.reason
-    webSocket.pingMilliseconds = pingSeconds * 1000
-    webSocket.pingTimeoutCode = WebSocketCloseCode(rawValue: CloseCode.pingTimeout.rawValue)
-    webSocket.pingTimeoutReason = CloseCode.pingTimeout.reason
+    webSocket.maximumOutboxBytes = limits.outboxBytes
+    webSocket.outboxFull = end(.outboxFull, .slowConsumer)
+    webSocket.tooManyFrames = end(.tooManyFrames, .tooManyFrames)
+    webSocket.pingMilliseconds = limits.pingSeconds * 1000
+    webSocket.pingTimeout = end(.pingTimeout, .pingTimeout)
     return webSocket
   }
 }

@@ -98,14 +98,10 @@ final class RegistryWatch {
     var reason: String
     var milliseconds: Int
     /// Whether every start goes through it.
-    var isUsual = false
+    var isUsual: Bool
 
-    init(_ reason: String, _ milliseconds: Int) { (self.reason, self.milliseconds) = (reason, milliseconds) }
-
-    static func usual(_ reason: String) -> Missing {
-      var missing = Missing(reason, 200)
-      missing.isUsual = true
-      return missing
+    init(_ reason: String, _ milliseconds: Int = 200, isUsual: Bool = false) {
+      (self.reason, self.milliseconds, self.isUsual) = (reason, milliseconds, isUsual)
     }
   }
 
@@ -113,7 +109,7 @@ final class RegistryWatch {
     do throws(StoreError) {
       if let reason = try await inspection.run() { return Missing(reason, 2_000) }
     } catch { return Missing("\(error)", 500) }
-    guard let identity else { return .usual("the lane is starting") }
+    guard let identity else { return Missing("the lane is starting", isUsual: true) }
     if !isIdentified {
       do {
         isIdentified = try await identity.join(shards) { [admin, topics] in try await admin.registryEnds(topics).isEmpty }
@@ -137,19 +133,17 @@ final class RegistryWatch {
       let reached = await markers.registryOffsets(of: ends.keys.sorted())
       if let reached, ends.allSatisfy({ reached[$0.key] ?? 0 >= $0.value }) { return nil }
       guard try await Workers(shards).list().contains(where: { !$0.isSilent && $0.report?.roles.contains("transform") == true }) else {
-        return .usual("the registry waits for a transform worker, and none is running")
+        return Missing("the registry waits for a transform worker, and none is running", isUsual: true)
       }
-      if let reached { try await wake(silent.look(reached, ends: ends, at: SteadyClock.milliseconds())) }
-      return .usual("a transform worker is restoring the registry")
+      if let reached {
+        // A transform worker reads the records and raises the markers of partitions whose last offsets have none.
+        let partitions = silent.look(reached, ends: ends, at: SteadyClock.milliseconds()).map { TopicPartition(topics.devices, $0) }
+        try await EndTombstone.write(to: partitions, on: loop, kafka)
+      }
+      return Missing("a transform worker is restoring the registry", isUsual: true)
     } catch {
       return Missing("the registry's end is unknown: \(error)", 1_000)
     }
-  }
-
-  /// Writes a record to partitions whose last offsets have no records. A transform worker reads it and raises the marker.
-  private func wake(_ silent: [Int32]) async throws(KafkaError) {
-    guard !silent.isEmpty else { return }
-    try await EndTombstone.write(to: silent.map { TopicPartition(topics.devices, $0) }, on: loop, kafka)
   }
 
   /// Stops the checks.

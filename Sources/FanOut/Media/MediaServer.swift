@@ -17,79 +17,31 @@ public import Worker
 /// | 404 | the file is not there, or not any more |
 /// | 500 | the folder cannot be read |
 /// | 503 | there are too many connections, or the process has few descriptors left |
-public actor MediaServer {
-  private nonisolated let loop: EventLoop
-  private nonisolated let folder: MediaFolder
-  private nonisolated let keys: InForce<KeyRing>
-  private nonisolated let maximumDescriptor: Int32
-  private nonisolated let tls: TLSServerConfiguration?
-  private nonisolated let logger: Logger
-  private nonisolated let metrics: MetricRegistry
-  private var server: HTTPServer?
-
-  /// The server's loop is its executor.
-  public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
-
+public enum MediaServer {
   /// Maximum number of connections. Each may have a file open, too.
   public static let maximumConnections = 4_096
 
-  /// The address at which it listens, with the actual port instead of 0.
-  public private(set) var address: SocketAddress
-
-  /// Starts its loop and listens.
+  /// Starts it; see `LoopServer.start`.
   ///
   /// - Parameters:
   ///   - keys: the cluster's, which have signed the links.
   ///   - maximumDescriptor: devices are refused on a descriptor of this number or a higher one: the process keeps the rest for itself.
   ///   - tls: TLS of its connections; nil for none.
-  /// - Throws: if the address is in use or not of this machine; nothing is left running then.
   public static func start(
     at address: SocketAddress, _ folder: MediaFolder, keys: InForce<KeyRing>, maximumDescriptor: Int32 = .max,
     tls: TLSServerConfiguration? = nil, logger: Logger, metrics: MetricRegistry
-  ) async throws(EventLoopError) -> MediaServer {
-    let server = MediaServer(address, folder, keys, maximumDescriptor, tls, logger, metrics)
-    do {
-      try await server.listen()
-    } catch {
-      await server.close(withinMilliseconds: 0)
-      throw error
-    }
-    return server
-  }
-
-  private init(
-    _ address: SocketAddress, _ folder: MediaFolder, _ keys: InForce<KeyRing>, _ maximumDescriptor: Int32,
-    _ tls: TLSServerConfiguration?, _ logger: Logger, _ metrics: MetricRegistry
-  ) {
-    loop = EventLoop(name: "media")
-    (self.address, self.folder, self.keys, self.logger, self.metrics) = (address, folder, keys, logger, metrics)
-    (self.maximumDescriptor, self.tls) = (maximumDescriptor, tls)
-  }
-
-  private func listen() throws(EventLoopError) {
+  ) async throws(EventLoopError) -> LoopServer {
     var configuration = HTTPServerConfiguration()
     configuration.tls = tls
-    configuration.maximumConnections = Self.maximumConnections
+    configuration.maximumConnections = maximumConnections
     configuration.maximumDescriptor = maximumDescriptor
     configuration.maximumBodyBytes = 0
-    var routes = HTTPRoutes()
-    let media = MediaResponses(folder, MediaLinks(nil, keys), maximumDescriptor, logger, metrics)
-    routes.add(.get, prefix: MediaLinks.path) { request, responder in responder.respond(media.response(to: request)) }
-    let server = try HTTPServer(on: loop, at: address, configuration: configuration, routes: routes)
-    self.server = server
-    address = server.localAddress
-  }
-
-  /// Finishes running transfers, and ends the loop. Do not call the server afterwards.
-  public nonisolated func close(withinMilliseconds milliseconds: Int) async {
-    await stop(withinMilliseconds: milliseconds)
-    await loop.close()
-  }
-
-  private func stop(withinMilliseconds milliseconds: Int) async {
-    let server = server
-    self.server = nil
-    await server?.close(withinMilliseconds: milliseconds)
+    return try await LoopServer.start("media", at: address, configuration) { _ in
+      var routes = HTTPRoutes()
+      let media = MediaResponses(folder, MediaLinks(nil, keys), maximumDescriptor, logger, metrics)
+      routes.add(.get, prefix: MediaLinks.path) { request, responder in responder.respond(media.response(to: request)) }
+      return routes
+    }
   }
 }
 
@@ -99,21 +51,17 @@ private final class MediaResponses {
   private let links: MediaLinks
   private let maximumDescriptor: Int32
   private let logger: Logger
-  private let metrics: MetricRegistry
   private let bytes: Counter
-  private var answers: [Int: Counter] = [:]
+  private let answers: MetricSet<Counter>
 
   init(_ folder: MediaFolder, _ links: MediaLinks, _ maximumDescriptor: Int32, _ logger: Logger, _ metrics: MetricRegistry) {
-    (self.folder, self.links, self.maximumDescriptor, self.logger, self.metrics) = (folder, links, maximumDescriptor, logger, metrics)
-    bytes = metrics.make(MetricNames.mediaServedBytes)
+    (self.folder, self.links, self.maximumDescriptor, self.logger) = (folder, links, maximumDescriptor, logger)
+    (bytes, answers) = (metrics.make(MetricNames.mediaServedBytes), metrics.makeSet(MetricNames.mediaServed))
   }
 
   func response(to request: HTTPRequest) -> HTTPResponse {
     let response = answer(to: request)
-    let status = response.status.rawValue
-    let counter = answers[status] ?? metrics.make(MetricNames.mediaServed, "\(status)")
-    answers[status] = counter
-    counter.increment()
+    answers.increment("\(response.status.rawValue)")
     return response
   }
 

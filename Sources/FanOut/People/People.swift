@@ -35,12 +35,8 @@ final class People: FollowedTable {
   func take(key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?) -> String? {
     guard let key, !key.isEmpty else { return "The key of a record is a user." }
     let user = NameHash.user(key)
-    guard let value else {
-      people[user] = nil
-      return nil
-    }
     do throws(FieldError) {
-      guard let quiet = try PersonSettings(json: value).quiet else {
+      guard let value, let quiet = try PersonSettings(json: value).quiet else {
         people[user] = nil
         return nil
       }

@@ -47,42 +47,30 @@ public struct Credential: Sendable, Equatable {
 
   /// The token, signed at `now` (seconds since 1970).
   public func sign(key: KeyRing.Key, now: Int64) -> String {
-    var json = JSONWriter()
-    json.openObject()
-    json.member("sub", device)
-    json.member("app", application)
-    if let user { json.member("user", user) }
-    json.member("iat", now)
-    json.member("exp", expiration)
-    json.closeObject()
-    return json.withUnsafeBytes { CompactSignature.sign($0, with: key) }
+    let claims = JSONValue.object(present: ["sub": device, "app": application, "user": user, "iat": now, "exp": expiration])
+    return Array(claims.text.utf8).withUnsafeBytes { CompactSignature.sign($0, with: key) }
   }
 }
 
-/// The reason why a device's credential is refused. The texts fit into a close frame.
-public enum CredentialError: Error, Equatable, CustomStringConvertible {
-  /// The hello has none.
-  case missing
-  /// It is no token that was signed with one of the cluster's keys.
-  case notSigned
-  /// A claim does not keep its rule.
-  case claim(String, String)
-  /// Its claim `nbf` lies in the future.
-  case notYetValid
-  /// Its claim `exp` has passed.
-  case expired
-  /// It is for another device, application or user than the hello names: the member that differs.
-  case another(String)
-
+/// The reason why a device's credential is refused, and what to do. The texts fit into a close frame.
+public struct CredentialError: Error, Equatable, CustomStringConvertible {
   /// The mistake, and what to do.
-  public var description: String {
-    switch self {
-    case .missing: "no credential was given: put one that 'carillon token' or your backend has signed into hello.credential"
-    case .notSigned: "the credential was not signed with a key of this cluster as HS256; get another one"
-    case .claim(let name, let rule): "the credential's claim \(name) \(rule); get another one"
-    case .notYetValid: "the credential does not hold yet (claim nbf); wait, or get another one"
-    case .expired: "the credential has expired (claim exp); get another one"
-    case .another(let member): "the credential is for another \(member) than the hello; get one for this \(member)"
-    }
+  public let description: String
+
+  private init(_ description: String) { self.description = description }
+
+  /// The hello has none.
+  static let missing = Self("no credential was given: put one that 'carillon token' or your backend has signed into hello.credential")
+  /// It is no token that was signed with one of the cluster's keys.
+  static let notSigned = Self("the credential was not signed with a key of this cluster as HS256; get another one")
+  /// A claim does not keep its rule.
+  static func claim(_ name: String, _ rule: String) -> Self { Self("the credential's claim \(name) \(rule); get another one") }
+  /// Its claim `nbf` lies in the future.
+  static let notYetValid = Self("the credential does not hold yet (claim nbf); wait, or get another one")
+  /// Its claim `exp` has passed.
+  static let expired = Self("the credential has expired (claim exp); get another one")
+  /// It is for another device, application or user than the hello names: the member that differs.
+  static func another(_ member: String) -> Self {
+    Self("the credential is for another \(member) than the hello; get one for this \(member)")
   }
 }

@@ -71,7 +71,7 @@ final class DeviceRegistration {
       guard session.isEntering else { return sessions.leave(token, generation) }
       session.welcome(OpenSession(session, registration, standing, expiration: expiration))
     } catch let error as CredentialError {
-      metrics.unauthorized.increment()
+      metrics.count(.unauthorized)
       session.close(.unauthorized, "\(error)")
     } catch let error as Overload {
       session.goAway(at: error.limit)

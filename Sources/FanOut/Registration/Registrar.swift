@@ -124,24 +124,15 @@ final class Registrar {
 
   /// Emits that a device's registration has changed.
   private func emit(_ type: Outcome, _ registration: Registration, _ json: [UInt8], _ position: (partition: Int32, offset: Int64)) {
-    var (token, application, user) = (registration.device.text, registration.application.text, registration.user?.text ?? "")
-    var discriminator = "\(position.partition)/\(position.offset)"
-    token.withUTF8 { token in
-      application.withUTF8 { application in
-        user.withUTF8 { user in
-          json.withUnsafeBytes { json in
-            discriminator.withUTF8 { discriminator in
-              var facts = EventFacts(type)
-              facts.device = UnsafeRawBufferPointer(token)
-              facts.application = UnsafeRawBufferPointer(application)
-              facts.user = UnsafeRawBufferPointer(user)
-              facts.details = .registration(json)
-              facts.discriminator = UnsafeRawBufferPointer(discriminator)
-              // If Kafka's queue has no room for the device event, it is dropped: Kafka has the registration itself.
-              _ = events.emit(facts, key: facts.device, for: .nothing)
-            }
-          }
-        }
+    let user = registration.user?.text ?? ""
+    let discriminator = "\(position.partition)/\(position.offset)"
+    withBytes(of: registration.device.text, registration.application.text, user, discriminator) { texts in
+      json.withUnsafeBytes { json in
+        var facts = EventFacts(type)
+        (facts.device, facts.application, facts.user, facts.discriminator) = (texts[0], texts[1], texts[2], texts[3])
+        facts.details = .registration(json)
+        // If Kafka's queue has no room for the device event, it is dropped: Kafka has the registration itself.
+        _ = events.emit(facts, key: facts.device, for: .nothing)
       }
     }
   }

@@ -83,25 +83,13 @@ final class Responses {
     var facts = EventFacts(type, of: receipt, device: UnsafeRawBufferPointer(start: nil, count: 0))
     let slot = pending.add(Pending(session: open.session, response: frame.response))
     open.responses += 1
-    var (token, user, response, action, text) = (
-      open.token, open.registration.user?.text ?? "", frame.response, frame.action.text, frame.userText ?? ""
-    )
-    let isTaken = token.withUTF8 { token in
-      user.withUTF8 { user in
-        response.withUTF8 { response in
-          action.withUTF8 { action in
-            text.withUTF8 { text in
-              facts.device = UnsafeRawBufferPointer(token)
-              facts.user = UnsafeRawBufferPointer(user)
-              facts.details = .response(
-                UnsafeRawBufferPointer(response), action: UnsafeRawBufferPointer(action),
-                userText: frame.userText == nil ? nil : UnsafeRawBufferPointer(text), at: frame.at,
-                isDynamic: frame.isDynamic, isUnanswered: frame.isUnanswered)
-              return events.emit(facts, key: facts.device, for: .response(slot))
-            }
-          }
-        }
-      }
+    let (user, text) = (open.registration.user?.text ?? "", frame.userText ?? "")
+    let isTaken = withBytes(of: open.token, user, frame.response, frame.action.text, text) { texts in
+      (facts.device, facts.user) = (texts[0], texts[1])
+      facts.details = .response(
+        texts[2], action: texts[3], userText: frame.userText == nil ? nil : texts[4], at: frame.at, isDynamic: frame.isDynamic,
+        isUnanswered: frame.isUnanswered)
+      return events.emit(facts, key: facts.device, for: .response(slot))
     }
     // The device sends an unanswered response again, so nothing is lost.
     guard isTaken else { return _ = take(slot) }
@@ -122,7 +110,7 @@ final class Responses {
     guard pending[slot]?.reports == 0, let pending = take(slot), let open = pending.session.open else { return }
     // The device sends it again, and then it removes again.
     guard !pending.failed else { return open.opened.remove(pending.removes) }
-    metrics.responses.increment()
+    metrics.count(.response)
     accept(pending.response, of: pending.session)
   }
 
@@ -137,7 +125,7 @@ final class Responses {
   }
 
   private func refuse(_ response: String, _ reason: RefusalReason, _ field: String, of session: Session) {
-    metrics.refused.increment()
+    metrics.count(.refused)
     session.send { ServerFrames.refused(.response(response), reason: reason, field: field, to: &$0) }
   }
 }

@@ -53,7 +53,7 @@ final class OpenSession {
     gap = standing.gap.map { .unacknowledged($0) } ?? .none
     registeredAt = standing.registration.offset
     self.expiration = expiration
-    flow = SessionFlow(first: RandomBytes.number() >> 20, window: session.sessions.settings.window)
+    flow = SessionFlow(first: RandomBytes.number() >> 20, window: session.sessions.settings.limits.window)
   }
 
   var token: String { registration.device.text }
@@ -105,7 +105,7 @@ final class OpenSession {
   /// Whether the device has left a delivery unacknowledged for too long.
   var isOverdue: Bool {
     guard let oldest = flow.oldestUnacknowledged else { return false }
-    return sessions.seconds - oldest > UInt32(sessions.settings.acknowledgeSeconds)
+    return sessions.seconds - oldest > UInt32(sessions.settings.limits.acknowledgeSeconds)
   }
 
   /// Whether Redis could not delete something that the device has acknowledged.
@@ -241,10 +241,10 @@ final class OpenSession {
           ) { sessions.link(to: $0, deviceHash: tokenHash) }
         }
       }
-      sessions.metrics.sent.increment()
+      sessions.metrics.count(.notify)
     case .remove:
       session.sendDelivery { ServerFrames.remove(entry, revision: revision, delivery: number, to: &$0) }
-      sessions.metrics.removals.increment()
+      sessions.metrics.count(.remove)
     }
   }
 
@@ -319,7 +319,7 @@ final class OpenSession {
     ack.forEachDropped { number, reason in
       guard let entry = flow.acknowledge(number) else { return }
       endGap()
-      sessions.metrics.dropped.increment()
+      sessions.metrics.count(.dropped)
       switch reason {
       // An earlier session sent it.
       case .known: emit(entry.kind.isRemoval ? .removed : .delivered, of: entry, .told("known"))
@@ -342,7 +342,7 @@ final class OpenSession {
 
   /// Emits the outcome of a delivery. Its entry is deleted when Kafka has the event.
   private func emit(_ type: Outcome, of entry: SessionFlow.InFlight, _ reason: DeliveryOutcome.Reason? = nil) {
-    if type == .delivered || type == .updated || type == .removed { sessions.metrics.acknowledged.increment() }
+    if type == .delivered || type == .updated || type == .removed { sessions.metrics.count(.acknowledged) }
     let outcome = DeliveryOutcome(
       session: session, token: token, number: entry.number, revision: entry.revision, head: entry.head, type: type, reason: reason)
     if !sessions.outcomes.add(outcome) { session.goAway(at: .acknowledgements) }

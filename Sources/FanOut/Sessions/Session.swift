@@ -50,7 +50,7 @@ final class Session: WebSocketHandler {
 
   func webSocketTakesFrame() -> Bool {
     var perSecond: Int?
-    if case .greeting = phase {} else { perSecond = sessions.settings.framesPerSecond }
+    if case .greeting = phase {} else { perSecond = sessions.settings.limits.framesPerSecond }
     if budget.takesFrame(at: sessions.seconds, perSecond) { return true }
     sessions.metrics.limited(.frames)
     if connection?.isOpen == true { sessions.metrics.closed(.tooManyFrames) }
@@ -61,7 +61,7 @@ final class Session: WebSocketHandler {
     do throws(DeviceFrameError) {
       try received(try DeviceFrame(text))
     } catch {
-      sessions.metrics.badFrames.increment()
+      sessions.metrics.count(.bad)
       refuse(error)
     }
   }
@@ -74,7 +74,7 @@ final class Session: WebSocketHandler {
   }
 
   func webSocketReceived(binary: UnsafeRawBufferPointer) {
-    sessions.metrics.badFrames.increment()
+    sessions.metrics.count(.bad)
     close(.unsupportedFrame, "frames of \(DeviceProtocol.subprotocol) are text")
   }
 
@@ -212,9 +212,9 @@ final class Session: WebSocketHandler {
     let settings = sessions.settings
     send {
       ServerFrames.welcome(
-        session: generation, now: WallClock.milliseconds(), pingSeconds: settings.pingSeconds, window: settings.window,
+        session: generation, now: WallClock.milliseconds(), pingSeconds: settings.limits.pingSeconds, window: settings.limits.window,
         rememberSeconds: settings.longestLifetime, quiet: sessions.people.quiet(open.owner.user),
-        frameBytes: FanOutSettings.Defaults.frameBytes, userTextBytes: Registration.userTextBytes, to: &$0)
+        frameBytes: FanOutSettings.frameBytes, userTextBytes: Registration.userTextBytes, to: &$0)
     }
     phase = .open(open)
     sessions.opened(self, heartbeat: hello.heartbeat)

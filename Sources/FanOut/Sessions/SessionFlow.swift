@@ -113,41 +113,29 @@ struct SessionFlow {
 
   /// Takes a delivery record.
   mutating func live(_ revision: Revision, _ kind: Kind, now: UInt32, head: () -> [UInt8]) -> LiveAction {
-    switch mode {
-    case .live:
-      if isInFlight(revision) { return .leave(.nothing) }
-      // Its entry may have been paged, acknowledged and deleted. Only the mailbox can tell.
-      if revision.timestamp <= settledUpTo { return .leave(resync()) }
-      guard hasRoom else {
-        mode = .behind
-        return .leave(.nothing)
-      }
-      return .send(number: send(revision, kind, head(), now, isLive: true))
-    case .behind: break
-    case .reading: mode = .reading(missed: true)
+    guard mode == .live else {
+      fallBehind()
+      return .leave(.nothing)
     }
-    return .leave(.nothing)
+    if isInFlight(revision) { return .leave(.nothing) }
+    // Its entry may have been paged, acknowledged and deleted. Only the mailbox can tell.
+    if revision.timestamp <= settledUpTo { return .leave(resync()) }
+    guard hasRoom else {
+      mode = .behind
+      return .leave(.nothing)
+    }
+    return .send(number: send(revision, kind, head(), now, isLive: true))
   }
 
   /// Reads the mailbox, which may hold entries whose delivery records never came: at the start, and from time to time.
   mutating func resync() -> Action {
-    switch mode {
-    case .live: mode = .behind
-    case .behind: break
-    case .reading:
-      mode = .reading(missed: true)
-      return .nothing
-    }
+    fallBehind()
     return advance()
   }
 
   /// Leaves a delivery and all later ones to the pages of the mailbox.
   mutating func fallBehind() {
-    switch mode {
-    case .live: mode = .behind
-    case .behind: break
-    case .reading: mode = .reading(missed: true)
-    }
+    if case .reading = mode { mode = .reading(missed: true) } else { mode = .behind }
   }
 
   /// Reads the next page after acknowledgements and deletions, if one is wanted and there is room.

@@ -6,7 +6,7 @@ import Worker
 extension Sessions {
   /// Ends the device's former session, which this lane or another one holds.
   func takeOver(_ former: Presence, _ token: String) {
-    metrics.takeovers.increment()
+    metrics.count(.takeover)
     if let session = self[former.generation] { return session.takenOver() }
     events.takeOver(former, token: token)
   }

@@ -69,9 +69,9 @@ final class Sessions {
     outcomes = PendingOutcomes(events, mailboxes)
     newer = NewerLayouts(metrics.newer, logger: logger)
     expiration = ExpirationRule(oneAttemptSeconds: settings.oneAttemptSeconds)
-    metrics.connectionsLimit.set(settings.connections)
-    resyncs = SessionWheel(periodSeconds: settings.refreshSeconds)
-    heartbeats = SessionWheel(periodSeconds: settings.pingSeconds)
+    metrics.connectionsLimit.set(settings.limits.connections)
+    resyncs = SessionWheel(periodSeconds: settings.limits.refreshSeconds)
+    heartbeats = SessionWheel(periodSeconds: settings.limits.pingSeconds)
   }
 
   /// Sets the partition of `deliveries` that the lane reads.
@@ -89,7 +89,7 @@ final class Sessions {
   /// Makes a session for a new connection.
   func make() -> Session {
     // No two sessions ever have the same generation. The present second is partly over, so it is not counted.
-    Session(self, generation: RandomBytes.number(), helloDeadline: seconds + 1 + UInt32(settings.helloSeconds))
+    Session(self, generation: RandomBytes.number(), helloDeadline: seconds + 1 + UInt32(settings.limits.helloSeconds))
   }
 
   subscript(generation: UInt64) -> Session? { all[generation] }

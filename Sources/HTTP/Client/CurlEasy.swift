@@ -90,3 +90,9 @@ final class CurlEasy {
     check(carillon_curl_set_open(handle, open))
   }
 }
+
+/// The object that a callback of libcurl was registered with.
+func owner<Owner: AnyObject>(_ this: UnsafeMutableRawPointer?, as type: Owner.Type) -> Owner {
+  guard let this else { preconditionFailure("a callback of libcurl has its owner") }
+  return Unmanaged<Owner>.fromOpaque(this).takeUnretainedValue()
+}

@@ -47,12 +47,12 @@ final class CurlMulti {
     carillon_curl_multi_set_long(handle, CURLMOPT_MAXCONNECTS, max(1, configuration.maximumConnections))
     carillon_curl_multi_set_pointer(handle, CURLMOPT_SOCKETDATA, this)
     carillon_curl_multi_set_socket(handle) { easy, socket, what, this, _ in
-      CurlMulti.of(this).watch(socket, what, for: easy)
+      owner(this, as: CurlMulti.self).watch(socket, what, for: easy)
       return 0
     }
     carillon_curl_multi_set_pointer(handle, CURLMOPT_TIMERDATA, this)
     carillon_curl_multi_set_timer(handle) { _, milliseconds, this in
-      CurlMulti.of(this).setTimer(milliseconds)
+      owner(this, as: CurlMulti.self).setTimer(milliseconds)
       return 0
     }
     timer.handler = { [self] in act(CURL_SOCKET_BAD, 0) }
@@ -61,11 +61,6 @@ final class CurlMulti {
   deinit {
     // It was not closed, and its loop has ended with its timer and its watches.
     if !isClosed { releaseHandle() }
-  }
-
-  private static func of(_ this: UnsafeMutableRawPointer?) -> CurlMulti {
-    guard let this else { preconditionFailure("a callback of libcurl has its owner") }
-    return Unmanaged<CurlMulti>.fromOpaque(this).takeUnretainedValue()
   }
 
   // MARK: Sockets and times

@@ -58,7 +58,7 @@ final class CurlTransfer {
     easy.set(CURLOPT_CONNECTTIMEOUT_MS, max(1, call.request.connectMilliseconds))
     easy.set(CURLOPT_MAXAGE_CONN, max(1, (configuration.idleMilliseconds + 999) / 1000))
     easy.set(CURLOPT_USERAGENT, configuration.userAgent.withoutLineBreaks)
-    easy.set(CURLOPT_RESOLVE, lines: configuration.pinned.map(\.entry))
+    easy.set(CURLOPT_RESOLVE, lines: configuration.pinned)
     switch call.method {
     case .get: easy.set(CURLOPT_HTTPGET, 1)
     case .head: easy.set(CURLOPT_NOBODY, 1)
@@ -69,16 +69,16 @@ final class CurlTransfer {
     easy.set(CURLOPT_HTTPHEADER, lines: headerLines)
     easy.set(CURLOPT_HEADERDATA, pointer: this)
     easy.set(CURLOPT_HEADERFUNCTION) { bytes, size, count, this in
-      CurlTransfer.of(this).takeHeader(UnsafeRawBufferPointer(start: bytes, count: size * count)) ? size * count : 0
+      owner(this, as: CurlTransfer.self).takeHeader(UnsafeRawBufferPointer(start: bytes, count: size * count)) ? size * count : 0
     }
     easy.set(CURLOPT_WRITEDATA, pointer: this)
     easy.set(CURLOPT_WRITEFUNCTION) { bytes, size, count, this in
-      CurlTransfer.of(this).takeBody(UnsafeRawBufferPointer(start: bytes, count: size * count))
+      owner(this, as: CurlTransfer.self).takeBody(UnsafeRawBufferPointer(start: bytes, count: size * count))
     }
     easy.set(CURLOPT_OPENSOCKETDATA, pointer: this)
     easy.setOpen { this, purpose, address in
       guard let address, purpose == CURLSOCKTYPE_IPCXN else { return CURL_SOCKET_BAD }
-      return CurlTransfer.of(this).open(address)
+      return owner(this, as: CurlTransfer.self).open(address)
     }
   }
 
@@ -89,11 +89,6 @@ final class CurlTransfer {
     lines.append("Expect:")
     if !call.headers.contains(where: { $0.name.lowercased() == "content-type" }) { lines.append("Content-Type:") }
     return lines
-  }
-
-  private static func of(_ this: UnsafeMutableRawPointer?) -> CurlTransfer {
-    guard let this else { preconditionFailure("a callback of libcurl has its transfer") }
-    return Unmanaged<CurlTransfer>.fromOpaque(this).takeUnretainedValue()
   }
 
   // MARK: The response
@@ -114,7 +109,7 @@ final class CurlTransfer {
       whenHopeless?()
       return CURL_SOCKET_BAD
     }
-    if case .refused(let kind) = configuration.addresses.decision(on: peer) {
+    if let kind = configuration.addresses.refusal(of: peer) {
       fail(.addressRefused, "\(url.host) has the address \(peer), which must not be connected to (\(kind))")
       whenHopeless?()
       return CURL_SOCKET_BAD

@@ -1,9 +1,5 @@
 /// Host and port of a URL (RFC 3986, section 3.2), in one form for all spellings.
 struct HTTPAuthority: Hashable {
-  struct Failure: Error {
-    let reason: String
-  }
-
   /// A name in lower case without a dot at its end, or a number: IPv6 without brackets.
   let host: String
   /// Whether the host is an address and not a name.
@@ -11,13 +7,13 @@ struct HTTPAuthority: Hashable {
   /// 1 to 65535, if there is one.
   let port: Int?
 
-  init(_ text: Substring) throws(Failure) {
-    if text.contains("@") { throw Failure(reason: "a user or password before @ is not allowed") }
-    guard text.utf8.allSatisfy({ $0 < 0x80 }) else { throw Failure(reason: "write an international name in its xn-- form") }
+  init(_ text: Substring) throws(HTTPTextFailure) {
+    if text.contains("@") { throw HTTPTextFailure("a user or password before @ is not allowed") }
+    guard text.utf8.allSatisfy({ $0 < 0x80 }) else { throw HTTPTextFailure("write an international name in its xn-- form") }
     let name: Substring
     let rest: Substring
     if text.hasPrefix("[") {
-      guard let end = text.firstIndex(of: "]") else { throw Failure(reason: "the bracket before an IPv6 address is not closed") }
+      guard let end = text.firstIndex(of: "]") else { throw HTTPTextFailure("the bracket before an IPv6 address is not closed") }
       name = text[..<end].dropFirst()
       rest = text[end...].dropFirst()
     } else {
@@ -30,13 +26,13 @@ struct HTTPAuthority: Hashable {
     } else {
       guard rest.hasPrefix(":"), rest.utf8.count <= 6, rest.dropFirst().utf8.allSatisfy({ (0x30...0x39).contains($0) }),
         let number = Int(rest.dropFirst()), (1...65535).contains(number)
-      else { throw Failure(reason: "after the host only a colon and a port of 1 to 65535 may come") }
+      else { throw HTTPTextFailure("after the host only a colon and a port of 1 to 65535 may come") }
       port = number
     }
     if text.hasPrefix("[") {
       // A zone would choose an interface of this machine.
       guard let address = IPAddress(String(name)), address.family == .v6 else {
-        throw Failure(reason: "between brackets an IPv6 address without a zone must stand")
+        throw HTTPTextFailure("between brackets an IPv6 address without a zone must stand")
       }
       (host, isNumeric) = (address.description, true)
     } else {
@@ -44,20 +40,20 @@ struct HTTPAuthority: Hashable {
     }
   }
 
-  private static func name(_ text: Substring) throws(Failure) -> (String, Bool) {
+  private static func name(_ text: Substring) throws(HTTPTextFailure) -> (String, Bool) {
     var name = text.lowercased()
     if name.hasSuffix(".") { name.removeLast() }
     let labels = name.split(separator: ".", omittingEmptySubsequences: false)
     guard !name.isEmpty, name.utf8.count <= 253, labels.allSatisfy({ (1...63).contains($0.utf8.count) }) else {
-      throw Failure(reason: "the host must be a name of labels with 1 to 63 characters, 253 in all")
+      throw HTTPTextFailure("the host must be a name of labels with 1 to 63 characters, 253 in all")
     }
     guard name.utf8.allSatisfy({ isNameByte($0) }) else {
-      throw Failure(reason: "the host may have letters, digits, hyphens, underscores and dots only")
+      throw HTTPTextFailure("the host may have letters, digits, hyphens, underscores and dots only")
     }
     // Resolvers read 2130706433, 0x7f.1 and 127.1 as addresses. A name's last label is not a number (RFC 3696, section 2).
     guard let last = labels.last, isNumber(last) else { return (name, false) }
     guard let address = IPAddress(name), address.family == .v4 else {
-      throw Failure(reason: "a host that ends in a number must be an IPv4 address of four decimal numbers")
+      throw HTTPTextFailure("a host that ends in a number must be an IPv4 address of four decimal numbers")
     }
     return (address.description, true)
   }

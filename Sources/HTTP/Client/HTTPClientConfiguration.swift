@@ -18,8 +18,8 @@ public struct HTTPClientConfiguration: Sendable {
   public var certificateFile: String?
   /// The value of `User-Agent`.
   public var userAgent = "carillon"
-  /// Names whose addresses are not looked up.
-  public var pinned: [HTTPPinnedHost] = []
+  /// Names whose addresses are not looked up, in libcurl's form: `HOST:PORT:ADDRESS,ADDRESS`. The rules for addresses apply to them too.
+  public var pinned: [String] = []
 
   /// Makes the defaults for these hosts.
   public init(hosts: HTTPHostRule) { self.hosts = hosts }
@@ -45,7 +45,7 @@ public struct HTTPClientConfiguration: Sendable {
   func admit(_ text: String, from: HTTPURL? = nil) throws(HTTPClientError) -> HTTPURL {
     let via = from.map { ", to which \($0.host) redirects," } ?? ""
     let url: HTTPURL
-    do throws(HTTPURL.Failure) { url = try HTTPURL(text) } catch {
+    do throws(HTTPTextFailure) { url = try HTTPURL(text) } catch {
       let reason = "\(from.map { "\($0.host) redirects: " } ?? "")the URL cannot be used: \(error)"
       throw HTTPClientError(error.isOfScheme ? .schemeRefused : .invalidURL, host: from?.host, reason)
     }
@@ -58,31 +58,5 @@ public struct HTTPClientConfiguration: Sendable {
     }
     guard hosts.admits(url) else { throw HTTPClientError(.hostRefused, url, "\(url.origin)\(via) is not among the allowed hosts") }
     return url
-  }
-}
-
-/// A name with fixed addresses for one client, independent of the system's resolver.
-public struct HTTPPinnedHost: Sendable, Hashable {
-  /// The name in the form of `HTTPHostRule`: ASCII, without a port.
-  public let host: String
-  /// The port of the URLs that it applies to.
-  public let port: Int
-  /// The addresses, tried in order; IPv6 ones first. The rules apply to them too.
-  public let addresses: [IPAddress]
-
-  /// Pins a name; nil if the name is invalid, or if there is no address or no such port.
-  public init?(host: String, port: Int, addresses: [IPAddress]) {
-    guard let authority = try? HTTPAuthority(host[...]), authority.port == nil, !authority.isNumeric, (1...65535).contains(port),
-      !addresses.isEmpty
-    else { return nil }
-    self.host = authority.host
-    self.port = port
-    self.addresses = addresses
-  }
-
-  /// The form for libcurl.
-  var entry: String {
-    let list = addresses.map { $0.family == .v6 ? "[\($0)]" : "\($0)" }
-    return "\(host):\(port):\(list.joined(separator: ","))"
   }
 }

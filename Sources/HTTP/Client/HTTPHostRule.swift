@@ -20,29 +20,23 @@ public struct HTTPHostRule: Sendable, Hashable {
     }
   }
 
-  /// Why a text is not a pattern.
-  public struct Failure: Error, Sendable, Hashable, CustomStringConvertible {
-    /// What is wrong, and what to write instead.
-    public let description: String
-  }
-
   private let patterns: [Pattern]
 
   /// Reads the patterns. Without any, no host is allowed.
-  public init(_ patterns: [String]) throws(Failure) {
+  public init(_ patterns: [String]) throws(HTTPTextFailure) {
     var read: [Pattern] = []
     for pattern in patterns { read.append(try Self.pattern(pattern)) }
     self.patterns = read
   }
 
-  private static func pattern(_ text: String) throws(Failure) -> Pattern {
-    func failure(_ reason: String) -> Failure {
-      Failure(description: "'\(text.prefix(300).description.withoutLineBreaks)' is no pattern for hosts: \(reason)")
+  private static func pattern(_ text: String) throws(HTTPTextFailure) -> Pattern {
+    func failure(_ reason: String) -> HTTPTextFailure {
+      HTTPTextFailure("'\(text.prefix(300).description.withoutLineBreaks)' is no pattern for hosts: \(reason)")
     }
     let isBelow = text.hasPrefix("*.")
     let authority: HTTPAuthority
-    do throws(HTTPAuthority.Failure) { authority = try HTTPAuthority(isBelow ? text.dropFirst(2) : text[...]) } catch {
-      throw failure(error.reason)
+    do throws(HTTPTextFailure) { authority = try HTTPAuthority(isBelow ? text.dropFirst(2) : text[...]) } catch {
+      throw failure(error.description)
     }
     if isBelow {
       if authority.isNumeric { throw failure("an asterisk stands before a name only") }

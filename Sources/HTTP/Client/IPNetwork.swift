@@ -5,15 +5,9 @@ public struct IPNetwork: Sendable, Hashable, CustomStringConvertible {
   /// The number of common bits.
   public let prefix: Int
 
-  /// Why a text is not a network.
-  public struct Failure: Error, Sendable, Hashable, CustomStringConvertible {
-    /// What is wrong, and what to write instead.
-    public let description: String
-  }
-
   /// Reads a network in CIDR notation (RFC 4632, section 3.1); an address alone is the network of that address.
-  public init(_ text: String) throws(Failure) {
-    func failure(_ reason: String) -> Failure { Failure(description: "'\(text.prefix(100).description.withoutLineBreaks)' \(reason)") }
+  public init(_ text: String) throws(HTTPTextFailure) {
+    func failure(_ reason: String) -> HTTPTextFailure { HTTPTextFailure("'\(text.prefix(100).description.withoutLineBreaks)' \(reason)") }
     let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
     guard let address = IPAddress(String(parts[0])) else {
       throw failure("is no network: write an IPv4 or IPv6 address and a prefix length, such as 10.0.0.0/8 or fd00::/8")
@@ -43,10 +37,7 @@ public struct IPNetwork: Sendable, Hashable, CustomStringConvertible {
 
   private static func first(of address: IPAddress, _ prefix: Int) -> IPAddress {
     let mask = prefix == 0 ? 0 : UInt128.max << UInt128(address.family.bits - prefix)
-    switch address.family {
-    case .v4: return IPAddress(v4: UInt32(truncatingIfNeeded: address.value & mask))
-    case .v6: return IPAddress(v6: address.value & mask)
-    }
+    return IPAddress(address.family, address.value & mask)
   }
 
   /// Whether it contains the address; false for the other family.

@@ -27,7 +27,7 @@ struct ResponseHead {
       let code = text.split(separator: 0x20, omittingEmptySubsequences: true).dropFirst().first
       status = code.flatMap { Int(String(decoding: $0, as: UTF8.self)) } ?? 0
     } else if let colon = text.firstIndex(of: UInt8(ascii: ":")), colon > text.startIndex {
-      let value = UnsafeRawBufferPointer(rebasing: text[(colon + 1)...]).trimmed
+      let value = text[(colon + 1)...].trimmed
       let start = bytes.count
       bytes.append(contentsOf: text[..<colon])
       bytes.append(contentsOf: value)
@@ -40,15 +40,5 @@ struct ResponseHead {
   /// The response without its body.
   var response: HTTPClientResponse {
     HTTPClientResponse(status: HTTPStatus(rawValue: status), headers: HTTPHeaders(bytes: bytes, fields: fields))
-  }
-}
-
-extension UnsafeRawBufferPointer {
-  /// Without the spaces and tabs around it.
-  fileprivate var trimmed: Slice<UnsafeRawBufferPointer> {
-    var rest = self[...]
-    while let byte = rest.first, byte == 0x20 || byte == 0x09 { rest = rest.dropFirst() }
-    while let byte = rest.last, byte == 0x20 || byte == 0x09 { rest = rest.dropLast() }
-    return rest
   }
 }

@@ -14,14 +14,7 @@ public struct PublisherToken: Sendable, Equatable {
   }
 
   /// An operation, by the word of the header `operation`.
-  public enum Operation: String, Sendable, CaseIterable {
-    /// Shows a notification.
-    case notify
-    /// Takes delivered notifications away.
-    case remove
-    /// Ends waiting ones.
-    case cancel
-  }
+  public typealias Operation = RequestView.Operation
 
   /// Nil for all.
   let applications: Set<Name>?

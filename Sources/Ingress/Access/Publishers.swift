@@ -32,13 +32,7 @@ struct Publisher: Sendable {
     }
     if !token.allows(facts.application) { return refusal("apns-topic", "application", "apps") }
     if !token.targets.contains(facts.isForDevice ? .device : .user) { return refusal("target", "kind of target", "targets") }
-    let operation: PublisherToken.Operation =
-      switch facts.operation {
-      case .notify: .notify
-      case .remove: .remove
-      case .cancel: .cancel
-      }
-    return token.operations.contains(operation) ? nil : refusal("operation", "operation", "operations")
+    return token.operations.contains(facts.operation) ? nil : refusal("operation", "operation", "operations")
   }
 }
 

@@ -4,14 +4,6 @@ import Kafka
 import Notifications
 import Worker
 
-/// The lane's actor, as its core sees it.
-protocol IngressCoreOwner: AnyObject, Sendable {
-  /// Finds what became of a request, and calls `found` with the number.
-  func find(_ id: NotificationID, target: Name?, for publisher: Publisher, number: UInt64)
-  /// Kafka's client has failed for good. Only a new lane can continue.
-  func failed(_ error: KafkaError)
-}
-
 /// Takes HTTP requests, produces their records, and answers when Kafka has them. Loop-confined.
 ///
 /// | path | answer |
@@ -62,7 +54,7 @@ final class IngressCore {
   private var ticks = 0
   /// The HTTP requests that reached no route and are counted, by status.
   private var unrouted: [Int: Int] = [:]
-  weak var owner: (any IngressCoreOwner)?
+  weak var owner: IngressLane?
 
   init(on loop: EventLoop, _ settings: IngressSettings, batchBytes: Int, logger: Logger, health: Health, _ metrics: IngressMetrics)
     throws(KafkaError)

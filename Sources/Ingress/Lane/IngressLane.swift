@@ -1,40 +1,33 @@
 public import EventLoop
-public import Kafka
+import Kafka
 import Notifications
 public import Worker
 
 /// One lane of the ingress: a loop with its own HTTP listener and producer.
 ///
 /// The actor is the asynchronous interface. A loop-confined class does the work.
-public actor IngressLane: LoopActor {
-  /// The lane's loop.
-  public nonisolated let loop: EventLoop
+public actor IngressLane: LoopActor, WorkerLane {
+  private nonisolated let place: LanePlace
   private let settings: IngressSettings
   private let fates: FateDesk
-  private let logger: Logger
-  private let health: Health
   private let metrics: IngressMetrics
-  private let onFatal: @Sendable (KafkaError) -> Void
   private var core: IngressCore?
+  /// The lane's loop.
+  public nonisolated var loop: EventLoop { place.loop }
 
   /// Makes a lane that does nothing yet.
   ///
-  /// - Parameters:
-  ///   - fates: answers questions for the fate of requests, for all lanes of the process.
-  ///   - onFatal: called when the Kafka client has failed for good. Only a new lane can continue the work.
-  public init(
-    _ settings: IngressSettings, on loop: EventLoop, fates: FateDesk, logger: Logger, health: Health, metrics: IngressMetrics,
-    onFatal: @escaping @Sendable (KafkaError) -> Void = { _ in }
-  ) {
-    (self.settings, self.loop, self.fates) = (settings, loop, fates)
-    (self.logger, self.health, self.metrics, self.onFatal) = (logger, health, metrics, onFatal)
+  /// - Parameter fates: answers questions for the fate of requests, for all lanes of the process.
+  public init(_ settings: IngressSettings, in place: LanePlace, fates: FateDesk, metrics: IngressMetrics) {
+    (self.settings, self.place, self.fates, self.metrics) = (settings, place, fates, metrics)
   }
 
-  /// Asks Kafka for the topic, and listens; returns the address. Call it from a task that prefers the loop.
-  public func start() async throws -> SocketAddress {
+  /// Asks Kafka for the topic, and listens; returns the address.
+  public func start() async throws -> SocketAddress? {
+    let (logger, health) = (place.logger, place.health)
     health.set("kafka", ready: false, "connecting")
     let topic = settings.topics.requests
-    let limits = try await Admin.with(settings.kafka, timeoutMilliseconds: settings.askMilliseconds) { [logger] admin in
+    let limits = try await Admin.with(settings.kafka, timeoutMilliseconds: settings.askMilliseconds) { admin in
       _ = try await admin.describe(topic: topic)
       return try await admin.writeLimits(of: [topic], logger: logger)
     }
@@ -57,12 +50,12 @@ public actor IngressLane: LoopActor {
     await core?.drain(withinMilliseconds: milliseconds)
     core = nil
   }
-}
 
-extension IngressLane: IngressCoreOwner {
+  /// Finds what became of a request, and calls `found` of the core with the number.
   nonisolated func find(_ id: NotificationID, target: Name?, for publisher: Publisher, number: UInt64) {
     Task(executorPreference: loop) { [weak self] in await self?.find(id, target, for: publisher, number) }
   }
 
-  nonisolated func failed(_ error: KafkaError) { onFatal(error) }
+  /// Kafka's client has failed for good. Only a new lane can continue.
+  nonisolated func failed(_ error: KafkaError) { place.onFatal(error) }
 }

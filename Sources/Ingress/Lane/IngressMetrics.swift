@@ -11,7 +11,7 @@ public final class IngressMetrics: Sendable {
   let waiting: Gauge
   let pauses: Counter
   let producer: ProducerMetrics
-  let kafkaErrors: CounterSet
+  let kafkaErrors: MetricSet<Counter>
   private let registry: MetricRegistry
   /// The counters by status and application.
   private let answers = Mutex<[Name: [Int: Counter]]>([:])

@@ -45,9 +45,8 @@ public enum RequestLine {
     var draft = RequestDraft()
     var seen: Set<Name> = []
     try scanner.openObject()
-    while let key = try scanner.nextKey() {
+    while let (key, value) = try scanner.nextMember() {
       let name = scanner.text(key) ?? ""
-      let value = try scanner.skip()
       guard seen.insert(Name(name)).inserted else {
         throw LineError(PrintedText.echo(name), "the member '\(PrintedText.echo(name))' stands twice")
       }
@@ -206,6 +205,6 @@ public enum RequestLine {
     guard value.kind == .object else { throw wrong(member, member == .headers ? "an object of strings" : "an object") }
     var members = scanner.scanner(of: value)
     try members.openObject()
-    while let key = try members.nextKey() { try body(members.text(key) ?? "", try members.skip()) }
+    while let (key, value) = try members.nextMember() { try body(members.text(key) ?? "", value) }
   }
 }

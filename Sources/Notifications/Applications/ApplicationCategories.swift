@@ -15,12 +15,8 @@ public struct ApplicationCategories: Sendable, Equatable {
 
   /// Reads the value of a record.
   public init(json: UnsafeRawBufferPointer) throws(FieldError) {
-    guard json.count <= Self.valueBytes else { throw FieldError(field: "", rule: "A value takes at most \(Self.valueBytes) bytes.") }
-    let reader = try ObjectReader(parsing: json)
-    guard let categories = try NotificationCategory.list(reader, "categories") else {
-      throw reader.error("categories", "This member is required.")
-    }
-    self.categories = categories
+    let reader = try ObjectReader(parsing: json, atMost: Self.valueBytes)
+    categories = try reader.required("categories", try NotificationCategory.list(reader))
   }
 
   /// The value of the record; `nil` without categories.
@@ -28,8 +24,7 @@ public struct ApplicationCategories: Sendable, Equatable {
     guard !categories.isEmpty else { return nil }
     var json = JSONWriter(capacity: 4_096)
     json.openObject()
-    json.key("categories")
-    NotificationCategory.write(categories, to: &json)
+    json.member("categories", categories)
     json.closeObject()
     return json.withUnsafeBytes(Array.init)
   }

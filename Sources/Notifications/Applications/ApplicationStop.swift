@@ -25,14 +25,7 @@ public struct ApplicationStop: Sendable, Hashable {
   public static func isText(_ text: String) -> Bool { ObjectReader.isPlain(text, longest: textBytes) }
 
   /// Returns as much of a text as a stop may contain.
-  public static func cut(_ text: String) -> String {
-    var bytes = 0
-    let scalars = text.unicodeScalars.prefix {
-      bytes += $0.utf8.count
-      return bytes <= textBytes
-    }
-    return String(scalars)
-  }
+  public static func cut(_ text: String) -> String { text.prefix(utf8: textBytes) }
 
   /// Whether the application is still stopped.
   public var isOpen: Bool { to == nil }
@@ -42,4 +35,16 @@ public struct ApplicationStop: Sendable, Hashable {
 
   /// Whether a record of this time was published before the stop's end.
   public func isBeforeEnd(_ time: Int64) -> Bool { to.map { time < $0 } ?? true }
+}
+
+extension String {
+  /// As many of the first scalars as fit into this number of bytes.
+  func prefix(utf8 limit: Int) -> String {
+    var bytes = 0
+    return String(
+      unicodeScalars.prefix {
+        bytes += $0.utf8.count
+        return bytes <= limit
+      })
+  }
 }

@@ -102,12 +102,7 @@ public struct ApplicationStops: Sendable, Equatable {
     var json = JSONWriter(capacity: 512)
     json.openObject()
     json.member("state", word: isStopped ? "stopped" : "started")
-    if !granted.isEmpty {
-      json.key("allowed")
-      json.openArray()
-      for name in granted.names { json.string(name) }
-      json.closeArray()
-    }
+    json.member("allowed", granted.isEmpty ? nil : granted.names)
     if !limits.isEmpty {
       json.key("limits")
       limits.write(beginsPeriod: beginsPeriod, to: &json)
@@ -128,8 +123,7 @@ public struct ApplicationStops: Sendable, Equatable {
   ///
   /// - Parameter timestamp: the record's timestamp, which is the time of the newest change.
   public init(_ value: UnsafeRawBufferPointer, timestamp: Int64) throws(FieldError) {
-    guard value.count <= Self.valueBytes else { throw FieldError(field: "", rule: "A value takes at most \(Self.valueBytes) bytes.") }
-    let reader = try ObjectReader(parsing: value)
+    let reader = try ObjectReader(parsing: value, atMost: Self.valueBytes)
     let object = reader.object
     let isStopped: Bool
     switch object["state"]?.stringValue {

@@ -39,10 +39,7 @@ public struct AttachmentOptions: Sendable, Equatable {
     guard let value else { return }
     let reader = try ObjectReader(value, path: path)
     typeHint = try reader.text("typeHint", longest: Self.typeHintBytes)
-    if let hidden = reader["thumbnailHidden"] {
-      guard let isHidden = hidden.boolValue else { throw reader.error("thumbnailHidden", "This must be true or false.") }
-      isThumbnailHidden = isHidden
-    }
+    isThumbnailHidden = try reader.flag("thumbnailHidden", "This must be true or false.") ?? false
     if let clipping = reader["thumbnailClipping"] {
       let part = try ObjectReader(clipping, path: path + ".thumbnailClipping")
       func number(_ key: String) throws(FieldError) -> Double {
@@ -63,19 +60,10 @@ public struct AttachmentOptions: Sendable, Equatable {
 
   /// The JSON object, with the options that are set.
   public var object: JSONValue {
-    var members: [JSONValue.Member] = []
-    func add(_ key: String, _ value: JSONValue) { members.append(JSONValue.Member(key: key, value: value)) }
-    if let typeHint { add("typeHint", .string(typeHint)) }
-    if isThumbnailHidden { add("thumbnailHidden", true) }
-    if let part = thumbnailClipping {
-      add(
-        "thumbnailClipping",
-        [
-          "x": JSONValue(floatLiteral: part.x), "y": JSONValue(floatLiteral: part.y), "width": JSONValue(floatLiteral: part.width),
-          "height": JSONValue(floatLiteral: part.height),
-        ])
-    }
-    if let thumbnailTime { add("thumbnailTime", JSONValue(floatLiteral: thumbnailTime)) }
-    return .object(members)
+    .object(present: [
+      "typeHint": typeHint, "thumbnailHidden": isThumbnailHidden ? true : nil,
+      "thumbnailClipping": thumbnailClipping.map { JSONValue.object(["x": $0.x, "y": $0.y, "width": $0.width, "height": $0.height]) },
+      "thumbnailTime": thumbnailTime,
+    ])
   }
 }

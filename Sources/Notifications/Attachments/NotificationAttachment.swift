@@ -47,21 +47,17 @@ public struct NotificationAttachment: Sendable, Equatable {
     guard let type = MediaType(name: try reader.requiredText("type", longest: FrameLimits.idBytes)) else {
       throw reader.error("type", "This must be one of: \(MediaType.allCases.map(\.name.description).joined(separator: ", ")).")
     }
-    guard let size = try reader.integer("size", in: 0...Int64(MediaType.largestBytes)) else {
-      throw reader.error("size", "This member is required.")
-    }
+    let size = try reader.required("size", try reader.integer("size", in: 0...Int64(MediaType.largestBytes)))
     media = Media(hash: hash, type: type, size: Int(size))
     options = try AttachmentOptions(reader["options"], path: reader.path + "options")
   }
 
   /// The JSON object.
   public var object: JSONValue {
-    var object: JSONValue = [
-      "identifier": .string(identifier.text), "hash": .string(media.hash.description), "type": .string(media.type.name.description),
-      "size": .integer(Int64(media.size)),
-    ]
-    if options != AttachmentOptions() { object.set("options", options.object) }
-    return object
+    .object(present: [
+      "identifier": identifier, "hash": media.hash.description, "type": media.type.name.description, "size": media.size,
+      "options": options == AttachmentOptions() ? nil : options.object,
+    ])
   }
 }
 

@@ -23,22 +23,6 @@ public enum DeadLetterHeader: String, Sendable, CaseIterable {
   case timestamp = "carillon-dead-letter-timestamp"
   /// The last offset of several unreadable records.
   case last = "carillon-dead-letter-last"
-
-  /// The header's name, zero-terminated for librdkafka.
-  public var name: StaticString {
-    switch self {
-    case .reason: "carillon-dead-letter-reason"
-    case .field: "carillon-dead-letter-field"
-    case .rule: "carillon-dead-letter-rule"
-    case .error: "carillon-dead-letter-error"
-    case .tries: "carillon-dead-letter-tries"
-    case .topic: "carillon-dead-letter-topic"
-    case .partition: "carillon-dead-letter-partition"
-    case .offset: "carillon-dead-letter-offset"
-    case .timestamp: "carillon-dead-letter-timestamp"
-    case .last: "carillon-dead-letter-last"
-    }
-  }
 }
 
 /// Why a record became a dead letter, and where it came from.
@@ -114,15 +98,13 @@ public struct DeadLetter: Sendable, Equatable {
     last = value(.last).flatMap { Int64($0) }
   }
 
-  /// Calls `body` with each header to add to the record. The values are valid during the call.
-  public func forEachHeader(_ body: (DeadLetterHeader, UnsafeRawBufferPointer) throws -> Void) rethrows {
-    for (header, value) in [
+  /// The headers to add to the record.
+  public var headers: [(name: String, value: String)] {
+    let fields: [(DeadLetterHeader, String?)] = [
       (.reason, reason), (.field, field), (.rule, rule), (.error, error), (.tries, String(tries)), (.topic, source.topic),
       (.partition, String(source.position.partition)), (.offset, String(source.position.offset)),
       (.timestamp, last == nil ? String(source.position.timestamp) : nil), (.last, last.map { String($0) }),
-    ] as [(DeadLetterHeader, String?)] {
-      guard var value else { continue }
-      try value.withUTF8 { try body(header, UnsafeRawBufferPointer($0)) }
-    }
+    ]
+    return fields.compactMap { header, value in value.map { (header.rawValue, $0) } }
   }
 }

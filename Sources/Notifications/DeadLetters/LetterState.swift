@@ -77,19 +77,9 @@ public struct LetterState: Sendable, Equatable {
   /// The headers of the state's record. Texts that are too long are cut.
   public var headers: [(name: String, value: String)] {
     let fields: [(LetterStateHeader, String?)] = [
-      (.state, kind.rawValue), (.letter, letter.description), (.by, Self.cut(by)), (.at, Timestamp.text(at)),
-      (.request, request?.description), (.id, id?.description), (.note, note.map(Self.cut)),
+      (.state, kind.rawValue), (.letter, letter.description), (.by, by.prefix(utf8: Self.textBytes)), (.at, Timestamp.text(at)),
+      (.request, request?.description), (.id, id?.description), (.note, note?.prefix(utf8: Self.textBytes)),
     ]
     return fields.compactMap { header, value in value.map { (header.rawValue, $0) } }
-  }
-
-  private static func cut(_ text: String) -> String {
-    guard text.utf8.count > textBytes else { return text }
-    var bytes = 0
-    return String(
-      text.unicodeScalars.prefix {
-        bytes += $0.utf8.count
-        return bytes <= textBytes
-      })
   }
 }

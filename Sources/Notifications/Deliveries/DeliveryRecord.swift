@@ -59,20 +59,6 @@ public struct DeliveryRecord {
     self.revision = revision ?? entry.map { Revision($0.source) } ?? Revision(timestamp: 0, partition: 0, offset: 0)
   }
 
-  /// Appends the record of an entry; nothing if it throws.
-  public static func append(_ entry: DeliveryEntry, revision: Revision, generation: UInt64, to buffer: inout ByteBuffer)
-    throws(RecordCodingError)
-  {
-    let start = buffer.count
-    appendHead(entry.kind == .notify ? .notify : .remove, generation, revision, of: Revision(entry.source), to: &buffer)
-    do throws(RecordCodingError) {
-      try entry.append(to: &buffer)
-    } catch {
-      buffer.truncate(to: start)
-      throw error
-    }
-  }
-
   /// Appends the record of an encoded entry, as the mailbox has it.
   public static func append(
     encoded entry: UnsafeRawBufferPointer, kind: DeliveryEntry.Kind, revision: Revision, generation: UInt64, to buffer: inout ByteBuffer

@@ -7,9 +7,6 @@ public struct RecordCodingError: Error, Equatable, Sendable, CustomStringConvert
   /// The maximum number of bytes of the field.
   public let limit: Int
 
-  /// Always false: the same field is as long the next time.
-  public var isRetriable: Bool { false }
-
   /// The field and its limit.
   public var description: String { "the field \(field) takes more than \(limit) bytes; shorten it" }
 }

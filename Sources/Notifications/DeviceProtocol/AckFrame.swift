@@ -77,8 +77,7 @@ public struct AckFrame {
       var delivery: UInt64?
       var reason: DropReason?
       try elements.openObject()
-      while let key = try elements.nextKey() {
-        let value = try elements.skip()
+      while let (key, value) = try elements.nextMember() {
         if elements.matches(key, "delivery") {
           delivery = Self.number(value, elements)
         } else if elements.matches(key, "reason") {
@@ -102,32 +101,20 @@ public struct AckFrame {
   public static func write(
     deliveries: [UInt64], updated: [UInt64] = [], dropped: [(delivery: UInt64, reason: DropReason)] = [], to json: inout JSONWriter
   ) {
-    json.openObject()
-    json.member("type", DeviceFrameType.ack.rawValue)
-    json.key("deliveries")
-    write(deliveries, to: &json)
-    if !updated.isEmpty {
-      json.key("updated")
-      write(updated, to: &json)
-    }
+    json.openFrame("ack")
+    json.member("deliveries", deliveries)
+    json.member("updated", updated.isEmpty ? nil : updated)
     if !dropped.isEmpty {
       json.key("dropped")
       json.openArray()
       for (delivery, reason) in dropped {
         json.openObject()
-        json.key("delivery")
-        json.integer(delivery)
+        json.member("delivery", delivery)
         json.member("reason", reason.rawValue)
         json.closeObject()
       }
       json.closeArray()
     }
     json.closeObject()
-  }
-
-  private static func write(_ numbers: [UInt64], to json: inout JSONWriter) {
-    json.openArray()
-    for number in numbers { json.integer(number) }
-    json.closeArray()
   }
 }

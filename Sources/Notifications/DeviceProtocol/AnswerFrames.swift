@@ -1,14 +1,3 @@
-/// The frame `accepted`: a response or a request was accepted, durably.
-public struct AcceptedFrame: Sendable, Equatable {
-  /// What was accepted.
-  public var subject: FrameSubject
-
-  /// Creates the answer to a response or a request.
-  public init(_ subject: FrameSubject) { self.subject = subject }
-
-  init(_ reader: ObjectReader) throws(FieldError) { subject = try FrameSubject(reader) }
-}
-
 /// The frame `refused`: a response or a request was refused. The device does not repeat it.
 public struct RefusedFrame: Sendable, Equatable {
   /// What was refused.

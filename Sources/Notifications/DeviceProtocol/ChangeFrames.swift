@@ -3,7 +3,7 @@ public import JSON
 /// The frame `settings`: settings of the person or of the device changed.
 ///
 /// The person changed the authorization or the quiet hours, or the device has another locale or time zone.
-public struct SettingsFrame: Sendable, Equatable {
+public struct SettingsFrame: Sendable, Equatable, JSONWritable {
   /// The device's own id for the request; without one the frame has no answer.
   public var request: String?
   /// What the person lets notifications do; `nil` if unchanged.
@@ -44,30 +44,19 @@ public struct SettingsFrame: Sendable, Equatable {
 
   /// Appends the frame.
   public func write(to json: inout JSONWriter) {
-    json.openObject()
-    json.member("type", DeviceFrameType.settings.rawValue)
+    json.openFrame("settings")
     if let request { json.member("request", request) }
-    if let authorization {
-      json.key("authorization")
-      authorization.write(to: &json)
-    }
+    json.member("authorization", authorization)
     if let locale { json.member("locale", locale) }
     if let timeZone { json.member("timeZone", timeZone) }
-    if let person {
-      json.key("quiet")
-      if let quiet = person.quiet {
-        quiet.write(to: &json)
-      } else {
-        json.openObject()
-        json.closeObject()
-      }
-    }
+    if let person, person.quiet == nil { json.member("quiet", JSONValue.object([])) }
+    json.member("quiet", person?.quiet)
     json.closeObject()
   }
 }
 
 /// The frame `categories`: the application registered its categories again.
-public struct CategoriesFrame: Sendable, Equatable {
+public struct CategoriesFrame: Sendable, Equatable, JSONWritable {
   /// The device's own id for the request; without one the frame has no answer.
   public var request: String?
   /// All present categories.
@@ -80,25 +69,20 @@ public struct CategoriesFrame: Sendable, Equatable {
 
   init(_ reader: ObjectReader) throws(FieldError) {
     request = try reader.text("request", longest: FrameLimits.idBytes)
-    guard let categories = try NotificationCategory.list(reader, "categories") else {
-      throw reader.error("categories", "This member is required.")
-    }
-    self.categories = categories
+    categories = try reader.required("categories", try NotificationCategory.list(reader))
   }
 
   /// Appends the frame.
   public func write(to json: inout JSONWriter) {
-    json.openObject()
-    json.member("type", DeviceFrameType.categories.rawValue)
+    json.openFrame("categories")
     if let request { json.member("request", request) }
-    json.key("categories")
-    NotificationCategory.write(categories, to: &json)
+    json.member("categories", categories)
     json.closeObject()
   }
 }
 
 /// The frame `unregister`: the person signed out, or the application was removed.
-public struct UnregisterFrame: Sendable, Equatable {
+public struct UnregisterFrame: Sendable, Equatable, JSONWritable {
   /// The device's own id for the request; without one the frame has no answer.
   public var request: String?
 
@@ -109,8 +93,7 @@ public struct UnregisterFrame: Sendable, Equatable {
 
   /// Appends the frame.
   public func write(to json: inout JSONWriter) {
-    json.openObject()
-    json.member("type", DeviceFrameType.unregister.rawValue)
+    json.openFrame("unregister")
     if let request { json.member("request", request) }
     json.closeObject()
   }

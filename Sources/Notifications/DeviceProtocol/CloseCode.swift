@@ -73,30 +73,7 @@ public enum CloseCode: UInt16, Sendable, CaseIterable {
   case wrongEnvironment = 4019
 
   /// The name in the table.
-  public var name: StaticString {
-    switch self {
-    case .protocolError: "protocolError"
-    case .helloTimeout: "helloTimeout"
-    case .badHello: "badHello"
-    case .unauthorized: "unauthorized"
-    case .takenOver: "takenOver"
-    case .slowConsumer: "slowConsumer"
-    case .pingTimeout: "pingTimeout"
-    case .draining: "draining"
-    case .userChanged: "userChanged"
-    case .serviceUnavailable: "serviceUnavailable"
-    case .messageTooLarge: "messageTooLarge"
-    case .tooManyErrors: "tooManyErrors"
-    case .tooManyFrames: "tooManyFrames"
-    case .unregistered: "unregistered"
-    case .registrationLost: "registrationLost"
-    case .tooManyResponses: "tooManyResponses"
-    case .acknowledgementTimeout: "acknowledgementTimeout"
-    case .unsupportedFrame: "unsupportedFrame"
-    case .credentialExpired: "credentialExpired"
-    case .wrongEnvironment: "wrongEnvironment"
-    }
-  }
+  public var name: String { "\(self)" }
 
   /// The text of the close frame: what happened, and what to do.
   ///

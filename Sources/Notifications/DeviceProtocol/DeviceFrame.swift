@@ -69,8 +69,7 @@ public enum DeviceFrame {
 
     mutating func read(_ scanner: inout JSONScanner) throws(JSONError) {
       try scanner.openObject()
-      while let key = try scanner.nextKey() {
-        let value = try scanner.skip()
+      while let (key, value) = try scanner.nextMember() {
         if scanner.matches(key, "type") {
           type = value
         } else if scanner.matches(key, "deliveries") {

@@ -29,9 +29,6 @@ public struct DeviceFrameError: Error, Sendable, Equatable, CustomStringConverti
   /// The close code, unless a refusal answers the error.
   public var closeCode: CloseCode { frame == DeviceFrameType.hello.rawValue ? .badHello : .protocolError }
 
-  /// Always false: the same frame is as wrong the next time.
-  public var isRetriable: Bool { false }
-
   /// The frame, the member and the rule.
   public var description: String { [frame, field, rule].filter { !$0.isEmpty }.joined(separator: ": ") }
 }

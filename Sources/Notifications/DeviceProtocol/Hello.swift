@@ -1,7 +1,7 @@
 public import JSON
 
 /// The frame `hello`: who a device is.
-public struct Hello: Sendable, Equatable {
+public struct Hello: Sendable, Equatable, JSONWritable {
   /// The device token.
   public var device: DeviceToken
   /// The application's bundle id.
@@ -39,13 +39,9 @@ public struct Hello: Sendable, Equatable {
   }
 
   init(_ reader: ObjectReader) throws(FieldError) {
-    let facts = try DeviceFacts(reader)
-    let credential = try reader.text("credential", longest: FrameLimits.credentialBytes)
-    let heartbeat = try reader["heartbeat"].map { value throws(FieldError) in
-      guard let isWanted = value.boolValue else { throw reader.error("heartbeat", "This is true or false.") }
-      return isWanted
-    }
-    var cursors: [Name: String] = [:]
+    try self.init(facts: reader)
+    credential = try reader.text("credential", longest: FrameLimits.credentialBytes)
+    heartbeat = try reader.flag("heartbeat") ?? false
     if let value = reader["cursors"] {
       let members = try ObjectReader(value, path: "cursors").object.members ?? []
       guard members.count <= FrameLimits.cursors else {
@@ -60,11 +56,27 @@ public struct Hello: Sendable, Equatable {
         cursors[Name(member.key)] = cursor
       }
     }
-    try reader.checkZone(facts.timeZone)
-    self.init(
-      device: facts.device, application: facts.application, credential: credential, user: facts.user, platform: facts.platform,
-      environment: facts.environment, locale: facts.locale, timeZone: facts.timeZone, authorization: facts.authorization,
-      categories: facts.categories, cursors: cursors, heartbeat: heartbeat ?? false)
+    try reader.checkZone(timeZone)
+  }
+
+  /// Reads what a registration has, too.
+  init(facts reader: ObjectReader) throws(FieldError) {
+    guard let device = reader["device"]?.stringValue.flatMap({ DeviceToken($0) }) else {
+      throw reader.error("device", "A device token is an even number of hexadecimal digits, 64 to 512.")
+    }
+    self.init(device: device, application: try reader.requiredName("application", longest: RequestLimits.topicBytes))
+    guard application.utf8.allSatisfy(ApplicationTopic.isNameByte) else {
+      throw reader.error("application", "An application is 1 to 255 letters, digits, full stops, hyphens and underscores.")
+    }
+    user = try reader.name("user", longest: RequestLimits.userBytes)
+    platform = try reader.text("platform", longest: Registration.wordBytes)
+    environment = try reader.choice("environment", "An environment is development or production.")
+    locale = try reader.text("locale", longest: Registration.wordBytes)
+    timeZone = try reader.text("timeZone", longest: Registration.wordBytes)
+    authorization = try reader["authorization"].map { value throws(FieldError) in
+      try Authorization(value, path: reader.path + "authorization")
+    }
+    categories = try NotificationCategory.list(reader)
   }
 
   /// Returns the registration that the hello makes.
@@ -78,24 +90,9 @@ public struct Hello: Sendable, Equatable {
 
   /// Appends the frame.
   public func write(to json: inout JSONWriter) {
-    json.openObject()
-    json.member("type", DeviceFrameType.hello.rawValue)
-    json.member("device", device.text)
-    json.member("application", application)
+    json.openFrame("hello")
+    writeFacts(to: &json)
     if let credential { json.member("credential", credential) }
-    if let user { json.member("user", user) }
-    if let platform { json.member("platform", platform) }
-    if let environment { json.member("environment", environment.rawValue) }
-    if let locale { json.member("locale", locale) }
-    if let timeZone { json.member("timeZone", timeZone) }
-    if let authorization {
-      json.key("authorization")
-      authorization.write(to: &json)
-    }
-    if let categories {
-      json.key("categories")
-      NotificationCategory.write(categories, to: &json)
-    }
     if !cursors.isEmpty {
       json.key("cursors")
       json.openObject()
@@ -107,5 +104,18 @@ public struct Hello: Sendable, Equatable {
     }
     if heartbeat { json.member("heartbeat", true) }
     json.closeObject()
+  }
+
+  /// Appends the members that a registration has, too.
+  func writeFacts(to json: inout JSONWriter) {
+    json.member("device", device.text)
+    json.member("application", application)
+    if let user { json.member("user", user) }
+    if let platform { json.member("platform", platform) }
+    if let environment { json.member("environment", environment.rawValue) }
+    if let locale { json.member("locale", locale) }
+    if let timeZone { json.member("timeZone", timeZone) }
+    json.member("authorization", authorization)
+    json.member("categories", categories)
   }
 }

@@ -37,17 +37,12 @@ public struct LinkedAttachment: Sendable, Equatable {
 
   /// The JSON object with the attachment's members, `url` and `expires`.
   public var object: JSONValue {
-    var object = attachment.object
-    if let link {
-      object.set("url", .string(link.url))
-      object.set("expires", .integer(link.expires))
-    }
-    return object
+    attachment.object.appending(contentsOf: .object(present: ["url": link?.url, "expires": link?.expires]))
   }
 }
 
 /// The frame `link`: a device asks for a new link to an attachment.
-public struct LinkFrame: Sendable, Equatable {
+public struct LinkFrame: Sendable, Equatable, JSONWritable {
   /// The file.
   public var hash: MediaHash
   /// The device's own id for the request.
@@ -66,8 +61,7 @@ public struct LinkFrame: Sendable, Equatable {
 
   /// Appends the frame.
   public func write(to json: inout JSONWriter) {
-    json.openObject()
-    json.member("type", DeviceFrameType.link.rawValue)
+    json.openFrame("link")
     json.member("hash", hash.description)
     json.member("request", request)
     json.closeObject()
@@ -86,7 +80,6 @@ public struct LinkedFrame: Sendable, Equatable {
 
   init(_ reader: ObjectReader) throws(FieldError) {
     request = try reader.requiredText("request", longest: FrameLimits.idBytes)
-    guard let link = try MediaLink(reader) else { throw reader.error("url", "This member is required.") }
-    self.link = link
+    link = try reader.required("url", try MediaLink(reader))
   }
 }

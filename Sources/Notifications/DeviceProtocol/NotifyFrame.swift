@@ -1,7 +1,7 @@
 public import JSON
 
 /// The frame `notify`: a notification.
-public struct NotifyFrame: Sendable, Equatable {
+public struct NotifyFrame: Sendable, Equatable, JSONWritable {
   /// The delivery's number in this session, for the acknowledgement.
   public var delivery: UInt64
   /// The apns-id.
@@ -55,38 +55,26 @@ public struct NotifyFrame: Sendable, Equatable {
       if let attachment = try? LinkedAttachment(value, path: path) { attachments.append(attachment) }
     }
     receipt = try reader.text("receipt", longest: FrameLimits.receiptBytes) ?? ""
-    guard let payload else { throw reader.error("payload", "This member is required.") }
-    self.payload = Array(payload)
+    self.payload = Array(try reader.required("payload", payload))
     self.trigger = trigger?.text
   }
 
   /// Appends the frame, as the device keeps it. It is read again as it is now.
   public func write(to json: inout JSONWriter) {
-    json.openObject()
-    json.member("type", ServerFrameType.notify.rawValue)
-    json.key("delivery")
-    json.integer(delivery)
+    json.openFrame("notify")
+    json.member("delivery", delivery)
     json.member("id", id)
     json.member("identifier", identifier)
     json.member("revision", revision)
     json.member("expiration", expiration)
     json.member("priority", priority)
     json.member("pushType", pushType)
-    if let presentation {
-      json.key("presentation")
-      presentation.write(to: &json)
-    }
+    json.member("presentation", presentation)
     if let interruptionLevel { json.member("interruptionLevel", word: interruptionLevel.word) }
-    if let category {
-      json.key("category")
-      category.write(to: &json)
-    }
-    if var trigger { trigger.withUTF8 { json.member("trigger", raw: UnsafeRawBufferPointer($0)) } }
+    json.member("category", category)
+    trigger?.withBytes { json.member("trigger", raw: $0) }
     if let traceparent { json.member("traceparent", traceparent) }
-    if !attachments.isEmpty {
-      json.key("attachments")
-      JSONValue.array(attachments.map(\.object)).write(to: &json)
-    }
+    json.member("attachments", attachments.isEmpty ? nil : attachments.map(\.object))
     payload.withUnsafeBytes { json.member("payload", raw: $0) }
     // A notification without a receipt came without one, and an empty one would not be read again.
     if !receipt.isEmpty { json.member("receipt", receipt) }
@@ -112,40 +100,24 @@ extension ServerFrames {
     countingAs level: InterruptionLevel? = nil, category: [UInt8]? = nil, receipt: UnsafeRawBufferPointer, to json: inout JSONWriter,
     link: (MediaHash) -> MediaLink? = { _ in nil }
   ) {
-    begin("notify", &json)
-    json.key("delivery")
-    json.integer(delivery)
-    json.key("id")
-    entry.id.withText { json.string(utf8: $0) }
-    json.key("identifier")
-    entry.withIdentifier { json.string(utf8: $0) }
-    json.key("revision")
-    revision.withText { json.string(utf8: $0) }
+    json.openFrame("notify")
+    json.member("delivery", delivery)
+    entry.id.withText { json.member("id", utf8: $0) }
+    entry.withIdentifier { json.member("identifier", utf8: $0) }
+    revision.withText { json.member("revision", utf8: $0) }
     json.member("expiration", entry.expiration)
     json.member("priority", Int(entry.priority))
     json.member("pushType", word: entry.pushType.name)
-    json.key("presentation")
-    presentation.write(to: &json)
+    json.member("presentation", presentation)
     if let level { json.member("interruptionLevel", word: level.word) }
     if let category { category.withUnsafeBytes { json.member("category", raw: $0) } }
     if !entry.trigger.isEmpty { json.member("trigger", raw: entry.trigger) }
-    if !entry.traceparent.isEmpty {
-      json.key("traceparent")
-      json.string(utf8: entry.traceparent)
-    }
+    if !entry.traceparent.isEmpty { json.member("traceparent", utf8: entry.traceparent) }
     if !entry.attachments.isEmpty, let attachments = NotificationAttachment.list(entry.attachments) {
-      json.key("attachments")
-      JSONValue.array(attachments.map { LinkedAttachment($0, link: link($0.media.hash)).object }).write(to: &json)
+      json.member("attachments", attachments.map { LinkedAttachment($0, link: link($0.media.hash)).object })
     }
-    json.key("payload")
-    if entry.payload.isEmpty {
-      json.openObject()
-      json.closeObject()
-    } else {
-      json.raw(entry.payload)
-    }
-    json.key("receipt")
-    json.string(utf8: receipt)
+    json.member("payload", raw: entry.payload.isEmpty ? ("{}" as StaticString).bytes : entry.payload)
+    json.member("receipt", utf8: receipt)
     json.closeObject()
   }
 }

@@ -3,7 +3,7 @@ public import JSON
 /// The frame `response`: what the person did with a notification.
 ///
 /// The device repeats it until the cluster accepts or refuses it.
-public struct ResponseFrame: Sendable, Equatable {
+public struct ResponseFrame: Sendable, Equatable, JSONWritable {
   /// The device's own unique id for the response.
   public var response: String
   /// The receipt of the notification.
@@ -44,8 +44,8 @@ public struct ResponseFrame: Sendable, Equatable {
     } else {
       userText = try reader.text("userText", longest: Registration.userTextBytes, isFree: true)
     }
-    isDynamic = try Self.flag("dynamic", reader)
-    isUnanswered = try Self.flag("unanswered", reader)
+    isDynamic = try reader.flag("dynamic") ?? false
+    isUnanswered = try reader.flag("unanswered") ?? false
     at = try reader["at"].map { value throws(FieldError) in
       guard let time = value.stringValue.flatMap({ Timestamp.parse($0) }) ?? value.integerValue, time >= 0 else {
         throw reader.error("at", "A time is milliseconds since 1970, or text by RFC 3339.")
@@ -54,16 +54,9 @@ public struct ResponseFrame: Sendable, Equatable {
     }
   }
 
-  private static func flag(_ name: String, _ reader: ObjectReader) throws(FieldError) -> Bool {
-    guard let value = reader[name] else { return false }
-    guard let flag = value.boolValue else { throw reader.error(name, "This is true or false.") }
-    return flag
-  }
-
   /// Appends the frame.
   public func write(to json: inout JSONWriter) {
-    json.openObject()
-    json.member("type", DeviceFrameType.response.rawValue)
+    json.openFrame("response")
     json.member("response", response)
     json.member("receipt", receipt)
     json.member("identifier", identifier)

@@ -9,7 +9,7 @@ public enum ServerFrame: Sendable, Equatable {
   /// Notifications to remove.
   case remove(RemoveFrame)
   /// The cluster accepted a response or a request.
-  case accepted(AcceptedFrame)
+  case accepted(FrameSubject)
   /// The cluster refused a response or a request.
   case refused(RefusedFrame)
   /// A link to an attachment.
@@ -39,7 +39,7 @@ public enum ServerFrame: Sendable, Equatable {
       case .notify:
         self = .notify(try NotifyFrame(reader, payload: Self.source("payload", in: text), trigger: Self.source("trigger", in: text)))
       case .remove: self = .remove(try RemoveFrame(reader))
-      case .accepted: self = .accepted(try AcceptedFrame(reader))
+      case .accepted: self = .accepted(try FrameSubject(reader))
       case .refused: self = .refused(try RefusedFrame(reader))
       case .linked: self = .linked(try LinkedFrame(reader))
       case .gap: self = .gap(try GapFrame(reader))

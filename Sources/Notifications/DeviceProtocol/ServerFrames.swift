@@ -9,9 +9,8 @@ public enum ServerFrames {
   /// A removal of all names no identifier. Devices know apns-ids in lower case. So an identifier that is a UUID in upper case goes out in
   /// both forms: as a collapse id and as an apns-id.
   public static func remove(_ entry: DeliveryEntryView, revision: Revision, delivery: UInt64, to json: inout JSONWriter) {
-    begin("remove", &json)
-    json.key("delivery")
-    json.integer(delivery)
+    json.openFrame("remove")
+    json.member("delivery", delivery)
     json.key("identifiers")
     json.openArray()
     if !entry.removesAll {
@@ -23,8 +22,7 @@ public enum ServerFrames {
     json.closeArray()
     if entry.removesAll { json.member("all", true) }
     if entry.removesPending { json.member("scope", "pending") }
-    json.key("revision")
-    revision.withText { json.string(utf8: $0) }
+    revision.withText { json.member("revision", utf8: $0) }
     json.closeObject()
   }
 
@@ -42,16 +40,13 @@ public enum ServerFrames {
     session: UInt64, now: Int64, pingSeconds: Int, window: Int, rememberSeconds: Int64, quiet: QuietHours? = nil, frameBytes: Int,
     userTextBytes: Int = Registration.userTextBytes, to json: inout JSONWriter
   ) {
-    begin("welcome", &json)
+    json.openFrame("welcome")
     json.member("session", String(session, radix: 16))
     json.member("now", now)
     json.member("pingSeconds", pingSeconds)
     json.member("window", window)
     json.member("rememberSeconds", rememberSeconds)
-    if let quiet {
-      json.key("quiet")
-      quiet.write(to: &json)
-    }
+    json.member("quiet", quiet)
     json.key("limits")
     json.openObject()
     json.member("frameBytes", frameBytes)
@@ -64,7 +59,7 @@ public enum ServerFrames {
 
   /// Appends `heartbeat`, a sign of life.
   public static func heartbeat(to json: inout JSONWriter) {
-    begin("heartbeat", &json)
+    json.openFrame("heartbeat")
     json.closeObject()
   }
 
@@ -74,7 +69,7 @@ public enum ServerFrames {
   ///   - reconnectAfterMilliseconds: a longer time is reduced to ``Reconnection/longestTold``.
   ///   - reason: a name of the close codes' table.
   public static func goaway(reconnectAfterMilliseconds: Int, reason: String, to json: inout JSONWriter) {
-    begin("goaway", &json)
+    json.openFrame("goaway")
     json.member("reconnectAfterMs", min(max(reconnectAfterMilliseconds, 0), Reconnection.longestTold))
     json.member("reason", reason)
     json.closeObject()
@@ -82,12 +77,10 @@ public enum ServerFrames {
 
   /// Appends `gap` for the mailbox. The entries between two revisions were evicted.
   public static func mailboxGap(from: Revision, to last: Revision, to json: inout JSONWriter) {
-    begin("gap", &json)
+    json.openFrame("gap")
     json.member("mailbox", true)
-    json.key("from")
-    from.withText { json.string(utf8: $0) }
-    json.key("to")
-    last.withText { json.string(utf8: $0) }
+    from.withText { json.member("from", utf8: $0) }
+    last.withText { json.member("to", utf8: $0) }
     json.closeObject()
   }
 
@@ -95,8 +88,8 @@ public enum ServerFrames {
 
   /// Appends `accepted` for a response or a request.
   public static func accepted(_ subject: FrameSubject, to json: inout JSONWriter) {
-    begin("accepted", &json)
-    write(subject, &json)
+    json.openFrame("accepted")
+    json.member(subject.member.name, subject.member.id)
     json.closeObject()
   }
 
@@ -108,8 +101,8 @@ public enum ServerFrames {
   public static func refused(
     _ subject: FrameSubject, reason: RefusalReason, field: String, rule: String = "", to json: inout JSONWriter
   ) {
-    begin("refused", &json)
-    write(subject, &json)
+    json.openFrame("refused")
+    json.member(subject.member.name, subject.member.id)
     json.member("reason", reason.rawValue)
     json.member("field", field)
     if !rule.isEmpty { json.member("rule", rule) }
@@ -118,22 +111,28 @@ public enum ServerFrames {
 
   /// Appends `linked`: the answer to `link`.
   public static func linked(request: String, _ link: MediaLink, to json: inout JSONWriter) {
-    begin("linked", &json)
+    json.openFrame("linked")
     json.member("request", request)
     json.member("url", link.url)
     json.member("expires", link.expires)
     json.closeObject()
   }
+}
 
-  static func begin(_ type: StaticString, _ json: inout JSONWriter) {
-    json.openObject()
-    json.member("type", word: type)
-  }
-
-  private static func write(_ subject: FrameSubject, _ json: inout JSONWriter) {
-    switch subject {
-    case .response(let id): json.member("response", id)
-    case .request(let id): json.member("request", id)
+extension FrameSubject {
+  /// The member that names it in frames.
+  public var member: (name: StaticString, id: String) {
+    switch self {
+    case .response(let id): ("response", id)
+    case .request(let id): ("request", id)
     }
+  }
+}
+
+extension JSONWriter {
+  /// Begins a frame of a type.
+  mutating func openFrame(_ type: StaticString) {
+    openObject()
+    member("type", word: type)
   }
 }

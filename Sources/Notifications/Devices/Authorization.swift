@@ -3,7 +3,7 @@ public import JSON
 /// What the person lets an application's notifications do on a device.
 ///
 /// As JSON `{"status": "authorized", "alert": true, "sound": false, "previews": "always"}`.
-public struct Authorization: Sendable, Equatable {
+public struct Authorization: Sendable, Equatable, JSONWritable {
   /// Whether the person was asked, and the answer.
   public enum Status: String, Sendable, CaseIterable {
     /// Not asked yet.
@@ -116,16 +116,9 @@ public struct Authorization: Sendable, Equatable {
     self.status = status
     options = [:]
     for option in Option.allCases {
-      guard let value = reader[option.rawValue] else { continue }
-      guard let isAllowed = value.boolValue else { throw reader.error(option.rawValue, "An option is true or false.") }
-      options[option] = isAllowed
+      options[option] = try reader.flag(option.rawValue, "An option is true or false.")
     }
-    if let value = reader["previews"] {
-      guard let previews = value.stringValue.flatMap(Previews.init(rawValue:)) else {
-        throw reader.error("previews", "Previews are always, whenAuthenticated or never.")
-      }
-      self.previews = previews
-    }
+    previews = try reader.choice("previews", "Previews are always, whenAuthenticated or never.")
   }
 
   /// Appends the authorization as a JSON object.

@@ -12,9 +12,6 @@ public struct FieldError: Error, Equatable, Sendable, CustomStringConvertible {
     (self.field, self.rule) = (field, rule)
   }
 
-  /// Always false: the same bytes give the same answer.
-  public var isRetriable: Bool { false }
-
   /// The member and the rule.
   public var description: String { field.isEmpty ? rule : "\(field): \(rule)" }
 }

@@ -1,7 +1,7 @@
 public import JSON
 
 /// An action on a notification, other than opening or dismissing it.
-public struct NotificationAction: Sendable, Equatable {
+public struct NotificationAction: Sendable, Equatable, JSONWritable {
   /// How the device performs the action.
   public enum Option: String, Sendable, CaseIterable {
     /// Held until the device is unlocked.
@@ -65,7 +65,7 @@ public struct NotificationAction: Sendable, Equatable {
     json.openObject()
     json.member("identifier", identifier)
     json.member("title", title)
-    NotificationCategory.write(Option.allCases.filter(options.contains).map(\.rawValue), "options", to: &json)
+    json.member("options", options.isEmpty ? nil : Option.allCases.filter(options.contains).map(\.rawValue))
     if let textInput {
       json.key("textInput")
       json.openObject()

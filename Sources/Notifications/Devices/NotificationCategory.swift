@@ -1,7 +1,7 @@
 public import JSON
 
 /// A kind of notification for which the application has actions.
-public struct NotificationCategory: Sendable, Equatable {
+public struct NotificationCategory: Sendable, Equatable, JSONWritable {
   /// An option of the whole category.
   public enum Option: String, Sendable, CaseIterable {
     /// An explicit dismissal is reported.
@@ -66,8 +66,8 @@ public struct NotificationCategory: Sendable, Equatable {
   }
 
   /// Reads an array of categories with different identifiers.
-  static func list(_ reader: ObjectReader, _ key: String) throws(FieldError) -> [NotificationCategory]? {
-    guard let elements = try reader.elements(key, atMost: maximum) else { return nil }
+  static func list(_ reader: ObjectReader) throws(FieldError) -> [NotificationCategory]? {
+    guard let elements = try reader.elements("categories", atMost: maximum) else { return nil }
     var categories: [NotificationCategory] = []
     var identifiers: Set<Name> = []
     for (value, path) in elements {
@@ -84,27 +84,10 @@ public struct NotificationCategory: Sendable, Equatable {
   public func write(to json: inout JSONWriter) {
     json.openObject()
     json.member("identifier", identifier)
-    Self.write(Option.allCases.filter(options.contains).map(\.rawValue), "options", to: &json)
-    json.key("actions")
-    json.openArray()
-    for action in actions { action.write(to: &json) }
-    json.closeArray()
-    Self.write(intentIdentifiers.map(\.text), "intentIdentifiers", to: &json)
+    json.member("options", options.isEmpty ? nil : Option.allCases.filter(options.contains).map(\.rawValue))
+    json.member("actions", actions)
+    json.member("intentIdentifiers", intentIdentifiers.isEmpty ? nil : intentIdentifiers.map(\.text))
     if let hiddenPreviewsBodyPlaceholder { json.member("hiddenPreviewsBodyPlaceholder", hiddenPreviewsBodyPlaceholder) }
     json.closeObject()
-  }
-
-  static func write(_ words: [String], _ name: StaticString, to json: inout JSONWriter) {
-    guard !words.isEmpty else { return }
-    json.key(name)
-    json.openArray()
-    for word in words { json.string(word) }
-    json.closeArray()
-  }
-
-  static func write(_ categories: [NotificationCategory], to json: inout JSONWriter) {
-    json.openArray()
-    for category in categories { category.write(to: &json) }
-    json.closeArray()
   }
 }

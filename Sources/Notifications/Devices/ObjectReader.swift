@@ -7,7 +7,8 @@ struct ObjectReader {
   let path: String
 
   /// Reads a complete text as an object.
-  init(parsing text: UnsafeRawBufferPointer) throws(FieldError) {
+  init(parsing text: UnsafeRawBufferPointer, atMost bytes: Int = .max) throws(FieldError) {
+    guard text.count <= bytes else { throw FieldError(field: "", rule: "A value takes at most \(bytes) bytes.") }
     do throws(JSONError) {
       object = try JSONValue(parsing: text)
     } catch {
@@ -41,9 +42,13 @@ struct ObjectReader {
     return text
   }
 
+  func required<Value>(_ key: String, _ value: Value?) throws(FieldError) -> Value {
+    guard let value else { throw error(key, "This member is required.") }
+    return value
+  }
+
   func requiredText(_ key: String, longest: Int) throws(FieldError) -> String {
-    guard let text = try text(key, longest: longest) else { throw error(key, "This member is required.") }
-    return text
+    try required(key, try text(key, longest: longest))
   }
 
   func integer(_ key: String, in range: ClosedRange<Int64> = 0...Int64.max) throws(FieldError) -> Int64? {
@@ -56,8 +61,20 @@ struct ObjectReader {
   }
 
   func requiredInteger(_ key: String) throws(FieldError) -> Int64 {
-    guard let number = try integer(key) else { throw error(key, "This member is required.") }
-    return number
+    try required(key, try integer(key))
+  }
+
+  func flag(_ key: String, _ rule: String = "This is true or false.") throws(FieldError) -> Bool? {
+    guard let value = self[key] else { return nil }
+    guard let flag = value.boolValue else { throw error(key, rule) }
+    return flag
+  }
+
+  /// Reads a word that is the raw value of a case.
+  func choice<Word: RawRepresentable<String>>(_ key: String, _ rule: String) throws(FieldError) -> Word? {
+    guard let value = self[key] else { return nil }
+    guard let word = value.stringValue.flatMap(Word.init(rawValue:)) else { throw error(key, rule) }
+    return word
   }
 
   /// Returns an array's elements with their paths.
@@ -80,7 +97,6 @@ struct ObjectReader {
   }
 
   static func isPlain(_ text: String, longest: Int) -> Bool {
-    var text = text
-    return text.withUTF8 { !$0.isEmpty && $0.count <= longest && UnsafeRawBufferPointer($0).isPlainText }
+    text.withBytes { !$0.isEmpty && $0.count <= longest && $0.isPlainText }
   }
 }

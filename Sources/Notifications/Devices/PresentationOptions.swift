@@ -3,7 +3,7 @@ public import JSON
 /// How a device may present a notification: the words of `presentation` in `notify`.
 ///
 /// Without any option the device stores the notification or wakes its application, and shows nothing.
-public struct PresentationOptions: OptionSet, Sendable, Hashable, CustomStringConvertible {
+public struct PresentationOptions: OptionSet, Sendable, Hashable, CustomStringConvertible, JSONWritable {
   /// The bits.
   public let rawValue: UInt8
 

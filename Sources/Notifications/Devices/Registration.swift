@@ -11,7 +11,7 @@ public enum DeviceEnvironment: String, Sendable, CaseIterable {
 /// The registration of a device: the value of a record of `notifications.devices`.
 ///
 /// The key of the record is the device token. A record without a value means that the device is unregistered.
-public struct Registration: Sendable, Equatable {
+public struct Registration: Sendable, Equatable, JSONWritable {
   /// The longest platform, locale or time zone, in bytes.
   public static var wordBytes: Int { 64 }
 
@@ -55,8 +55,7 @@ public struct Registration: Sendable, Equatable {
     var (application, targets): (Name?, [Name]) = (nil, [])
     var scanner = JSONScanner(json)
     try scanner.openObject()
-    while let key = try scanner.nextKey() {
-      let value = try scanner.skip()
+    while let (key, value) = try scanner.nextMember() {
       if scanner.matches(key, "application") { application = scanner.text(value).map { Name($0) } }
       if scanner.matches(key, "user"), let user = scanner.text(value) { targets.append("user:\(user)") }
     }
@@ -79,14 +78,7 @@ public struct Registration: Sendable, Equatable {
     if let version = reader[Self.layoutField]?.integerValue, Layout.registration.isNewer(version) {
       throw reader.error(Self.layoutField, Layout.registration.newer(version))
     }
-    self.init(try DeviceFacts(reader), since: try reader.requiredInteger("since"))
-  }
-
-  init(_ facts: DeviceFacts, since: Int64) {
-    self.init(
-      device: facts.device, application: facts.application, user: facts.user, since: since, platform: facts.platform,
-      environment: facts.environment, locale: facts.locale, timeZone: facts.timeZone, authorization: facts.authorization,
-      categories: facts.categories ?? [])
+    self = try Hello(facts: reader).registration(since: try reader.requiredInteger("since"))
   }
 
   /// Appends the value of a record. Equal registrations give equal bytes.
@@ -98,21 +90,10 @@ public struct Registration: Sendable, Equatable {
   }
 
   private func writeFacts(to json: inout JSONWriter) {
-    json.member("device", device.text)
-    json.member("application", application)
-    if let user { json.member("user", user) }
-    if let platform { json.member("platform", platform) }
-    if let environment { json.member("environment", environment.rawValue) }
-    if let locale { json.member("locale", locale) }
-    if let timeZone { json.member("timeZone", timeZone) }
-    if let authorization {
-      json.key("authorization")
-      authorization.write(to: &json)
-    }
-    if !categories.isEmpty {
-      json.key("categories")
-      NotificationCategory.write(categories, to: &json)
-    }
+    let facts = Hello(
+      device: device, application: application, user: user, platform: platform, environment: environment, locale: locale,
+      timeZone: timeZone, authorization: authorization, categories: categories.isEmpty ? nil : categories)
+    facts.writeFacts(to: &json)
   }
 
   /// A hash of all members but `since`. Equal members give equal hashes.
@@ -122,43 +103,5 @@ public struct Registration: Sendable, Equatable {
     writeFacts(to: &json)
     json.closeObject()
     return json.withUnsafeBytes { StableHash.hash($0) }
-  }
-}
-
-/// The members that a registration and a hello have in common.
-struct DeviceFacts {
-  let device: DeviceToken
-  let application: Name
-  let user: Name?
-  let platform: String?
-  let environment: DeviceEnvironment?
-  let locale: String?
-  let timeZone: String?
-  let authorization: Authorization?
-  let categories: [NotificationCategory]?
-
-  init(_ reader: ObjectReader) throws(FieldError) {
-    guard let device = reader["device"]?.stringValue.flatMap({ DeviceToken($0) }) else {
-      throw reader.error("device", "A device token is an even number of hexadecimal digits, 64 to 512.")
-    }
-    self.device = device
-    application = try reader.requiredName("application", longest: RequestLimits.topicBytes)
-    guard application.utf8.allSatisfy(ApplicationTopic.isNameByte) else {
-      throw reader.error("application", "An application is 1 to 255 letters, digits, full stops, hyphens and underscores.")
-    }
-    user = try reader.name("user", longest: RequestLimits.userBytes)
-    platform = try reader.text("platform", longest: Registration.wordBytes)
-    environment = try reader["environment"].map { value throws(FieldError) in
-      guard let environment = value.stringValue.flatMap(DeviceEnvironment.init(rawValue:)) else {
-        throw reader.error("environment", "An environment is development or production.")
-      }
-      return environment
-    }
-    locale = try reader.text("locale", longest: Registration.wordBytes)
-    timeZone = try reader.text("timeZone", longest: Registration.wordBytes)
-    authorization = try reader["authorization"].map { value throws(FieldError) in
-      try Authorization(value, path: reader.path + "authorization")
-    }
-    categories = try NotificationCategory.list(reader, "categories")
   }
 }

@@ -2,7 +2,7 @@
 public enum Hexadecimal {
   /// Returns the value of a digit of either case; nil for another byte.
   @inline(__always)
-  static func value(_ digit: UInt8) -> UInt8? {
+  public static func value(_ digit: UInt8) -> UInt8? {
     switch digit {
     case UInt8(ascii: "0")...UInt8(ascii: "9"): digit &- UInt8(ascii: "0")
     case UInt8(ascii: "a")...UInt8(ascii: "f"): digit &- UInt8(ascii: "a") &+ 10

@@ -25,3 +25,19 @@ public enum NameHash {
   /// Returns a user's number; never 0, which means no user.
   public static func user(_ user: Name) -> UInt64 { user.withBytes { self.user($0) } }
 }
+
+/// Name hashes of the names that a lane has met last. Requests mostly name few applications again and again. Loop-confined.
+public final class RecentNameHashes {
+  private var known: [(name: [UInt8], hash: UInt64)] = Array(repeating: ([], NameHash.hash("")), count: 64)
+
+  /// Knows no name.
+  public init() {}
+
+  /// Returns the name hash of a name's bytes.
+  public func hash(_ name: UnsafeRawBufferPointer) -> UInt64 {
+    let place = Int(truncatingIfNeeded: StableHash.hash(name) % UInt64(known.count))
+    if known[place].name.elementsEqual(name) { return known[place].hash }
+    known[place] = (Array(name), NameHash.hash(name))
+    return known[place].hash
+  }
+}

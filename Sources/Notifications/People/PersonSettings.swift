@@ -15,8 +15,9 @@ public struct PersonSettings: Sendable, Equatable {
 
   /// Reads the value of a record.
   public init(json: UnsafeRawBufferPointer) throws(FieldError) {
-    guard json.count <= Self.valueBytes else { throw FieldError(field: "", rule: "A value takes at most \(Self.valueBytes) bytes.") }
-    quiet = try ObjectReader(parsing: json)["quiet"].map { value throws(FieldError) in try QuietHours(value, path: "quiet") }
+    quiet = try ObjectReader(parsing: json, atMost: Self.valueBytes)["quiet"].map { value throws(FieldError) in
+      try QuietHours(value, path: "quiet")
+    }
   }
 
   /// The value of the record; `nil` if nothing is set.
@@ -24,8 +25,7 @@ public struct PersonSettings: Sendable, Equatable {
     guard let quiet else { return nil }
     var json = JSONWriter(capacity: 256)
     json.openObject()
-    json.key("quiet")
-    quiet.write(to: &json)
+    json.member("quiet", quiet)
     json.closeObject()
     return json.withUnsafeBytes(Array.init)
   }

@@ -6,7 +6,7 @@ public import JSON
 ///
 /// As JSON `{"from": "22:00", "to": "07:00", "days": [1, 7], "timeZone": "Europe/Rome"}`. If `to` is not after `from`, they end on the next
 /// day, so equal times mean 24 hours. `days` has the days on which they begin, from 1 for Sunday to 7. Without `days` they begin each day.
-public struct QuietHours: Sendable, Hashable {
+public struct QuietHours: Sendable, Hashable, JSONWritable {
   /// The number of minutes in a day.
   public static var minutesOfDay: Int { 24 * 60 }
 

@@ -1,7 +1,7 @@
 /// The rules of `apns-topic`: the application's bundle id, with a suffix for some push types.
-package enum ApplicationTopic {
+public enum ApplicationTopic {
   /// Whether a byte is a letter, digit, full stop, hyphen or underscore.
-  package static func isNameByte(_ byte: UInt8) -> Bool {
+  public static func isNameByte(_ byte: UInt8) -> Bool {
     switch byte {
     case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
       UInt8(ascii: "."), UInt8(ascii: "-"), UInt8(ascii: "_"):

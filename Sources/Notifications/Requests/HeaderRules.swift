@@ -101,8 +101,8 @@ enum HeaderRules {
 
   /// Reads when a request is due.
   static func timing(_ headers: RequestHeaders, _ operation: RequestView.Operation) throws(Rejection) -> RequestView.Timing {
-    if let firing = headers.firing { return .firing(try checked(firing, headers, operation)) }
-    guard let trigger = headers.trigger else { return .now }
+    if let firing = headers[.firing] { return .firing(try checked(firing, headers, operation)) }
+    guard let trigger = headers[.trigger] else { return .now }
     guard operation == .notify else {
       throw Rejection(.badRequestParams, field: "trigger", rule: "Only a notification has a trigger.")
     }
@@ -125,8 +125,8 @@ enum HeaderRules {
     _ header: UnsafeRawBufferPointer, _ headers: RequestHeaders, _ operation: RequestView.Operation
   ) throws(Rejection) -> FiringHeader {
     let firing = try FiringHeader(header)
-    guard operation == .notify, headers.trigger == nil, headers.collapseID != nil,
-      headers.id.flatMap(NotificationID.init(text:)) == firing.occurrence
+    guard operation == .notify, headers[.trigger] == nil, headers[.collapseID] != nil,
+      headers[.id].flatMap(NotificationID.init(text:)) == firing.occurrence
     else {
       throw Rejection(
         .badRequestParams, field: "carillon-firing",

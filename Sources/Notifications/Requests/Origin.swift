@@ -29,6 +29,9 @@ public struct Origin {
   /// Only a redrive can have this.
   public let isUnfinished: Bool
 
+}
+
+extension Origin {
   /// Reads the JSON of a header; `nil` if a member is missing or wrong.
   ///
   /// It is `{"cluster", "topic", "partition", "offset", "timestamp", "why": "replay" | "redrive"}`, perhaps with `"unfinished": true`.
@@ -44,7 +47,7 @@ public struct Origin {
   ///
   /// - Throws: the rule that an origin breaks if it does not count for this record.
   static func counting(for record: RequestRecord) throws(Rejection) -> Origin? {
-    guard let header = record.headers.origin else { return nil }
+    guard let header = record.headers[.origin] else { return nil }
     guard let origin = Origin(header) else {
       throw rejection("An origin is a JSON object with cluster, topic, partition, offset, timestamp, and why: replay or redrive.")
     }
@@ -91,16 +94,6 @@ public struct Origin {
     writer.closeObject()
   }
 
-  private init(
-    cluster: UnsafeRawBufferPointer, topic: UnsafeRawBufferPointer, position: SourcePosition, purpose: Purpose, isUnfinished: Bool
-  ) {
-    self.isUnfinished = isUnfinished
-    self.cluster = cluster
-    self.topic = topic
-    self.position = position
-    self.purpose = purpose
-  }
-
   private static func read(_ header: UnsafeRawBufferPointer) throws(JSONError) -> Origin? {
     var scanner = JSONScanner(header)
     var cluster: UnsafeRawBufferPointer?
@@ -111,8 +104,7 @@ public struct Origin {
     var purpose: Purpose?
     var isUnfinished = false
     try scanner.openObject()
-    while let key = try scanner.nextKey() {
-      let value = try scanner.skip()
+    while let (key, value) = try scanner.nextMember() {
       if scanner.matches(key, "cluster") {
         cluster = value.kind == .string ? scanner.source(value) : nil
       } else if scanner.matches(key, "topic") {

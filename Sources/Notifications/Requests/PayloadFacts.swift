@@ -26,27 +26,12 @@ public struct PayloadFlags: OptionSet, Sendable, Hashable {
 
   /// How far the notification may interrupt: its `interruption-level`, or critical with a critical sound.
   public var level: InterruptionLevel {
-    get {
-      switch rawValue & Self.levelBits {
-      case Self.passiveBit: .passive
-      case Self.timeSensitiveBit: .timeSensitive
-      case Self.levelBits: .critical
-      default: .active
-      }
-    }
-    set {
-      let bits =
-        switch newValue {
-        case .active: 0 as UInt8
-        case .passive: Self.passiveBit
-        case .timeSensitive: Self.timeSensitiveBit
-        case .critical: Self.levelBits
-        }
-      self = PayloadFlags(rawValue: rawValue & ~Self.levelBits | bits)
-    }
+    get { Self.levels[Int(rawValue >> 5 & 3)] }
+    set { self = PayloadFlags(rawValue: rawValue & ~(3 << 5) | UInt8(Self.levels.firstIndex(of: newValue) ?? 0) << 5) }
   }
 
-  private static let (passiveBit, timeSensitiveBit, levelBits) = (32 as UInt8, 64 as UInt8, 96 as UInt8)
+  /// The levels by their numbers, which take two bits.
+  private static let levels: [InterruptionLevel] = [.active, .passive, .timeSensitive, .critical]
 
   /// Whether a service extension may change it: it asks for that and has text.
   public var isMutable: Bool { isSuperset(of: [.mutableContent, .alert]) }

@@ -86,11 +86,6 @@ public struct Rejection: Error, Sendable, CustomStringConvertible {
     unknown.map { Rejection(reason, field: field, rule: "\(rule) \($0.sentence)", offset: offset) } ?? self
   }
 
-  /// Whether the same record might pass later.
-  ///
-  /// It might if the cluster had too many pending requests, or failed.
-  public var isRetriable: Bool { reason == .tooManyRequests || reason == .internalServerError }
-
   /// The reason, the field and the rule.
   public var description: String { "\(reason.rawValue): \(field): \(rule)" + (offset.map { " (byte \($0))" } ?? "") }
 }

@@ -38,8 +38,7 @@ struct RemoveBody {
     var bound: Revision?
     var isOfPending: Bool?
     try scanner.openObject()
-    while let key = try scanner.nextKey() {
-      let value = try scanner.skip()
+    while let (key, value) = try scanner.nextMember() {
       if scanner.matches(key, "all") {
         guard all == nil, let flag = scanner.bool(value) else {
           throw Rejection(.badRequestPayload, field: "all", rule: "The member all stands once, and is true or false.", offset: value.start)

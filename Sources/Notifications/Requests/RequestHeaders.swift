@@ -89,34 +89,8 @@ public enum RequestHeader: UInt8, Sendable, CaseIterable {
 /// The pointers are valid as long as the record is held. A header with a null value counts as absent. An empty value counts, and must keep
 /// the header's rule. Unknown headers are ignored, and may occur several times.
 public struct RequestHeaders {
-  /// `target`.
-  public var target: UnsafeRawBufferPointer?
-  /// `apns-id`.
-  public var id: UnsafeRawBufferPointer?
-  /// `apns-topic`.
-  public var topic: UnsafeRawBufferPointer?
-  /// `apns-collapse-id`.
-  public var collapseID: UnsafeRawBufferPointer?
-  /// `apns-expiration`.
-  public var expiration: UnsafeRawBufferPointer?
-  /// `apns-priority`.
-  public var priority: UnsafeRawBufferPointer?
-  /// `apns-push-type`.
-  public var pushType: UnsafeRawBufferPointer?
-  /// `apns-channel-id`.
-  public var channelID: UnsafeRawBufferPointer?
-  /// `trigger`.
-  public var trigger: UnsafeRawBufferPointer?
-  /// `operation`.
-  public var operation: UnsafeRawBufferPointer?
-  /// `traceparent`; absent if it occurs more than once.
-  public private(set) var traceparent: UnsafeRawBufferPointer?
-  /// `carillon-origin`.
-  public var origin: UnsafeRawBufferPointer?
-  /// `carillon-firing`.
-  public var firing: UnsafeRawBufferPointer?
-  /// `when-opened`.
-  public var whenOpened: UnsafeRawBufferPointer?
+  /// The values in the order of the headers.
+  private var values = InlineArray<14, UnsafeRawBufferPointer?>(repeating: nil)
   /// The first header that occurs twice, except for `traceparent`.
   public private(set) var duplicate: RequestHeader?
   /// The first unknown header whose name begins with `apns-`.
@@ -125,6 +99,12 @@ public struct RequestHeaders {
 
   /// Creates an empty set of headers.
   public init() {}
+
+  /// The value of a header; nil if the record has none. A `traceparent` that occurs more than once is absent.
+  public subscript(header: RequestHeader) -> UnsafeRawBufferPointer? {
+    get { values[Int(header.rawValue)] }
+    set { values[Int(header.rawValue)] = newValue }
+  }
 
   /// Takes one header of the record. The first value of a repeated header stays, and `duplicate` names it.
   public mutating func take(name: UnsafePointer<CChar>, value: UnsafeRawBufferPointer) {
@@ -138,34 +118,14 @@ public struct RequestHeaders {
       if unknown == nil { unknown = UnknownField(header: name) }
       return
     }
-    let isRepeated: Bool
-    switch header {
-    case .target: isRepeated = Self.set(&target, value)
-    case .id: isRepeated = Self.set(&id, value)
-    case .topic: isRepeated = Self.set(&topic, value)
-    case .collapseID: isRepeated = Self.set(&collapseID, value)
-    case .expiration: isRepeated = Self.set(&expiration, value)
-    case .priority: isRepeated = Self.set(&priority, value)
-    case .pushType: isRepeated = Self.set(&pushType, value)
-    case .channelID: isRepeated = Self.set(&channelID, value)
-    case .trigger: isRepeated = Self.set(&trigger, value)
-    case .operation: isRepeated = Self.set(&operation, value)
-    case .traceparent:
+    if header == .traceparent {
       // Agents on the way add their own. W3C Trace Context then says to continue without one, so the request is still valid.
-      hasSeveralTraces = hasSeveralTraces || traceparent != nil
-      traceparent = hasSeveralTraces ? nil : value
-      return
-    case .origin: isRepeated = Self.set(&origin, value)
-    case .firing: isRepeated = Self.set(&firing, value)
-    case .whenOpened: isRepeated = Self.set(&whenOpened, value)
+      hasSeveralTraces = hasSeveralTraces || self[.traceparent] != nil
+      self[.traceparent] = hasSeveralTraces ? nil : value
+    } else if self[header] == nil {
+      self[header] = value
+    } else if duplicate == nil {
+      duplicate = header
     }
-    if isRepeated, duplicate == nil { duplicate = header }
-  }
-
-  @inline(__always)
-  private static func set(_ field: inout UnsafeRawBufferPointer?, _ value: UnsafeRawBufferPointer) -> Bool {
-    if field != nil { return true }
-    field = value
-    return false
   }
 }

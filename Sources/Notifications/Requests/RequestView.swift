@@ -60,16 +60,16 @@ public struct RequestEnvelope {
     origin = (try? Origin.counting(for: record)) ?? nil
     source = origin?.position ?? record.position
     published = record.position.timestamp
-    isRemoval = record.headers.operation?.equals("remove") == true
-    let given = record.headers.id.flatMap(NotificationID.init(text:))
+    isRemoval = record.headers[.operation]?.equals("remove") == true
+    let given = record.headers[.id].flatMap(NotificationID.init(text:))
     id = given ?? .derived(topic: record.topic, source: source)
-    topic = record.headers.topic ?? .none
-    pushType = record.headers.pushType
+    topic = record.headers[.topic] ?? .none
+    pushType = record.headers[.pushType]
     isDerivedID = given == nil
-    collapseID = record.headers.collapseID ?? .none
-    target = record.headers.target ?? record.key
-    traceparent = TraceParent.carried(record.headers.traceparent)
-    firing = record.headers.firing ?? .none
+    collapseID = record.headers[.collapseID] ?? .none
+    target = record.headers[.target] ?? record.key
+    traceparent = TraceParent.carried(record.headers[.traceparent])
+    firing = record.headers[.firing] ?? .none
   }
 
   /// When its time begins: the earlier of its first time and its own record's, in milliseconds since 1970.
@@ -105,13 +105,13 @@ public enum RequestReading {
 /// A request that keeps every rule, borrowed from its record. Creating it allocates nothing, but for an occurrence.
 public struct RequestView {
   /// What a request does.
-  public enum Operation: UInt8, Sendable {
+  public enum Operation: String, Sendable, CaseIterable {
     /// Show a notification, or wake the application.
-    case notify = 1
+    case notify
     /// Remove delivered notifications, by identifier or all of them.
-    case remove = 2
+    case remove
     /// Cancel pending requests, by identifier or all of them.
-    case cancel = 3
+    case cancel
   }
 
   /// When or where a request is due.
@@ -190,29 +190,29 @@ public struct RequestView {
     if let duplicate = headers.duplicate {
       throw Rejection(.duplicateHeaders, field: duplicate.name, rule: "A header of a request stands once.")
     }
-    if headers.id != nil, envelope.isDerivedID {
+    if headers[.id] != nil, envelope.isDerivedID {
       throw Rejection(.badMessageID, field: "apns-id", rule: "An apns-id is a UUID: 8-4-4-4-12 hexadecimal digits.")
     }
-    if headers.id != nil, headers.firing == nil, envelope.id.isOfOccurrence {
+    if headers[.id] != nil, headers[.firing] == nil, envelope.id.isOfOccurrence {
       throw Rejection(.badMessageID, field: "apns-id", rule: "The cluster gives such an apns-id to the occurrences of schedules only.")
     }
-    let topic = try HeaderRules.topic(headers.topic)
-    try HeaderRules.checkCollapseID(headers.collapseID)
-    let givenPriority = try HeaderRules.priority(headers.priority)
-    let givenType = try HeaderRules.pushType(headers.pushType)
+    let topic = try HeaderRules.topic(headers[.topic])
+    try HeaderRules.checkCollapseID(headers[.collapseID])
+    let givenPriority = try HeaderRules.priority(headers[.priority])
+    let givenType = try HeaderRules.pushType(headers[.pushType])
     guard let application = ApplicationTopic.application(of: topic, for: givenType ?? .alert) else {
       throw Rejection(.badTopic, field: "apns-topic", rule: "The topic of this push type is the bundle id and the push type's suffix.")
     }
     if givenType == .background { try HeaderRules.checkBackground(givenPriority) }
     // An origin's time may be up to five minutes after the record's. It must not prolong the lifetime.
-    expiration = try HeaderRules.expiration(headers.expiration, published: envelope.begins, limits)
-    if headers.channelID != nil {
+    expiration = try HeaderRules.expiration(headers[.expiration], published: envelope.begins, limits)
+    if headers[.channelID] != nil {
       throw Rejection(.featureNotEnabled, field: "apns-channel-id", rule: "Broadcasts to a channel are not available in this version.")
     }
-    target = try HeaderRules.target(headers.target, key: record.key)
-    let given = try HeaderRules.operation(headers.operation)
+    target = try HeaderRules.target(headers[.target], key: record.key)
+    let given = try HeaderRules.operation(headers[.operation])
     timing = try HeaderRules.timing(headers, given)
-    removesWhenOpened = try HeaderRules.removesWhenOpened(headers.whenOpened, given, target)
+    removesWhenOpened = try HeaderRules.removesWhenOpened(headers[.whenOpened], given, target)
     if envelope.origin == nil { _ = try Origin.counting(for: record) }
 
     switch given {
@@ -226,7 +226,7 @@ public struct RequestView {
       try RequestLimits.check(removeBytes: record.value.count)
       let body = record.value.isEmpty ? nil : try RemoveBody(checking: record.value)
       let isOfAll = body?.removesAll ?? false
-      guard (headers.collapseID == nil ? 0 : 1) + (body?.count ?? 0) + (isOfAll ? 1 : 0) == 1 else {
+      guard (headers[.collapseID] == nil ? 0 : 1) + (body?.count ?? 0) + (isOfAll ? 1 : 0) == 1 else {
         throw Rejection(.badRequestPayload, field: "identifiers", rule: RemoveBody.rule)
       }
       (removed, removesAll, bound) = (body?.source ?? .none, isOfAll, body?.bound)

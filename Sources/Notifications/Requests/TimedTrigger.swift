@@ -87,8 +87,7 @@ extension TimedTrigger {
     var units = CalendarUnits()
     var zone: Name?
     try scanner.openObject()
-    while let key = try scanner.nextKey() {
-      let value = try scanner.skip()
+    while let (key, value) = try scanner.nextMember() {
       if scanner.matches(key, "timeZone") {
         guard zone == nil, let text = scanner.text(value), isZone(text) else {
           throw wrong("trigger.dateComponents.timeZone", "A time zone is a name of the IANA time zone database, and stands once.")
@@ -146,8 +145,7 @@ extension TimedTrigger {
         span = value
       }
       try scanner.openObject()
-      while let key = try scanner.nextKey() {
-        let value = try scanner.skip()
+      while let (key, value) = try scanner.nextMember() {
         if scanner.matches(key, "type") {
           try once(&spans.type, value, "trigger.type")
         } else if scanner.matches(key, "timeInterval") {

@@ -39,8 +39,7 @@ public enum Trigger: Sendable, Hashable {
     var places: [(span: JSONSpan, isBeacon: Bool)] = []
     var count = 0
     try scanner.openObject()
-    while let key = try scanner.nextKey() {
-      let value = try scanner.skip()
+    while let (key, value) = try scanner.nextMember() {
       count += 1
       if scanner.matches(key, "type") {
         if type != nil { throw wrong("trigger.type", "A trigger has one type.") }
@@ -88,8 +87,7 @@ public enum Trigger: Sendable, Hashable {
     var numbers: (latitude: Double?, longitude: Double?, radius: Double?) = (nil, nil, nil)
     var hasUUID = false
     try scanner.openObject()
-    while let key = try scanner.nextKey() {
-      let value = try scanner.skip()
+    while let (key, value) = try scanner.nextMember() {
       if scanner.matches(key, "identifier") {
         hasIdentifier = value.kind == .string && value.count > 2 && value.count <= 258
       } else if scanner.matches(key, "notifyOnEntry") || scanner.matches(key, "notifyOnExit") {

@@ -69,8 +69,7 @@ public struct FiringHeader: Sendable, Hashable {
     var repeats: Bool?
     var count = 0
     try scanner.openObject()
-    while let key = try scanner.nextKey() {
-      let value = try scanner.skip()
+    while let (key, value) = try scanner.nextMember() {
       count += 1
       if scanner.matches(key, "schedule") {
         schedule = value

@@ -38,7 +38,7 @@ extension LetterFacts {
         place: RecordPlace(partition: record.partition, offset: record.offset), time: Timestamp.bounded(record.timestamp), letter: letter,
         first: envelope.origin?.place ?? letter.source, hasOrigin: envelope.origin != nil, id: envelope.id,
         isDerivedID: envelope.isDerivedID, application: envelope.application.isEmpty ? nil : Name(envelope.application),
-        target: (request.headers.target ?? record.key).map { Name($0) })
+        target: (request.headers[.target] ?? record.key).map { Name($0) })
     }
   }
 }

@@ -161,7 +161,7 @@ final class ReplayRun: ReadingPace {
       topic: selection.topic, partition: record.partition, offset: record.offset, timestamp: record.timestamp)
     guard selection.isOfRequests else { return own }
     let first = rules.withRecord(record) { request in
-      request.headers.origin == nil ? own : RequestEnvelope(request).origin?.place
+      request.headers[.origin] == nil ? own : RequestEnvelope(request).origin?.place
     }
     let written = SourcePosition(partition: record.partition, offset: .max, timestamp: WallClock.milliseconds())
     guard let first, Origin.brokenRule(of: first.position, for: written) == nil else { return nil }

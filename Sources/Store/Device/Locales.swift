@@ -20,9 +20,7 @@ public final class Locales {
       arena.bytes.withUnsafeBytes { arena in
         let bucket = shards.keys.bucket(of: arena[token])
         calls.command.begin("HGET")
-        calls.command.beginKey("d", bucket)
-        calls.command.extend(arena[token])
-        calls.command.endArgument()
+        calls.command.appendKey("d", bucket, arena[token])
         calls.command.append("l")
         calls.send(over: shards.shard(of: bucket)) { answer in
           // The judge reports a device that cannot be read.

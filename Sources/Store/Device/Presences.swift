@@ -14,14 +14,10 @@ public final class Presences {
   /// - Parameter keptMilliseconds: how long Redis keeps the mailbox of a device that does not connect.
   public init(_ shards: Shards, keptMilliseconds: Int64) { (self.shards, self.keptMilliseconds) = (shards, keptMilliseconds) }
 
-  private func keys(of token: String) -> [RedisArgument] {
-    let keys = shards.keys
-    return [.text(keys.device(token)), .text(keys.mailbox(token)), .text(keys.guardKey(ofDevice: token))]
-  }
+  private func keys(of token: String) -> [String] { shards.keys.ofDevice(token) }
 
   private func begin(_ script: RedisScript, _ token: String, _ presence: Presence) {
-    calls.command.begin(script, keys: 3)
-    for key in keys(of: token) { calls.command.append(key) }
+    calls.command.begin(script, keys: keys(of: token))
     calls.command.append(presence.bytes)
   }
 
@@ -54,7 +50,7 @@ public final class Presences {
   /// Takes the presence for a new session of a device whose registration has this digest.
   public func enter(_ token: String, _ presence: Presence, digest: UInt64) async throws(StoreError) -> Welcome {
     let answer = try await shards.shard(ofDevice: token).answer(
-      Self.enterScript, keys: keys(of: token),
+      Self.enterScript, keys: keys(of: token).map { .text($0) },
       arguments: [.bytes(presence.bytes), .bytes(withUnsafeBytes(of: digest.bigEndian, Array.init))])
     let parts = answer.array ?? []
     if parts.first?.integer == 0, parts.count == 2 { return .otherRegistration(parts[1].bytes.flatMap { Owner($0) }) }
@@ -85,7 +81,7 @@ public final class Presences {
   /// Repeats the hello of a session.
   public func refresh(_ token: String, _ presence: Presence) async throws(StoreError) -> Refreshed {
     let answer = try await shards.shard(ofDevice: token).answer(
-      Self.refreshScript, keys: keys(of: token), arguments: [.bytes(presence.bytes)])
+      Self.refreshScript, keys: keys(of: token).map { .text($0) }, arguments: [.bytes(presence.bytes)])
     let parts = answer.array ?? []
     switch (parts.first?.integer, parts.count) {
     case (1, 3): return .present(entries: Int(parts[1].integer ?? 0), parts[2].bytes.flatMap { RegistrationStamp($0) })

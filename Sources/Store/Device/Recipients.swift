@@ -96,27 +96,20 @@ public final class Recipients {
   }
 
   /// Adds a device to a set, by the set's key.
-  func add(_ token: String, to set: String, _ then: @escaping (StoreError?) -> Void) {
+  func add(_ token: String, to set: Name, _ then: @escaping (StoreError?) -> Void) {
     calls.command.begin("ZADD")
-    calls.command.append(set)
-    calls.command.append(0)
-    calls.command.append(token)
+    calls.command.append(all: [.text(set.text), 0, .text(token)])
     send(to: set, then)
   }
 
   /// Removes a device from a set, by the set's key.
-  func remove(_ token: String, from set: String, _ then: @escaping (StoreError?) -> Void) {
+  func remove(_ token: String, from set: Name, _ then: @escaping (StoreError?) -> Void) {
     calls.command.begin("ZREM")
-    calls.command.append(set)
-    calls.command.append(token)
+    calls.command.append(all: [.text(set.text), .text(token)])
     send(to: set, then)
   }
 
-  private func send(to set: String, _ then: @escaping (StoreError?) -> Void) {
-    var text = set
-    let shard = text.withUTF8 { shards.shard(ofKey: UnsafeRawBufferPointer($0)) }
-    calls.send(over: shard) { answer in
-      if case .failure(let error) = answer { then(error.about(set)) } else { then(nil) }
-    }
+  private func send(to set: Name, _ then: @escaping (StoreError?) -> Void) {
+    calls.sendWrite(over: set.withBytes(shards.shard(ofKey:))) { then($0?.about(set.text)) }
   }
 }

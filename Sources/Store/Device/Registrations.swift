@@ -53,16 +53,12 @@ public final class Registrations {
   public func apply(_ record: Record, _ then: @escaping (Result<Outcome, StoreError>) -> Void) {
     let (keys, token) = (shards.keys, record.token)
     let sets = record.registration.map(keys.sets(of:)) ?? []
-    calls.command.begin(Self.script, keys: 3)
-    calls.command.append(keys.device(token))
-    calls.command.append(keys.mailbox(token))
-    calls.command.append(keys.guardKey(ofDevice: token))
-    calls.command.append(record.registration.map { Owner($0).bytes } ?? [])
-    calls.command.append(record.stamp.bytes)
-    calls.command.append(rememberedMilliseconds)
-    calls.command.append(sets.map(\.text).joined(separator: "\n"))
-    calls.command.append(record.registration?.locale ?? "")
-    calls.command.append(record.registration?.timeZone ?? "")
+    calls.command.begin(Self.script, keys: keys.ofDevice(token))
+    calls.command.append(all: [
+      .bytes(record.registration.map { Owner($0).bytes } ?? []), .bytes(record.stamp.bytes), .integer(rememberedMilliseconds),
+      .text(sets.map(\.text).joined(separator: "\n")), .text(record.registration?.locale ?? ""),
+      .text(record.registration?.timeZone ?? ""),
+    ])
     calls.send(over: shards.shard(ofDevice: token)) { [self] answer in
       switch answer {
       case .failure(let error): then(.failure(error.about(keys.device(token))))
@@ -103,11 +99,11 @@ public final class Registrations {
     _ token: String, to sets: ArraySlice<Name>, from left: ArraySlice<Name>, _ then: @escaping (StoreError?) -> Void
   ) {
     if let set = sets.first {
-      recipients.add(token, to: set.text) { [self] error in
+      recipients.add(token, to: set) { [self] error in
         if let error { then(error) } else { move(token, to: sets.dropFirst(), from: left, then) }
       }
     } else if let set = left.first {
-      recipients.remove(token, from: set.text) { [self] error in
+      recipients.remove(token, from: set) { [self] error in
         if let error, error.code != .faulty { then(error) } else { move(token, to: [], from: left.dropFirst(), then) }
       }
     } else {

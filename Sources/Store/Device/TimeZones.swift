@@ -104,9 +104,7 @@ public final class TimeZones {
   private func ask(_ token: UnsafeRawBufferPointer, _ number: Int, _ collected: CollectedAnswers<Device>) {
     let bucket = shards.keys.bucket(of: token)
     calls.command.begin("HMGET")
-    calls.command.beginKey("d", bucket)
-    calls.command.extend(token)
-    calls.command.endArgument()
+    calls.command.appendKey("d", bucket, token)
     calls.command.append("u")
     calls.command.append("z")
     calls.send(over: shards.shard(of: bucket)) { answer in

@@ -112,8 +112,9 @@ public final class Judge {
 
   // MARK: A call
 
-  /// Uses indices: requests are large, and iterating over the array would copy each.
-  private func write(_ requests: [JudgeRequest], _ now: Int64) {
+  /// Uses a span: requests are large, and reading their parts in an array would copy each.
+  private func write(_ list: [JudgeRequest], _ now: Int64) {
+    let requests = list.span
     calls += 1
     buckets.removeAll(keepingCapacity: true)
     for index in requests.indices where lastCall[requests[index].bucket] != calls {
@@ -206,16 +207,17 @@ public struct JudgeAnswer {
     let bytes = reply[0]?.bytes ?? UnsafeRawBufferPointer(start: nil, count: 0)
     // All verdicts come first, then the details of each.
     var (verdictBytes, parts) = (ByteReader(bytes), ByteReader(UnsafeRawBufferPointer(rebasing: bytes.dropFirst(requests.count))))
-    var isReadable = true
-    verdicts = requests.map { request in
-      guard isReadable, let byte = verdictBytes.byte(),
-        let verdict = Verdict(byte, &parts, revision: request.entry.revision, isExpired: request.isExpired)
-      else {
-        isReadable = false
-        return nil
-      }
-      return verdict
+    let requests = requests.span
+    var verdicts: [Verdict?] = []
+    verdicts.reserveCapacity(requests.count)
+    for index in requests.indices {
+      guard let byte = verdictBytes.byte(),
+        let verdict = Verdict(byte, &parts, revision: requests[index].entry.revision, isExpired: requests[index].isExpired)
+      else { break }
+      verdicts.append(verdict)
     }
+    while verdicts.count < requests.count { verdicts.append(nil) }
+    self.verdicts = verdicts
   }
 
   /// Hands out what requests have found in mailboxes, with the index of the request.

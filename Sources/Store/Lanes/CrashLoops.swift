@@ -69,23 +69,15 @@ public final class CrashLoops {
     _ field: String, _ first: Int64, _ width: Int64, _ process: String, _ others: [MarkedPartition],
     _ then: @escaping (StoreError?) -> Void
   ) {
-    calls.command.begin(Self.markScript, keys: 1)
-    calls.command.append(Keys.tries)
-    calls.command.append(process)
-    calls.command.append(field)
-    calls.command.append(String(first))
-    calls.command.append(String(width))
-    for other in others { calls.command.append(other.field) }
-    calls.send(over: shards.common) { answer in
-      if case .failure(let error) = answer { then(error) } else { then(nil) }
-    }
+    calls.command.begin(Self.markScript, keys: [Keys.tries])
+    for argument in [process, field, String(first), String(width)] + others.map(\.field) { calls.command.append(argument) }
+    calls.sendWrite(over: shards.common, then)
   }
 
   /// Removes the counts of these partitions. If that fails, they are checked again when the partitions begin.
   public func clear(_ partitions: [MarkedPartition]) {
     guard !partitions.isEmpty else { return }
-    calls.command.begin(Self.clearScript, keys: 1)
-    calls.command.append(Keys.tries)
+    calls.command.begin(Self.clearScript, keys: [Keys.tries])
     for partition in partitions { calls.command.append(partition.field) }
     calls.send(over: shards.common) { _ in }
   }

@@ -79,8 +79,7 @@ public final class Lanes {
 
   /// Stores a heartbeat; answers whether the lane still counted as alive.
   public func beat(_ claim: Claim, _ then: @escaping (Result<Bool, StoreError>) -> Void) {
-    calls.command.begin(Self.beatScript, keys: 1)
-    calls.command.append(Keys.lanes)
+    calls.command.begin(Self.beatScript, keys: [Keys.lanes])
     calls.command.append(claim.member)
     calls.send(over: shards.common) { [shards] answer in
       then(

@@ -24,13 +24,7 @@ public struct MailboxEntries {
     count = max(0, reply.count - 3) / 2
     newer = reply[2 * count + 2]?.integer.map { Int($0) } ?? 0
     depth = reply[2 * count]?.integer.map { Int($0) }
-    floor = reply[2 * count + 1]?.bytes.flatMap { bytes in
-      var reader = ByteReader(bytes)
-      guard let revision = reader.bytes(Revision.byteCount).flatMap({ Revision(bytes: $0) }),
-        let id = reader.bytes(NotificationID.byteCount).flatMap({ NotificationID(bytes: $0) })
-      else { return nil }
-      return JournalReference(revision: revision, id: id)
-    }
+    floor = reply[2 * count + 1]?.bytes.flatMap { JournalReference($0) }
   }
 
   /// Hands out each readable entry; answers the unreadable fields, which Carillon did not write.
@@ -57,17 +51,26 @@ public struct MailboxGap: Equatable, Sendable {
 
   /// Reads the bytes that Redis keeps; nil for anything else.
   init?(_ bytes: [UInt8]) {
-    guard bytes.count == 2 * Revision.byteCount else { return nil }
-    let parts = bytes.withUnsafeBytes { bytes in
-      (
-        Revision(bytes: UnsafeRawBufferPointer(rebasing: bytes.prefix(Revision.byteCount))),
-        Revision(bytes: UnsafeRawBufferPointer(rebasing: bytes.dropFirst(Revision.byteCount)))
-      )
+    let revisions = bytes.withUnsafeBytes { bytes in
+      [bytes.prefix(Revision.byteCount), bytes.dropFirst(Revision.byteCount)].compactMap {
+        Revision(bytes: UnsafeRawBufferPointer(rebasing: $0))
+      }
     }
-    guard let from = parts.0, let to = parts.1 else { return nil }
-    (self.from, self.to) = (from, to)
+    guard revisions.count == 2 else { return nil }
+    (from, to) = (revisions[0], revisions[1])
   }
 
   /// The bytes that Redis keeps.
   var bytes: [UInt8] { from.withBytes { Array($0) } + to.withBytes { Array($0) } }
+}
+
+extension JournalReference {
+  /// Reads a revision and an apns-id as the scripts write them; nil if the bytes are something else.
+  init?(_ bytes: UnsafeRawBufferPointer) {
+    var reader = ByteReader(bytes)
+    guard let revision = reader.bytes(Revision.byteCount).flatMap({ Revision(bytes: $0) }),
+      let id = reader.bytes(NotificationID.byteCount).flatMap({ NotificationID(bytes: $0) }), reader.rest.isEmpty
+    else { return nil }
+    self.init(revision: revision, id: id)
+  }
 }

@@ -21,9 +21,7 @@ public final class Mailboxes {
   public func page(
     of token: String, count: Int, skipping skipped: Int = 0, _ then: @escaping (Result<MailboxEntries, StoreError>) -> Void
   ) {
-    calls.command.begin(Self.pageScript, keys: 2)
-    calls.command.append(shards.keys.mailbox(token))
-    calls.command.append(shards.keys.device(token))
+    calls.command.begin(Self.pageScript, keys: [shards.keys.mailbox(token), shards.keys.device(token)])
     calls.command.append(count)
     calls.command.append(skipped)
     calls.send(over: shards.shard(ofDevice: token)) { [keys = shards.keys] answer in
@@ -45,7 +43,7 @@ public final class Mailboxes {
   public func delete(_ revisions: [Revision], of token: String, _ then: @escaping (StoreError?) -> Void) {
     let bucket = beginDeletion(token)
     for revision in revisions { revision.withBytes { calls.command.append($0) } }
-    sendDeletion(bucket, then)
+    calls.sendWrite(over: shards.shard(of: bucket), then)
   }
 
   /// Deletes an entry if it belongs to this apns-id.
@@ -53,19 +51,17 @@ public final class Mailboxes {
 
   /// Deletes the entry of a request. If another request with the same revision has the entry, it stays.
   public func delete(_ revision: Revision, ofRequest id: NotificationID, of token: String, _ then: @escaping (StoreError?) -> Void) {
-    let bucket = shards.keys.bucket(of: token)
-    calls.command.begin(Self.deleteScript, keys: 1)
-    calls.command.append(shards.keys.mailbox(token))
+    calls.command.begin(Self.deleteScript, keys: [shards.keys.mailbox(token)])
     revision.withBytes { calls.command.append($0) }
     id.withBytes { calls.command.append($0) }
-    sendDeletion(bucket, then)
+    calls.sendWrite(over: shards.shard(ofDevice: token), then)
   }
 
   /// Removes unreadable fields, which would otherwise come first in each page. If that fails, the next page finds them again.
   public func remove(unreadable fields: [[UInt8]], of token: String, _ then: @escaping (StoreError?) -> Void) {
     let bucket = beginDeletion(token)
     for field in fields { calls.command.append(field) }
-    sendDeletion(bucket, then)
+    calls.sendWrite(over: shards.shard(of: bucket), then)
   }
 
   /// Begins a deletion and answers the bucket.
@@ -76,12 +72,6 @@ public final class Mailboxes {
     calls.command.extend(token)
     calls.command.endArgument()
     return bucket
-  }
-
-  private func sendDeletion(_ bucket: Int, _ then: @escaping (StoreError?) -> Void) {
-    calls.send(over: shards.shard(of: bucket)) { answer in
-      if case .failure(let error) = answer { then(error) } else { then(nil) }
-    }
   }
 
   // MARK: A full mailbox
@@ -95,9 +85,7 @@ public final class Mailboxes {
   public func evict(
     _ revisions: [Revision], of token: String, bounds: MailboxBounds, _ then: @escaping (Result<MailboxEntries, StoreError>) -> Void
   ) {
-    calls.command.begin(Self.evictScript, keys: 2)
-    calls.command.append(shards.keys.device(token))
-    calls.command.append(shards.keys.mailbox(token))
+    calls.command.begin(Self.evictScript, keys: [shards.keys.device(token), shards.keys.mailbox(token)])
     calls.command.append(bounds.away)
     calls.command.append(bounds.connected)
     for revision in revisions { revision.withBytes { calls.command.append($0) } }
@@ -112,9 +100,7 @@ public final class Mailboxes {
   /// Deletes entries whose `canceled` events Kafka has, and answers which entries to cancel next, with the removal that cancels them: the
   /// newest. Without revisions it answers the first.
   public func cancel(_ revisions: [Revision], of token: String, _ then: @escaping (Result<MailboxEntries, StoreError>) -> Void) {
-    calls.command.begin(Self.cancelScript, keys: 2)
-    calls.command.append(shards.keys.device(token))
-    calls.command.append(shards.keys.mailbox(token))
+    calls.command.begin(Self.cancelScript, keys: [shards.keys.device(token), shards.keys.mailbox(token)])
     for revision in revisions { revision.withBytes { calls.command.append($0) } }
     calls.send(over: shards.shard(ofDevice: token)) { then($0.map(MailboxEntries.init(page:))) }
   }

@@ -165,8 +165,7 @@ public final class Markers {
       then(operation.written)
     }
     begin(buckets, finish) { bucket in
-      calls.command.begin(Self.script, keys: 1)
-      calls.command.append(shards.keys.markers(bucket))
+      calls.command.begin(Self.script, keys: [shards.keys.markers(bucket)])
       calls.command.append(numbers[bucket] ?? [])
       for change in changes(bucket) {
         calls.command.append(change.partition.field)

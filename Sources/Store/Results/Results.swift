@@ -89,9 +89,7 @@ public final class Results {
     request.arena.bytes.withUnsafeBytes { arena in
       switch request.receiver {
       case .device(let token):
-        calls.command.beginKey("d", place.bucket)
-        calls.command.extend(arena[token])
-        calls.command.endArgument()
+        calls.command.appendKey("d", place.bucket, arena[token])
         calls.command.beginArgument()
         calls.command.extend(headOf: request.entry, in: arena)
         calls.command.endArgument()

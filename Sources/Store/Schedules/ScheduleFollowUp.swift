@@ -42,12 +42,11 @@ extension Schedules {
     _ key: ScheduleKey, of partition: UInt32, now: Int64, _ then: @escaping (Result<FollowUp, StoreError>) -> Void
   ) {
     beginFollowUp(key, partition, now: now)
-    sendFollowUp(key) { concluded in
-      then(
-        concluded.flatMap { concluded in
-          guard case .changed(let found) = concluded else { return .failure(Self.wrongFollowUp) }
-          return .success(found)
-        })
+    send(about: key, then) { reply in
+      Self.concluded(reply).flatMap { concluded in
+        guard case .changed(let found) = concluded else { return .failure(Self.wrongFollowUp) }
+        return .success(found)
+      }
     }
   }
 
@@ -60,26 +59,19 @@ extension Schedules {
     calls.command.append(state.head)
     calls.command.append(conclusion == .forget ? "forget" : "")
     if case .again(let time) = conclusion { calls.command.append(time) } else { calls.command.append("") }
-    sendFollowUp(key, then)
+    send(about: key, then) { Self.concluded($0) }
   }
 
   private func beginFollowUp(_ key: ScheduleKey, _ partition: UInt32, now: Int64) {
     let bucket = bucket(of: key)
-    calls.command.begin(Self.followUpScript, keys: 4)
-    calls.command.append(shards.keys.schedules(.all, of: key))
-    calls.command.append(shards.keys.schedules(.ended, of: key))
-    calls.command.append(shards.keys.followUps(bucket, partition: partition))
-    calls.command.append(shards.keys.guardKey(bucket))
+    let keys = shards.keys
+    calls.command.begin(
+      Self.followUpScript,
+      keys: [name(of: key), keys.schedules(.ended, of: key), keys.followUps(bucket, partition: partition), keys.guardKey(bucket)])
     calls.command.append(Array(key.identifier.utf8))
     calls.command.append(key.bytes)
     calls.command.append(limits.endedOfTarget)
     calls.command.append(now)
-  }
-
-  private func sendFollowUp(_ key: ScheduleKey, _ then: @escaping (Result<Concluded, StoreError>) -> Void) {
-    calls.send(over: shards.shard(of: bucket(of: key))) { [keys = shards.keys] answer in
-      then(answer.flatMap { Self.concluded($0) }.mapError { $0.about(keys.schedules(.all, of: key)) })
-    }
   }
 
   private static func concluded(_ reply: RedisReplyView) -> Result<Concluded, StoreError> {
@@ -109,30 +101,17 @@ extension Schedules {
   public func cancelAll(
     in scope: ScheduleKey, _ request: JournalReference, _ then: @escaping (Result<[ScheduleKey], StoreError>) -> Void
   ) {
-    let bucket = bucket(of: scope)
-    calls.command.begin(Self.cancelScript, keys: 3)
-    calls.command.append(shards.keys.schedules(.all, of: scope))
-    calls.command.append(shards.keys.schedules(.pending, of: scope))
-    calls.command.append(shards.keys.guardKey(bucket))
+    let keys = shards.keys
+    calls.command.begin(
+      Self.cancelScript, keys: [name(of: scope), keys.schedules(.pending, of: scope), keys.guardKey(bucket(of: scope))])
     calls.command.append(request.revision.withBytes { Array($0) } + request.id.withBytes { Array($0) })
     calls.command.append(2 * limits.lifetimeMilliseconds)
-    calls.send(over: shards.shard(of: bucket)) { [keys = shards.keys] answer in
-      then(
-        answer.map { reply in
-          guard let names = reply[0] else { return [] }
-          return (0..<names.count).compactMap { place in
-            names[place]?.bytes.flatMap { ScheduleKey(application: scope.application, target: scope.target, identifier: Name($0)) }
-          }
-        }.mapError { $0.about(keys.schedules(.all, of: scope)) })
+    send(about: scope, then) { reply in
+      guard let names = reply[0] else { return .success([]) }
+      let found = (0..<names.count).compactMap { place in
+        names[place]?.bytes.flatMap { ScheduleKey(application: scope.application, target: scope.target, identifier: Name($0)) }
+      }
+      return .success(found)
     }
-  }
-
-  /// Reads a floor; nil if there is none, or if it cannot be read.
-  static func floor(_ bytes: UnsafeRawBufferPointer) -> JournalReference? {
-    guard bytes.count == Revision.byteCount + NotificationID.byteCount,
-      let revision = Revision(bytes: UnsafeRawBufferPointer(rebasing: bytes[..<Revision.byteCount])),
-      let id = NotificationID(bytes: UnsafeRawBufferPointer(rebasing: bytes[Revision.byteCount...]))
-    else { return nil }
-    return JournalReference(revision: revision, id: id)
   }
 }

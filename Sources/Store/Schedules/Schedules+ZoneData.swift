@@ -41,8 +41,6 @@ extension Schedules {
   public func note(zoneData version: String, in bucket: Int, of partition: UInt32, _ then: @escaping (StoreError?) -> Void) {
     calls.command.begin("HSET")
     for word in [shards.keys.zoneData(bucket), "\(partition)", version] { calls.command.append(word) }
-    calls.send(over: shards.shard(of: bucket)) { answer in
-      if case .failure(let error) = answer { then(error) } else { then(nil) }
-    }
+    calls.sendWrite(over: shards.shard(of: bucket), then)
   }
 }

@@ -36,7 +36,7 @@ public final class Schedules {
     /// Whether Redis has no state of the schedule.
     public var isMissing: Bool { head.isEmpty }
     /// The newest request that canceled all schedules of the target for the application.
-    public var floor: JournalReference? { floorBytes.withUnsafeBytes { Schedules.floor($0) } }
+    public var floor: JournalReference? { floorBytes.withUnsafeBytes { JournalReference($0) } }
     let head: [UInt8]
     fileprivate let floorBytes: [UInt8]
 
@@ -79,9 +79,6 @@ public final class Schedules {
     public var key: ScheduleKey
     /// The state of the schedule.
     public var state: State
-
-    /// Creates a schedule from its parts.
-    public init(key: ScheduleKey, state: State) { (self.key, self.state) = (key, state) }
   }
 
   /// The due schedules and follow-ups of a place.
@@ -138,15 +135,18 @@ public final class Schedules {
 
   /// Reads the state of a schedule.
   public func read(_ key: ScheduleKey, _ then: @escaping (Result<State, StoreError>) -> Void) {
-    let bucket = bucket(of: key)
-    calls.command.begin(Self.readScript, keys: 2)
-    calls.command.append(shards.keys.schedules(.all, of: key))
-    calls.command.append(shards.keys.guardKey(bucket))
+    calls.command.begin(Self.readScript, keys: [name(of: key), shards.keys.guardKey(bucket(of: key))])
     calls.command.append(Array(key.identifier.utf8))
-    calls.send(over: shards.shard(of: bucket)) { [keys = shards.keys] answer in
-      then(
-        answer.map { State($0[0]?.bytes.map(Array.init) ?? [], floor: $0[1]?.bytes.map(Array.init) ?? []) }
-          .mapError { $0.about(keys.schedules(.all, of: key)) })
+    send(about: key, then) { .success(State($0[0]?.bytes.map(Array.init) ?? [], floor: $0[1]?.bytes.map(Array.init) ?? [])) }
+  }
+
+  /// Sends the call in the bucket of a schedule. An error names a key of its target.
+  func send<Value>(
+    about key: ScheduleKey, naming kind: Keys.ScheduleSet = .all, _ then: @escaping (Result<Value, StoreError>) -> Void,
+    reading read: @escaping (RedisReplyView) -> Result<Value, StoreError>
+  ) {
+    calls.send(over: shards.shard(of: bucket(of: key))) { [keys = shards.keys] answer in
+      then(answer.flatMap(read).mapError { $0.about(keys.schedules(kind, of: key)) })
     }
   }
 
@@ -158,26 +158,24 @@ public final class Schedules {
   public func settle(_ record: ScheduleRecord, of key: ScheduleKey, _ then: @escaping (Result<Void, StoreError>) -> Void) {
     var buffer = ByteBuffer()
     do throws(RecordCodingError) { try record.append(to: &buffer) } catch { return then(.failure(StoreError(.faulty, "\(error)"))) }
-    let bucket = bucket(of: key)
-    calls.command.begin(Self.settleScript, keys: 5)
-    for kind in Keys.ScheduleSet.allCases { calls.command.append(shards.keys.schedules(kind, of: key)) }
-    calls.command.append(shards.keys.applicationsWithSchedules(ofTarget: key.target))
-    calls.command.append(shards.keys.guardKey(bucket))
+    let keys = shards.keys
+    calls.command.begin(
+      Self.settleScript,
+      keys: sets(of: key) + [keys.applicationsWithSchedules(ofTarget: key.target), keys.guardKey(bucket(of: key))])
     calls.command.append(Array(key.identifier.utf8))
     calls.command.append(buffer.withUnsafeBytes { Array($0.prefix(ScheduleRecord.headBytes)) })
     calls.command.append(Array(key.application.utf8))
-    calls.send(over: shards.shard(of: bucket)) { [keys = shards.keys] answer in
-      then(answer.map { _ in }.mapError { $0.about(keys.schedules(.all, of: key)) })
-    }
+    send(about: key, then) { _ in .success(()) }
   }
+
+  private func sets(of key: ScheduleKey) -> [String] { Keys.ScheduleSet.allCases.map { shards.keys.schedules($0, of: key) } }
 
   static let removeScript = RedisScript(file: "schedule-remove")
 
   /// Removes the due time of a schedule that is not pending or not readable.
   public func removeDueTime(of key: ScheduleKey, _ partition: UInt32) {
     let bucket = bucket(of: key)
-    calls.command.begin(Self.removeScript, keys: 1)
-    calls.command.append(shards.keys.dueTimes(bucket, partition: partition))
+    calls.command.begin(Self.removeScript, keys: [shards.keys.dueTimes(bucket, partition: partition)])
     calls.command.append(key.bytes)
     calls.command.append(Array(key.application.utf8))
     calls.send(over: shards.shard(of: bucket)) { _ in }
@@ -197,34 +195,28 @@ public final class Schedules {
     do throws(RecordCodingError) { try record.append(to: &buffer) } catch { return then(.failure(StoreError(.faulty, "\(error)"))) }
     let bucket = bucket(of: key)
     let partition = record.newest.revision.sourcePartition
-    calls.command.begin(Self.writeScript, keys: 9)
-    for kind in Keys.ScheduleSet.allCases { calls.command.append(shards.keys.schedules(kind, of: key)) }
-    calls.command.append(shards.keys.dueTimes(bucket, partition: former.partition ?? partition))
-    calls.command.append(shards.keys.dueTimes(bucket, partition: partition))
-    calls.command.append(shards.keys.followUps(bucket, partition: partition))
-    calls.command.append(shards.keys.applicationsWithSchedules(ofTarget: key.target))
-    calls.command.append(shards.keys.guardKey(bucket))
-    calls.command.append(shards.keys.registrations(ofTarget: key.target, application: key.application))
+    let keys = shards.keys
+    calls.command.begin(
+      Self.writeScript,
+      keys: sets(of: key) + [
+        keys.dueTimes(bucket, partition: former.partition ?? partition), keys.dueTimes(bucket, partition: partition),
+        keys.followUps(bucket, partition: partition), keys.applicationsWithSchedules(ofTarget: key.target), keys.guardKey(bucket),
+        keys.registrations(ofTarget: key.target, application: key.application),
+      ])
     calls.command.append(Array(key.identifier.utf8))
     calls.command.append(former.head)
     buffer.withUnsafeBytes { calls.command.append($0) }
-    if let due = record.pending?.earliest?.due { calls.command.append(due) } else { calls.command.append("") }
-    calls.command.append(key.bytes)
-    calls.command.append(Timestamp.bounded(Int64(clamping: record.newest.revision.timestamp)))
-    calls.command.append(now)
-    calls.command.append(limits.lifetimeMilliseconds)
-    calls.command.append(limits.pendingOfTarget)
-    calls.command.append(limits.endedOfTarget)
-    calls.command.append(limits.dueTimesOfPartition)
-    calls.command.append(Array(key.application.utf8))
-    calls.command.append(former.floorBytes)
-    calls.command.append(record.phase == .ended(.evicting) ? now : now + limits.lifetimeMilliseconds)
-    calls.command.append(isSettled || !record.isPublished ? "\(now)" : "\(now).5")
-    calls.command.append(withUnsafeBytes(of: NameHash.hash(key.application).bigEndian) { Array($0) })
-    if let place { place.withBytes { calls.command.append($0) } } else { calls.command.append("") }
-    calls.send(over: shards.shard(of: bucket)) { [keys = shards.keys] answer in
-      then(answer.flatMap { Self.written($0, key, floor: former.floorBytes) }.mapError { $0.about(keys.schedules(.all, of: key)) })
-    }
+    calls.command.append(all: [
+      record.pending?.earliest.map { .integer($0.due) } ?? "", .bytes(key.bytes),
+      .integer(Timestamp.bounded(Int64(clamping: record.newest.revision.timestamp))), .integer(now), .integer(limits.lifetimeMilliseconds),
+      .integer(Int64(limits.pendingOfTarget)), .integer(Int64(limits.endedOfTarget)), .integer(Int64(limits.dueTimesOfPartition)),
+      .bytes(Array(key.application.utf8)), .bytes(former.floorBytes),
+      .integer(record.phase == .ended(.evicting) ? now : now + limits.lifetimeMilliseconds),
+      .text(isSettled || !record.isPublished ? "\(now)" : "\(now).5"),
+      .bytes(withUnsafeBytes(of: NameHash.hash(key.application).bigEndian, Array.init)),
+      place.map { .bytes($0.withBytes { Array($0) }) } ?? "",
+    ])
+    send(about: key, then) { Self.written($0, key, floor: former.floorBytes) }
   }
 
   private static func written(_ reply: RedisReplyView, _ key: ScheduleKey, floor: [UInt8]) -> Result<Written, StoreError> {
@@ -246,22 +238,17 @@ public final class Schedules {
   /// Reads the pending schedules of a target for an application. Most targets have none.
   public func pending(application: Name, target: Name, _ then: @escaping (Result<[Schedule], StoreError>) -> Void) {
     guard let any = ScheduleKey(application: application, target: target, identifier: "-") else { return then(.success([])) }
-    let bucket = bucket(of: any)
-    calls.command.begin(Self.pendingScript, keys: 3)
-    calls.command.append(shards.keys.schedules(.all, of: any))
-    calls.command.append(shards.keys.schedules(.pending, of: any))
-    calls.command.append(shards.keys.guardKey(bucket))
-    calls.send(over: shards.shard(of: bucket)) { [keys = shards.keys] answer in
-      then(
-        answer.map { reply in
-          let floor = reply[0]?.bytes.map(Array.init) ?? []
-          return stride(from: 1, to: reply.count - 1, by: 2).compactMap { place in
-            guard let identifier = reply[place]?.bytes, let state = reply[place + 1]?.bytes else { return nil }
-            return ScheduleKey(application: application, target: target, identifier: Name(identifier)).map {
-              Schedule(key: $0, state: State(Array(state), floor: floor))
-            }
-          }
-        }.mapError { $0.about(keys.schedules(.pending, of: any)) })
+    calls.command.begin(
+      Self.pendingScript, keys: [name(of: any), shards.keys.schedules(.pending, of: any), shards.keys.guardKey(bucket(of: any))])
+    send(about: any, naming: .pending, then) { reply in
+      let floor = reply[0]?.bytes.map(Array.init) ?? []
+      let schedules = stride(from: 1, to: reply.count - 1, by: 2).compactMap { place -> Schedule? in
+        guard let identifier = reply[place]?.bytes, let state = reply[place + 1]?.bytes else { return nil }
+        return ScheduleKey(application: application, target: target, identifier: Name(identifier)).map {
+          Schedule(key: $0, state: State(Array(state), floor: floor))
+        }
+      }
+      return .success(schedules)
     }
   }
 
@@ -279,15 +266,14 @@ public final class Schedules {
     in bucket: Int, of partition: UInt32, until moment: Int64, count: Int, zoneData version: String,
     _ then: @escaping (Result<Due, StoreError>) -> Void
   ) {
-    calls.command.begin(Self.dueScript, keys: 4)
-    calls.command.append(shards.keys.dueTimes(bucket, partition: partition))
-    calls.command.append(shards.keys.followUps(bucket, partition: partition))
-    calls.command.append(shards.keys.zoneData(bucket))
-    calls.command.append(shards.keys.guardKey(bucket))
-    calls.command.append(moment)
-    calls.command.append(count)
-    calls.command.append("\(partition)")
-    calls.command.append(version)
+    let keys = shards.keys
+    calls.command.begin(
+      Self.dueScript,
+      keys: [
+        keys.dueTimes(bucket, partition: partition), keys.followUps(bucket, partition: partition), keys.zoneData(bucket),
+        keys.guardKey(bucket),
+      ])
+    calls.command.append(all: [.integer(moment), .integer(Int64(count)), "\(partition)", .text(version)])
     calls.send(over: shards.shard(of: bucket)) { [shards] answer in
       if case .success(let reply) = answer, let mended = reply[4] {
         for number in 0..<mended.count { if let key = mended[number]?.text { shards.onMended?(key) } }
@@ -306,9 +292,7 @@ public final class Schedules {
     let keys = shards.keys
     calls.command.append(amongFollowUps ? keys.followUps(bucket, partition: partition) : keys.dueTimes(bucket, partition: partition))
     for name in names { calls.command.append(name) }
-    calls.send(over: shards.shard(of: bucket)) { answer in
-      if case .failure(let error) = answer { then(error) } else { then(nil) }
-    }
+    calls.sendWrite(over: shards.shard(of: bucket), then)
   }
 }
 

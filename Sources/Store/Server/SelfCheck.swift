@@ -20,7 +20,7 @@ public final class SelfCheck {
   /// - Throws: why that cannot be found out now: no connection, too many calls in flight, or no writes allowed.
   public func run() async throws(StoreError) -> String? {
     // An earlier check may have left its keys, if the server refused to remove them.
-    let removal = [CheckSteps.removal(keys)]
+    let removal = [CheckStep("DEL", keys.all.map { .text($0) })]
     let steps = removal + CheckSteps.commands(keys) + CheckSteps.scripts(keys) + removal
     let found: (failures: [String], obstacle: StoreError?) = await withCheckedContinuation { continuation in
       let findings = Findings(steps.count) { continuation.resume(returning: ($0.failures, $0.obstacle)) }
@@ -81,7 +81,7 @@ struct CheckStep {
     script = nil
     write = { command in
       command.begin(name)
-      for argument in arguments { command.append(argument) }
+      command.append(all: arguments)
     }
     isRight = { _ in true }
   }
@@ -96,9 +96,8 @@ struct CheckStep {
     self.name = "the script '\(name)'"
     self.script = script
     write = { command in
-      command.begin(script, keys: keys.count)
-      for key in keys { command.append(key) }
-      for argument in arguments.dropLast() { command.append(argument) }
+      command.begin(script, keys: keys)
+      command.append(all: arguments.dropLast())
       if let request {
         command.beginArgument()
         command.extend(headOf: request, in: UnsafeRawBufferPointer(start: nil, count: 0))
@@ -112,37 +111,17 @@ struct CheckStep {
 
 /// The keys of a check, one of each kind that workers use.
 struct CheckKeys {
+  /// The kinds of `Keys`, and one key of each type for the commands.
+  private static let kinds = [
+    "d", "m", "u", "x", "k", "s", "n", "e", "t", "a", "w", "o", "y", "h", "tries", "cluster", "lanes", "members", "workers", "reports",
+    "hash", "set", "text",
+  ]
   private let tag = "{check-\(Hexadecimal.text(RandomBytes.make(count: 8)))}"
 
-  var device: String { "d\(tag)" }
-  var mailbox: String { "m\(tag)" }
-  var recipients: String { "u\(tag)" }
-  var result: String { "x\(tag)" }
-  var markers: String { "k\(tag)" }
-  var schedules: [String] { ["s\(tag)", "n\(tag)", "e\(tag)"] }
-  var dueTimes: String { "t\(tag)" }
-  /// Which scripts name by the due times.
-  var holders: [String] { ["a\(tag)", "w\(tag)"] }
-  var followUps: String { "o\(tag)" }
-  var zoneData: String { "y\(tag)" }
-  var withSchedules: String { "h\(tag)" }
-  var tries: String { "tries\(tag)" }
-  var cluster: String { "cluster\(tag)" }
-  var lanes: String { "lanes\(tag)" }
-  var members: String { "members\(tag)" }
-  var workers: String { "workers\(tag)" }
-  var reports: String { "reports\(tag)" }
-  /// For the steps of commands.
-  var hash: String { "hash\(tag)" }
-  var set: String { "set\(tag)" }
-  var text: String { "text\(tag)" }
-
-  /// All keys of the check.
-  var all: [String] {
-    [
-      device, mailbox, recipients, result, markers, dueTimes, followUps, zoneData, withSchedules, tries, cluster, lanes, members,
-      workers, reports, hash, set, text,
-    ]
-      + schedules + holders
+  subscript(kind: String) -> String {
+    precondition(Self.kinds.contains(kind), "a key that the check would not remove")
+    return kind + tag
   }
+
+  var all: [String] { Self.kinds.map { $0 + tag } }
 }

@@ -26,41 +26,38 @@ public struct ServerState: Sendable, Hashable {
   public var synchronization: String?
   /// Whether the last write of its data to disk succeeded.
   public var isSaved: Bool?
-  /// Why workers must not rely on it, and what to change; nil if there is no known objection.
-  public var objection: String?
-  /// Why workers cannot use it, for good or for now.
-  public var errors: [String] = []
-  /// What could be better, and what could not be read.
-  public var remarks: [String] = []
+  /// What was found, by severity.
+  public var findings: [Severity: [String]] = [:]
+
+  /// The severity of a finding.
+  public enum Severity: Sendable, CaseIterable {
+    /// A guarantee cannot be kept: do not start.
+    case error
+    /// It cannot be used now, but that may change by itself: ask again.
+    case passing
+    /// It works, but worse than it could.
+    case warning
+    /// Something could not be checked.
+    case note
+  }
 
   /// A server before its first report.
   public init(address: String) { self.address = address }
 
-  init(_ report: RedisServerReport, address: String) {
-    self.init(address: address)
-    (runIdentifier, objection) = (report.runIdentifier, report.firstError?.message ?? report.passing)
-    (version, policy, replicas) = (report.version, report.maximumMemoryPolicy, report.replicas)
-    isPrimary = report.role.map { $0 == .primary }
-    (usedMemory, maximumMemory, evictedKeys) = (report.usedMemory, report.maximumMemory, report.evictedKeys)
-    appendsWrites = report.persistence?.appendsWrites
-    synchronization = report.persistence?.synchronization
-    isSaved = report.persistence.map { $0.appended && $0.saved }
-    for finding in report.findings {
-      switch finding.severity {
-      case .error, .passing: errors.append(finding.text)
-      case .warning, .note: remarks.append(finding.text)
-      }
-    }
-  }
+  /// Why workers must not rely on it, and what to change; nil if there is no known objection.
+  public var objection: String? { errors.first }
+  /// Why workers cannot use it, for good or for now.
+  public var errors: [String] { texts(.error) + texts(.passing) }
+  /// What could be better, and what could not be read.
+  public var remarks: [String] { texts(.warning) + texts(.note) }
+
+  /// The findings of a severity.
+  public func texts(_ severity: Severity) -> [String] { findings[severity] ?? [] }
 }
 
 extension Shards {
   /// Reads the server's state, by three commands.
   public func serverState() async throws(StoreError) -> ServerState {
-    do throws(RedisError) {
-      return ServerState(try await common.checkServer(), address: "\(common.configuration.address)")
-    } catch {
-      throw StoreError(error)
-    }
+    do throws(RedisError) { return try await common.checkServer() } catch { throw StoreError(error) }
   }
 }

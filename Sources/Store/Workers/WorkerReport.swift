@@ -95,60 +95,27 @@ extension WorkerReport {
 
   /// The bytes that Redis keeps: JSON on one line.
   var bytes: [UInt8] {
+    func short(_ text: String) -> String { Self.cut(text, Self.shortText) }
+    func long(_ text: String) -> String { Self.cut(text, Self.longText) }
+    let lags = laneLags.prefix(Self.maximumLanes).map { lag in
+      JSONValue.object(present: [
+        "lane": short(lag.lane), "partition": lag.partition, "records": lag.records, "ms": lag.milliseconds,
+      ])
+    }
+    let settings = settings.sorted { $0.key < $1.key }.prefix(Self.maximumSettings).map { JSONValue.Member(short($0.key), short($0.value)) }
+    let conditions = unready.prefix(Self.maximumConditions).map { condition in
+      JSONValue.object(present: [
+        "name": short(condition.name), "lane": condition.lane.map(short), "reason": long(condition.reason), "since": condition.since,
+      ])
+    }
+    let json = JSONValue.object(present: [
+      "worker": long(name.text), "roles": roles.prefix(Self.maximumAddresses).map(short), "version": short(version), "started": started,
+      "written": written, "admin": admin.map(long), "devices": devices.prefix(Self.maximumAddresses).map(long), "lanes": lanes,
+      "connections": connections, "partitions": partitions, "clockAheadMs": clockAhead, "lags": lags.isEmpty ? nil : lags,
+      "settings": settings.isEmpty ? nil : JSONValue.object(settings), "unready": unreadyCount, "conditions": conditions,
+    ])
     var writer = JSONWriter()
-    writer.openObject()
-    writer.member("worker", Self.cut(name.text, Self.longText))
-    writer.key("roles")
-    writer.openArray()
-    for role in roles.prefix(Self.maximumAddresses) { writer.string(Self.cut(role, Self.shortText)) }
-    writer.closeArray()
-    writer.member("version", Self.cut(version, Self.shortText))
-    writer.member("started", started)
-    writer.member("written", written)
-    if let admin { writer.member("admin", Self.cut(admin, Self.longText)) }
-    writer.key("devices")
-    writer.openArray()
-    for address in devices.prefix(Self.maximumAddresses) { writer.string(Self.cut(address, Self.longText)) }
-    writer.closeArray()
-    writer.member("lanes", Int64(lanes))
-    if let connections { writer.member("connections", Int64(connections)) }
-    if let partitions { writer.member("partitions", Int64(partitions)) }
-    if let clockAhead { writer.member("clockAheadMs", clockAhead) }
-    if !laneLags.isEmpty {
-      writer.key("lags")
-      writer.openArray()
-      for lag in laneLags.prefix(Self.maximumLanes) {
-        writer.openObject()
-        writer.member("lane", Self.cut(lag.lane, Self.shortText))
-        writer.member("partition", Int64(lag.partition))
-        writer.member("records", lag.records)
-        if let milliseconds = lag.milliseconds { writer.member("ms", milliseconds) }
-        writer.closeObject()
-      }
-      writer.closeArray()
-    }
-    if !settings.isEmpty {
-      writer.key("settings")
-      writer.openObject()
-      for (key, value) in settings.sorted(by: { $0.key < $1.key }).prefix(Self.maximumSettings) {
-        writer.key(text: Self.cut(key, Self.shortText))
-        writer.string(Self.cut(value, Self.shortText))
-      }
-      writer.closeObject()
-    }
-    writer.member("unready", Int64(unreadyCount))
-    writer.key("conditions")
-    writer.openArray()
-    for condition in unready.prefix(Self.maximumConditions) {
-      writer.openObject()
-      writer.member("name", Self.cut(condition.name, Self.shortText))
-      if let lane = condition.lane { writer.member("lane", Self.cut(lane, Self.shortText)) }
-      writer.member("reason", Self.cut(condition.reason, Self.longText))
-      writer.member("since", condition.since)
-      writer.closeObject()
-    }
-    writer.closeArray()
-    writer.closeObject()
+    json.write(to: &writer)
     return Array(writer.text.utf8)
   }
 
@@ -204,11 +171,9 @@ extension WorkerReport.Lag {
       lane: lane, partition: Int32(partition), records: min(max(0, records), Self.maximumRecords),
       milliseconds: WorkerReport.time(json["ms"]).map { max(0, $0) })
   }
-}
 
-extension WorkerReport.Lag {
   /// No partition has more. A sum over all lanes stays within 64 bits.
-  fileprivate static var maximumRecords: Int64 { 1 << 50 }
+  private static let maximumRecords: Int64 = 1 << 50
 }
 
 extension WorkerReport.Condition {

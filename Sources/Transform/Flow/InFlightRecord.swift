@@ -79,8 +79,8 @@ struct InFlightRecord {
   let ticket: RecordTicket
   /// The record comes from `devices`.
   let isRegistration: Bool
-  /// How often the record's topic was deleted and made again.
-  let incarnation: UInt32
+  /// The record as the journal names it. Kept here, since Kafka's own memory of the record is far away when the record ends.
+  let source: JournalSource
   /// The record's service extensions are not called.
   let skipsExtensions: Bool
   /// The loop's milliseconds at which the record arrived.
@@ -105,7 +105,7 @@ struct InFlightRecord {
     index = begun.index
     ticket = begun.ticket
     isRegistration = begun.isRegistration
-    incarnation = begun.incarnation
+    source = JournalSource(batch.records[begun.index], incarnation: begun.incarnation)
     skipsExtensions = begun.skipsExtensions
     self.arrived = arrived
     if let excess = begun.excess { makeRare().excess = excess }
@@ -113,9 +113,6 @@ struct InFlightRecord {
 
   /// The record as Kafka gave it.
   var record: RecordView { batch.records[index] }
-
-  /// The record as the journal names it.
-  var source: JournalSource { JournalSource(record, incarnation: incarnation) }
 
   /// Why the request is beyond a rate limit of its application; nil if it is not. Retries do not change it.
   var excess: RateExcess? { rare?.excess }

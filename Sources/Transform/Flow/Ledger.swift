@@ -60,8 +60,8 @@ struct ParkedRecord: Hashable {
 final class Ledger<Record> {
   /// A slot's contents.
   private struct Row {
-    /// Nil: the slot is free.
-    var record: Record?
+    /// Else the slot is free.
+    var hasRecord = false
     var generation: UInt32 = 0
     /// Answers that are outstanding.
     var pending: Int32 = 0
@@ -86,6 +86,8 @@ final class Ledger<Record> {
   /// For how many records after a firing the chains are kept.
   private let chained: UInt64
   private var rows: [Row] = []
+  /// The records of the rows that have one. They are used in place: in an array, reading a part of a record would copy all of it.
+  private var records = UnsafeMutableBufferPointer<Record>.allocate(capacity: 1024)
   private var free: [Slot] = []
   /// How many records were begun.
   private var begun: UInt64 = 0
@@ -109,6 +111,11 @@ final class Ledger<Record> {
   ///   - chained: for how many records after a firing the chains of what the next one may wait for are kept.
   init(tries: Int, chained: UInt64 = 100_000) { (self.tries, self.chained) = (tries, chained) }
 
+  deinit {
+    for index in rows.indices where rows[index].hasRecord { records.deinitializeElement(at: index) }
+    records.deallocate()
+  }
+
   /// How many slots have a record.
   var count: Int { rows.count - free.count }
 
@@ -117,10 +124,11 @@ final class Ledger<Record> {
   /// Begins a record. Reading it counts as one outstanding answer.
   ///
   /// - Parameter poison: the permanent errors of a record that goes to the dead letters as it is.
-  func begin(_ record: Record, poison: (faults: Int, reason: String)? = nil) -> Slot {
+  func begin(_ record: consuming Record, poison: (faults: Int, reason: String)? = nil) -> Slot {
     let slot = free.popLast() ?? Slot(number: Int32(rows.count))
-    if slot.index == rows.count { rows.append(Row()) }
-    rows[slot.index] = Row(record: record, generation: rows[slot.index].generation, pending: 1, order: begun)
+    if slot.index == rows.count { addRow() }
+    records.initializeElement(at: slot.index, to: record)
+    rows[slot.index] = Row(hasRecord: true, generation: rows[slot.index].generation, pending: 1, order: begun)
     begun += 1
     if chains != nil, begun > askedAt + chained { chains = nil }
     if let poison {
@@ -130,10 +138,27 @@ final class Ledger<Record> {
     return slot
   }
 
+  /// Rows are added while all have records.
+  private func addRow() {
+    if rows.count == records.count {
+      let grown = UnsafeMutableBufferPointer<Record>.allocate(capacity: 2 * records.count)
+      _ = grown.moveInitialize(fromContentsOf: records)
+      records.deallocate()
+      records = grown
+    }
+    rows.append(Row())
+  }
+
   /// The owner's record in a slot, without a copy. A free slot traps.
   subscript(slot: Slot) -> Record {
-    _read { yield rows[slot.index].record! }
-    _modify { yield &rows[slot.index].record! }
+    _read {
+      precondition(rows[slot.index].hasRecord, "a free slot has no record")
+      yield records[slot.index]
+    }
+    _modify {
+      precondition(rows[slot.index].hasRecord, "a free slot has no record")
+      yield &records[slot.index]
+    }
   }
 
   /// Whether a record goes to the dead letters because it cannot be processed.
@@ -149,13 +174,13 @@ final class Ledger<Record> {
 
   /// Empties a slot, and returns its record.
   func remove(_ slot: Slot) -> Record {
-    guard let record = rows[slot.index].record.take() else { preconditionFailure("a free slot has no record to remove") }
+    precondition(rows[slot.index].hasRecord, "a free slot has no record to remove")
     chains?.remove(slot)
     rows[slot.index] = Row(generation: rows[slot.index].generation &+ 1)
     free.append(slot)
     if !reasons.isEmpty { reasons[slot] = nil }
     unexplained.forget(slot)
-    return record
+    return records.moveElement(from: slot.index)
   }
 
   // MARK: Answers
@@ -267,7 +292,7 @@ final class Ledger<Record> {
 
   private func makeChains() -> FiringChains {
     var chains = FiringChains()
-    let known = rows.indices.filter { rows[$0].record != nil && rows[$0].precedesFirings }
+    let known = rows.indices.filter { rows[$0].hasRecord && rows[$0].precedesFirings }
     for index in known.sorted(by: { rows[$0].order < rows[$1].order }) {
       chains.append(Slot(number: Int32(index)), target: rows[index].target, order: rows[index].order)
     }

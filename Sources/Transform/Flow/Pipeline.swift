@@ -177,7 +177,7 @@ final class Pipeline {
       inFlight[slot].end(JournalJudgement(.scheduled, revision: inFlight[slot].source.impliedRevision))
       return .done
     }
-    guard var content = reader.content(view, in: inFlight[slot].batch.arena, incarnation: inFlight[slot].incarnation) else {
+    guard var content = reader.content(view, in: inFlight[slot].batch.arena, incarnation: inFlight[slot].source.incarnation) else {
       return .poisoned("its delivery entry cannot be written")
     }
     metrics.countUnknownFields(view)
@@ -287,12 +287,12 @@ final class Pipeline {
     if inFlight.attempts(slot) > 0 { pace.succeeded() }
     let record = inFlight.remove(slot)
     schedules?.ended(slot, isDone: true)
-    let now = loop.milliseconds()
-    metrics.latency.observe(Double(now - record.arrived) / 1000)
-    if !record.isRegistration { metrics.transformed(at: loop.wallMilliseconds(), published: record.record.timestamp) }
+    metrics.latency.observe(Double(loop.milliseconds() - record.arrived) / 1000)
     metrics.count(verdict, isRegistration: record.isRegistration)
-    guard let journal, !record.isRegistration else { return notes.finished(record.ticket) }
+    if record.isRegistration { return notes.finished(record.ticket) }
     let source = record.source
+    metrics.transformed(at: loop.wallMilliseconds(), published: source.place.timestamp)
+    guard let journal else { return notes.finished(record.ticket) }
     if let judgement = record.judgement { journal.append(source, judgement) }
     journal.finish(record.ticket, source)
   }
@@ -300,7 +300,7 @@ final class Pipeline {
   private func logPoison(_ slot: Slot) {
     let record = inFlight[slot].record
     let headers = RequestRecord(record, topic: UnsafeRawBufferPointer(start: nil, count: 0)).headers
-    logger.with(trace: TraceParent.carried(headers.traceparent)).warning(
+    logger.with(trace: TraceParent.carried(headers[.traceparent])).warning(
       "a record could not be processed: the dead letters have it",
       [
         "topic": record.topic, "partition": record.partition, "offset": record.offset, "reason": inFlight.reason(slot),

@@ -9,6 +9,7 @@ struct RequestReader {
   private let topic: [UInt8]
   private let limits: RequestLimits
   private let expiration: ExpirationRule
+  private let applications = RecentNameHashes()
 
   init(_ settings: TransformSettings) {
     cluster = Array(settings.cluster.utf8)
@@ -71,7 +72,7 @@ struct RequestReader {
     guard let written else { return nil }
     let own = view.envelope.revision.inIncarnation(incarnation)
     var request = RequestEntry(
-      span: written.span, kind: entry.kind, collapseID: written.identifier, application: NameHash.hash(view.application),
+      span: written.span, kind: entry.kind, collapseID: written.identifier, application: applications.hash(view.application),
       user: entry.userHash, time: view.envelope.source.timestamp, withdraws: withdraws, id: entry.id.hash64,
       rememberedID: view.rememberedID.windowHash, source: sourceHash(view.envelope),
       end: expiration.end(expiration: entry.expiration, published: view.envelope.begins),

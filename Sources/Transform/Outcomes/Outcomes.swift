@@ -271,7 +271,7 @@ final class Outcomes {
         letter.error = letter.error.map { "\($0); \(DeadLetter.liesElsewhere)" } ?? DeadLetter.liesElsewhere
       }
       if form != .bare { headers.copy(from: record) }
-      letter.forEachHeader { header, value in headers.append(header.name, value) }
+      for (name, value) in letter.headers { headers.append(name, value) }
       let outcome = producers.events.produce(
         deadLetters, key: form == .bare ? nil : record.key, value: form == .complete ? record.value : nil, headers: headers,
         opaque: OutcomePurpose.letter(slot).opaque)

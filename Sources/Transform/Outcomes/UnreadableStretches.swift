@@ -64,7 +64,7 @@ final class UnreadableStretches {
       let letter = DeadLetter(
         unreadable: "\(each.stretch.error.message) (\(each.stretch.error.name))", each.stretch.offsets,
         of: each.stretch.partition.topicPartition.topic, partition: each.stretch.partition.topicPartition.partition)
-      letter.forEachHeader { header, value in headers.append(header.name, value) }
+      for (name, value) in letter.headers { headers.append(name, value) }
       let outcome = producer.produce(
         deadLetters, key: nil, value: nil, headers: headers, opaque: OutcomePurpose.unreadable(number).opaque)
       if case .taken = outcome {

@@ -57,7 +57,7 @@ final class LaneSchedules {
   /// - Parameter replaces: whether a schedule is pending for the request's target.
   func job(of view: RequestView, _ record: InFlightRecord, replaces: Bool) -> ScheduleJob? {
     ScheduleJob(
-      view, record.record, incarnation: record.incarnation, replaces: replaces && view.namesIdentifier)
+      view, record.record, incarnation: record.source.incarnation, replaces: replaces && view.namesIdentifier)
   }
 
   /// Notes that a request has ended or was dropped. Its slot is free.

@@ -19,7 +19,7 @@ final class RefusedFirings {
   /// Takes a record that is rejected or dead-lettered. Most such records are no firings.
   func take(_ slot: Slot, _ envelope: RequestEnvelope) {
     let record = inFlight[slot]
-    let job = ScheduleJob(refused: envelope, record.record, incarnation: record.incarnation)
+    let job = ScheduleJob(refused: envelope, record.record, incarnation: record.source.incarnation)
     guard let job, case .firing(let firing) = job.purpose else { return }
     inFlight.expect(1, of: slot)
     // The zones of the devices are not read, since they may be why the record cannot be processed.

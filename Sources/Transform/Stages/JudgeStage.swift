@@ -66,9 +66,10 @@ final class JudgeStage: JudgeHandler {
   func judged(_ requests: [JudgeRequest], _ answer: JudgeAnswer) {
     guard let owner else { return }
     var verdicts = answer.verdicts
-    Self.withhold(&verdicts, requests)
-    for index in requests.indices {
-      inFlight.conclude(inFlight.answer(Slot(number: requests[index].tag)), judged(requests[index], verdicts[index], owner))
+    Self.withhold(&verdicts, requests.span)
+    let span = requests.span
+    for index in span.indices {
+      inFlight.conclude(inFlight.answer(Slot(number: span[index].tag)), judged(span[index], verdicts[index], owner))
     }
     answer.forEachFinding { index, found in
       let request = requests[index]
@@ -85,8 +86,9 @@ final class JudgeStage: JudgeHandler {
   }
 
   /// Withholds from the devices what a later request of the same call has superseded.
-  private static func withhold(_ verdicts: inout [Verdict?], _ requests: [JudgeRequest]) {
-    let first = requests.indices.reduce(UInt64.max) { min($0, requests[$1].entry.revision.offset) }
+  private static func withhold(_ verdicts: inout [Verdict?], _ requests: Span<JudgeRequest>) {
+    var first = UInt64.max
+    for index in requests.indices { first = min(first, requests[index].entry.revision.offset) }
     for later in verdicts.indices {
       guard let superseded = verdicts[later]?.new?.other else { continue }
       // Mostly it was judged in an earlier call. Then its offset alone shows that.

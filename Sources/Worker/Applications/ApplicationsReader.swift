@@ -25,18 +25,16 @@ public final class ApplicationsReader {
   /// The stops that are known now.
   public private(set) var table = StoppedApplications()
   private let followed: [any FollowedTable]
-  /// The partitions of the followed topics, by the consumer's indexes.
+  /// The partitions that are read, by the consumer's indexes.
   private var following: [Int: Followed] = [:]
-  /// The partitions of followed topics that were made again and are read since, by their indexes.
+  /// The partitions of topics that were made again and are read since, by their indexes.
   private var renewed: [String: Set<Int>] = [:]
   /// Gets the requests and errors.
   public weak var owner: (any ApplicationsReaderOwner)?
   private var consumer: Consumer?
+  /// By topic.
+  private var silent: [String: SilentEnds] = [:]
   private let partition: TopicPartition
-  /// The offset of the next record.
-  private var position: Int64 = 0
-  private var silent = SilentEnds()
-  private var reading: Reading?
   /// The stops that hold during the first read: one that ended before is no news. Nil afterwards.
   private var standing: [Name: ApplicationStop]? = [:]
   private var phase = Phase.idle
@@ -48,19 +46,13 @@ public final class ApplicationsReader {
 
   private enum Phase { case idle, open, closed }
 
-  /// A partition of a followed topic.
+  /// A partition that is read.
   private struct Followed {
     let partition: TopicPartition
-    let table: any FollowedTable
+    /// What gets its records; nil for the stops.
+    let table: (any FollowedTable)?
     /// The next offset that is read.
     var position: Int64 = 0
-  }
-
-  /// A wait until an offset is read.
-  private struct Reading {
-    let end: Int64
-    let deadline: Timer
-    let waiting: CheckedContinuation<Bool, Never>
   }
 
   /// Makes a reader without any stop.
@@ -84,8 +76,8 @@ public final class ApplicationsReader {
   /// - Throws: an error that says which command creates the topic, if it is missing.
   public func start(_ admin: Admin, withinMilliseconds milliseconds: Int) async throws {
     _ = try await partitions(of: topic, admin)
-    var others: [TopicPartition] = []
-    for table in followed { others += try await partitions(of: table.topic, admin) }
+    var all = [partition]
+    for table in followed { all += try await partitions(of: table.topic, admin) }
     var options = Consumer.Options()
     // After a transaction, or in a compacted topic, some offsets have no record.
     options.reportsPartitionEnd = true
@@ -101,9 +93,13 @@ public final class ApplicationsReader {
     let consumer = try Consumer(on: loop, kafka, options, handler: records)
     self.consumer = consumer
     consumer.onLog = { [logger] in logger.log($0) }
-    try await consumer.assign(([partition] + others).map { ($0, .earliest) })
-    guard try await isRead(to: admin, withinMilliseconds: milliseconds) else { throw unfinished(topic, milliseconds) }
-    if let late = try await unread(others, admin, withinMilliseconds: milliseconds) { throw unfinished(late.topic, milliseconds) }
+    try await consumer.assign(all.map { ($0, .earliest) })
+    let ends = try await admin.ends(of: all).filter { !$0.value.isEmpty }.mapValues(\.upperBound)
+    if let late = try await unread(ends, withinMilliseconds: milliseconds) ?? (phase == .open ? nil : partition) {
+      throw KafkaError(
+        .timedOut, "read \(late.topic)",
+        message: "it was not read to its end in \(ReadableText.duration(milliseconds: Int64(milliseconds)))")
+    }
     for (application, stop) in (standing ?? [:]).sorted(by: { $0.key < $1.key }) { log(stop, of: application) }
     standing = nil
   }
@@ -117,18 +113,8 @@ public final class ApplicationsReader {
     }
   }
 
-  private func unfinished(_ topic: String, _ milliseconds: Int) -> KafkaError {
-    KafkaError(
-      .timedOut, "read \(topic)", message: "it was not read to its end in \(ReadableText.duration(milliseconds: Int64(milliseconds)))")
-  }
-
-  /// Waits until all of the followed topics is read that they have at this moment; answers a partition that is not read in time.
-  private func unread(
-    _ partitions: [TopicPartition], _ admin: Admin, withinMilliseconds milliseconds: Int
-  ) async throws(KafkaError) -> TopicPartition? {
-    guard !partitions.isEmpty else { return nil }
-    let ends = try await admin.ends(of: partitions).filter { !$0.value.isEmpty }.mapValues(\.upperBound)
-    var silent: [String: SilentEnds] = [:]
+  /// Waits until the partitions are read to these ends; answers one that is not read in time.
+  private func unread(_ ends: [TopicPartition: Int64], withinMilliseconds milliseconds: Int) async throws(KafkaError) -> TopicPartition? {
     let deadline = Deadline(on: loop, after: milliseconds)
     while phase == .open {
       let reached = Dictionary(uniqueKeysWithValues: following.values.map { ($0.partition, $0.position) })
@@ -144,70 +130,37 @@ public final class ApplicationsReader {
       }
       await loop.sleep(milliseconds: Self.lookAgainMilliseconds)
     }
-    return partitions.first
+    return ends.keys.min()
   }
 
-  private static let lookAgainMilliseconds = 20
+  private static let lookAgainMilliseconds = 10
 
   private func log(_ stop: ApplicationStop, of application: Name) {
     logger.warning("an application is stopped", ["application": application, "by": stop.by, "reason": stop.reason ?? ""])
   }
 
   private static let (fetchMilliseconds, shortFetchMilliseconds) = (5_000, 500)
-  /// How often a wait checks for progress, in milliseconds.
-  private static let lookMilliseconds = 5_000
 
   /// Waits until all records that the topic has now are read; false if the time is over first.
   private func isRead(to admin: Admin, withinMilliseconds milliseconds: Int) async throws(KafkaError) -> Bool {
     let there = try await admin.ends(of: [partition])[partition] ?? 0..<0
+    let position = following.values.first { $0.table == nil }?.position ?? 0
     // A topic that is shorter than the position was made again.
-    if there.upperBound < position { try await readAgain() }
-    let (end, deadline) = (there.isEmpty ? 0 : there.upperBound, Deadline(on: loop, after: milliseconds))
-    while phase == .open, deadline.left > 0 {
-      if await isRead(to: end, withinMilliseconds: min(deadline.left, Self.lookMilliseconds)) { return true }
-      let silent = silent.look([partition.partition: position], ends: [partition.partition: end], at: SteadyClock.milliseconds())
-      guard phase == .open, !silent.isEmpty else { continue }
-      logger.warning("no record reaches the end of the topic: a tombstone is written", ["topic": topic])
-      try await EndTombstone.write(to: [partition], on: loop, kafka)
+    if there.upperBound < position {
+      forget(nil, topic)
+      try await consumer?.assign([(partition, .earliest)])
     }
-    return false
+    return try await unread(there.isEmpty ? [:] : [partition: there.upperBound], withinMilliseconds: milliseconds) == nil
   }
 
-  private func isRead(to end: Int64, withinMilliseconds milliseconds: Int) async -> Bool {
-    await withCheckedContinuation { continuation in
-      guard phase == .open else { return continuation.resume(returning: false) }
-      let deadline = Timer(on: loop) { [weak self] in self?.finishReading(false) }
-      deadline.start(after: milliseconds)
-      reading = Reading(end: end, deadline: deadline, waiting: continuation)
-      readingWent()
-    }
+  /// Drops what the former topic has said.
+  private func forget(_ table: (any FollowedTable)?, _ topic: String) {
+    logger.warning("a topic was made again: it is read from its beginning", ["topic": topic])
+    if let table { table.forget() } else { self.table = StoppedApplications() }
   }
 
-  private func readingWent() {
-    guard let reading, position >= reading.end else { return }
-    finishReading(true)
-  }
-
-  private func readAgain() async throws(KafkaError) {
-    forget()
-    try await consumer?.assign([(partition, .earliest)])
-  }
-
-  /// Drops the stops of the former topic.
-  private func forget() {
-    logger.warning("the topic was made again: it is read from its beginning", ["topic": topic])
-    (table, position) = (StoppedApplications(), 0)
-  }
-
-  private func finishReading(_ isRead: Bool) {
-    guard let reading else { return }
-    self.reading = nil
-    reading.deadline.close()
-    reading.waiting.resume(returning: isRead)
-  }
-
-  private func take(_ record: RecordView) {
-    if EndTombstone.matches(record) { return }
+  /// Takes a record of the stops; answers why it counts for nothing, or nil where it counts.
+  private func take(_ record: RecordView) -> String? {
     let change = table.take(key: record.key, value: record.value, timestamp: record.timestamp)
     func name() -> Name { Name(record.key.map { String(decoding: $0.prefix(256), as: UTF8.self) } ?? "") }
     switch change {
@@ -215,11 +168,9 @@ public final class ApplicationsReader {
     case .started:
       if standing == nil { logger.info("an application was started again", ["application": name()]) } else { standing?[name()] = nil }
     case .nothing: break
-    case .refused(let reason):
-      logger.error(
-        "a record of the topic is ignored",
-        ["topic": topic, "partition": record.partition, "offset": record.offset, "reason": reason])
+    case .refused(let reason): return reason
     }
+    return nil
   }
 
   // MARK: Whether it is complete
@@ -273,7 +224,6 @@ public final class ApplicationsReader {
   /// Closes the reader; the table stays. The caller closes the client of `ask` before, so that an open question ends soon.
   public func close(withinMilliseconds milliseconds: Int = 2_000) async {
     phase = .closed
-    finishReading(false)
     unconfirmed = []
     let consumer = consumer
     self.consumer = nil
@@ -312,72 +262,47 @@ public final class ApplicationsReader {
   private func assigned(_ partitions: [AssignedPartition]) {
     for partition in partitions {
       let topic = partition.topicPartition.topic
-      guard let table = followed.first(where: { $0.topic == topic }) else { continue }
       if following[partition.index] != nil { renewed[topic, default: []].insert(partition.index) }
-      following[partition.index] = Followed(partition: partition.topicPartition, table: table)
+      following[partition.index] = Followed(partition: partition.topicPartition, table: followed.first { $0.topic == topic })
     }
   }
 
   /// Partitions go only where their topic was made again.
   private func revoked(_ partitions: [AssignedPartition]) {
-    if partitions.contains(where: { $0.topicPartition == partition }) { forget() }
-    for table in followed {
-      let going = partitions.filter { $0.topicPartition.topic == table.topic }
-      let again = renewed[table.topic] ?? []
+    for (topic, going) in Dictionary(grouping: partitions, by: \.topicPartition.topic) {
+      let again = renewed[topic] ?? []
       // The partitions of a topic go one after the other: what others have given of the new topic is not to be forgotten with the last of them.
-      guard !going.isEmpty, again.isEmpty || going.contains(where: { again.contains($0.index) }) else { continue }
-      logger.warning("a topic was made again: it is read from its beginning", ["topic": table.topic])
-      table.forget()
-      renewed[table.topic] = []
+      guard again.isEmpty || going.contains(where: { again.contains($0.index) }) else { continue }
+      forget(followed.first { $0.topic == topic }, topic)
+      renewed[topic] = []
     }
+    for partition in partitions { following[partition.index]?.position = 0 }
   }
 
   private func received(_ batch: RecordBatch) {
     for index in batch.indices {
       let record = batch[index]
-      if let followed = following[record.partitionIndex] {
-        take(record, into: followed.table)
-        following[record.partitionIndex]?.position = record.offset + 1
-      } else {
-        take(record)
-        position = record.offset + 1
-      }
+      guard let followed = following[record.partitionIndex] else { continue }
+      following[record.partitionIndex]?.position = record.offset + 1
+      if EndTombstone.matches(record) { continue }
+      guard let reason = followed.table.map({ $0.take(record) }) ?? take(record) else { continue }
+      logger.error(
+        "a record is ignored", ["topic": record.topic, "partition": record.partition, "offset": record.offset, "reason": reason])
     }
-    readingWent()
-  }
-
-  private func take(_ record: RecordView, into table: any FollowedTable) {
-    if EndTombstone.matches(record) { return }
-    guard let reason = table.take(record) else { return }
-    logger.error(
-      "a record counts for nothing",
-      ["topic": record.topic, "partition": record.partition, "offset": record.offset, "reason": reason])
   }
 
   private func foundUnreadable(_ stretch: UnreadableStretch) {
-    defer { reachedEnd(of: stretch.partition, at: stretch.offsets.upperBound) }
-    guard following[stretch.partition.index] == nil else {
-      logger.error(
-        "records cannot be read and count for nothing",
-        [
-          "partition": "\(stretch.partition.topicPartition)", "first": stretch.offsets.lowerBound, "last": stretch.offsets.upperBound - 1,
-          "error": "\(stretch.error)",
-        ])
-      return
-    }
+    reachedEnd(of: stretch.partition, at: stretch.offsets.upperBound)
     logger.error(
-      "records of the topic cannot be read and are ignored: stop and start these applications again",
+      "records cannot be read and are ignored: write again what they said; stop and start applications again",
       [
-        "topic": topic, "first": stretch.offsets.lowerBound, "last": stretch.offsets.upperBound - 1, "error": "\(stretch.error)",
+        "partition": "\(stretch.partition.topicPartition)", "first": stretch.offsets.lowerBound, "last": stretch.offsets.upperBound - 1,
+        "error": "\(stretch.error)",
       ])
   }
 
   private func reachedEnd(of partition: AssignedPartition, at offset: Int64) {
-    if let followed = following[partition.index] {
-      following[partition.index]?.position = max(followed.position, offset)
-      return
-    }
-    position = max(position, offset)
-    readingWent()
+    guard let followed = following[partition.index] else { return }
+    following[partition.index]?.position = max(followed.position, offset)
   }
 }

@@ -20,27 +20,18 @@ public struct StoppedApplications: Sendable {
     case refused(String)
   }
 
-  private struct Application {
+  /// What is known of an application, with its name: a hash alone may be that of another one.
+  private struct Known<Value: Sendable>: Sendable {
     let name: [UInt8]
-    var stops: ApplicationStops
-  }
-
-  private struct Grant {
-    let name: [UInt8]
-    var levels: GrantedLevels
-  }
-
-  private struct Limited {
-    let name: [UInt8]
-    var history: LimitHistory
+    let value: Value
   }
 
   /// By the name hashes.
-  private var applications: [UInt64: Application] = [:]
+  private var applications: [UInt64: Known<ApplicationStops>] = [:]
   /// The same. Apart, since most applications with grants were never stopped, and each request is looked up among the stops.
-  private var grants: [UInt64: Grant] = [:]
+  private var grants: [UInt64: Known<GrantedLevels>] = [:]
   /// The same. Most applications with limits were never stopped.
-  private var limits: [UInt64: Limited] = [:]
+  private var limits: [UInt64: Known<LimitHistory>] = [:]
   /// The time after which no application had a limit; `max` while one has, and `min` if none ever had.
   public private(set) var limitsEnd = Int64.min
 
@@ -71,13 +62,15 @@ public struct StoppedApplications: Sendable {
       }
     }
     // The stops count, whatever becomes of the rest: an emergency stop is never refused for it.
-    let isGranted = take(stops.granted, of: key, hash)
-    let isLimited = take(stops.limits, of: key, hash)
-    let former = applications[hash]?.stops.open
+    let isGranted = Self.set(stops.granted.isEmpty ? nil : stops.granted, of: key, hash, in: &grants)
+    let hadLimits = limits[hash] != nil
+    let isLimited = Self.set(stops.limits.isEmpty ? nil : stops.limits, of: key, hash, in: &limits)
+    if hadLimits || limits[hash] != nil { limitsEnd = limits.values.map(\.value.end).max() ?? .min }
+    let former = applications[hash]?.value.open
     if stops.stops.isEmpty {
       applications[hash] = nil
     } else if applications[hash] != nil || applications.count < Self.maximum || makeRoom(forOpen: stops.open != nil) {
-      applications[hash] = Application(name: Array(key), stops: stops)
+      applications[hash] = Known(name: Array(key), value: stops)
     } else {
       return .refused("there are more than \(Self.maximum) applications that were stopped")
     }
@@ -91,23 +84,21 @@ public struct StoppedApplications: Sendable {
   }
 
   /// False where there is no room.
-  private mutating func take(_ history: LimitHistory, of application: UnsafeRawBufferPointer, _ hash: UInt64) -> Bool {
-    guard !history.isEmpty || limits[hash] != nil else { return true }
-    if history.isEmpty {
-      limits[hash] = nil
-    } else {
-      guard limits[hash] != nil || limits.count < Self.maximum else { return false }
-      limits[hash] = Limited(name: Array(application), history: history)
-    }
-    limitsEnd = limits.values.map(\.history.end).max() ?? .min
+  private static func set<Value>(
+    _ value: Value?, of application: UnsafeRawBufferPointer, _ hash: UInt64, in table: inout [UInt64: Known<Value>]
+  ) -> Bool {
+    guard value == nil || table[hash] != nil || table.count < maximum else { return false }
+    table[hash] = value.map { Known(name: Array(application), value: $0) }
     return true
   }
 
-  /// The limits of an application, present and past.
-  public func limits(of application: UnsafeRawBufferPointer) -> LimitHistory? {
-    guard !limits.isEmpty, let limited = limits[NameHash.hash(application)], application.elementsEqual(limited.name) else { return nil }
-    return limited.history
+  private static func value<Value>(of application: UnsafeRawBufferPointer, in table: [UInt64: Known<Value>]) -> Value? {
+    guard !table.isEmpty, let known = table[NameHash.hash(application)], application.elementsEqual(known.name) else { return nil }
+    return known.value
   }
+
+  /// The limits of an application, present and past.
+  public func limits(of application: UnsafeRawBufferPointer) -> LimitHistory? { Self.value(of: application, in: limits) }
 
   /// The period of an application's limits in which a record was published, and the name hash of the application.
   ///
@@ -116,43 +107,26 @@ public struct StoppedApplications: Sendable {
     guard time < limitsEnd, !application.isEmpty else { return nil }
     let hash = NameHash.hash(application)
     guard let limited = limits[hash], application.elementsEqual(limited.name) else { return nil }
-    return limited.history.period(at: time).map { (hash, $0) }
-  }
-
-  /// False where there is no room.
-  private mutating func take(_ levels: GrantedLevels, of application: UnsafeRawBufferPointer, _ hash: UInt64) -> Bool {
-    if levels.isEmpty {
-      grants[hash] = nil
-    } else {
-      guard grants[hash] != nil || grants.count < Self.maximum else { return false }
-      grants[hash] = Grant(name: Array(application), levels: levels)
-    }
-    return true
+    return limited.value.period(at: time).map { (hash, $0) }
   }
 
   /// The interruption levels that an application was granted.
-  public func granted(to application: UnsafeRawBufferPointer) -> GrantedLevels {
-    guard !grants.isEmpty, let grant = grants[NameHash.hash(application)], application.elementsEqual(grant.name) else { return [] }
-    return grant.levels
-  }
+  public func granted(to application: UnsafeRawBufferPointer) -> GrantedLevels { Self.value(of: application, in: grants) ?? [] }
 
   /// Forgets the application that was started again the longest time ago, for one that is stopped.
   private mutating func makeRoom(forOpen isOpen: Bool) -> Bool {
-    let ended = applications.compactMap { hash, application in application.stops.stops.last?.to.map { (hash: hash, end: $0) } }
+    let ended = applications.compactMap { hash, application in application.value.stops.last?.to.map { (hash: hash, end: $0) } }
     guard isOpen, let oldest = ended.min(by: { $0.end < $1.end }) else { return false }
     applications[oldest.hash] = nil
     return true
   }
 
   /// The stops of an application; nil if it has none.
-  public func stops(of application: UnsafeRawBufferPointer) -> ApplicationStops? {
-    guard !applications.isEmpty else { return nil }
-    return stops(hash: NameHash.hash(application)) { application }
-  }
+  public func stops(of application: UnsafeRawBufferPointer) -> ApplicationStops? { Self.value(of: application, in: applications) }
 
   /// The stops of an application by its name hash. `name` is called only if the hash is known.
   public func stops(hash: UInt64, name: () -> UnsafeRawBufferPointer) -> ApplicationStops? {
     guard let application = applications[hash], name().elementsEqual(application.name) else { return nil }
-    return application.stops
+    return application.value
   }
 }

@@ -15,8 +15,8 @@ public final class LogWriter: Sendable {
     var isClosed = false
   }
 
-  /// The lowest level that is written; nil for none.
-  let level: LogLevel?
+  /// The lowest level that is written.
+  let level: LogLevel
   private let format: LogFormat
   private let descriptor: Int32
   private let isColored: Bool
@@ -50,18 +50,6 @@ public final class LogWriter: Sendable {
     queue = Mutex(Queue(limit: RepeatLimit(burst: repeats, interval: Int64(interval.wholeMilliseconds))))
     NamedThread.start("log") { [self] in main() }
   }
-
-  private init() {
-    level = nil
-    format = .text
-    descriptor = -1
-    isColored = false
-    bound = 0
-    queue = Mutex(Queue(limit: RepeatLimit(burst: 0, interval: 0), isClosed: true))
-  }
-
-  /// A writer that drops all lines and has no thread.
-  static let discarding = LogWriter()
 
   /// The number of lines dropped since the start because the queue was full.
   public var dropped: Int { drops.load(ordering: .relaxed) }
@@ -129,19 +117,17 @@ public final class LogWriter: Sendable {
         text.removeAll(keepingCapacity: true)
       }
     }
-    if drops > 0 {
-      let line = LogLine(
-        time: WallClock.milliseconds(), level: .warning, component: "log", message: "log lines dropped, because they are read too slowly",
-        kind: "", fields: [("lines", drops)])
-      text += format.render(line, colored: isColored)
+    func add(_ level: LogLevel, _ component: String, _ message: String, _ fields: [(name: String, value: any LogValue)]) {
+      let now = WallClock.milliseconds()
+      text += format.render(
+        LogLine(time: now, level: level, component: component, message: message, kind: "", fields: fields), colored: isColored)
     }
+    if drops > 0 { add(.warning, "log", "log lines dropped, because they are read too slowly", [("lines", drops)]) }
     for summary in summaries {
-      let line = LogLine(
-        time: WallClock.milliseconds(), level: summary.level, component: summary.key.component, message: summary.key.message, kind: "",
-        fields: (summary.key.kind.isEmpty ? [] : [("kind", summary.key.kind)]) + [
-          ("notShown", summary.notShown), ("withinMs", summary.milliseconds),
-        ])
-      text += format.render(line, colored: isColored)
+      let fields: [(name: String, value: any LogValue)] = [
+        ("kind", summary.key.kind), ("notShown", summary.notShown), ("withinMs", summary.milliseconds),
+      ]
+      add(summary.level, summary.key.component, summary.key.message, summary.key.kind.isEmpty ? Array(fields.dropFirst()) : fields)
     }
     put(text)
   }

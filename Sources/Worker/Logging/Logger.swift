@@ -7,7 +7,7 @@ import EventLoop
 /// The message is a constant, so that lines can be counted, searched and limited by it. The fields vary. Below the level nothing of a line
 /// is computed. The writer's thread writes the line, so logging never waits for a disk or a terminal. Never put secrets into fields.
 public struct Logger: Sendable {
-  private let writer: LogWriter
+  private let writer: LogWriter?
   private let component: String
   private let context: [(name: String, value: any LogValue)]
 
@@ -16,14 +16,14 @@ public struct Logger: Sendable {
   /// - Parameter component: the component's name: `fan-out`, `kafka`.
   public init(_ writer: LogWriter, component: String) { self.init(writer, component, []) }
 
-  private init(_ writer: LogWriter, _ component: String, _ context: [(name: String, value: any LogValue)]) {
+  private init(_ writer: LogWriter?, _ component: String, _ context: [(name: String, value: any LogValue)]) {
     self.writer = writer
     self.component = component
     self.context = context
   }
 
   /// A logger that drops all lines, for tests and tools.
-  public static let silent = Logger(LogWriter.discarding, component: "")
+  public static let silent = Logger(nil, "", [])
 
   /// Makes a logger for another component.
   public func with(component: String) -> Logger { Logger(writer, component, context) }
@@ -34,7 +34,7 @@ public struct Logger: Sendable {
   }
 
   /// Whether lines of this level are written.
-  public func isOn(_ level: LogLevel) -> Bool { writer.level.map { level >= $0 } ?? false }
+  public func isOn(_ level: LogLevel) -> Bool { writer.map { level >= $0.level } ?? false }
 
   /// Logs at the level `debug`.
   public func debug(_ message: StaticString, _ fields: @autoclosure () -> KeyValuePairs<String, any LogValue> = [:]) {
@@ -58,11 +58,7 @@ public struct Logger: Sendable {
 
   /// Logs at the level `info` a line that is never summed up with others: of an access log.
   public func access(_ message: StaticString, _ fields: @autoclosure () -> [(name: String, value: any LogValue)]) {
-    guard isOn(.info) else { return }
-    writer.submit(
-      LogLine(
-        time: WallClock.milliseconds(), level: .info, component: component, message: message.description, kind: "",
-        fields: context + fields(), isLimited: false))
+    if isOn(.info) { submit(.info, message, fields(), isLimited: false) }
   }
 
   /// Logs one line.
@@ -71,10 +67,15 @@ public struct Logger: Sendable {
   public func log(
     _ level: LogLevel, _ message: StaticString, _ fields: @autoclosure () -> KeyValuePairs<String, any LogValue>, kind: String = ""
   ) {
-    guard isOn(level) else { return }
-    writer.submit(
+    if isOn(level) { submit(level, message, fields().map { (name: $0.key, value: $0.value) }, kind: kind) }
+  }
+
+  private func submit(
+    _ level: LogLevel, _ message: StaticString, _ fields: [(name: String, value: any LogValue)], kind: String = "", isLimited: Bool = true
+  ) {
+    writer?.submit(
       LogLine(
         time: WallClock.milliseconds(), level: level, component: component, message: message.description, kind: kind,
-        fields: context + fields().map { (name: $0.key, value: $0.value) }))
+        fields: context + fields, isLimited: isLimited))
   }
 }

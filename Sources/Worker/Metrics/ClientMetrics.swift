@@ -5,7 +5,7 @@ public import Notifications
 /// A lane's metrics of its Redis and Kafka clients, in either stage.
 public final class ClientMetrics: Sendable {
   private let redis: [String: Counter]
-  private let kafka: CounterSet
+  private let kafka: MetricSet<Counter>
   /// By the number of the outcome; nil for what no event tells.
   private let events: [Counter?]
   private let eventBytes: Counter
@@ -50,32 +50,22 @@ public final class ClientMetrics: Sendable {
 
 /// The metrics of one producer.
 public struct ProducerMetrics: Sendable {
-  private let records: Gauge
-  private let bytes: Gauge
-  private let recordsLimit: Gauge
-  private let bytesLimit: Gauge
-  private let seconds: Gauge
+  private let cells: [Gauge]
 
-  /// Makes the cells of a producer of a lane.
+  /// Makes the cells of a lane's producer, called `prompt` or `patient`.
   public init(_ registry: MetricRegistry, _ lane: String, _ producer: String) {
-    // Labels follow the spelling of metric names.
-    let lane = MetricLabel.snakeCase(lane)
-    records = registry.make(MetricNames.producerRecords, lane, producer)
-    bytes = registry.make(MetricNames.producerBytes, lane, producer)
-    recordsLimit = registry.make(MetricNames.producerRecordsLimit, lane, producer)
-    seconds = registry.make(MetricNames.producerSeconds, lane, producer)
-    bytesLimit = registry.make(MetricNames.producerBytesLimit, lane, producer)
+    cells = [
+      MetricNames.producerRecords, MetricNames.producerBytes, MetricNames.producerRecordsLimit, MetricNames.producerBytesLimit,
+      MetricNames.producerSeconds,
+    ].map { registry.make($0, MetricLabel.snakeCase(lane), producer) }
   }
 
-  /// Shows how full the producer is.
+  /// Shows the queue of a producer.
   ///
-  /// - Parameter age: of the oldest record in flight, in milliseconds.
+  /// - Parameter age: the least time that its oldest record has waited, in milliseconds.
   public func show(_ producer: Producer, age: Int64) {
-    records.set(producer.inFlight)
-    bytes.set(producer.bytesInFlight)
-    recordsLimit.set(producer.maximumInFlight)
-    bytesLimit.set(producer.maximumBytesInFlight)
-    seconds.set(Double(age) / 1000)
+    let numbers = [producer.inFlight, producer.bytesInFlight, producer.maximumInFlight, producer.maximumBytesInFlight].map { Double($0) }
+    for (cell, number) in zip(cells, numbers + [Double(age) / 1000]) { cell.set(number) }
   }
 }
 

@@ -4,10 +4,8 @@ import Synchronization
 ///
 /// Cells stay for the life of the process, even those of an ended lane: a counter must not go back.
 public final class MetricRegistry: Sendable {
-  private struct Series: Sendable {
-    /// Reads the numbers with their labels: one number, or those of a set.
-    let read: @Sendable () -> [(labels: [String], reading: MetricReading)]
-  }
+  /// Reads the numbers with their labels: one number, or those of a set.
+  private typealias Series = @Sendable () -> [(labels: [String], reading: MetricReading)]
 
   private struct Family: Sendable {
     let kind: String
@@ -56,16 +54,9 @@ public final class MetricRegistry: Sendable {
     add(metric, labels) { MetricReading(read()) }
   }
 
-  /// Makes gauges of a metric that appear and disappear with their labels.
-  public func makeSet(_ metric: Metric<Gauge>) -> GaugeSet {
-    let set = GaugeSet()
-    add(metric) { set.readings }
-    return set
-  }
-
-  /// Makes counters of a metric whose labels are known only at run time.
-  public func makeSet(_ metric: Metric<Counter>) -> CounterSet {
-    let set = CounterSet()
+  /// Makes cells of a metric whose labels are known only at run time.
+  public func makeSet<Cell>(_ metric: Metric<Cell>) -> MetricSet<Cell> {
+    let set = MetricSet<Cell>()
     add(metric) { set.readings }
     return set
   }
@@ -82,7 +73,7 @@ public final class MetricRegistry: Sendable {
     add(metric) { [(labels, read())] }
   }
 
-  private func add<Cell>(_ metric: Metric<Cell>, _ read: @escaping @Sendable () -> [(labels: [String], reading: MetricReading)]) {
+  private func add<Cell>(_ metric: Metric<Cell>, _ series: @escaping Series) {
     families.withLock { families in
       let isHistogram = Cell.kind == "histogram"
       let declared = Family(kind: Cell.kind, help: metric.help, labels: metric.labels, bounds: isHistogram ? metric.buckets.bounds : [])
@@ -90,21 +81,21 @@ public final class MetricRegistry: Sendable {
       precondition(
         family.kind == declared.kind && family.labels == declared.labels && family.bounds == declared.bounds,
         "two metrics have the name \(metric.name)")
-      family.series.append(Series(read: read))
+      family.series.append(series)
       families[metric.name] = family
     }
   }
 
   /// The sum of a metric over all its cells and labels; nil if it has no cell.
-  public func sum<Cell>(of metric: Metric<Cell>) -> Double? {
-    let family = families.withLock { $0[metric.name] }
-    return family?.series.flatMap { $0.read() }.reduce(0) { $0 + $1.reading.value }
-  }
+  public func sum<Cell>(of metric: Metric<Cell>) -> Double? { readings(of: metric)?.reduce(0) { $0 + $1.reading.value } }
 
   /// The numbers of a gauge, each with its labels' values.
   public func values(of metric: Metric<Gauge>) -> [(labels: [String], value: Double)] {
-    let family = families.withLock { $0[metric.name] }
-    return family?.series.flatMap { $0.read() }.map { ($0.labels, $0.reading.value) } ?? []
+    readings(of: metric)?.map { ($0.labels, $0.reading.value) } ?? []
+  }
+
+  private func readings<Cell>(of metric: Metric<Cell>) -> [(labels: [String], reading: MetricReading)]? {
+    families.withLock { $0[metric.name] }?.series.flatMap { $0() }
   }
 
   /// The text for Prometheus, in its text format 0.0.4.
@@ -115,7 +106,7 @@ public final class MetricRegistry: Sendable {
       text += "# HELP \(name) \(PrometheusText.escaped(family.help, quotes: false))\n# TYPE \(name) \(family.kind)\n"
       var sums: [[String]: MetricReading] = [:]
       var order: [[String]] = []
-      for (labels, reading) in family.series.flatMap({ $0.read() }) {
+      for (labels, reading) in family.series.flatMap({ $0() }) {
         if sums[labels] == nil { order.append(labels) }
         sums[labels, default: MetricReading(0, counts: reading.counts.map { _ in 0 })] += reading
       }

@@ -1,3 +1,4 @@
+import EventLoop
 import Glibc
 
 /// The process' use of its machine, from Linux' `/proc/self`. An unreadable number is `nan`, as in Prometheus' own clients.
@@ -29,10 +30,7 @@ enum ProcessUsage {
     let descriptor = open("/proc/self/stat", O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { return nil }
     defer { close(descriptor) }
-    return withUnsafeTemporaryAllocation(byteCount: 4096, alignment: 1) { bytes in
-      let count = read(descriptor, bytes.baseAddress, bytes.count)
-      return count > 0 ? String(decoding: bytes.prefix(count), as: UTF8.self) : nil
-    }
+    return Descriptor.readAll(descriptor, limit: 4096).map { String(decoding: $0, as: UTF8.self) }
   }
 
   /// The number of open descriptors.

@@ -19,9 +19,9 @@ public struct ReadingProgress: Sendable, Hashable {
 /// It hands out records as they come, and only librdkafka's bounded queue waits. So memory does not grow with the topics. Records of one
 /// partition come in their order, partitions in any.
 public final class TopicReader {
-  private let loop: EventLoop
+  fileprivate let loop: EventLoop
   private let kafka: KafkaConfiguration
-  private let silenceMilliseconds: Int
+  fileprivate let silenceMilliseconds: Int
   /// Called at most once a second during a reading, and not if it takes less than half a second.
   public var onProgress: ((ReadingProgress) -> Void)?
   /// Called for unreadable stretches, which are skipped.
@@ -60,25 +60,15 @@ public final class TopicReader {
   ///
   /// - Parameters:
   ///   - what: the records in words, for the progress.
-  ///   - isCompacted: whether the topic is compacted, so that a log's last offsets may have no records.
-  ///   - body: gets each record, which is valid only during the call.
-  public func read(
-    _ stretches: [TopicStretch], _ what: String, isCompacted: Bool = false, _ body: @escaping (RecordView) -> Void
-  ) async throws(KafkaError) {
-    try await read(stretches, what, in: nil, isCompacted: isCompacted, body)
-  }
-
-  /// Reads these stretches, at most one of a partition.
-  ///
-  /// - Parameters:
   ///   - pace: decides which partitions wait.
   ///   - batch: the most records of a batch.
   ///   - mustBeThere: whether a deleted record ends the reading. Otherwise it is left out.
   ///   - isCompacted: whether the topics are compacted, so that the last offsets may have no records. Then one is written after ten silent
   ///     seconds.
   ///   - isEnough: called after each batch, and while all is held. If true, the rest is not read.
+  ///   - body: gets each record, which is valid only during the call.
   public func read(
-    _ stretches: [TopicStretch], _ what: String, in pace: (any ReadingPace)?, batch: Int = 1_000,
+    _ stretches: [TopicStretch], _ what: String, in pace: (any ReadingPace)? = nil, batch: Int = 1_000,
     mustBeThere: Bool = false, isCompacted: Bool = false, until isEnough: @escaping () -> Bool = { false },
     _ body: @escaping (RecordView) -> Void
   ) async throws(KafkaError) {
@@ -87,10 +77,7 @@ public final class TopicReader {
     let stretches = stretches.filter { !$0.offsets.isEmpty }
     guard !stretches.isEmpty else { return }
     guard !isCanceled() else { throw KafkaError(.closed, "read \(what)") }
-    let reading = Reading(on: loop, stretches, what, silenceMilliseconds, onProgress, body)
-    (reading.pace, reading.isEnough, reading.mustBeThere) = (pace, isEnough, mustBeThere)
-    (reading.tellsSilence, reading.onUnreadable, reading.onClientError) = (isCompacted, onUnreadable, onClientError)
-    reading.isCanceled = isCanceled
+    let reading = Reading(of: self, stretches, what, pace, mustBeThere: mustBeThere, tellsSilence: isCompacted, isEnough, body)
     readings.append(reading)
     defer {
       readings.removeAll { $0 === reading }
@@ -163,10 +150,15 @@ private final class Reading: ConsumerHandler {
   }
 
   let what: String
+  private let reader: TopicReader
   private let body: (RecordView) -> Void
-  private let onProgress: ((ReadingProgress) -> Void)?
-  private let silence: Int
   private let wanted: [TopicPartition: Range<Int64>]
+  private let pace: (any ReadingPace)?
+  private let isEnough: () -> Bool
+  private let mustBeThere: Bool
+  /// Whether `untilEnd` returns once after ten silent seconds.
+  private var tellsSilence: Bool
+  private(set) var isSilent = false
   /// By the consumer's numbers of the partitions.
   private var parts: [Part?] = []
   private var left: Int
@@ -174,36 +166,25 @@ private final class Reading: ConsumerHandler {
   private var clientError: KafkaError?
   private var outcome: KafkaError??
   private var waiting: CheckedContinuation<KafkaError?, Never>?
-  private var timer: Timer?
+  private let timer: Timer
   private var quietSeconds = 0
   private let hold: Timer
   private var isHeld = false
   private var lastRead: Int64 = 0
   private weak var consumer: Consumer?
-  var pace: (any ReadingPace)?
-  var isEnough: () -> Bool = { false }
-  var isCanceled: () -> Bool = { false }
-  var mustBeThere = false
-  /// Whether `untilEnd` returns once after ten silent seconds.
-  var tellsSilence = false
-  private(set) var isSilent = false
-  var onUnreadable: ((UnreadableStretch) -> Void)?
-  var onClientError: ((KafkaError) -> Void)?
 
   init(
-    on loop: EventLoop, _ stretches: [TopicStretch], _ what: String, _ silence: Int, _ onProgress: ((ReadingProgress) -> Void)?,
-    _ body: @escaping (RecordView) -> Void
+    of reader: TopicReader, _ stretches: [TopicStretch], _ what: String, _ pace: (any ReadingPace)?, mustBeThere: Bool,
+    tellsSilence: Bool, _ isEnough: @escaping () -> Bool, _ body: @escaping (RecordView) -> Void
   ) {
-    self.what = what
-    self.body = body
-    self.onProgress = onProgress
-    self.silence = silence
+    (self.reader, self.what, self.pace, self.mustBeThere) = (reader, what, pace, mustBeThere)
+    (self.tellsSilence, self.isEnough, self.body) = (tellsSilence, isEnough, body)
     wanted = Dictionary(stretches.map { ($0.partition, $0.offsets) }) { first, _ in first }
     left = wanted.count
-    hold = Timer(on: loop)
+    (hold, timer) = (Timer(on: reader.loop), Timer(on: reader.loop))
     hold.handler = { [weak self] in self?.mayGoOn() }
-    timer = Timer(on: loop) { [weak self] in self?.tick() }
-    timer?.start(after: 500, repeating: 1_000)
+    timer.handler = { [weak self] in self?.tick() }
+    timer.start(after: 500, repeating: 1_000)
   }
 
   func untilEnd(of consumer: Consumer) async -> KafkaError? {
@@ -218,8 +199,7 @@ private final class Reading: ConsumerHandler {
   var unfinished: [TopicPartition] { parts.compactMap { part in part.flatMap { $0.isDone ? nil : $0.partition } } }
 
   func close() {
-    timer?.close()
-    timer = nil
+    timer.close()
     hold.close()
   }
 
@@ -236,23 +216,23 @@ private final class Reading: ConsumerHandler {
 
   private func tick() {
     if outcome == nil, isEnough() { return end(nil) }
-    if isCanceled() { return end(KafkaError(.closed, "read \(what)")) }
+    if reader.isCanceled() { return end(KafkaError(.closed, "read \(what)")) }
     let read = read
     quietSeconds = read == lastRead && !isHeld ? quietSeconds + 1 : 0
     lastRead = read
     if tellsSilence, quietSeconds * 1_000 >= SilentEnds.silenceMilliseconds, let waiting {
       (tellsSilence, isSilent, self.waiting) = (false, true, nil)
       waiting.resume(returning: nil)
-    } else if quietSeconds * 1_000 >= silence {
-      let missing = parts.indices.first { parts[$0]?.isDone == false }.flatMap { consumer?.assignment(of: $0) }
+    } else if quietSeconds * 1_000 >= reader.silenceMilliseconds {
+      let missing = unfinished.first
       end(
         clientError
           ?? KafkaError(
             .timedOut, "read \(missing.map(\.description) ?? what)",
-            message: "no record came for \(ReadableText.duration(milliseconds: Int64(silence)))")
+            message: "no record came for \(ReadableText.duration(milliseconds: Int64(reader.silenceMilliseconds)))")
       )
     } else if outcome == nil {
-      onProgress?(ReadingProgress(what: "reading \(what)", read: read, total: total))
+      reader.onProgress?(ReadingProgress(what: "reading \(what)", read: read, total: total))
     }
   }
 
@@ -288,9 +268,10 @@ private final class Reading: ConsumerHandler {
     guard outcome == nil, parts.indices.contains(index), let part = parts[index], !part.isDone else { return true }
     let offsets = stretch.offsets.clamped(to: part.offsets)
     if !offsets.isEmpty {
-      onUnreadable?(UnreadableStretch(partition: stretch.partition, offsets: offsets, error: stretch.error))
+      reader.onUnreadable?(UnreadableStretch(partition: stretch.partition, offsets: offsets, error: stretch.error))
       let place = "offsets \(offsets.lowerBound) to \(offsets.upperBound - 1) of \(part.partition)"
-      onProgress?(ReadingProgress(what: "\(place) cannot be read (\(stretch.error.name)) and are passed over", read: read, total: total))
+      reader.onProgress?(
+        ReadingProgress(what: "\(place) cannot be read (\(stretch.error.name)) and are passed over", read: read, total: total))
     }
     advance(index, to: stretch.offsets.upperBound)
     rest()
@@ -341,13 +322,9 @@ private final class Reading: ConsumerHandler {
 
   func consumerFailed(_ error: KafkaError) {
     clientError = error
-    onClientError?(error)
+    reader.onClientError?(error)
     // The caller of an exact range has said that its records must exist.
     let isGone = error.code == .offsetsGone || error.code == .logTruncated && mustBeThere
     if error.isFatal || error.code == .unknownPartition || error.code == .unknownTopic || isGone { end(error) }
   }
-}
-
-extension Consumer {
-  fileprivate func assignment(of index: Int) -> TopicPartition? { assignment.first { $0.index == index }?.topicPartition }
 }

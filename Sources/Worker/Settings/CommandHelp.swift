@@ -16,10 +16,12 @@ extension CommandLineProgram {
       for command in section.commands { text += HelpText.row("  \(command.name)", at: width + 2, [command.summary]) }
     }
     text += "\nEverywhere\n"
-    text += HelpText.row("  --help", at: width + 2, ["This text; after a command its description and its most used flags."])
-    text += HelpText.row(
-      "  --help-all", at: width + 2, ["All flags of a command with their ranges and other names; without a command, of all commands."])
-    text += HelpText.row("  --version", at: width + 2, ["The version."])
+    let flags = [
+      ("--help", "This text; after a command its description and its most used flags."),
+      ("--help-all", "All flags of a command with their ranges and other names; without a command, of all commands."),
+      ("--version", "The version."),
+    ]
+    for (flag, effect) in flags { text += HelpText.row("  \(flag)", at: width + 2, [effect]) }
     text += "\nEach flag is also an environment variable and a key of the file given with --config. A flag takes precedence over\n"
     text += "the environment, and the environment over the file.\n"
     return text
@@ -61,14 +63,14 @@ extension CommandLineProgram {
   }
 
   private func helpFlags(_ command: Command, _ extent: HelpExtent) -> String {
-    guard extent == .short else {
-      return HelpText.row("  --help", at: HelpText.column, ["The most used flags only."])
-        + HelpText.row("  --help-all", at: HelpText.column, ["This text."])
-    }
     let more = command.groups.flatMap(\.advanced).count
-    let text = more == 0 ? "The " : "\(more) more \(more == 1 ? "flag" : "flags"), and the "
-    return HelpText.row("  --help", at: HelpText.column, ["This text."])
-      + HelpText.row("  --help-all", at: HelpText.column, [text + "range, the environment variable and the key of each flag."])
+    let further = more == 0 ? "The " : "\(more) more \(more == 1 ? "flag" : "flags"), and the "
+    let (short, complete) =
+      switch extent {
+      case .short: ("This text.", further + "range, the environment variable and the key of each flag.")
+      case .complete: ("The most used flags only.", "This text.")
+      }
+    return HelpText.row("  --help", at: HelpText.column, [short]) + HelpText.row("  --help-all", at: HelpText.column, [complete])
   }
 
   /// All settings as a Markdown table, for the documentation.

@@ -13,15 +13,10 @@ extension CommandLineProgram {
   ///   - environment: the variables; nil for those of this process. An empty one counts as missing.
   public func parse(_ arguments: [String], environment: [String: String]? = nil) throws(UsageError) -> Invocation {
     guard let first = arguments.first else { throw UsageError(.unknownCommand, "which command? 'carillon --help' lists them") }
-    if ["--help", "-h", "help"].contains(first) {
-      // `help fan-out` is `fan-out --help`.
-      if first == "help", arguments.count > 1, let (command, _) = command(in: Array(arguments.dropFirst())) {
-        return .print(help(of: command))
-      }
-      if first == "help", arguments.count == 2, let help = help(ofAllBeginningWith: arguments[1]) { return .print(help) }
-      if first == "help", arguments.count > 1, !arguments[1].hasPrefix("-") { throw unknownCommand(Array(arguments.dropFirst())) }
-      return .print(help)
+    if first == "help", arguments.count > 1, !arguments[1].hasPrefix("-") {
+      return try parse(Array(arguments.dropFirst()) + ["--help"], environment: environment)
     }
+    if ["--help", "-h", "help"].contains(first) { return .print(help) }
     if first == "--help-all" { return .print(([help] + commands.map { help(of: $0, .complete) }).joined(separator: "\n")) }
     if ["--version", "version"].contains(first) { return .print("\(name) \(version)\n") }
     guard let (command, rest) = command(in: arguments) else {
@@ -89,7 +84,10 @@ extension CommandLineProgram {
     let flag = line.flags[configuration.key]?.texts.last
     let path = flag ?? environment.settings[configuration.environment]
     let place = flag != nil ? "--\(configuration.flag)" : configuration.environment
-    let file = try path.map { path throws(UsageError) in try FileSettings(ConfigurationFile(path: path, givenAt: place), of: self) }
+    let file = try path.map { path throws(UsageError) in
+      let file = try InputFile(path: path, givenAt: place, limit: 1 << 20)
+      return try FileSettings(ConfigurationFile(file, "\(place): "), of: commands.flatMap(\.settings))
+    }
 
     for declaration in [configuration] + line.command.settings where !declaration.isPassedOn {
       let (texts, source): ([String], SettingSource)
@@ -123,8 +121,8 @@ extension CommandLineProgram {
 
 extension SettingValues {
   mutating func insert(_ declaration: SettingDeclaration, _ value: any Sendable, _ source: SettingSource, _ texts: [String]) {
-    entries[declaration.key] = Entry(declaration: declaration, value: value, source: source, texts: texts)
-    order.append(declaration.key)
+    let former = entries.updateValue(Entry(declaration: declaration, value: value, source: source, texts: texts), forKey: declaration.key)
+    if former == nil { order.append(declaration.key) }
   }
 }
 
@@ -238,11 +236,17 @@ struct FileSettings {
   private(set) var settings: [String: (texts: [String], source: SettingSource)] = [:]
   private(set) var passedOn: [String: [String: String]] = [:]
 
-  init(_ file: ConfigurationFile, of program: CommandLineProgram) throws(UsageError) {
-    let known = program.commands.flatMap(\.settings)
+  /// - Parameters:
+  ///   - known: the settings that the file may have.
+  ///   - name: what names a setting in the file.
+  ///   - unknown: the beginning of the error about another name.
+  init(
+    _ file: ConfigurationFile, of known: [SettingDeclaration], by name: KeyPath<SettingDeclaration, String> = \.key,
+    unknown: String = "no setting has the key"
+  ) throws(UsageError) {
     for line in file.lines {
       let source = SettingSource.file(file.path, line: line.number)
-      if let declaration = known.first(where: { $0.key == line.key && !$0.isPassedOn }) {
+      if let declaration = known.first(where: { $0[keyPath: name] == line.key && !$0.isPassedOn }) {
         let before = settings[line.key]
         if let before, !declaration.isRepeated {
           throw UsageError(.malformedFile, "\(source): '\(line.key)' stands already in \(before.source)")
@@ -251,11 +255,10 @@ struct FileSettings {
         _ = try declaration.value(of: texts, from: source)
         settings[line.key] = (texts, source)
       } else if let declaration = known.first(where: { $0.isPassedOn && line.key.hasPrefix($0.key.dropLast()) }) {
-        let name = String(line.key.dropFirst(declaration.key.count - 1))
-        passedOn[declaration.library, default: [:]][name] = line.value
+        passedOn[declaration.library, default: [:]][String(line.key.dropFirst(declaration.key.count - 1))] = line.value
       } else {
-        let near = Suggestion.nearest(to: line.key, in: known.filter { !$0.isPassedOn }.map(\.key))
-        throw UsageError(.unknownKey, "\(source): no setting has the key '\(PrintedText.echo(line.key))'" + Suggestion.question(near))
+        let near = Suggestion.nearest(to: line.key, in: known.filter { !$0.isPassedOn }.map { $0[keyPath: name] })
+        throw UsageError(.unknownKey, "\(source): \(unknown) '\(PrintedText.echo(line.key))'" + Suggestion.question(near))
       }
     }
   }

@@ -15,14 +15,16 @@ struct ConfigurationFile: Sendable {
   let path: String
   let lines: [Line]
 
-  /// Reads the file from the disk.
-  init(path: String, givenAt place: String) throws(UsageError) {
-    let bytes = try InputFile(path: path, givenAt: place, limit: 1 << 20).bytes
+  /// Parses a file.
+  ///
+  /// - Parameter place: where it was given, as the beginning of an error.
+  init(_ file: InputFile, _ place: String = "") throws(UsageError) {
     // Some editors begin a file with the byte order mark.
-    guard let text = String(validating: bytes.starts(with: Self.byteOrderMark) ? bytes[3...] : bytes[...], as: UTF8.self) else {
-      throw UsageError(.unreadableFile, "\(place): \(PrintedText.echo(path)) is not UTF-8")
+    let bytes = file.bytes.starts(with: Self.byteOrderMark) ? file.bytes[3...] : file.bytes[...]
+    guard let text = String(validating: bytes, as: UTF8.self) else {
+      throw UsageError(.unreadableFile, "\(place)\(PrintedText.echo(file.path)) is not UTF-8")
     }
-    try self.init(path: path, text: text)
+    try self.init(path: file.path, text: text)
   }
 
   private static let byteOrderMark: [UInt8] = [0xEF, 0xBB, 0xBF]

@@ -61,8 +61,6 @@ extension Setting: DeclaredSetting {}
 /// Write them as `--kafka.linger.ms 10`, as `--kafka-property linger.ms=10`, as the variable `CARILLON_KAFKA_LINGER_MS`, or in the file as
 /// `kafka.linger.ms = 10`. A declared key under the prefix is a setting like any other.
 public struct PassedOnSettings: DeclaredSetting {
-  /// The prefix without its last dot.
-  public let prefix: String
   /// The setting without its type: the flag that takes `NAME=VALUE`.
   public let declaration: SettingDeclaration
 
@@ -70,7 +68,6 @@ public struct PassedOnSettings: DeclaredSetting {
   ///
   /// - Parameter isKnown: whether the library has a property, by its name in lower case with dots. A variable of another name is a mistake.
   public init(prefix: String, _ text: String, isKnown: @escaping @Sendable (String) -> Bool) {
-    self.prefix = prefix
     let kind = SettingKind<[String]>(
       placeholder: "NAME=VALUE", allowed: "NAME=VALUE", isRepeated: true,
       read: { $0.allSatisfy { $0.contains("=") && !$0.hasPrefix("=") } ? $0 : nil }, write: { $0.joined(separator: ",") })

@@ -12,12 +12,14 @@ public struct SettingKind<Value: Sendable>: Sendable {
   /// Whether each further occurrence adds to the value instead of replacing it.
   let isRepeated: Bool
   /// The completion that a shell offers for the value, or for a part of it between commas.
-  let completion: Completion
+  var completion = Completion.nothing
   /// Reads the texts of one source, which is one text unless the kind is repeated; nil if any is not allowed.
   let read: @Sendable ([String]) -> Value?
   /// Writes a value in the form that `read` reads.
   let write: @Sendable (Value) -> String
+}
 
+extension SettingKind {
   /// Makes a kind that is read from one text.
   ///
   /// - Parameters:
@@ -25,10 +27,10 @@ public struct SettingKind<Value: Sendable>: Sendable {
   ///   - allowed: the allowed values, as the end of "must be …": `a time such as 2026-01-31T12:00:00Z`.
   ///   - completion: the completion that a shell offers.
   ///   - read: reads a value; nil if the text is not allowed.
-  ///   - write: writes a value in the form that `read` reads.
+  ///   - write: writes a value in the form that `read` reads; by default its description.
   public init(
     placeholder: String, allowed: String, completion: Completion = .nothing, read: @escaping @Sendable (String) -> Value?,
-    write: @escaping @Sendable (Value) -> String
+    write: @escaping @Sendable (Value) -> String = { "\($0)" }
   ) {
     self.init(
       placeholder: placeholder, allowed: allowed, isRepeated: false, completion: completion, read: { texts in texts.last.flatMap(read) },
@@ -37,18 +39,6 @@ public struct SettingKind<Value: Sendable>: Sendable {
 
   /// Whether a text is allowed, for values that are not settings.
   public func accepts(_ text: String) -> Bool { read([text]) != nil }
-
-  init(
-    placeholder: String?, allowed: String, isRepeated: Bool, completion: Completion = .nothing,
-    read: @escaping @Sendable ([String]) -> Value?, write: @escaping @Sendable (Value) -> String
-  ) {
-    self.placeholder = placeholder
-    self.allowed = allowed
-    self.isRepeated = isRepeated
-    self.completion = completion
-    self.read = read
-    self.write = write
-  }
 }
 
 extension SettingKind where Value == String {
@@ -57,7 +47,7 @@ extension SettingKind where Value == String {
 
   /// Any text that is not empty.
   public static func string(_ placeholder: String, completion: Completion = .nothing) -> SettingKind {
-    SettingKind(placeholder: placeholder, allowed: anyText, completion: completion, read: { $0.isEmpty ? nil : $0 }, write: { $0 })
+    SettingKind(placeholder: placeholder, allowed: anyText, completion: completion, read: { $0.isEmpty ? nil : $0 })
   }
 
   /// The path of a file.
@@ -74,7 +64,7 @@ extension SettingKind where Value == Name {
   /// A name that is not empty: a user, an application, a collapse id and so on.
   public static func name(_ placeholder: String) -> SettingKind {
     SettingKind(
-      placeholder: placeholder, allowed: SettingKind<String>.anyText, read: { $0.isEmpty ? nil : Name($0) }, write: { $0.text })
+      placeholder: placeholder, allowed: SettingKind<String>.anyText, read: { $0.isEmpty ? nil : Name($0) })
   }
 }
 
@@ -83,7 +73,7 @@ extension SettingKind where Value == Int {
   public static func integer(_ range: ClosedRange<Int>) -> SettingKind {
     SettingKind(
       placeholder: "N", allowed: "a whole number from \(range.lowerBound) to \(range.upperBound)",
-      read: { text in Int(text).flatMap { range.contains($0) ? $0 : nil } }, write: { String($0) })
+      read: { text in Int(text).flatMap { range.contains($0) ? $0 : nil } })
   }
 
   /// A number of bytes within a range, written with a unit: `64KiB`.
@@ -141,8 +131,7 @@ extension SettingKind where Value == SocketAddress {
         // A listener takes numbers. This name always means the same one (RFC 6761, section 6.3).
         guard let address = SocketAddress(text), address.host.lowercased() == "localhost" else { return SocketAddress(text) }
         return SocketAddress(host: "127.0.0.1", port: address.port)
-      },
-      write: { $0.description })
+      })
   }
 }
 

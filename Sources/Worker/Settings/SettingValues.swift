@@ -26,7 +26,7 @@ public struct SettingValues: Sendable {
   }
 
   /// The settings of a library's prefix, by their names without the prefix.
-  public subscript(_ prefix: PassedOnSettings) -> [String: String] { passedOn[prefix.prefix] ?? [:] }
+  public subscript(_ prefix: PassedOnSettings) -> [String: String] { passedOn[prefix.declaration.library] ?? [:] }
 
   /// The texts of an argument, in order; empty if it is missing.
   public subscript(_ argument: Argument) -> [String] { arguments[argument.name] ?? [] }

@@ -61,7 +61,7 @@ final class CaseDevice {
         }
       }
     case .remove(let frame): memory.remove(frame, now: now) { acknowledgements.add($1) }
-    case .accepted(let frame): settle(frame.subject)
+    case .accepted(let subject): settle(subject)
     case .refused(let frame): settle(frame.subject)
     case .welcome(let frame):
       memory.store.rememberSeconds = frame.rememberSeconds

@@ -1,7 +1,8 @@
-import Extensions
 import TestSupport
 import Notifications
 import Testing
+
+@testable import Extensions
 
 @Suite struct DecryptionKeysTests {
   private static let key = "yqdlZ-tYemfogSmv7Ws5PQ"

@@ -31,7 +31,7 @@ import Testing
       do throws(UsageError) {
         let file = try ConfigurationFile(path: "FILE", text: text)
         for line in file.lines where line.key.contains("=") || line.key.contains("\n") { return "a key is '\(line.key)'" }
-        let settings = try FileSettings(file, of: ExampleProgram.program)
+        let settings = try FileSettings(file, of: ExampleProgram.program.commands.flatMap(\.settings))
         if settings.settings.values.contains(where: \.texts.isEmpty) { return "a setting without a text" }
         return nil
       } catch {

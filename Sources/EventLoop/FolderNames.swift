@@ -1,11 +1,11 @@
-internal import Glibc
+import Glibc
 
 /// The content of a folder.
-enum FolderNames {
+public enum FolderNames {
   /// The names in a folder in any order, at most one more than the limit; nil if it is missing.
   ///
   /// An incomplete reading throws. Its calls block.
-  static func read(_ path: String, atMost limit: Int = .max - 1) throws(ReadError) -> [String]? {
+  public static func read(_ path: String, atMost limit: Int = .max - 1) throws(ReadError) -> [String]? {
     guard let folder = opendir(path) else {
       if errno == ENOENT { return nil }
       throw ReadError(reason: errno)
@@ -26,9 +26,9 @@ enum FolderNames {
     return names
   }
 
-  /// It cannot be read.
-  struct ReadError: Error {
+  /// A folder that cannot be read.
+  public struct ReadError: Error {
     /// The `errno`.
-    let reason: Int32
+    public let reason: Int32
   }
 }
