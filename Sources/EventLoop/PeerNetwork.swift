@@ -1,3 +1,4 @@
+import CUV
 import Glibc
 
 /// The network of a peer. An IPv4 address, or the first 64 bits of an IPv6 address.
