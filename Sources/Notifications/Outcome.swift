@@ -69,13 +69,20 @@ public enum Outcome: Int, Sendable, CaseIterable {
 // MARK: The table
 
 extension Outcome {
-  /// What there is to know of an outcome: the columns of the table. `word` is the name of an outcome without an event.
+  /// What there is to know of an outcome: the columns of the table. `word` is the name of an outcome without an event. Each request reads rows,
+  /// so they keep nothing that is counted.
   private typealias Row = (
-    type: StaticString?, word: String?, journalByte: UInt8?, requestLabel: String?, deviceLabel: String?, finalOutcome: Outcome?,
-    weight: Int?, traits: [Trait]
+    type: StaticString?, word: StaticString?, journalByte: UInt8?, requestLabel: StaticString?, deviceLabel: StaticString?,
+    finalOutcome: Outcome?, weight: Int?, traits: Traits
   )
 
-  private enum Trait { case endsEntry, wasKept, isTaken, isAboutDevice }
+  private struct Traits: OptionSet {
+    let rawValue: UInt8
+    static let endsEntry = Traits(rawValue: 1)
+    static let wasKept = Traits(rawValue: 2)
+    static let isTaken = Traits(rawValue: 4)
+    static let isAboutDevice = Traits(rawValue: 8)
+  }
 
   private var row: Row {
     switch self {
@@ -111,7 +118,7 @@ extension Outcome {
   /// The rows in the order of the cases.
   private static let table = allCases.map(\.row)
 
-  private func has(_ trait: Trait) -> Bool { Self.table[rawValue].traits.contains(trait) }
+  private func has(_ trait: Traits) -> Bool { Self.table[rawValue].traits.contains(trait) }
 }
 
 // MARK: Events
@@ -128,7 +135,7 @@ extension Outcome {
   /// For an event it is the middle of its type, `carillon.<name>.v1`. Else it is the word of `explain` for the journal's verdict.
   public var name: String {
     let row = Self.table[rawValue]
-    return row.word ?? String((row.type?.description ?? "").dropFirst("carillon.".count).dropLast(".v1".count))
+    return row.word?.description ?? String((row.type?.description ?? "").dropFirst("carillon.".count).dropLast(".v1".count))
   }
 
   /// Finds the outcome of an event's name.
@@ -169,10 +176,10 @@ extension Outcome {
   private static let verdicts = (0...JournalLayout.verdictMask).map { byte in allCases.first { $0.journalByte == byte } }
 
   /// The word in the metric of requests; nil for outcomes that it does not count.
-  public var requestLabel: String? { Self.table[rawValue].requestLabel }
+  public var requestLabel: String? { Self.table[rawValue].requestLabel?.description }
 
   /// The word in the metric of the judge's verdicts; nil for other outcomes.
-  public var deviceLabel: String? { Self.table[rawValue].deviceLabel }
+  public var deviceLabel: String? { Self.table[rawValue].deviceLabel?.description }
 }
 
 // MARK: At a device
