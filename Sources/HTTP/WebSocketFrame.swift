@@ -56,7 +56,7 @@ public struct WebSocketFrame: Sendable {
   /// The client's form of the frame (RFC 6455, section 5.3).
   func masked(with mask: UInt32) -> SharedBytes {
     bytes.withUnsafeBytes { plain in
-      let header = plain.count < 128 ? 2 : plain.count < 65_540 ? 4 : 10
+      let header = Self.headerBytes(ofFrame: plain)
       let count = plain.count - header
       return .make(count: plain.count + 4) { buffer in
         Self.writeHeader(plain[0] & 0x0F, count, masked: true, buffer)
@@ -69,6 +69,14 @@ public struct WebSocketFrame: Sendable {
   }
 
   private static func headerBytes(_ count: Int) -> Int { count < 126 ? 2 : count < 65_536 ? 4 : 10 }
+
+  private static func headerBytes(ofFrame frame: UnsafeRawBufferPointer) -> Int {
+    switch frame[1] & 0x7F {
+    case 126: 4
+    case 127: 10
+    default: 2
+    }
+  }
 
   private static func writeHeader(_ opcode: UInt8, _ count: Int, masked: Bool, _ buffer: UnsafeMutableRawBufferPointer) {
     let maskBit: UInt8 = masked ? 0x80 : 0

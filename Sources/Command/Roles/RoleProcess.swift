@@ -9,7 +9,7 @@ import Worker
 
 /// A process of one role from its start to its end, and what `carillon up` has in common with it.
 ///
-/// A role listens for operators first and waits for its dependencies without a limit. Then it runs its lanes, and drains them when it is told
+/// A role listens for operators first and waits for its dependencies without a limit. Then it runs its lanes, and drains them when it is asked
 /// to end. Otherwise it ends only for wrong usage or configuration, and for Kafka clients that fail for good repeatedly. Then its
 /// supervisor must start it again.
 struct RoleProcess: Sendable {

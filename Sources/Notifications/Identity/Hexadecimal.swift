@@ -37,9 +37,9 @@ public enum Hexadecimal {
   }
 
   /// Reads as many lower-case digits as the type has.
-  static func read<Value: FixedWidthInteger & UnsignedInteger>(_ type: Value.Type, from input: UnsafeRawBufferPointer, at offset: Int)
-    -> Value?
-  {
+  public static func read<Value: FixedWidthInteger & UnsignedInteger>(
+    _ type: Value.Type, from input: UnsafeRawBufferPointer, at offset: Int
+  ) -> Value? {
     let digits = MemoryLayout<Value>.size * 2
     guard offset >= 0, offset + digits <= input.count else { return nil }
     var value: Value = 0

@@ -32,8 +32,9 @@ struct RequestJudge {
     unfold(&facts)
     facts.sort(by: Self.precedes)
     facts[...].forEachRun(of: \.id) { run in
-      attribute(&facts[run.indices])
-      judge(facts[run.indices], &findings, handOn)
+      var run = run
+      attribute(&run)
+      judge(run, &findings, handOn)
     }
   }
 

@@ -106,7 +106,10 @@ package struct Histogram: Sendable, Hashable {
     self.init(layout)
     guard !text.isEmpty else { return }
     let parts = text.split(separator: " ", omittingEmptySubsequences: false)
-    let numbers = parts.compactMap { Int64($0) }
+    // So many digits cannot overflow.
+    let numbers = parts.compactMap { part in
+      part.utf8.count <= 18 && part.utf8.allSatisfy((UInt8(ascii: "0")...UInt8(ascii: "9")).contains) ? Int64(part) : nil
+    }
     guard numbers.count == parts.count, numbers.count >= 4, numbers.count.isMultiple(of: 2) else { return nil }
     (least, greatest) = (numbers[0], numbers[1])
     guard least >= 0, least <= greatest, greatest <= layout.highest else { return nil }

@@ -81,9 +81,9 @@ package struct LoadLedger: Sendable {
     /// When the present connection began; nil without one.
     var connectedSince: Int64?
     /// The greatest number that has arrived, for its person and for the device: only requests of one target have an order.
-    var newest = SIMD2<Int32>(repeating: -1)
+    var newest = InlineArray<2, Int32>(repeating: -1)
     /// The greatest numbers that have arrived in this connection.
-    var newestOfConnection = SIMD2<Int32>(repeating: -1)
+    var newestOfConnection = InlineArray<2, Int32>(repeating: -1)
     /// The scheduled ones that have arrived in this connection.
     var scheduledOfConnection: Set<Int32> = []
     /// What it shows of each collapse id, of the person and of the device.
@@ -141,7 +141,7 @@ package struct LoadLedger: Sendable {
   /// A device has a connection, and was welcomed.
   package mutating func connected(_ device: Int, at time: Int64) {
     devices[device].connectedSince = time
-    devices[device].newestOfConnection = SIMD2(repeating: -1)
+    devices[device].newestOfConnection = InlineArray(repeating: -1)
     devices[device].scheduledOfConnection = []
   }
 

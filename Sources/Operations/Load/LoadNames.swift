@@ -39,7 +39,8 @@ package struct LoadNames: Sendable, Hashable {
 
   /// The number of the device with a token; nil for a device of anyone else. That of another share is negative or beyond the devices of this one.
   package func device(ofToken token: UnsafeRawBufferPointer) -> Int? {
-    guard token.count == 64, let prefix = Self.number(token[..<16]), prefix == tokenPrefix, let device = Self.number(token[48...])
+    guard token.count == 64, Hexadecimal.read(UInt64.self, from: token, at: 0) == tokenPrefix,
+      let device = Hexadecimal.read(UInt64.self, from: token, at: 48)
     else { return nil }
     return Int(exactly: device).map { $0 - firstDevice }
   }
@@ -64,9 +65,5 @@ package struct LoadNames: Sendable, Hashable {
   private static func hexadecimal(_ number: UInt64) -> String {
     let text = String(number, radix: 16)
     return String(repeating: "0", count: 16 - text.utf8.count) + text
-  }
-
-  private static func number(_ digits: Slice<UnsafeRawBufferPointer>) -> UInt64? {
-    UInt64(String(decoding: digits, as: UTF8.self), radix: 16)
   }
 }

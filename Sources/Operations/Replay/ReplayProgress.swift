@@ -51,7 +51,7 @@ package struct ReplayedPartition: Sendable {
     finishSkipped()
   }
 
-  /// Counts the skipped records at the front, of which no report comes.
+  /// Counts the skipped records at the front. No report comes for them.
   private mutating func finishSkipped() {
     while let next = pending.first, !next.fate.isWritten {
       counts.add(next.fate)

@@ -404,7 +404,7 @@ class Center:
         ada.js("all('.settings label').find((each) => each.innerText.startsWith('Quiet hours')).click()")
         await ada.until("all('.settings input[type=time]').length === 2 && all('.days button').length === 7")
         # From an hour ago until three hours from now: the day's last minute is in no range from 00:00 on. The page begins with full hours,
-        # and draws nothing anew for an hour that it has.
+        # and draws nothing again for an hour that it has.
         hours = ada.js("return [23, 3].map((hours) => `${String((new Date().getHours() + hours) % 24).padStart(2, '0')}:01`)")
         for index, hour in enumerate(hours):
             ada.js("const input = all('.settings input[type=time]')[%d]; input.value = '%s'; input.old = true; "

@@ -3,7 +3,7 @@
   opened     what is encrypted is shown decrypted, and what cannot be opened is shown without it; each place that tells of a notification
              tells what became of it at its extensions, and none but its mailbox and the deliveries has the plaintext
   unopened   what only the device has the key for passes the workers as it is, and the device shows it opened, by a file of extensions or of keys
-  reloaded   a changed file is put in force by itself, and on SIGHUP while requests come, none of which sees half of it; a broken file
+  reloaded   a changed file is put in force by itself, and on SIGHUP while requests come: none sees half of it; a broken file
              changes nothing
   killed     workers are killed with mutable requests in hand: nothing is lost, shown twice or shown as it was published
   rebuilt    what a rebuilding puts back has passed the extensions

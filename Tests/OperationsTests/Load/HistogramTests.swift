@@ -154,6 +154,7 @@ import Testing
   @Test(arguments: [
     " ", "1", "1 2", "1 2 1", "5 3 3 1", "0 0 0 0", "0 0 0 -1", "0 0 1 1", "1 1 1 9223372036854775807", "0 9223372036854775807 0 1",
     "0 5 0 1 0 1", "0 5 0 1 4 1", "0 5 0 1 6 1", "2 5 0 1 5 1", "0 0 0 1 ", "a b c d", "0 5 0 1125899906842624 5 1125899906842624",
+    "+0 0 0 1", "0 0 0 +1", "0 0 0 0000000000000000001",
   ])
   func `a text that no histogram writes is refused`(text: String) { #expect(Histogram(text: text, LoadMeasures.fine) == nil) }
 }

@@ -337,6 +337,12 @@ import Testing
       #expect(Name(token.text).withBytes { other.device(ofToken: $0) } == nil)
       #expect(one.user(number) != other.user(number))
     }
+    for end in ["A", "+a", "-a", " a", "g"] {
+      let text = one.token(10).text.dropLast(end.utf8.count) + end
+      #expect(Array(text.utf8).withUnsafeBytes { one.device(ofToken: $0) } == nil)
+    }
+    let sign = one.token(10).text.utf8.enumerated().map { $0.offset == 48 ? UInt8(ascii: "+") : $0.element }
+    #expect(sign.withUnsafeBytes { one.device(ofToken: $0) } == nil)
     #expect(one.application == "load.a")
     // An occurrence of a scheduled request has an id of its own, and the request's as identifier.
     let foreign = NotificationID(high: 9, low: 9)
