@@ -100,9 +100,6 @@ struct Keys: Sendable {
   /// The device's mailbox.
   func mailbox(_ token: String) -> String { "m{\(bucket(of: token))}\(token)" }
 
-  /// The devices of a person for an application.
-  func recipients(user: Name, application: Name) -> String { recipients(.person, user, application: application) }
-
   /// The bucket of a target: of its device's token, or of its user's id.
   func bucket(ofTarget target: Name) -> Int {
     target.withBytes { bytes in
@@ -119,11 +116,12 @@ struct Keys: Sendable {
   /// Where it shows whether a device is registered for a target and an application: the device's hash, or the recipients of the person.
   func registrations(ofTarget target: Name, application: Name) -> String {
     name(ofTarget: target, "device:").map(device)
-      ?? recipients(user: Name(name(ofTarget: target, "user:") ?? target.text), application: application)
+      ?? recipients(user: Name(name(ofTarget: target, RecipientSet.scheme) ?? target.text), application: application)
   }
 
-  /// What follows the scheme of a target, by bytes; nil if the target has another scheme.
-  private func name(ofTarget target: Name, _ scheme: String) -> String? {
+  /// What follows the scheme of a target, by bytes: a mark at the beginning of the name would belong to the colon's character. Nil if the
+  /// target has another scheme.
+  func name(ofTarget target: Name, _ scheme: String) -> String? {
     target.utf8.starts(with: scheme.utf8) ? String(decoding: target.utf8.dropFirst(scheme.utf8.count), as: UTF8.self) : nil
   }
 

@@ -62,3 +62,15 @@ public struct StoreError: Error, Sendable, Equatable, CustomStringConvertible {
   /// The message.
   public var description: String { message }
 }
+
+extension Result where Failure == StoreError {
+  /// The value. Where there is none, nil, and the callback gets the error.
+  public func value<Other>(orFail then: (Result<Other, StoreError>) -> Void) -> Success? {
+    switch self {
+    case .success(let value): return value
+    case .failure(let error):
+      then(.failure(error))
+      return nil
+    }
+  }
+}

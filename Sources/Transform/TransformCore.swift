@@ -7,14 +7,6 @@ import Worker
 /// Builds the parts of a lane, wires them, and runs the actions of its phase. Loop-confined.
 final class TransformCore {
   private let lane: LaneContext
-  private var loop: EventLoop { lane.loop }
-  private var settings: TransformSettings { lane.settings }
-  private var logger: Logger { lane.logger }
-  private var health: Health { lane.health }
-  private var metrics: TransformMetrics { lane.metrics }
-  private var state: LaneState { lane.state }
-  private var notes: EndNotes { lane.notes }
-  private var shards: Shards { lane.shards }
   private let watch: RedisWatch
   private let markers: Markers
   private let checkpoints: Checkpoints
@@ -59,7 +51,7 @@ final class TransformCore {
     rates = RateLimits(applications, settings)
     crashes.owner = self
     lag.owner = self
-    notes.drain = { [unowned self] in drainNotes() }
+    lane.notes.drain = { [unowned self] in drainNotes() }
   }
 
   func start() async throws {
@@ -67,29 +59,27 @@ final class TransformCore {
     checkpoints.owner = self
     applications.owner = self
     watch.start()
-    health.set("kafka", ready: false, GroupMember.waitsForPartitions)
-    let admin = try Admin(settings.kafka, timeoutMilliseconds: settings.askMilliseconds)
+    lane.health.set("kafka", ready: false, GroupMember.waitsForPartitions)
+    let admin = try Admin(lane.settings.kafka, timeoutMilliseconds: lane.settings.askMilliseconds)
     self.admin = admin
-    let names = settings.topics
+    let names = lane.settings.topics
     let (prompt, patient) = ([names.deliveries, names.requests], [names.schedule, names.events, names.journal, names.deadLetters])
-    let limits = try await admin.writeLimits(of: prompt + patient, logger: logger)
+    let limits = try await admin.writeLimits(of: prompt + patient, logger: lane.logger)
     // A delivery record or a firing may arrive twice or late. The device's mailbox, or the schedule, decides what is shown.
     let producers = try await LaneProducers(
-      on: loop, settings.kafka, limits, topics: (prompt, patient), promptMayRepeat: true, handler: self
-    ) { [logger] in logger.log($0) }
+      on: lane.loop, lane.settings.kafka, limits, topics: (prompt, patient), promptMayRepeat: true, handler: self
+    ) { [logger = lane.logger] in logger.log($0) }
     self.producers = producers
     lag.producers = producers
     let journal = try Journal(lane, producers.patient, limit: limits.batchBytes(of: names.journal))
     self.journal = journal
     journal.owner = self
     let outcomes = try Outcomes(
-      on: loop, settings, events: producers.patient, deliveries: producers.prompt, metrics: metrics.clients)
-    let schedules = try ScheduleWriter(producers, names, ExpirationRule(oneAttemptSeconds: settings.oneAttemptSeconds))
+      on: lane.loop, lane.settings, events: producers.patient, deliveries: producers.prompt, metrics: lane.metrics.clients)
+    let schedules = try ScheduleWriter(producers, names, ExpirationRule(oneAttemptSeconds: lane.settings.oneAttemptSeconds))
     let pipeline = Pipeline(lane, for: .serving(schedules, journal), applications, outcomes)
     pipeline.owner = self
     self.pipeline = pipeline
-    let condition = ScheduleCondition(health)
-    pipeline.firings?.damage.onChange = { condition.damage = $0 }
     let unreadable = try UnreadableStretches(lane, producers.patient, journal)
     unreadable.owner = self
     self.unreadable = unreadable
@@ -99,21 +89,23 @@ final class TransformCore {
     let windows = WindowRestoration(lane, rates, checkpoints, admin)
     windows.owner = self
     self.windows = windows
-    try await shards.waitUntilUp(withinMilliseconds: settings.startMilliseconds)
+    try await lane.shards.waitUntilUp(withinMilliseconds: lane.settings.startMilliseconds)
     let identity = ClusterIdentity(
-      kafka: try await admin.describeCluster().id ?? "", topicPrefix: settings.topics.prefix, buckets: settings.store.buckets,
-      name: settings.cluster)
-    _ = try await identity.join(shards) { [settings] in try await admin.isNewCluster(settings) }
-    let plan = try await GroupPlan(settings, admin, logger)
-    plan.show(settings, in: metrics)
-    try await applications.start(admin, withinMilliseconds: settings.startMilliseconds)
+      kafka: try await admin.describeCluster().id ?? "", topicPrefix: lane.settings.topics.prefix, buckets: lane.settings.store.buckets,
+      name: lane.settings.cluster)
+    _ = try await identity.join(lane.shards) { [settings = lane.settings] in try await admin.isNewCluster(settings) }
+    let plan = try await GroupPlan(lane.settings, admin, lane.logger)
+    plan.show(lane.settings, in: lane.metrics)
+    try await applications.start(admin, withinMilliseconds: lane.settings.startMilliseconds)
     let member = GroupMember(lane, plan, checkpoints)
     member.owner = self
     self.member = member
     let comparison = MarkerComparison(lane, checkpoints, member, admin, identity)
     comparison.owner = self
     self.comparison = comparison
-    scheduleRestoration = ScheduleRestoration(lane, markers, member, admin, condition)
+    if let condition = pipeline.firings?.condition {
+      scheduleRestoration = ScheduleRestoration(lane, markers, member, admin, condition)
+    }
     let registry = RegistryRestoration(lane, markers, member, admin)
     registry.owner = self
     self.registry = registry
@@ -131,9 +123,9 @@ final class TransformCore {
       case .advance:
         crashes.resumed()
         pipeline?.dropRevoked()
-        if state.phase.mayResolveRecipients { pipeline?.registryRestored() }
+        if lane.state.phase.mayResolveRecipients { pipeline?.registryRestored() }
         intake?.advance()
-        if state.phase.phase == .running, pipeline?.firings?.isHeld == true { run(.restoreSchedules) }
+        if lane.state.phase.phase == .running, pipeline?.firings?.isHeld == true { run(.restoreSchedules) }
       case .distrustMarkers:
         checkpoints.distrust()
         pipeline?.firings?.hold()
@@ -142,12 +134,12 @@ final class TransformCore {
       case .compareAfter(let milliseconds): comparison?.runAgain(noLaterThan: milliseconds)
       case .restoreRegistry: run(.restoreRegistry)
       case .rejoin: run(.rejoin)
-      case .ready: health.set("redis", ready: true)
+      case .ready: lane.health.set("redis", ready: true)
       case .askForRebuild:
         let what: StaticString = "Redis has lost what it had, though Kafka has committed offsets: run 'carillon rebuild'"
         let foreign = markers.foreignKeys.prefix(10).joined(separator: ", ")
-        health.set("redis", ready: false, "\(what)" + (foreign.isEmpty ? "" : ". Something else lies under \(foreign)"))
-        logger.error(what, foreign.isEmpty ? [:] : ["foreignKeys": foreign])
+        lane.health.set("redis", ready: false, "\(what)" + (foreign.isEmpty ? "" : ". Something else lies under \(foreign)"))
+        lane.logger.error(what, foreign.isEmpty ? [:] : ["foreignKeys": foreign])
       }
     }
   }
@@ -182,7 +174,7 @@ final class TransformCore {
       hasLeft = false
       pipeline?.dropRevoked()
     }
-    let finished = notes.take()
+    let finished = lane.notes.take()
     if let committer = member?.committer {
       committer.finish(finished) { intake?.madeRoom() }
     } else {
@@ -203,11 +195,11 @@ final class TransformCore {
   private var isIdle: Bool { pipeline?.isIdle != false && unreadable?.isEmpty != false && journal?.isDurable != false }
 
   func close(withinMilliseconds milliseconds: Int) async {
-    perform(state.phase.drain())
+    perform(lane.state.phase.drain())
     pipeline?.firings?.hold()
     intake?.discard()
     windows?.close()
-    let end = Deadline(on: loop, after: milliseconds)
+    let end = Deadline(on: lane.loop, after: milliseconds)
     journal?.hurry(forMilliseconds: milliseconds)
     // Giving up the partitions and committing their offsets needs the rest of the time.
     if !hasFailed { await untilIdle(withinMilliseconds: milliseconds - min(milliseconds / 2, Self.partingMilliseconds)) }
@@ -216,16 +208,16 @@ final class TransformCore {
     let leaving = end.left(atLeast: 2 * Self.flushMilliseconds) - Self.flushMilliseconds
     // This raises the markers and commits the offsets of all finished records, so that no owner reads these again.
     await member?.close(withinMilliseconds: min(leaving, Self.partingMilliseconds))
-    state.phase.close()
+    lane.state.phase.close()
     lag.close()
     // The partitions that did not leave in time have not crashed this process. Redis may count their begins for the next owner already.
     crashes.leftToAnother(partitions)
-    while isTaskUnderWay { await loop.sleep(milliseconds: 20) }
+    while isTaskUnderWay { await lane.loop.sleep(milliseconds: 20) }
     await admin?.close()
     await applications.close()
     await producers?.close(withinMilliseconds: end.left(atLeast: Self.flushMilliseconds))
-    shards.close()
-    notes.close()
+    lane.shards.close()
+    lane.notes.close()
     await pipeline?.close()
     journal?.close()
     unreadable?.close()
@@ -246,7 +238,7 @@ final class TransformCore {
 
   private func untilIdle(withinMilliseconds milliseconds: Int) async {
     guard !isIdle else { return }
-    let deadline = Timer(on: loop) { [self] in
+    let deadline = Timer(on: lane.loop) { [self] in
       whenIdle?.resume()
       whenIdle = nil
     }
@@ -271,7 +263,7 @@ extension TransformCore {
   func joined(_ consumer: Consumer, _ committer: OffsetCommitter) {
     guard let intake else { return }
     intake.attach(consumer, committer)
-    if !state.phase.mayBegin { intake.hold() }
+    if !lane.state.phase.mayBegin { intake.hold() }
     lag.attach(consumer, committer, intake)
     // Redis may have answered before there was a consumer. A lane that gets no partition would never become ready otherwise.
     run(.compare)
@@ -279,7 +271,7 @@ extension TransformCore {
 
   /// The consumer begins to leave the group: no more records of its partitions begin.
   func leaves() {
-    perform(state.phase.distrust())
+    perform(lane.state.phase.distrust())
     intake?.detach()
     lag.detach()
   }
@@ -287,11 +279,11 @@ extension TransformCore {
   /// Raises the markers before the offsets are committed: a marker must not stay below a committed offset.
   func prepare(_ offsets: [CommitOffset], _ prepared: @escaping ([CommitOffset]) -> Void) {
     journal?.flush()
-    if state.phase.mayCheckpoint { checkpoints.raise(offsets, prepared) } else { prepared([]) }
+    if lane.state.phase.mayCheckpoint { checkpoints.raise(offsets, prepared) } else { prepared([]) }
   }
 
   /// Notes in Redis what is applied beyond the requests that wait for a newer program.
-  func passed(_ offsets: [CommitOffset]) { if state.phase.mayCheckpoint { checkpoints.pass(offsets) } }
+  func passed(_ offsets: [CommitOffset]) { if lane.state.phase.mayCheckpoint { checkpoints.pass(offsets) } }
 }
 
 extension TransformCore {
@@ -312,14 +304,14 @@ extension TransformCore {
   /// Schedules fire from the partitions of requests that the lane has begun.
   private func fireForOwnPartitions() {
     let begun = checkpoints.table.begun(member?.consumer?.assignment ?? [])
-    pipeline?.firings?.owns(Set(begun.map(\.topicPartition).filter { $0.topic == settings.topics.requests }.map(\.partition)))
+    pipeline?.firings?.owns(Set(begun.map(\.topicPartition).filter { $0.topic == lane.settings.topics.requests }.map(\.partition)))
   }
 
   /// For seconds no comparison has succeeded, for this reason; nil: one has succeeded again.
   func comparisonIsHeldUp(_ reason: String?) {
     // The condition 'redis' says why the phase waits.
-    health.set("markers", ready: reason == nil, reason ?? "")
-    if let reason { logger.warning("the markers cannot be compared; partitions wait", ["reason": reason]) }
+    lane.health.set("markers", ready: reason == nil, reason ?? "")
+    if let reason { lane.logger.warning("the markers cannot be compared; partitions wait", ["reason": reason]) }
   }
 }
 
@@ -338,7 +330,7 @@ extension TransformCore: CrashLoopDetectorOwner {
 
   func isIdle(_ index: Int) -> Bool {
     // While requests are paused, the lane cannot know whether they crash workers.
-    state.phase.phase == .running && intake?.isEmpty == true && member?.committer?.inFlight(of: index) == 0
+    lane.state.phase.phase == .running && intake?.isEmpty == true && member?.committer?.inFlight(of: index) == 0
   }
 }
 
@@ -352,7 +344,7 @@ extension TransformCore: PipelineOwner {
   func foundNewer(_ error: StoreError) {
     guard case .newer(let layout) = error.code else { return }
     newer.found(layout, error.message)
-    health.set("layouts", ready: false, error.message)
+    lane.health.set("layouts", ready: false, error.message)
     newerTimer.start(after: Self.newerMilliseconds)
   }
 
@@ -368,21 +360,21 @@ extension TransformCore: CheckpointsOwner {
     // What was canceled may be pending again. A comparison without another sign leaves the lane running, which advances nothing.
     pipeline?.firings?.hold()
     run(.restoreSchedules)
-    metrics.rewinds.increment()
-    logger.warning("Redis has lost something: rewinding", ["partition": "\(partition)", "from": from, "to": to])
+    lane.metrics.rewinds.increment()
+    lane.logger.warning("Redis has lost something: rewinding", ["partition": "\(partition)", "from": from, "to": to])
   }
 
   func markersUnreadable(_ places: [String]) {
-    metrics.unreadableMarkers.increment(by: places.count)
+    lane.metrics.unreadableMarkers.increment(by: places.count)
     let shown = places.prefix(10).joined(separator: ", ") + (places.count > 10 ? " and \(places.count - 10) more" : "")
-    logger.warning("markers in Redis cannot be read, and count as missing", ["keys": shown])
+    lane.logger.warning("markers in Redis cannot be read, and count as missing", ["keys": shown])
   }
 
   func markersDiffer() { watch.distrust("the markers differ from those that this lane wrote") }
 
-  func markersNotSent() { perform(state.phase.markersNotSent()) }
+  func markersNotSent() { perform(lane.state.phase.markersNotSent()) }
 
-  func markersRaised(_ partitions: Int) { metrics.markersRaised.increment(by: partitions) }
+  func markersRaised(_ partitions: Int) { lane.metrics.markersRaised.increment(by: partitions) }
 }
 
 extension TransformCore: ApplicationsReaderOwner {
@@ -394,33 +386,27 @@ extension TransformCore: ApplicationsReaderOwner {
 extension TransformCore {
   /// The partition's committable offset stays at the stretch until Kafka has the letter.
   func unreadableLettersFailed(_ error: KafkaError?) {
-    health.set("dead-letters", ready: error == nil, error.map { "Kafka does not take a dead letter: \($0)" } ?? "")
-    if let error { logger.warning("Kafka does not take a dead letter; it is sent again", ["error": "\(error)"]) }
+    lane.health.set("dead-letters", ready: error == nil, error.map { "Kafka does not take a dead letter: \($0)" } ?? "")
+    if let error { lane.logger.warning("Kafka does not take a dead letter; it is sent again", ["error": "\(error)"]) }
   }
 
   /// Without the journal no request is finished. So intake stops when all slots are taken.
   func journalFailed(_ error: KafkaError.Code?) {
-    let error = error.map { KafkaError($0, "write to \(settings.topics.journal)") }
-    health.set("journal", ready: error == nil, error.map { "Kafka does not take the journal: \($0)" } ?? "")
-    if let error { logger.warning("Kafka does not take the journal; it is sent again", ["error": "\(error)"]) }
+    let error = error.map { KafkaError($0, "write to \(lane.settings.topics.journal)") }
+    lane.health.set("journal", ready: error == nil, error.map { "Kafka does not take the journal: \($0)" } ?? "")
+    if let error { lane.logger.warning("Kafka does not take the journal; it is sent again", ["error": "\(error)"]) }
   }
 }
 
 extension TransformCore: ProducerHandler {
   func producerDelivered(_ reports: [DeliveryReport]) {
-    metrics.clients.count(reports)
+    lane.metrics.clients.count(reports)
     for report in reports {
-      switch OutcomePurpose(opaque: report.opaque) {
-      case .record(let slot): pipeline?.reported(slot, failure: report.failure)
-      case .letter(let slot): pipeline?.letterReported(slot, failure: report.failure)
-      case .letterEvent(let slot): pipeline?.letterEventReported(slot, failure: report.failure)
-      case .eviction(let number): pipeline?.evictionReported(number, failed: report.failure != nil)
-      case .journal(let number): journal?.reported(number, failure: report.failure)
-      case .unreadable(let number): unreadable?.reported(number, failure: report.failure)
-      case .schedule(let number): pipeline?.scheduleReported(number, failure: report.failure)
-      case .scheduleFollowUp(let number): pipeline?.scheduleFollowUpReported(number, failed: report.failure != nil)
-      case .firing(let number): pipeline?.firingReported(number, failed: report.failure != nil)
-      case nil: if report.failure != nil { metrics.deliveriesLost.increment() }
+      if let purpose = OutcomePurpose(opaque: report.opaque) {
+        if purpose.kind == .unreadable { unreadable?.reported(purpose.number, failure: report.failure) }
+        pipeline?.reported(purpose, failure: report.failure)
+      } else if report.failure != nil {
+        lane.metrics.deliveriesLost.increment()
       }
     }
     pipeline?.askWaiting()
@@ -434,21 +420,21 @@ extension TransformCore: ProducerHandler {
 
 extension TransformCore: ConsumerHandler {
   func consumerReceived(_ batch: RecordBatch) {
-    if !state.phase.isEnding { intake?.received(batch) }
+    if !lane.state.phase.isEnding { intake?.received(batch) }
   }
 
   func consumerOffered(_ partitions: [AssignedPartition]) { run(.compare) }
 
   func consumerAssigned(_ assigned: [AssignedPartition]) {
     member?.committer?.assigned(assigned)
-    health.set("kafka", ready: true)
+    lane.health.set("kafka", ready: true)
     let uncounted = rates.assigned(assigned)
     intake?.assigned(assigned, unjournaled: member?.unjournaled(among: assigned) ?? [], uncounted: uncounted)
     if !uncounted.isEmpty { run(.restoreWindows) }
   }
 
   func consumerFoundUnreadable(_ stretch: UnreadableStretch) -> Bool {
-    metrics.clients.kafkaFailed(stretch.error.code)
+    lane.metrics.clients.kafkaFailed(stretch.error.code)
     intake?.foundUnreadable(stretch)
     return false
   }
@@ -482,17 +468,17 @@ extension TransformCore: ConsumerHandler {
     rates.left(partitions)
     fireForOwnPartitions()
     hasLeft = true
-    notes.note()
+    lane.notes.note()
   }
 
   func consumerFailed(_ error: KafkaError) { failed(error) }
 
   private func failed(_ error: KafkaError) {
-    metrics.clients.kafkaFailed(error.code)
-    logger.warning("Kafka client error", ["error": "\(error)"])
+    lane.metrics.clients.kafkaFailed(error.code)
+    lane.logger.warning("Kafka client error", ["error": "\(error)"])
     guard error.isFatal else { return }
     hasFailed = true
-    health.set("client", ready: false, "\(error)")
+    lane.health.set("client", ready: false, "\(error)")
     owner?.failed(error)
   }
 }

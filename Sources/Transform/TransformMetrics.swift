@@ -9,7 +9,6 @@ public final class TransformMetrics: Sendable {
   let evicted: Counter
   let canceled: Counter
   let unreadableEntries: Counter
-  let unreadableRecipients: Counter
   let unreadableMarkers: Counter
   let unreadableOffsets: Counter
   let unknownHeaders: Counter
@@ -56,7 +55,6 @@ public final class TransformMetrics: Sendable {
     evicted = registry.make(MetricNames.evicted)
     canceled = registry.make(MetricNames.canceled)
     unreadableEntries = registry.make(MetricNames.unreadable, "mailbox_entry")
-    unreadableRecipients = registry.make(MetricNames.unreadable, "recipient")
     unreadableMarkers = registry.make(MetricNames.unreadable, "marker")
     unreadableOffsets = registry.make(MetricNames.unreadableOffsets)
     unknownHeaders = registry.make(MetricNames.unknownFields, "header")

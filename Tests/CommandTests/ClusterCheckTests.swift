@@ -211,27 +211,22 @@ import Worker
       func identity() async throws -> [String?] {
         try await pair.redis.command("HMGET", "cluster", "kafka", "prefix").array?.map(\.text) ?? []
       }
-      func rebuild(_ flags: [String] = []) async throws -> CarillonCommand.Result {
-        try await pair.carillon.run(
-          ["rebuild", "--redis", pair.redisAddress, "--group", pair.prefix + "transform"] + flags + pair.flags)
+      func rebuild() async throws -> CarillonCommand.Result {
+        try await pair.carillon.run(["rebuild", "--redis", pair.redisAddress, "--group", pair.prefix + "transform"] + pair.flags)
       }
       let own = try await identity()
       #expect(own.last == pair.prefix)
 
       try await pair.redis.command("FLUSHALL")
       try await pair.redis.command("HSET", "cluster", "kafka", "another", "prefix", "staging.")
-      for flags in [[], ["--dry-run"]] {
-        let refused = try await rebuild(flags)
-        #expect(refused.status == 2 && refused.output.isEmpty, "it said: \(refused.errors)\(refused.output)")
-        #expect(refused.errors.contains("the Kafka cluster another, and not"), "it said: \(refused.errors)")
-        #expect(refused.errors.contains("--topic-prefix staging., and not"), "it said: \(refused.errors)")
-        #expect(refused.errors.contains(pair.prefix), "it said: \(refused.errors)")
-        #expect(try await pair.redis.command("DBSIZE").integer == 1)
-      }
+      let refused = try await rebuild()
+      #expect(refused.status == 2 && refused.output.isEmpty, "it said: \(refused.errors)\(refused.output)")
+      #expect(refused.errors.contains("the Kafka cluster another, and not"), "it said: \(refused.errors)")
+      #expect(refused.errors.contains("--topic-prefix staging., and not"), "it said: \(refused.errors)")
+      #expect(refused.errors.contains(pair.prefix), "it said: \(refused.errors)")
+      #expect(try await pair.redis.command("DBSIZE").integer == 1)
 
       try await pair.redis.command("FLUSHALL")
-      #expect(try await rebuild(["--dry-run"]).status == 0)
-      #expect(try await pair.redis.command("DBSIZE").integer == 0, "a dry run claims nothing")
       let rebuilt = try await rebuild()
       #expect(rebuilt.status == 0, "it said: \(rebuilt.errors)")
       #expect(try await identity() == own)

@@ -109,7 +109,7 @@ import Testing
     private final class Lane: CrashLoopDetectorOwner {
       let partitions: [Int32]
       let detector: CrashLoopDetector
-      var bisection = Bisection()
+      var bisection = RecordGroups<Void>()
       /// What is still to be begun, the next first.
       var records: ArraySlice<Record>
       /// What it works on.
@@ -189,7 +189,7 @@ import Testing
       for lane in lanes {
         lane.detector.owner = lane
         let suspicions = try await lane.detector.began(lane.partitions.map { (.requests($0), starts[$0] ?? 0) })
-        for (partition, suspicion) in suspicions { lane.bisection.note(partition, suspicion) }
+        for (partition, suspicion) in suspicions { lane.bisection.suspect(partition, suspicion) }
         lane.detector.bisects(lane.bisection.isNeeded)
         // All that is there is read at once.
         if what.isRead { for partition in lane.partitions { lane.bisection.reachedEnd(of: .requests(partition), at: 10_000) } }

@@ -219,7 +219,8 @@ extension ScheduleJob {
     let firing = ScheduleJudge.Firing(revision: revision, at: 0, schedule: revision, .init(zone: "", due: 0, name: 0, previous: 0))
     return ScheduleKey(application: "com.example.shop", target: "user:ada", identifier: Name("\(schedule)")).map {
       ScheduleJob(
-        $0, JournalReference(revision: revision, id: NotificationID(high: 0, low: 0)), at: revision, isFiring ? .firing(firing) : .now)
+        $0, JournalReference(revision: revision, id: NotificationID(high: 0, low: 0)), at: revision,
+        isFiring ? .firing(firing) : .request(.now))
     }
   }
 }

@@ -49,7 +49,7 @@ import Testing
       guard case .firing(.fired) = decision.verdict else { throw Unfit() }
       let key = try #require(ScheduleKey(application: "a.b", target: "user:ada", identifier: "x"))
       let job = ScheduleJob(key, LastOccurrenceTests.reference(firing.revision.offset), at: firing.revision, .firing(firing))
-      job.answer = .applied(.init(verdict: decision.verdict, standing: decision.record ?? record))
+      job.answered([(key, .init(verdict: decision.verdict, standing: decision.record ?? record))])
       return job.hadLastOccurrence
     }
 

@@ -50,7 +50,7 @@ import Testing
       func step(_ choice: Int) throws {
         switch choice {
         case 0..<4 where next < tickets.count:
-          journal.append(JournalPlace(offset: Int64(next), timestamp: 5), Self.judgement(next), now: 9)
+          journal.writer.append(offset: Int64(next), timestamp: 5, Self.judgement(next), now: 9)
           if journal.wait(tickets[next]) { try take([tickets[next]]) }
           next += 1
         case 4, 5:
@@ -85,7 +85,7 @@ import Testing
     let ticket = Self.tickets(1)[0]
     let journal = PartitionJournal(partition: 0, incarnation: 0)
     func page(_ closing: JournalEntry.Closing?) {
-      journal.append(JournalPlace(offset: 0, timestamp: 5), count: 0, closing: closing, now: 9) { _, _ in }
+      journal.writer.append(offset: 0, timestamp: 5, count: 0, closing: closing, now: 9) { _, _ in }
     }
     page(nil)
     _ = journal.seal(1)
@@ -103,7 +103,7 @@ import Testing
     let journal = PartitionJournal(partition: 0, incarnation: 0)
     var sizes: [Int] = []
     for number in 1...3 {
-      for offset in 0..<number { journal.append(JournalPlace(offset: Int64(offset), timestamp: 5), Self.judgement(offset), now: 9) }
+      for offset in 0..<number { journal.writer.append(offset: Int64(offset), timestamp: 5, Self.judgement(offset), now: 9) }
       #expect(journal.bytes == sizes.reduce(journal.openBytes, +))
       sizes.append(journal.openBytes)
       _ = journal.seal(UInt32(number))
@@ -121,9 +121,9 @@ import Testing
 
   @Test func requestsOfATopicMadeAgainHaveRecordsOfTheirOwn() {
     let journal = PartitionJournal(partition: 0, incarnation: 0)
-    journal.append(JournalPlace(offset: 7, timestamp: 5), Self.judgement(7), now: 9)
+    journal.writer.append(offset: 7, timestamp: 5, Self.judgement(7), now: 9)
     #expect(journal.enter(incarnation: 1, 1))
-    journal.append(JournalPlace(offset: 0, timestamp: 6), Self.judgement(0), now: 9)
+    journal.writer.append(offset: 0, timestamp: 6, Self.judgement(0), now: 9)
     _ = journal.seal(2)
     var incarnations: [UInt32] = []
     journal.send { _, incarnation, _ in

@@ -132,7 +132,7 @@ actor TransformFixture {
     try await probe.command("FLUSHALL")
     let loop = EventLoop(name: "rebuild")
     let rebuilding = RebuildLane(settings, on: loop, logger: .silent)
-    let result = await Task(executorPreference: loop) { try await rebuilding.run(isDryRun: false, progress: progress) }.result
+    let result = await Task(executorPreference: loop) { try await rebuilding.run(progress: progress) }.result
     await loop.close()
     return try result.get()
   }

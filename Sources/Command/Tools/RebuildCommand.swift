@@ -8,18 +8,15 @@ import Worker
 
 /// `carillon rebuild`.
 enum RebuildCommand {
-  private static let dryRun = Setting(
-    "rebuild.dry-run", flag: "dry-run", .boolean, default: false, "Reads everything and writes nothing: shows what there is to do.")
-
   static let command = Command(
     "rebuild", "restores a Redis that has lost everything, from Kafka",
     discussion:
-      "For a Redis that came back empty: the workers report it, are not ready, and wait. It reads the registrations, and then requests and events of the longest lifetime in the order of their times. It restores undelivered notifications to the mailboxes, and writes the markers last; then the workers continue by themselves. It prints its rate and the estimated end, and finally the number of restored notifications. The workers may run meanwhile, and it may be ended and started again at any time. Give it the settings of the transform workers. If there is nothing to rebuild, the exit code is 0; if another rebuild is running, it is 1.",
+      "For a Redis that came back empty: the workers report it, are not ready, and wait. It reads the registrations, and then requests and events of the longest lifetime in the order of their times. It restores undelivered notifications to the mailboxes, and writes the markers last; then the workers continue by themselves. It prints its rate and the estimated end. The workers may run meanwhile, and it may be ended and started again at any time. Give it the settings of the transform workers. If there is nothing to rebuild, the exit code is 0; if another rebuild is running, it is 1.",
     groups: [
-      SettingGroup("Rebuild", [dryRun]), AnswerSettings.group, ClusterSettings.group, TransformOptions.stage, MediaOptions.keeping,
+      AnswerSettings.group, ClusterSettings.group, TransformOptions.stage, MediaOptions.keeping,
       RequestSettings.group, LogSettings.group,
     ],
-    examples: [Example("rebuild --kafka broker:9092 --redis redis:6379 --dry-run", "how much there is to do")]
+    examples: [Example("rebuild --kafka broker:9092 --redis redis:6379", "with the workers' other settings, if they have some")]
   ) { values in
     let place = try ClusterPlace(values, client: "carillon-rebuild")
     let log = LogSettings.writer(values)
@@ -29,12 +26,11 @@ enum RebuildCommand {
     let settings = TransformSettings(values, place, worker: "rebuild@\(Machine.hostName)", extensions: extensions.source)
     let loop = EventLoop(name: "rebuild")
     let lane = RebuildLane(settings, on: loop, logger: logger)
-    let isDryRun = values[dryRun]
     let (reading, pace) = (ReadingLog(), RebuildPace())
     do {
       try await Admin.with(place.kafka) { try await $0.ping() }
       let report = try await Task(executorPreference: loop) {
-        try await lane.run(isDryRun: isDryRun) { report in
+        try await lane.run { report in
           let words = pace.words(
             report.phase.rawValue, report.records, read: report.read, of: report.total, at: SteadyClock.milliseconds())
           reading.report(report.phase.rawValue, read: report.read, of: report.total, more: words)
@@ -49,9 +45,7 @@ enum RebuildCommand {
       await loop.close()
       StandardError.line("\(refusal)")
       if case .alreadyRunning = refusal { return .answerIsNo }
-      var nothing = RebuildReport()
-      nothing.isDryRun = isDryRun
-      values[AnswerSettings.json] ? nothing.writeJSON(0) : nothing.writeText(0)
+      values[AnswerSettings.json] ? RebuildReport().writeJSON(0) : RebuildReport().writeText(0)
       return .done
     } catch {
       await loop.close()
@@ -70,22 +64,17 @@ enum RebuildCommand {
 extension RebuildReport {
   fileprivate func writeText(_ milliseconds: Int64) {
     StandardOutput.line(
-      "\(isDryRun ? "would apply" : "applied") \(TerminalText.count(registrations, "registration")), "
+      "applied \(TerminalText.count(registrations, "registration")), "
         + "\(TerminalText.count(schedules, "state")) of schedules, \(TerminalText.count(requests, "request")) and \(TerminalText.count(endings, "ending")) in \(TerminalText.duration(milliseconds))"
     )
-    if let waiting {
-      StandardOutput.line(
-        "\(TerminalText.count(waiting.notifications, "notification")) \(waiting.notifications == 1 ? "waits" : "wait") again in "
-          + TerminalText.count(waiting.mailboxes, "mailbox"))
-    }
     if unreadable > 0 { StandardOutput.line("passed over \(TerminalText.count(unreadable, "record")) that nobody can read") }
   }
 
   fileprivate func writeJSON(_ milliseconds: Int64) {
     StandardOutput.json(
       JSONValue.object([
-        "dryRun": isDryRun, "registrations": registrations, "schedules": schedules, "requests": requests, "endings": endings,
-        "unreadable": unreadable, "milliseconds": milliseconds, "waiting": waiting?.notifications, "mailboxes": waiting?.mailboxes,
+        "registrations": registrations, "schedules": schedules, "requests": requests, "endings": endings,
+        "unreadable": unreadable, "milliseconds": milliseconds,
       ]).text)
   }
 }

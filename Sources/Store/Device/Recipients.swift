@@ -49,14 +49,14 @@ public final class Recipients {
     of set: RecipientSet, in arena: UnsafeRawBufferPointer, after: UnsafeRawBufferPointer, isReplacing: Bool = false,
     _ then: @escaping (Result<Page, StoreError>) -> Void
   ) {
-    let bucket = shards.keys.bucket(of: arena[set.name])
+    let bucket = shards.keys.bucket(of: arena[set.user])
     calls.command.begin(Self.pageScript, keys: isReplacing ? 3 : 2)
     set.appendKey(to: &calls.command, in: arena, bucket: bucket)
     calls.command.append(shards.keys.guardKey(bucket))
     if isReplacing {
       calls.command.beginKey("h", bucket)
-      calls.command.extend(set.kind.scheme)
-      calls.command.extend(arena[set.name])
+      calls.command.extend(RecipientSet.scheme)
+      calls.command.extend(arena[set.user])
       calls.command.endArgument()
     }
     if after.isEmpty {
@@ -78,15 +78,6 @@ public final class Recipients {
   }
 
   // MARK: Members
-
-  /// Removes members of a set that are no devices. A member that stays is found again.
-  public func remove(_ members: [UnsafeRawBufferPointer], from set: RecipientSet, in arena: UnsafeRawBufferPointer) {
-    let bucket = shards.keys.bucket(of: arena[set.name])
-    calls.command.begin("ZREM")
-    set.appendKey(to: &calls.command, in: arena, bucket: bucket)
-    for member in members { calls.command.append(member) }
-    calls.send(over: shards.shard(of: bucket)) { _ in }
-  }
 
   /// Adds a device to its sets, which lie in other buckets than the device and may miss it.
   public func add(_ token: String, _ registration: Registration) async throws(StoreError) {

@@ -60,16 +60,13 @@ public final class Registrations {
       .text(record.registration?.timeZone ?? ""),
     ])
     calls.send(over: shards.shard(ofDevice: token)) { [self] answer in
-      switch answer {
-      case .failure(let error): then(.failure(error.about(keys.device(token))))
-      case .success(let reply):
-        guard reply[0]?.integer == 1 else { return then(.success(.superseded)) }
-        let outcome = Outcome.applied(former: reply[1]?.bytes.flatMap { Owner($0) })
-        let former = (reply[2]?.text ?? "").split(separator: "\n").map { Name(String($0)) }
-        // A value that is no set's key was not written by Carillon.
-        let left = former.filter { keys.isSet($0) && !sets.contains($0) }
-        move(token, to: sets[...], from: left[...]) { error in then(error.map { .failure($0) } ?? .success(outcome)) }
-      }
+      guard let reply = answer.mapError({ $0.about(keys.device(token)) }).value(orFail: then) else { return }
+      guard reply[0]?.integer == 1 else { return then(.success(.superseded)) }
+      let outcome = Outcome.applied(former: reply[1]?.bytes.flatMap { Owner($0) })
+      let former = (reply[2]?.text ?? "").split(separator: "\n").map { Name(String($0)) }
+      // A value that is no set's key was not written by Carillon.
+      let left = former.filter { keys.isSet($0) && !sets.contains($0) }
+      move(token, to: sets[...], from: left[...]) { error in then(error.map { .failure($0) } ?? .success(outcome)) }
     }
   }
 
@@ -85,12 +82,10 @@ public final class Registrations {
     calls.command.append(key)
     calls.command.append("r")
     calls.send(over: shards.shard(ofDevice: token)) { answer in
-      switch answer {
-      case .failure(let error): then(.failure(error.about(key)))
-      case .success(let reply):
-        guard let stamp = reply.bytes.flatMap({ RegistrationStamp(Array($0)) }) else { return then(.success(false)) }
-        then(.success(stamp.partition == partition && stamp.offset >= offset))
-      }
+      then(
+        answer.map { reply in
+          reply.bytes.flatMap { RegistrationStamp(Array($0)) }.map { $0.partition == partition && $0.offset >= offset } ?? false
+        }.mapError { $0.about(key) })
     }
   }
 

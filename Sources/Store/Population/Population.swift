@@ -77,30 +77,6 @@ public final class Population {
     public var oldest: Int64?
   }
 
-  /// Arguments: a cursor, about how many keys. Answers the next cursor, mailboxes, entries.
-  static let waitingScript = RedisScript(
-    """
-    local page = redis.call('SCAN', ARGV[1], 'MATCH', 'm{*', 'COUNT', ARGV[2])
-    local mailboxes, entries = 0, 0
-    for _, name in ipairs(page[2]) do
-      local count = redis.pcall('HLEN', name)
-      if type(count) == 'number' then mailboxes, entries = mailboxes + 1, entries + count end
-    end
-    return {page[1], mailboxes, entries}
-    """)
-
-  /// Counts all mailboxes and their entries. It reads every key, so use it only before workers write.
-  public func waiting() async throws(StoreError) -> (mailboxes: Int64, entries: Int64) {
-    var (place, mailboxes, entries) = ("0", Int64(0), Int64(0))
-    repeat {
-      let answer = try await shards.common.answer(Self.waitingScript, keys: [], arguments: [.text(place), "1000"])
-      guard let parts = answer.array, parts.count == 3, let next = parts[0].text, let boxes = parts[1].integer, let found = parts[2].integer
-      else { throw StoreError(.faulty, "Redis answered SCAN with something else") }
-      (place, mailboxes, entries) = (next, mailboxes + boxes, entries + found)
-    } while place != "0"
-    return (mailboxes, entries)
-  }
-
   /// Commands that `mailbox` costs the server: the script, and the two that it calls.
   public static let mailboxCommands = 3
 

@@ -57,8 +57,7 @@ public final class Results {
   private let calls = Calls()
   /// The sizes of this lane's results in Redis, and when each expires.
   private var kept: [Place: Int] = [:]
-  private var ends: [(place: Place, at: UInt64)] = []
-  private var oldest = 0
+  private var ends: ArraySlice<(place: Place, at: UInt64)> = []
   private var bytes = 0
 
   /// Makes them for these servers.
@@ -72,7 +71,7 @@ public final class Results {
     let name =
       switch request.receiver {
       case .device(let token): token
-      case .set(let set): set.name
+      case .set(let set): set.user
       }
     let bucket = request.arena.bytes.withUnsafeBytes { shards.keys.bucket(of: $0[name]) }
     return Place(bucket: bucket, revision: request.entry.revision)
@@ -144,13 +143,9 @@ public final class Results {
   }
 
   private func forgetOld(_ now: UInt64) {
-    while oldest < ends.count, ends[oldest].at <= now {
-      if let size = kept.removeValue(forKey: ends[oldest].place) { bytes -= size }
-      oldest += 1
-    }
-    if oldest > 1024, oldest > ends.count / 2 {
-      ends.removeFirst(oldest)
-      oldest = 0
+    while let end = ends.first, end.at <= now {
+      if let size = kept.removeValue(forKey: end.place) { bytes -= size }
+      ends.removeFirst()
     }
   }
 

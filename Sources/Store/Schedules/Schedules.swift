@@ -50,13 +50,6 @@ public final class Schedules {
       (head, floorBytes) = (Array(bytes.prefix(ScheduleRecord.headBytes)), Array(floor))
     }
 
-    /// The partition whose due times contain a schedule that a newer program has written. The form of the head never changes.
-    var newerPartition: UInt32? {
-      guard newerVersion != nil, head.count == ScheduleRecord.headBytes else { return nil }
-      let partition = head[14..<18].reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
-      return Revision(timestamp: 0, partition: partition, offset: 0).sourcePartition
-    }
-
     /// The partition whose due times contain the schedule; nil if none does.
     fileprivate var partition: UInt32? { record?.newest.revision.sourcePartition }
   }
@@ -83,27 +76,20 @@ public final class Schedules {
 
   /// The due schedules and follow-ups of a place.
   public struct Due: Sendable, Equatable {
-    /// The due schedules with their due times in milliseconds, earliest first.
-    public var schedules: [(key: ScheduleKey, due: Int64)] = []
-    /// Members of the due times that do not name a schedule. Another program wrote them.
-    public var unreadable: [[UInt8]] = []
-    /// Whether due times are missing, because the key held other data. `restoreDueTimes` writes them again.
+    /// The due schedules, earliest first. Members that name no schedule, which another program wrote, are left out.
+    public var schedules: [ScheduleKey] = []
+    /// Whether due times are missing, because the key held other data. Only a rebuild restores them.
     public var areMissing = false
     /// Whether the due times may be those of another version of the time zone database. `note(zoneData:)` ends this.
     public var areOutdated = false
     /// Ended schedules whose follow-up is due.
     public var followUps: [ScheduleKey] = []
-    /// Members of the follow-ups that do not name a schedule.
-    public var unreadableFollowUps: [[UInt8]] = []
+    /// Whether there may be more of them than the answer has.
+    public var isFull = false
+    /// Whether there may be more follow-ups than the answer has.
+    public var hasMoreFollowUps = false
     /// The time of the next schedule or follow-up; nil if there is none.
     public var next: Int64?
-
-    /// Compares all members.
-    public static func == (left: Due, right: Due) -> Bool {
-      left.schedules.elementsEqual(right.schedules) { $0 == $1 } && left.unreadable == right.unreadable
-        && left.areMissing == right.areMissing && left.areOutdated == right.areOutdated && left.followUps == right.followUps
-        && left.unreadableFollowUps == right.unreadableFollowUps && left.next == right.next
-    }
   }
 
   let shards: Shards
@@ -278,47 +264,25 @@ public final class Schedules {
       if case .success(let reply) = answer, let mended = reply[4] {
         for number in 0..<mended.count { if let key = mended[number]?.text { shards.onMended?(key) } }
       }
-      then(answer.flatMap { Due.read($0) }.mapError { $0.about(shards.keys.dueTimes(bucket, partition: partition)) })
+      then(answer.flatMap { Due.read($0, count) }.mapError { $0.about(shards.keys.dueTimes(bucket, partition: partition)) })
     }
-  }
-
-  /// Removes unreadable members of the due times or follow-ups. They would otherwise stay first in the list.
-  public func remove(
-    unreadable names: [[UInt8]], amongFollowUps: Bool = false, in bucket: Int, of partition: UInt32,
-    _ then: @escaping (StoreError?) -> Void
-  ) {
-    guard !names.isEmpty else { return then(nil) }
-    calls.command.begin("ZREM")
-    let keys = shards.keys
-    calls.command.append(amongFollowUps ? keys.followUps(bucket, partition: partition) : keys.dueTimes(bucket, partition: partition))
-    for name in names { calls.command.append(name) }
-    calls.sendWrite(over: shards.shard(of: bucket), then)
   }
 }
 
 extension Schedules.Due {
-  fileprivate static func read(_ reply: RedisReplyView) -> Result<Schedules.Due, StoreError> {
+  /// - Parameter count: how many schedules, and follow-ups, the answer has at most.
+  fileprivate static func read(_ reply: RedisReplyView, _ count: Int) -> Result<Schedules.Due, StoreError> {
     guard let found = reply[0], found.kind == .array, found.count.isMultiple(of: 2), let next = reply[1]?.bytes,
       let ended = reply[2], ended.kind == .array, let nextFollowUp = reply[3]?.bytes
     else {
       return .failure(StoreError(.faulty, "the script that reads what is due has answered what it never answers"))
     }
     var due = Schedules.Due()
-    for place in stride(from: 0, to: found.count, by: 2) {
-      guard let name = found[place]?.bytes else { continue }
-      if let key = ScheduleKey(name) {
-        // Another program may have written a score that is no whole number. The schedule's own state says when it is due.
-        due.schedules.append((key, milliseconds(found[place + 1]) ?? 0))
-      } else if name.isEmpty {
-        due.areMissing = true
-      } else {
-        due.unreadable.append(Array(name))
-      }
-    }
-    for place in 0..<ended.count {
-      guard let name = ended[place]?.bytes else { continue }
-      if let key = ScheduleKey(name) { due.followUps.append(key) } else { due.unreadableFollowUps.append(Array(name)) }
-    }
+    let names = stride(from: 0, to: found.count, by: 2).compactMap { found[$0]?.bytes }
+    due.schedules = names.compactMap { ScheduleKey($0) }
+    due.areMissing = names.contains { $0.isEmpty }
+    due.followUps = (0..<ended.count).compactMap { ended[$0]?.bytes.flatMap { ScheduleKey($0) } }
+    (due.isFull, due.hasMoreFollowUps) = (names.count >= count, ended.count >= count)
     let times = [next.isEmpty ? nil : milliseconds(reply[1]) ?? .max, nextFollowUp.isEmpty ? nil : milliseconds(reply[3]) ?? .max]
     due.areOutdated = reply[5]?.integer == 1
     due.next = times.compactMap { $0 }.min()

@@ -5,7 +5,15 @@ public struct SettingDifference: Sendable, Hashable {
   /// The setting's key, as a configuration file names it.
   public let key: String
   /// Each value with the names of the workers that have it.
-  public let values: [(value: String, workers: [Name])]
+  public let values: [Value]
+
+  /// A value of a setting.
+  public struct Value: Sendable, Hashable {
+    /// The value in words.
+    public let value: String
+    /// The workers that have it.
+    public let workers: [Name]
+  }
 
   /// Finds the differences among workers, ordered by key. Silent workers do not count: they may have ended.
   public static func among(_ workers: [Workers.Listing]) -> [SettingDifference] {
@@ -15,15 +23,16 @@ public struct SettingDifference: Sendable, Hashable {
     }
     return found.filter { $0.value.count > 1 }.sorted { $0.key < $1.key }.map { key, values in
       SettingDifference(
-        key: key, values: values.sorted { $0.key < $1.key }.map { (value: $0.key, workers: $0.value.sorted()) })
+        key: key, values: values.sorted { $0.key < $1.key }.map { Value(value: $0.key, workers: $0.value.sorted()) })
     }
   }
 
   /// The difference in words: the setting, its values, and some workers of each.
   public var text: String {
-    let parts = values.map { value, workers in
-      let more = workers.count - Self.namedWorkers
-      return "\(value) at \(workers.prefix(Self.namedWorkers).map(\.text).joined(separator: ", "))" + (more > 0 ? " and \(more) more" : "")
+    let parts = values.map { each in
+      let more = each.workers.count - Self.namedWorkers
+      return "\(each.value) at \(each.workers.prefix(Self.namedWorkers).map(\.text).joined(separator: ", "))"
+        + (more > 0 ? " and \(more) more" : "")
     }
     return "\(key) differs between workers: \(parts.joined(separator: "; "))"
   }
@@ -32,12 +41,4 @@ public struct SettingDifference: Sendable, Hashable {
 
   /// Whether a worker has the setting.
   public func concerns(_ worker: Name) -> Bool { values.contains { $0.workers.contains(worker) } }
-
-  /// Compares setting, values and workers.
-  public static func == (a: SettingDifference, b: SettingDifference) -> Bool {
-    a.key == b.key && a.values.elementsEqual(b.values) { $0.value == $1.value && $0.workers == $1.workers }
-  }
-
-  /// Hashes the setting.
-  public func hash(into hasher: inout Hasher) { hasher.combine(key) }
 }

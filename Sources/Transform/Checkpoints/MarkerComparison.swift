@@ -5,19 +5,15 @@ import Worker
 
 /// Compares the markers until Redis is verified or the lane has to wait, one comparison at a time. Loop-confined.
 final class MarkerComparison {
+  private let lane: LaneContext
   private let checkpoints: Checkpoints
-  private let state: LaneState
   private let member: GroupMember
   private let admin: Admin
-  private let settings: TransformSettings
   private let identity: ClusterIdentity
-  private let shards: Shards
   /// The epoch in which Redis was known to be this cluster's.
   private var identifiedIn: Int?
-  private let logger: Logger
   private let timer: Timer
   private(set) var isUnderWay = false
-  private let loop: EventLoop
   /// Since when no comparison has succeeded, by the loop's milliseconds; nil if the last one did.
   private var heldUpSince: UInt64?
   /// The reported reason.
@@ -27,9 +23,8 @@ final class MarkerComparison {
   weak var owner: TransformCore?
 
   init(_ lane: LaneContext, _ checkpoints: Checkpoints, _ member: GroupMember, _ admin: Admin, _ identity: ClusterIdentity) {
-    (self.checkpoints, self.member, self.admin, self.identity) = (checkpoints, member, admin, identity)
-    (loop, settings, state, shards, logger) = (lane.loop, lane.settings, lane.state, lane.shards, lane.logger)
-    timer = Timer(on: loop)
+    (self.lane, self.checkpoints, self.member, self.admin, self.identity) = (lane, checkpoints, member, admin, identity)
+    timer = Timer(on: lane.loop)
     timer.handler = { [unowned self] in owner?.run(.compare) }
   }
 
@@ -43,33 +38,33 @@ final class MarkerComparison {
     isUnderWay = true
     var actions: [LanePhase.Action] = []
     repeat {
-      guard state.phase.mayCompare else {
+      guard lane.state.phase.mayCompare else {
         // Redis is away, which another condition reports.
         heldUpSince = nil
         break
       }
-      let epoch = state.phase.epoch
+      let epoch = lane.state.phase.epoch
       let obstacle = await identify(in: epoch)
-      guard state.phase.mayCompare, !member.isJoiningAgain, let consumer = member.consumer else { break }
+      guard lane.state.phase.mayCompare, !member.isJoiningAgain, let consumer = member.consumer else { break }
       let finding =
         if let obstacle { obstacle } else {
-          await checkpoints.compare(consumer) { [admin, settings] in
+          await checkpoints.compare(consumer) { [admin, settings = lane.settings] in
             try await admin.isNewCluster(settings)
-          } noted: { [admin, settings] partitions in
+          } noted: { [admin, settings = lane.settings] partitions in
             try await admin.committedWithNotes(group: settings.group, of: partitions).mapValues { Marker.incarnation(note: $0.note) }
           }
         }
       owner?.compared()
       notice(finding)
-      if case .otherOwner(let partition) = finding, epoch == state.phase.epoch {
-        logger.warning("a partition has another owner; joining the group again", ["partition": "\(partition)"])
+      if case .otherOwner(let partition) = finding, epoch == lane.state.phase.epoch {
+        lane.logger.warning("a partition has another owner; joining the group again", ["partition": "\(partition)"])
       }
-      actions = state.phase.compared(finding.phase, in: epoch)
+      actions = lane.state.phase.compared(finding.phase, in: epoch)
     } while actions == [.compare]
     isUnderWay = false
     owner?.perform(actions)
     // A broker that does not answer now is asked with the next comparison.
-    if state.phase.mayBegin { try? await member.consumer?.startReplacedAgain() }
+    if lane.state.phase.mayBegin { try? await member.consumer?.startReplacedAgain() }
   }
 
   /// Reports comparisons that do not succeed: until one does, partitions may wait.
@@ -79,10 +74,10 @@ final class MarkerComparison {
       if heldUpBy != nil { owner?.comparisonIsHeldUp(nil) }
       return heldUpBy = nil
     }
-    logger.debug("the markers are compared again", ["reason": reason])
-    let since = heldUpSince ?? loop.milliseconds()
+    lane.logger.debug("the markers are compared again", ["reason": reason])
+    let since = heldUpSince ?? lane.loop.milliseconds()
     heldUpSince = since
-    guard milliseconds > 0, reason != heldUpBy, loop.milliseconds() >= since + Self.heldUpMilliseconds else { return }
+    guard milliseconds > 0, reason != heldUpBy, lane.loop.milliseconds() >= since + Self.heldUpMilliseconds else { return }
     heldUpBy = reason
     owner?.comparisonIsHeldUp(reason)
   }
@@ -92,7 +87,7 @@ final class MarkerComparison {
     guard identifiedIn != epoch else { return nil }
     do {
       // An empty Redis belongs to no cluster until it is rebuilt; the comparison reports that.
-      if try await identity.join(shards, isNew: { try await admin.isNewCluster(settings) }) { identifiedIn = epoch }
+      if try await identity.join(lane.shards, isNew: { try await admin.isNewCluster(lane.settings) }) { identifiedIn = epoch }
       return nil
     } catch {
       return .again(afterMilliseconds: 2_000, "\(error)")

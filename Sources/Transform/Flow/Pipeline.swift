@@ -34,14 +34,11 @@ final class Pipeline {
     fileprivate var journaled: JournaledVerdicts? { if case .rebuilding(let verdicts) = self { verdicts } else { nil } }
   }
 
-  private let loop: EventLoop
-  private let shards: Shards
+  private let lane: LaneContext
   private let outcomes: Outcomes
   private let journal: Journal?
-  private let state: LaneState
   private let reader: RequestReader
   private let inFlight: InFlight
-  private let notes: EndNotes
   private let errors: StoreErrors
   private let budget = MemoryBudget()
   private let maximumBytes: Int
@@ -54,8 +51,6 @@ final class Pipeline {
   private let evictions: EvictionStage
   /// Nil during a rebuild, which restores the schedules from their topic.
   private let schedules: LaneSchedules?
-  private let metrics: TransformMetrics
-  private let logger: Logger
   private let retry: Timer
   private var pace = RetryPace()
   /// The lane.
@@ -63,41 +58,37 @@ final class Pipeline {
 
   init(_ lane: LaneContext, for purpose: Purpose, _ applications: ApplicationsReader, _ outcomes: Outcomes) {
     let (settings, journaled) = (lane.settings, purpose.journaled)
-    (loop, shards, state, notes) = (lane.loop, lane.shards, lane.state, lane.notes)
-    (logger, metrics, self.outcomes, journal) = (lane.logger, lane.metrics, outcomes, purpose.journal)
+    (self.lane, self.outcomes, journal) = (lane, outcomes, purpose.journal)
     maximumBytes = settings.inFlightBytes
     reader = RequestReader(settings)
     inFlight = InFlight(tries: settings.tries)
-    errors = StoreErrors(inFlight, metrics)
-    rejections = Rejections(inFlight, outcomes, reader, metrics)
-    registry = RegistryWait(state)
+    errors = StoreErrors(inFlight, lane.metrics)
+    rejections = Rejections(inFlight, outcomes, reader, lane.metrics)
+    registry = RegistryWait(lane.state)
     // In the order in which requests pass them.
-    let (persons, locales) = (Recipients(shards), Locales(shards))
+    let persons = Recipients(lane.shards)
+    let facts = DeviceFacts(lane.shards, persons)
     let rules = ContentRules(settings.limits)
     let extensions = LaneExtensions(settings.extensions)
     schedules =
       if case .serving(let writer, _) = purpose {
-        LaneSchedules(lane, persons, writer, inFlight, errors, outcomes, rejections, reader)
+        LaneSchedules(lane, facts, writer, inFlight, errors, outcomes, rejections, reader)
       } else { nil }
     stages = StageSequence(
-      [ApplicationStage(on: loop, applications, isRebuilding: journaled != nil), registry]
+      [ApplicationStage(on: lane.loop, applications, isRebuilding: journaled != nil), registry]
         + (schedules.map { [$0.firingWait, $0.stage] } ?? []) + [
-          CallStage(on: loop, extensions, rules, journaled == nil ? Results(shards, on: loop) : nil, persons, locales),
-          ExtensionStage(extensions, rules, locales, ExtendedEntryWriter(metrics, logger)),
+          CallStage(on: lane.loop, extensions, rules, journaled == nil ? Results(lane.shards, on: lane.loop) : nil, persons, facts),
+          ExtensionStage(extensions, rules, facts, ExtendedEntryWriter(lane.metrics, lane.logger)),
         ], inFlight)
-    judge = JudgeStage(Judge(shards, settings.judgeLimits), inFlight, errors, outcomes, rejections, metrics, journaled)
-    recipients = RecipientStage(
-      persons, locales, TimeZones(shards, persons), inFlight, errors, judge, reader, outcomes, journal: journal, journaled: journaled,
-      metrics: metrics, logger: logger)
+    judge = JudgeStage(Judge(lane.shards, settings.judgeLimits), inFlight, errors, outcomes, rejections, lane.metrics, journaled)
+    recipients = RecipientStage(persons, facts, inFlight, errors, judge, reader, outcomes, journal: journal, journaled: journaled)
     registrations = RegistrationStage(
-      Registrations(shards, persons, rememberedMilliseconds: settings.longestLifetime * 1000), schedules?.zoneChanges, inFlight,
-      errors,
-      logger)
-    evictions = EvictionStage(
-      Mailboxes(shards), settings.mailboxBounds, errors, outcomes, metrics: metrics, logger: logger)
-    retry = Timer(on: loop)
+      Registrations(lane.shards, persons, rememberedMilliseconds: settings.longestLifetime * 1000), schedules?.zoneChanges, inFlight,
+      errors, lane.logger)
+    evictions = EvictionStage(Mailboxes(lane.shards), settings.mailboxBounds, errors, outcomes, metrics: lane.metrics, logger: lane.logger)
+    retry = Timer(on: lane.loop)
     retry.handler = { [unowned self] in retryFired() }
-    inFlight.onNote = { [notes] in notes.note() }
+    inFlight.onNote = { [notes = lane.notes] in notes.note() }
     stages.owner = self
     judge.owner = self
     recipients.owner = self
@@ -115,7 +106,7 @@ final class Pipeline {
 
   /// Whether the lane may take more records. It always may while idle, and while requests wait for the registry: only more records can
   /// complete it.
-  var hasRoom: Bool { bytesInFlight < maximumBytes && !judge.isBusy || isIdle || !state.phase.mayResolveRecipients }
+  var hasRoom: Bool { bytesInFlight < maximumBytes && !judge.isBusy || isIdle || !lane.state.phase.mayResolveRecipients }
 
   /// The bytes that the records in flight and what is made from them retain, and those of the journal that Kafka does not have.
   var bytesInFlight: Int { budget.bytes + (journal?.bytes ?? 0) }
@@ -131,10 +122,10 @@ final class Pipeline {
   /// - Parameter poison: the permanent errors of a record that goes to the dead letters as it is.
   func take(_ batch: RecordBatch, _ begun: [BegunRecord], poison: (faults: Int, reason: String)? = nil) {
     let retained = RetainedBatch(batch, begun.lazy.map(\.index), budget)
-    let now = loop.milliseconds()
+    let now = lane.loop.milliseconds()
     start(
       begun.map { record in
-        metrics.took(isRegistration: record.isRegistration)
+        lane.metrics.took(isRegistration: record.isRegistration)
         return inFlight.begin(InFlightRecord(batch: retained, record, arrived: now), poison: poison)
       })
   }
@@ -180,7 +171,7 @@ final class Pipeline {
     guard var content = reader.content(view, in: inFlight[slot].batch.arena, incarnation: inFlight[slot].source.incarnation) else {
       return .poisoned("its delivery entry cannot be written")
     }
-    metrics.countUnknownFields(view)
+    lane.metrics.countUnknownFields(view)
     content.called = inFlight[slot].called
     content.schedule = schedules?.job(of: view, inFlight[slot], replaces: replaces)
     content.entry.mayReplace = schedules != nil && content.schedule == nil && view.namesIdentifier
@@ -191,10 +182,7 @@ final class Pipeline {
 
   /// Sends a request to its devices: it has passed the stages, and the earlier requests of its target are judged.
   private func address(_ slot: Slot, _ content: RequestContent) -> Conclusion {
-    if let schedules, let job = content.schedule {
-      let step = schedules.outcomes.finish(slot, content, job)
-      if case .ended(let conclusion) = step { return conclusion }
-    }
+    if let schedules, let job = content.schedule, let conclusion = schedules.outcomes.finish(slot, content, job) { return conclusion }
     if let stop = content.stop {
       // It takes the place of what is pending under its identifier all the same. No device is looked up for it, which would tell.
       return content.entry.mayReplace ? asksSchedules(slot) : rejections.filter(slot, content, by: stop)
@@ -217,46 +205,34 @@ final class Pipeline {
 
   // MARK: Delivery reports
 
-  /// An event of a record in flight is durable, or is not. `askWaiting` follows after all reports.
+  /// A record that was produced is durable, or is not. `askWaiting` follows after all reports.
   ///
   /// Kafka finds a record too large only after it has refused it alone: see `Producer.Options.givesAgain`.
-  func reported(_ slot: Slot, failure: KafkaError.Code?) {
-    let answer = inFlight.answer(slot)
-    switch failure {
-    case nil: inFlight.done(answer)
-    case .messageTooLarge: inFlight.poisoned(answer, "an event of it is too large for Kafka")
-    default: inFlight.failed(answer)
+  func reported(_ purpose: OutcomePurpose, failure: KafkaError.Code?) {
+    let (slot, number, isTooLarge) = (purpose.slot, purpose.number, failure == .messageTooLarge)
+    switch purpose.kind {
+    case .record:
+      let answer = inFlight.answer(slot)
+      if failure == nil { return inFlight.done(answer) }
+      if isTooLarge { inFlight.poisoned(answer, "an event of it is too large for Kafka") } else { inFlight.failed(answer) }
+    case .letter:
+      if isTooLarge { inFlight.letterRefused(slot) }
+      guard failure == nil else { return inFlight.failed(inFlight.answer(slot)) }
+      inFlight.letterWritten(slot)
+      inFlight.done(inFlight.answer(slot))
+    case .letterEvent:
+      // One that is too large makes no further letter.
+      guard failure == nil || isTooLarge else { return inFlight.failed(inFlight.answer(slot)) }
+      inFlight.letterEventDone(slot)
+      inFlight.done(inFlight.answer(slot))
+    case .eviction: evictions.reported(Int(number), failed: failure != nil)
+    case .journal: journal?.reported(number, failure: failure)
+    case .schedule: schedules?.outcomes.reported(number, failure: failure)
+    case .scheduleFollowUp: schedules?.followUps.reported(number, failed: failure != nil)
+    case .firing: schedules?.firings.reported(number, failed: failure != nil)
+    case .unreadable: break
     }
   }
-
-  /// The dead letter that a record in flight becomes is durable, or is not.
-  func letterReported(_ slot: Slot, failure: KafkaError.Code?) {
-    let answer = inFlight.answer(slot)
-    if failure == .messageTooLarge { inFlight.letterRefused(slot) }
-    guard failure == nil else { return inFlight.failed(answer) }
-    inFlight.letterWritten(slot)
-    inFlight.done(answer)
-  }
-
-  /// The event that belongs to a dead letter is durable, or is not. One that is too large makes no further letter.
-  func letterEventReported(_ slot: Slot, failure: KafkaError.Code?) {
-    let answer = inFlight.answer(slot)
-    guard failure == nil || failure == .messageTooLarge else { return inFlight.failed(answer) }
-    inFlight.letterEventDone(slot)
-    inFlight.done(answer)
-  }
-
-  /// The `evicted` event of an eviction's entry is in Kafka, or is not.
-  func evictionReported(_ number: Int, failed: Bool) { evictions.reported(number, failed: failed) }
-
-  /// Kafka has the new state of a schedule that a record in flight concerns, or has not.
-  func scheduleReported(_ number: UInt32, failure: KafkaError.Code?) { schedules?.outcomes.reported(number, failure: failure) }
-
-  /// Kafka has what follows from the state of a schedule that has ended, or has not.
-  func scheduleFollowUpReported(_ number: UInt32, failed: Bool) { schedules?.followUps.reported(number, failed: failed) }
-
-  /// Kafka has a firing, or has not.
-  func firingReported(_ number: UInt32, failed: Bool) { schedules?.firings.reported(number, failed: failed) }
 
   /// Fires the schedules that are due; nil during a rebuild.
   var firings: Firings? { schedules?.firings }
@@ -287,20 +263,22 @@ final class Pipeline {
     if inFlight.attempts(slot) > 0 { pace.succeeded() }
     let record = inFlight.remove(slot)
     schedules?.ended(slot, isDone: true)
-    metrics.latency.observe(Double(loop.milliseconds() - record.arrived) / 1000)
-    metrics.count(verdict, isRegistration: record.isRegistration)
-    if record.isRegistration { return notes.finished(record.ticket) }
+    lane.metrics.latency.observe(Double(lane.loop.milliseconds() - record.arrived) / 1000)
+    lane.metrics.count(verdict, isRegistration: record.isRegistration)
+    if record.isRegistration { return lane.notes.finished(record.ticket) }
     let source = record.source
-    metrics.transformed(at: loop.wallMilliseconds(), published: source.place.timestamp)
-    guard let journal else { return notes.finished(record.ticket) }
-    if let judgement = record.judgement { journal.append(source, judgement) }
+    lane.metrics.transformed(at: lane.loop.wallMilliseconds(), published: source.timestamp)
+    guard let journal else { return lane.notes.finished(record.ticket) }
+    if let judgement = record.judgement {
+      journal.append(source) { $0.append(offset: source.offset, timestamp: source.timestamp, judgement, now: $1) }
+    }
     journal.finish(record.ticket, source)
   }
 
   private func logPoison(_ slot: Slot) {
     let record = inFlight[slot].record
     let headers = RequestRecord(record, topic: UnsafeRawBufferPointer(start: nil, count: 0)).headers
-    logger.with(trace: TraceParent.carried(headers[.traceparent])).warning(
+    lane.logger.with(trace: TraceParent.carried(headers[.traceparent])).warning(
       "a record could not be processed: the dead letters have it",
       [
         "topic": record.topic, "partition": record.partition, "offset": record.offset, "reason": inFlight.reason(slot),
@@ -315,8 +293,8 @@ final class Pipeline {
     for slot in revoked {
       let record = inFlight.remove(slot)
       schedules?.ended(slot, isDone: false)
-      metrics.count(.revoked, isRegistration: record.isRegistration)
-      notes.finished(record.ticket)
+      lane.metrics.count(.revoked, isRegistration: record.isRegistration)
+      lane.notes.finished(record.ticket)
     }
     if !revoked.isEmpty, inFlight.retries == 0 { pace = RetryPace() }
     if !released.isEmpty { passed(released) }
@@ -327,21 +305,21 @@ final class Pipeline {
   private func scheduleRetry() {
     guard inFlight.retries > 0 else { return }
     let isDueSoon = inFlight.firstRetries > 0
-    retry.start(noLaterThan: isDueSoon ? RetryPace.shortestMilliseconds : pace.delay(at: loop.milliseconds()))
+    retry.start(noLaterThan: isDueSoon ? RetryPace.shortestMilliseconds : pace.delay(at: lane.loop.milliseconds()))
   }
 
   private func retryFired() {
     dropRevoked()
     // The requests whose pages have failed may have been dropped, and others still wait for their pages.
     guard inFlight.retries > 0 || recipients.isWaiting else { return }
-    guard shards.isUp, state.phase.mayJudge, !outcomes.isFull else { return retry.start(after: Self.checkMilliseconds) }
-    let round = pace.nextRound(of: inFlight.retries - inFlight.firstRetries, at: loop.milliseconds())
+    guard lane.shards.isUp, lane.state.phase.mayJudge, !outcomes.isFull else { return retry.start(after: Self.checkMilliseconds) }
+    let round = pace.nextRound(of: inFlight.retries - inFlight.firstRetries, at: lane.loop.milliseconds())
     let slots = inFlight.takeRetries(failedBefore: round)
     for slot in slots {
       // The record's entries are made again. Its former batch is released when no other record retains it.
       let record = inFlight[slot]
       inFlight[slot].restart(in: RetainedBatch(record.batch.records, CollectionOfOne(record.index), budget))
-      metrics.retries.increment()
+      lane.metrics.retries.increment()
     }
     start(slots)
     recipients.askWaiting()
@@ -355,10 +333,10 @@ final class Pipeline {
 extension Pipeline: StageSequenceOwner {
   /// Whether a request that has waited may continue: the lane still owns its partition and still judges. Otherwise it is retried.
   private func mayGoOn(_ slot: Slot, _ content: RequestContent, _ now: UInt64) -> Bool {
-    guard state.phase.mayJudge, owner?.isCurrent(inFlight[slot].ticket) == true, content.called?.isOutdated(at: now) != true else {
+    guard lane.state.phase.mayJudge, owner?.isCurrent(inFlight[slot].ticket) == true, content.called?.isOutdated(at: now) != true else {
       return false
     }
-    return content.receiver.device != nil || state.phase.mayResolveRecipients
+    return content.receiver.device != nil || lane.state.phase.mayResolveRecipients
   }
 
   func keep(_ slot: Slot, _ called: CalledExtensions) { inFlight[slot].keep(called) }
@@ -366,7 +344,7 @@ extension Pipeline: StageSequenceOwner {
   func failed(_ slot: Slot, _ error: StoreError) { errors.failed(inFlight.answer(slot), error) }
 
   func passed(_ requests: [(slot: Slot, content: RequestContent)]) {
-    let now = loop.milliseconds()
+    let now = lane.loop.milliseconds()
     for (slot, content) in requests {
       inFlight.conclude(inFlight.answer(slot), mayGoOn(slot, content, now) ? address(slot, content) : .failed)
     }
@@ -393,6 +371,6 @@ extension Pipeline {
   /// The verdicts of a call are applied.
   func judged() {
     recipients.askWaiting()
-    if judge.hasCaughtUp { notes.note() }
+    if judge.hasCaughtUp { lane.notes.note() }
   }
 }

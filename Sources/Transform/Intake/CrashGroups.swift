@@ -7,20 +7,17 @@ import Worker
 ///
 /// `CrashLoopDetector` counts in Redis and has the permit of the process, `RecordGroups` decides. This connects both with the lane.
 final class CrashGroups {
-  private let settings: TransformSettings
-  private let state: LaneState
+  private let lane: LaneContext
   private let checkpoints: Checkpoints
   private let crashes: CrashLoopDetector
   private let pipeline: Pipeline
-  private let logger: Logger
   /// The suspected partitions, and the group that was begun last.
   private var groups = RecordGroups<(batch: RecordBatch, begun: [BegunRecord])>()
   /// Begins the records.
   weak var owner: Intake?
 
   init(_ lane: LaneContext, _ checkpoints: Checkpoints, _ crashes: CrashLoopDetector, _ pipeline: Pipeline) {
-    (settings, state, logger) = (lane.settings, lane.state, lane.logger)
-    (self.checkpoints, self.crashes, self.pipeline) = (checkpoints, crashes, pipeline)
+    (self.lane, self.checkpoints, self.crashes, self.pipeline) = (lane, checkpoints, crashes, pipeline)
   }
 
   // MARK: Partitions
@@ -31,15 +28,15 @@ final class CrashGroups {
   func suspect(_ partition: MarkedPartition, _ suspicion: CrashLoopDetector.Suspicion) {
     groups.suspect(partition, suspicion)
     crashes.bisects(true)
-    logger.warning(
+    lane.logger.warning(
       "workers have crashed at these records again and again: the records begin in small groups",
       ["partition": name(of: partition), "records": CrashLoopDetector.bisectedRecords])
   }
 
   private func name(of partition: MarkedPartition) -> String {
     switch partition {
-    case .requests(let number), .passing(let number): "\(TopicPartition(settings.topics.requests, number))"
-    case .devices(let number): "\(TopicPartition(settings.topics.devices, number))"
+    case .requests(let number), .passing(let number): "\(TopicPartition(lane.settings.topics.requests, number))"
+    case .devices(let number): "\(TopicPartition(lane.settings.topics.devices, number))"
     }
   }
 
@@ -88,7 +85,7 @@ final class CrashGroups {
   /// Whether the former group is finished. While the registry is behind, parked requests wait for registrations, which come in groups, too.
   private var mayBegin: Bool {
     guard groups.isFree else { return false }
-    return pipeline.isIdle || state.phase.isRegistryBehind && pipeline.onlyWaitsForRegistry
+    return pipeline.isIdle || lane.state.phase.isRegistryBehind && pipeline.onlyWaitsForRegistry
   }
 
   /// Begins a group of one partition's records, and has Redis note it. Returns whether more may be begun at once.

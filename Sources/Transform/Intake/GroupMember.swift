@@ -5,15 +5,10 @@ import Worker
 
 /// The lane as a member of its group: its consumer, its commits, leaving and joining again. Loop-confined.
 final class GroupMember {
-  private let loop: EventLoop
-  private let settings: TransformSettings
+  private let lane: LaneContext
   private var plan: GroupPlan
-  private let state: LaneState
   private let checkpoints: Checkpoints
   private let watch: GroupWatch
-  private let health: Health
-  private let logger: Logger
-  private let metrics: TransformMetrics
   private let timer: Timer
   /// The partitions of the lane that wait for the journal.
   private var unjournaled: [Int32] = []
@@ -26,10 +21,9 @@ final class GroupMember {
   weak var owner: TransformCore? { didSet { watch.owner = owner } }
 
   init(_ lane: LaneContext, _ plan: GroupPlan, _ checkpoints: Checkpoints) {
-    (loop, settings, state, self.plan, self.checkpoints) = (lane.loop, lane.settings, lane.state, plan, checkpoints)
-    (health, logger, metrics) = (lane.health, lane.logger, lane.metrics)
-    watch = GroupWatch(on: loop, settings)
-    timer = Timer(on: loop)
+    (self.lane, self.plan, self.checkpoints) = (lane, plan, checkpoints)
+    watch = GroupWatch(on: lane.loop, lane.settings)
+    timer = Timer(on: lane.loop)
     timer.handler = { [unowned self] in owner?.run(.askForPartitions) }
     timer.start(after: Self.questionMilliseconds, repeating: Self.questionMilliseconds)
   }
@@ -40,17 +34,17 @@ final class GroupMember {
   /// Makes a consumer, and joins the group.
   func join() throws(KafkaError) {
     guard let owner else { return }
-    var options = plan.options(settings)
+    var options = plan.options(lane.settings)
     if plan.hasStaticMembers {
-      options.instanceID = settings.members?.join(settings.worker, sessionMilliseconds: options.sessionTimeoutMilliseconds)
+      options.instanceID = lane.settings.members?.join(lane.settings.worker, sessionMilliseconds: options.sessionTimeoutMilliseconds)
     }
-    let consumer = try Consumer(on: loop, settings.kafka, options, handler: owner)
-    consumer.onLog = { [logger] in logger.log($0) }
+    let consumer = try Consumer(on: lane.loop, lane.settings.kafka, options, handler: owner)
+    consumer.onLog = { [logger = lane.logger] in logger.log($0) }
     // A rebuild of Redis needs the incarnation, since revisions contain it.
     consumer.commitNote = { [checkpoints] in Marker.note(incarnation: checkpoints.table.incarnation($0)) }
-    let committer = OffsetCommitter(on: loop, consumer, limit: settings.inFlight) { [logger, metrics] in
-      metrics.clients.kafkaFailed($0.code)
-      logger.warning("an offset was not committed; another attempt follows", ["error": "\($0)"])
+    let committer = OffsetCommitter(on: lane.loop, consumer, limit: lane.settings.inFlight) { [lane] in
+      lane.metrics.clients.kafkaFailed($0.code)
+      lane.logger.warning("an offset was not committed; another attempt follows", ["error": "\($0)"])
     }
     committer.prepare = { [weak self] offsets, prepared in
       guard let owner = self?.owner else { return prepared([]) }
@@ -58,10 +52,10 @@ final class GroupMember {
     }
     committer.onPassed = { [weak self] in self?.owner?.passed($0) }
     (self.consumer, self.committer) = (consumer, committer)
-    health.set("kafka", ready: false, Self.waitsForPartitions)
+    lane.health.set("kafka", ready: false, Self.waitsForPartitions)
     owner.joined(consumer, committer)
     watch.attach(consumer)
-    try consumer.subscribe([settings.topics.requests])
+    try consumer.subscribe([lane.settings.topics.requests])
   }
 
   /// The reason in readiness until the group assigns a partition to the lane.
@@ -74,13 +68,13 @@ final class GroupMember {
     defer { isJoiningAgain = false }
     while true {
       await leave()
-      guard !state.phase.isEnding else { return }
+      guard !lane.state.phase.isEnding else { return }
       do {
         return try join()
       } catch {
-        health.set("kafka", ready: false, "\(error)")
-        logger.error("the group could not be joined again; another attempt follows", ["error": "\(error)"])
-        await loop.sleep(milliseconds: 1_000)
+        lane.health.set("kafka", ready: false, "\(error)")
+        lane.logger.error("the group could not be joined again; another attempt follows", ["error": "\(error)"])
+        await lane.loop.sleep(milliseconds: 1_000)
       }
     }
   }
@@ -97,7 +91,8 @@ final class GroupMember {
 
   private func close(_ consumer: Consumer, withinMilliseconds milliseconds: Int) async {
     guard await !consumer.close(withinMilliseconds: milliseconds) else { return }
-    logger.warning("the group was not left in time: others get this lane's partitions when its session ends", ["afterMs": milliseconds])
+    lane.logger.warning(
+      "the group was not left in time: others get this lane's partitions when its session ends", ["afterMs": milliseconds])
   }
 
   // MARK: The partitions
@@ -111,7 +106,7 @@ final class GroupMember {
   }
 
   private func isUnjournaled(_ partition: TopicPartition) -> Bool {
-    partition.topic == settings.topics.requests && Int(partition.partition) >= plan.partitions.journaled
+    partition.topic == lane.settings.topics.requests && Int(partition.partition) >= plan.partitions.journaled
   }
 
   /// Reports which partitions of the lane wait for the journal, by its last known size.
@@ -120,38 +115,38 @@ final class GroupMember {
     guard waiting != unjournaled else { return }
     unjournaled = waiting
     guard !waiting.isEmpty else {
-      health.remove("partitions")
-      return logger.info("no partition of this lane waits for the journal any more")
+      lane.health.remove("partitions")
+      return lane.logger.info("no partition of this lane waits for the journal any more")
     }
-    let (requests, journal) = (settings.topics.requests, settings.topics.journal)
-    health.set(
+    let (requests, journal) = (lane.settings.topics.requests, lane.settings.topics.journal)
+    lane.health.set(
       "partitions", ready: false,
       "\(requests) \(PartitionNames.text(waiting)) wait: \(journal) has only \(ReadableText.count(plan.partitions.journal, "partition")); give it as many as \(requests) has (kafka-topics --alter)"
     )
-    logger.error(
+    lane.logger.error(
       "partitions wait, since the journal has no partitions of the same numbers: give it as many as the requests have",
       ["topic": requests, "partitions": PartitionNames.text(waiting), "journal": journal, "count": plan.partitions.journal])
   }
 
   /// Asks how many partitions the topics have. If partitions now belong together differently, the lane joins the group again.
   func askForPartitions(_ admin: Admin, journal producer: Producer) async {
-    guard !isJoiningAgain, !state.phase.isEnding, let cluster = try? await admin.describeCluster(),
-      let found = try? TopicPartitions(settings.topics, cluster)
+    guard !isJoiningAgain, !lane.state.phase.isEnding, let cluster = try? await admin.describeCluster(),
+      let found = try? TopicPartitions(lane.settings.topics, cluster)
     else { return }
     guard found != plan.partitions else { return tellUnjournaled() }
     let before = plan.partitions
     plan = plan.with(found)
-    plan.show(settings, in: metrics)
-    logger.info(
+    plan.show(lane.settings, in: lane.metrics)
+    lane.logger.info(
       "partitions were added",
       ["requests": found.requests, "journal": found.journal, "devices": found.devices])
     if found.journal != before.journal {
       // Otherwise the producer would refuse the new partitions for minutes.
       do throws(KafkaError) { try await producer.refresh() } catch {
-        logger.warning("the journal's partitions could not be asked for", ["error": "\(error)"])
+        lane.logger.warning("the journal's partitions could not be asked for", ["error": "\(error)"])
       }
     }
-    guard found.journaled != before.journaled || found.devices != before.devices, !state.phase.isEnding else {
+    guard found.journaled != before.journaled || found.devices != before.devices, !lane.state.phase.isEnding else {
       return tellUnjournaled()
     }
     await joinAgain()
@@ -160,10 +155,10 @@ final class GroupMember {
   /// Joins the group again if partitions have no owner.
   func askForMembers(_ admin: Admin) async {
     let partitions = await watch.ask(admin)
-    guard !partitions.isEmpty, !state.phase.isEnding else { return }
-    logger.warning(
+    guard !partitions.isEmpty, !lane.state.phase.isEnding else { return }
+    lane.logger.warning(
       "partitions have no owner; joining the group again",
-      ["topic": "\(settings.topics.requests)", "partitions": partitions.map { "\($0.partition)" }.joined(separator: ",")])
+      ["topic": "\(lane.settings.topics.requests)", "partitions": partitions.map { "\($0.partition)" }.joined(separator: ",")])
     await joinAgain()
   }
 

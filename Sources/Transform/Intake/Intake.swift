@@ -7,14 +7,12 @@ import Worker
 ///
 /// `advance` alone begins records. Each event notes what it changes, and then calls it; the end of a record is no such event (`EndNotes`).
 final class Intake {
-  private let settings: TransformSettings
-  private let state: LaneState
+  private let lane: LaneContext
   private let checkpoints: Checkpoints
   private let groups: CrashGroups
   private let pipeline: Pipeline
   private let journal: Journal
   private let rates: RateLimits
-  private let logger: Logger
   private var consumer: Consumer?
   private var committer: OffsetCommitter?
   /// The facts about partitions that each record needs, by the partition's index.
@@ -28,7 +26,6 @@ final class Intake {
   /// Batches that cannot be read. They are begun after the records of the backlog, and their partitions stand still until then.
   private var stretches: [UnreadableStretch] = []
   private let unreadable: UnreadableStretches
-  private let notes: EndNotes
 
   private struct Partition {
     var isRegistry = false
@@ -45,9 +42,8 @@ final class Intake {
     _ lane: LaneContext, _ checkpoints: Checkpoints, _ groups: CrashGroups, _ pipeline: Pipeline, _ journal: Journal,
     _ rates: RateLimits, _ unreadable: UnreadableStretches
   ) {
-    (settings, state, notes, logger) = (lane.settings, lane.state, lane.notes, lane.logger)
-    (self.checkpoints, self.groups, self.pipeline, self.journal) = (checkpoints, groups, pipeline, journal)
-    (self.rates, self.unreadable) = (rates, unreadable)
+    (self.lane, self.checkpoints, self.groups, self.pipeline) = (lane, checkpoints, groups, pipeline)
+    (self.journal, self.rates, self.unreadable) = (journal, rates, unreadable)
     groups.owner = self
   }
 
@@ -96,13 +92,13 @@ final class Intake {
     for partition in assigned {
       while partitions.count <= partition.index { partitions.append(Partition()) }
       partitions[partition.index].isLeaving = false
-      partitions[partition.index].isRegistry = partition.topicPartition.topic == settings.topics.devices
+      partitions[partition.index].isRegistry = partition.topicPartition.topic == lane.settings.topics.devices
       partitions[partition.index].isUnjournaled = unjournaled.contains(partition.index)
       partitions[partition.index].isUncounted = uncounted.contains(partition.index)
     }
     // No record of the partition was given yet, so a later assignment reads it from the same offset.
     consumer?.pause(unjournaled.union(uncounted))
-    if state.phase.isRegistryBehind { pauseRequests() }
+    if lane.state.phase.isRegistryBehind { pauseRequests() }
   }
 
   /// Takes only registrations from now on.
@@ -116,7 +112,7 @@ final class Intake {
   /// The requests of the last windows of these partitions are counted.
   func counted(_ indexes: Set<Int>) {
     for index in indexes where index < partitions.count { partitions[index].isUncounted = false }
-    if !state.phase.isRegistryBehind { consumer?.resume(owned { indexes.contains($0) && mayFlow($0) }) }
+    if !lane.state.phase.isRegistryBehind { consumer?.resume(owned { indexes.contains($0) && mayFlow($0) }) }
   }
 
   private func owned(_ isWanted: (_ index: Int) -> Bool) -> [Int] { consumer?.assignment.map(\.index).filter(isWanted) ?? [] }
@@ -129,7 +125,7 @@ final class Intake {
     groups.revoked(partitions.map(\.topicPartition))
     stretches.removeAll { stretch in partitions.contains { $0.index == stretch.partition.index } }
     logged.subtract(partitions.map(\.topicPartition))
-    logger.info(isLost ? "partitions lost" : "partitions revoked", numbers(partitions))
+    lane.logger.info(isLost ? "partitions lost" : "partitions revoked", numbers(partitions))
   }
 
   /// Partitions have left: their records are finished, or the lane waits for these no longer.
@@ -147,14 +143,14 @@ final class Intake {
     for partition in assignment { partitions[partition.index].incarnation = checkpoints.table.incarnation(partition.index) }
     guard consumer?.offers.isEmpty == true, !logged.isSuperset(of: assignment.map(\.topicPartition)) else { return }
     logged = Set(assignment.map(\.topicPartition))
-    logger.info("partitions assigned", numbers(assignment))
+    lane.logger.info("partitions assigned", numbers(assignment))
   }
 
   private func numbers(_ partitions: [AssignedPartition]) -> KeyValuePairs<String, any LogValue> {
     func numbers(_ topic: String) -> String {
       PartitionNames.text(partitions.map(\.topicPartition).filter { $0.topic == topic }.map(\.partition))
     }
-    return ["requests": numbers(settings.topics.requests), "devices": numbers(settings.topics.devices)]
+    return ["requests": numbers(lane.settings.topics.requests), "devices": numbers(lane.settings.topics.devices)]
   }
 
   // MARK: Records
@@ -168,14 +164,14 @@ final class Intake {
   /// Records have ended, or Redis has caught up: continues if there is enough room.
   func madeRoom() {
     // Half of the slots, so that a batch is worth its turn.
-    let hasRoom = committer.map { $0.inFlight <= settings.inFlight / 2 } ?? true
+    let hasRoom = committer.map { $0.inFlight <= lane.settings.inFlight / 2 } ?? true
     if backlog.isEmpty || groups.isBisecting || hasRoom { advance() }
   }
 
   /// Begins the records that may be begun now, and takes no batches while others wait.
   func advance() {
     guard let committer, let consumer else { return yieldPermit() }
-    let mayBegin = state.phase.mayBegin
+    let mayBegin = lane.state.phase.mayBegin
     if mayBegin {
       groups.takeNoted(committer)
       while beginNext(committer) {}
@@ -198,7 +194,7 @@ final class Intake {
     let (begun, next) = begin(batch, first..<batch.count, committer)
     if !begun.isEmpty { pipeline.take(batch, begun) }
     // Judged requests that the journal does not have yet take slots, too.
-    if committer.inFlight >= settings.inFlight / 2 { journal.flush() }
+    if committer.inFlight >= lane.settings.inFlight / 2 { journal.flush() }
     return next == batch.count
   }
 
@@ -282,9 +278,9 @@ final class Intake {
   }
 
   /// The lane gets the permit for a group.
-  func permitCame() { if groups.permitCame(mayBegin: !backlog.isEmpty && state.phase.mayBegin) { advance() } }
+  func permitCame() { if groups.permitCame(mayBegin: !backlog.isEmpty && lane.state.phase.mayBegin) { advance() } }
 
-  private func yieldPermit() { if backlog.isEmpty || !state.phase.mayBegin { groups.yieldPermit() } }
+  private func yieldPermit() { if backlog.isEmpty || !lane.state.phase.mayBegin { groups.yieldPermit() } }
 
   // MARK: The first record
 
@@ -301,11 +297,11 @@ final class Intake {
     case .skip:
       // The group may not know that the record is applied: the lane that raised the marker may have ended before its commit. Without this
       // the group would be behind until a new record is published.
-      if case .begun(let ticket) = committer.begin(record) { notes.finished(ticket) }
+      if case .begun(let ticket) = committer.begin(record) { lane.notes.finished(ticket) }
       return false
     case .madeAgain:
       groups.madeAgain(partition)
-      logger.warning("the topic was deleted and made again: its markers begin again", ["partition": "\(partition)"])
+      lane.logger.warning("the topic was deleted and made again: its markers begin again", ["partition": "\(partition)"])
       consumer?.startAgain(index)
       return false
     }

@@ -20,10 +20,8 @@ final class LaneLag {
     var isBeginningKnown = false
   }
 
+  private let lane: LaneContext
   private let checkpoints: Checkpoints
-  private let logger: Logger
-  private let health: Health
-  private let metrics: TransformMetrics
   private let timer: Timer
   private var partitions: [Int: Partition] = [:]
   private var secondsSinceQuestion = 0
@@ -40,11 +38,11 @@ final class LaneLag {
   private static let (questionSeconds, questionMilliseconds): (Int, Int64) = (5, 2_000)
 
   init(_ lane: LaneContext, _ checkpoints: Checkpoints) {
-    (self.checkpoints, logger, health, metrics) = (checkpoints, lane.logger, lane.health, lane.metrics)
+    (self.lane, self.checkpoints) = (lane, checkpoints)
     timer = Timer(on: lane.loop)
     timer.handler = { [unowned self] in tick() }
-    metrics.inFlightLimit.set(lane.settings.inFlight)
-    metrics.inFlightBytesLimit.set(lane.settings.inFlightBytes)
+    lane.metrics.inFlightLimit.set(lane.settings.inFlight)
+    lane.metrics.inFlightBytesLimit.set(lane.settings.inFlightBytes)
   }
 
   /// A consumer has joined the group.
@@ -133,8 +131,8 @@ final class LaneLag {
   }
 
   private func report(_ missed: Range<Int64>, _ partition: AssignedPartition) {
-    metrics.missed.increment(by: missed.count)
-    logger.error(
+    lane.metrics.missed.increment(by: missed.count)
+    lane.logger.error(
       "records are gone: Kafka deleted them before they were read",
       ["partition": "\(partition.topicPartition)", "first": missed.lowerBound, "last": missed.upperBound - 1])
   }
@@ -143,10 +141,10 @@ final class LaneLag {
     let name = "\(partition.topicPartition)"
     switch change {
     case .found(let offset, let records):
-      logger.warning(
+      lane.logger.warning(
         "a transaction is open: its records, and all after its first one, are read when its producer or Kafka ends it",
         ["partition": name, "offset": offset, "records": records])
-    case .ended: logger.info("the transaction has ended", ["partition": name])
+    case .ended: lane.logger.info("the transaction has ended", ["partition": name])
     case nil: break
     }
   }
@@ -158,12 +156,12 @@ final class LaneLag {
       seconds[labels] = partition.behind.milliseconds.map { Double($0) / 1000 }
       records[labels] = Double(partition.behind.records)
     }
-    metrics.lagSeconds.replace(with: seconds)
-    metrics.lagRecords.replace(with: records)
-    metrics.assignedPartitions.set(partitions.count)
-    metrics.inFlight.set(committer?.inFlight ?? 0)
-    metrics.inFlightBytes.set(intake?.bytesInFlight ?? 0)
-    producers?.show(in: metrics.clients, health)
+    lane.metrics.lagSeconds.replace(with: seconds)
+    lane.metrics.lagRecords.replace(with: records)
+    lane.metrics.assignedPartitions.set(partitions.count)
+    lane.metrics.inFlight.set(committer?.inFlight ?? 0)
+    lane.metrics.inFlightBytes.set(intake?.bytesInFlight ?? 0)
+    producers?.show(in: lane.metrics.clients, lane.health)
   }
 
   // MARK: The brokers

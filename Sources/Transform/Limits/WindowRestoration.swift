@@ -9,13 +9,10 @@ import Worker
 /// first record on that is at most ten seconds older than the one below the marker. All records before it are older than each window
 /// that the following ones may be in.
 final class WindowRestoration {
-  private let loop: EventLoop
-  private let settings: TransformSettings
+  private let lane: LaneContext
   private let rates: RateLimits
   private let checkpoints: Checkpoints
   private let admin: Admin
-  private let health: Health
-  private let logger: Logger
   private let reader: TopicReader
   private var isClosed = false
   private(set) var isUnderWay = false
@@ -28,10 +25,9 @@ final class WindowRestoration {
   private static let firstReach: Int64 = 1_000
 
   init(_ lane: LaneContext, _ rates: RateLimits, _ checkpoints: Checkpoints, _ admin: Admin) {
-    (self.rates, self.checkpoints, self.admin) = (rates, checkpoints, admin)
-    (loop, settings, health, logger) = (lane.loop, lane.settings, lane.health, lane.logger)
-    reader = TopicReader(on: loop, settings.kafka, silenceMilliseconds: Self.silenceMilliseconds)
-    reader.onClientError = { [logger] in logger.warning("Kafka client error", ["error": "\($0)"]) }
+    (self.lane, self.rates, self.checkpoints, self.admin) = (lane, rates, checkpoints, admin)
+    reader = TopicReader(on: lane.loop, lane.settings.kafka, silenceMilliseconds: Self.silenceMilliseconds)
+    reader.onClientError = { [logger = lane.logger] in logger.warning("Kafka client error", ["error": "\($0)"]) }
   }
 
   /// Counts for all partitions that wait.
@@ -47,12 +43,12 @@ final class WindowRestoration {
         owner?.windowsRestored(restored)
       } catch {
         guard !isClosed else { return }
-        logger.warning("the requests of the last window cannot be counted; their partitions wait", ["error": "\(error)"])
-        health.set("limits", ready: false, "partitions wait until the requests of their last window are counted: \(error)")
-        await loop.sleep(milliseconds: Self.retryMilliseconds)
+        lane.logger.warning("the requests of the last window cannot be counted; their partitions wait", ["error": "\(error)"])
+        lane.health.set("limits", ready: false, "partitions wait until the requests of their last window are counted: \(error)")
+        await lane.loop.sleep(milliseconds: Self.retryMilliseconds)
       }
     }
-    health.remove("limits")
+    lane.health.remove("limits")
   }
 
   /// Stops counting.
@@ -115,7 +111,7 @@ final class WindowRestoration {
   }
 
   private func read(_ ranges: [Int32: Range<Int64>], _ body: @escaping (RecordView) -> Void) async throws(KafkaError) {
-    let topic = settings.topics.requests
+    let topic = lane.settings.topics.requests
     guard !isClosed else { throw KafkaError(.closed, "read \(topic)") }
     let stretches = ranges.map { TopicStretch(TopicPartition(topic, $0.key), $0.value.lowerBound, $0.value.upperBound) }
     try await reader.read(stretches, topic, body)

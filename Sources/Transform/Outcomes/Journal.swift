@@ -9,12 +9,10 @@ import Worker
 /// it. A record that Kafka has not taken is sent again as it is: no request is judged again or dead-lettered for it.
 final class Journal {
   weak var owner: TransformCore?
-  private let notes: EndNotes
+  private let lane: LaneContext
   private let producer: Producer
   private let topic: ProducerTopic
-  private let worker: Name
   private let headers = RecordHeaders()
-  private let metrics: TransformMetrics
   private var partitions: [Int32: PartitionJournal] = [:]
   /// The partition that was asked for last: requests of one partition come one after the other.
   private var last: PartitionJournal?
@@ -23,7 +21,6 @@ final class Journal {
   private var lastNumber: UInt32 = 0
   /// The records that Kafka has not taken, by their numbers.
   private var failed: [UInt32: KafkaError.Code] = [:]
-  private let loop: EventLoop
   private let timer: Timer
   private var isTimed = false
   private var hurriedUntil: UInt64 = 0
@@ -41,51 +38,32 @@ final class Journal {
 
   /// - Parameter limit: the greatest batch of the topic that the brokers take, in bytes.
   init(_ lane: LaneContext, _ producer: Producer, limit: Int) throws(KafkaError) {
-    (loop, notes, metrics, worker) = (lane.loop, lane.notes, lane.metrics, lane.settings.worker)
     fullBytes = min(Self.largestFullBytes, max(Self.smallestFullBytes, limit - Self.entryBytes))
-    self.producer = producer
+    (self.lane, self.producer) = (lane, producer)
     topic = try producer.topic(lane.settings.topics.journal)
-    timer = Timer(on: loop)
+    timer = Timer(on: lane.loop)
     timer.handler = { [unowned self] in
       isTimed = false
       flush()
     }
   }
 
-  /// Notes the verdict on a request for one device, or on one that ends before its devices are read.
-  func append(_ source: JournalSource, _ judgement: JournalJudgement) {
+  /// Writes what becomes of a record into the open one of its partition.
+  ///
+  /// - Parameter write: writes the entry, with the time in milliseconds since 1970.
+  func append(_ source: JournalSource, _ write: (_ writer: inout JournalWriter, _ now: Int64) -> Void) {
     let journal = journal(source)
-    journal.append(source.place, judgement, now: loop.wallMilliseconds())
-    written(journal)
-  }
-
-  /// Notes the verdicts on a request at the devices of a page; `closing` with the last page.
-  func append(
-    _ source: JournalSource, count: Int, closing: JournalEntry.Closing?,
-    _ device: (_ number: Int, _ then: (UnsafeRawBufferPointer, JournalJudgement) -> Void) -> Void
-  ) {
-    let journal = journal(source)
-    journal.append(source.place, count: count, closing: closing, now: loop.wallMilliseconds(), device)
-    written(journal)
-  }
-
-  /// Notes the service extensions that a request has passed, and how many they are.
-  func append(_ source: JournalSource, extensions: UnsafeRawBufferPointer, count: Int) {
-    let journal = journal(source)
-    journal.append(source.place, extensions: extensions, count: count, now: loop.wallMilliseconds())
-    written(journal)
-  }
-
-  /// Notes that so many offsets have no readable record.
-  func append(_ source: JournalSource, unreadable count: Int) {
-    let journal = journal(source)
-    journal.append(source.place, unreadable: count, now: loop.wallMilliseconds())
-    written(journal)
+    write(&journal.writer, lane.loop.wallMilliseconds())
+    guard journal.openBytes < fullBytes else {
+      seal(journal)
+      return send(journal)
+    }
+    lingers()
   }
 
   /// All other outcomes of a request are durable: its ticket goes back when Kafka has the journal's records that name it.
   func finish(_ ticket: RecordTicket, _ source: JournalSource) {
-    if journal(source).wait(ticket) { notes.finished(ticket) }
+    if journal(source).wait(ticket) { lane.notes.finished(ticket) }
   }
 
   /// Sends the open records.
@@ -101,7 +79,7 @@ final class Journal {
     let finished = journal.reported(number, isDurable: failure == nil)
     if failure == nil { numbered[number] = nil } else { lingers() }
     note(number, failure)
-    for ticket in finished { notes.finished(ticket) }
+    for ticket in finished { lane.notes.finished(ticket) }
   }
 
   /// Splits a refused record in two, and makes the next ones smaller: the topic's limit has changed, or could not be read.
@@ -147,23 +125,15 @@ final class Journal {
     return journal
   }
 
-  private func written(_ journal: PartitionJournal) {
-    guard journal.openBytes < fullBytes else {
-      seal(journal)
-      return send(journal)
-    }
-    lingers()
-  }
-
   private func lingers() {
     guard !isTimed else { return }
     isTimed = true
-    timer.start(after: loop.milliseconds() < hurriedUntil ? Self.hurriedMilliseconds : Self.lingerMilliseconds)
+    timer.start(after: lane.loop.milliseconds() < hurriedUntil ? Self.hurriedMilliseconds : Self.lingerMilliseconds)
   }
 
   /// Sends the open records, and for some time the next ones without much delay: a partition is given up.
   func hurry(forMilliseconds milliseconds: Int) {
-    hurriedUntil = loop.milliseconds() + UInt64(milliseconds)
+    hurriedUntil = lane.loop.milliseconds() + UInt64(milliseconds)
     flush()
   }
 
@@ -182,11 +152,11 @@ final class Journal {
     defer { if let tooLarge { _ = split(tooLarge, of: journal) } }
     journal.send { number, incarnation, value in
       headers.append(JournalLayout.Header.layout, text: JournalLayout.version)
-      headers.append(JournalLayout.Header.worker, text: worker.text)
+      headers.append(JournalLayout.Header.worker, text: lane.settings.worker.text)
       headers.append(JournalLayout.Header.incarnation, text: String(incarnation))
       let outcome = value.withUnsafeBytes {
         producer.produce(
-          topic, partition: journal.partition, key: nil, value: $0, headers: headers, opaque: OutcomePurpose.journal(number).opaque)
+          topic, partition: journal.partition, key: nil, value: $0, headers: headers, opaque: OutcomePurpose(.journal, number).opaque)
       }
       guard case .taken = outcome else {
         if case .refused(let error) = outcome {
@@ -197,8 +167,8 @@ final class Journal {
         lingers()
         return false
       }
-      metrics.journalRecords.increment()
-      metrics.journalBytes.increment(by: value.count)
+      lane.metrics.journalRecords.increment()
+      lane.metrics.journalBytes.increment(by: value.count)
       return true
     }
   }
@@ -208,20 +178,17 @@ final class Journal {
 struct JournalSource {
   let partition: Int32
   let incarnation: UInt32
-  let place: JournalPlace
-
-  init(partition: Int32, incarnation: UInt32, place: JournalPlace) {
-    (self.partition, self.incarnation, self.place) = (partition, incarnation, place)
-  }
-
-  init(_ record: RecordView, incarnation: UInt32) {
-    partition = record.partition
-    self.incarnation = incarnation
-    place = JournalPlace(record)
-  }
+  let offset: Int64
+  let timestamp: Int64
 
   /// The revision that the record's position gives its request.
   var impliedRevision: Revision {
-    Revision(SourcePosition(partition: partition, offset: place.offset, timestamp: place.timestamp)).inIncarnation(incarnation)
+    Revision(SourcePosition(partition: partition, offset: offset, timestamp: timestamp)).inIncarnation(incarnation)
+  }
+}
+
+extension JournalSource {
+  init(_ record: RecordView, incarnation: UInt32) {
+    self.init(partition: record.partition, incarnation: incarnation, offset: record.offset, timestamp: record.timestamp)
   }
 }

@@ -5,52 +5,45 @@ import Store
 import Worker
 
 /// The purpose of a record that was produced. The delivery report brings it back.
-enum OutcomePurpose {
-  /// An event of a record in flight.
-  case record(Slot)
-  /// The dead letter that a record in flight becomes.
-  case letter(Slot)
-  /// The event that belongs to a dead letter.
-  case letterEvent(Slot)
-  case eviction(Int)
-  case journal(UInt32)
-  case unreadable(UInt32)
-  /// The new state of a schedule that a record in flight concerns.
-  case schedule(UInt32)
-  /// What follows from the state of a schedule that has ended.
-  case scheduleFollowUp(UInt32)
-  /// The firing of an occurrence.
-  case firing(UInt32)
+struct OutcomePurpose {
+  enum Kind: UInt64 {
+    /// An event of a record in flight, by its slot.
+    case record = 1
+    /// The event of an eviction's entry.
+    case eviction
+    /// A record of the journal.
+    case journal
+    /// The dead letter that a record in flight becomes, by its slot.
+    case letter
+    /// The event that belongs to a dead letter, by the record's slot.
+    case letterEvent
+    /// The dead letter of an unreadable stretch.
+    case unreadable
+    /// The new state of a schedule that a record in flight concerns.
+    case schedule
+    /// What follows from the state of a schedule that has ended.
+    case scheduleFollowUp
+    /// The firing of an occurrence.
+    case firing
+  }
+
+  let kind: Kind
+  /// Tells records of one kind apart.
+  let number: UInt32
+
+  init(_ kind: Kind, _ number: UInt32) { (self.kind, self.number) = (kind, number) }
+
+  init(_ kind: Kind, _ slot: Slot) { self.init(kind, UInt32(bitPattern: slot.number)) }
 
   init?(opaque: UInt64) {
-    switch opaque >> 32 {
-    case 1: self = .record(Slot(number: Int32(truncatingIfNeeded: opaque)))
-    case 2: self = .eviction(Int(opaque & 0xFFFF_FFFF))
-    case 3: self = .journal(UInt32(truncatingIfNeeded: opaque))
-    case 4: self = .letter(Slot(number: Int32(truncatingIfNeeded: opaque)))
-    case 5: self = .letterEvent(Slot(number: Int32(truncatingIfNeeded: opaque)))
-    case 6: self = .unreadable(UInt32(truncatingIfNeeded: opaque))
-    case 7: self = .schedule(UInt32(truncatingIfNeeded: opaque))
-    case 8: self = .scheduleFollowUp(UInt32(truncatingIfNeeded: opaque))
-    case 9: self = .firing(UInt32(truncatingIfNeeded: opaque))
-    default: return nil
-    }
+    guard let kind = Kind(rawValue: opaque >> 32) else { return nil }
+    self.init(kind, UInt32(truncatingIfNeeded: opaque))
   }
 
   /// The number that the producer gets with the record.
-  var opaque: UInt64 {
-    switch self {
-    case .record(let slot): 1 << 32 | UInt64(UInt32(bitPattern: slot.number))
-    case .eviction(let number): 2 << 32 | UInt64(number)
-    case .journal(let number): 3 << 32 | UInt64(number)
-    case .letter(let slot): 4 << 32 | UInt64(UInt32(bitPattern: slot.number))
-    case .letterEvent(let slot): 5 << 32 | UInt64(UInt32(bitPattern: slot.number))
-    case .unreadable(let number): 6 << 32 | UInt64(number)
-    case .schedule(let number): 7 << 32 | UInt64(number)
-    case .scheduleFollowUp(let number): 8 << 32 | UInt64(number)
-    case .firing(let number): 9 << 32 | UInt64(number)
-    }
-  }
+  var opaque: UInt64 { kind.rawValue << 32 | UInt64(number) }
+  /// The slot of a record in flight.
+  var slot: Slot { Slot(number: Int32(bitPattern: number)) }
 }
 
 /// Emits what became of requests: events, deliveries and dead letters. Loop-confined.
@@ -151,8 +144,9 @@ final class Outcomes {
   func addressed(_ view: RequestView, devices: Int, slot: Slot) -> Produced {
     var facts = EventFacts(.addressed, of: view)
     facts.details = .addressed(devices: devices)
-    let first = produce(facts, key: view.envelope.target, .record(slot))
-    return devices == 0 ? first + produce(EventFacts(.unregistered, of: view), key: view.envelope.target, .record(slot)) : first
+    let first = produce(facts, key: view.envelope.target, OutcomePurpose(.record, slot))
+    return devices == 0
+      ? first + produce(EventFacts(.unregistered, of: view), key: view.envelope.target, OutcomePurpose(.record, slot)) : first
   }
 
   /// Emits that a request's application was stopped when the request was published.
@@ -167,7 +161,7 @@ final class Outcomes {
     var reason = stop.reason ?? ""
     return reason.withUTF8 { reason in
       facts.details = .stopped(UnsafeRawBufferPointer(reason))
-      return produce(facts, key: device ?? view.envelope.target, .record(slot))
+      return produce(facts, key: device ?? view.envelope.target, OutcomePurpose(.record, slot))
     }
   }
 
@@ -220,7 +214,7 @@ final class Outcomes {
     if missing.event {
       var facts = EventFacts(.rejected, of: envelope)
       facts.details = .rejected(rejection)
-      event = produce(facts, key: envelope.target, .letterEvent(slot))
+      event = produce(facts, key: envelope.target, OutcomePurpose(.letterEvent, slot))
     }
     return event + put(source, DeadLetter(rejection, tries: tries, source: SourceCoordinates(source)), missing, slot)
   }
@@ -229,11 +223,11 @@ final class Outcomes {
   func limited(_ source: RecordView, _ excess: RateExcess, _ envelope: RequestEnvelope, slot: Slot) -> Produced {
     var facts = EventFacts(.rejected, of: envelope)
     facts.details = .limited(Rejection(excess), retryAfter: excess.retryAfter)
-    guard envelope.origin?.purpose == .redrive else { return produce(facts, key: envelope.target, .record(slot)) }
+    guard envelope.origin?.purpose == .redrive else { return produce(facts, key: envelope.target, OutcomePurpose(.record, slot)) }
     // The record was published again after a rejection, of which this one is no repeat.
     return withUnsafeBytes(of: source.offset.littleEndian) { offset in
       facts.discriminator = offset
-      return produce(facts, key: envelope.target, .record(slot))
+      return produce(facts, key: envelope.target, OutcomePurpose(.record, slot))
     }
   }
 
@@ -249,7 +243,7 @@ final class Outcomes {
         Rejection(
           .internalServerError, field: "record", rule: "The cluster could not process the record; the dead letters have it, and say why.")
       )
-      event = produce(facts, key: envelope.target, .letterEvent(slot))
+      event = produce(facts, key: envelope.target, OutcomePurpose(.letterEvent, slot))
     }
     return event + put(source, DeadLetter(poison: error, tries: tries, source: SourceCoordinates(source)), missing, slot)
   }
@@ -274,7 +268,7 @@ final class Outcomes {
       for (name, value) in letter.headers { headers.append(name, value) }
       let outcome = producers.events.produce(
         deadLetters, key: form == .bare ? nil : record.key, value: form == .complete ? record.value : nil, headers: headers,
-        opaque: OutcomePurpose.letter(slot).opaque)
+        opaque: OutcomePurpose(.letter, slot).opaque)
       if case .refused(let error) = outcome, error.code == .messageTooLarge, form != .bare {
         headers.removeAll()
         continue

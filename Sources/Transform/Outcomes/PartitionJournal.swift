@@ -21,7 +21,8 @@ final class PartitionJournal {
   /// The partition's number.
   let partition: Int32
   private var incarnation: UInt32
-  private var writer: JournalWriter
+  /// Writes the open record.
+  var writer: JournalWriter
   /// Tickets that wait for the open record.
   private var tickets: [RecordTicket] = []
   /// Oldest first.
@@ -38,29 +39,6 @@ final class PartitionJournal {
   var openBytes: Int { writer.count }
   /// Bytes of the open record and of all sealed ones.
   var bytes: Int { writer.count + sealedBytes }
-
-  /// Notes the verdict on a request for one device, or on one that ended before its devices were read.
-  func append(_ place: JournalPlace, _ judgement: JournalJudgement, now: Int64) {
-    writer.append(offset: place.offset, timestamp: place.timestamp, judgement, now: now)
-  }
-
-  /// Notes the verdicts on a request at the devices of a page: see `JournalWriter`.
-  func append(
-    _ place: JournalPlace, count: Int, closing: JournalEntry.Closing?, now: Int64,
-    _ device: (_ number: Int, _ then: (UnsafeRawBufferPointer, JournalJudgement) -> Void) -> Void
-  ) {
-    writer.append(offset: place.offset, timestamp: place.timestamp, count: count, closing: closing, now: now, device)
-  }
-
-  /// Notes which service extensions a request has passed: see `JournalWriter`.
-  func append(_ place: JournalPlace, extensions: UnsafeRawBufferPointer, count: Int, now: Int64) {
-    writer.append(offset: place.offset, timestamp: place.timestamp, extensions: extensions, count: count, now: now)
-  }
-
-  /// Notes that the records of so many offsets could not be read.
-  func append(_ place: JournalPlace, unreadable count: Int, now: Int64) {
-    writer.append(offset: place.offset, timestamp: place.timestamp, unreadable: count, now: now)
-  }
 
   /// Further requests belong to this incarnation of the topic. Their entries get records of their own.
   ///
@@ -130,13 +108,4 @@ final class PartitionJournal {
     defer { sealed.removeFirst(durable.count) }
     return durable.flatMap(\.tickets)
   }
-}
-
-/// The place of a record of `requests` in the journal's entries.
-struct JournalPlace {
-  let offset: Int64
-  let timestamp: Int64
-
-  init(_ record: RecordView) { (offset, timestamp) = (record.offset, record.timestamp) }
-  init(offset: Int64, timestamp: Int64) { (self.offset, self.timestamp) = (offset, timestamp) }
 }

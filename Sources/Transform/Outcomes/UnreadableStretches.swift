@@ -15,14 +15,10 @@ final class UnreadableStretches {
     var isSent = false
   }
 
-  private let loop: EventLoop
-  private let topics: Topics
+  private let lane: LaneContext
   private let producer: Producer
   private let deadLetters: ProducerTopic
   private let journal: Journal
-  private let notes: EndNotes
-  private let logger: Logger
-  private let metrics: TransformMetrics
   private let headers = RecordHeaders()
   private let timer: Timer
   private var open: [UInt32: Open] = [:]
@@ -34,10 +30,9 @@ final class UnreadableStretches {
   private static let retryMilliseconds = 1_000
 
   init(_ lane: LaneContext, _ producer: Producer, _ journal: Journal) throws(KafkaError) {
-    (loop, topics, notes, logger, metrics) = (lane.loop, lane.settings.topics, lane.notes, lane.logger, lane.metrics)
-    (self.producer, self.journal) = (producer, journal)
-    deadLetters = try producer.topic(topics.deadLetters)
-    timer = Timer(on: loop)
+    (self.lane, self.producer, self.journal) = (lane, producer, journal)
+    deadLetters = try producer.topic(lane.settings.topics.deadLetters)
+    timer = Timer(on: lane.loop)
     timer.handler = { [unowned self] in send() }
   }
 
@@ -47,13 +42,13 @@ final class UnreadableStretches {
   /// Takes a stretch that is begun.
   func take(_ stretch: UnreadableStretch, _ ticket: RecordTicket, incarnation: UInt32) {
     let partition = stretch.partition.topicPartition
-    logger.error(
+    lane.logger.error(
       "records cannot be read and are skipped: a dead letter says where they lie",
       [
         "partition": "\(partition)", "first": stretch.offsets.lowerBound, "last": stretch.offsets.upperBound - 1,
         "error": "\(stretch.error.message) (\(stretch.error.name))",
       ])
-    metrics.unreadableOffsets.increment(by: stretch.offsets.count)
+    lane.metrics.unreadableOffsets.increment(by: stretch.offsets.count)
     lastNumber &+= 1
     open[lastNumber] = Open(stretch: stretch, ticket: ticket, incarnation: incarnation)
     send()
@@ -66,10 +61,10 @@ final class UnreadableStretches {
         of: each.stretch.partition.topicPartition.topic, partition: each.stretch.partition.topicPartition.partition)
       for (name, value) in letter.headers { headers.append(name, value) }
       let outcome = producer.produce(
-        deadLetters, key: nil, value: nil, headers: headers, opaque: OutcomePurpose.unreadable(number).opaque)
+        deadLetters, key: nil, value: nil, headers: headers, opaque: OutcomePurpose(.unreadable, number).opaque)
       if case .taken = outcome {
         open[number]?.isSent = true
-        metrics.deadLettered(letter.reason)
+        lane.metrics.deadLettered(letter.reason)
       } else {
         headers.removeAll()
         if case .refused(let error) = outcome { failed(error.code) }
@@ -92,11 +87,13 @@ final class UnreadableStretches {
       owner?.unreadableLettersFailed(nil)
     }
     let partition = each.stretch.partition.topicPartition
-    guard partition.topic == topics.requests else { return notes.finished(each.ticket) }
+    guard partition.topic == lane.settings.topics.requests else { return lane.notes.finished(each.ticket) }
     let source = JournalSource(
-      partition: partition.partition, incarnation: each.incarnation,
-      place: JournalPlace(offset: each.stretch.offsets.lowerBound, timestamp: loop.wallMilliseconds()))
-    journal.append(source, unreadable: each.stretch.offsets.count)
+      partition: partition.partition, incarnation: each.incarnation, offset: each.stretch.offsets.lowerBound,
+      timestamp: lane.loop.wallMilliseconds())
+    journal.append(source) {
+      $0.append(offset: source.offset, timestamp: source.timestamp, unreadable: each.stretch.offsets.count, now: $1)
+    }
     journal.finish(each.ticket, source)
   }
 
@@ -104,7 +101,7 @@ final class UnreadableStretches {
   private func failed(_ code: KafkaError.Code) {
     guard !isFailing else { return }
     isFailing = true
-    owner?.unreadableLettersFailed(KafkaError(code, "write to \(topics.deadLetters)"))
+    owner?.unreadableLettersFailed(KafkaError(code, "write to \(lane.settings.topics.deadLetters)"))
   }
 
   func close() {

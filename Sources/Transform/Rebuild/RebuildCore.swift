@@ -21,13 +21,13 @@ final class RebuildCore: ConsumerHandler {
   private let pipeline: Pipeline
   private let notes: EndNotes
   private let applications: ApplicationsReader
-  private let isDryRun: Bool
   private let logger: Logger
   private var consumer: Consumer?
   private var tracker = PartitionTracker(limit: 1 << 24, spanLimit: 1 << 24)
   /// The journal's partitions are not read in step, but ahead of the requests.
   private var ahead = JournalAhead()
-  private var held = HeldRequests()
+  /// What was read of the requests of each partition and is not judged yet.
+  private var held: [Int: ArraySlice<HeldItem>] = [:]
   private let verdicts = JournaledVerdicts()
   private let rates: RateLimits
   /// Counts the requests of each partition, for those that the journal does not tell of.
@@ -57,6 +57,16 @@ final class RebuildCore: ConsumerHandler {
   private var registryEnds: [TopicPartition: Int64] = [:]
   var onProgress: ((RebuildReport) -> Void)?
 
+  /// One item that was read.
+  private enum HeldItem {
+    /// A record of a batch.
+    case record(RecordBatch, Int)
+    /// An unreadable stretch, with its last offset.
+    case unreadable(through: Int64)
+    /// The end of the partition at that time.
+    case end(Int64)
+  }
+
   /// Maximum number of kept endings, about 170 bytes each; at the limit the events wait for the requests.
   private static let endingsMaximum = 200_000
   /// How far the clocks of two brokers may be apart.
@@ -68,21 +78,19 @@ final class RebuildCore: ConsumerHandler {
   private static let inFlightMaximum = 20_000
   private static let lockMilliseconds = 10_000
 
-  init(on loop: EventLoop, _ settings: TransformSettings, logger: Logger, isDryRun: Bool) throws {
+  init(on loop: EventLoop, _ settings: TransformSettings, logger: Logger) throws {
     var settings = settings
     // Later requests evict a mailbox's overflow.
     settings.mailboxBound = .max
     self.loop = loop
     self.settings = settings
-    self.isDryRun = isDryRun
     self.logger = logger
-    report.isDryRun = isDryRun
     shards = Shards(on: loop, settings.store, clientName: "carillon-rebuild", isRebuilding: true)
     markers = Markers(shards)
     endings = Endings(Mailboxes(shards), verdicts)
     schedules = RebuiltSchedules(
       Schedules(shards, Schedules.Limits(dueTimesOfPartition: .max, lifetimeMilliseconds: settings.longestLifetime * 1000)),
-      TimeZones(shards, Recipients(shards)), now: WallClock.milliseconds)
+      DeviceFacts(shards, Recipients(shards)), now: WallClock.milliseconds)
     rebuild = Rebuild(shards, name: "\(settings.worker)/\(RandomBytes.number())", lockMilliseconds: Self.lockMilliseconds)
     admin = try Admin(settings.kafka, timeoutMilliseconds: 30_000)
     ranges = RebuildRanges(admin, settings.topics, lifetimeMilliseconds: settings.longestLifetime * 1000)
@@ -115,7 +123,7 @@ final class RebuildCore: ConsumerHandler {
   func run() async throws -> RebuildReport {
     shards.start()
     try await shards.waitUntilUp(withinMilliseconds: settings.startMilliseconds)
-    if !isDryRun, let refusal = try await SelfCheck(shards).run() { throw StoreError(.refused, refusal) }
+    if let refusal = try await SelfCheck(shards).run() { throw StoreError(.refused, refusal) }
     try await checkClock()
     let committed = try await begin()
     defer { ticker.stop() }
@@ -131,28 +139,12 @@ final class RebuildCore: ConsumerHandler {
     silenceTimer.stop()
     try await read(phase: .schedules, ranges.whole(of: settings.topics.schedule))
     let positions = try await ranges.requestsAndEvents(committed: committed)
-    try await read(phase: .requests, positions, ahead: isDryRun ? [] : ranges.recent(of: settings.topics.journal))
+    try await read(phase: .requests, positions, ahead: ranges.recent(of: settings.topics.journal))
     report.phase = .markers
     onProgress?(report)
-    if !isDryRun {
-      try await countWaiting()
-      try await finish(Dictionary(positions.map { ($0.0, $0.1.upperBound) }) { first, _ in first })
-    }
+    try await finish(Dictionary(positions.map { ($0.0, $0.1.upperBound) }) { first, _ in first })
     report.phase = .done
     return report
-  }
-
-  /// Counts waiting notifications, before the workers continue and write. Skipped if Redis forbids SCAN.
-  private func countWaiting() async throws {
-    shards.onRefusal = nil
-    defer { watchRefusals() }
-    do throws(StoreError) {
-      let waiting = try await Population(shards).waiting()
-      report.waiting = (waiting.mailboxes, waiting.entries)
-    } catch {
-      if error.code == .unavailable { throw error }
-      logger.warning("the waiting notifications cannot be counted", ["error": "\(error)"])
-    }
   }
 
   /// Refuses a machine whose clock is wrong: notifications that have not expired would be dropped, and no worker reads them again.
@@ -176,7 +168,6 @@ final class RebuildCore: ConsumerHandler {
     let committed = noted.mapValues(\.offset)
     let registered = try await admin.registryEnds(settings.topics)
     guard !committed.isEmpty || !registered.isEmpty else { throw RebuildRefusal.newCluster }
-    guard !isDryRun else { return committed }
     // An empty Redis has no identity, and no worker claims it. The workers' settings must then agree with these.
     try await identity.claim(shards)
     if let other = try await rebuild.lock() { throw RebuildRefusal.alreadyRunning(other) }
@@ -224,7 +215,7 @@ final class RebuildCore: ConsumerHandler {
     step = TimeStep(milliseconds: phase == .requests ? Self.stepMilliseconds : .max)
     tracker = PartitionTracker(limit: 1 << 24, spanLimit: 1 << 24)
     (names, unread) = ([:], [:])
-    (ahead, held) = (JournalAhead(), HeldRequests())
+    (ahead, held) = (JournalAhead(), [:])
     let journalEnds = Dictionary(journal.map { ($0.0.partition, $0.1.upperBound) }) { first, _ in first }
     for (name, range) in positions where phase == .requests && name.topic == settings.topics.requests {
       ahead.add(
@@ -249,7 +240,7 @@ final class RebuildCore: ConsumerHandler {
     }
     self.consumer = nil
     // After a failure records may still be held, and the consumer would wait for them when it closes.
-    held = HeldRequests()
+    held = [:]
     await consumer.close()
     if let failure { throw failure }
   }
@@ -271,12 +262,7 @@ final class RebuildCore: ConsumerHandler {
   /// Writes a tombstone to partitions of `devices` in which no record reaches the end.
   private func wake(_ silent: [Int32]) async throws {
     guard !silent.isEmpty else { return }
-    if isDryRun {
-      // A dry run writes nothing, so the rest of them counts as read.
-      for (index, name) in names where silent.contains(name.partition) { step.ended(index, at: .max) }
-    } else {
-      try await EndTombstone.write(to: silent.map { TopicPartition(settings.topics.devices, $0) }, on: loop, settings.kafka)
-    }
+    try await EndTombstone.write(to: silent.map { TopicPartition(settings.topics.devices, $0) }, on: loop, settings.kafka)
   }
 
   private var isDone: Bool {
@@ -304,9 +290,9 @@ final class RebuildCore: ConsumerHandler {
     }
     guard let consumer else { return }
     var (wait, goOn) = step.decide()
-    goOn.removeAll(where: held.holds)
-    wait += held.partitions
-    let awaited = Set(held.partitions.compactMap { names[$0]?.partition })
+    goOn.removeAll { held[$0] != nil }
+    wait += held.keys
+    let awaited = Set(held.keys.compactMap { names[$0]?.partition })
     for (index, name) in names where isAhead(name) {
       if ahead.wantsMore(name.partition, isAwaited: awaited.contains(name.partition)) { goOn.append(index) } else { wait.append(index) }
     }
@@ -349,7 +335,7 @@ final class RebuildCore: ConsumerHandler {
         continue
       }
       if isOfRequests(name) {
-        held.append(.record(batch, index), of: record.partitionIndex)
+        held[record.partitionIndex, default: []].append(.record(batch, index))
         continue
       }
       guard
@@ -362,7 +348,7 @@ final class RebuildCore: ConsumerHandler {
         continue
       }
       if name.topic == settings.topics.events {
-        if !isDryRun, let event = event(record), endings.take(event, at: record.timestamp) { report.endings += 1 }
+        if let event = event(record), endings.take(event, at: record.timestamp) { report.endings += 1 }
         continue
       }
       if name.topic == settings.topics.deadLetters {
@@ -371,7 +357,7 @@ final class RebuildCore: ConsumerHandler {
       }
       if name.topic == settings.topics.schedule {
         if let version = record.value.flatMap({ ScheduleRecord.newerVersion(of: $0) }) { foundNewer(.schedule, version, record) }
-        if !isDryRun, schedules.take(record) { report.schedules += 1 }
+        if schedules.take(record) { report.schedules += 1 }
         continue
       }
       lastTimestamps[name] = (record.offset, record.timestamp)
@@ -389,7 +375,7 @@ final class RebuildCore: ConsumerHandler {
 
   /// Gives a record its ticket; nil if the record is not processed.
   private func begin(_ record: RecordView, at index: Int, _ name: TopicPartition) -> BegunRecord? {
-    guard poison.isEmpty || !poison.contains(SourceCoordinates(record)), !isDryRun,
+    guard poison.isEmpty || !poison.contains(SourceCoordinates(record)),
       case .begun(let ticket) = tracker.begin(record.partitionIndex, generation: record.generation, offset: record.offset)
     else { return nil }
     return BegunRecord(
@@ -410,7 +396,7 @@ final class RebuildCore: ConsumerHandler {
     var hasGoneOn = false
     repeat {
       hasGoneOn = false
-      for index in held.partitions {
+      for index in held.keys {
         guard let name = names[index] else { continue }
         if beginHeld(of: index, name) { hasGoneOn = true }
       }
@@ -421,7 +407,7 @@ final class RebuildCore: ConsumerHandler {
   private func beginHeld(of index: Int, _ name: TopicPartition) -> Bool {
     var hasGoneOn = false
     var (batch, begun): (RecordBatch?, [BegunRecord]) = (nil, [])
-    while tracker.inFlight <= Self.inFlightMaximum, let item = held.first(of: index) {
+    while tracker.inFlight <= Self.inFlightMaximum, let item = held[index]?.first {
       switch item {
       case .end(let offset): ended(index, at: offset)
       case .unreadable(let last): passOver(index, name, through: last)
@@ -437,7 +423,8 @@ final class RebuildCore: ConsumerHandler {
         }
         if let record = begin(next[place], at: place, name, answer) { begun.append(record) }
       }
-      held.removeFirst(of: index)
+      held[index]?.removeFirst()
+      if held[index]?.isEmpty == true { held[index] = nil }
       hasGoneOn = true
     }
     if let batch, !begun.isEmpty { pipeline.take(batch, begun) }
@@ -499,7 +486,7 @@ final class RebuildCore: ConsumerHandler {
     if isAhead(name) {
       ahead.reached(name.partition, last + 1)
     } else if isOfRequests(name) {
-      held.append(.unreadable(through: last), of: stretch.partition.index)
+      held[stretch.partition.index, default: []].append(.unreadable(through: last))
     } else {
       passOver(stretch.partition.index, name, through: last)
     }
@@ -516,8 +503,8 @@ final class RebuildCore: ConsumerHandler {
   func consumerReachedEnd(of partition: AssignedPartition, at offset: Int64) {
     if let name = names[partition.index], isAhead(name) {
       ahead.reached(name.partition, offset)
-    } else if held.holds(partition.index) {
-      held.append(.end(offset), of: partition.index)
+    } else if held[partition.index] != nil {
+      held[partition.index]?.append(.end(offset))
     } else {
       ended(partition.index, at: offset)
     }
@@ -564,7 +551,7 @@ final class RebuildCore: ConsumerHandler {
     (shards.onDown, shards.onRefusal) = (nil, nil)
     ticker.close()
     silenceTimer.close()
-    held = HeldRequests()
+    held = [:]
     await consumer?.close()
     await admin.close()
     await applications.close()

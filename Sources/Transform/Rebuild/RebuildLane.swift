@@ -23,12 +23,10 @@ public actor RebuildLane {
   ///
   /// Call it from a task that prefers the loop.
   ///
-  /// - Parameters:
-  ///   - isDryRun: reads everything and writes nothing.
-  ///   - progress: called about twice a second.
+  /// - Parameter progress: called about twice a second.
   /// - Throws: `RebuildRefusal` if a rebuild is not needed or not possible, else the error of Kafka or Redis.
-  public func run(isDryRun: Bool, progress: @escaping @Sendable (RebuildReport) -> Void) async throws -> RebuildReport {
-    let core = try RebuildCore(on: loop, settings, logger: logger, isDryRun: isDryRun)
+  public func run(progress: @escaping @Sendable (RebuildReport) -> Void) async throws -> RebuildReport {
+    let core = try RebuildCore(on: loop, settings, logger: logger)
     core.onProgress = progress
     do {
       let report = try await core.run()

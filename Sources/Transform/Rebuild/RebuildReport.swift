@@ -39,10 +39,6 @@ public struct RebuildReport: Sendable {
   public internal(set) var endings = 0
   /// Offsets of batches that cannot be read.
   public internal(set) var unreadable = 0
-  /// Waiting notifications at the end, and their mailboxes; nil before that, and if nothing was written.
-  public internal(set) var waiting: (mailboxes: Int64, notifications: Int64)?
-  /// Whether nothing was written.
-  public var isDryRun = false
 }
 
 /// Why Redis was not rebuilt.

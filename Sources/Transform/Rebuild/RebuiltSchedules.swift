@@ -6,7 +6,7 @@ import Store
 /// Puts the newest state of each schedule into Redis, as `schedule` has it, in the zones that its devices have now. Loop-confined.
 final class RebuiltSchedules {
   private let schedules: Schedules
-  private let zones: TimeZones
+  private let devices: DeviceFacts
   private let applier: ScheduleApplier
   private let now: () -> Int64
   /// States of one schedule, in the order of the topic. The first one is under way.
@@ -16,8 +16,8 @@ final class RebuiltSchedules {
   weak var owner: RebuildCore?
 
   /// - Parameter now: milliseconds since 1970.
-  init(_ schedules: Schedules, _ zones: TimeZones, now: @escaping () -> Int64) {
-    (self.schedules, self.zones, self.now) = (schedules, zones, now)
+  init(_ schedules: Schedules, _ devices: DeviceFacts, now: @escaping () -> Int64) {
+    (self.schedules, self.devices, self.now) = (schedules, devices, now)
     applier = ScheduleApplier(schedules, ScheduleJudge(), wallClock: now)
   }
 
@@ -54,7 +54,7 @@ final class RebuiltSchedules {
   /// Registrations that were made while Redis was empty have changed zones, and no worker reads them again.
   private func adapt(_ key: ScheduleKey, _ state: ScheduleRecord) {
     guard state.pending?.timedTrigger?.dependsOnDevices == true else { return ended(key, nil) }
-    applier.adapt(key, zones: { [zones] then in zones.read(of: key) { then($0.map(TimeZones.distinct)) } }) { [self] answer in
+    applier.adapt(key, zones: { [devices] then in devices.read(of: key) { then($0.map(DeviceFacts.distinctZones)) } }) { [self] answer in
       if case .failure(let error) = answer { ended(key, error) } else { ended(key, nil) }
     }
   }

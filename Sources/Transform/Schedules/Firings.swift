@@ -21,7 +21,7 @@ final class Firings {
   private let logger: Logger
   private var table: DueTable
   /// What keeps schedules from firing.
-  let damage: ScheduleDamage
+  let condition: ScheduleCondition
   private let timer: Timer
   /// Whether firings are held back: Redis may lack schedules, replacements or cancels.
   private(set) var isHeld = true
@@ -49,23 +49,19 @@ final class Firings {
   }
 
   /// Called with each error of Redis, such as a lost bucket or a refused write.
-  var onError: (StoreError) -> Void = { _ in } {
-    didSet { (zoneData.onError, damage.onError) = (onError, onError) }
-  }
+  var onError: (StoreError) -> Void = { _ in } { didSet { zoneData.onError = onError } }
   /// Whether a request is being applied to a schedule.
   var isChanging: (ScheduleKey) -> Bool = { _ in false }
 
   /// - Parameter buckets: the number of buckets in the cluster.
   init(
     on loop: EventLoop, _ schedules: Schedules, _ writer: ScheduleWriter, _ followUps: ScheduleFollowUps, _ zoneData: ZoneDataUpdate,
-    buckets: Int, _ metrics: TransformMetrics, _ logger: Logger
+    _ condition: ScheduleCondition, buckets: Int, _ metrics: TransformMetrics, _ logger: Logger
   ) {
     (self.loop, self.schedules, self.writer, self.followUps, self.zoneData) = (loop, schedules, writer, followUps, zoneData)
-    (self.metrics, self.logger) = (metrics, logger)
+    (self.condition, self.metrics, self.logger) = (condition, metrics, logger)
     table = DueTable(buckets: buckets)
-    damage = ScheduleDamage(on: loop, schedules, logger)
     timer = Timer(on: loop)
-    damage.onRestored = { [unowned self] in looksAgain(at: $0) }
     zoneData.number = { [unowned self] in
       last &+= 1
       return last
@@ -86,7 +82,7 @@ final class Firings {
     table.keep(partitions)
     underWay = underWay.filter { partitions.contains($0.value.partition) }
     ignored.keep(partitions)
-    damage.keep(partitions)
+    condition.keep(partitions)
     zoneData.keep(partitions)
     pages = pages.filter { partitions.contains($0.key.partition) }
     look()
@@ -142,7 +138,8 @@ final class Firings {
     look()
   }
 
-  private func place(of key: ScheduleKey, _ record: ScheduleRecord) -> DueTable.Place {
+  /// The place of a schedule's due times.
+  func place(of key: ScheduleKey, _ record: ScheduleRecord) -> DueTable.Place {
     DueTable.Place(partition: Int32(record.newest.revision.sourcePartition), bucket: schedules.bucket(of: key))
   }
 
@@ -187,7 +184,7 @@ final class Firings {
       case .failure(let error) where error.code == .faulty:
         // The error concerns only this place. The other places continue.
         onError(error)
-        damage.found(.dueTimes, at: place, error)
+        condition.found(.dueTimes(place), at: place, error)
         table.answered(now + Int64(Self.damagedMilliseconds), to: question)
         look()
       case .failure(let error):
@@ -201,38 +198,42 @@ final class Firings {
   }
 
   private func came(_ due: Schedules.Due, to question: DueTable.Question, _ now: Int64) {
+    let place = question.place
     var hasFired = false
-    damage.remove(due.unreadable, at: question.place)
-    damage.remove(due.unreadableFollowUps, amongFollowUps: true, at: question.place)
-    for key in due.followUps { followUps.begin(key, at: question.place) }
-    if due.areMissing { damage.restore(question.place) } else { damage.mended(.dueTimes, at: question.place) }
-    if due.areOutdated { zoneData.begin(question.place) }
-    damage.keep(Set(due.schedules.map(\.key) + due.followUps), at: question.place)
-    ignored.keep(Set(due.schedules.map(\.key)), at: question.place)
+    for key in due.followUps { followUps.begin(key, at: place) }
+    if due.areMissing {
+      let key = schedules.nameOfDueTimes(place.bucket, UInt32(place.partition))
+      let reason = "\(key) held something else, and its due times are missing: empty Redis, and run 'carillon rebuild'"
+      condition.found(.dueTimes(place), at: place, StoreError(.faulty, reason))
+    } else {
+      condition.mended(.dueTimes(place))
+    }
+    if due.areOutdated { zoneData.begin(place) }
+    condition.keep(Set(due.schedules + due.followUps), at: place)
+    ignored.keep(Set(due.schedules), at: place)
     var nextIgnored = Int64.max
-    for (key, _) in due.schedules {
+    for key in due.schedules {
       if let until = ignored.pause(of: key), until > now {
         nextIgnored = min(nextIgnored, until)
         continue
       }
       if let known = underWay[key], !isLost(known) { continue }
       hasFired = true
-      underWay[key] = UnderWay(partition: question.place.partition, since: loop.milliseconds())
-      schedules.read(key) { [self] state in fire(key, state, question.place) }
+      underWay[key] = UnderWay(partition: place.partition, since: loop.milliseconds())
+      schedules.read(key) { [self] state in fire(key, state, place) }
     }
     // The lane looks at due schedules once more later: their firings may be lost or ignored.
     var next = due.next ?? .max
     if !due.schedules.isEmpty || !due.followUps.isEmpty { next = min(next, nextIgnored, now + Int64(Self.lostMilliseconds)) }
     if due.areMissing || due.areOutdated { next = min(next, now + Int64(Self.damagedMilliseconds)) }
-    let page = pages[question.place] ?? Self.page
-    if due.schedules.count + due.unreadable.count >= page {
+    if due.isFull {
       // Schedules that cannot fire now must not hide the later ones.
-      if !hasFired { pages[question.place] = min(2 * page, Self.maximumUnderWay) }
+      if !hasFired { pages[place] = min(2 * (pages[place] ?? Self.page), Self.maximumUnderWay) }
       next = now + Int64(hasFired ? 1 : Self.againMilliseconds)
-    } else if due.followUps.count + due.unreadableFollowUps.count >= Self.page {
+    } else if due.hasMoreFollowUps {
       next = min(next, now + Int64(Self.againMilliseconds))
     } else {
-      pages[question.place] = nil
+      pages[place] = nil
     }
     table.answered(next == .max ? nil : next, to: question)
     look()
@@ -244,7 +245,7 @@ final class Firings {
     case .failure(let error) where error.code == .faulty:
       // The schedule stays in `underWay`. The lane reads it again when its firing counts as lost.
       onError(error)
-      damage.found(.schedule(key), at: place, error)
+      condition.found(.schedule(key), at: place, error)
     case .failure(let error):
       onError(error)
       again(key, place)
@@ -254,12 +255,12 @@ final class Firings {
         onError(newer)
         underWay[key] = nil
         ignored.leaveToNewer(key, at: place, now: now)
-        return damage.found(.schedule(key), at: place, newer)
+        return condition.found(.schedule(key), at: place, newer)
       }
       let reason = "the state of the schedule '\(key.identifier)' cannot be read; a cancel, or a request with a trigger, replaces it"
-      damage.found(.schedule(key), at: place, StoreError(.faulty, reason).about(schedules.name(of: key)))
+      condition.found(.schedule(key), at: place, StoreError(.faulty, reason).about(schedules.name(of: key)))
     case .success(let state):
-      damage.mended(.schedule(key), at: place)
+      condition.mended(.schedule(key))
       guard let record = state.record, let pending = record.pending else {
         // A request that is being applied may write a due time before this removal reaches Redis.
         guard !isChanging(key) else { return again(key, place) }
@@ -268,7 +269,7 @@ final class Firings {
       }
       for time in pending.dueTimes where time.due <= now && !time.isOver && !isHeld {
         last &+= 1
-        guard writer.fire(time, of: key, record, pending, now: now, .firing(last)) else { return again(key, place) }
+        guard writer.fire(time, of: key, record, pending, now: now, OutcomePurpose(.firing, last)) else { return again(key, place) }
         reports[last] = (key, place)
         underWay[key]?.firings += 1
         underWay[key]?.unreported += 1

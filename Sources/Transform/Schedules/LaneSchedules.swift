@@ -13,7 +13,6 @@ final class LaneSchedules {
   let stage: ScheduleStage
   /// Emits the outcomes, and writes the schedules to Kafka.
   let outcomes: ScheduleOutcomes
-  private let refused: RefusedFirings
   /// Follows up ended schedules.
   let followUps: ScheduleFollowUps
   /// Fires due schedules.
@@ -22,7 +21,7 @@ final class LaneSchedules {
   let zoneChanges: ZoneChanges
 
   init(
-    _ lane: LaneContext, _ persons: Recipients, _ writer: ScheduleWriter, _ inFlight: InFlight, _ errors: StoreErrors,
+    _ lane: LaneContext, _ devices: DeviceFacts, _ writer: ScheduleWriter, _ inFlight: InFlight, _ errors: StoreErrors,
     _ outcomes: Outcomes, _ rejections: Rejections, _ reader: RequestReader
   ) {
     let (loop, settings, shards) = (lane.loop, lane.settings, lane.shards)
@@ -34,20 +33,19 @@ final class LaneSchedules {
     let applier = ScheduleApplier(
       schedules, judge, wallClock: loop.wallMilliseconds, clockTolerance: settings.clockToleranceMilliseconds)
     firingWait = FiringWait(inFlight)
-    stage = ScheduleStage(on: loop, applier, TimeZones(shards, persons))
+    stage = ScheduleStage(on: loop, applier, devices)
     followUps = ScheduleFollowUps(schedules, judge, outcomes, writer, errors, wallClock: loop.wallMilliseconds)
     let zoneData = ZoneDataUpdate(on: loop, schedules, writer, version: DueTimes.dataVersion, lane.logger)
-    firings = Firings(on: loop, schedules, writer, followUps, zoneData, buckets: shards.buckets, lane.metrics, lane.logger)
+    firings = Firings(
+      on: loop, schedules, writer, followUps, zoneData, ScheduleCondition(lane), buckets: shards.buckets, lane.metrics, lane.logger)
     zoneChanges = ZoneChanges(schedules, writer, inFlight, errors, wallClock: loop.wallMilliseconds)
-    let evictions = ScheduleEvictions(applier, schedules, followUps, errors)
-    self.outcomes = ScheduleOutcomes(inFlight, outcomes, rejections, reader, writer, schedules, errors, firings, evictions)
-    refused = RefusedFirings(inFlight, applier, self.outcomes, errors)
-    rejections.onRefusal = { [unowned refused] in refused.take($0, $1) }
+    self.outcomes = ScheduleOutcomes(inFlight, outcomes, rejections, reader, writer, schedules, errors, firings, applier, followUps)
+    rejections.onRefusal = { [unowned outcomes = self.outcomes] in outcomes.refused($0, $1) }
     stage.onNewer = { [unowned firingWait] in firingWait.left($0, toNewer: $1) }
     firings.onError = { errors.tell($0) }
     firings.isChanging = { [unowned stage] in stage.isChanging($0) }
     followUps.onDue = { [unowned firings] in firings.looksAgain(at: $0) }
-    followUps.onDamage = { [unowned firings] in firings.damage.found(.schedule($0), at: $1, $2) }
+    followUps.onDamage = { [unowned firings] in firings.condition.found(.schedule($0), at: $1, $2) }
   }
 
   /// Reads what a request asks of the schedules; nil if it asks nothing.

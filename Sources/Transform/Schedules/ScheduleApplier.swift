@@ -140,11 +140,8 @@ final class ScheduleApplier {
     _ decide: @escaping (Schedules.State, [Name]?) -> ScheduleJudge.Decision
   ) {
     let passage = Passage(key: key, place: place, zones: zones, decide: decide, then: then)
-    schedules.read(key) { [self] answer in
-      switch answer {
-      case .success(let state): read(passage, on: state)
-      case .failure(let error): then(.failure(error))
-      }
+    schedules.read(key) { [self] in
+      if let state = $0.value(orFail: then) { read(passage, on: state) }
     }
   }
 
@@ -154,11 +151,8 @@ final class ScheduleApplier {
       return passage.then(.failure(StoreError(.overloaded, "the eviction of a schedule is being told")))
     }
     guard let zones = passage.zones else { return decided(passage, nil, on: state) }
-    zones { [self] answer in
-      switch answer {
-      case .success(let zones): decided(passage, zones, on: state)
-      case .failure(let error): passage.then(.failure(error))
-      }
+    zones { [self] in
+      if let zones = $0.value(orFail: passage.then) { decided(passage, zones, on: state) }
     }
   }
 
@@ -207,20 +201,17 @@ final class ScheduleApplier {
       return passage.then(.success(applied))
     }
     schedules.read(passage.key) { [self] answer in
-      guard case .success(let state) = answer else { return passage.then(answer.map { _ in applied }) }
+      guard let state = answer.value(orFail: passage.then) else { return }
       // The worker of a newer request has compared the zones itself. A schedule below the floor ends soon.
       guard let record = state.record, record.newest == standing.newest,
         !(state.floor.map { record.newest.revision.isOlder(than: $0.revision) } ?? false)
       else { return passage.then(.success(applied)) }
       zones { [self] answer in
-        switch answer {
-        case .failure(let error): passage.then(.failure(error))
-        case .success(let zones):
-          var applied = applied
-          applied.hasComparedZones = true
-          guard let adapted = judge.adapt(record, toZones: zones, at: wallClock()) else { return passage.then(.success(applied)) }
-          adapt(passage, applied, adapted, replacing: state)
-        }
+        guard let zones = answer.value(orFail: passage.then) else { return }
+        var applied = applied
+        applied.hasComparedZones = true
+        guard let adapted = judge.adapt(record, toZones: zones, at: wallClock()) else { return passage.then(.success(applied)) }
+        adapt(passage, applied, adapted, replacing: state)
       }
     }
   }
@@ -228,16 +219,13 @@ final class ScheduleApplier {
   private func adapt(_ passage: Passage, _ applied: Applied, _ adapted: ScheduleRecord, replacing state: Schedules.State) {
     let now = wallClock()
     schedules.write(adapted, of: passage.key, replacing: state, now: now) { [self] answer in
-      switch answer {
-      case .failure(let error): passage.then(.failure(error))
-      case .success(let written):
-        var applied = applied
-        if case .written(_, let isDue) = written {
-          (applied.standing, applied.isToBeWritten) = (adapted, true)
-          applied.followUp = followUp(of: adapted, isDue: isDue, at: now) ?? applied.followUp
-        }
-        again(passage) { self.ended($0, applied) }
+      guard let written = answer.value(orFail: passage.then) else { return }
+      var applied = applied
+      if case .written(_, let isDue) = written {
+        (applied.standing, applied.isToBeWritten) = (adapted, true)
+        applied.followUp = followUp(of: adapted, isDue: isDue, at: now) ?? applied.followUp
       }
+      again(passage) { self.ended($0, applied) }
     }
   }
 
@@ -277,11 +265,8 @@ final class ScheduleApplier {
     _ request: JournalReference, in scope: ScheduleKey,
     _ then: @escaping (Result<[(key: ScheduleKey, applied: Applied)], StoreError>) -> Void
   ) {
-    schedules.cancelAll(in: scope, request) { [self] listed in
-      switch listed {
-      case .success(let keys): cancel(keys[...], request, [], then)
-      case .failure(let error): then(.failure(error))
-      }
+    schedules.cancelAll(in: scope, request) { [self] in
+      if let keys = $0.value(orFail: then) { cancel(keys[...], request, [], then) }
     }
   }
 
@@ -291,12 +276,9 @@ final class ScheduleApplier {
   ) {
     guard let key = keys.first else { return then(.success(canceled)) }
     apply(.init(request, .cancelAll), to: key) { [self] result in
-      switch result {
-      case .success(let applied):
-        let isEnded = if case .canceled = applied.verdict { true } else { false }
-        cancel(keys.dropFirst(), request, isEnded ? canceled + [(key, applied)] : canceled, then)
-      case .failure(let error): then(.failure(error))
-      }
+      guard let applied = result.value(orFail: then) else { return }
+      let isEnded = if case .canceled = applied.verdict { true } else { false }
+      cancel(keys.dropFirst(), request, isEnded ? canceled + [(key, applied)] : canceled, then)
     }
   }
 

@@ -103,21 +103,21 @@ final class ScheduleFollowUps {
     case .forget:
       followUps[number]?.conclusion = .forget
       followUps[number]?.isForgotten = true
-      expect(1, number, writer.forget(key, .scheduleFollowUp(number)) ? 1 : 0)
+      expect(1, number, writer.forget(key, OutcomePurpose(.scheduleFollowUp, number)) ? 1 : 0)
     case .write(let record):
       followUps[number]?.conclusion = .done
-      expect(1, number, writer.write(record, of: key, .scheduleFollowUp(number)) ? 1 : 0)
+      expect(1, number, writer.write(record, of: key, OutcomePurpose(.scheduleFollowUp, number)) ? 1 : 0)
     case .tell(let end):
       followUps[number]?.end = end
-      let event = outcomes.ended(.evicted, end.newest, of: key, by: nil, .scheduleFollowUp(number))
-      expect(2, number, event.count + (writer.write(end, of: key, .scheduleFollowUp(number)) ? 1 : 0))
+      let event = outcomes.ended(.evicted, end.newest, of: key, by: nil, OutcomePurpose(.scheduleFollowUp, number))
+      expect(2, number, event.count + (writer.write(end, of: key, OutcomePurpose(.scheduleFollowUp, number)) ? 1 : 0))
     case .forgetUnpublished: conclude(number, .forget)
     case .wait(let time):
       guard followUps[number]?.isForgotten == true, let record = found.state.record, record.isPublished else {
         return conclude(number, .again(at: time))
       }
       followUps[number]?.conclusion = .again(at: time)
-      expect(1, number, writer.write(record, of: key, .scheduleFollowUp(number)) ? 1 : 0)
+      expect(1, number, writer.write(record, of: key, OutcomePurpose(.scheduleFollowUp, number)) ? 1 : 0)
     case .leave: conclude(number, .done)
     }
   }

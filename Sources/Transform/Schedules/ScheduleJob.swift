@@ -10,42 +10,28 @@ final class ScheduleJob {
   enum Purpose {
     /// Show the notification at a time. The due times and the owner are not known yet.
     case timed(ScheduleRecord.Pending, TimedTrigger)
-    /// End the pending request. The lifetime of a request with a time was over at its publication, so nothing of it is shown.
-    case expired
-    /// Cancel the pending request.
-    case cancel
-    /// Cancel all pending requests of the target.
-    case cancelAll
-    /// Show the notification now, in place of the pending request.
-    case now
-    /// Show the notification at a location, in place of the pending request.
-    case place
+    /// What the judge may be asked without more.
+    case request(ScheduleJudge.Request.Kind)
     /// Show an occurrence that is due.
     case firing(ScheduleJudge.Firing)
   }
 
-  /// The answer of the schedules.
-  enum Answer {
-    /// No schedule was asked.
-    case none
-    /// The request or firing was applied to its schedule.
-    case applied(ScheduleApplier.Applied)
-    /// The request canceled these schedules.
-    case canceled([(key: ScheduleKey, applied: ScheduleApplier.Applied)])
-  }
+  /// A schedule that was asked, and its answer.
+  typealias Answer = (key: ScheduleKey, applied: ScheduleApplier.Applied)
 
   /// The schedule that the job asks. A cancel of all has a key of its own among those of its target.
   private(set) var key: ScheduleKey
   /// The schedule that a cancel asked first, under its identifier as given. Nothing was pending there.
-  private(set) var former: (key: ScheduleKey, applied: ScheduleApplier.Applied)?
+  private var former: Answer?
   /// The revision and apns-id of the request.
   let reference: JournalReference
   /// The place of the request's record, whatever origin it names.
   let place: Revision
   /// What the request asks.
   let purpose: Purpose
-  /// The answer of the schedules.
-  var answer = Answer.none
+  /// The answers of the schedules; nil while they are still to be asked. A cancel of all has those of the schedules that it canceled. Another
+  /// request has one, or a second one before it: see `asksUnderID`.
+  private(set) var answers: [Answer]?
   /// The zones of the person's devices, by their tokens, as they were when a firing had been applied; nil if they were not read then.
   var zones: [Name: Name]?
 
@@ -57,7 +43,7 @@ final class ScheduleJob {
   var request: Revision { firing?.schedule ?? reference.revision }
 
   /// Whether it cancels all schedules of its target and application.
-  var cancelsAll: Bool { if case .cancelAll = purpose { true } else { false } }
+  var cancelsAll: Bool { if case .request(.cancelAll) = purpose { true } else { false } }
   /// Whether the job is a firing.
   var isFiring: Bool { firing != nil }
   /// The firing that the job is; nil for another request.
@@ -67,7 +53,7 @@ final class ScheduleJob {
   ///
   /// A schedule that was canceled, replaced or evicted has not. Its former occurrences may be read again after that.
   var hadLastOccurrence: Bool {
-    guard let firing, case .applied(let applied) = answer, let standing = applied.interim ?? applied.standing,
+    guard let firing, let applied = answers?.last?.applied, let standing = applied.interim ?? applied.standing,
       case .ended(let ending) = standing.phase
     else { return false }
     switch ending {
@@ -82,7 +68,7 @@ final class ScheduleJob {
   ///
   /// A schedule without a collapse id is named by its apns-id in lower case. The identifier of a cancel may have that id in upper case.
   func asksUnderID(after applied: ScheduleApplier.Applied) -> Bool {
-    guard case .cancel = purpose, case .tooLate = applied.verdict, former == nil,
+    guard case .request(.cancel) = purpose, case .tooLate = applied.verdict, former == nil,
       let id = key.identifier.withBytes({ NotificationID(text: $0) }),
       let other = ScheduleKey(application: key.application, target: key.target, identifier: Name(id.description)), other != key
     else { return false }
@@ -92,7 +78,10 @@ final class ScheduleJob {
   }
 
   /// Whether the schedule is still to be asked.
-  var isOpen: Bool { if case .none = answer { true } else { false } }
+  var isOpen: Bool { answers == nil }
+
+  /// Takes the answers of the schedules.
+  func answered(_ answers: [Answer]) { self.answers = [former].compactMap { $0 } + answers }
 }
 
 extension ScheduleJob {
@@ -109,15 +98,15 @@ extension ScheduleJob {
     case .time(let trigger):
       guard case .timed(let timed)? = try? Trigger(trigger) else { return nil }
       let lifetime = view.expiration == 0 ? 0 : view.expiration - published / 1000
-      purpose = view.expiration > 0 && lifetime <= 0 ? .expired : .timed(Self.pending(view, trigger, lifetime, published), timed)
+      purpose = view.expiration > 0 && lifetime <= 0 ? .request(.expired) : .timed(Self.pending(view, trigger, lifetime, published), timed)
     case .firing(let header):
       purpose = .firing(.init(header, revision, record))
-    case .place: purpose = .place
+    case .place: purpose = .request(.place)
     case .now:
       if view.operation == .cancel {
-        purpose = view.removesAll ? .cancelAll : .cancel
+        purpose = .request(view.removesAll ? .cancelAll : .cancel)
       } else if replaces {
-        purpose = .now
+        purpose = .request(.now)
       } else {
         return nil
       }

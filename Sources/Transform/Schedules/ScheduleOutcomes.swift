@@ -4,7 +4,8 @@ import Notifications
 import Store
 import Worker
 
-/// Emits the outcomes of requests at their schedules, and writes the schedules to Kafka. Loop-confined.
+/// Emits the outcomes of requests at their schedules, writes the schedules to Kafka, and evicts those of targets that have too many.
+/// Loop-confined.
 final class ScheduleOutcomes {
   /// A state of a schedule that was given to Kafka.
   private struct Written {
@@ -25,7 +26,12 @@ final class ScheduleOutcomes {
   private let schedules: Schedules
   private let errors: StoreErrors
   private let firings: Firings
-  private let evictions: ScheduleEvictions
+  private let applier: ScheduleApplier
+  private let followUps: ScheduleFollowUps
+  /// The schedules that are being evicted.
+  private var evicting: Set<ScheduleKey> = []
+  /// The maximum number of evictions at a time. The target's next request that schedules something finds the others again.
+  private static let maximumEvicting = 256
   /// The states that Kafka has not reported, and those that it has.
   private var written: [UInt32: (slot: Slot, state: Written, forgets: Bool)] = [:]
   private var durable: [Slot: [Written]] = [:]
@@ -33,38 +39,10 @@ final class ScheduleOutcomes {
 
   init(
     _ inFlight: InFlight, _ outcomes: Outcomes, _ rejections: Rejections, _ reader: RequestReader, _ writer: ScheduleWriter,
-    _ schedules: Schedules, _ errors: StoreErrors, _ firings: Firings, _ evictions: ScheduleEvictions
+    _ schedules: Schedules, _ errors: StoreErrors, _ firings: Firings, _ applier: ScheduleApplier, _ followUps: ScheduleFollowUps
   ) {
     (self.inFlight, self.outcomes, self.rejections, self.reader, self.writer) = (inFlight, outcomes, rejections, reader, writer)
-    (self.schedules, self.errors, self.firings, self.evictions) = (schedules, errors, firings, evictions)
-  }
-
-  /// What becomes of the request next.
-  enum Step {
-    /// The request passes to its devices.
-    case passed
-    /// The request has ended or failed.
-    case ended(Conclusion)
-  }
-
-  /// Emits the outcome of a request, and writes its schedules to Kafka.
-  func finish(_ slot: Slot, _ content: RequestContent, _ job: ScheduleJob) -> Step {
-    switch job.answer {
-    case .none: .ended(.poisoned("its schedule was not asked"))
-    case .applied(let applied): finish(slot, content, job, applied)
-    case .canceled(let canceled): .ended(finish(slot, content, job, canceled))
-    }
-  }
-
-  private func finish(
-    _ slot: Slot, _ content: RequestContent, _ job: ScheduleJob, _ canceled: [(key: ScheduleKey, applied: ScheduleApplier.Applied)]
-  ) -> Conclusion {
-    for (key, applied) in canceled {
-      firings.applied(applied, to: key, isFiring: false)
-      if let failure = tell(applied, of: key, by: job, slot) { return failure }
-    }
-    if canceled.isEmpty { return end(slot, content, .expired, .reason(Self.nothingIsPending)) }
-    return end(slot, content, .carriedOut)
+    (self.schedules, self.errors, self.firings, self.applier, self.followUps) = (schedules, errors, firings, applier, followUps)
   }
 
   private static let nothingIsPending: StaticString = "nothing is pending that could be canceled"
@@ -75,46 +53,85 @@ final class ScheduleOutcomes {
       guard write(Written(key: key, record: record, request: job.request), slot) else { return .failed }
     }
     if let withdrawn = applied.withdrawn {
-      guard writer.withdraw(withdrawn, of: key, by: job.reference.id, .record(slot)) else { return .failed }
+      guard writer.withdraw(withdrawn, of: key, by: job.reference.id, OutcomePurpose(.record, slot)) else { return .failed }
       inFlight.expect(1, of: slot)
     }
     guard let superseded = applied.superseded else { return nil }
     let outcome = applied.verdict.isCancel ? Outcome.canceled : .collapsed
-    let told = inFlight.emitted(slot, outcomes.ended(outcome, superseded, of: key, by: job.reference.id, .record(slot)))
+    let told = inFlight.emitted(slot, outcomes.ended(outcome, superseded, of: key, by: job.reference.id, OutcomePurpose(.record, slot)))
     if case .done = told { return nil }
     return told
   }
 
-  private func finish(_ slot: Slot, _ content: RequestContent, _ job: ScheduleJob, _ applied: ScheduleApplier.Applied) -> Step {
-    if let (key, applied) = job.former {
-      firings.applied(applied, to: key, isFiring: false)
-      if let failure = tell(applied, of: key, by: job, slot) { return .ended(failure) }
+  /// Emits the outcome of a request, and writes its schedules to Kafka. Returns nil if the request passes to its devices.
+  func finish(_ slot: Slot, _ content: RequestContent, _ job: ScheduleJob) -> Conclusion? {
+    guard let answers = job.answers else { return .poisoned("its schedule was not asked") }
+    for (key, applied) in answers {
+      firings.applied(applied, to: key, isFiring: job.isFiring)
+      if let overflow = applied.overflow { evict(overflow) }
+      if let failure = tell(applied, of: key, by: job, slot) { return failure }
     }
-    firings.applied(applied, to: job.key, isFiring: job.isFiring)
-    if let overflow = applied.overflow { evictions.begin(overflow) }
-    if let failure = tell(applied, of: job.key, by: job, slot) { return .ended(failure) }
+    guard !job.cancelsAll, let applied = answers.last?.applied else {
+      return answers.isEmpty ? end(slot, content, .expired, .reason(Self.nothingIsPending)) : end(slot, content, .carriedOut)
+    }
     switch applied.verdict {
-    case .passed: return .passed
-    case .scheduled: return .ended(end(slot, content, .scheduled, other: applied.superseded))
-    case .canceled: return .ended(end(slot, content, .carriedOut, other: applied.superseded))
-    case .expired: return .ended(end(slot, content, .expired))
-    case .tooLate: return .ended(end(slot, content, .expired, .reason(Self.nothingIsPending)))
-    case .duplicate: return .ended(end(slot, content, .duplicate))
-    case .stale(let newer): return .ended(end(slot, content, .collapsed, .by(newer.id), other: newer))
-    case .canceledBefore(let cancel): return .ended(end(slot, content, .canceled, .by(cancel.id), other: cancel))
-    case .rejected(let rejection):
-      return .ended(reader.readAccepted(inFlight[slot].record) { rejections.reject(slot, rejection, $0.envelope) })
-    case .firing(.fired): return .passed
-    case .firing(.expired): return .ended(end(slot, content, .expired))
-    case .firing(.skipped(let count)): return .ended(end(slot, content, .expired, .skipped(count)))
-    case .ignored: return .ended(end(slot, content, .replayed))
+    case .passed, .firing(.fired): return nil
+    case .scheduled: return end(slot, content, .scheduled, other: applied.superseded)
+    case .canceled: return end(slot, content, .carriedOut, other: applied.superseded)
+    case .expired, .firing(.expired): return end(slot, content, .expired)
+    case .tooLate: return end(slot, content, .expired, .reason(Self.nothingIsPending))
+    case .duplicate: return end(slot, content, .duplicate)
+    case .stale(let newer): return end(slot, content, .collapsed, .by(newer.id), other: newer)
+    case .canceledBefore(let cancel): return end(slot, content, .canceled, .by(cancel.id), other: cancel)
+    case .rejected(let rejection): return reader.readAccepted(inFlight[slot].record) { rejections.reject(slot, rejection, $0.envelope) }
+    case .firing(.skipped(let count)): return end(slot, content, .expired, .skipped(count))
+    case .ignored: return end(slot, content, .replayed)
     }
   }
 
-  /// Writes the schedule of a firing whose record is rejected or dead-lettered. Returns false to retry the record.
-  func refused(_ slot: Slot, _ job: ScheduleJob, _ applied: ScheduleApplier.Applied) -> Bool {
-    firings.applied(applied, to: job.key, isFiring: true)
-    return tell(applied, of: job.key, by: job, slot) == nil
+  /// Applies a firing whose record is rejected or dead-lettered to its schedule. Most such records are no firings.
+  ///
+  /// The occurrence is over, and the schedule goes on to the next one. Otherwise it would stay due, and `Firings` would write the same
+  /// firing again and again.
+  func refused(_ slot: Slot, _ envelope: RequestEnvelope) {
+    let record = inFlight[slot]
+    let job = ScheduleJob(refused: envelope, record.record, incarnation: record.source.incarnation)
+    guard let job, let firing = job.firing else { return }
+    inFlight.expect(1, of: slot)
+    // The zones of the devices are not read, since they may be why the record cannot be processed.
+    applier.apply(firing, to: job.key) { [self] result in
+      let answer = inFlight.answer(slot)
+      switch result {
+      case .success(let applied):
+        firings.applied(applied, to: job.key, isFiring: true)
+        if tell(applied, of: job.key, by: job, slot) == nil { inFlight.done(answer) } else { inFlight.failed(answer) }
+      case .failure(let error) where error.code == .faulty || error.code == .unexplained:
+        // The record ends nevertheless. A state that cannot be read does not fire.
+        errors.tell(error)
+        inFlight.done(answer)
+      case .failure(let error): errors.failed(answer, error)
+      }
+    }
+  }
+
+  /// Begins to evict the oldest schedule of a target that has too many, unless its eviction has begun.
+  ///
+  /// It ends in Redis first, if its state is still the one that was read. From then on nothing fires it, and its follow-up emits `evicted`. A
+  /// schedule that changed meanwhile stays: it may have fired, and the target may have room. If not, the target's next request that
+  /// schedules something finds the oldest again.
+  private func evict(_ overflow: ScheduleApplier.Overflow) {
+    let key = overflow.schedule.key
+    guard evicting.count < Self.maximumEvicting, evicting.insert(key).inserted else { return }
+    applier.evict(overflow) { [self] evicted in
+      evicting.remove(key)
+      switch evicted {
+      case .success(.ended(let next)):
+        followUps.begin(key, at: firings.place(of: key, overflow.end))
+        if let next { evict(next) }
+      case .success(.stays): break
+      case .failure(let error): errors.tell(error)
+      }
+    }
   }
 
   /// Ends a request that goes to no device.
@@ -127,7 +144,8 @@ final class ScheduleOutcomes {
     return reader.readAccepted(inFlight[slot].record) { view in
       content.arena.bytes.withUnsafeBytes { arena in
         let device = content.receiver.device.map { arena[$0] }
-        return inFlight.emitted(slot, outcomes.ended(event, view, device: device, revision: revision, details, .record(slot)))
+        return inFlight.emitted(
+          slot, outcomes.ended(event, view, device: device, revision: revision, details, OutcomePurpose(.record, slot)))
       }
     }
   }
@@ -138,7 +156,11 @@ final class ScheduleOutcomes {
   private func write(_ state: Written, _ slot: Slot, forgets: Bool = false) -> Bool {
     inFlight.expect(1, of: slot)
     last &+= 1
-    guard forgets ? writer.forget(state.key, .schedule(last)) : writer.write(state.record, of: state.key, .schedule(last)) else {
+    guard
+      forgets
+        ? writer.forget(state.key, OutcomePurpose(.schedule, last))
+        : writer.write(state.record, of: state.key, OutcomePurpose(.schedule, last))
+    else {
       inFlight.failed(inFlight.answer(slot))
       return false
     }

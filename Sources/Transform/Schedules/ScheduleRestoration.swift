@@ -9,19 +9,15 @@ import Worker
 /// cancel is applied once more. So firings wait until the markers of all partitions reach the ends that `requests` had at that moment. A
 /// request that waits for a schedule of a newer program does not count: this lane cannot fire that schedule.
 final class ScheduleRestoration {
-  private let loop: EventLoop
-  private let state: LaneState
+  private let lane: LaneContext
   private let markers: Markers
   private let member: GroupMember
   private let admin: Admin
-  private let topics: Topics
   private let condition: ScheduleCondition
-  private let logger: Logger
   private(set) var isUnderWay = false
 
   init(_ lane: LaneContext, _ markers: Markers, _ member: GroupMember, _ admin: Admin, _ condition: ScheduleCondition) {
-    (self.markers, self.member, self.admin, self.condition) = (markers, member, admin, condition)
-    (loop, state, topics, logger) = (lane.loop, lane.state, lane.settings.topics, lane.logger)
+    (self.lane, self.markers, self.member, self.admin, self.condition) = (lane, markers, member, admin, condition)
   }
 
   /// Waits for the markers. Returns false if the lane stops running, or if another call already waits.
@@ -32,52 +28,36 @@ final class ScheduleRestoration {
       isUnderWay = false
       condition.restoration = nil
     }
-    while state.phase.phase == .running {
-      let epoch = state.phase.epoch
+    while lane.state.phase.phase == .running {
+      let epoch = lane.state.phase.epoch
       do {
         if try await wait(in: epoch) { return true }
       } catch {
-        logger.warning("what schedules wait for is not known", ["error": "\(error)"])
-        await loop.sleep(milliseconds: 500)
+        lane.logger.warning("what schedules wait for is not known", ["error": "\(error)"])
+        await lane.loop.sleep(milliseconds: 500)
       }
     }
     return false
   }
 
   private func wait(in epoch: Int) async throws -> Bool {
-    let partitions = try TopicPartitions(topics, try await admin.describeCluster())
-    let journaled = (0..<Int32(partitions.journaled)).map { TopicPartition(topics.requests, $0) }
+    let partitions = try TopicPartitions(lane.settings.topics, try await admin.describeCluster())
+    let journaled = (0..<Int32(partitions.journaled)).map { TopicPartition(lane.settings.topics.requests, $0) }
     let ends = try await admin.ends(of: journaled).filter { !$0.value.isEmpty }
     let began = SteadyClock.milliseconds()
-    while state.phase.phase == .running, state.phase.epoch == epoch {
+    while lane.state.phase.phase == .running, lane.state.phase.epoch == epoch {
       let applied = try await markers.appliedOffsets(passingIn: ends.keys.map(\.partition).sorted()) ?? [:]
       let behind = ends.filter { applied[$0.key.partition] ?? 0 < $0.value.upperBound }.map(\.key.partition).sorted()
-      if behind.isEmpty { return state.phase.epoch == epoch }
+      if behind.isEmpty { return lane.state.phase.epoch == epoch }
       if SteadyClock.milliseconds() - began > Self.quietMilliseconds {
         condition.restoration = "nothing fires before what was published is applied: partitions \(PartitionNames.text(behind))"
       }
       member.committer?.commit()
-      await loop.sleep(milliseconds: 100)
+      await lane.loop.sleep(milliseconds: 100)
     }
     return false
   }
 
   /// The length of a wait that is normal, and not shown in readiness.
   private static let quietMilliseconds: Int64 = 15_000
-}
-
-/// Sets the condition `schedules` of a lane's readiness: why schedules do not fire. Loop-confined.
-final class ScheduleCondition {
-  private let health: Health
-  /// What the lane waits for after a possible loss of Redis.
-  var restoration: String? { didSet { tell() } }
-  /// What is damaged in Redis.
-  var damage: String? { didSet { tell() } }
-
-  init(_ health: Health) { self.health = health }
-
-  private func tell() {
-    let reasons = [restoration, damage].compactMap { $0 }
-    health.set("schedules", ready: reasons.isEmpty, reasons.joined(separator: "; "))
-  }
 }

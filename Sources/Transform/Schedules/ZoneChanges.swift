@@ -51,7 +51,7 @@ final class ZoneChanges {
 
   private func ask(_ slot: Slot, _ key: ScheduleKey, _ record: ScheduleRecord, _ zone: Name) -> Bool {
     let known = zone == "" ? DueTimes.defaultZone : zone
-    guard writer.adapt(key, record, to: known, now: wallClock(), .record(slot)) else { return false }
+    guard writer.adapt(key, record, to: known, now: wallClock(), OutcomePurpose(.record, slot)) else { return false }
     inFlight.expect(1, of: slot)
     return true
   }

@@ -112,7 +112,7 @@ final class ZoneDataUpdate {
       if let newer = schedules.newer(state, of: key) { return onError(newer) }
       guard let record = state.record, let moved = judge.recompute(record), let zone = moved.pending?.earliest?.zone else { return }
       let number = number()
-      guard writer.adapt(key, record, to: zone, now: loop.wallMilliseconds(), .firing(number)) else {
+      guard writer.adapt(key, record, to: zone, now: loop.wallMilliseconds(), OutcomePurpose(.firing, number)) else {
         run?.hasFailed = true
         return
       }

@@ -21,9 +21,8 @@ final class CallStage: Stage {
   private var unasked: [ParkedRecord] = []
   /// Requests that have passed in this turn. They go on together.
   private var ready: [(record: ParkedRecord, content: RequestContent)] = []
-  /// Requests that wait for a place, from `next` on.
-  private var held: [ParkedRecord] = []
-  private var next = 0
+  /// Requests that wait for a place.
+  private var held: ArraySlice<ParkedRecord> = []
   /// How many requests have a place that they have waited for.
   private var begun = 0
   private var turnEnd: TurnEnd?
@@ -35,30 +34,14 @@ final class CallStage: Stage {
     let place: Results.Place?
     /// The request has the place that it has waited for.
     var isBegun = false
-    var phase = Phase.looking
-
-    enum Phase {
-      /// Earlier results are looked up, or the request waits for a place.
-      case looking
-      /// The request passes the extensions that are called once for it.
-      case calling(ExtensionPassage)
-      /// The request passes the extensions that are called for some of its recipients.
-      case varying(VariantPassages)
-    }
-
-    func cancel() {
-      switch phase {
-      case .looking: break
-      case .calling(let passage): passage.cancel()
-      case .varying(let passages): passages.cancel()
-      }
-    }
+    /// Cancels the calls of extensions.
+    var cancel: () -> Void = {}
   }
 
   /// - Parameter results: nil during a rebuild. Then no results are looked up, and no call is refused: a rebuild has time.
   init(
     on loop: EventLoop, _ extensions: LaneExtensions, _ rules: ContentRules, _ results: Results?, _ recipients: Recipients,
-    _ locales: Locales
+    _ facts: DeviceFacts
   ) {
     self.loop = loop
     self.extensions = extensions
@@ -68,7 +51,7 @@ final class CallStage: Stage {
     bounds.hasBreakers = results != nil
     calls = ExtensionCalls(on: loop, bounds: bounds)
     tools = VariantPassages.Tools(
-      recipients: recipients, locales: locales, results: results, calls: calls, rules: rules,
+      recipients: recipients, facts: facts, results: results, calls: calls, rules: rules,
       turns: VariantPassages.Turns())
     turnEnd = loop.onTurnEnd { [unowned self] in goOn() }
   }
@@ -157,7 +140,7 @@ final class CallStage: Stage {
     }
     // There is a payload: it was checked when the request was read.
     guard let passage else { return vary(record, ExtensionRun(MutableContent(payload: .null)), within: budget) }
-    requests[record]?.phase = .calling(passage)
+    requests[record]?.cancel = passage.cancel
     if let run = passage.start(whenDone: { [weak self] in self?.called(record, $0, within: budget) }) {
       called(record, run, within: budget)
     }
@@ -181,7 +164,7 @@ final class CallStage: Stage {
       owner?.keep(record, content)
     }
     let passages = VariantPassages(tools, request.content, chain, run, within: budget, at: request.place)
-    requests[record]?.phase = .varying(passages)
+    requests[record]?.cancel = passages.cancel
     passages.start { [weak self] result in
       guard let self else { return }
       switch result {
@@ -215,20 +198,18 @@ final class CallStage: Stage {
   }
 
   private func beginHeld() {
-    while next < held.count {
-      guard let request = requests[held[next]] else {
-        next += 1
-        continue
+    while let record = held.first {
+      if let request = requests[record] {
+        // Each request has at most one call in flight.
+        guard max(begun, calls.count) < min(Self.heldMaximum, request.chain.concurrency) else { return }
+        begun += 1
+        requests[record]?.isBegun = true
+        held.removeFirst()
+        begin(record, request)
+      } else {
+        held.removeFirst()
       }
-      // Each request has at most one call in flight.
-      guard max(begun, calls.count) < min(Self.heldMaximum, request.chain.concurrency) else { return }
-      next += 1
-      begun += 1
-      requests[held[next - 1]]?.isBegun = true
-      begin(held[next - 1], request)
     }
-    held.removeAll(keepingCapacity: true)
-    next = 0
   }
 
   private static let heldMaximum = 64
@@ -236,7 +217,7 @@ final class CallStage: Stage {
   /// The turn ends: the requests whose extensions are done go on together, and others take their places. Some of these may be done at once.
   private func goOn() {
     tools.turns.advance()
-    if next < held.count { beginHeld() }
+    beginHeld()
     while !ready.isEmpty {
       let passed = ready
       ready.removeAll(keepingCapacity: true)

@@ -7,18 +7,15 @@ import Store
 final class ExtensionStage: Stage {
   private let extensions: LaneExtensions
   private let rules: ContentRules
-  private let locales: Locales
+  private let facts: DeviceFacts
   private let writer: ExtendedEntryWriter
   /// Requests that wait for the locales of their devices, and the ones whose locales are not asked for yet.
   private var waiting: [ParkedRecord: Waiting] = [:]
   private var unasked: [ParkedRecord] = []
   weak var owner: (any StageOwner)?
 
-  init(_ extensions: LaneExtensions, _ rules: ContentRules, _ locales: Locales, _ writer: ExtendedEntryWriter) {
-    self.extensions = extensions
-    self.rules = rules
-    self.locales = locales
-    self.writer = writer
+  init(_ extensions: LaneExtensions, _ rules: ContentRules, _ facts: DeviceFacts, _ writer: ExtendedEntryWriter) {
+    (self.extensions, self.rules, self.facts, self.writer) = (extensions, rules, facts, writer)
   }
 
   private struct Waiting {
@@ -64,18 +61,18 @@ final class ExtensionStage: Stage {
     let records = unasked.filter { waiting[$0] != nil }
     unasked.removeAll(keepingCapacity: true)
     guard !records.isEmpty else { return }
-    locales.read(records.compactMap { record in waiting[record].map { ($0.token, $0.content.arena) } }) { [weak self] answer in
+    facts.read(records.compactMap { record in waiting[record].map { ($0.token, $0.content.arena) } }) { [weak self] answer in
       self?.came(answer, of: records)
     }
   }
 
-  private func came(_ answer: Result<[String?], StoreError>, of records: [ParkedRecord]) {
+  private func came(_ answer: Result<[DeviceFacts.Device], StoreError>, of records: [ParkedRecord]) {
     switch answer {
-    case .success(let locales):
+    case .success(let devices):
       var passed: [(record: ParkedRecord, content: RequestContent)] = []
-      for (record, locale) in zip(records, locales) {
+      for (record, device) in zip(records, devices) {
         guard let request = waiting.removeValue(forKey: record) else { continue }
-        passed.append((record, pass(request.content, request.chain, for: request.token, locale)))
+        passed.append((record, pass(request.content, request.chain, for: request.token, device.locale)))
       }
       if !passed.isEmpty { owner?.passed(passed) }
     case .failure(let error):

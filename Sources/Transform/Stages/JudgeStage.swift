@@ -140,7 +140,7 @@ final class JudgeStage: JudgeHandler {
     let slot = Slot(number: request.tag)
     return request.arena.bytes.withUnsafeBytes { arena in
       guard let entry = DeliveryEntryView(arena[request.entry.span]) else { return .poisoned("its delivery entry cannot be read") }
-      let subject = Outcomes.Subject(token: arena[request.token], entry: entry, purpose: .record(slot))
+      let subject = Outcomes.Subject(token: arena[request.token], entry: entry, purpose: OutcomePurpose(.record, slot))
       let collapsed = inFlight.emitted(slot, superseded.map { outcomes.collapsed($0, by: subject) } ?? Outcomes.Produced())
       guard case .done = collapsed, let event else { return collapsed }
       // With a dead letter.

@@ -8,15 +8,14 @@ struct RecipientPages {
   private var bytes = 0
   /// Requests that wait for a further page. They go before first pages, so that begun requests finish.
   private var going: [Slot] = []
-  /// Requests that wait for their first page, oldest first from `head` on.
-  private var fresh: [Slot] = []
-  private var head = 0
+  /// Requests that wait for their first page, oldest first.
+  private var fresh: ArraySlice<Slot> = []
 
   private static let askedMaximum = 32
   private static let bytesMaximum = 16 << 20
 
   /// Whether requests wait.
-  var isWaiting: Bool { !going.isEmpty || head < fresh.count }
+  var isWaiting: Bool { !going.isEmpty || !fresh.isEmpty }
 
   /// Whether a page may be asked for now. If so, it counts as asked for.
   mutating func begin() -> Bool {
@@ -33,14 +32,7 @@ struct RecipientPages {
   /// The next request that may ask. Its page counts as asked for.
   mutating func next() -> Slot? {
     guard isWaiting, begin() else { return nil }
-    if let slot = going.popLast() { return slot }
-    let slot = fresh[head]
-    head += 1
-    if head >= 1024, head > fresh.count / 2 {
-      fresh.removeFirst(head)
-      head = 0
-    }
-    return slot
+    return going.popLast() ?? fresh.popFirst()
   }
 
   /// A page that was asked for has come, or has failed.

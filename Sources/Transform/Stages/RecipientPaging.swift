@@ -75,17 +75,17 @@ struct RecipientPaging {
   /// A page that was asked for has come, or has failed.
   mutating func came() { pages.came() }
 
-  /// Takes a page that has come. All its devices are judged next.
+  /// Takes a page that has come. All its devices are judged next. Members that are no tokens were not written by Carillon, and are left out.
   ///
-  /// - Returns: the tokens of devices, in the arena, and the other members of the set.
-  mutating func take(_ page: Recipients.Page, _ record: inout InFlightRecord) -> (tokens: [ArenaSpan], others: [ArenaSpan]) {
-    guard var progress = record.recipients else { return ([], []) }
-    var (tokens, others): ([ArenaSpan], [ArenaSpan]) = ([], [])
+  /// - Returns: the tokens, in the arena.
+  mutating func take(_ page: Recipients.Page, _ record: inout InFlightRecord) -> [ArenaSpan] {
+    guard var progress = record.recipients else { return [] }
+    var tokens: [ArenaSpan] = []
     tokens.reserveCapacity(page.count)
     let before = record.batch.arena.bytes.count
     page.forEach { member, isToken in
       let span = record.batch.arena.keep(member)
-      if isToken { tokens.append(span) } else { others.append(span) }
+      if isToken { tokens.append(span) }
       progress.last = span
     }
     record.batch.grew(by: record.batch.arena.bytes.count - before)
@@ -94,7 +94,7 @@ struct RecipientPaging {
     progress.bytes = tokens.count * (progress.entry.span.count + RetainedBatch.entryBytes)
     pages.hold(progress.bytes)
     record.recipients = progress
-    return (tokens, others)
+    return tokens
   }
 
   /// The devices of the present page get these entries, which may be larger than the published one.

@@ -8,15 +8,12 @@ final class RecipientStage {
   private let inFlight: InFlight
   private let errors: StoreErrors
   private let recipients: Recipients
-  private let locales: Locales
-  private let zones: TimeZones
+  private let facts: DeviceFacts
   private let judge: JudgeStage
   private let reader: RequestReader
   private let outcomes: Outcomes
   private let journal: Journal?
   private let journaled: JournaledVerdicts?
-  private let metrics: TransformMetrics
-  private let logger: Logger
   private var paging = RecipientPaging()
   private var isAsking = false
   private var times = DueTimes()
@@ -26,22 +23,11 @@ final class RecipientStage {
   ///   - journal: nil if verdicts are not written, as during a rebuild.
   ///   - journaled: the former verdicts, during a rebuild.
   init(
-    _ recipients: Recipients, _ locales: Locales, _ zones: TimeZones, _ inFlight: InFlight, _ errors: StoreErrors, _ judge: JudgeStage,
-    _ reader: RequestReader, _ outcomes: Outcomes, journal: Journal?, journaled: JournaledVerdicts?, metrics: TransformMetrics,
-    logger: Logger
+    _ recipients: Recipients, _ facts: DeviceFacts, _ inFlight: InFlight, _ errors: StoreErrors, _ judge: JudgeStage,
+    _ reader: RequestReader, _ outcomes: Outcomes, journal: Journal?, journaled: JournaledVerdicts?
   ) {
-    self.inFlight = inFlight
-    self.errors = errors
-    self.recipients = recipients
-    self.locales = locales
-    self.zones = zones
-    self.judge = judge
-    self.reader = reader
-    self.outcomes = outcomes
-    self.journal = journal
-    self.journaled = journaled
-    self.metrics = metrics
-    self.logger = logger
+    (self.recipients, self.facts, self.inFlight, self.errors, self.judge) = (recipients, facts, inFlight, errors, judge)
+    (self.reader, self.outcomes, self.journal, self.journaled) = (reader, outcomes, journal, journaled)
   }
 
   /// Takes a request that is judged now.
@@ -63,8 +49,12 @@ final class RecipientStage {
     inFlight[slot].batch.grew(by: content.entry.span.count + content.extensions.span.count)
     guard let journal else { return }
     let source = inFlight[slot].source
-    content.arena.bytes.withUnsafeBytes {
-      journal.append(source, extensions: $0[content.extensions.span], count: content.extensions.count)
+    content.arena.bytes.withUnsafeBytes { arena in
+      journal.append(source) {
+        $0.append(
+          offset: source.offset, timestamp: source.timestamp, extensions: arena[content.extensions.span], count: content.extensions.count,
+          now: $1)
+      }
     }
   }
 
@@ -116,10 +106,9 @@ final class RecipientStage {
 
   private func came(_ page: Recipients.Page, _ slot: Slot) -> Conclusion {
     if page.asksSchedules { return owner?.asksSchedules(slot) ?? .failed }
-    var (tokens, others) = paging.take(page, &inFlight[slot])
+    var tokens = paging.take(page, &inFlight[slot])
     if let journaled { tokens = kept(of: tokens, slot, journaled) }
     guard let progress = inFlight[slot].recipients else { return .failed }
-    if !others.isEmpty { remove(others, slot, progress) }
     if let zone = progress.zone, !tokens.isEmpty { askZones(of: tokens, slot, zone, progress) } else { judge(tokens, slot, progress) }
     return goOn(slot)
   }
@@ -131,7 +120,7 @@ final class RecipientStage {
     // A device that has registered since is not among them.
     if known.count == tokens.count { return judge(tokens, at: known, slot, zone, progress) }
     inFlight.expect(1, of: slot)
-    zones.read(tokens.map { ($0, arena) }) { [self] devices in
+    facts.read(tokens.map { ($0, arena) }) { [self] devices in
       let answer = inFlight.answer(slot)
       guard case .success(let devices) = devices, let progress = inFlight[slot].recipients else {
         if case .failure(let error) = devices { return errors.failed(answer, error) }
@@ -181,11 +170,11 @@ final class RecipientStage {
   private func askLocales(of tokens: [ArenaSpan], _ slot: Slot, _ variants: ContentVariants) {
     inFlight.expect(1, of: slot)
     let arena = inFlight[slot].batch.arena
-    locales.read(tokens.map { ($0, arena) }) { [self] locales in
+    facts.read(tokens.map { ($0, arena) }) { [self] devices in
       let answer = inFlight.answer(slot)
-      switch locales {
-      case .success(let locales):
-        judgeVariants(slot, zip(tokens, locales).map { ($0, $1) }, variants)
+      switch devices {
+      case .success(let devices):
+        judgeVariants(slot, zip(tokens, devices).map { ($0, $1.locale) }, variants)
         inFlight.done(answer)
       case .failure(let error): errors.failed(answer, error)
       }
@@ -198,17 +187,6 @@ final class RecipientStage {
     let arena = inFlight[slot].batch.arena
     for (device, entry) in zip(devices, entries) { judge.take(slot, arena, device.token, entry.atDevice) }
     judge.send()
-  }
-
-  /// Removes members of a person's devices that are no tokens. Carillon has not written them.
-  private func remove(_ members: [ArenaSpan], _ slot: Slot, _ progress: RecipientPaging.Progress) {
-    metrics.unreadableRecipients.increment(by: members.count)
-    inFlight[slot].batch.arena.bytes.withUnsafeBytes { arena in
-      logger.warning(
-        "members that are no device tokens are removed from a person's devices",
-        ["set": recipients.name(of: progress.set, in: arena), "members": members.count])
-      recipients.remove(members.map { arena[$0] }, from: progress.set, in: arena)
-    }
   }
 
   // MARK: Verdicts
@@ -243,10 +221,15 @@ final class RecipientStage {
   private func journalPage(_ slot: Slot) {
     guard let journal, let progress = inFlight[slot].recipients else { return }
     let arena = inFlight[slot].batch.arena
-    journal.append(inFlight[slot].source, count: progress.page.count, closing: progress.isComplete ? progress.closing : nil) {
-      number, then in
-      let device = progress.page[number]
-      arena.bytes.withUnsafeBytes { then($0[device.token], device.judgement) }
+    let source = inFlight[slot].source
+    journal.append(source) { writer, now in
+      writer.append(
+        offset: source.offset, timestamp: source.timestamp, count: progress.page.count,
+        closing: progress.isComplete ? progress.closing : nil, now: now
+      ) { number, then in
+        let device = progress.page[number]
+        arena.bytes.withUnsafeBytes { then($0[device.token], device.judgement) }
+      }
     }
   }
 }

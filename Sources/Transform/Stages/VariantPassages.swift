@@ -10,7 +10,7 @@ final class VariantPassages {
   /// The tools that all requests of a lane share.
   struct Tools {
     let recipients: Recipients
-    let locales: Locales
+    let facts: DeviceFacts
     /// Nil: no results are looked up or remembered.
     let results: Results?
     let calls: ExtensionCalls
@@ -23,9 +23,8 @@ final class VariantPassages {
     /// How many requests find their devices at a time: each may ask Redis for very many.
     private static let maximumFinding = 32
     private var finding = 0
-    /// Requests that wait to find their devices, from `next` on.
-    private var waiting: [() -> Void] = []
-    private var next = 0
+    /// Requests that wait to find their devices.
+    private var waiting: ArraySlice<() -> Void> = []
     private var isBeginning = false
     /// Requests that wait for room for their calls.
     private var stuck: [VariantPassages] = []
@@ -46,14 +45,9 @@ final class VariantPassages {
     private func begin() {
       guard !isBeginning else { return }
       isBeginning = true
-      while finding < Self.maximumFinding, next < waiting.count {
+      while finding < Self.maximumFinding, let next = waiting.popFirst() {
         finding += 1
-        next += 1
-        waiting[next - 1]()
-      }
-      if next > waiting.count / 2 {
-        waiting.removeFirst(next)
-        next = 0
+        next()
       }
       isBeginning = false
     }
@@ -156,10 +150,7 @@ final class VariantPassages {
     content.arena.bytes.withUnsafeBytes { arena in
       tokens.bytes.withUnsafeBytes { tokens in
         tools.recipients.page(of: set, in: arena, after: tokens[last]) { [self] answer in
-          switch answer {
-          case .success(let page): came(page, of: set)
-          case .failure(let error): found(.failure(error))
-          }
+          if let page = answer.value(orFail: found) { came(page, of: set) }
         }
       }
     }
@@ -177,23 +168,16 @@ final class VariantPassages {
 
   private func askLocales() {
     guard !devices.isEmpty else { return found(.success([])) }
-    tools.locales.read(devices.map { ($0, tokens) }) { [self] in found($0) }
+    tools.facts.read(devices.map { ($0, tokens) }) { [self] in found($0) }
   }
 
-  private func found(_ answer: Result<[String?], StoreError>) {
+  private func found(_ answer: Result<[DeviceFacts.Device], StoreError>) {
     tools.turns.found()
-    switch answer {
-    case .success(let locales): found(locales)
-    case .failure(let error): end(.failure(error))
-    }
-  }
-
-  private func found(_ locales: [String?]) {
-    guard whenDone != nil else { return }
+    guard let facts = answer.value(orFail: end), whenDone != nil else { return }
     var names: Set<Name> = []
-    for (device, locale) in zip(devices, locales) where names.count < Self.maximumVariants {
-      guard let name = chain.variant(of: tokens.text(device), locale), names.insert(name).inserted else { continue }
-      waiting.append(Variant(name: name, locale: locale, device: chain.scope == .device ? tokens.text(device) : nil))
+    for (device, known) in zip(devices, facts) where names.count < Self.maximumVariants {
+      guard let name = chain.variant(of: tokens.text(device), known.locale), names.insert(name).inserted else { continue }
+      waiting.append(Variant(name: name, locale: known.locale, device: chain.scope == .device ? tokens.text(device) : nil))
     }
     waiting.reverse()
     isFound = true

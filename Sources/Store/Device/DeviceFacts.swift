@@ -1,19 +1,21 @@
 public import Notifications
 import Redis
 
-/// The time zones and the people of devices, from their registrations. Loop-confined.
-public final class TimeZones {
+/// The time zones, locales and people of devices, from their registrations. Loop-confined.
+public final class DeviceFacts {
   /// The facts from a device's registration.
   public struct Device: Sendable {
     /// The name hash of the person; 0: nobody, or the device is not registered.
     public var user: UInt64
     /// The time zone, if it gave one.
     public var zone: Name?
+    /// The locale, if it gave one.
+    public var locale: String?
     /// Whether it is registered.
     public var isRegistered: Bool
 
     /// A device without a registration.
-    public static let unknown = Device(user: 0, zone: nil, isRegistered: false)
+    public static let unknown = Device(user: 0, zone: nil, locale: nil, isRegistered: false)
   }
 
   private let shards: Shards
@@ -38,7 +40,7 @@ public final class TimeZones {
   }
 
   /// Returns the zones of devices, each once. They are sorted: of too many, each worker takes the same.
-  public static func distinct(_ devices: [Name: Name]) -> [Name] { Set(devices.values).sorted() }
+  public static func distinctZones(_ devices: [Name: Name]) -> [Name] { Set(devices.values).sorted() }
 
   /// Reads the time zones of the devices that a schedule is for, by their tokens.
   ///
@@ -66,10 +68,7 @@ public final class TimeZones {
     arena.bytes.withUnsafeBytes { bytes in
       last.withUnsafeBytes { last in
         recipients.page(of: set, in: bytes, after: last) { [self] page in
-          switch page {
-          case .failure(let error): then(.failure(error))
-          case .success(let page): came(page, of: set, in: arena, found, then)
-          }
+          if let page = page.value(orFail: then) { came(page, of: set, in: arena, found, then) }
         }
       }
     }
@@ -90,13 +89,10 @@ public final class TimeZones {
       return isLast ? then(.success(found)) : self.page(of: set, in: arena, after: last, found, then)
     }
     let collected = CollectedAnswers<Device>(tokens.count) { [self] devices in
-      switch devices {
-      case .failure(let error): then(.failure(error))
-      case .success(let devices):
-        let named = zip(tokens, devices).map { token, device in (token.withUnsafeBytes { Name($0) }, device?.zone ?? "") }
-        let zones = found.merging(named) { $1 }
-        if isLast { then(.success(zones)) } else { self.page(of: set, in: arena, after: last, zones, then) }
-      }
+      guard let devices = devices.value(orFail: then) else { return }
+      let named = zip(tokens, devices).map { token, device in (token.withUnsafeBytes { Name($0) }, device?.zone ?? "") }
+      let zones = found.merging(named) { $1 }
+      if isLast { then(.success(zones)) } else { self.page(of: set, in: arena, after: last, zones, then) }
     }
     for (number, token) in tokens.enumerated() { token.withUnsafeBytes { ask($0, number, collected) } }
   }
@@ -105,14 +101,15 @@ public final class TimeZones {
     let bucket = shards.keys.bucket(of: token)
     calls.command.begin("HMGET")
     calls.command.appendKey("d", bucket, token)
-    calls.command.append("u")
-    calls.command.append("z")
+    for field in ["u", "z", "l"] { calls.command.append(field) }
     calls.send(over: shards.shard(of: bucket)) { answer in
       collected.take(
         number,
         answer.map { reply in
           let owner = reply[0]?.bytes.flatMap { Owner(field: Array($0)) }
-          return Device(user: owner?.user ?? 0, zone: reply[1]?.bytes.map { Name($0) }, isRegistered: owner != nil)
+          return Device(
+            user: owner?.user ?? 0, zone: reply[1]?.bytes.map { Name($0) },
+            locale: reply[2]?.bytes.map { String(decoding: $0, as: UTF8.self) }, isRegistered: owner != nil)
         })
     }
   }
