@@ -1,3 +1,5 @@
+import Kafka
+
 /// What a lane may do now: one phase. Each event changes it and answers with actions. A value.
 ///
 /// Redis may lose its latest writes, but never without a sign: a broken connection, a refusal, or markers that differ from those that the
@@ -36,15 +38,15 @@ struct LanePhase {
   }
 
   /// The result of a comparison of the markers.
-  enum Finding: Equatable {
+  enum Finding {
     /// Redis has what was written to it, and all offered partitions have begun.
     case verified
-    /// No result yet: compare again after so many milliseconds.
-    case again(afterMilliseconds: Int)
+    /// Something has changed meanwhile or did not answer: compare again after so many milliseconds, for this reason.
+    case again(afterMilliseconds: Int, String)
     /// Redis has lost everything, or so much that it looks like everything.
     case empty
-    /// A partition has another owner.
-    case otherOwner
+    /// A partition has another owner: leave the group and join it again.
+    case otherOwner(TopicPartition)
   }
 
   /// An effect that the owner runs.
@@ -186,8 +188,8 @@ struct LanePhase {
       }
       phase = .restoringRegistry(isBehind: false)
       return [.ready, .restoreRegistry, .advance, quiet]
-    case .again(0): return [.compare]
-    case .again(let milliseconds): return [.compareAfter(milliseconds: milliseconds)]
+    case .again(0, _): return [.compare]
+    case .again(let milliseconds, _): return [.compareAfter(milliseconds: milliseconds)]
     case .empty:
       let isKnown = phase == .suspended(.redisEmpty)
       phase = .suspended(.redisEmpty)

@@ -55,7 +55,7 @@ import Testing
           if comparison.epoch == phase.epoch { isVerified = true }
         case .stale: #expect(phase.compared(.verified, in: phase.epoch - 1) == (comparesSigns ? [.compare] : []))
         case .again:
-          #expect(phase.compared(.again(afterMilliseconds: 20), in: phase.epoch).allSatisfy { $0 == .compareAfter(milliseconds: 20) })
+          #expect(phase.compared(.again(afterMilliseconds: 20, ""), in: phase.epoch).allSatisfy { $0 == .compareAfter(milliseconds: 20) })
         case .empty:
           guard comparesSigns else { continue }
           _ = phase.compared(.empty, in: phase.epoch)
@@ -124,8 +124,8 @@ import Testing
     #expect(phase.writesRefused().first == .hold)
     #expect(phase.phase == .suspended(.redisRefusesWrites(hasRegistry: false)))
     #expect(phase.writesRefused().isEmpty, "it is said once")
-    #expect(phase.compared(.again(afterMilliseconds: 200), in: epoch) == [.compare])
-    #expect(phase.compared(.again(afterMilliseconds: 200), in: phase.epoch) == [.compareAfter(milliseconds: 200)])
+    #expect(phase.compared(.again(afterMilliseconds: 200, ""), in: epoch) == [.compare])
+    #expect(phase.compared(.again(afterMilliseconds: 200, ""), in: phase.epoch) == [.compareAfter(milliseconds: 200)])
     #expect(phase.compared(.verified, in: phase.epoch).contains(.restoreRegistry), "it may have missed registrations")
   }
 

@@ -25,12 +25,6 @@ public final class DeviceFacts {
   /// Makes them for these servers.
   public init(_ shards: Shards, _ recipients: Recipients) { (self.shards, self.recipients) = (shards, recipients) }
 
-  /// Reads the facts about a device.
-  public func read(_ token: UnsafeRawBufferPointer, _ then: @escaping (Result<Device, StoreError>) -> Void) {
-    let collected = CollectedAnswers<Device>(1) { answers in then(answers.map { $0[0] ?? .unknown }) }
-    ask(token, 0, collected)
-  }
-
   /// Reads the facts about devices, in their order.
   ///
   /// - Parameter tokens: at least one, each with the arena that contains it.
@@ -39,69 +33,87 @@ public final class DeviceFacts {
     for (number, (token, arena)) in tokens.enumerated() { arena.bytes.withUnsafeBytes { ask($0[token], number, collected) } }
   }
 
+  /// A device with its token.
+  public typealias Named = (token: Name, facts: Device)
+
+  /// Reads the facts about the devices of a receiver, in the order of their tokens.
+  ///
+  /// - Parameters:
+  ///   - arena: contains the names of the receiver.
+  ///   - maximum: with so many devices no further page of a person's is read.
+  ///   - then: called within this call if the call cannot be sent.
+  public func read(
+    of receiver: Receiver, in arena: Arena, upTo maximum: Int = .max, _ then: @escaping (Result<[Named], StoreError>) -> Void
+  ) {
+    let tokens = Arena(capacity: 256)
+    switch receiver {
+    case .device(let token):
+      let span = arena.bytes.withUnsafeBytes { tokens.keep($0[token]) }
+      read(named: [span], in: tokens, then)
+    case .set(let set): page(of: set, in: arena, [], upTo: maximum, after: ArenaSpan(), in: tokens, then)
+    }
+  }
+
+  private func read(named spans: [ArenaSpan], in tokens: Arena, _ then: @escaping (Result<[Named], StoreError>) -> Void) {
+    guard !spans.isEmpty else { return then(.success([])) }
+    read(spans.map { ($0, tokens) }) { devices in
+      then(devices.map { zip(spans, $0).map { span, device in (tokens.bytes.withUnsafeBytes { Name($0[span]) }, device) } })
+    }
+  }
+
+  private func page(
+    of set: RecipientSet, in arena: Arena, _ found: [Named], upTo maximum: Int, after last: ArenaSpan, in tokens: Arena,
+    _ then: @escaping (Result<[Named], StoreError>) -> Void
+  ) {
+    arena.bytes.withUnsafeBytes { bytes in
+      tokens.bytes.withUnsafeBytes { former in
+        recipients.page(of: set, in: bytes, after: former[last]) { [self] page in
+          guard let page = page.value(orFail: then) else { return }
+          var (spans, last): ([ArenaSpan], ArenaSpan) = ([], last)
+          page.forEach { member, isToken in
+            last = tokens.keep(member)
+            if isToken { spans.append(last) }
+          }
+          let isLast = page.isLast
+          read(named: spans, in: tokens) { [self, last] devices in
+            guard let devices = devices.value(orFail: then) else { return }
+            let found = found + devices
+            if isLast || found.count >= maximum { return then(.success(found)) }
+            self.page(of: set, in: arena, found, upTo: maximum, after: last, in: tokens, then)
+          }
+        }
+      }
+    }
+  }
+
   /// Returns the zones of devices, each once. They are sorted: of too many, each worker takes the same.
   public static func distinctZones(_ devices: [Name: Name]) -> [Name] { Set(devices.values).sorted() }
 
   /// Reads the time zones of the devices that a schedule is for, by their tokens.
   ///
   /// One is empty where a device has told none. There is none where no device is registered.
-  public func read(of key: ScheduleKey, _ then: @escaping (Result<[Name: Name], StoreError>) -> Void) {
+  public func zones(of key: ScheduleKey, _ then: @escaping (Result<[Name: Name], StoreError>) -> Void) {
     let arena = Arena(capacity: 256)
     let receiver = key.target.withBytes { target in
       key.application.withBytes { application in Target(target).map { Receiver($0, application: application, in: arena) } }
     }
-    switch receiver {
-    case .device(let token):
-      arena.bytes.withUnsafeBytes { bytes in
-        let name = Name(bytes[token])
-        read(bytes[token]) { then($0.map { $0.isRegistered ? [name: $0.zone ?? ""] : [:] }) }
-      }
-    case .set(let set): page(of: set, in: arena, after: [], [:], then)
-    case nil: then(.success([:]))
+    guard let receiver else { return then(.success([:])) }
+    read(of: receiver, in: arena) { answer in
+      then(
+        answer.map { devices in
+          let present = devices.filter { $0.facts.isRegistered || receiver.device == nil }
+          return Dictionary(present.map { ($0.token, $0.facts.zone ?? "") }) { $1 }
+        })
     }
-  }
-
-  private func page(
-    of set: RecipientSet, in arena: Arena, after last: [UInt8], _ found: [Name: Name],
-    _ then: @escaping (Result<[Name: Name], StoreError>) -> Void
-  ) {
-    arena.bytes.withUnsafeBytes { bytes in
-      last.withUnsafeBytes { last in
-        recipients.page(of: set, in: bytes, after: last) { [self] page in
-          if let page = page.value(orFail: then) { came(page, of: set, in: arena, found, then) }
-        }
-      }
-    }
-  }
-
-  private func came(
-    _ page: Recipients.Page, of set: RecipientSet, in arena: Arena, _ found: [Name: Name],
-    _ then: @escaping (Result<[Name: Name], StoreError>) -> Void
-  ) {
-    var tokens: [[UInt8]] = []
-    var last: [UInt8] = []
-    page.forEach { member, isToken in
-      last = Array(member)
-      if isToken { tokens.append(last) }
-    }
-    let isLast = page.isLast
-    guard !tokens.isEmpty else {
-      return isLast ? then(.success(found)) : self.page(of: set, in: arena, after: last, found, then)
-    }
-    let collected = CollectedAnswers<Device>(tokens.count) { [self] devices in
-      guard let devices = devices.value(orFail: then) else { return }
-      let named = zip(tokens, devices).map { token, device in (token.withUnsafeBytes { Name($0) }, device?.zone ?? "") }
-      let zones = found.merging(named) { $1 }
-      if isLast { then(.success(zones)) } else { self.page(of: set, in: arena, after: last, zones, then) }
-    }
-    for (number, token) in tokens.enumerated() { token.withUnsafeBytes { ask($0, number, collected) } }
   }
 
   private func ask(_ token: UnsafeRawBufferPointer, _ number: Int, _ collected: CollectedAnswers<Device>) {
     let bucket = shards.keys.bucket(of: token)
     calls.command.begin("HMGET")
     calls.command.appendKey("d", bucket, token)
-    for field in ["u", "z", "l"] { calls.command.append(field) }
+    calls.command.append("u")
+    calls.command.append("z")
+    calls.command.append("l")
     calls.send(over: shards.shard(of: bucket)) { answer in
       collected.take(
         number,

@@ -29,28 +29,6 @@ protocol CheckpointsOwner: AnyObject {
 /// of loss the lane rewinds to the markers, whether these are lower or not, and applies the following records again. A marker that is
 /// higher than the lane's belongs to another owner.
 final class Checkpoints {
-  /// The result of a comparison.
-  enum Finding {
-    /// All offered partitions have begun, and Redis has what was written to it.
-    case verified
-    /// Something has changed meanwhile or did not answer: compare again after so many milliseconds, for this reason.
-    case again(afterMilliseconds: Int, String)
-    /// Redis has lost everything, or so much that it looks like everything.
-    case empty
-    /// A partition has another owner: leave the group and join it again.
-    case otherOwner(TopicPartition)
-
-    /// The result for the lane's phase.
-    var phase: LanePhase.Finding {
-      switch self {
-      case .verified: .verified
-      case .again(let milliseconds, _): .again(afterMilliseconds: milliseconds)
-      case .empty: .empty
-      case .otherOwner: .otherOwner
-      }
-    }
-  }
-
   /// The running work on the markers. Comparing and raising exclude each other: neither may see half of the other's writes.
   private enum Work {
     case none, comparing, raising
@@ -101,7 +79,7 @@ final class Checkpoints {
   ///   - noted: answers the incarnations in the group's notes; called for partitions without a marker in any bucket.
   func compare(
     _ consumer: Consumer, isNew: () async throws -> Bool, noted: ([TopicPartition]) async throws -> [TopicPartition: UInt32]
-  ) async -> Finding {
+  ) async -> LanePhase.Finding {
     guard case .none = work else { return .again(afterMilliseconds: 20, "markers are being raised") }
     work = .comparing
     defer { work = .none }
@@ -150,7 +128,7 @@ final class Checkpoints {
 
   private static func reason(_ what: String, _ error: StoreError?) -> String { error.map { "\(what): \($0)" } ?? what }
 
-  private func create(_ missing: [Int], _ isNew: () async throws -> Bool) async -> Finding {
+  private func create(_ missing: [Int], _ isNew: () async throws -> Bool) async -> LanePhase.Finding {
     do {
       guard try await isNew() else { return .empty }
     } catch {
@@ -163,7 +141,7 @@ final class Checkpoints {
   /// Makes all buckets agree on where each partition begins, and begins it there.
   private func begin(
     _ offers: [AssignedPartition], _ markers: [[Marker?]], noted: [TopicPartition: UInt32], _ consumer: Consumer
-  ) async -> Finding {
+  ) async -> LanePhase.Finding {
     guard !offers.isEmpty else { return Self.finding(consumer) }
     let starts = table.starts(offers, markers, noted: noted)
     if !starts.changes.isEmpty {
@@ -192,7 +170,7 @@ final class Checkpoints {
     return Self.finding(consumer)
   }
 
-  private static func finding(_ consumer: Consumer) -> Finding {
+  private static func finding(_ consumer: Consumer) -> LanePhase.Finding {
     consumer.offers.isEmpty ? .verified : .again(afterMilliseconds: 0, "more partitions were offered")
   }
 

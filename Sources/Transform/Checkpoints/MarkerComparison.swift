@@ -59,7 +59,7 @@ final class MarkerComparison {
       if case .otherOwner(let partition) = finding, epoch == lane.state.phase.epoch {
         lane.logger.warning("a partition has another owner; joining the group again", ["partition": "\(partition)"])
       }
-      actions = lane.state.phase.compared(finding.phase, in: epoch)
+      actions = lane.state.phase.compared(finding, in: epoch)
     } while actions == [.compare]
     isUnderWay = false
     owner?.perform(actions)
@@ -68,7 +68,7 @@ final class MarkerComparison {
   }
 
   /// Reports comparisons that do not succeed: until one does, partitions may wait.
-  private func notice(_ finding: Checkpoints.Finding) {
+  private func notice(_ finding: LanePhase.Finding) {
     guard case .again(let milliseconds, let reason) = finding else {
       heldUpSince = nil
       if heldUpBy != nil { owner?.comparisonIsHeldUp(nil) }
@@ -83,7 +83,7 @@ final class MarkerComparison {
   }
 
   /// Checks once in each epoch that Redis is this cluster's. Returns the obstacle, if there is one.
-  private func identify(in epoch: Int) async -> Checkpoints.Finding? {
+  private func identify(in epoch: Int) async -> LanePhase.Finding? {
     guard identifiedIn != epoch else { return nil }
     do {
       // An empty Redis belongs to no cluster until it is rebuilt; the comparison reports that.

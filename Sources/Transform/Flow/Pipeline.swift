@@ -77,7 +77,7 @@ final class Pipeline {
     stages = StageSequence(
       [ApplicationStage(on: lane.loop, applications, isRebuilding: journaled != nil), registry]
         + (schedules.map { [$0.firingWait, $0.stage] } ?? []) + [
-          CallStage(on: lane.loop, extensions, rules, journaled == nil ? Results(lane.shards, on: lane.loop) : nil, persons, facts),
+          CallStage(on: lane.loop, extensions, rules, journaled == nil ? Results(lane.shards, on: lane.loop) : nil, facts),
           ExtensionStage(extensions, rules, facts, ExtendedEntryWriter(lane.metrics, lane.logger)),
         ], inFlight)
     judge = JudgeStage(Judge(lane.shards, settings.judgeLimits), inFlight, errors, outcomes, rejections, lane.metrics, journaled)

@@ -87,7 +87,7 @@ final class RebuildCore: ConsumerHandler {
     self.logger = logger
     shards = Shards(on: loop, settings.store, clientName: "carillon-rebuild", isRebuilding: true)
     markers = Markers(shards)
-    endings = Endings(Mailboxes(shards), verdicts)
+    endings = Endings(Mailboxes(shards))
     schedules = RebuiltSchedules(
       Schedules(shards, Schedules.Limits(dueTimesOfPartition: .max, lifetimeMilliseconds: settings.longestLifetime * 1000)),
       DeviceFacts(shards, Recipients(shards)), now: WallClock.milliseconds)
@@ -109,8 +109,8 @@ final class RebuildCore: ConsumerHandler {
     ticker.handler = { [unowned self] in rebuild.keepLock() }
     silenceTimer.handler = { [unowned self] in lookForSilence() }
     pipeline.owner = self
-    endings.owner = self
-    schedules.owner = self
+    let onAnswer = { [unowned self] (error: StoreError?) in if let error { fail(error) } else { advance() } }
+    (endings.onAnswer, schedules.onAnswer) = (onAnswer, onAnswer)
     notes.drain = { [unowned self] in drainNotes() }
     shards.onDown = { [unowned self] error in fail(error) }
   }
@@ -579,15 +579,6 @@ extension RebuildCore: PipelineOwner {
   func foundNewer(_ error: StoreError) { fail(error) }
 
   func passes(_ ticket: RecordTicket) {}
-}
-
-extension RebuildCore {
-  /// Redis has the state of a schedule, or the call has failed.
-  func scheduleAnswered(_ error: StoreError?) { if let error { fail(error) } else { advance() } }
-}
-
-extension RebuildCore: EndingsOwner {
-  func endingAnswered(_ error: StoreError?) { if let error { fail(error) } else { advance() } }
 }
 
 extension RecordView {

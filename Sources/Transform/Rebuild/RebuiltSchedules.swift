@@ -13,7 +13,8 @@ final class RebuiltSchedules {
   private var waiting: [ScheduleKey: [ScheduleRecord]] = [:]
   /// States that do not stand yet.
   private(set) var count = 0
-  weak var owner: RebuildCore?
+  /// Called when Redis has the state of a schedule, or the call has failed.
+  var onAnswer: (StoreError?) -> Void = { _ in }
 
   /// - Parameter now: milliseconds since 1970.
   init(_ schedules: Schedules, _ devices: DeviceFacts, now: @escaping () -> Int64) {
@@ -54,7 +55,7 @@ final class RebuiltSchedules {
   /// Registrations that were made while Redis was empty have changed zones, and no worker reads them again.
   private func adapt(_ key: ScheduleKey, _ state: ScheduleRecord) {
     guard state.pending?.timedTrigger?.dependsOnDevices == true else { return ended(key, nil) }
-    applier.adapt(key, zones: { [devices] then in devices.read(of: key) { then($0.map(DeviceFacts.distinctZones)) } }) { [self] answer in
+    applier.adapt(key, zones: { [devices] then in devices.zones(of: key) { then($0.map(DeviceFacts.distinctZones)) } }) { [self] answer in
       if case .failure(let error) = answer { ended(key, error) } else { ended(key, nil) }
     }
   }
@@ -63,6 +64,6 @@ final class RebuiltSchedules {
     count -= 1
     waiting[key]?.removeFirst()
     if waiting[key]?.isEmpty == true { waiting[key] = nil } else { apply(key) }
-    owner?.scheduleAnswered(error)
+    onAnswer(error)
   }
 }

@@ -132,15 +132,13 @@ final class ScheduleStage: Stage {
   /// Reads the present owner of the device, to whom its schedule belongs.
   private func schedule(_ job: ScheduleJob, _ pending: ScheduleRecord.Pending, _ trigger: TimedTrigger, _ content: RequestContent) {
     guard case .device(let token) = content.receiver else { return scheduleInZones(job, pending, trigger) }
-    content.arena.bytes.withUnsafeBytes { arena in
-      devices.read(arena[token]) { [self] device in
-        switch device {
-        case .failure(let error): ended(job, .failure(error))
-        case .success(let device):
-          var pending = pending
-          pending.owner = device.user
-          scheduleInZones(job, pending, trigger)
-        }
+    devices.read([(token, content.arena)]) { [self] devices in
+      switch devices {
+      case .failure(let error): ended(job, .failure(error))
+      case .success(let devices):
+        var pending = pending
+        pending.owner = devices[0].user
+        scheduleInZones(job, pending, trigger)
       }
     }
   }
@@ -156,7 +154,7 @@ final class ScheduleStage: Stage {
     _ key: ScheduleKey, _ found: @escaping ([Name: Name]) -> Void = { _ in }
   ) -> ScheduleApplier.ZonesReader {
     { [devices] then in
-      devices.read(of: key) { answer in
+      devices.zones(of: key) { answer in
         if case .success(let zones) = answer { found(zones) }
         then(answer.map(DeviceFacts.distinctZones))
       }

@@ -40,8 +40,7 @@ final class CallStage: Stage {
 
   /// - Parameter results: nil during a rebuild. Then no results are looked up, and no call is refused: a rebuild has time.
   init(
-    on loop: EventLoop, _ extensions: LaneExtensions, _ rules: ContentRules, _ results: Results?, _ recipients: Recipients,
-    _ facts: DeviceFacts
+    on loop: EventLoop, _ extensions: LaneExtensions, _ rules: ContentRules, _ results: Results?, _ facts: DeviceFacts
   ) {
     self.loop = loop
     self.extensions = extensions
@@ -51,7 +50,7 @@ final class CallStage: Stage {
     bounds.hasBreakers = results != nil
     calls = ExtensionCalls(on: loop, bounds: bounds)
     tools = VariantPassages.Tools(
-      recipients: recipients, facts: facts, results: results, calls: calls, rules: rules,
+      facts: facts, results: results, calls: calls, rules: rules,
       turns: VariantPassages.Turns())
     turnEnd = loop.onTurnEnd { [unowned self] in goOn() }
   }

@@ -119,15 +119,23 @@ final class RecipientStage {
     let known = arena.bytes.withUnsafeBytes { arena in tokens.compactMap { progress.zones[Name(arena[$0])] } }
     // A device that has registered since is not among them.
     if known.count == tokens.count { return judge(tokens, at: known, slot, zone, progress) }
+    read(tokens, slot) { [self] devices in
+      guard let progress = inFlight[slot].recipients else { return .failed }
+      judge(tokens, at: devices.map { $0.zone ?? "" }, slot, zone, progress)
+      return goOn(slot)
+    }
+  }
+
+  /// Reads the facts about devices of a page.
+  private func read(_ tokens: [ArenaSpan], _ slot: Slot, _ then: @escaping ([DeviceFacts.Device]) -> Conclusion) {
     inFlight.expect(1, of: slot)
+    let arena = inFlight[slot].batch.arena
     facts.read(tokens.map { ($0, arena) }) { [self] devices in
       let answer = inFlight.answer(slot)
-      guard case .success(let devices) = devices, let progress = inFlight[slot].recipients else {
-        if case .failure(let error) = devices { return errors.failed(answer, error) }
-        return inFlight.failed(answer)
+      switch devices {
+      case .success(let devices): inFlight.conclude(answer, then(devices))
+      case .failure(let error): errors.failed(answer, error)
       }
-      judge(tokens, at: devices.map { $0.zone ?? "" }, slot, zone, progress)
-      inFlight.conclude(answer, goOn(slot))
     }
   }
 
@@ -146,7 +154,10 @@ final class RecipientStage {
   /// Has the request judged for devices of a page.
   private func judge(_ tokens: [ArenaSpan], _ slot: Slot, _ progress: RecipientPaging.Progress) {
     if let variants = progress.variants, variants.usesLocale, !tokens.isEmpty {
-      askLocales(of: tokens, slot, variants)
+      read(tokens, slot) { [self] devices in
+        judgeVariants(slot, zip(tokens, devices).map { ($0, $1.locale) }, variants)
+        return .done
+      }
     } else if let variants = progress.variants {
       judgeVariants(slot, tokens.map { ($0, nil) }, variants)
     } else {
@@ -163,21 +174,6 @@ final class RecipientStage {
       guard arena.bytes.withUnsafeBytes({ journaled.verdict(on: ticket, at: $0[token]) }) == .notKept else { return true }
       paging.judged(&inFlight[slot], token, JournalJudgement(.duplicate, revision: inFlight[slot].source.impliedRevision))
       return false
-    }
-  }
-
-  /// Has the request judged for the devices of a page when the variant of each is known.
-  private func askLocales(of tokens: [ArenaSpan], _ slot: Slot, _ variants: ContentVariants) {
-    inFlight.expect(1, of: slot)
-    let arena = inFlight[slot].batch.arena
-    facts.read(tokens.map { ($0, arena) }) { [self] devices in
-      let answer = inFlight.answer(slot)
-      switch devices {
-      case .success(let devices):
-        judgeVariants(slot, zip(tokens, devices).map { ($0, $1.locale) }, variants)
-        inFlight.done(answer)
-      case .failure(let error): errors.failed(answer, error)
-      }
     }
   }
 

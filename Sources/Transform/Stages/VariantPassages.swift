@@ -9,7 +9,6 @@ import Store
 final class VariantPassages {
   /// The tools that all requests of a lane share.
   struct Tools {
-    let recipients: Recipients
     let facts: DeviceFacts
     /// Nil: no results are looked up or remembered.
     let results: Results?
@@ -49,6 +48,8 @@ final class VariantPassages {
         finding += 1
         next()
       }
+      // A slice retains what was before it.
+      if waiting.isEmpty { waiting = [] }
       isBeginning = false
     }
 
@@ -84,9 +85,6 @@ final class VariantPassages {
   private let run: ExtensionRun
   private let budget: CallBudget
   private let place: Results.Place?
-  /// The recipients' tokens.
-  private var devices: [ArenaSpan] = []
-  private let tokens = Arena(capacity: 256)
   private var waiting: [Variant] = []
   /// Variants without a remembered result.
   private var unknown: [Variant] = []
@@ -118,16 +116,8 @@ final class VariantPassages {
   func start(whenDone: @escaping (Result<Runs, StoreError>) -> Void) {
     self.whenDone = whenDone
     tools.turns.find { [self] in
-      if self.whenDone == nil { tools.turns.found() } else { find() }
-    }
-  }
-
-  private func find() {
-    switch content.receiver {
-    case .device(let token):
-      devices = content.arena.bytes.withUnsafeBytes { [tokens.keep($0[token])] }
-      askLocales()
-    case .set(let set): askPage(of: set, after: ArenaSpan())
+      guard self.whenDone != nil else { return tools.turns.found() }
+      tools.facts.read(of: content.receiver, in: content.arena, upTo: Self.maximumDevices) { [self] in found($0) }
     }
   }
 
@@ -144,40 +134,13 @@ final class VariantPassages {
     told(result)
   }
 
-  // MARK: Recipients
-
-  private func askPage(of set: RecipientSet, after last: ArenaSpan) {
-    content.arena.bytes.withUnsafeBytes { arena in
-      tokens.bytes.withUnsafeBytes { tokens in
-        tools.recipients.page(of: set, in: arena, after: tokens[last]) { [self] answer in
-          if let page = answer.value(orFail: found) { came(page, of: set) }
-        }
-      }
-    }
-  }
-
-  private func came(_ page: Recipients.Page, of set: RecipientSet) {
-    guard whenDone != nil else { return tools.turns.found() }
-    var last = ArenaSpan()
-    page.forEach { member, isToken in
-      last = tokens.keep(member)
-      if isToken { devices.append(last) }
-    }
-    if page.isLast || devices.count >= Self.maximumDevices { askLocales() } else { askPage(of: set, after: last) }
-  }
-
-  private func askLocales() {
-    guard !devices.isEmpty else { return found(.success([])) }
-    tools.facts.read(devices.map { ($0, tokens) }) { [self] in found($0) }
-  }
-
-  private func found(_ answer: Result<[DeviceFacts.Device], StoreError>) {
+  private func found(_ answer: Result<[DeviceFacts.Named], StoreError>) {
     tools.turns.found()
-    guard let facts = answer.value(orFail: end), whenDone != nil else { return }
+    guard let devices = answer.value(orFail: end), whenDone != nil else { return }
     var names: Set<Name> = []
-    for (device, known) in zip(devices, facts) where names.count < Self.maximumVariants {
-      guard let name = chain.variant(of: tokens.text(device), known.locale), names.insert(name).inserted else { continue }
-      waiting.append(Variant(name: name, locale: known.locale, device: chain.scope == .device ? tokens.text(device) : nil))
+    for (token, facts) in devices where names.count < Self.maximumVariants {
+      guard let name = chain.variant(of: token.text, facts.locale), names.insert(name).inserted else { continue }
+      waiting.append(Variant(name: name, locale: facts.locale, device: chain.scope == .device ? token.text : nil))
     }
     waiting.reverse()
     isFound = true
