@@ -29,8 +29,29 @@ public final class DeviceFacts {
   ///
   /// - Parameter tokens: at least one, each with the arena that contains it.
   public func read(_ tokens: [(span: ArenaSpan, arena: Arena)], _ then: @escaping (Result<[Device], StoreError>) -> Void) {
-    let collected = CollectedAnswers<Device>(tokens.count) { answers in then(answers.map { $0.map { $0 ?? .unknown } }) }
-    for (number, (token, arena)) in tokens.enumerated() { arena.bytes.withUnsafeBytes { ask($0[token], number, collected) } }
+    var devices = Array(repeating: Device.unknown, count: tokens.count)
+    var (left, failure): (Int, StoreError?) = (tokens.count, nil)
+    for (number, (token, arena)) in tokens.enumerated() {
+      let bucket = arena.bytes.withUnsafeBytes { bytes in
+        let bucket = shards.keys.bucket(of: bytes[token])
+        calls.command.begin("HMGET")
+        calls.command.appendKey("d", bucket, bytes[token])
+        return bucket
+      }
+      calls.command.append("u")
+      calls.command.append("z")
+      calls.command.append("l")
+      calls.send(over: shards.shard(of: bucket)) { answer in
+        switch answer {
+        case .success(let reply): devices[number] = Device(reply)
+        // Another call, which needs the device itself, reports that it cannot be read.
+        case .failure(let error) where error.code == .faulty: break
+        case .failure(let error): failure = failure ?? error
+        }
+        left -= 1
+        if left == 0 { then(failure.map { .failure($0) } ?? .success(devices)) }
+      }
+    }
   }
 
   /// A device with its token.
@@ -106,23 +127,13 @@ public final class DeviceFacts {
         })
     }
   }
+}
 
-  private func ask(_ token: UnsafeRawBufferPointer, _ number: Int, _ collected: CollectedAnswers<Device>) {
-    let bucket = shards.keys.bucket(of: token)
-    calls.command.begin("HMGET")
-    calls.command.appendKey("d", bucket, token)
-    calls.command.append("u")
-    calls.command.append("z")
-    calls.command.append("l")
-    calls.send(over: shards.shard(of: bucket)) { answer in
-      collected.take(
-        number,
-        answer.map { reply in
-          let owner = reply[0]?.bytes.flatMap { Owner(field: Array($0)) }
-          return Device(
-            user: owner?.user ?? 0, zone: reply[1]?.bytes.map { Name($0) },
-            locale: reply[2]?.bytes.map { String(decoding: $0, as: UTF8.self) }, isRegistered: owner != nil)
-        })
-    }
+extension DeviceFacts.Device {
+  fileprivate init(_ reply: RedisReplyView) {
+    let owner = reply[0]?.bytes.flatMap { Owner(field: Array($0)) }
+    self.init(
+      user: owner?.user ?? 0, zone: reply[1]?.bytes.map { Name($0) },
+      locale: reply[2]?.bytes.map { String(decoding: $0, as: UTF8.self) }, isRegistered: owner != nil)
   }
 }

@@ -54,23 +54,19 @@ public final class CrashLoops {
     }
   }
 
-  /// Notes that a process begins to process a group of records.
+  /// Notes that a process begins to process a group of records, or that it processes no group any more.
   ///
-  /// - Parameter others: partitions whose groups this process has finished. If the process crashes now, they are not blamed.
+  /// - Parameters:
+  ///   - partition: nil if no group follows.
+  ///   - others: partitions whose groups this process has finished. If the process crashes now, they are not blamed.
   public func mark(
-    _ partition: MarkedPartition, first: Int64, width: Int64, by process: String, insteadOf others: [MarkedPartition],
-    _ then: @escaping (StoreError?) -> Void
-  ) { mark(partition.field, first, width, process, others, then) }
-
-  /// Notes that a process has finished the groups of these partitions, and processes no other group.
-  public func unmark(_ partitions: [MarkedPartition], by process: String) { mark("", 0, 0, process, partitions) { _ in } }
-
-  private func mark(
-    _ field: String, _ first: Int64, _ width: Int64, _ process: String, _ others: [MarkedPartition],
-    _ then: @escaping (StoreError?) -> Void
+    _ partition: MarkedPartition?, first: Int64 = 0, width: Int64 = 0, by process: String, insteadOf others: [MarkedPartition],
+    _ then: @escaping (StoreError?) -> Void = { _ in }
   ) {
     calls.command.begin(Self.markScript, keys: [Keys.tries])
-    for argument in [process, field, String(first), String(width)] + others.map(\.field) { calls.command.append(argument) }
+    for argument in [process, partition?.field ?? "", String(first), String(width)] + others.map(\.field) {
+      calls.command.append(argument)
+    }
     calls.sendWrite(over: shards.common, then)
   }
 

@@ -23,10 +23,21 @@ public final class SelfCheck {
     let removal = [CheckStep("DEL", keys.all.map { .text($0) })]
     let steps = removal + CheckSteps.commands(keys) + CheckSteps.scripts(keys) + removal
     let found: (failures: [String], obstacle: StoreError?) = await withCheckedContinuation { continuation in
-      let findings = Findings(steps.count) { continuation.resume(returning: ($0.failures, $0.obstacle)) }
+      var (remaining, failures, obstacle): (Int, [String], StoreError?) = (steps.count, [], nil)
       for step in steps {
         step.write(&calls.command)
-        calls.send(over: shards.common) { findings.take(step, $0) }
+        calls.send(over: shards.common) { answer in
+          switch answer {
+          case .success(let reply): if !step.isRight(reply) { failures.append("\(step.name) answers something else than it should") }
+          case .failure(let error):
+            switch error.code {
+            case .unavailable, .overloaded, .writesRefused: obstacle = obstacle ?? error
+            case .refused, .unexplained, .bucketLost, .faulty, .newer: failures.append("\(step.name): \(error)")
+            }
+          }
+          remaining -= 1
+          if remaining == 0 { continuation.resume(returning: (failures, obstacle)) }
+        }
       }
     }
     if let obstacle = found.obstacle { throw obstacle }
@@ -38,29 +49,6 @@ public final class SelfCheck {
 
   /// The number of failures that the message names.
   private static let maximumNamed = 3
-
-  /// The answers of the steps. The check ends with the last.
-  private final class Findings {
-    private var remaining: Int
-    private let then: (Findings) -> Void
-    private(set) var failures: [String] = []
-    private(set) var obstacle: StoreError?
-
-    init(_ count: Int, _ then: @escaping (Findings) -> Void) { (remaining, self.then) = (count, then) }
-
-    func take(_ step: CheckStep, _ answer: Result<RedisReplyView, StoreError>) {
-      switch answer {
-      case .success(let reply): if !step.isRight(reply) { failures.append("\(step.name) answers something else than it should") }
-      case .failure(let error):
-        switch error.code {
-        case .unavailable, .overloaded, .writesRefused: obstacle = obstacle ?? error
-        case .refused, .unexplained, .bucketLost, .faulty, .newer: failures.append("\(step.name): \(error)")
-        }
-      }
-      remaining -= 1
-      if remaining == 0 { then(self) }
-    }
-  }
 }
 
 /// One call of a check.

@@ -150,7 +150,7 @@ final class CrashLoopDetector {
 
   /// Removes the last note, since its group is finished and no other follows at once.
   private func unmark() {
-    if case .own(let noted?) = hold { counts.unmark([noted], by: permit.process) }
+    if case .own(let noted?) = hold { counts.mark(nil, by: permit.process, insteadOf: [noted]) }
   }
 
   /// Has Redis note the next group, when the one before is finished. Calls `then` when Redis has noted it.
@@ -181,7 +181,7 @@ final class CrashLoopDetector {
 
   /// Partitions have another owner, which continues the search.
   func leftToAnother(_ partitions: [MarkedPartition]) {
-    if !partitions.isEmpty { counts.unmark(partitions, by: permit.process) }
+    if !partitions.isEmpty { counts.mark(nil, by: permit.process, insteadOf: partitions) }
   }
 
   /// Clears partitions that were processed as usual.
