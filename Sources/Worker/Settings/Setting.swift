@@ -100,7 +100,6 @@ public struct SettingDeclaration: Sendable {
   public let isSecret: Bool
   let placeholder: String?
   let isRepeated: Bool
-  let completion: Completion
   let absent: Absent
   let read: @Sendable ([String]) -> (any Sendable)?
   /// Whether the library of this prefix has a property; false for any other setting.
@@ -123,7 +122,6 @@ public struct SettingDeclaration: Sendable {
     self.isSecret = isSecret
     self.placeholder = kind.placeholder
     self.isRepeated = kind.isRepeated
-    self.completion = kind.completion
     self.absent = absent
     self.read = { kind.read($0) }
     self.isKnown = isKnown
@@ -142,7 +140,7 @@ extension SettingKind {
   fileprivate var optional: SettingKind<Value?> {
     let (read, write) = (self.read, self.write)
     return SettingKind<Value?>(
-      placeholder: placeholder, allowed: allowed, isRepeated: isRepeated, completion: completion,
+      placeholder: placeholder, allowed: allowed, isRepeated: isRepeated,
       read: { texts in read(texts).map { .some($0) } },
       write: { $0.map(write) ?? "" })
   }
