@@ -1,3 +1,4 @@
+import JSON
 import Kafka
 import Notifications
 import Store
@@ -150,7 +151,7 @@ final class Intake {
     logger.info("partitions assigned", numbers(assignment))
   }
 
-  private func numbers(_ partitions: [AssignedPartition]) -> KeyValuePairs<String, any LogValue> {
+  private func numbers(_ partitions: [AssignedPartition]) -> KeyValuePairs<String, any JSONRepresentable> {
     func numbers(_ topic: String) -> String {
       PartitionNames.text(partitions.map(\.topicPartition).filter { $0.topic == topic }.map(\.partition))
     }
