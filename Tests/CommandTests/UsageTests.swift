@@ -66,7 +66,7 @@ import Worker
 
   @Test func theSettingsAreATable() async throws {
     try await CarillonCommand.with { carillon in
-      let table = try await carillon.run(["settings", "--markdown"])
+      let table = try await carillon.run(["settings"])
       #expect(table.status == 0 && table.errors.isEmpty)
       #expect(table.output == Typed.program.settingsMarkdown)
       #expect(table.output.contains("| `kafka` | `--kafka` | `CARILLON_KAFKA` |"))

@@ -72,4 +72,5 @@ struct UpAddress: Sendable {
     } catch let error as EventLoopError where error.code == .addressInUse && !isFixed {
       return try await start(SocketAddress(host: wanted.host, port: 0))
     }
-  }}
+  }
+}
