@@ -58,22 +58,19 @@ extension Setting: DeclaredSetting {}
 
 /// A prefix whose keys are passed unchanged to a library, such as `kafka.linger.ms`.
 ///
-/// Write them as `--kafka.linger.ms 10`, as `--kafka-property linger.ms=10`, as the variable `CARILLON_KAFKA_LINGER_MS`, or in the file as
-/// `kafka.linger.ms = 10`. A declared key under the prefix is a setting like any other.
+/// Write them as `--kafka.linger.ms 10`, as the variable `CARILLON_KAFKA_LINGER_MS`, or in the file as `kafka.linger.ms = 10`. A
+/// declared key under the prefix is a setting like any other.
 public struct PassedOnSettings: DeclaredSetting {
-  /// The setting without its type: the flag that takes `NAME=VALUE`.
+  /// The setting without its type: all flags `--PREFIX.NAME`.
   public let declaration: SettingDeclaration
 
-  /// Declares the prefix, and the flag `--PREFIX-property` with it.
+  /// Declares the prefix.
   ///
   /// - Parameter isKnown: whether the library has a property, by its name in lower case with dots. A variable of another name is a mistake.
   public init(prefix: String, _ text: String, isKnown: @escaping @Sendable (String) -> Bool) {
-    let kind = SettingKind<[String]>(
-      placeholder: "NAME=VALUE", allowed: "NAME=VALUE", isRepeated: true,
-      read: { $0.allSatisfy { $0.contains("=") && !$0.hasPrefix("=") } ? $0 : nil }, write: { $0.joined(separator: ",") })
     declaration = SettingDeclaration(
-      key: "\(prefix).*", flag: "\(prefix)-property", kind: kind, absent: .value([String]()), defaultText: nil, isSecret: true, text: text,
-      isKnown: isKnown)
+      key: "\(prefix).*", flag: "\(prefix).NAME", kind: SettingKind<String>.string("VALUE"), absent: .value(""), defaultText: nil,
+      isSecret: true, text: text, isKnown: isKnown)
   }
 }
 
