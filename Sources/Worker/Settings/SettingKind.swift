@@ -89,7 +89,7 @@ extension SettingKind where Value == Duration {
       placeholder: "DURATION",
       allowed:
         "a duration from \(DurationText.text(range.lowerBound)) to \(DurationText.text(range.upperBound)), such as 500ms, 30s, 5m, 2h or 2d",
-      read: { text in DurationText.read(text).flatMap { range.contains($0) ? $0 : nil } }, write: DurationText.text)
+      read: { text in Duration(written: text).flatMap { range.contains($0) ? $0 : nil } }, write: DurationText.text)
   }
 }
 
