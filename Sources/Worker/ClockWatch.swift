@@ -1,3 +1,4 @@
+import JSON
 import Notifications
 public import Store
 
@@ -40,7 +41,7 @@ public final class ClockWatch {
   }
 
   private func tell(_ judgement: ClockTrust.Judgement, _ former: ClockTrust.Judgement?, _ offset: ClockOffset) {
-    let fields: KeyValuePairs<String, any LogValue> = [
+    let fields: KeyValuePairs<String, any JSONRepresentable> = [
       "clock": Timestamp.text(offset.machine), "redis": Timestamp.text(offset.server), "aheadMs": offset.milliseconds,
     ]
     switch judgement {

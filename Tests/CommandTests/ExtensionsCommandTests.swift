@@ -127,18 +127,6 @@ import Worker
     }
   }
 
-  @Test func `check shows texts that would take no argument, and calls the file in order`() throws {
-    try TestFolder.with(["texts/en.lproj/Localizable.strings": #""ORDER" = "%d parcels";"#]) { folder in
-      let path = try folder.write("extensions.json", Self.file(#"{"name":"words","use":"localize","strings":"texts"}"#))
-      let chain = try #require(try ExtensionsInForce.read(path).all.first)
-      let (line, remarks) = ExtensionsCommand.text(chain)
-      #expect(line == "com.example.shop: words" && remarks.count == 1)
-      #expect(
-        remarks.first?.contains("en.lproj/Localizable.strings:1: %d takes no argument: write %@ or %1$@ for one") == true, "\(remarks)")
-      #expect(ExtensionsCommand.json(chain)["remarks"]?.elements?.count == 1)
-    }
-  }
-
   @Test func aKeyThatIsWrongIsNamedAndNotShown() async throws {
     try await TestFolder.with { folder in
       let keys = try folder.write("keys.json", #"{"keys":[{"id":"one","key":"c2hvcnQ"}]}"#)

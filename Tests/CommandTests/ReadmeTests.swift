@@ -49,7 +49,7 @@ import Testing
     let begin = try #require(article.range(of: "<!-- settings -->\n"))
     let end = try #require(article.range(of: "<!-- /settings -->"))
     #expect(
-      String(article[begin.upperBound..<end.lowerBound]) == Typed.program.settingsMarkdown, "print it again: carillon settings --markdown")
+      String(article[begin.upperBound..<end.lowerBound]) == Typed.program.settingsMarkdown, "print it again: carillon settings")
   }
 
   /// Whoever meets Carillon for the first time reads it in a few minutes; what only operators need is in the articles.

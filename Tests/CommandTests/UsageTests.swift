@@ -66,7 +66,7 @@ import Worker
 
   @Test func theSettingsAreATable() async throws {
     try await CarillonCommand.with { carillon in
-      let table = try await carillon.run(["settings", "--markdown"])
+      let table = try await carillon.run(["settings"])
       #expect(table.status == 0 && table.errors.isEmpty)
       #expect(table.output == Typed.program.settingsMarkdown)
       #expect(table.output.contains("| `kafka` | `--kafka` | `CARILLON_KAFKA` |"))
@@ -90,11 +90,11 @@ import Worker
 
   /// The flags of ports that somebody has taken, with the lines that name them last.
   private static let taken = [
-    ["up", "--new", "--listen", "ADDRESS"], ["up", "--new", "--kafka-port", "PORT"],
+    ["up", "--new", "--listen", "ADDRESS"],
     ["transform", "--kafka", "127.0.0.1:1", "--redis", "127.0.0.1:1", "--admin", "ADDRESS"],
   ]
   private static let furtherTaken = [
-    ["up", "--new", "--admin", "ADDRESS"], ["up", "--new", "--redis-port", "PORT"],
+    ["up", "--new", "--admin", "ADDRESS"],
     ["up", "--new", "--media", "FOLDER", "--media-listen", "ADDRESS"],
     ["fan-out", "--kafka", "127.0.0.1:1", "--redis", "127.0.0.1:1", "--media", "FOLDER", "--media-listen", "ADDRESS"],
   ]
@@ -106,7 +106,7 @@ import Worker
     try await listener.open()
     let address = await listener.address
     try await CarillonCommand.with { carillon in
-      let meant = ["ADDRESS": address.description, "PORT": String(address.port), "FOLDER": carillon.folder.path]
+      let meant = ["ADDRESS": address.description, "FOLDER": carillon.folder.path]
       let line = words.map { meant[$0] ?? $0 }
       let refused = try await carillon.run(line)
       #expect(refused.status == 2)
@@ -182,7 +182,7 @@ import Worker
   ]
   private static let furtherTyped = [
     ["events", "--type", "TEXT"], ["events", "--TEXT"], ["events", "TEXT"], ["explain", "TEXT"], ["dead-letters", "show", "TEXT"],
-    ["completion", "TEXT"], ["publish", "--config", "/TEXT"],
+    ["publish", "--config", "/TEXT"],
     ["publish", "--app", "a", "--lines", "/TEXT", "--dry-run"], ["extensions", "check", "/TEXT"], ["token", "key", "/no/TEXT"],
     ["applications", "stop", "TEXT", "--kafka", "127.0.0.1:1"], ["device", "--devices", "ws://TEXT", "--token", "00", "--app", "a"],
     ["events", "--kafka", "TEXT"], ["transform", "--kafka", "127.0.0.1:1", "--redis", "TEXT"], ["replay", "--id", "TEXT", "--from", "1h"],

@@ -126,7 +126,6 @@ import Testing
       ("platform", { $0.platform = Self.text(65) }), ("locale", { $0.locale = "" }), ("timeZone", { $0.timeZone = "\u{7f}" }),
       ("credential", { $0.credential = Self.text(8_193) }),
       ("categories[0].identifier", { $0.categories = [NotificationCategory(identifier: "")] }),
-      ("cursors", { $0.cursors = ["channel": Self.text(129)] }),
     ]
     for (field, change) in changes {
       try await Self.with { path, cluster, url in

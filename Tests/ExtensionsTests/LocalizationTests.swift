@@ -15,8 +15,8 @@ import Testing
       defaultLocale: defaultLocale)
   }
 
-  private static func wrong(_ make: () throws(LocalizationError) -> Localization) -> String {
-    do throws(LocalizationError) {
+  private static func wrong(_ make: () throws(FieldError) -> Localization) -> String {
+    do throws(FieldError) {
       _ = try make()
       return "nothing"
     } catch { return "\(error)" }
@@ -79,32 +79,15 @@ import Testing
   @Test func aKeyIsLookedUpInEachTableOfTheChain() throws {
     let localize = Localize(try Self.localization(["Base", "de", "de-AT", "en", "fr"], defaultLocale: "en"))
     func text(_ key: String, _ arguments: [String] = ["one"]) throws -> String? {
-      try localize.format(key, locale: "de_AT")?.filled(with: arguments, limit: 100)
+      try localize.format(key, locale: "de_AT")?.filled(with: arguments, limit: 100, field: key)
     }
     #expect(try text("who") == "de-AT")
     #expect(try text("only de") == "one of de")
     #expect(try text("only en") == "one of en")
     #expect(try text("only Base") == "one of Base")
     #expect(try text("only fr") == nil)
-    #expect(throws: TextFormatError.missingArgument(1, given: 0)) { try text("only de", []) }
-    #expect(throws: TextFormatError.tooLong(limit: 100)) { try text("only de", [String(repeating: "a", count: 96)]) }
-  }
-
-  /// The memory answers as the tables do, and stays small.
-  @Test func whatIsRememberedIsBoundedAndChangesNoAnswer() throws {
-    let localization = try Self.localization(["Base", "de", "de-AT", "en", "zh-Hant", "pt-BR"], defaultLocale: "en")
-    let localize = Localize(localization)
-    var random = SeededRandom(seed: 35)
-    let parts = ["de", "at", "zh", "Hant", "pt", "BR", "en", "x", "US", "toolongpart", ""]
-    for _ in 0..<5_000 {
-      let locale = (0..<Int.random(in: 1...4, using: &random)).map { _ in parts.randomElement(using: &random) ?? "" }.joined(separator: "-")
-      let expected = localization.chain(for: locale).first
-      #expect(localize.format("who", locale: locale)?.text == expected, "\(locale)")
-      #expect(localize.remembered.withLock(\.count) <= Localize.rememberedLocales)
-    }
-    let seen = localize.remembered.withLock(\.count)
-    _ = localize.format("who", locale: String(repeating: "de-AT-", count: 100))
-    #expect(localize.remembered.withLock(\.count) == seen, "what is no locale is not remembered")
+    #expect(throws: FieldError.self) { try text("only de", []) }
+    #expect(throws: FieldError.self) { try text("only de", [String(repeating: "a", count: 96)]) }
   }
 
   @Test func anyLocaleHasTheDefaultAtItsEnd() throws {
@@ -117,52 +100,62 @@ import Testing
     #expect(failures.isEmpty, "\(failures)")
   }
 
+  @Test(arguments: [
+    #"/* a comment */ "a\"b" = "Grüße\n%@"; // another"#, "'a\"b' = 'Grüße\n%@';", #""a\"b" = "Gr\U00fc\U00dfe\n%@";"#,
+    #"<?xml version="1.0"?><plist><dict><key>a"b</key><string>Grüße&#10;%@</string></dict></plist>"#,
+  ])
+  func eachFormOfAFileIsRead(text: String) throws {
+    let utf16 = Array("\u{FEFF}\(text)".utf16).flatMap { [UInt8($0 & 0xFF), UInt8($0 >> 8)] }
+    for bytes in [Array(text.utf8), [0xEF, 0xBB, 0xBF] + Array(text.utf8), utf16] {
+      let localization = try Localization([Localization.File(locale: "de", bytes: bytes)], defaultLocale: nil)
+      #expect(localization.tables.map(\.strings) == [["a\"b": "Grüße\n%@"]])
+    }
+  }
+
+  @Test(arguments: ["", "  \n", "/* nothing yet */"])
+  func aFileWithoutTextsIsATable(text: String) throws {
+    let localization = try Localization([Localization.File(locale: "de", bytes: Array(text.utf8))], defaultLocale: nil)
+    #expect(localization.tables.map(\.strings.isEmpty) == [true])
+  }
+
   // MARK: What is refused
+
+  /// How the file of the locale `de` is refused, with what Foundation says of it.
+  private static func mistake(_ found: String?, in folder: String = "") -> String {
+    "\(folder)de.lproj/Localizable.strings: each entry is written as \"key\" = \"value\"; in UTF-8, or in UTF-16 with its mark"
+      + (found.map { " (\($0))" } ?? "")
+  }
 
   @Test func aMistakeNamesItsFileAndItsRule() {
     func wrong(_ files: [(String, String)], defaultLocale: String? = nil) -> String {
-      Self.wrong { () throws(LocalizationError) in
+      Self.wrong { () throws(FieldError) in
         try Localization(files.map { Localization.File(locale: $0.0, bytes: Array($0.1.utf8)) }, defaultLocale: defaultLocale)
       }
     }
-    #expect(
-      wrong([("de", "a;\nb")]) == "de.lproj/Localizable.strings:2:2: = is expected after the key, or ; where the key is the value too")
+    #expect(wrong([("de", "a;\nb = \"c\"\nd;")]) == Self.mistake("Missing ';' on line 3"))
+    #expect(wrong([("de", "a = (b, c);")]) == Self.mistake(nil))
     #expect(
       wrong([("English", "")])
         == "English.lproj/Localizable.strings: a locale has a name such as de, pt-BR, zh-Hant or Base, of 35 bytes at most")
     #expect(
       wrong([("zh-TW", ""), ("zh_TW", "")])
-        == "zh_TW.lproj/Localizable.strings: zh-TW.lproj/Localizable.strings has the same locale: join the two")
+        == "zh_TW.lproj/Localizable.strings: zh-TW.lproj has the same locale: join the two")
     #expect(
       wrong([("Base", ""), ("base", "")])
-        == "base.lproj/Localizable.strings: Base.lproj/Localizable.strings has the same locale: join the two")
+        == "base.lproj/Localizable.strings: Base.lproj has the same locale: join the two")
     #expect(wrong([("de", ""), ("en-GB", "")], defaultLocale: "en") == "en.lproj: the default locale has no table: name one of de, en-GB")
     #expect(wrong([("de", "")], defaultLocale: "?") == "?.lproj: the default locale has no table: name one of de")
+    func tooLarge(_ locale: String) -> String {
+      "\(locale).lproj/Localizable.strings: a file has 4194304 bytes of texts at most, and all of an application 33554432"
+    }
     let letters = "abcdefghijklmnopqrstuvwxyz"
     let locales = letters.flatMap { first in letters.map { "\(first)\($0)" } }
     #expect(wrong(locales.prefix(256).map { ($0, "") }) == "nothing")
     #expect(wrong(locales.prefix(257).map { ($0, "") }) == "jw.lproj/Localizable.strings: an application has 256 locales at most")
-    // Eight files fill the bound, of which the first is broken, so that the others are not read for long.
-    let large = "=" + String(repeating: " ", count: 4 << 20 - 1)
-    #expect(wrong(locales.prefix(8).map { ($0, large) }).hasPrefix("aa.lproj/Localizable.strings:1:1: a key is expected"))
-    #expect(
-      wrong(locales.prefix(8).map { ($0, large) } + [("zz", "a;")])
-        == "zz.lproj/Localizable.strings: an application has 33554432 bytes of texts at most, all locales together")
-  }
-
-  @Test func problemsOfFormatsAreToldWithTheirLines() throws {
-    let localization = try Localization(
-      [
-        Localization.File(locale: "en", bytes: Array("a = \"%@\";\n\nb = \"%d\"; c = \"100%\";".utf8)),
-        Localization.File(locale: "de", bytes: Array("a = \"%@ %1$@\";".utf8)),
-      ], defaultLocale: nil)
-    let problems = localization.formatProblems()
-    #expect(
-      problems.map { "\($0.file):\($0.line ?? 0)" }
-        == ["de", "en", "en"].enumerated().map { "\($1).lproj/Localizable.strings:\([1, 3, 3][$0])" })
-    #expect(
-      problems.first?.description == "de.lproj/Localizable.strings:1: %@ and %1$@ stand in one text: number all places, or none")
-    #expect(localization.formatProblems(limit: 2).count == 2)
+    #expect(wrong([("de", String(repeating: " ", count: 4 << 20 + 1))]) == tooLarge("de"))
+    let large = "a = b;" + String(repeating: " ", count: 4 << 20 - 6)
+    #expect(wrong(locales.prefix(8).map { ($0, large) }) == "nothing")
+    #expect(wrong(locales.prefix(8).map { ($0, large) } + [("zz", "a;")]) == tooLarge("zz"))
   }
 
   // MARK: Folders
@@ -190,14 +183,14 @@ import Testing
     func wrong(_ files: [String: String], _ change: (String) -> Void = { _ in }) throws -> String {
       try Self.withFolder(files) { folder in
         change(folder)
-        let text = Self.wrong { () throws(LocalizationError) in try Localization(folder: folder, defaultLocale: nil) }
+        let text = Self.wrong { () throws(FieldError) in try Localization(folder: folder, defaultLocale: nil) }
         for made in ["de.lproj/Localizable.strings", "de.lproj"] { remove("\(folder)/\(made)") }
         return text.replacing(folder, with: "F")
       }
     }
     #expect(
       try wrong(["de.lproj/Localizable.strings": "a = ;"])
-        == "F/de.lproj/Localizable.strings:1:5: a value is expected after =: write it in double quotes")
+        .hasPrefix(Self.mistake(nil, in: "F/")))
     #expect(try wrong([:]) == "F: the folder has no file such as en.lproj/Localizable.strings")
     #expect(try wrong(["de.lproj": ""]) == "F/de.lproj/Localizable.strings: cannot be read: Not a directory")
     #expect(
@@ -207,9 +200,9 @@ import Testing
       } == "F/de.lproj/Localizable.strings: only a regular file is read")
     #expect(
       try wrong(["de.lproj/Localizable.strings": String(repeating: " ", count: 4 << 20 + 1)])
-        == "F/de.lproj/Localizable.strings:1:1: a file has 4194304 bytes at most: split the application's texts")
+        .hasPrefix("F/de.lproj/Localizable.strings: a file has 4194304 bytes of texts at most"))
     #expect(
-      Self.wrong { () throws(LocalizationError) in try Localization(folder: "/nonexistent", defaultLocale: nil) }
+      Self.wrong { () throws(FieldError) in try Localization(folder: "/nonexistent", defaultLocale: nil) }
         == "/nonexistent: cannot be read: No such file or directory")
   }
 }

@@ -1,3 +1,4 @@
+import Notifications
 import TestSupport
 import Testing
 
@@ -6,9 +7,9 @@ import Testing
 @Suite struct TextFormatTests {
   /// The filled text, or what is wrong.
   private static func fill(_ format: String, _ arguments: [String], limit: Int = 1_000) -> String {
-    do throws(TextFormatError) {
-      return try TextFormat(format).filled(with: arguments, limit: limit)
-    } catch { return "error: \(error)" }
+    do throws(FieldError) {
+      return try TextFormat(format).filled(with: arguments, limit: limit, field: "key")
+    } catch { return "\(error)" }
   }
 
   @Test(arguments: [
@@ -36,31 +37,17 @@ import Testing
     ("%1$@ %99$@", ["a"], "the text takes an argument number 99, and the notification has 1"),
   ])
   func aMissingArgumentIsAnError(format: String, arguments: [String], expected: String) {
-    #expect(Self.fill(format, arguments) == "error: \(expected)")
+    #expect(Self.fill(format, arguments) == "key: \(expected)")
   }
 
   @Test func theTextHasItsLimitInBytes() {
-    let tooLong = "error: the text with its arguments is longer than 4 bytes"
+    let tooLong = "key: the text with its arguments is longer than 4 bytes"
     #expect(Self.fill("abcd", [], limit: 4) == "abcd")
     #expect(Self.fill("abcde", [], limit: 4) == tooLong)
     #expect(Self.fill("%@ü", ["ü"], limit: 4) == "üü")
     #expect(Self.fill("%@ü!", ["ü"], limit: 4) == tooLong)
     #expect(Self.fill(String(repeating: "%1$@", count: 4_000), [String(repeating: "a", count: 4_000)], limit: 4) == tooLong)
     #expect(Self.fill("", [], limit: 0) == "")
-  }
-
-  @Test(arguments: [
-    ("", nil), ("plain", nil), ("%@ %@ %%", nil), ("%2$@ %1$@ %%", nil),
-    ("%d", "%d takes no argument: write %@ or %1$@ for one, which is a string, and %% for a percent sign"),
-    ("%@ %1$ld", "%1$ld takes no argument: write %@ or %1$@ for one, which is a string, and %% for a percent sign"),
-    ("%0$@", "%0$@ takes no argument: write %@ or %1$@ for one, which is a string, and %% for a percent sign"),
-    ("100 %", "% takes no argument: write %@ or %1$@ for one, which is a string, and %% for a percent sign"),
-    ("50 % der", "% d takes no argument: write %@ or %1$@ for one, which is a string, and %% for a percent sign"),
-    ("%ü", "% takes no argument: write %@ or %1$@ for one, which is a string, and %% for a percent sign"),
-    ("%@ %1$@", "%@ and %1$@ stand in one text: number all places, or none"),
-  ])
-  func aPercentSignWithoutMeaningIsAProblem(format: String, expected: String?) {
-    #expect(TextFormat(format).problem == expected)
   }
 
   /// Parts of a format, each with what it becomes, so that the expected text needs no reader of formats.
@@ -101,9 +88,8 @@ import Testing
     let failures = Fuzz("formats", corpus: corpus, tokens: ["%", "%@", "%%", "$", "@", "%99$@", "%100$@"]).run { bytes, random in
       let format = TextFormat(String(decoding: bytes, as: UTF8.self))
       let arguments = (0..<Int.random(in: 0...100, using: &random)).map { "<\($0)>" }
-      _ = format.problem
-      do throws(TextFormatError) {
-        let text = try format.filled(with: arguments, limit: 1_000)
+      do throws(FieldError) {
+        let text = try format.filled(with: arguments, limit: 1_000, field: "key")
         return text.utf8.count <= 1_000 ? nil : "it has \(text.utf8.count) bytes"
       } catch { return nil }
     }

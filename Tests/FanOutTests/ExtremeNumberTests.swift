@@ -41,7 +41,7 @@ import Worker
         }
       }
       let hello =
-        #"{"type":"hello","device":"\#(LaneFixture.token())","application":"com.example.shop","cursors":{"c":1},"authorization":{"status":"authorized","alert":2}}"#
+        #"{"type":"hello","device":"\#(LaneFixture.token())","application":"com.example.shop","authorization":{"status":"authorized","alert":2}}"#
       for variant in try ExtremeNumbers.variants(of: hello) {
         let device = try await lane.connect(saysHello: false)
         await lane.send(variant.text, from: device)

@@ -79,7 +79,7 @@ import Testing
   static let hello = Hello(
     device: DeviceToken(RequestFixture.token)!, application: "com.example.shop", credential: "secret", user: "ada", platform: "iOS",
     environment: .development, locale: "de_AT", timeZone: "Europe/Vienna", authorization: Authorization(status: .authorized),
-    categories: DeviceTests.categories, cursors: ["news": "17"], heartbeat: true)
+    categories: DeviceTests.categories, heartbeat: true)
   static let response = ResponseFrame(
     response: "r-1", receipt: "abc_-", identifier: "score", action: "REPLY", userText: "Grüße \"\n", at: 1_700_000_000_000)
 
@@ -221,8 +221,6 @@ import Testing
     (#"{"type":"ack","dropped":[{"delivery":1}]}"#, "ack", "dropped"),
     (#"{"type":"ack","dropped":[{"delivery":1,"reason":"bored"}]}"#, "ack", "dropped"),
     (#"{"type":"hello"}"#, "hello", "device"), (#"{"type":"hello","device":"TOKEN"}"#, "hello", "application"),
-    (#"{"type":"hello","device":"TOKEN","application":"a","cursors":[]}"#, "hello", "cursors"),
-    (#"{"type":"hello","device":"TOKEN","application":"a","cursors":{"a":1}}"#, "hello", "cursors"),
     (#"{"type":"hello","device":"TOKEN","application":"a","credential":1}"#, "hello", "credential"),
     (#"{"type":"response"}"#, "response", "response"), (#"{"type":"response","response":"r"}"#, "response", "receipt"),
     (#"{"type":"response","response":"r","receipt":"x"}"#, "response", "identifier"),

@@ -63,10 +63,4 @@ import TestSupport
     #expect(registration.judge(category: "é", action: "K", userText: nil) == .event(.response))
     #expect(registration.judge(category: "é", action: "\u{212A}", userText: nil) == .refused(.missingUserText, field: "userText"))
   }
-
-  @Test func `a hello has a cursor for each of two channels that only look alike`() throws {
-    let text = #"{"type":"hello","device":"\#(RequestFixture.token)","application":"a","cursors":{"é":"1","e\u0301":"2"}}"#
-    guard case .hello(let hello) = try withBytes(text, { try DeviceFrame($0) }) else { return #expect(Bool(false)) }
-    #expect(hello.cursors.count == 2 && hello.cursors["é"] == "1" && hello.cursors["e\u{301}"] == "2")
-  }
 }

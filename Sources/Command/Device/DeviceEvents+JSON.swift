@@ -50,7 +50,7 @@ extension DeviceEvent {
         "refused",
         ["\(frame.subject.member.name)": frame.subject.member.id, "reason": frame.reason, "field": frame.field, "rule": frame.rule])
     case .linked(let frame): Self.event("linked", ["request": frame.request, "url": frame.link.url, "expires": frame.link.expires])
-    case .gap(let gap): Self.event("gap", ["channel": gap.channel, "from": gap.from, "to": gap.to])
+    case .gap(let gap): Self.event("gap", ["from": gap.from, "to": gap.to])
     case .goaway(let goaway):
       Self.event("goaway", ["reconnectAfterMs": goaway.reconnectAfterMs?.json ?? .null, "reason": goaway.reason])
     case .badFrame(let error): Self.event("badFrame", ["frame": error.frame, "field": error.field, "rule": error.rule])

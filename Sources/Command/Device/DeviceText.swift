@@ -158,8 +158,7 @@ struct DeviceText {
     case .refused(let frame):
       "refused: \(Self.plain(frame.reason))\(frame.field.isEmpty ? "" : ", \(Self.plain(frame.field))")\(frame.rule.isEmpty ? "" : ": \(Self.plain(frame.rule))")"
     case .linked(let frame): "a new link: \(Self.plain(frame.link.url))"
-    case .gap(let gap):
-      "what came between \(Self.plain(gap.from)) and \(Self.plain(gap.to)) cannot be delivered any more\(gap.channel.map { " (channel \(Self.plain($0)))" } ?? "")"
+    case .gap(let gap): "what came between \(Self.plain(gap.from)) and \(Self.plain(gap.to)) cannot be delivered any more"
     case .goaway(let goaway):
       "told to go away: \(Self.plain(goaway.reason))\(goaway.reconnectAfterMs.map { ", reconnect in \(TerminalText.duration(Int64($0)))" } ?? "")"
     case .badFrame(let error): "a frame of the cluster was not understood: \(Self.plain(error.description))"

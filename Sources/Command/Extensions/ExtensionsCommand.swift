@@ -7,7 +7,7 @@ import Worker
 
 /// `carillon extensions check` and `carillon extensions try`.
 enum ExtensionsCommand {
-  private static let file = Argument("FILE", "The extensions' file: see 'carillon transform --extensions'.", completion: .file)
+  private static let file = Argument("FILE", "The extensions' file: see 'carillon transform --extensions'.")
   private static let app = Setting<Name>.required("extensions.app", .name("BUNDLE-ID"), "The application.")
   private static let payload = Setting<String>.required(
     "extensions.payload", .fileOrInput, "A file with the payload of a request; - is standard input.")
@@ -24,36 +24,23 @@ enum ExtensionsCommand {
   static let check = Command(
     "extensions check", "checks a file of service extensions",
     discussion:
-      "The first error is printed with its place and its rule (exit code 2). Without an error the extensions of each application are listed in their order; what is probably a mistake in one, such as a text with an invalid percent sign, is printed beside them.",
+      "The first error is printed with its place and its rule (exit code 2). Without an error the extensions of each application are listed in their order.",
     arguments: [file], groups: [SettingGroup("Place", [place]), AnswerSettings.group],
     examples: [Example("extensions check extensions.json", "before the workers get it by SIGHUP")]
   ) { values in
     let extensions = try ExtensionsInForce.read(values[file][0], at: values[place])
     for chain in extensions.all {
+      let names = chain.steps.map(\.name)
       if values[AnswerSettings.json] {
-        StandardOutput.json(json(chain).text)
+        StandardOutput.json(JSONValue.object(["application": chain.application, "extensions": names]).text)
       } else {
-        let (line, remarks) = text(chain)
-        StandardOutput.line(line)
-        for remark in remarks { StandardError.line(remark) }
+        StandardOutput.line("\(PrintedText.escaped(chain.application.text)): \(names.joined(separator: ", "))")
       }
     }
     if extensions.isEmpty {
       StandardError.line("the file is in order, and no application has extensions that run in the place \(values[place].rawValue)")
     }
     return .done
-  }
-
-  static func json(_ chain: ExtensionChain) -> JSONValue {
-    let remarks = chain.steps.flatMap(\.remarks)
-    return .object(present: [
-      "application": chain.application, "extensions": chain.steps.map(\.name), "remarks": remarks.isEmpty ? nil : remarks,
-    ])
-  }
-
-  static func text(_ chain: ExtensionChain) -> (line: String, remarks: [String]) {
-    let remarks = chain.steps.flatMap { step in step.remarks.map { "\(step.name): \(PrintedText.escaped($0))" } }
-    return ("\(PrintedText.escaped(chain.application.text)): \(chain.steps.map(\.name).joined(separator: ", "))", remarks)
   }
 
   static let attempt = Command(

@@ -73,7 +73,7 @@ actor Attach: LoopActor, ServiceExtension {
       switch await keep(media, until: until) {
       case .success(true)?: return outcome
       case .success(false)?: recent.forget(url)
-      case .failure(let error)?: return .failure(ExtensionFailure(error.message))
+      case .failure(let error)?: return .failure(ExtensionFailure(error.description))
       case nil: return .failure(Self.canceled)
       }
     }
@@ -82,7 +82,7 @@ actor Attach: LoopActor, ServiceExtension {
 
   /// Makes the store keep a file; returns whether the store has it, or nil if the call was cancelled. A hanging folder never answers.
   private func keep(_ media: Media, until: Int64) async -> Result<Bool, MediaError>? {
-    guard asked < Self.maximumAsked else { return .failure(MediaError(.unavailable, "too many questions wait for the media store")) }
+    guard asked < Self.maximumAsked else { return .failure(MediaError("too many questions wait for the media store")) }
     asked += 1
     let (answers, answer) = AsyncStream<Result<Bool, MediaError>>.makeStream(bufferingPolicy: .bufferingNewest(1))
     Task(executorPreference: loop) {

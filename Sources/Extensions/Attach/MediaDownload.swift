@@ -7,9 +7,6 @@ final class MediaDownload {
   private let url: String
   private let timeoutMilliseconds: Int
   private var body: HTTPPulledBody?
-  private var beginning: [UInt8] = []
-  private var received = 0
-  private var largest = MediaType.largestBytes
   /// Why it is refused, found during the download.
   private var refusal: ExtensionFailure?
   private var isCanceled = false
@@ -29,7 +26,7 @@ final class MediaDownload {
         if let file { try await store.append(piece, to: file) }
       }
       try check(body.result)
-      guard let file, let media = try await store.finish(file, until: until()) else { throw Self.noType }
+      guard let file, let media = try await store.finish(file, until: until()) else { throw MediaError.noType }
       return .success(media)
     } catch {
       body?.cancel()
@@ -57,35 +54,15 @@ final class MediaDownload {
     request.connectMilliseconds = timeoutMilliseconds
     request.maximumBodyBytes = MediaType.largestBytes
     request.maximumRedirects = AttachSettings.redirects
-    let body = try HTTPPulledBody(of: request, from: client) { [self] in accepts($0, $1) }
+    let body = try HTTPPulledBody(of: request, from: client) { [self] in accepts($1) }
     self.body = body
     return body
   }
 
-  /// Judges a piece; false if it shows that the file is refused.
-  private func accepts(_ bytes: UnsafeRawBufferPointer, _ response: HTTPClientResponse) -> Bool {
-    guard response.status == .ok else {
-      refusal = Self.status(response)
-      return false
-    }
-    received += bytes.count
-    if beginning.count < MediaType.tellingBytes {
-      beginning += bytes.prefix(MediaType.tellingBytes - beginning.count)
-      if beginning.count >= MediaType.tellingBytes {
-        guard let type = MediaType(beginning: beginning) else {
-          refusal = Self.noType
-          return false
-        }
-        largest = type.maximumBytes
-      }
-    }
-    guard received <= largest else {
-      refusal = MediaType(beginning: beginning).map {
-        ExtensionFailure("its file has more than \($0.maximumBytes) bytes, which is the maximum for \($0.name)")
-      }
-      return false
-    }
-    return true
+  /// False if the response shows that the file is refused.
+  private func accepts(_ response: HTTPClientResponse) -> Bool {
+    if response.status != .ok { refusal = Self.status(response) }
+    return response.status == .ok
   }
 
   private func check(_ result: Result<HTTPClientResponse, HTTPClientError>?) throws {
@@ -100,5 +77,4 @@ final class MediaDownload {
   }
 
   private static let canceled = ExtensionFailure("its file is not wanted any more")
-  private static let noType = ExtensionFailure("its file is none of: \(MediaType.allCases.map(\.name.description).joined(separator: ", "))")
 }

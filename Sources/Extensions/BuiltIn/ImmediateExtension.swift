@@ -14,9 +14,6 @@ public protocol ImmediateExtension: Sendable {
 
   /// Equal for locales with equal results. Called only if the extension uses the locale.
   func variant(_ locale: String?) -> String
-
-  /// Probable mistakes in its settings or files that do not prevent its use: one sentence for each, with the place and what to do.
-  var remarks: [String] { get }
 }
 
 extension ImmediateExtension {
@@ -26,6 +23,4 @@ extension ImmediateExtension {
   public var usesLocale: Bool { false }
   /// Equal for all locales.
   public func variant(_ locale: String?) -> String { "" }
-  /// None.
-  public var remarks: [String] { [] }
 }

@@ -29,8 +29,6 @@ final class ChildProgram {
   /// Of the running program.
   private var hanging: HangDetector
   private var last: Int64 = 0
-  /// The time of the last call, in the loop's milliseconds.
-  private var used: UInt64
   private var whenClosed: CheckedContinuation<Void, Never>?
 
   /// The most unread bytes of the program. With more it is too slow.
@@ -39,16 +37,13 @@ final class ChildProgram {
   private static let shortRest = 1_000
   /// The most best attempts of a call.
   static let maximumAttempts = 100
-  /// A program without calls for this time is ended.
-  private static let longestIdle: UInt64 = 300_000
 
   init(_ settings: ChildSettings, on loop: EventLoop) {
     (self.settings, self.loop) = (settings, loop)
     hanging = HangDetector(at: loop.milliseconds())
-    used = loop.milliseconds()
     timer = Timer(on: loop)
     doubt = Timer(on: loop)
-    timer.handler = { [unowned self] in fired() }
+    timer.handler = { [unowned self] in restart() }
     doubt.handler = { [unowned self] in judge() }
   }
 
@@ -66,7 +61,6 @@ final class ChildProgram {
   /// - Throws: why it cannot be called now.
   private func begin(_ request: ExtensionRequest, _ bestAttempt: BestAttempt) throws(ExtensionFailure) -> ChildCall {
     let now = loop.milliseconds()
-    used = now
     if hanging.reason(at: now, hasExpired: false) != nil { suspect(hasExpired: false) }
     switch phase {
     case .running(let run) where run.pendingBytes > Self.longestBacklog: throw ExtensionFailure("its program does not read what it is sent")
@@ -147,7 +141,6 @@ final class ChildProgram {
       phase = .running(run)
       hanging = HangDetector(at: loop.milliseconds())
       doubting = nil
-      timer.start(after: Int(Self.longestIdle))
       askAll(run)
     } catch {
       fail(ExtensionFailure("its program cannot be started: \(error)")) { _ in true }
@@ -166,18 +159,7 @@ final class ChildProgram {
     ExtensionFailure("its program has ended, and is started again in \(ReadableText.duration(milliseconds: Int64(milliseconds)))")
   }
 
-  private func fired() {
-    switch phase {
-    case .resting: restart()
-    case .running(let run):
-      let idle = loop.milliseconds() - used
-      if calls.isEmpty, idle >= Self.longestIdle { run.finish() } else { timer.start(after: max(1_000, Int(Self.longestIdle) - Int(idle))) }
-    case .idle, .closed: break
-    }
-  }
-
   private func restart() {
-    timer.stop()
     phase = .idle
     if !calls.isEmpty { start() }
   }
@@ -196,8 +178,6 @@ final class ChildProgram {
     }
     // Calls from after its end began go to the next one.
     fail(reason) { $0.isAsked }
-    // A program that was ended because it had no calls has not failed.
-    if run.isFinished { return restart() }
     rest(answers: run.answers, lived: loop.milliseconds() - run.began)
   }
 

@@ -14,8 +14,6 @@ final class ChildRun: StreamHandler {
   let began: UInt64
   /// The number of its answers.
   private(set) var answers = 0
-  /// Whether it was asked to end.
-  private(set) var isFinished = false
   private let stream: Stream
   private var process: ChildProcess?
   private var phase = Phase.running
@@ -69,7 +67,6 @@ final class ChildRun: StreamHandler {
   func finish() {
     guard case .running = phase else { return }
     phase = .ending
-    isFinished = true
     stream.finish(withinMilliseconds: Self.graceMilliseconds)
     limit()
   }

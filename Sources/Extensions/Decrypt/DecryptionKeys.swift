@@ -7,7 +7,6 @@ public import Notifications
 /// A key file is a JSON object: `{"keys": [{"id": "2026-11", "key": "…"}, …]}`, each key in base64url without padding. All keys are valid
 /// at the same time. To rotate, add the new key to every receiver's file, let the senders change to it, and remove the old one after the
 /// content of the old key has expired.
-/// was sealed under it has expired.
 ///
 /// A device's file may also, or only, have the secrets for content that is sealed to this device alone (RFC 8291). They are exchanged with
 /// its senders by other means: `"receiver": {"privateKey": "…", "authenticationSecret": "…"}`, 32 and 16 bytes in base64url.

@@ -31,12 +31,7 @@ extension Localize {
     for names in AlertText.all {
       guard let key = alert[names.key]?.stringValue, let format = format(key, locale: locale) else { continue }
       let arguments = try Self.arguments(of: alert, names.arguments)
-      let filled: String
-      do throws(TextFormatError) {
-        filled = try format.filled(with: arguments, limit: limit)
-      } catch {
-        throw FieldError(field: "aps.alert.\(names.key)", rule: "\(error)")
-      }
+      let filled = try format.filled(with: arguments, limit: limit, field: "aps.alert.\(names.key)")
       // The text takes the place of the first of its members.
       let place = members.firstIndex { $0.key == names.text || $0.key == names.key } ?? members.endIndex
       let former = members[..<place].filter { $0.key != names.arguments }

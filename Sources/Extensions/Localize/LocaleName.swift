@@ -10,7 +10,7 @@ struct LocaleName: Hashable {
   let key: String
   /// In small letters, as all parts: `zh`.
   let language: String
-  /// The written script, such as `hant`; nil if there is none.
+  /// The script, such as `hant`, also where only the region tells it; nil if there is none.
   let script: String?
   /// The written region, such as `tw`; nil if there is none.
   let region: String?
@@ -29,60 +29,47 @@ struct LocaleName: Hashable {
     guard let language = parts.first, (2...3).contains(language.count), language.allSatisfy(\.isLetter) else { return nil }
     func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
     var rest = parts.dropFirst()
-    let script = rest.first.flatMap { $0.count == 4 && $0.allSatisfy(\.isLetter) ? text($0) : nil }
-    if script != nil { rest.removeFirst() }
+    let written = rest.first.flatMap { $0.count == 4 && $0.allSatisfy(\.isLetter) ? text($0) : nil }
+    if written != nil { rest.removeFirst() }
     let region = rest.first.flatMap {
       $0.count == 2 && $0.allSatisfy(\.isLetter) || $0.count == 3 && $0.allSatisfy(\.isDigit) ? text($0) : nil
     }
-    (self.language, self.script, self.region) = (text(language), script, region)
+    (self.language, self.region) = (text(language), region)
+    script = written ?? (self.language == "zh" ? Self.traditional.contains(region ?? "") ? "hant" : "hans" : nil)
     key = parts.map(text).joined(separator: "-")
   }
 
-  /// The script of its texts, if the language has two and the name decides between them.
-  var likelyScript: String? {
-    if let script { return script }
-    guard language == "zh" else { return nil }
-    return switch region {
-    case "tw", "hk", "mo": "hant"
-    default: "hans"
-    }
-  }
-
-  // MARK: Fallbacks
-
-  /// The keys of the tables that its readers understand, the nearest first. Some occur twice.
+  /// How far texts in another locale are from this one, 0 for its own; nil if its readers do not understand them.
   ///
-  /// They follow CLDR's parent locales (UTS 35, part 1), with the plain language last. A single table of a language is for all its readers.
-  var fallbacks: [String] {
-    var keys = [key]
-    for language in [language] + (Self.relatives[language] ?? []) {
-      if let script = likelyScript {
-        if let region { keys.append("\(language)-\(script)-\(region)") }
-        if let region, LocaleName("\(language)-\(region)")?.likelyScript == script { keys.append("\(language)-\(region)") }
-        // Macao uses the texts of Hong Kong.
-        if language == "zh", region == "mo", script == "hant" { keys += ["zh-hant-hk", "zh-hk"] }
-        keys.append("\(language)-\(script)")
-        // The older names of the two Chinese scripts.
-        if language == "zh" { keys.append(script == "hant" ? "zh-tw" : "zh-cn") }
-      } else if let region {
-        keys.append("\(language)-\(region)")
+  /// The regions follow CLDR's parent locales (UTS 35, part 1). The same language of another region is better than another language.
+  func distance(to other: LocaleName) -> Int? {
+    let isPlain = other.key == other.language
+    guard let kinship = ([language] + (Self.relatives[language] ?? [])).firstIndex(of: other.language), isPlain || other.script == script
+    else { return nil }
+    let distance =
+      switch other.region {
+      case _ where other.key == key: 0
+      case nil: isPlain ? 4 : 3
+      case region: 1
+      case parentRegion: 2
+      default: 5
       }
-      if let parent = regionalParent(language) { keys.append(parent) }
-      keys.append(language)
-    }
-    return keys
+    return 10 * kinship + distance
   }
 
-  /// The shared variant of a region, if it differs from the plain language.
-  private func regionalParent(_ language: String) -> String? {
-    guard let region, script == nil else { return nil }
-    switch language {
-    case "es": return Self.latinAmerica.contains(region) ? "es-419" : nil
+  /// The region whose texts this one shares, if they differ from the plain language's.
+  private var parentRegion: String? {
+    switch (language, region) {
+    case ("es", let region?) where Self.latinAmerica.contains(region): "419"
     // The plain language is the Portuguese of Brazil.
-    case "pt": return region == "br" ? nil : "pt-pt"
-    default: return nil
+    case ("pt", let region?) where region != "br": "pt"
+    case ("zh", "mo"): "hk"
+    default: nil
     }
   }
+
+  /// The regions that write Chinese in the traditional script.
+  private static let traditional: Set<String> = ["tw", "hk", "mo"]
 
   private static let latinAmerica: Set<String> = [
     "ar", "bo", "br", "bz", "cl", "co", "cr", "cu", "do", "ec", "gt", "hn", "mx", "ni", "pa", "pe", "pr", "py", "sv", "us", "uy", "ve",

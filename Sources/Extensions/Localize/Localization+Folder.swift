@@ -11,41 +11,33 @@ extension Localization {
   /// Reads the files `LOCALE.lproj/Localizable.strings` of a folder. Other names are ignored, and so is a locale without that file.
   ///
   /// Its calls block, so it is called at the start, or on a thread of its own.
-  init(folder: String, defaultLocale: String?) throws(LocalizationError) {
+  init(folder: String, defaultLocale: String?) throws(FieldError) {
     let suffix = ".lproj"
     var files: [File] = []
     var bytes = 0
     for name in try Self.entries(of: folder) where name.hasSuffix(suffix) && name.utf8.count > suffix.utf8.count {
       let path = "\(folder)/\(name)/\(Self.fileName)"
-      guard let content = try Self.content(of: path) else { continue }
+      // One byte more than allowed shows the initializer below that a file is too large.
+      guard let content = try BoundedFile.read(path, limit: Self.fileBytes) else { continue }
       bytes += content.count
       files.append(File(locale: String(name.dropLast(suffix.count)), name: path, bytes: content))
       // The initializer below refuses so much.
       if bytes > Self.totalBytes || files.count > Self.tableCount { break }
     }
-    guard !files.isEmpty else { throw LocalizationError(file: folder, rule: "the folder has no file such as en.lproj/\(Self.fileName)") }
+    guard !files.isEmpty else { throw FieldError(field: folder, rule: "the folder has no file such as en.lproj/\(Self.fileName)") }
     try self.init(files, defaultLocale: defaultLocale)
   }
 
-  /// The content of a file; nil if it is missing. One byte more than allowed shows `StringsFile` that it is too large.
-  private static func content(of path: String) throws(LocalizationError) -> [UInt8]? {
-    do throws(FieldError) {
-      return try BoundedFile.read(path, limit: StringsFile.fileBytes)
-    } catch {
-      throw LocalizationError(file: error.field, rule: error.rule)
-    }
-  }
-
   /// The names in a folder, sorted.
-  private static func entries(of path: String) throws(LocalizationError) -> [String] {
-    func failure(_ reason: Int32) -> LocalizationError {
-      LocalizationError(file: path, rule: "cannot be read: \(String(cString: strerror(reason)))")
+  private static func entries(of path: String) throws(FieldError) -> [String] {
+    func failure(_ reason: Int32) -> FieldError {
+      FieldError(field: path, rule: "cannot be read: \(String(cString: strerror(reason)))")
     }
     let found: [String]?
     do throws(FolderNames.ReadError) { found = try FolderNames.read(path, atMost: folderEntries) } catch { throw failure(error.reason) }
     guard let names = found else { throw failure(ENOENT) }
     guard names.count <= folderEntries else {
-      throw LocalizationError(file: path, rule: "a folder of texts has \(folderEntries) entries at most")
+      throw FieldError(field: path, rule: "a folder of texts has \(folderEntries) entries at most")
     }
     return names.sorted()
   }

@@ -1,17 +1,12 @@
 import JSON
 import Notifications
-import Synchronization
 
 /// The built-in extension `localize`: replaces `title-loc-key`, `subtitle-loc-key` and `loc-key` by texts with their arguments. The texts
 /// come from the application's `.strings` files in the device's locale.
 ///
 /// A key that no file has stays unchanged, since the application on the device may have it. It fails if a text needs a missing argument.
-final class Localize: ImmediateExtension {
+struct Localize: ImmediateExtension {
   private let localization: Localization
-  /// The tables of each cached locale. Lanes share them.
-  let remembered = Mutex<[Name: [Int]]>([:])
-  /// The most cached locales. One more empties the cache.
-  static let rememberedLocales = 256
 
   /// Uses these texts.
   init(_ localization: Localization) { self.localization = localization }
@@ -38,42 +33,26 @@ final class Localize: ImmediateExtension {
   ///
   /// - Parameter locale: in BCP 47 or with underscores. An invalid one counts as the default locale.
   func format(_ key: String, locale: String?) -> TextFormat? {
-    for place in places(for: locale) {
-      if let entry = localization.tables[place].strings.entries[Name(key)] { return TextFormat(entry.value) }
-    }
-    return nil
-  }
-
-  private func places(for locale: String?) -> [Int] {
-    // A longer name may be invented, and is not cached.
-    guard let locale, locale.utf8.count <= LocaleName.longest else { return localization.places(for: locale) }
-    if let places = remembered.withLock({ $0[Name(locale)] }) { return places }
-    let places = localization.places(for: locale)
-    remembered.withLock { remembered in
-      if remembered.count >= Self.rememberedLocales { remembered.removeAll(keepingCapacity: true) }
-      remembered[Name(locale)] = places
-    }
-    return places
+    localization.places(for: locale).lazy.compactMap { localization.tables[$0].strings[Name(key)] }.first.map(TextFormat.init)
   }
 
   /// True: texts depend on the locale.
   var usesLocale: Bool { true }
 
   /// The tables that are searched, the nearest first.
-  func variant(_ locale: String?) -> String { places(for: locale).map { localization.tables[$0].locale }.joined(separator: " ") }
-
-  /// Texts that would take no argument, or would be used as they are: the first of them.
-  var remarks: [String] { localization.formatProblems().map { "\($0)" } }
+  func variant(_ locale: String?) -> String {
+    localization.places(for: locale).map { localization.tables[$0].locale }.joined(separator: " ")
+  }
 }
 
 // MARK: Settings
 
 extension Localize {
   /// Reads the members `strings`, the folder with `LOCALE.lproj/Localizable.strings`, and `default`, the locale for other devices.
-  convenience init(_ settings: inout SettingsObject) throws(FieldError) {
+  init(_ settings: inout SettingsObject) throws(FieldError) {
     let folder = settings.path(try settings.requiredText("strings", longest: 4096))
     let standard = try settings.text("default", longest: Registration.wordBytes)
-    do throws(LocalizationError) {
+    do throws(FieldError) {
       self.init(try Localization(folder: folder, defaultLocale: standard))
     } catch {
       throw settings.wrong("strings", "\(error)")

@@ -36,7 +36,7 @@ public struct MediaFolder: Sendable {
     }
     guard let file = MediaFile(descriptor, size: Int(status.st_size)) else {
       close(descriptor)
-      throw MediaError(.unavailable, "a file of the media folder \(path) is none of the types: \(hash)")
+      throw MediaError("a file of the media folder \(path) is none of the types: \(hash)")
     }
     return file
   }
@@ -201,6 +201,6 @@ public struct MediaFolder: Sendable {
   }
 
   private func failure(_ operation: String, _ reason: Int32) -> MediaError {
-    MediaError(.unavailable, "cannot \(operation) the media folder \(path): \(String(cString: strerror(reason)))")
+    MediaError("cannot \(operation) the media folder \(path): \(String(cString: strerror(reason)))")
   }
 }

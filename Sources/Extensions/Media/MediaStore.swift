@@ -43,6 +43,17 @@ public actor MediaStore {
     let digest = RunningDigest()
     var size = 0
     var beginning: [UInt8] = []
+
+    /// Refuses what is none of the types, and what is too large for its type.
+    func check() throws(MediaError) {
+      guard let type = MediaType(beginning: beginning) else {
+        if beginning.count >= MediaType.tellingBytes { throw .noType }
+        return
+      }
+      guard size <= type.maximumBytes else {
+        throw MediaError("its file has more than \(type.maximumBytes) bytes, which is the maximum for \(type.name)")
+      }
+    }
   }
 
   /// Opens the store.
@@ -114,7 +125,10 @@ public actor MediaStore {
   /// Writes the next bytes of a file. After an error the file is discarded.
   func append(_ bytes: [UInt8], to number: Int) throws(MediaError) {
     guard var file = writing[number] else { return }
+    if file.beginning.count < MediaType.tellingBytes { file.beginning += bytes.prefix(MediaType.tellingBytes) }
+    file.size += bytes.count
     do throws(MediaError) {
+      try file.check()
       guard stored.bytes + writing.values.reduce(bytes.count, { $0 + $1.size }) <= limit else { throw full }
       try folder.write(bytes, to: file.descriptor)
     } catch {
@@ -122,8 +136,6 @@ public actor MediaStore {
       throw error
     }
     bytes.withUnsafeBytes { file.digest.append($0) }
-    file.size += bytes.count
-    if file.beginning.count < MediaType.tellingBytes { file.beginning += bytes.prefix(MediaType.tellingBytes) }
     writing[number] = file
   }
 
@@ -155,7 +167,7 @@ public actor MediaStore {
   }
 
   private var full: MediaError {
-    MediaError(.full, "the media folder \(folder.path) has \(limit) bytes, which is all that it may have")
+    MediaError("the media folder \(folder.path) has \(limit) bytes, which is all that it may have")
   }
 
   // MARK: Keeping

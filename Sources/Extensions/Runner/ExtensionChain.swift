@@ -26,9 +26,6 @@ public struct ExtensionChain: Sendable {
     /// Whether it may take long.
     public var isCalled: Bool { if case .called = work { true } else { false } }
 
-    /// What is probably a mistake in its settings or files.
-    public var remarks: [String] { if case .immediate(let work) = work { work.remarks } else { [] } }
-
     /// How often it is called; nil if it only computes.
     fileprivate var scope: ExtensionDefinition.Scope? {
       if case .called(let definition) = work { definition.limits.scope } else { nil }

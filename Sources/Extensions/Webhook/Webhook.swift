@@ -1,5 +1,6 @@
 import EventLoop
 import HTTP
+import JSON
 import Notifications
 
 /// The built-in extension `webhook`: asks a team's own service for the content. Each lane has one, with connections that it uses again.
@@ -19,15 +20,15 @@ actor Webhook: LoopActor, ServiceExtension {
 
   func didReceive(_ request: ExtensionRequest, _ bestAttempt: BestAttempt) async throws -> MutableContent {
     let given = bestAttempt.content
-    let body = WebhookMessage.body(request, given)
+    let body = Array(ExtensionMessage.object(request, given).text.utf8)
     var backoff = Self.firstWait
     for attempt in 1... {
       var wait = backoff
       do {
         let answer = try await client.send(message(request, body))
-        guard attempt < settings.attempts, Self.isPassing(answer.status) else { return try WebhookMessage.content(answer, of: given) }
+        guard attempt < settings.attempts, Self.isPassing(answer.status) else { return try Self.content(answer, of: given) }
         wait = answer.headers.retryMilliseconds ?? backoff
-        guard wait <= Self.longestRetry else { return try WebhookMessage.content(answer, of: given) }
+        guard wait <= Self.longestRetry else { return try Self.content(answer, of: given) }
       } catch let error as HTTPClientError {
         guard attempt < settings.attempts, error.isRetriable, !Task.isCancelled else { throw ExtensionFailure(error.message) }
       }
@@ -36,6 +37,13 @@ actor Webhook: LoopActor, ServiceExtension {
       backoff = min(2 * backoff, Self.longestWait)
     }
     preconditionFailure("the last attempt returns or throws")
+  }
+
+  /// The content of an answer; the given one if it has none (204).
+  private static func content(_ answer: HTTPClientResponse, of given: MutableContent) throws(ExtensionFailure) -> MutableContent {
+    if answer.status == .noContent { return given }
+    guard answer.status == .ok else { throw ExtensionFailure("it answers with the status \(answer.status.rawValue)") }
+    return try ExtensionMessage.content(answer.body.withUnsafeBytes { try? JSONValue(parsing: $0) }, of: given)
   }
 
   private static let (firstWait, longestWait) = (100, 2_000)

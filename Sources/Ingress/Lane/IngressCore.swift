@@ -1,5 +1,6 @@
 import EventLoop
 import HTTP
+import JSON
 import Kafka
 import Notifications
 import Worker
@@ -260,7 +261,9 @@ final class IngressCore {
     if settings.logsAccess { logger.access("request", accessFields(answer, application, exchange)) }
   }
 
-  private func accessFields(_ answer: RequestAnswer, _ application: Name?, _ exchange: Exchange) -> [(name: String, value: any LogValue)] {
+  private func accessFields(_ answer: RequestAnswer, _ application: Name?, _ exchange: Exchange) -> [(
+    name: String, value: any JSONRepresentable
+  )] {
     let fields = [
       ("apnsId", answer.id), ("application", application?.text), ("publisher", exchange.publisher.token?.publisher?.text),
       ("reason", answer.reason), ("field", answer.field),

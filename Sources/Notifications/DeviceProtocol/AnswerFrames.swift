@@ -34,20 +34,15 @@ extension FrameSubject {
 
 /// The frame `gap`: what can no longer be delivered.
 public struct GapFrame: Sendable, Equatable {
-  /// The channel; `nil` for the device's mailbox.
-  public var channel: Name?
-  /// The first that is missing: the mailbox's revision, or the channel's cursor.
+  /// The first revision that is missing.
   public var from: String
-  /// The last that is missing.
+  /// The last revision that is missing.
   public var to: String
 
   /// Creates a gap.
-  public init(channel: Name? = nil, from: String, to: String) {
-    (self.channel, self.from, self.to) = (channel, from, to)
-  }
+  public init(from: String, to: String) { (self.from, self.to) = (from, to) }
 
   init(_ reader: ObjectReader) throws(FieldError) {
-    channel = try reader.name("channel", longest: RequestLimits.userBytes)
     from = try reader.text("from", longest: FrameLimits.idBytes, isFree: true) ?? ""
     to = try reader.text("to", longest: FrameLimits.idBytes, isFree: true) ?? ""
   }

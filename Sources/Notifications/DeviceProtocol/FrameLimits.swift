@@ -6,8 +6,6 @@ public enum FrameLimits {
   public static var receiptBytes: Int { 4_096 }
   /// The longest credential, in bytes.
   public static var credentialBytes: Int { 8_192 }
-  /// The maximum number of channels in a hello's cursors.
-  public static var cursors: Int { 1_000 }
   /// The largest delivery number. Every JSON reader represents it exactly.
   public static var largestDelivery: UInt64 { (1 << 53) - 1 }
 }

@@ -22,8 +22,6 @@ public struct Hello: Sendable, Equatable, JSONWritable {
   public var authorization: Authorization?
   /// The application's categories; `nil` if the hello does not say.
   public var categories: [NotificationCategory]?
-  /// The position that the device has reached in each channel.
-  public var cursors: [Name: String]
   /// Whether the device asks for `heartbeat` frames, since it cannot see pings.
   public var heartbeat: Bool
 
@@ -31,31 +29,17 @@ public struct Hello: Sendable, Equatable, JSONWritable {
   public init(
     device: DeviceToken, application: Name, credential: String? = nil, user: Name? = nil, platform: String? = nil,
     environment: DeviceEnvironment? = nil, locale: String? = nil, timeZone: String? = nil, authorization: Authorization? = nil,
-    categories: [NotificationCategory]? = nil, cursors: [Name: String] = [:], heartbeat: Bool = false
+    categories: [NotificationCategory]? = nil, heartbeat: Bool = false
   ) {
     (self.device, self.application, self.credential, self.user) = (device, application, credential, user)
     (self.platform, self.environment, self.locale, self.timeZone) = (platform, environment, locale, timeZone)
-    (self.authorization, self.categories, self.cursors, self.heartbeat) = (authorization, categories, cursors, heartbeat)
+    (self.authorization, self.categories, self.heartbeat) = (authorization, categories, heartbeat)
   }
 
   init(_ reader: ObjectReader) throws(FieldError) {
     try self.init(facts: reader)
     credential = try reader.text("credential", longest: FrameLimits.credentialBytes)
     heartbeat = try reader.flag("heartbeat") ?? false
-    if let value = reader["cursors"] {
-      let members = try ObjectReader(value, path: "cursors").object.members ?? []
-      guard members.count <= FrameLimits.cursors else {
-        throw reader.error("cursors", "There are at most \(FrameLimits.cursors) cursors.")
-      }
-      for member in members {
-        guard let cursor = member.value.stringValue, cursor.utf8.count <= FrameLimits.idBytes,
-          member.key.utf8.count <= RequestLimits.userBytes
-        else {
-          throw reader.error("cursors", "A cursor is the text that a broadcast gave, by its channel's name.")
-        }
-        cursors[Name(member.key)] = cursor
-      }
-    }
     try reader.checkZone(timeZone)
   }
 
@@ -93,15 +77,6 @@ public struct Hello: Sendable, Equatable, JSONWritable {
     json.openFrame("hello")
     writeFacts(to: &json)
     if let credential { json.member("credential", credential) }
-    if !cursors.isEmpty {
-      json.key("cursors")
-      json.openObject()
-      for (channel, cursor) in cursors.sorted(by: { $0.key < $1.key }) {
-        json.key(text: channel.text)
-        json.string(cursor)
-      }
-      json.closeObject()
-    }
     if heartbeat { json.member("heartbeat", true) }
     json.closeObject()
   }

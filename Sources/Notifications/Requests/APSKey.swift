@@ -110,20 +110,16 @@ enum SoundMember: UInt8, CaseIterable {
   case critical, name, volume
 
   /// The member's name in a rejection.
-  var field: StaticString {
-    switch self {
-    case .critical: "aps.sound.critical"
-    case .name: "aps.sound.name"
-    case .volume: "aps.sound.volume"
-    }
-  }
+  var field: StaticString { row.field }
 
   /// The member's word in the payload.
-  var word: StaticString {
+  var word: StaticString { row.word }
+
+  private var row: (field: StaticString, word: StaticString) {
     switch self {
-    case .critical: "critical"
-    case .name: "name"
-    case .volume: "volume"
+    case .critical: ("aps.sound.critical", "critical")
+    case .name: ("aps.sound.name", "name")
+    case .volume: ("aps.sound.volume", "volume")
     }
   }
 }

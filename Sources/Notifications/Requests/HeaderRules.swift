@@ -50,15 +50,14 @@ enum HeaderRules {
     let latest = published / 1000 + limits.longestLifetime
     guard let header else { return latest }
     guard !header.isEmpty, header.count <= 19 else { throw badExpiration }
-    var seconds: Int64 = 0
+    // As many digits fit into 64 bits without a sign.
+    var seconds: UInt64 = 0
     for byte in header {
       let digit = byte &- UInt8(ascii: "0")
       guard digit < 10 else { throw badExpiration }
-      let (shifted, overflowed) = seconds.multipliedReportingOverflow(by: 10)
-      let (sum, overflowedToo) = shifted.addingReportingOverflow(Int64(digit))
-      guard !overflowed, !overflowedToo else { throw badExpiration }
-      seconds = sum
+      seconds = seconds &* 10 &+ UInt64(digit)
     }
+    guard let seconds = Int64(exactly: seconds) else { throw badExpiration }
     return min(seconds, latest)
   }
 

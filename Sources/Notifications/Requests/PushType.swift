@@ -26,34 +26,24 @@ public enum PushType: UInt8, Sendable, CaseIterable {
   case widgets = 11
 
   /// The word in the header.
-  public var name: StaticString {
-    switch self {
-    case .alert: "alert"
-    case .background: "background"
-    case .controls: "controls"
-    case .complication: "complication"
-    case .fileprovider: "fileprovider"
-    case .liveactivity: "liveactivity"
-    case .location: "location"
-    case .mdm: "mdm"
-    case .pushtotalk: "pushtotalk"
-    case .voip: "voip"
-    case .widgets: "widgets"
-    }
-  }
+  public var name: StaticString { row.name }
 
   /// The suffix of `apns-topic` after the bundle id; empty if there is none.
-  public var topicSuffix: StaticString {
+  public var topicSuffix: StaticString { row.topicSuffix }
+
+  private var row: (name: StaticString, topicSuffix: StaticString) {
     switch self {
-    case .alert, .background, .mdm: ""
-    case .controls: ".push-type.controls"
-    case .complication: ".complication"
-    case .fileprovider: ".pushkit.fileprovider"
-    case .liveactivity: ".push-type.liveactivity"
-    case .location: ".location-query"
-    case .pushtotalk: ".voip-ptt"
-    case .voip: ".voip"
-    case .widgets: ".push-type.widgets"
+    case .alert: ("alert", "")
+    case .background: ("background", "")
+    case .controls: ("controls", ".push-type.controls")
+    case .complication: ("complication", ".complication")
+    case .fileprovider: ("fileprovider", ".pushkit.fileprovider")
+    case .liveactivity: ("liveactivity", ".push-type.liveactivity")
+    case .location: ("location", ".location-query")
+    case .mdm: ("mdm", "")
+    case .pushtotalk: ("pushtotalk", ".voip-ptt")
+    case .voip: ("voip", ".voip")
+    case .widgets: ("widgets", ".push-type.widgets")
     }
   }
 

@@ -98,7 +98,7 @@ final class Republisher: ProducerHandler {
     case .taken: break
     case .full:
       // The caller waits long before the queue is full, unless the user's settings make the queue too small.
-      fail(KafkaError(.queueFull, "write to \(topic.name)", message: "the client takes too little at a time: see --kafka-property"))
+      fail(KafkaError(.queueFull, "write to \(topic.name)", message: "the client takes too little at a time: see --kafka.NAME VALUE"))
     case .refused(let error):
       if error.code == .messageTooLarge, let onTooLarge {
         headers.removeAll()

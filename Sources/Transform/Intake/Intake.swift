@@ -1,3 +1,4 @@
+import JSON
 import Kafka
 import Notifications
 import Store
@@ -146,7 +147,7 @@ final class Intake {
     lane.logger.info("partitions assigned", numbers(assignment))
   }
 
-  private func numbers(_ partitions: [AssignedPartition]) -> KeyValuePairs<String, any LogValue> {
+  private func numbers(_ partitions: [AssignedPartition]) -> KeyValuePairs<String, any JSONRepresentable> {
     func numbers(_ topic: String) -> String {
       PartitionNames.text(partitions.map(\.topicPartition).filter { $0.topic == topic }.map(\.partition))
     }

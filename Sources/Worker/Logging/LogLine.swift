@@ -9,7 +9,7 @@ struct LogLine: Sendable {
   var component: String
   var message: String
   var kind: String
-  var fields: [(name: String, value: any LogValue)]
+  var fields: [(name: String, value: any JSONRepresentable)]
   /// Whether many lines of the message are summed up.
   var isLimited = true
 }
@@ -22,9 +22,9 @@ public enum LogFormat: String, CaseIterable, Sendable {
   case json
 
   /// Renders the line with its line feed.
-  func render(_ line: LogLine, colored: Bool) -> String {
+  func render(_ line: LogLine) -> String {
     switch self {
-    case .text: Self.plain(line, colored: colored)
+    case .text: Self.plain(line)
     case .json: Self.object(line)
     }
   }
@@ -38,45 +38,24 @@ public enum LogFormat: String, CaseIterable, Sendable {
     writer.member("message", line.message)
     for field in line.fields {
       writer.key(text: field.name)
-      switch field.value.logged {
-      case .text(let text): writer.string(text)
-      case .integer(let number): writer.integer(number)
-      case .number(let number): writer.double(number)
-      case .truth(let truth): writer.bool(truth)
-      }
+      field.value.json.write(to: &writer)
     }
     writer.closeObject()
     return PrintedJSON.text(writer.text) + "\n"
   }
 
-  private static func plain(_ line: LogLine, colored: Bool) -> String {
+  private static func plain(_ line: LogLine) -> String {
     let level = line.level.rawValue.uppercased()
     let shownLevel = level + String(repeating: " ", count: 7 - level.count)
     let component = line.component + String(repeating: " ", count: max(0, 12 - line.component.count))
-    var text = dim(Timestamp.text(line.time), colored) + " " + (colored ? "\(color(line.level))\(shownLevel)\u{1B}[0m" : shownLevel)
-    text += " \(component) \(line.message)"
-    for field in line.fields { text += " " + dim(field.name + "=", colored) + shown(field.value.logged) }
+    var text = "\(Timestamp.text(line.time)) \(shownLevel) \(component) \(line.message)"
+    for field in line.fields { text += " \(field.name)=\(shown(field.value.json))" }
     return text + "\n"
   }
 
-  private static func dim(_ text: String, _ colored: Bool) -> String { colored ? "\u{1B}[2m\(text)\u{1B}[0m" : text }
-
-  private static func color(_ level: LogLevel) -> String {
-    switch level {
-    case .debug: "\u{1B}[2m"
-    case .info: "\u{1B}[32m"
-    case .warning: "\u{1B}[33m"
-    case .error: "\u{1B}[1;31m"
-    }
-  }
-
-  private static func shown(_ value: LoggedValue) -> String {
-    switch value {
-    case .text(let text): isPlain(text) ? text : quoted(text)
-    case .integer(let number): String(number)
-    case .number(let number): String(number)
-    case .truth(let truth): String(truth)
-    }
+  private static func shown(_ value: JSONValue) -> String {
+    guard let text = value.stringValue else { return value.text }
+    return isPlain(text) ? text : quoted(text)
   }
 
   private static func isPlain(_ text: String) -> Bool {

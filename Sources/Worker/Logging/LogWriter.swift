@@ -1,4 +1,5 @@
 import EventLoop
+import JSON
 import Synchronization
 
 /// Writes the log of the whole process, on a thread of its own.
@@ -19,7 +20,6 @@ public final class LogWriter: Sendable {
   let level: LogLevel
   private let format: LogFormat
   private let descriptor: Int32
-  private let isColored: Bool
   private let bound: Int
   private let queue: Mutex<Queue>
   private let wake = Semaphore()
@@ -33,7 +33,7 @@ public final class LogWriter: Sendable {
   ///
   /// - Parameters:
   ///   - level: the lowest level that is written.
-  ///   - format: the format of lines. Text is colored if the descriptor is a terminal and `NO_COLOR` is not set.
+  ///   - format: the format of lines.
   ///   - descriptor: where to write, by default standard error. The caller keeps it open until `close`.
   ///   - bound: the most lines that wait.
   ///   - repeats: the most lines of one message in an interval. Lines of the level debug are not limited.
@@ -46,7 +46,6 @@ public final class LogWriter: Sendable {
     self.format = format
     self.descriptor = descriptor
     self.bound = bound
-    isColored = TerminalStyle.isWanted(on: descriptor)
     queue = Mutex(Queue(limit: RepeatLimit(burst: repeats, interval: Int64(interval.wholeMilliseconds))))
     NamedThread.start("log") { [self] in main() }
   }
@@ -111,20 +110,20 @@ public final class LogWriter: Sendable {
   private func write(_ items: [LogLine], _ drops: Int, _ summaries: [RepeatLimit.Summary]) {
     var text = ""
     for line in items {
-      text += format.render(line, colored: isColored)
+      text += format.render(line)
       if text.utf8.count > 65_536 {
         put(text)
         text.removeAll(keepingCapacity: true)
       }
     }
-    func add(_ level: LogLevel, _ component: String, _ message: String, _ fields: [(name: String, value: any LogValue)]) {
+    func add(_ level: LogLevel, _ component: String, _ message: String, _ fields: [(name: String, value: any JSONRepresentable)]) {
       let now = WallClock.milliseconds()
       text += format.render(
-        LogLine(time: now, level: level, component: component, message: message, kind: "", fields: fields), colored: isColored)
+        LogLine(time: now, level: level, component: component, message: message, kind: "", fields: fields))
     }
     if drops > 0 { add(.warning, "log", "log lines dropped, because they are read too slowly", [("lines", drops)]) }
     for summary in summaries {
-      let fields: [(name: String, value: any LogValue)] = [
+      let fields: [(name: String, value: any JSONRepresentable)] = [
         ("kind", summary.key.kind), ("notShown", summary.notShown), ("withinMs", summary.milliseconds),
       ]
       add(summary.level, summary.key.component, summary.key.message, summary.key.kind.isEmpty ? Array(fields.dropFirst()) : fields)

@@ -1,4 +1,5 @@
 import EventLoop
+public import JSON
 
 /// A component's logger: a value, free to copy and to pass to any thread.
 ///
@@ -9,14 +10,14 @@ import EventLoop
 public struct Logger: Sendable {
   private let writer: LogWriter?
   private let component: String
-  private let context: [(name: String, value: any LogValue)]
+  private let context: [(name: String, value: any JSONRepresentable)]
 
   /// Makes a logger on a writer.
   ///
   /// - Parameter component: the component's name: `fan-out`, `kafka`.
   public init(_ writer: LogWriter, component: String) { self.init(writer, component, []) }
 
-  private init(_ writer: LogWriter?, _ component: String, _ context: [(name: String, value: any LogValue)]) {
+  private init(_ writer: LogWriter?, _ component: String, _ context: [(name: String, value: any JSONRepresentable)]) {
     self.writer = writer
     self.component = component
     self.context = context
@@ -29,7 +30,7 @@ public struct Logger: Sendable {
   public func with(component: String) -> Logger { Logger(writer, component, context) }
 
   /// Makes a logger with fields that each line begins with: `["lane": "fan-out-0"]`.
-  public func with(_ fields: KeyValuePairs<String, any LogValue>) -> Logger {
+  public func with(_ fields: KeyValuePairs<String, any JSONRepresentable>) -> Logger {
     Logger(writer, component, context + fields.map { (name: $0.key, value: $0.value) })
   }
 
@@ -37,27 +38,27 @@ public struct Logger: Sendable {
   public func isOn(_ level: LogLevel) -> Bool { writer.map { level >= $0.level } ?? false }
 
   /// Logs at the level `debug`.
-  public func debug(_ message: StaticString, _ fields: @autoclosure () -> KeyValuePairs<String, any LogValue> = [:]) {
+  public func debug(_ message: StaticString, _ fields: @autoclosure () -> KeyValuePairs<String, any JSONRepresentable> = [:]) {
     log(.debug, message, fields())
   }
 
   /// Logs at the level `info`.
-  public func info(_ message: StaticString, _ fields: @autoclosure () -> KeyValuePairs<String, any LogValue> = [:]) {
+  public func info(_ message: StaticString, _ fields: @autoclosure () -> KeyValuePairs<String, any JSONRepresentable> = [:]) {
     log(.info, message, fields())
   }
 
   /// Logs at the level `warning`.
-  public func warning(_ message: StaticString, _ fields: @autoclosure () -> KeyValuePairs<String, any LogValue> = [:]) {
+  public func warning(_ message: StaticString, _ fields: @autoclosure () -> KeyValuePairs<String, any JSONRepresentable> = [:]) {
     log(.warning, message, fields())
   }
 
   /// Logs at the level `error`.
-  public func error(_ message: StaticString, _ fields: @autoclosure () -> KeyValuePairs<String, any LogValue> = [:]) {
+  public func error(_ message: StaticString, _ fields: @autoclosure () -> KeyValuePairs<String, any JSONRepresentable> = [:]) {
     log(.error, message, fields())
   }
 
   /// Logs at the level `info` a line that is never summed up with others: of an access log.
-  public func access(_ message: StaticString, _ fields: @autoclosure () -> [(name: String, value: any LogValue)]) {
+  public func access(_ message: StaticString, _ fields: @autoclosure () -> [(name: String, value: any JSONRepresentable)]) {
     if isOn(.info) { submit(.info, message, fields(), isLimited: false) }
   }
 
@@ -65,13 +66,14 @@ public struct Logger: Sendable {
   ///
   /// - Parameter kind: distinguishes lines of the same message for the limit, for example by a library's facility.
   public func log(
-    _ level: LogLevel, _ message: StaticString, _ fields: @autoclosure () -> KeyValuePairs<String, any LogValue>, kind: String = ""
+    _ level: LogLevel, _ message: StaticString, _ fields: @autoclosure () -> KeyValuePairs<String, any JSONRepresentable>, kind: String = ""
   ) {
     if isOn(level) { submit(level, message, fields().map { (name: $0.key, value: $0.value) }, kind: kind) }
   }
 
   private func submit(
-    _ level: LogLevel, _ message: StaticString, _ fields: [(name: String, value: any LogValue)], kind: String = "", isLimited: Bool = true
+    _ level: LogLevel, _ message: StaticString, _ fields: [(name: String, value: any JSONRepresentable)], kind: String = "",
+    isLimited: Bool = true
   ) {
     writer?.submit(
       LogLine(

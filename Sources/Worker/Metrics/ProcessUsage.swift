@@ -11,7 +11,10 @@ enum ProcessUsage {
   }
 
   /// The present numbers.
-  static func now() -> Reading { stat().map(reading) ?? Reading() }
+  static func now() -> Reading {
+    let file = try? InputFile(path: "/proc/self/stat", givenAt: "the process", limit: 4096)
+    return file.map { reading(of: String(decoding: $0.bytes, as: UTF8.self)) } ?? Reading()
+  }
 
   /// Reads the text of a `stat` of `/proc`. Its second field, the name in parentheses, may contain anything.
   static func reading(of stat: String) -> Reading {
@@ -26,24 +29,12 @@ enum ProcessUsage {
       residentBytes: field(24) * Double(sysconf(Int32(_SC_PAGESIZE))))
   }
 
-  private static func stat() -> String? {
-    let descriptor = open("/proc/self/stat", O_RDONLY | O_CLOEXEC)
-    guard descriptor >= 0 else { return nil }
-    defer { close(descriptor) }
-    return Descriptor.readAll(descriptor, limit: 4096).map { String(decoding: $0, as: UTF8.self) }
-  }
-
   /// The number of open descriptors.
   static var openDescriptors: Double {
-    guard let folder = opendir("/proc/self/fd") else {
-      // If no descriptor is left to read the number, it is the maximum. Then the number matters most.
-      return errno == EMFILE ? maximumDescriptors : .nan
+    // One of them is the folder's own. If no descriptor is left to read the number, it is the maximum. Then the number matters most.
+    do throws(FolderNames.ReadError) { return Double(try FolderNames.read("/proc/self/fd")?.count ?? 0) - 1 } catch {
+      return error.reason == EMFILE ? maximumDescriptors : .nan
     }
-    defer { closedir(folder) }
-    var count = 0.0
-    while let entry = readdir(folder) { if entry.pointee.d_name.0 != CChar(UInt8(ascii: ".")) { count += 1 } }
-    // One of them is the folder's own.
-    return count - 1
   }
 
   /// The limit of open descriptors.

@@ -95,15 +95,12 @@ public struct Argument: Sendable, Hashable {
   public let text: String
   /// How often it may be given.
   public let count: Count
-  /// The completion that a shell offers.
-  public let completion: Completion
 
   /// Declares an argument.
-  public init(_ name: String, _ text: String, count: Count = .one, completion: Completion = .nothing) {
+  public init(_ name: String, _ text: String, count: Count = .one) {
     self.name = name
     self.text = text
     self.count = count
-    self.completion = completion
   }
 
   var usage: String {

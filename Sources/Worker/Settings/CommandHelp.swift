@@ -114,7 +114,7 @@ extension SettingDeclaration {
     let standard = isSwitch ? (defaultText == "true" ? "on; --no-\(flag) turns it off" : nil) : defaultText.map { "default \($0)" }
     let names =
       isPassedOn
-      ? "also --\(key.dropLast())NAME VALUE, \(environment.dropLast())NAME, and \(key.dropLast())NAME in the file" : environment
+      ? "also \(environment.dropLast())NAME, and \(key.dropLast())NAME in the file" : environment
     return [allowed, standard, absentText, names].compactMap { $0 }.joined(separator: "; ")
   }
 

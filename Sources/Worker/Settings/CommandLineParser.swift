@@ -165,11 +165,9 @@ struct CommandLine {
     let name = equals.map { String(word[..<$0]) } ?? word
     let attached = equals.map { String(word[word.index(after: $0)...]) }
 
-    if let declaration = declarations.first(where: { $0.flag == name }) {
+    if let declaration = declarations.first(where: { $0.flag == name && !$0.isPassedOn }) {
       if declaration.isSwitch { return add(declaration, attached ?? "true", name) }
-      let text = try value(attached, &rest, of: name, declaration)
-      if declaration.isPassedOn { return try passOn(declaration, text, name) }
-      return add(declaration, text, name)
+      return add(declaration, try value(attached, &rest, of: name, declaration), name)
     }
     if name.hasPrefix("no-"), let declaration = declarations.first(where: { $0.isSwitch && $0.flag == name.dropFirst(3) }) {
       guard attached == nil else { throw UsageError(.missingValue, "--\(name) takes no value") }
@@ -204,12 +202,6 @@ struct CommandLine {
 
   private mutating func add(_ declaration: SettingDeclaration, _ text: String, _ written: String) {
     flags[declaration.key] = ((flags[declaration.key]?.texts ?? []) + [text], written)
-  }
-
-  private mutating func passOn(_ declaration: SettingDeclaration, _ text: String, _ written: String) throws(UsageError) {
-    _ = try declaration.value(of: [text], from: .flag("--" + written))
-    guard let equals = text.firstIndex(of: "=") else { return }
-    passedOn[declaration.library, default: [:]][String(text[..<equals])] = String(text[text.index(after: equals)...])
   }
 
   /// The arguments by their names.

@@ -58,16 +58,8 @@ struct EnvironmentSettings {
   ///
   /// A Service gives `…_SERVICE_HOST`, `…_SERVICE_PORT` and `…_PORT`, and more that begin with these. Some have a URL as their value.
   private static func isServiceLink(_ name: String, _ variables: [String: String]) -> Bool {
-    if let value = variables[name], ["tcp://", "udp://", "sctp://"].contains(where: { value.hasPrefix($0) }) { return true }
-    var words = name.split(separator: "_", omittingEmptySubsequences: false)
-    while words.count > 1 {
-      words.removeLast()
-      let service = words.joined(separator: "_")
-      let rest = name.dropFirst(service.count)
-      if variables[service + "_SERVICE_HOST"] != nil, rest.hasPrefix("_SERVICE_") || rest == "_PORT" || rest.hasPrefix("_PORT_") {
-        return true
-      }
-    }
-    return false
+    let services = variables.keys.filter { $0.hasSuffix("_SERVICE_HOST") }.map { $0.dropLast("_SERVICE_HOST".count) }
+    return ["tcp://", "udp://", "sctp://"].contains { variables[name]?.hasPrefix($0) == true }
+      || services.contains { name.hasPrefix($0 + "_SERVICE_") || name == $0 + "_PORT" || name.hasPrefix($0 + "_PORT_") }
   }
 }

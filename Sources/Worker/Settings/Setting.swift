@@ -58,22 +58,19 @@ extension Setting: DeclaredSetting {}
 
 /// A prefix whose keys are passed unchanged to a library, such as `kafka.linger.ms`.
 ///
-/// Write them as `--kafka.linger.ms 10`, as `--kafka-property linger.ms=10`, as the variable `CARILLON_KAFKA_LINGER_MS`, or in the file as
-/// `kafka.linger.ms = 10`. A declared key under the prefix is a setting like any other.
+/// Write them as `--kafka.linger.ms 10`, as the variable `CARILLON_KAFKA_LINGER_MS`, or in the file as `kafka.linger.ms = 10`. A
+/// declared key under the prefix is a setting like any other.
 public struct PassedOnSettings: DeclaredSetting {
-  /// The setting without its type: the flag that takes `NAME=VALUE`.
+  /// The setting without its type: all flags `--PREFIX.NAME`.
   public let declaration: SettingDeclaration
 
-  /// Declares the prefix, and the flag `--PREFIX-property` with it.
+  /// Declares the prefix.
   ///
   /// - Parameter isKnown: whether the library has a property, by its name in lower case with dots. A variable of another name is a mistake.
   public init(prefix: String, _ text: String, isKnown: @escaping @Sendable (String) -> Bool) {
-    let kind = SettingKind<[String]>(
-      placeholder: "NAME=VALUE", allowed: "NAME=VALUE", isRepeated: true,
-      read: { $0.allSatisfy { $0.contains("=") && !$0.hasPrefix("=") } ? $0 : nil }, write: { $0.joined(separator: ",") })
     declaration = SettingDeclaration(
-      key: "\(prefix).*", flag: "\(prefix)-property", kind: kind, absent: .value([String]()), defaultText: nil, isSecret: true, text: text,
-      isKnown: isKnown)
+      key: "\(prefix).*", flag: "\(prefix).NAME", kind: SettingKind<String>.string("VALUE"), absent: .value(""), defaultText: nil,
+      isSecret: true, text: text, isKnown: isKnown)
   }
 }
 
@@ -100,7 +97,6 @@ public struct SettingDeclaration: Sendable {
   public let isSecret: Bool
   let placeholder: String?
   let isRepeated: Bool
-  let completion: Completion
   let absent: Absent
   let read: @Sendable ([String]) -> (any Sendable)?
   /// Whether the library of this prefix has a property; false for any other setting.
@@ -123,7 +119,6 @@ public struct SettingDeclaration: Sendable {
     self.isSecret = isSecret
     self.placeholder = kind.placeholder
     self.isRepeated = kind.isRepeated
-    self.completion = kind.completion
     self.absent = absent
     self.read = { kind.read($0) }
     self.isKnown = isKnown
@@ -142,7 +137,7 @@ extension SettingKind {
   fileprivate var optional: SettingKind<Value?> {
     let (read, write) = (self.read, self.write)
     return SettingKind<Value?>(
-      placeholder: placeholder, allowed: allowed, isRepeated: isRepeated, completion: completion,
+      placeholder: placeholder, allowed: allowed, isRepeated: isRepeated,
       read: { texts in read(texts).map { .some($0) } },
       write: { $0.map(write) ?? "" })
   }

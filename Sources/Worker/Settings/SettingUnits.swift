@@ -19,19 +19,11 @@ enum ByteSize {
   }
 }
 
-/// Reads and writes durations: a whole number with a unit.
+/// Writes durations: a whole number with a unit.
 enum DurationText {
-  private static let units: [(name: String, milliseconds: Int)] = [
+  fileprivate static let units: [(name: String, milliseconds: Int)] = [
     ("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1),
   ]
-
-  /// Reads `500ms`, `30s`, `5m`, `2h`, `2d`, or `0`. A number without a unit is ambiguous and refused.
-  static func read(_ text: String) -> Duration? {
-    guard let (number, name) = splitUnit(text) else { return nil }
-    if number == 0 && name.isEmpty { return .zero }
-    guard let unit = units.first(where: { $0.name == name }) else { return nil }
-    return exactProduct(number, unit.milliseconds).map { .milliseconds($0) }
-  }
 
   /// Writes the largest unit that gives a whole number.
   static func text(_ duration: Duration) -> String {
@@ -44,6 +36,17 @@ enum DurationText {
 }
 
 extension Duration {
+  /// Reads a duration in the form of settings: `500ms`, `30s`, `5m`, `2h`, `2d`, or `0`; nil for anything else.
+  ///
+  /// A number without a unit is ambiguous and refused.
+  public init?(written text: String) {
+    guard let (number, name) = splitUnit(text),
+      let unit = DurationText.units.first(where: { $0.name == name || number == 0 && name.isEmpty }),
+      let milliseconds = exactProduct(number, unit.milliseconds)
+    else { return nil }
+    self = .milliseconds(milliseconds)
+  }
+
   /// The whole milliseconds of the duration.
   public var wholeMilliseconds: Int { Int(components.seconds) * 1000 + Int(components.attoseconds / 1_000_000_000_000_000) }
 }

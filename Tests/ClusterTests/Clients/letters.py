@@ -457,7 +457,7 @@ async def broker(arguments, folder):
             await until(are_all, "each is a dead letter")
             words = ["redrive", "--reason", "MissingTopic", "--set", "apns-topic=" + APPLICATION]
             # Nobody waits a minute for what one knows after some seconds.
-            soon = ["--kafka-property", "message.timeout.ms=15000"]
+            soon = ["--kafka.message.timeout.ms", "15000"]
             line = [arguments.binary, "dead-letters", *words, *soon, "--kafka", arguments.kafka, "--topic-prefix", arguments.prefix, "--json"]
             # Little is read ahead of the test, and the tool waits for its reader: so it is in the middle.
             process = await asyncio.create_subprocess_exec(*line, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, limit=1 << 14)

@@ -279,7 +279,7 @@ async def broker(arguments, folder):
         names = [await producer.notify("user:u%d" % (number % 50), "%d" % number) for number in range(count)]
         await producer.flush()
         # Nobody waits a minute for what one knows after some seconds.
-        soon = ["--kafka-property", "message.timeout.ms=15000"]
+        soon = ["--kafka.message.timeout.ms", "15000"]
         replay = Replay(arguments, state, "--state", state, *soon, rate=100)
         await replay.is_under_way(200)
         kafka.kill()

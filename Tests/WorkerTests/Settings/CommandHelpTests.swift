@@ -38,9 +38,8 @@ import Worker
           --kafka HOST:PORT,…         Kafka's bootstrap servers.
                                       HOST:PORT, or several separated by commas; default 127.0.0.1:9092;
                                       CARILLON_KAFKA
-          --kafka-property NAME=VALUE
-                                      A property of librdkafka, passed on as it is.
-                                      also --kafka.NAME VALUE, CARILLON_KAFKA_NAME, and kafka.NAME in the file
+          --kafka.NAME VALUE          A property of librdkafka, passed on as it is.
+                                      also CARILLON_KAFKA_NAME, and kafka.NAME in the file
           --password TEXT             Redis' password.
                                       CARILLON_REDIS_PASSWORD
           --pin N                     A secret number.
@@ -88,8 +87,7 @@ import Worker
 
         Kafka and Redis
           --kafka HOST:PORT,…         Kafka's bootstrap servers. (default 127.0.0.1:9092)
-          --kafka-property NAME=VALUE
-                                      A property of librdkafka, passed on as it is.
+          --kafka.NAME VALUE          A property of librdkafka, passed on as it is.
           --password TEXT             Redis' password.
 
         Everywhere
@@ -160,7 +158,7 @@ import Worker
       text.contains(
         "| `fanout.window` | `--window` | `CARILLON_FANOUT_WINDOW` | `32` | Notifications unacknowledged at most per session. "
           + "Must be a whole number from 1 to 1024. | `fan-out` |\n"))
-    #expect(text.contains("| `kafka.*` | `--kafka-property` |  |  |"))
+    #expect(text.contains("| `kafka.*` | `--kafka.NAME` |  |  |"))
     #expect(text.contains("| `kafka` | `--kafka` | `CARILLON_KAFKA` | `127.0.0.1:9092` | Kafka's bootstrap servers."))
     #expect(text.contains("separated by commas. | all |\n"))
   }

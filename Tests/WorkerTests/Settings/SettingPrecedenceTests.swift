@@ -56,7 +56,7 @@ import Worker
 
   @Test func propertiesArePassedOnFromEachSourceFlagsFirst() throws {
     let values = try Example.parse(
-      "fan-out --kafka.linger.ms=10 --kafka.acks all --kafka-property fetch.wait.max.ms=20",
+      "fan-out --kafka.linger.ms=10 --kafka.acks all --kafka.fetch.wait.max.ms=20",
       environment: ["CARILLON_KAFKA_LINGER_MS": "7", "CARILLON_KAFKA_SASL_PASSWORD": "a_B", "CARILLON_KAFKA_DEBUG": "", "KAFKA_ACKS": "0"],
       file: "kafka.linger.ms = 5\nkafka.debug = msg\n")
     #expect(

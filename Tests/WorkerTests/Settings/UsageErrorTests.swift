@@ -28,7 +28,6 @@ import Worker
     ),
     ("fan-out --kafka a:1,,b:2", .wrongValue, "--kafka: 'a:1,,b:2' is not allowed: it must be HOST:PORT, or several separated by commas"),
     ("fan-out --pin 12", .wrongValue, "--pin: '••••' is not allowed: it must be a whole number from 1000 to 9999"),
-    ("fan-out --kafka-property secret", .wrongValue, "--kafka-property: '••••' is not allowed: it must be NAME=VALUE"),
     ("fan-out --windw 3", .unknownFlag, "'fan-out' has no flag '--windw'; did you mean '--window'?"),
     ("fan-out --widnow=3", .unknownFlag, "'fan-out' has no flag '--widnow'; did you mean '--window'?"),
     ("fan-out --entirely-else", .unknownFlag, "'fan-out' has no flag '--entirely-else'"),
