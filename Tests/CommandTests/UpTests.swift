@@ -45,7 +45,7 @@ import Testing
   @Test(arguments: isComplete ? [SIGTERM, SIGINT] : [SIGTERM]) func itIsFoundByTheToolsAndLeavesNothingBehind(signal: Int32) async throws {
     try await CarillonCommand.with { carillon in
       let up = try carillon.start(
-        ["up", "--json", "--listen", "localhost:0", "--admin", "127.0.0.1:0"])
+        ["up", "--json", "--listen", "localhost:0", "--admin", "127.0.0.1:0", "--kafka-port", "0", "--redis-port", "0"])
       let places = try JSONValue(parsing: try await up.firstLine())
       for name in ["kafka", "redis", "devices", "metrics"] { #expect(places[name]?.stringValue != nil, "no '\(name)' in \(places.text)") }
       #expect(!up.errorsSoFar.contains("WARNING"), "a healthy start said: \(up.errorsSoFar)")
@@ -107,6 +107,31 @@ import Testing
       let kafka = try #require(places["kafka"]?.stringValue)
       #expect(try await carillon.run(publish + ["--kafka", kafka], environment: ["HOME": "/no/where"]).status == 0)
       try await lost.stop()
+      try await up.stop()
+    }
+  }
+
+  @Test(.onlyInAll("UsageTests.aPortThatIsTakenIsToldByItsFlag starts it at a port"))
+  func kafkaAndRedisAreAtThePortsThatAreAskedFor() async throws {
+    try await CarillonCommand.with { carillon in
+      let loop = EventLoop(name: "ports")
+      let (kafka, redis) = (try await freePort(on: loop), try await freePort(on: loop))
+      await loop.close()
+      let flags = ["up", "--json", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]
+      let up = try carillon.start(flags + ["--kafka-port", "\(kafka)", "--redis-port", "\(redis)"])
+      let places = try JSONValue(parsing: try await up.firstLine())
+      #expect(places["kafka"]?.stringValue == "127.0.0.1:\(kafka)")
+      #expect(places["redis"]?.stringValue?.hasSuffix("@127.0.0.1:\(redis)") == true)
+      let given = ["--kafka", "127.0.0.1:\(kafka)"]
+      let published = try await carillon.run(["publish", "--target", "user:ada", "--app", "com.example", "--body", "x"] + given)
+      #expect(published.status == 0, "it said: \(published.errors)")
+      let events = try await carillon.run(["events", "--from", "beginning", "--limit", "2"] + given)
+      #expect(events.lines.count == 2, "it said: \(events.errors)")
+
+      for taken in [["--kafka-port", "\(kafka)"], ["--redis-port", "\(redis)"]] {
+        let other = try await carillon.run(flags + ["--new"] + taken)
+        #expect(other.status == 2 && other.errors.contains("127.0.0.1:\(taken[1]): address already in use"), "it said: \(other.errors)")
+      }
       try await up.stop()
     }
   }

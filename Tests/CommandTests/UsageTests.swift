@@ -90,11 +90,11 @@ import Worker
 
   /// The flags of ports that somebody has taken, with the lines that name them last.
   private static let taken = [
-    ["up", "--new", "--listen", "ADDRESS"],
+    ["up", "--new", "--listen", "ADDRESS"], ["up", "--new", "--kafka-port", "PORT"],
     ["transform", "--kafka", "127.0.0.1:1", "--redis", "127.0.0.1:1", "--admin", "ADDRESS"],
   ]
   private static let furtherTaken = [
-    ["up", "--new", "--admin", "ADDRESS"],
+    ["up", "--new", "--admin", "ADDRESS"], ["up", "--new", "--redis-port", "PORT"],
     ["up", "--new", "--media", "FOLDER", "--media-listen", "ADDRESS"],
     ["fan-out", "--kafka", "127.0.0.1:1", "--redis", "127.0.0.1:1", "--media", "FOLDER", "--media-listen", "ADDRESS"],
   ]
@@ -106,7 +106,7 @@ import Worker
     try await listener.open()
     let address = await listener.address
     try await CarillonCommand.with { carillon in
-      let meant = ["ADDRESS": address.description, "FOLDER": carillon.folder.path]
+      let meant = ["ADDRESS": address.description, "PORT": String(address.port), "FOLDER": carillon.folder.path]
       let line = words.map { meant[$0] ?? $0 }
       let refused = try await carillon.run(line)
       #expect(refused.status == 2)

@@ -89,4 +89,32 @@ import Testing
     await broker.close()
     for loop in loops { await loop.close() }
   }
+
+  @Test func clientsOfAChosenPortAreToldOfThatPortOnly() async throws {
+    let loop = EventLoop(name: "port")
+    let broker = try EmbeddedBroker(topics: [("orders", 2)])
+    let free = try await freePort(on: loop)
+    let port = try EmbeddedBrokerPort(free, of: try #require(broker.bootstrapServers.first), on: loop)
+    try await port.listen()
+    let configuration = KafkaConfiguration(bootstrapServers: ["\(port.address)"], properties: EmbeddedBroker.clientProperties)
+    let kafka = try KafkaFixture(at: configuration)
+    #expect(try await kafka.admin.describeCluster().brokers == [1: "127.0.0.1:\(free)"])
+
+    // Larger than what is read at once, and more than one side may leave unread.
+    let text = String(repeating: "127.0.0.1", count: 30_000)
+    let records = (0..<20).map { TestRecord(key: "\($0)", "\($0) \(text)") }
+    try await kafka.publish(records, to: "orders")
+    #expect(try await Set(kafka.records(of: "orders", count: 20).map(\.value)) == Set(records.map(\.value)))
+
+    // The group's coordinator is there, too.
+    let lane = ConsumerLane()
+    try await lane.open(configuration, .init(group: "readers"))
+    try await lane.subscribe("orders")
+    await eventually("a member of a group gets all records") { await lane.count == 20 }
+    await lane.close()
+    await kafka.close()
+    await port.close()
+    await broker.close()
+    await loop.close()
+  }
 }

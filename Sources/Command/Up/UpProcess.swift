@@ -16,6 +16,7 @@ struct UpProcess: Sendable {
   private let values: SettingValues
   private let listen: UpAddress
   /// Nil for a free one.
+  private let (kafkaPort, redisPort): (Int?, Int?)
   private let keys: (content: InForce<KeyRing>, files: WatchedFiles)?
   /// The same keys for publishers' tokens.
   private let publisherKeys = InForce<[SignatureKey]>([])
@@ -32,6 +33,7 @@ struct UpProcess: Sendable {
   init(_ values: SettingValues, claim: UpClaim?) throws {
     (self.values, self.claim) = (values, claim)
     listen = UpAddress(values, UpCommand.listen)
+    (kafkaPort, redisPort) = (UpAddress.port(values[UpCommand.kafkaPort]), UpAddress.port(values[UpCommand.redisPort]))
     // On a terminal the banner is more important.
     process = try RoleProcess(
       "up", values, lanes: Self.lanes, connections: values[FanOutOptions.connections] + IngressSettings.Defaults.connections,
@@ -78,10 +80,17 @@ struct UpProcess: Sendable {
     let broker = try EmbeddedBroker(
       topics: (topics.all + [topics.load]).map { ($0, Int32(topics.partitions(of: $0, most: Self.partitions))) })
     try await parts.keep { await broker.close() }
-    let kafka = broker.bootstrapServers.joined(separator: ",")
+    let kafka =
+      try await values.listening(by: UpCommand.kafkaPort) { try await fixedPort(of: broker, on: control, parts)?.description }
+      ?? broker.bootstrapServers.joined(separator: ",")
     progress("Kafka at \(kafka)")
+    if let port = redisPort {
+      try await values.listening(by: UpCommand.redisPort) {
+        try await UpAddress.checkIsFree(SocketAddress(host: "127.0.0.1", port: port), on: control)
+      }
+    }
     let redis = try await Task(executorPreference: control) {
-      try await PrivateServer.start(on: control, listening: .port(nil), hasPassword: true)
+      try await PrivateServer.start(on: control, listening: .port(redisPort), hasPassword: true)
     }.value
     try await parts.keep { await redis.stop() }
     progress("Redis at \(redis.address)")
@@ -124,6 +133,15 @@ struct UpProcess: Sendable {
       kafka: kafka, redis: redis.address.textWithPassword, devices: DeviceURL.text(address, isSecure: tls != nil),
       page: values[UpCommand.web] ? DeviceURL.page(address, isSecure: tls != nil) : nil, admin: "http://\(await admin.address)",
       requests: RoleProcess.Clients.requests.url(ingress, isSecure: tls != nil))
+  }
+
+  /// The broker's address at the requested port; nil if none was requested.
+  private func fixedPort(of broker: EmbeddedBroker, on loop: EventLoop, _ parts: UpParts) async throws -> SocketAddress? {
+    guard let number = kafkaPort, let server = broker.bootstrapServers.first else { return nil }
+    let port = try EmbeddedBrokerPort(number, of: server, on: loop)
+    try await port.listen()
+    try await parts.keep { await port.close() }
+    return port.address
   }
 
   private func startLanes(
