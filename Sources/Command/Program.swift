@@ -51,7 +51,7 @@ public enum Program {
         CategoriesCommands.list, PendingCommand.command, RebuildCommand.command, ExtensionsCommand.check, ExtensionsCommand.attempt,
         TokenCommand.command, TokenCommand.publisher, TokenCommand.createKey, WebCommand.command,
       ]),
-    .init("Documentation", [SettingsCommand.command]),
+    .init("Shell and documentation", [CompletionCommand.command, SettingsCommand.command]),
   ]
 
   /// Runs the command of the arguments, and reports an error.

@@ -182,7 +182,7 @@ import Worker
   ]
   private static let furtherTyped = [
     ["events", "--type", "TEXT"], ["events", "--TEXT"], ["events", "TEXT"], ["explain", "TEXT"], ["dead-letters", "show", "TEXT"],
-    ["publish", "--config", "/TEXT"],
+    ["completion", "TEXT"], ["publish", "--config", "/TEXT"],
     ["publish", "--app", "a", "--lines", "/TEXT", "--dry-run"], ["extensions", "check", "/TEXT"], ["token", "key", "/no/TEXT"],
     ["applications", "stop", "TEXT", "--kafka", "127.0.0.1:1"], ["device", "--devices", "ws://TEXT", "--token", "00", "--app", "a"],
     ["events", "--kafka", "TEXT"], ["transform", "--kafka", "127.0.0.1:1", "--redis", "TEXT"], ["replay", "--id", "TEXT", "--from", "1h"],

@@ -104,7 +104,7 @@ extension SettingKind where Value == Outcome {
   fileprivate static var eventType: SettingKind {
     SettingKind(
       placeholder: "TYPE,…", allowed: "one of " + Outcome.events.map(\.name).joined(separator: ", "),
-      read: { Outcome(name: $0) }, write: \.name)
+      completion: .words(Outcome.events.map(\.name)), read: { Outcome(name: $0) }, write: \.name)
   }
 }
 

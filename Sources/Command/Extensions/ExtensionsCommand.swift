@@ -7,7 +7,7 @@ import Worker
 
 /// `carillon extensions check` and `carillon extensions try`.
 enum ExtensionsCommand {
-  private static let file = Argument("FILE", "The extensions' file: see 'carillon transform --extensions'.")
+  private static let file = Argument("FILE", "The extensions' file: see 'carillon transform --extensions'.", completion: .file)
   private static let app = Setting<Name>.required("extensions.app", .name("BUNDLE-ID"), "The application.")
   private static let payload = Setting<String>.required(
     "extensions.payload", .fileOrInput, "A file with the payload of a request; - is standard input.")

@@ -54,7 +54,7 @@ enum LoadSettings {
   // MARK: The run
 
   static let profile = Setting<String?>(
-    "load.profile", .string("smoke|mixed|storm|FILE"),
+    "load.profile", .string("smoke|mixed|storm|FILE", completion: .file),
     "A built-in profile, or a file of settings: 'rate = 500' and so on. Flags take precedence over it.")
   static let run = Setting<String?>("load.run", .runName, "The name of the run. Absent: made from the time.")
   static let fanOut = Setting<[String]?>(

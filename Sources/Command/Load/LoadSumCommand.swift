@@ -5,7 +5,7 @@ import Worker
 
 /// `carillon load sum`.
 enum LoadSumCommand {
-  private static let files = Argument("FILE", "The result of each share, as --result has written it.", count: .many)
+  private static let files = Argument("FILE", "The result of each share, as --result has written it.", count: .many, completion: .file)
 
   static let command = Command(
     "load sum", "adds the results of all shares of a load run",

@@ -14,12 +14,12 @@ enum PublishSettings {
     "publish.collapse-id", .name("ID"), "apns-collapse-id: a newer request with the same one replaces the older one.")
   static let expiration = Setting<Moment?>(
     "publish.expiration", .expiration, "apns-expiration: when it expires and is not shown any more. Absent: the longest lifetime.")
-  static let priority = Setting<String?>("publish.priority", .string("10|5|1"), "apns-priority.")
+  static let priority = Setting<String?>("publish.priority", .string("10|5|1", completion: .words(["10", "5", "1"])), "apns-priority.")
   static let pushType = Setting<String?>(
     "publish.push-type", .string("TYPE"), "apns-push-type: alert, background and so on. Absent: found from the payload.")
   static let trigger = Setting<String?>("publish.trigger", .string("JSON"), "When or where it is due. Absent: now.")
   static let operation = Setting<String?>(
-    "publish.operation", .string("notify|remove|cancel"),
+    "publish.operation", .string("notify|remove|cancel", completion: .words(["notify", "remove", "cancel"])),
     "The action: notify shows it, remove removes delivered ones and cancel ends waiting ones: by --identifiers or --collapse-id, or with --all."
   )
   static let identifiers = Setting<[Name]>(

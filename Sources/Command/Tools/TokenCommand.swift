@@ -66,7 +66,7 @@ enum TokenCommand {
     return print(token.sign(key: key, now: now), named: "token", expiration: expiration, values)
   }
 
-  private static let file = Argument("FILE", "The file to make. An existing one is left as it is.")
+  private static let file = Argument("FILE", "The file to make. An existing one is left as it is.", completion: .file)
 
   static let createKey = Command(
     "token key", "makes a key for credentials",

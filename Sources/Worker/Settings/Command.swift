@@ -95,12 +95,15 @@ public struct Argument: Sendable, Hashable {
   public let text: String
   /// How often it may be given.
   public let count: Count
+  /// The completion that a shell offers.
+  public let completion: Completion
 
   /// Declares an argument.
-  public init(_ name: String, _ text: String, count: Count = .one) {
+  public init(_ name: String, _ text: String, count: Count = .one, completion: Completion = .nothing) {
     self.name = name
     self.text = text
     self.count = count
+    self.completion = completion
   }
 
   var usage: String {

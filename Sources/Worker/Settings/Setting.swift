@@ -97,6 +97,7 @@ public struct SettingDeclaration: Sendable {
   public let isSecret: Bool
   let placeholder: String?
   let isRepeated: Bool
+  let completion: Completion
   let absent: Absent
   let read: @Sendable ([String]) -> (any Sendable)?
   /// Whether the library of this prefix has a property; false for any other setting.
@@ -119,6 +120,7 @@ public struct SettingDeclaration: Sendable {
     self.isSecret = isSecret
     self.placeholder = kind.placeholder
     self.isRepeated = kind.isRepeated
+    self.completion = kind.completion
     self.absent = absent
     self.read = { kind.read($0) }
     self.isKnown = isKnown
@@ -137,7 +139,7 @@ extension SettingKind {
   fileprivate var optional: SettingKind<Value?> {
     let (read, write) = (self.read, self.write)
     return SettingKind<Value?>(
-      placeholder: placeholder, allowed: allowed, isRepeated: isRepeated,
+      placeholder: placeholder, allowed: allowed, isRepeated: isRepeated, completion: completion,
       read: { texts in read(texts).map { .some($0) } },
       write: { $0.map(write) ?? "" })
   }

@@ -11,6 +11,8 @@ public struct SettingKind<Value: Sendable>: Sendable {
   let allowed: String
   /// Whether each further occurrence adds to the value instead of replacing it.
   let isRepeated: Bool
+  /// The completion that a shell offers for the value, or for a part of it between commas.
+  var completion = Completion.nothing
   /// Reads the texts of one source, which is one text unless the kind is repeated; nil if any is not allowed.
   let read: @Sendable ([String]) -> Value?
   /// Writes a value in the form that `read` reads.
@@ -23,14 +25,15 @@ extension SettingKind {
   /// - Parameters:
   ///   - placeholder: the placeholder in a usage line, such as `TIME`.
   ///   - allowed: the allowed values, as the end of "must be …": `a time such as 2026-01-31T12:00:00Z`.
+  ///   - completion: the completion that a shell offers.
   ///   - read: reads a value; nil if the text is not allowed.
   ///   - write: writes a value in the form that `read` reads; by default its description.
   public init(
-    placeholder: String, allowed: String, read: @escaping @Sendable (String) -> Value?,
+    placeholder: String, allowed: String, completion: Completion = .nothing, read: @escaping @Sendable (String) -> Value?,
     write: @escaping @Sendable (Value) -> String = { "\($0)" }
   ) {
     self.init(
-      placeholder: placeholder, allowed: allowed, isRepeated: false, read: { texts in texts.last.flatMap(read) },
+      placeholder: placeholder, allowed: allowed, isRepeated: false, completion: completion, read: { texts in texts.last.flatMap(read) },
       write: write)
   }
 
@@ -43,18 +46,18 @@ extension SettingKind where Value == String {
   static let anyText = "a text that is not empty"
 
   /// Any text that is not empty.
-  public static func string(_ placeholder: String) -> SettingKind {
-    SettingKind(placeholder: placeholder, allowed: anyText, read: { $0.isEmpty ? nil : $0 })
+  public static func string(_ placeholder: String, completion: Completion = .nothing) -> SettingKind {
+    SettingKind(placeholder: placeholder, allowed: anyText, completion: completion, read: { $0.isEmpty ? nil : $0 })
   }
 
   /// The path of a file.
-  public static var file: SettingKind { string("FILE") }
+  public static var file: SettingKind { string("FILE", completion: .file) }
 
   /// The path of a file, or `-` for standard input.
-  public static var fileOrInput: SettingKind { string("FILE|-") }
+  public static var fileOrInput: SettingKind { string("FILE|-", completion: .file) }
 
   /// The path of a folder.
-  public static var folder: SettingKind { string("FOLDER") }
+  public static var folder: SettingKind { string("FOLDER", completion: .folder) }
 }
 
 extension SettingKind where Value == Name {
@@ -114,7 +117,7 @@ extension SettingKind where Value: RawRepresentable & CaseIterable, Value.RawVal
   public static var choice: SettingKind {
     let words = Value.allCases.map(\.rawValue)
     return SettingKind(
-      placeholder: words.joined(separator: "|"), allowed: "one of \(words.joined(separator: ", "))",
+      placeholder: words.joined(separator: "|"), allowed: "one of \(words.joined(separator: ", "))", completion: .words(words),
       read: { Value(rawValue: $0) }, write: { $0.rawValue })
   }
 }
@@ -156,6 +159,7 @@ extension SettingKind {
   where Value == [Element] {
     SettingKind(
       placeholder: element.placeholder, allowed: "\(element.allowed); several may be given", isRepeated: true,
+      completion: element.completion,
       read: { texts in
         let parts = splitsAtCommas ? texts.flatMap { $0.split(separator: ",").map { String($0.trimmingSpaces) } } : texts
         let values = parts.compactMap { element.read([$0]) }
