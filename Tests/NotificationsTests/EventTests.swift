@@ -3,6 +3,11 @@ import Testing
 
 @testable import Notifications
 
+extension Event {
+  /// The text of a member that only some outcomes have.
+  func member(_ name: String) -> String? { (try? JSONValue(parsing: json))?[name]?.stringValue }
+}
+
 @Suite struct EventTests {
   /// The event as a tool reads it.
   private func told(_ facts: EventFacts, topic: String = "notifications.requests", at time: Int64 = 1_700_000_001_234) throws -> Event {
@@ -31,7 +36,8 @@ import Testing
     #expect(event.device == RequestFixture.token && event.target == nil && event.user == "ada" && event.application == "com.example.shop")
     #expect(event.source == SourceCoordinates(topic: "notifications.requests", partition: 3, offset: 42, timestamp: 1_700_000_000_123))
     #expect(event.revision == told.revision && event.worker == "fan-out-1")
-    #expect(event.response == "r-1" && event.action == "REPLY" && event.userText == "Hi" && event.at == 1_700_000_000_000)
+    #expect(event.member("response") == "r-1" && event.member("action") == "REPLY" && event.member("userText") == "Hi")
+    #expect(event.member("at") == Timestamp.text(1_700_000_000_000))
   }
 
   @Test func theRevisionIsThatOfTheSourceUnlessTheEventNamesAnother() throws {
@@ -64,7 +70,7 @@ import Testing
   @Test func aDeliveryThatTheDeviceHadSaysSoAndIsTheSameHappening() throws {
     var known = try facts(.delivered)
     known.details = .reason("known")
-    #expect(try told(known).reason == "known")
+    #expect(try told(known).member("reason") == "known")
     #expect(try told(known).eventID == told(try facts(.delivered)).eventID)
   }
 
@@ -99,8 +105,8 @@ import Testing
     var facts = EventFacts(.rejected, of: envelope)
     facts.details = .rejected(rejection)
     let event = try told(facts)
-    #expect(event.reason == "BadRequestPayload" && event.field == "aps.badge")
-    #expect(event.rule == "A badge is an integer from 0 to 2147483647; 0 clears it.")
+    #expect(event.member("reason") == "BadRequestPayload" && event.member("field") == "aps.badge")
+    #expect(event.member("rule") == "A badge is an integer from 0 to 2147483647; 0 clears it.")
     #expect(event.application == "com.example.shop")
     #expect(event.device == nil && event.target == "device:\(RequestFixture.token)")
     #expect(event.type == .rejected)

@@ -19,8 +19,10 @@ struct AuditHistory {
   /// The offsets of requests of which the journal says nothing.
   var unjournaled: Set<Int64> = []
   var rules = AuditRules(
-    now: beginning + hour, written: beginning + hour, grace: 30_000, clockSlack: 5_000, takeover: 60_000, beginsAtBeginning: true,
+    now: beginning + hour, written: beginning + hour, clockSlack: 5_000, beginsAtBeginning: true,
     requests: [0: .init(offsets: 0..<1_000, since: beginning)])
+
+  init() { rules.settings.takeover = 60_000 }
 
   /// An entry of the journal, which is as late as its place among the others.
   struct Entry {
@@ -54,6 +56,7 @@ struct AuditHistory {
     var fact = self.fact(.request, id, device ?? 0, collapse, source ?? offset ?? Int64(id), time)
     fact.flags.formUnion(flags)
     if device == nil { fact.flags.insert(.isForUser) }
+    if flags.contains(.isLater) { fact.statement = Self.schedule(id) }
     fact.offset = offset ?? Int64(id)
     fact.partition = 0
     fact.number = Self.beginning + end
@@ -80,6 +83,7 @@ struct AuditHistory {
   ) {
     let time = time ?? due
     publish(id, at: time, end: verdict == .expired ? time : time + 86_400_000, .isFiring)
+    facts[facts.count - 1].statement = Self.schedule(schedule)
     judge(id, verdict, at: time + 10)
     if verdict == .expired { tell(.expired, id, at: time + 10, isSkipped ? .isSkipped : []) }
     if verdict == .queued { tell(.delivered, id, at: time + 20) }
@@ -95,9 +99,7 @@ struct AuditHistory {
     tell(.canceled, schedule, at: time + 10, .namesSuccessor)
   }
 
-  private static func schedule(_ id: Int) -> ScheduleFact.Schedule {
-    ScheduleFact.Schedule(reference(id))
-  }
+  private static func schedule(_ id: Int) -> UInt64 { ScheduleFact.schedule(reference(id)) }
 
   private static func reference(_ id: Int) -> JournalReference {
     let revision = Revision(timestamp: UInt64(Self.beginning) + UInt64(id), partition: 0, offset: UInt64(id))
@@ -193,28 +195,19 @@ struct AuditHistory {
     return fact
   }
 
-  /// What both judges find, whatever order the facts come in, and however far requests and journal are apart when they are read.
+  /// What the judges find, whatever order the facts come in.
   func findings(limit: Int = 20) -> AuditFindings {
     var findings = AuditFindings(limit: limit)
     var rules = rules
-    for note in notes { rules.incarnations[0] = max(rules.incarnations[0] ?? 0, note.fact.incarnation) }
-    let joined = joined().shuffled()
+    for entry in entries { rules.incarnations[0] = max(rules.incarnations[0] ?? 0, entry.incarnation) }
+    let joined = joined(rules).shuffled()
     var requests = joined.filter { $0.outcome?.isAboutDevice != true }
     var devices = joined.filter { $0.outcome?.isAboutDevice == true }
-    var judge = RequestJudge(rules: rules)
-    // Two parts, so that a firing and its schedule lie apart.
-    var schedules = ScheduleFacts(parts: 2, in: "/tmp")
-    var fates: [RecordPlace: ScheduleFact.Fate] = [:]
-    var ends: [ScheduleFact] = []
-    judge.onFiring = { fates[$0.source] = $1 }
-    judge.onEnd = { ends.append($0) }
-    judge.judge(&requests, &findings) { devices.append($0) }
-    for fact in self.schedules.shuffled() + ends { #expect(throws: Never.self) { try schedules.add(fact) } }
-    for part in 0..<2 { #expect(throws: Never.self) { try schedules.settle(part: part, fates) } }
-    for part in 0..<2 {
-      guard var facts = try? schedules.take(part) else { continue }
-      OccurrenceJudge(rules: rules).judge(&facts, &findings)
-    }
+    var schedules = schedules
+    let judge = RequestJudge(rules: rules, onSchedule: { schedules.append($0) }, handOn: { devices.append($0) })
+    judge.judge(&requests, &findings)
+    schedules.shuffle()
+    OccurrenceJudge(rules: rules).judge(&schedules, &findings)
     devices.shuffle()
     DeviceJudge(rules: rules).judge(&devices, &findings)
     return findings
@@ -226,19 +219,20 @@ struct AuditHistory {
   /// How the requests ended.
   var outcomes: [Outcome: Int] { findings().outcomes }
 
-  // MARK: Read side by side
+  // MARK: Joined
 
   private var requests: [AuditFact] { facts.filter { $0.kind == .request }.sorted { $0.offset < $1.offset } }
 
-  /// The journal's entries as they are read.
-  private var notes: [JournalNote] {
+  /// The journal's entries as facts, as they are read.
+  private var entries: [AuditFact] {
     let (requests, told) = (requests, Set(journal.map(\.offset)))
     var entries: [Entry] = requests.filter { !told.contains($0.offset) && !unjournaled.contains($0.offset) }.map { request in
       let isForUser = request.flags.contains(.isForUser)
       return Entry(offset: request.offset, time: request.time - Self.beginning + 1, devices: isForUser ? [] : nil)
     }
     entries += journal
-    return entries.enumerated().compactMap { place, entry in
+    var facts: [AuditFact] = []
+    for (place, entry) in entries.enumerated() {
       let request = requests.first { $0.offset == entry.offset }
       let published = request?.time ?? Self.beginning
       var (numbers, page): ([UInt64: UInt64], JournalEntry.Page) = ([:], JournalEntry.Page(devices: []))
@@ -256,50 +250,30 @@ struct AuditHistory {
         entry.devices == nil
         ? .request(JournalJudgement(entry.verdict, revision: revision, other: entry.superseded.map(Self.reference))) : .page(page)
       let record = JournalRecord(worker: entry.worker, incarnation: UInt32(entry.incarnation), judgedAt: Self.beginning + entry.time)
-      guard
-        var note = JournalNote(
-          JournalEntry(offset: entry.offset, timestamp: entry.record.map { Self.beginning + $0 } ?? published, content: content),
-          of: record,
-          worker: UInt32(truncatingIfNeeded: StableHash.hash(entry.worker)), 0, Int64(place))
-      else { return nil }
-      for index in note.more.indices { note.more[index].device = numbers[note.more[index].device] ?? 0 }
-      return note
+      let timestamp = entry.record.map { Self.beginning + $0 } ?? published
+      AuditFact(record, at: RecordPlace(partition: 0, offset: Int64(place)))
+        .forEach(of: JournalEntry(offset: entry.offset, timestamp: timestamp, content: content)) { fact in
+          var fact = fact
+          fact.device = numbers[fact.device] ?? 0
+          facts.append(fact)
+        }
     }
+    return facts
   }
 
   private static func token(_ device: UInt64) -> DeviceToken {
     DeviceToken(String(repeating: "0", count: 48) + String(device + 1 << 60, radix: 16))!
   }
 
-  /// What comes out when requests and journal are read, one sometimes ahead of the other, with little room in memory.
-  private func joined() -> [AuditFact] {
+  /// What comes out when requests and the journal are joined, in whatever order each of them is read.
+  private func joined(_ rules: AuditRules) -> [AuditFact] {
     var out = facts.filter { $0.kind != .request }
-    let requests = requests
-    var join = JournalJoin(from: 0, reach: 1 << Int.random(in: 0...6))
-    var late = LateEntries(expecting: 1_000, in: "/tmp")
-    var (unread, untold) = (requests[...], notes.filter { rules.requests[0]?.offsets.contains($0.fact.sourceOffset) == true }[...])
-    func take(_ outcome: JournalJoin.Outcome) {
-      switch outcome {
-      case .fact(let fact): out.append(fact)
-      case .late(let note): #expect(throws: Never.self) { try late.add(note) }
-      }
-    }
-    let share = Double.random(in: 0...1)
-    while !unread.isEmpty || !untold.isEmpty {
-      if !unread.isEmpty, untold.isEmpty || Double.random(in: 0...1) < share {
-        let request = unread.removeFirst()
-        join.take(request, at: request.offset, take)
-        if unread.isEmpty { join.endRequests(take) }
-      } else {
-        join.take(untold.removeFirst(), take)
-        if untold.isEmpty { join.endNotes(take) }
-      }
-    }
-    if requests.isEmpty { join.endRequests(take) }
-    join.endNotes(take)
-    #expect(out.count { $0.kind == .request } == requests.count, "each request comes out once")
-    for request in requests where late.wants(0, request.offset) { #expect(throws: Never.self) { try late.add(request) } }
-    #expect(throws: Never.self) { try late.join { out.append($0) } }
+    let count = out.count
+    var join = JournalJoin(expecting: 1_000, in: "/tmp")
+    let entries = entries.filter { rules.requests[0]?.offsets.contains($0.sourceOffset) == true }
+    for fact in requests.shuffled() + entries.shuffled() { #expect(throws: Never.self) { try join.add(fact) } }
+    #expect(throws: Never.self) { try join.join(rules) { out.append($0) } }
+    #expect(out.dropFirst(count).count { $0.kind == .request } == requests.count, "each request comes out once")
     return out
   }
 }

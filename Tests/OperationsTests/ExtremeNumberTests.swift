@@ -39,7 +39,7 @@ import Testing
         for variant in variants {
           for type in [Outcome.addressed, .delivered, .response] {
             guard let event = Self.event(variant, at: time, type) else { continue }
-            timeline.add(event, topic: "e", partition: 3, offset: number, timestamp: other)
+            timeline.add(event, at: SourceCoordinates(topic: "e", partition: 3, offset: number, timestamp: other))
           }
         }
       }
@@ -54,14 +54,17 @@ import Testing
           try? record.forEachEntry(in: bytes, partition: 0) { entry in
             var fact = AuditFact(.request)
             (fact.time, fact.offset) = (Timestamp.bounded(number), max(0, other))
-            guard let note = JournalNote(entry, of: record, worker: 1, 0, number) else { return }
-            fact.journal(note.fact)
-            #expect(fact.entry.sourceOffset == fact.sourceOffset)
+            var join = JournalJoin(expecting: 1, in: "/tmp")
+            try? join.add(fact)
+            AuditFact(record, at: RecordPlace(partition: 0, offset: number)).forEach(of: entry) { fact in _ = try? join.add(fact) }
+            var count = 0
+            #expect(throws: Never.self) { try join.join(AuditRules(now: number, written: other)) { _ in count += 1 } }
+            #expect(count >= 1)
           }
         }
       }
       for now in ExtremeNumbers.integers { _ = timeline.explanation(now: now).steps.map(\.sincePublication) }
-      _ = (timeline.published, timeline.waiting)
+      _ = (timeline.published, timeline.mayBeReplaced)
     }
   }
 

@@ -66,7 +66,7 @@ import Worker
     ]
     var text = value
     let event = try text.withUTF8 { try Event(headers: headers.map { (name: $0.0, value: $0.1) }, value: UnsafeRawBufferPointer($0)) }
-    timeline.add(event, topic: "e", partition: 3, offset: offset, timestamp: 0)
+    timeline.add(event, at: SourceCoordinates(topic: "e", partition: 3, offset: offset, timestamp: 0))
   }
 
   private func explanation(at time: Int64 = 30_000) -> Explanation { timeline.explanation(now: Self.start + time) }
@@ -101,7 +101,8 @@ import Worker
         ("ce_subject", "\(Self.id)"),
       ]
       let event = try "{}".withBytes { try Event(headers: headers.map { (name: $0.0, value: $0.1) }, value: $0) }
-      timeline.add(event, topic: "e", partition: 0, offset: Int64(offset), timestamp: Self.start + Int64(offset))
+      timeline.add(
+        event, at: SourceCoordinates(topic: "e", partition: 0, offset: Int64(offset), timestamp: Self.start + Int64(offset)))
     }
     #expect(explanation().steps.map(\.isRepeat) == [false, false, true])
   }
@@ -269,7 +270,7 @@ import Worker
       // Of each of the requests so far it was said that it was kept.
       #expect(explanation().steps.count == (place + 1) * 3 + (place + 1) * (place + 2) / 2)
       #expect((timeline.published ?? 1) + 60_000 > 0)
-      _ = timeline.waiting
+      _ = timeline.mayBeReplaced
     }
   }
 

@@ -340,7 +340,7 @@ import Testing
     history.publish(1)
     history.keep(1, at: 10)
     #expect(history.violations == [])
-    history.rules.forbidsPending = true
+    history.rules.settings.forbidsPending = true
     #expect(history.violations == [.pending])
   }
 

@@ -25,7 +25,7 @@ struct AuditPrinter {
       + TerminalText.count(findings.deadLetters, "dead letter")
     lines.append("\(TerminalText.count(findings.requests, "request")) in \(TerminalText.count(findings.records, "record")), \(read)")
     for outcome in Outcome.allCases {
-      if let count = findings.outcomes[outcome], let counted = outcome.counted { lines.append(row(count, counted.words)) }
+      if let count = findings.outcomes[outcome] { lines.append(row(count, outcome.sentence(""))) }
     }
     if findings.inFlight > 0 { lines.append(row(findings.inFlight, "in flight")) }
     // That nothing was lost is what was asked.
@@ -35,7 +35,6 @@ struct AuditPrinter {
       (findings.repeats, "events were emitted again"), (findings.known, "deliveries were dropped by devices that had them"),
       (findings.staleDropped, "stale deliveries were dropped by devices"),
       (findings.acknowledgedLate, "were acknowledged after their end, and may have been shown before"),
-      (findings.late, "entries of the journal came long before or after their requests, or once more"),
       (findings.unreadable, "records cannot be read, or are no events, or none of the journal"),
       (findings.untold, "requests are older than the events or the journal that is left: nothing can be said of them"),
     ] where count > 0 { lines.append(row(count, what)) }
@@ -61,13 +60,11 @@ struct AuditPrinter {
         "detail": violation.detail, "steps": timeline.steps.map(timelines.json),
       ]).text
     }
-    let outcomes = Outcome.allCases.compactMap { outcome in
-      outcome.counted.map { JSONValue.Member($0.key, findings.outcomes[outcome] ?? 0) }
-    }
+    let outcomes = Outcome.allCases.compactMap { outcome in findings.outcomes[outcome].map { JSONValue.Member("\(outcome)", $0) } }
     let kinds = Violation.Kind.allCases.compactMap { kind in findings.counts[kind].map { JSONValue.Member(kind.name, $0) } }
     let summary = JSONValue.object([
       "violations": findings.violationCount, "requests": findings.requests, "records": findings.records, "journal": findings.journal,
-      "late": findings.late, "events": findings.events, "deadLetters": findings.deadLetters, "derived": findings.derived,
+      "events": findings.events, "deadLetters": findings.deadLetters, "derived": findings.derived,
       "repeats": findings.repeats, "known": findings.known, "staleDropped": findings.staleDropped,
       "acknowledgedLate": findings.acknowledgedLate, "unreadable": findings.unreadable, "untold": findings.untold,
       "forgotten": report.forgotten, "spilledBytes": report.spilled,

@@ -11,7 +11,7 @@ enum ExplainCommand {
     "APNS-ID", "The request's apns-id in upper or lower case, or what its producer wrote instead. Absent: see --user.", count: .optional)
   private static let target = Setting<Name?>(
     "explain.target", .target,
-    "The request's target, if it is known: its requests lie in one partition, which is read first. Without APNS-ID: the latest requests with this target."
+    "The request's target, if it is known: its requests lie in one partition, which is read first. Without APNS-ID: the latest requests with this target, for a person as with --user."
   )
   private static let user = Setting<Name?>(
     "explain.user", .name("ID"),
@@ -19,13 +19,8 @@ enum ExplainCommand {
   private static let app = Setting<Name?>("explain.app", .name("BUNDLE-ID"), "With --user or --target: only those of this application.")
   private static let limit = Setting(
     "explain.limit", .integer(1...1000), default: 20, "With --user or --target: maximum number of requests.")
-  private static let around = Setting<Moment?>(
-    "explain.around", .past, "About when it was published: within five minutes before and after.")
   private static let from = Setting<Moment?>("explain.from", .past, "The earliest time of publication.")
   private static let to = Setting<Moment?>("explain.to", .past, "The latest time of publication.")
-
-  /// How far around `--around` is searched, in milliseconds.
-  private static let reach: Int64 = 5 * 60_000
 
   static let command = Command(
     "explain", "shows how a request ended, or a person's latest requests",
@@ -33,12 +28,12 @@ enum ExplainCommand {
       "Prints the request's timeline, one step a line: the time, the time since the step above and since the publication, the step's name, the device, the topic, partition and offset of its record, the worker, and details. Then follows the state at each device. For a request that waits for its time it says when it is due next or how its schedule ended, and lists the occurrences; for an occurrence it names the request that scheduled it. Without a hint it searches the topics backwards from their newest records; with --target or a time only a part of them. With --user or --target instead of APNS-ID the latest requests are listed with their times and states, the newest first. With --json each request is one object. The exit code is 1 if nothing was found.",
     arguments: [id],
     groups: [
-      SettingGroup("Search", [target, user, app, limit, around, from, to]), AnswerSettings.group, RequestSettings.group,
+      SettingGroup("Search", [target, user, app, limit, from, to]), AnswerSettings.group, RequestSettings.group,
       ClusterSettings.kafkaGroup,
     ],
     examples: [
       Example("explain 6f0c1a2e-0a4b-4c8e-9d52-3f6f6a9b1c11", "everything about one request"),
-      Example("explain 6f0c1a2e-0a4b-4c8e-9d52-3f6f6a9b1c11 --around 2026-01-31T12:00:00Z --json", "in a large cluster, for a script"),
+      Example("explain 6f0c1a2e-0a4b-4c8e-9d52-3f6f6a9b1c11 --from 2026-01-31T12:00:00Z --json", "in a large cluster, for a script"),
       Example("explain --user ada --app com.example.shop --from 1d", "what a person was sent since yesterday"),
     ]
   ) { try await run($0) }
@@ -46,7 +41,7 @@ enum ExplainCommand {
   private static func run(_ values: SettingValues) async throws -> ExitCode {
     let now = WallClock.milliseconds()
     let question = try question(values)
-    let published = try published(values, now: now)
+    let published = try TimeRange(values, from: from, to: to, now: now)
     let kafka = try ClusterSettings.kafka(values, client: "carillon-explain")
     let result = try await ReadingLog.with(kafka, RequestRules(values), loop: "explain") {
       try await $0.explain(question, target: values[target], published: published)
@@ -58,7 +53,7 @@ enum ExplainCommand {
       } else if values[id].isEmpty {
         StandardOutput.line(printer.summary(explanation))
       } else if explanation.isFound {
-        for line in printer.text(explanation, now: now) { StandardOutput.line(line) }
+        for line in printer.text(explanation) { StandardOutput.line(line) }
       }
     }
     if let sentence = ForgottenRecords.sentence(result.forgotten) { StandardError.line(sentence) }
@@ -77,20 +72,13 @@ enum ExplainCommand {
       }
       return NotificationID(text).map { .request($0) } ?? .written(text)
     }
-    switch (values[user], values[target]) {
-    case (let user?, nil): return .person(user, application: values[app], limit: values[limit])
-    case (nil, let target?): return .target(target, application: values[app], limit: values[limit])
-    case (_?, _?): throw UsageError(.contradiction, "--user is a target already: give it, or --target")
-    case (nil, nil): throw UsageError(.missing, "which request? give its APNS-ID, or --user ID for a person's latest ones")
+    guard values[user] == nil || values[target] == nil else {
+      throw UsageError(.contradiction, "--user is a target already: give it, or --target")
     }
-  }
-
-  private static func published(_ values: SettingValues, now: Int64) throws(UsageError) -> TimeRange {
-    guard let around = values[around]?.before(now: now) else { return try TimeRange(values, from: from, to: to, now: now) }
-    guard values[from] == nil, values[to] == nil else {
-      throw UsageError(.contradiction, "--around is a range already: give it, or --from and --to")
+    guard let target = values[user].map({ "user:\($0)" }) ?? values[target] else {
+      throw UsageError(.missing, "which request? give its APNS-ID, or --user ID for a person's latest ones")
     }
-    return TimeRange(from: around - reach, to: around + reach)
+    return .latest(target, application: values[app], limit: values[limit])
   }
 }
 
@@ -100,8 +88,7 @@ extension RequestQuestion {
     switch self {
     case .request(let id): id.description
     case .written(let text): "'\(TerminalText.visible(text))', which is not an apns-id"
-    case .person(let user, _, _): "requests for user:\(TerminalText.visible(user))"
-    case .target(let target, _, _): "requests for \(TerminalText.visible(target))"
+    case .latest(let target, _, _): "requests for \(TerminalText.visible(target))"
     }
   }
 }

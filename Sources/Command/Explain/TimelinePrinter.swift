@@ -12,9 +12,9 @@ struct TimelinePrinter {
   // MARK: For a person
 
   /// Renders a line for each step, then how the request stands.
-  func text(_ explanation: Explanation, now: Int64) -> [String] {
+  func text(_ explanation: Explanation) -> [String] {
     explanation.steps.map(line)
-      + words(explanation, now: now).map { TerminalText.row($0.split(separator: " ").map(String.init), separator: " ", width: width) }
+      + words(explanation).map { TerminalText.row($0.split(separator: " ").map(String.init), separator: " ", width: width) }
   }
 
   /// Renders a step. The parts are its time, the time since the step above and since the publication, its name, device, place, worker, and
@@ -27,7 +27,7 @@ struct TimelinePrinter {
       TerminalText.padded(TerminalText.visible(step.name), 12), TerminalText.padded(step.device.map(TerminalText.device) ?? "-", 17),
       TerminalText.padded(place(step), 18), step.worker.map { TerminalText.visible($0) } ?? "-",
     ]
-    columns += step.details.map { TerminalText.word($0.name, $0.value) }
+    columns += step.details.map { TerminalText.word(TerminalText.visible($0.name), $0.value) }
     if step.isRepeat { columns.append("(emitted again)") }
     return TerminalText.row(columns, width: width)
   }
@@ -48,13 +48,15 @@ struct TimelinePrinter {
   func standing(_ explanation: Explanation) -> String {
     switch explanation.state {
     case .unknown: return "unknown"
-    case .unprocessed: return "not processed yet"
+    case .unprocessed: return "not processed yet, or lost, or its events are gone"
     case .rejected(let reason): return "rejected: \(TerminalText.visible(reason))"
     case .dead(let reason): return "dead letter: \(TerminalText.visible(reason))"
     case .filtered(let reason): return "filtered: \(TerminalText.visible(reason))"
     case .scheduled: return "scheduled"
     case .settled(let outcome): return settled(outcome, explanation)
-    case .unregistered: return "no registered device" + (others(explanation).isEmpty ? "" : " for this application")
+    case .unregistered:
+      let application = explanation.requests.last?.application.map { " for \(TerminalText.visible($0))" } ?? ""
+      return "no registered device\(application): 'carillon devices' lists those that are there now"
     case .underWay, .ended:
       var states: [(word: String, count: Int)] = []
       for outcome in explanation.devices {
@@ -76,71 +78,19 @@ struct TimelinePrinter {
     return "\(TerminalText.visible(topic))/\(step.partition)@\(step.offset)"
   }
 
-  /// How it stands, in sentences.
-  private func words(_ explanation: Explanation, now: Int64) -> [String] {
-    var words: [String] = []
-    switch explanation.state {
-    case .unknown: words.append("Nothing was found.")
-    case .unprocessed:
-      words.append("It was published, and nothing has happened to it yet: no worker has processed it, or it was lost.")
-      words.append("Or its events are gone: Kafka may keep them for a shorter time than the requests.")
-    case .rejected(let reason): words.append("It was rejected: \(TerminalText.visible(reason)).")
-    case .dead(let reason): words.append("It could not be processed, and lies in the dead letters: \(TerminalText.visible(reason)).")
-    case .filtered(let reason): words.append("It was filtered, and went to no device: \(TerminalText.visible(reason)).")
-    case .unregistered: words.append("It had no recipient: the person had no registered device\(forWhich(explanation)).")
-    case .underWay(let open, let all, let end):
-      let until = end.map { $0 <= now ? ", though it ended at \(Timestamp.text($0))" : " until \(Timestamp.text($0))" } ?? ""
-      // Nothing is known of its devices where it waits for its time.
-      if all > 0 { words.append("It has no outcome yet at \(open) of \(TerminalText.count(all, "device"))\(until).") }
-    case .scheduled: if explanation.schedule == nil { words.append("It waits for its time, or did.") }
-    case .settled(let outcome): words.append("It went to no device: \(settled(outcome, explanation)).")
-    case .ended: break
-    }
+  /// How it stands, as a whole and at each device.
+  private func words(_ explanation: Explanation) -> [String] {
+    // The schedule, or each device, says more.
+    let isSaid = explanation.state == .ended || explanation.state == .scheduled && explanation.schedule != nil
+    var words = isSaid ? [] : [standing(explanation)]
     if let schedule = explanation.schedule { words += self.words(schedule) }
     if let occurrence = explanation.occurrence {
       words.append("It is an occurrence of \(occurrence.schedule), due at \(Timestamp.text(occurrence.due)).")
     }
-    words += registered(explanation)
     if explanation.requests.isEmpty, explanation.isFound { words.append("Its own record is no longer in the topic.") }
     for outcome in explanation.devices.prefix(Self.maximumDevices) { words.append(sentence(outcome)) }
     let further = explanation.devices.count - Self.maximumDevices
     if further > 0 { words.append("… and \(TerminalText.count(further, "further device"))") }
-    return words
-  }
-
-  /// The most applications that are named.
-  private static let maximumApplications = 5
-
-  /// ` for com.example.shop`, if the request's application is known.
-  private func forWhich(_ explanation: Explanation) -> String {
-    explanation.requests.last?.application.map { " for \(TerminalText.visible($0))" } ?? ""
-  }
-
-  /// The other applications that the request's target has devices for.
-  private func others(_ explanation: Explanation) -> [RegisteredApplication] {
-    (explanation.registered ?? []).filter { $0.application != explanation.requests.last?.application }
-  }
-
-  /// The present registrations of the target of a request that found no device.
-  private func registered(_ explanation: Explanation) -> [String] {
-    guard let registered = explanation.registered, let target = explanation.requests.last?.target else { return [] }
-    let isOfPerson = target.starts(with: "user:")
-    let others = others(explanation)
-    var words: [String] = []
-    if others.count < registered.count {
-      words.append("\(isOfPerson ? "The person has such a device" : "The device is registered for it") by now, and had not then.")
-    }
-    if !others.isEmpty {
-      let named = others.prefix(Self.maximumApplications).map { each in
-        TerminalText.visible(each.application) + (isOfPerson ? " (\(TerminalText.count(each.devices, "device")))" : "")
-      }
-      let more = others.count - named.count
-      words.append(
-        "\(isOfPerson ? "The person has devices" : "The device is registered") for \(named.joined(separator: ", "))"
-          + (more > 0 ? " and \(more) more applications" : "") + ": does the request name the right application?")
-    } else if registered.isEmpty {
-      words.append(isOfPerson ? "The person has no device for any application now." : "The device is not registered now.")
-    }
     return words
   }
 
@@ -169,7 +119,6 @@ struct TimelinePrinter {
     return .object(present: [
       "apnsId": explanation.id.description, "state": word(explanation.state), "open": open, "of": all, "until": until.map(Timestamp.text),
       "reason": reason,
-      "registeredFor": explanation.registered?.map { JSONValue.object(["application": $0.application, "devices": $0.devices]) },
       "outcome": settled.map { $0 == .replayed ? "ignored" : $0.name }, "occurrenceOf": explanation.occurrence?.schedule.description,
       "due": explanation.occurrence.map { Timestamp.text($0.due) }, "schedule": explanation.schedule.map { json($0) },
       "devices": explanation.devices.map(json), "steps": explanation.steps.map(json), "searched": explanation.isFound ? nil : searched,

@@ -73,12 +73,10 @@ extension FateDesk {
 }
 
 extension Fate {
-  /// Makes the fate of a request. It names no application of the target's devices beside those that must be the reader's.
+  /// Makes the fate of a request.
   init(_ explanation: Explanation, _ printer: TimelinePrinter) {
     let occurrences = explanation.schedule?.occurrences ?? []
     let applications = occurrences.reduce(explanation.applications) { $0.union($1.applications) }
-    var shown = explanation
-    shown.registered = explanation.registered?.filter { applications.contains($0.application) }
-    self.init(applications: applications, json: printer.json(shown).text)
+    self.init(applications: applications, json: printer.json(explanation).text)
   }
 }

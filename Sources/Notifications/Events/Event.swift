@@ -36,35 +36,7 @@ public struct Event: Sendable, Equatable {
   /// The worker that emitted the event.
   public var worker: Name?
 
-  /// The number of recipients of an addressed request.
-  public var devices: Int?
-  /// The reason of a rejection, of a filter and so on.
-  public var reason: String?
-  /// The number of occurrences of a schedule that were skipped together.
-  public var skipped: Int?
-  /// The reason of an application's stop, as a person wrote it.
-  public var detail: String?
-  /// The wrong header or member.
-  public var field: String?
-  /// The broken rule.
-  public var rule: String?
-  /// When requests beyond a rate limit are accepted again, in milliseconds since 1970.
-  public var retryAfter: Int64?
-  /// The notification that replaced a collapsed one.
-  public var by: NotificationID?
-  /// The device's own id of a response.
-  public var response: String?
-  /// Apple's default or dismiss identifier, or the action's own.
-  public var action: Name?
-  /// The text that the person typed.
-  public var userText: String?
-  /// The time of the person's action, in milliseconds since 1970.
-  public var at: Int64?
-  /// Whether only the device says that there was such an action.
-  public var isDynamic: Bool
-  /// Whether a content extension had the response and has not answered.
-  public var isUnanswered: Bool
-  /// The complete value, as JSON.
+  /// The complete value, as JSON. It has the members that only some outcomes have.
   public var json: String
 
   /// Reads a record; throws if it is not an event. Missing or invalid members are nil.
@@ -92,14 +64,6 @@ public struct Event: Sendable, Equatable {
     (application, user, worker) = (name("application"), name("user"), name("worker"))
     source = object["source"].flatMap(Self.coordinates)
     revision = object["revision"] == nil ? source.map { Revision($0.position) } : text("revision").flatMap { Revision($0) }
-    skipped = object["skipped"]?.integerValue.map { Int(Int32(clamping: max(0, $0))) }
-    devices = object["devices"]?.integerValue.map { Int(Int32(clamping: max(0, $0))) }
-    (reason, field, rule) = (text("reason"), text("field"), text("rule"))
-    (detail, retryAfter) = (text("detail"), text("retryAfter").flatMap { Timestamp.parse($0) })
-    by = object["by"]?["apnsId"]?.stringValue.flatMap { NotificationID($0) }
-    (response, action, userText) = (text("response"), name("action"), text("userText"))
-    at = text("at").flatMap { Timestamp.parse($0) }
-    (isDynamic, isUnanswered) = (object["dynamic"]?.boolValue == true, object["unanswered"]?.boolValue == true)
   }
 
   private static func coordinates(_ value: JSONValue) -> SourceCoordinates? {

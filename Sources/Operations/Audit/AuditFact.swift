@@ -40,8 +40,6 @@ struct AuditFact: Sendable, Hashable {
     ///
     /// Some devices may have got it before.
     static let isOfPoison = isKnown
-    /// The journal states that the request is in its device's mailbox.
-    static let isKept = isKnown
     /// The event names the request that replaced or removed the notification.
     static let namesSuccessor = Flags(rawValue: 64)
     /// The request removes all notifications.
@@ -74,19 +72,18 @@ struct AuditFact: Sendable, Hashable {
   var device: UInt64 = 0
   /// The hash of the identifier; 0 for none.
   ///
-  /// For a request that ended a schedule, by the journal: the offset of the request that scheduled.
+  /// For an entry of the journal, until it is joined with its request: the timestamp of the request's record.
   var identifier: UInt64 = 0
   /// The revision's timestamp in milliseconds since 1970: the source's, or a later one.
   ///
-  /// Its partition and offset are the source's. For a page: its index among the entries of its journal record.
+  /// Its partition and offset are the source's.
   var revision: UInt64 = 0
   /// The time of the statement or of the publication: milliseconds since 1970.
   var time: Int64 = 0
   /// The event's id, which a repeated event shares.
   ///
-  /// For a page and a closing: the XOR of the devices' hashes. For a request: one more than the offset of its journal record; 0 if there is
-  /// none. For a request that ended a schedule, by the journal: the hash of the apns-id of the request that scheduled. `revision` is then
-  /// the partition of that request.
+  /// For a page and a closing: the XOR of the devices' hashes. For a request that schedules or fires: its schedule. For a request that ended
+  /// a schedule, by the journal: that schedule. It is 0 for none.
   var statement: UInt64 = 0
   /// A number whose meaning depends on the kind.
   ///
@@ -100,7 +97,7 @@ struct AuditFact: Sendable, Hashable {
   var partition: Int32 = -1
   /// The source's partition.
   var sourcePartition: Int32 = -1
-  /// The hash of the worker's name. For a request: the milliseconds from publication to judgement.
+  /// The hash of the worker's name.
   var worker: UInt32 = 0
   /// The incarnation of the requests topic at the source, if known.
   var incarnation: UInt16 = 0
@@ -110,12 +107,6 @@ struct AuditFact: Sendable, Hashable {
   var flags: Flags = []
 
   init(_ kind: Kind) { self.kind = kind }
-
-  /// The schedule that the request canceled or replaced, by the journal.
-  var superseded: ScheduleFact.Schedule? {
-    guard outcome == .carriedOut || outcome == .scheduled, statement != 0 else { return nil }
-    return ScheduleFact.Schedule(id: statement, partition: UInt32(truncatingIfNeeded: revision), offset: identifier)
-  }
 
   /// The outcome that an event or the journal states; nil for other facts.
   var outcome: Outcome? { if case .told(let outcome) = kind { outcome } else { nil } }
@@ -136,44 +127,6 @@ struct AuditFact: Sendable, Hashable {
 
   /// The partition of one incarnation. Offsets are comparable only within it.
   var log: UInt32 { UInt32(incarnation) << 16 | UInt32(truncatingIfNeeded: sourcePartition) & 0xFFFF }
-}
-
-extension AuditFact {
-  /// Adds the journal's entry to the fact of its request.
-  mutating func journal(_ entry: AuditFact) {
-    statement = UInt64(clamping: entry.offset) + 1
-    incarnation = entry.incarnation
-    guard entry.outcome == .queued else { return }
-    flags.insert(.isKept)
-    worker = UInt32(clamping: entry.time.subtractingReportingOverflow(time).partialValue)
-    revision = entry.revision
-  }
-
-  /// The journal's entry in a request's fact, as a separate fact.
-  var entry: AuditFact {
-    var entry = AuditFact(flags.contains(.isKept) ? .told(.queued) : .judged)
-    entry.time = time.addingReportingOverflow(Int64(worker)).partialValue
-    entry.offset = Int64(clamping: statement) - 1
-    entry.partition = partition
-    entry.incarnation = incarnation
-    entry.revision = revision
-    return entry.told(of: self)
-  }
-
-  /// Returns an entry of the journal with the facts of its request.
-  func told(of request: AuditFact) -> AuditFact {
-    var fact = self
-    fact.id = request.id
-    (fact.sourcePartition, fact.sourceOffset) = (request.sourcePartition, request.sourceOffset)
-    fact.flags.formUnion(request.flags.intersection(.isOfTopic))
-    guard kind == .judged || outcome == .queued || outcome?.isOfWholeRequest == true else { return fact }
-    fact.number = request.offset
-    if outcome == .queued {
-      fact.identifier = request.identifier
-      if fact.device == 0 { fact.device = request.device }
-    }
-    return fact
-  }
 }
 
 extension AuditFact.Kind {

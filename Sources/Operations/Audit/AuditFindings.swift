@@ -10,8 +10,6 @@ package struct AuditFindings: Sendable, Equatable {
   package var requests = 0
   /// Records of the journal.
   package var journal = 0
-  /// Entries of the journal that were read far from their requests. Those were read again.
-  package var late = 0
   /// Records of the events topic.
   package var events = 0
   /// Unreadable records of the events and the journal, and unreadable offsets of requests.
@@ -68,6 +66,6 @@ package struct AuditFindings: Sendable, Equatable {
   mutating func add(
     _ kind: Violation.Kind, _ id: NotificationID, _ facts: some Sequence<AuditFact>, _ detail: @autoclosure () -> String = ""
   ) {
-    add(kind, id, facts.lazy.flatMap(\.places), detail())
+    add(kind, id, facts.lazy.map(\.place), detail())
   }
 }

@@ -2,20 +2,14 @@ import Store
 
 /// The assumptions of an audit, in milliseconds.
 package struct AuditRules: Sendable {
+  /// The settings.
+  package var settings = AuditSettings()
   /// When reading began, since 1970. Anything later may still happen.
   package var now: Int64
   /// When the ends of all topics were read, since 1970. Every record that is read was written by then.
   package var written: Int64
-  /// The age up to which a request may still be in flight.
-  package var grace: Int64 = 30_000
   /// The largest difference of two clocks of the cluster.
   package var clockSlack = ClockTrust.toleratedMilliseconds
-  /// The maximum delay of an acknowledgement, and of a session that finds missed deliveries.
-  ///
-  /// It is the time of a takeover.
-  package var takeover: Int64 = 180_000
-  /// Whether a request in its device's mailbox is a violation.
-  package var forbidsPending = false
   /// Whether the requests were read from the topic's beginning. No earlier one can have the same apns-id.
   package var beginsAtBeginning = false
   /// The audited requests, by partition.
@@ -50,8 +44,8 @@ package struct AuditRules: Sendable {
   }
 
   /// Whether consequences of an event at this time may still be missing.
-  func isYoung(_ time: Int64) -> Bool { time > now - grace }
+  func isYoung(_ time: Int64) -> Bool { time > now - settings.grace }
 
   /// How much later an event must be written than another to have certainly happened later.
-  var certainlyLater: Int64 { takeover + clockSlack }
+  var certainlyLater: Int64 { settings.takeover + clockSlack }
 }

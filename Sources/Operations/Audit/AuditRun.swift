@@ -5,11 +5,9 @@ import Store
 import Worker
 
 /// One audit: reads the topics, stores the facts, and judges them. Loop-confined.
-///
-/// It reads a partition of requests beside its journal, so a request and its verdict become one fact.
 final class AuditRun {
   private(set) var findings: AuditFindings
-  private(set) var spilled: Int64 = 0
+  private(set) var spilled = 0
   private let settings: AuditSettings
   private let rules: RequestRules
   private var auditRules: AuditRules
@@ -26,16 +24,13 @@ final class AuditRun {
   /// The events that existed when the audit began.
   let events: [TopicStretch]
   private let deadLetters: [TopicStretch]
-  private var partitions: [Int32: AuditedPartition] = [:]
-  /// Whether a partition is the journal's, by the reader's numbers.
-  private var isJournal: [Bool?] = []
-  private var late: LateEntries
+  private var join: JournalJoin
   private var byRequest: Spill<AuditFact>
   private var byDevice: Spill<AuditFact>
-  private var schedules: ScheduleFacts
+  private var schedules: Spill<ScheduleFact>
   private var limits = AuditedLimits()
   private let applications: [TopicStretch]
-  /// The first error while records were taken.
+  /// The first error while facts were stored.
   private var failure: SpillError?
 
   /// Reads the ends of all topics. The requests come first, so that all later statements about them are read.
@@ -55,29 +50,16 @@ final class AuditRun {
     journal = try await admin.stretches(of: rules.topics.journal, after)
     events = try await admin.stretches(of: rules.topics.events, after)
     deadLetters = try await admin.stretches(of: rules.topics.deadLetters, after)
-    auditRules = AuditRules(
-      now: now, written: WallClock.milliseconds(), grace: settings.grace, takeover: settings.takeover,
-      forbidsPending: settings.forbidsPending)
+    auditRules = AuditRules(settings: settings, now: now, written: WallClock.milliseconds())
     findings = AuditFindings(limit: settings.limit)
-    let count = (requests + events + deadLetters).reduce(0) { $0 + Int64($1.offsets.count) }
+    // Nearly each request has one entry of the journal.
+    let count = (requests + requests + events + deadLetters).reduce(0) { $0 + Int64($1.offsets.count) }
+    join = JournalJoin(expecting: count, in: settings.spillFolder)
     byRequest = Spill(expecting: count, in: settings.spillFolder)
     byDevice = Spill(expecting: count, in: settings.spillFolder)
-    schedules = ScheduleFacts(parts: byRequest.parts, in: settings.spillFolder)
-    late = LateEntries(expecting: count, in: settings.spillFolder)
+    schedules = Spill(expecting: count, in: settings.spillFolder)
     for stretches in [events, journal] { try await findOldest(stretches, now, admin) }
-    var reach = Self.longestReach
-    while reach > Self.shortestReach, reach * requests.count > Self.notesInMemory { reach /= 2 }
-    for stretch in requests {
-      let partition = AuditedPartition(stretch, reach: reach) { [unowned self] in put($0) }
-      partitions[stretch.partition.partition] = partition
-      if !journal.contains(where: { $0.partition.partition == stretch.partition.partition }) { partition.endJournal() }
-    }
   }
-
-  /// The maximum numbers of waiting journal entries, in all and for each partition.
-  ///
-  /// An entry takes about 120 bytes.
-  private static let (notesInMemory, longestReach, shortestReach) = (1 << 18, 1 << 16, 1 << 12)
 
   /// Finds the time since when no event and no journal record was deleted.
   private func findOldest(_ stretches: [TopicStretch], _ now: Int64, _ admin: Admin) async throws(KafkaError) {
@@ -105,28 +87,14 @@ final class AuditRun {
     }
     try await reader.read(applications, "the applications", isCompacted: true) { [self] in limits.take(application: $0) }
     let isLimited = limits.isActive
-    try await reader.read(requests + journal, "requests and the journal", in: self) { [self] record in
-      if isOfJournal(record) {
-        findings.journal += 1
-        partitions[record.partition]?.takeJournal(record)
-      } else {
-        let counted = isLimited ? rules.withRecord(record) { limits.count($0) } : []
-        let isAudited = isAudited(record)
-        if isAudited { findings.records += 1 }
-        var fact = isAudited ? facts.request(record) : nil
-        fact?.flags.formUnion(counted)
-        if let fact, !fact.flags.isDisjoint(with: [.isLater, .isFiring]), let schedule = facts.schedule(record) { put(schedule) }
-        partitions[record.partition]?.take(fact, at: record.offset)
-      }
+    try await reader.read(requests, "requests") { [self] record in
+      let counted = isLimited ? rules.withRecord(record) { limits.count($0) } : []
+      guard isAudited(record) else { return }
+      findings.records += 1
+      var fact = facts.request(record) { put($0) }
+      fact.flags.formUnion(counted)
+      spill { () throws(SpillError) in try join.add(fact) }
     }
-    for (number, partition) in partitions {
-      // What that record says would count as missing, and its requests as lost.
-      if let newer = partition.newer { throw StoreError.newer(.journal, newer, at: "\(rules.topics.journal), partition \(number)") }
-      auditRules.incarnations[number] = partition.incarnation
-      auditRules.unreadable[number] = partition.stretches.filter { $0.incarnation >= partition.incarnation }.map(\.offsets)
-      findings.unreadable += partition.unreadable
-    }
-    partitions = [:]
     for stretch in requests {
       // Later requests are not audited.
       guard let offsets = audited[stretch.partition.partition]?.offsets else { continue }
@@ -136,6 +104,7 @@ final class AuditRun {
     auditRules.beginsAtBeginning = requests.allSatisfy { stretch in
       stretch.offsets.isEmpty ? stretch.offsets.upperBound == 0 : audited[stretch.partition.partition]?.offsets.lowerBound == 0
     }
+    try await readJournal(reader)
     try await reader.read(events, "events") { [self] record in
       findings.events += 1
       switch facts.event(record) {
@@ -151,22 +120,41 @@ final class AuditRun {
       put(fact)
     }
     if let failure { throw failure }
-    try await readLate(reader, facts)
   }
 
-  /// Reads the requests again that were not near when their journal entries came.
-  private func readLate(_ reader: TopicReader, _ facts: FactReader) async throws {
-    guard late.count > 0 else { return }
-    findings.late = late.count
-    for round in late.rounds(of: rules.topics.requests, audited) {
-      try await reader.read(round, "requests once more") { [self] record in
-        guard late.wants(record.partition, record.offset) else { return }
-        spill { [self] () throws(SpillError) in try late.add(facts.request(record)) }
+  /// Reads the journal, and joins it with the requests.
+  private func readJournal(_ reader: TopicReader) async throws {
+    var newer: StoreError?
+    /// The offsets that workers could not read.
+    var unreadable: [(partition: Int32, offsets: Range<Int64>, incarnation: UInt16)] = []
+    try await reader.read(journal, "the journal") { [self] record in
+      findings.journal += 1
+      guard let value = record.value, let journal = try? JournalRecord(headers: record.texts, value: value) else {
+        // What a newer program says would count as missing, and its requests as lost.
+        let version = JournalRecord.newerVersion(record.texts)
+        newer = version.map { StoreError.newer(.journal, $0, at: "\(record.topic), partition \(record.partition)") } ?? newer
+        findings.unreadable += 1
+        return
       }
+      let facts = AuditFact(journal, at: RecordPlace(partition: record.partition, offset: record.offset))
+      auditRules.incarnations[record.partition] = max(auditRules.incarnations[record.partition] ?? 0, facts.incarnation)
+      let offsets = audited[record.partition]?.offsets ?? 0..<0
+      let isReadable: Void? = try? journal.forEachEntry(in: value, partition: record.partition) { entry in
+        if case .unreadable(let count) = entry.content {
+          unreadable.append((record.partition, entry.offset..<entry.offset + count, facts.incarnation))
+        } else if offsets.contains(entry.offset) {
+          facts.forEach(of: entry) { fact in spill { () throws(SpillError) in try join.add(fact) } }
+        }
+      }
+      if isReadable == nil { findings.unreadable += 1 }
     }
-    try late.join { (fact: AuditFact) in put(fact) }
-    spilled += late.bytesOnDisk
-    if let failure { throw failure }
+    if let newer { throw newer }
+    for stretch in unreadable where stretch.incarnation >= auditRules.incarnations[stretch.partition] ?? 0 {
+      auditRules.unreadable[stretch.partition, default: []].append(stretch.offsets)
+    }
+    if failure == nil { try join.join(auditRules) { put($0) } }
+    spilled += join.bytesOnDisk
+    join = JournalJoin(expecting: 0, in: settings.spillFolder)
   }
 
   /// Whether a request is in the audited range. Kafka searches the range by time, but the embedded broker does not.
@@ -191,13 +179,6 @@ final class AuditRun {
     return !isAfter
   }
 
-  private func put(_ outcome: JournalJoin.Outcome) {
-    switch outcome {
-    case .fact(let fact): put(fact)
-    case .late(let note): spill { () throws(SpillError) in try late.add(note) }
-    }
-  }
-
   /// Stores a fact. A statement about a device goes to the judge of devices.
   private func put(_ fact: AuditFact) {
     spill { () throws(SpillError) in
@@ -210,21 +191,13 @@ final class AuditRun {
   }
 
   private func put(_ fact: ScheduleFact) {
-    spill { () throws(SpillError) in try schedules.add(fact) }
+    spill { () throws(SpillError) in try schedules.add(fact, hash: fact.schedule) }
   }
 
   /// Keeps a fact until it is judged. The first failure ends the audit.
   private func spill(_ add: () throws(SpillError) -> Void) {
     guard failure == nil else { return }
     do throws(SpillError) { try add() } catch { failure = error }
-  }
-
-  private func isOfJournal(_ record: RecordView) -> Bool {
-    while isJournal.count <= record.partitionIndex { isJournal.append(nil) }
-    if let known = isJournal[record.partitionIndex] { return known }
-    let answer = record.topic == rules.topics.journal
-    isJournal[record.partitionIndex] = answer
-    return answer
   }
 
   // MARK: Judging
@@ -235,96 +208,47 @@ final class AuditRun {
   ///   - onLost: called with the first record of each request without an outcome.
   ///   - onWaiting: called for each request in a mailbox, once for each device.
   func judge(
-    _ onProgress: (ReadingProgress) -> Void, onLost: ((AuditFact) -> Void)? = nil, onWaiting: ((AuditFact) -> Void)? = nil
+    _ onProgress: (ReadingProgress) -> Void, onLost: @escaping (AuditFact) -> Void = { _ in },
+    onWaiting: @escaping (AuditFact) -> Void = { _ in }
   ) throws(SpillError) {
     var said = SteadyClock.milliseconds()
-    var progress = ReadingProgress(what: "judging requests", read: 0, total: Int64(byRequest.parts + schedules.parts + byDevice.parts))
-    func step() {
-      progress.read += 1
-      guard SteadyClock.milliseconds() - said >= 1_000 else { return }
-      said = SteadyClock.milliseconds()
-      onProgress(progress)
+    var progress = ReadingProgress(what: "", read: 0, total: Int64(byRequest.parts + schedules.parts + byDevice.parts))
+    func judgeAll<Fact>(
+      _ what: String, _ spill: inout Spill<Fact>, _ body: (inout [Fact], inout AuditFindings) -> Void
+    ) throws(SpillError) {
+      progress.what = "judging \(what)"
+      for part in 0..<spill.parts {
+        var facts = try spill.take(part)
+        body(&facts, &findings)
+        progress.read += 1
+        guard SteadyClock.milliseconds() - said >= 1_000 else { continue }
+        said = SteadyClock.milliseconds()
+        onProgress(progress)
+      }
     }
-    var requestJudge = RequestJudge(rules: auditRules, onLost: onLost)
-    var fates: [RecordPlace: ScheduleFact.Fate] = [:]
-    requestJudge.onFiring = { fates[$0.source] = $1 }
-    requestJudge.onEnd = { [self] in put($0) }
-    for part in 0..<byRequest.parts {
-      var facts = try byRequest.take(part)
-      requestJudge.judge(&facts, &findings) { fact in spill { () throws(SpillError) in try byDevice.add(fact, hash: fact.device) } }
-      try schedules.settle(part: part, fates)
-      fates.removeAll(keepingCapacity: true)
-      step()
+    let requestJudge = RequestJudge(rules: auditRules, onLost: onLost, onSchedule: { [self] in put($0) }) { [self] fact in
+      spill { () throws(SpillError) in try byDevice.add(fact, hash: fact.device) }
     }
+    try judgeAll("requests", &byRequest, requestJudge.judge)
     if let failure { throw failure }
     spilled += byRequest.bytesOnDisk + byDevice.bytesOnDisk + schedules.bytesOnDisk
-    progress.what = "judging schedules"
-    let occurrenceJudge = OccurrenceJudge(rules: auditRules)
-    for part in 0..<schedules.parts {
-      var facts = try schedules.take(part)
-      occurrenceJudge.judge(&facts, &findings)
-      step()
-    }
-    progress.what = "judging devices"
-    let deviceJudge = DeviceJudge(rules: auditRules, onWaiting: onWaiting)
-    for part in 0..<byDevice.parts {
-      var facts = try byDevice.take(part)
-      deviceJudge.judge(&facts, &findings)
-      step()
-    }
+    try judgeAll("schedules", &schedules, OccurrenceJudge(rules: auditRules).judge)
+    try judgeAll("devices", &byDevice, DeviceJudge(rules: auditRules, onWaiting: onWaiting).judge)
   }
 
   // MARK: The records of a violation
 
   /// Reads the records of a violation.
   func timeline(of violation: Violation, _ reader: TopicReader, _ admin: Admin) async throws(KafkaError) -> Explanation {
-    let topics = rules.topics
-    var places: [(partition: TopicPartition, offset: Int64)] = []
-    for place in violation.places {
-      let topic =
-        switch place.topic {
-        case .requests: topics.requests
-        case .journal: topics.journal
-        case .events: topics.events
-        case .deadLetters: topics.deadLetters
-        }
-      places.append((TopicPartition(topic, place.partition), place.offset))
-    }
-    let (timeline, rules) = (Gathered(Timeline(violation.id)), rules)
-    func take(_ record: RecordView) {
-      switch record.topic {
-      case topics.requests: timeline.value.add(PublishedRequest(record, rules))
-      case topics.journal: timeline.value.add(journal: record, rules)
-      case topics.events:
-        guard let event = try? Event(headers: record.texts, value: record.value ?? .nothing) else { return }
-        timeline.value.add(
-          event, topic: topics.events, partition: record.partition, offset: record.offset, timestamp: record.timestamp)
-      default:
-        if let letter = DeadLetter(headers: record.texts) { timeline.value.add(TimelineStep(letter, record)) }
-      }
-    }
-    let entries = places.filter { $0.partition.topic == topics.journal }
+    let (timeline, rules, topics) = (Gathered(Timeline(violation.id)), rules, rules.topics)
+    let places = violation.places.map { (partition: TopicPartition(topics.prefix + $0.topic.rawValue, $0.partition), offset: $0.offset) }
+    func take(_ record: RecordView) { timeline.value.add(record, rules) }
     try await reader.read(at: places.filter { $0.partition.topic != topics.journal }, "violations", take)
     // The request may be missing in these records, but they name its position.
     let sources = try await admin.places(of: timeline.value.unreadSources(in: topics.requests), in: topics.requests)
     try await reader.read(at: sources, "violations", take)
     // The journal identifies requests by their position.
-    try await reader.read(at: entries, "violations", take)
+    try await reader.read(at: places.filter { $0.partition.topic == topics.journal }, "violations", take)
     return timeline.value.explanation(now: auditRules.now)
-  }
-}
-
-extension AuditRun: ReadingPace {
-  func ended(_ partition: TopicPartition) {
-    if partition.topic == rules.topics.journal {
-      partitions[partition.partition]?.endJournal()
-    } else {
-      partitions[partition.partition]?.endRequests()
-    }
-  }
-
-  func waits(_ partition: TopicPartition) -> Bool {
-    (partition.topic == rules.topics.journal
-      ? partitions[partition.partition]?.journalWaits : partitions[partition.partition]?.requestsWait) ?? false
   }
 }

@@ -6,11 +6,13 @@ import Worker
 package struct AuditSettings: Sendable {
   /// The range of publication times. It begins with the oldest request and ends now by default.
   package var published = TimeRange()
-  /// See ``AuditRules/grace``.
+  /// The age up to which a request may still be in flight, in milliseconds.
   package var grace: Int64 = 30_000
-  /// See ``AuditRules/takeover``.
+  /// The maximum delay of an acknowledgement, and of a session that finds missed deliveries, in milliseconds.
+  ///
+  /// It is the time of a takeover.
   package var takeover: Int64 = 180_000
-  /// See ``AuditRules/forbidsPending``.
+  /// Whether a request in its device's mailbox is a violation.
   package var forbidsPending = false
   /// The maximum number of violations with a timeline.
   package var limit = 20
@@ -28,7 +30,7 @@ package struct AuditReport: Sendable {
   /// The timeline of each violation.
   package var timelines: [Explanation]
   /// The number of bytes that were spilled to disk.
-  package var spilled: Int64
+  package var spilled: Int
   /// The records of requests, journal and events that the embedded broker has dropped.
   ///
   /// It is 0 on any other cluster.

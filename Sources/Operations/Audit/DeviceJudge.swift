@@ -14,7 +14,7 @@ import Notifications
 struct DeviceJudge {
   let rules: AuditRules
   /// Called for each request that must still be in its mailbox, overlooked ones included.
-  var onWaiting: ((AuditFact) -> Void)?
+  var onWaiting: (AuditFact) -> Void = { _ in }
 
   /// Judges these facts, which it sorts. They must contain all facts of each device.
   func judge(_ facts: inout [AuditFact], _ findings: inout AuditFindings) {
@@ -60,7 +60,7 @@ struct DeviceJudge {
       if fact.kind == .open {
         if let other = contests.overwriter(of: fact) {
           findings.lost += 1
-          onWaiting?(fact)
+          onWaiting(fact)
           findings.add(.overwritten, fact.id, [fact, other], "by \(other.id)")
           continue
         }
@@ -163,7 +163,7 @@ struct DeviceJudge {
     }
     if let (first, last) = taken.later(than: open, until: min(open.number, rules.now)), last.time - first.time > rules.certainlyLater {
       findings.lost += 1
-      onWaiting?(open)
+      onWaiting(open)
       let detail =
         "later ones were acknowledged \(ReadableText.duration(milliseconds: first.time - open.time)) and \(ReadableText.duration(milliseconds: last.time - open.time)) after it was queued"
       return findings.add(.overlooked, open.id, [open, first, last], detail)
@@ -173,8 +173,8 @@ struct DeviceJudge {
       return findings.count(.expired)
     }
     findings.count(.queued)
-    if !rules.isYoung(open.time) { onWaiting?(open) }
-    if rules.forbidsPending {
+    if !rules.isYoung(open.time) { onWaiting(open) }
+    if rules.settings.forbidsPending {
       findings.add(.pending, open.id, [open], "queued \(ReadableText.duration(milliseconds: rules.now - open.time)) ago")
     }
   }

@@ -17,8 +17,10 @@ struct FactReader {
   // MARK: Requests
 
   /// Reads a record of the requests topic.
-  func request(_ record: RecordView) -> AuditFact {
-    var fact = rules.withRecord(record) { request($0, AuditFact(.request)) }
+  ///
+  /// - Parameter onSchedule: called with what the record states about a schedule.
+  func request(_ record: RecordView, _ onSchedule: (ScheduleFact) -> Void = { _ in }) -> AuditFact {
+    var fact = rules.withRecord(record) { read($0, AuditFact(.request), onSchedule) }
     (fact.partition, fact.offset, fact.time) = (record.partition, record.offset, Timestamp.bounded(record.timestamp))
     fact.flags.insert(.isOfTopic)
     return fact
@@ -27,13 +29,13 @@ struct FactReader {
   /// Reads a record of the dead letters; nil if it does not name its source.
   func deadLetter(_ record: RecordView) -> AuditFact? {
     guard let letter = DeadLetter(headers: record.texts) else { return nil }
-    var fact = rules.withRecord(record, from: letter.source) { request($0, AuditFact(.deadLetter)) }
+    var fact = rules.withRecord(record, from: letter.source) { read($0, AuditFact(.deadLetter)) { _ in } }
     (fact.partition, fact.offset, fact.time) = (record.partition, record.offset, Timestamp.bounded(record.timestamp))
     (fact.device, fact.flags) = (0, [])
     return fact
   }
 
-  private func request(_ request: RequestRecord, _ fact: AuditFact) -> AuditFact {
+  private func read(_ request: RequestRecord, _ fact: AuditFact, _ onSchedule: (ScheduleFact) -> Void) -> AuditFact {
     var fact = fact
     let envelope: RequestEnvelope
     switch RequestView.read(request, limits: rules.limits) {
@@ -43,11 +45,10 @@ struct FactReader {
       view.forEachIdentifier { fact.identifier = hash(identifier: $0) }
       if view.operation != .notify { fact.flags.insert(.isRemoval) }
       if view.removesAll { fact.flags.insert(.removesAll) }
-      if case .firing = view.timing { fact.flags.insert(.isFiring) }
       if view.bound(below: envelope.revision) != nil { fact.flags.insert(.isBounded) }
-      if case .time = view.timing { fact.flags.insert(.isLater) }
       if view.isOfPending { fact.flags.insert(.waitsForPlace) }
       if let token = view.target.device { fact.device = max(1, DeviceToken.hash(token)) } else { fact.flags.insert(.isForUser) }
+      readSchedule(view, request.position, &fact, onSchedule)
     case .rejected(_, let rejected):
       envelope = rejected
       fact.flags.insert(.isBroken)
@@ -60,33 +61,32 @@ struct FactReader {
     return fact
   }
 
-  // MARK: Schedules
-
-  /// Reads a record of `requests` as a schedule's fact; nil if it is none.
+  /// Reads what a request that schedules or fires states about the schedule.
   ///
-  /// A record that neither schedules nor fires has no such fact. A firing that is published again has no effect, so only its first record
-  /// counts.
-  func schedule(_ record: RecordView) -> ScheduleFact? {
-    rules.withReading(of: record) { reading in
-      guard case .accepted(let view) = reading else { return nil }
-      let time = Timestamp.bounded(record.timestamp)
-      switch view.timing {
-      case .now, .place: return nil
-      case .time(let text):
-        guard case .timed(let trigger)? = try? Trigger(text) else { return nil }
-        let schedule = ScheduleFact.Schedule(JournalReference(revision: view.envelope.revision, id: view.envelope.id))
-        return ScheduleFact(
-          schedule: schedule, statement: .request(.init(trigger, requested: time)), partition: record.partition, offset: record.offset)
-      case .firing(let header):
-        guard view.envelope.origin == nil else { return nil }
-        let due = header.dueTime
-        let firing = ScheduleFact.Firing(
-          id: view.envelope.id, at: time, due: due.due, name: due.name, previous: due.previous,
-          zone: due.zone == "" ? 0 : max(1, StableHash.hash(due.zone)), home: Int32(header.schedule.revision.sourcePartition))
-        return ScheduleFact(
-          schedule: .init(header.schedule), statement: .firing(firing), partition: record.partition, offset: record.offset)
-      }
+  /// A firing that is published again has no effect, so only its first record counts.
+  private func readSchedule(
+    _ view: RequestView, _ position: SourcePosition, _ fact: inout AuditFact, _ onSchedule: (ScheduleFact) -> Void
+  ) {
+    let statement: ScheduleFact.Statement
+    switch view.timing {
+    case .now, .place: return
+    case .time(let text):
+      fact.flags.insert(.isLater)
+      fact.statement = ScheduleFact.schedule(JournalReference(revision: view.envelope.revision, id: view.envelope.id))
+      guard case .timed(let trigger)? = try? Trigger(text) else { return }
+      statement = .request(.init(trigger, requested: position.timestamp))
+    case .firing(let header):
+      fact.flags.insert(.isFiring)
+      fact.statement = ScheduleFact.schedule(header.schedule)
+      guard view.envelope.origin == nil else { return }
+      let due = header.dueTime
+      statement = .firing(
+        .init(
+          id: view.envelope.id, at: position.timestamp, due: due.due, name: due.name, previous: due.previous,
+          zone: due.zone == "" ? 0 : max(1, StableHash.hash(due.zone)), home: Int32(header.schedule.revision.sourcePartition)))
     }
+    onSchedule(
+      ScheduleFact(schedule: fact.statement, statement: statement, partition: position.partition, offset: position.offset))
   }
 
   // MARK: Events

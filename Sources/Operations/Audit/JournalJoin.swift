@@ -1,110 +1,106 @@
 import Notifications
 
-/// Joins the requests of one partition with their journal entries, both read side by side. A value.
+/// Requests, and the journal's entries about them, joined by the positions of the requests' records.
 ///
-/// A request and its entry become one fact. The first one waits for the other in a ring. A request that leaves the ring is emitted alone.
-/// An entry whose request has left is *late*. Each request is emitted once, and each entry at most once.
-struct JournalJoin {
-  /// A result.
-  enum Outcome {
-    /// A request with or without its journal entry, or an entry's devices.
-    case fact(AuditFact)
-    /// An entry too far before or after its request, or a repeated one.
-    case late(JournalNote)
+/// An entry may come long after its request, and more than once: a lane rewound, or a record waited for hours. So both are spilled by
+/// position.
+struct JournalJoin: ~Copyable {
+  private var byPlace: Spill<AuditFact>
+
+  /// - Parameter expected: the number of requests and entries.
+  init(expecting expected: Int64, in folder: String) { byPlace = Spill(expecting: expected, in: folder) }
+
+  /// The bytes on disk.
+  var bytesOnDisk: Int { byPlace.bytesOnDisk }
+
+  /// Takes a request or a fact of an entry. All requests come first.
+  mutating func add(_ fact: AuditFact) throws(SpillError) {
+    let place = fact.recordPlace
+    try byPlace.add(fact, hash: UInt64(bitPattern: place.offset) &* 31 &+ UInt64(UInt32(bitPattern: place.partition)))
   }
 
-  private var requests: OffsetRing<AuditFact>
-  private var notes: OffsetRing<JournalNote>
-  /// The leads of the requests. Below the low one they continue, and at the high one they wait.
+  /// Calls `body` with each request, and with the facts of its entries in the topic's present incarnation.
   ///
-  /// The journal waits at the low one.
-  private let marks: (low: Int64, high: Int64)
-  /// The offsets after the last request, and after the highest one of an entry.
-  private var nextRequest: Int64
-  private var nextNote: Int64
-  /// The earliest time of a request so far.
-  private var since = Int64.max
-  private var hasRequests = true
-  private var hasNotes = true
-  private var requestsWaited = false
+  /// An entry without a request, or with another timestamp than the request at its offset, does not count.
+  mutating func join(_ rules: AuditRules, _ body: (AuditFact) -> Void) throws(SpillError) {
+    for part in 0..<byPlace.parts {
+      let facts = try byPlace.take(part)
+      var requests: [RecordPlace: Int] = [:]
+      for (index, fact) in facts.enumerated() {
+        if fact.kind == .request {
+          requests[fact.recordPlace] = index
+          body(fact)
+        } else if let request = requests[fact.recordPlace].map({ facts[$0] }), fact.identifier == UInt64(bitPattern: request.time),
+          rules.isPresent(fact)
+        {
+          body(fact.told(of: request))
+        }
+      }
+    }
+  }
+}
 
-  /// - Parameters:
-  ///   - start: the first offset of the requests to read.
-  ///   - reach: the number of slots of the rings, a power of two; 100 bytes each.
-  init(from start: Int64, reach: Int) {
-    requests = OffsetRing(maximum: max(1, reach / 2))
-    notes = OffsetRing(maximum: reach)
-    marks = (Int64(reach / 8), Int64(reach / 4))
-    (nextRequest, nextNote) = (start, start)
+extension AuditFact {
+  /// The part of a journal record at this position that all of its facts share.
+  init(_ journal: JournalRecord, at place: RecordPlace) {
+    self.init(.judged)
+    (partition, offset, time) = (place.partition, place.offset, Timestamp.bounded(journal.judgedAt))
+    worker = UInt32(truncatingIfNeeded: StableHash.hash(journal.worker))
+    incarnation = UInt16(truncatingIfNeeded: journal.incarnation)
   }
 
-  // MARK: In
-
-  /// Takes the next record of `requests`; nil if it is not audited.
-  mutating func take(_ request: AuditFact?, at offset: Int64, _ out: (Outcome) -> Void) {
-    nextRequest = offset + 1
-    let note = notes.take(offset)
-    guard let request else { return }
-    if since == .max { nextNote = min(nextNote, nextRequest) }
-    since = min(since, request.time)
-    if let note, note.timestamp == request.time {
-      Self.join(request, note, out)
-    } else if hasNotes {
-      if let other = requests.put(request, at: offset) { out(.fact(other.element)) }
-    } else {
-      out(.fact(request))
+  /// Calls `body` with each fact of an entry of this journal record.
+  func forEach(of entry: JournalEntry, _ body: (AuditFact) -> Void) {
+    let published = Timestamp.bounded(entry.timestamp)
+    var fact = self
+    (fact.sourcePartition, fact.sourceOffset) = (partition, entry.offset)
+    // The journal record has the time of its first entry, which may be before a later entry's request.
+    (fact.time, fact.identifier) = (max(time, published), UInt64(bitPattern: published))
+    switch entry.content {
+    case .request(let judgement) where judgement.verdict == .queued: body(fact.kept(judgement))
+    case .request(let judgement):
+      if judgement.verdict.isOfWholeRequest {
+        (fact.kind, fact.statement) = (.told(judgement.verdict), judgement.other.map(ScheduleFact.schedule) ?? 0)
+      }
+      body(fact)
+    case .page(let page):
+      var sum = JournalEntry.Closing()
+      for device in page.devices {
+        let hash = device.token.hash64()
+        (sum.devices, sum.checksum) = (sum.devices + 1, sum.checksum ^ hash)
+        if device.judgement.verdict == .queued { body(fact.kept(device.judgement, by: max(1, hash))) }
+      }
+      // A single page with all devices needs no count.
+      guard page.closing != sum else { return body(fact) }
+      if let closing = page.closing { body(fact.summing(closing, as: .closing)) }
+      body(fact.summing(sum, as: .page))
+    case .extensions, .unreadable: break
     }
   }
 
-  /// Takes the next entry of the journal.
-  mutating func take(_ note: JournalNote, _ out: (Outcome) -> Void) {
-    let offset = note.fact.sourceOffset
-    // Entries of a former topic do not show how far the journal has come.
-    if since == .max || note.timestamp >= since { nextNote = max(nextNote, offset + 1) }
-    if let request = requests.take(offset) {
-      if request.time == note.timestamp { return Self.join(request, note, out) }
-      _ = requests.put(request, at: offset)
-    } else if offset >= nextRequest, hasRequests, !notes.contains(offset) {
-      if let other = notes.put(note, at: offset) { out(.late(other.element)) }
-    } else {
-      out(.late(note))
-    }
+  private func kept(_ judgement: JournalJudgement, by device: UInt64 = 0) -> AuditFact {
+    var fact = self
+    (fact.kind, fact.device, fact.revision) = (.told(.queued), device, judgement.revision.timestamp)
+    return fact
   }
 
-  /// Notes that no more requests come.
-  mutating func endRequests(_ out: (Outcome) -> Void) {
-    hasRequests = false
-    notes.takeAll { out(.late($0)) }
+  private func summing(_ sum: JournalEntry.Closing, as kind: Kind) -> AuditFact {
+    var fact = self
+    (fact.kind, fact.number, fact.statement) = (kind, Int64(clamping: sum.devices), sum.checksum)
+    return fact
   }
 
-  /// Notes that no more entries come.
-  mutating func endNotes(_ out: (Outcome) -> Void) {
-    hasNotes = false
-    requests.takeAll { out(.fact($0)) }
-  }
+  /// The position of the request's record, for a request or for an entry that is not joined.
+  fileprivate var recordPlace: RecordPlace { kind == .request ? RecordPlace(partition: partition, offset: offset) : source }
 
-  // MARK: Waiting
-
-  /// Whether the requests are so far ahead that they must wait for the journal.
-  mutating func requestsWait() -> Bool {
-    let ahead = nextRequest - nextNote
-    requestsWaited = hasNotes && ahead >= (requestsWaited ? marks.low : marks.high)
-    return requestsWaited
-  }
-
-  /// Whether the journal is so far ahead that it must wait for the requests.
-  var notesWait: Bool { hasRequests && nextNote - nextRequest >= marks.low }
-
-  // MARK: Joining
-
-  private static func join(_ request: AuditFact, _ note: JournalNote, _ out: (Outcome) -> Void) {
-    var request = request
-    if note.fact.kind == .page || note.fact.outcome?.isOfWholeRequest == true {
-      out(.fact(note.fact.told(of: request)))
-    } else {
-      request.journal(note.fact)
-    }
-    for fact in note.more { out(.fact(fact.told(of: request))) }
-    out(.fact(request))
+  /// Returns an entry of the journal with the facts of its request.
+  fileprivate func told(of request: AuditFact) -> AuditFact {
+    var fact = self
+    (fact.id, fact.identifier) = (request.id, request.identifier)
+    (fact.sourcePartition, fact.sourceOffset) = (request.sourcePartition, request.sourceOffset)
+    fact.flags.formUnion(request.flags.intersection(.isOfTopic))
+    if kind != .page, kind != .closing { fact.number = request.offset }
+    if outcome == .queued, device == 0 { fact.device = request.device }
+    return fact
   }
 }

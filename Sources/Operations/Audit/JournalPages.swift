@@ -28,8 +28,7 @@ struct JournalPages {
 
   /// Compares in the order of writing.
   private static func precedes(_ a: AuditFact, _ b: AuditFact) -> Bool {
-    if a.offset != b.offset { return a.offset < b.offset }
-    return a.revision != b.revision ? a.revision < b.revision : a.kind == .page && b.kind == .closing
+    a.offset != b.offset ? a.offset < b.offset : a.kind == .page && b.kind == .closing
   }
 
   /// Finds the first of the last pages that match the closing.

@@ -19,14 +19,13 @@ struct OccurrenceJudge {
 
   /// Compares the schedules, then the positions.
   private static func precedes(_ a: ScheduleFact, _ b: ScheduleFact) -> Bool {
-    let (x, y) = (a.schedule, b.schedule)
-    if x != y { return (x.id, x.partition, x.offset) < (y.id, y.partition, y.offset) }
-    return (a.partition, a.offset) < (b.partition, b.offset)
+    (a.schedule, a.partition, a.offset) < (b.schedule, b.partition, b.offset)
   }
 
-  /// A record of a firing.
+  /// A record of a firing that was not ignored.
   private struct Fired {
     let firing: ScheduleFact.Firing
+    let fate: ScheduleFact.Fate
     let place: Violation.Place
 
     /// Whether the cluster may have written it: it lies in the partition of its schedule.
@@ -34,7 +33,7 @@ struct OccurrenceJudge {
     /// Whether its occurrence depends on its devices' zones, which may leave and return.
     var isOfZone: Bool { firing.zone != 0 }
     /// Whether a worker states that it took effect.
-    var tookEffect: Bool { firing.fate != .unknown }
+    var tookEffect: Bool { fate != .unknown }
   }
 
   /// An occurrence in a zone.
@@ -55,6 +54,10 @@ struct OccurrenceJudge {
     var ended: (at: Int64, place: Violation.Place)?
 
     init(_ facts: ArraySlice<ScheduleFact>) {
+      var fates: [RecordPlace: ScheduleFact.Fate] = [:]
+      for fact in facts {
+        if case .effect(let fate) = fact.statement { fates[fact.place] = fate }
+      }
       for fact in facts {
         let place = Violation.Place(topic: .requests, partition: fact.partition, offset: fact.offset)
         switch fact.statement {
@@ -62,8 +65,11 @@ struct OccurrenceJudge {
           triggers.append(trigger)
           requests.append(place)
         case .firing(let firing):
-          fired.append(Fired(firing: firing, place: place))
-          occurrences[Occurrence(zone: firing.zone, name: firing.name), default: []].append(Fired(firing: firing, place: place))
+          guard let fate = fates[fact.place] else { continue }
+          let one = Fired(firing: firing, fate: fate, place: place)
+          fired.append(one)
+          occurrences[Occurrence(zone: firing.zone, name: firing.name), default: []].append(one)
+        case .effect: break
         case .superseded: superseded[fact.partition] = min(superseded[fact.partition] ?? .max, fact.offset)
         case .ended(let at):
           if at < ended?.at ?? .max { ended = (at, Violation.Place(topic: .events, partition: fact.partition, offset: fact.offset)) }
@@ -140,7 +146,7 @@ struct OccurrenceJudge {
       return add(.occurrenceMissing, fired, history, "the occurrence before it, \(firing.previous), has not fired", &findings)
     }
     // The names of an interval are numbers. Only events tell how many were skipped together.
-    guard let trigger, trigger.interval != nil, before.allSatisfy({ $0.firing.fate == .fired }),
+    guard let trigger, trigger.interval != nil, before.allSatisfy({ $0.fate == .fired }),
       firing.name.subtractingReportingOverflow(firing.previous).partialValue > 1
     else { return }
     let detail = "no occurrence fired between \(firing.previous) and \(firing.name)"
@@ -159,4 +165,8 @@ struct OccurrenceJudge {
       if let first { add(.firedTwice, fired, history, beside: [first.place], &findings) } else { first = fired }
     }
   }
+}
+
+extension ScheduleFact {
+  fileprivate var place: RecordPlace { RecordPlace(partition: partition, offset: offset) }
 }

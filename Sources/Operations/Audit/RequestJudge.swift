@@ -19,37 +19,20 @@ import Notifications
 struct RequestJudge {
   let rules: AuditRules
   /// Called with the first record of each request without an outcome.
-  var onLost: ((AuditFact) -> Void)?
-  /// Called with each request that fires an occurrence, unless it took no effect.
-  var onFiring: ((AuditFact, ScheduleFact.Fate) -> Void)?
-  /// Called with each end of a schedule.
-  var onEnd: ((ScheduleFact) -> Void)?
+  var onLost: (AuditFact) -> Void = { _ in }
+  /// Called with the effect of each firing, unless it took none, and with each end of a schedule.
+  var onSchedule: (ScheduleFact) -> Void = { _ in }
+  /// Gets the facts for the judge of devices.
+  var handOn: (AuditFact) -> Void = { _ in }
 
   /// Judges these facts, which it sorts. They must contain all facts of each id.
-  ///
-  /// - Parameter handOn: gets the facts for the judge of devices.
-  func judge(_ facts: inout [AuditFact], _ findings: inout AuditFindings, handOn: (AuditFact) -> Void) {
-    unfold(&facts)
+  func judge(_ facts: inout [AuditFact], _ findings: inout AuditFindings) {
     facts.sort(by: Self.precedes)
     facts[...].forEachRun(of: \.id) { run in
       var run = run
       attribute(&run)
-      judge(run, &findings, handOn)
+      judge(run, &findings)
     }
-  }
-
-  /// Makes separate facts of the journal's entries, and drops those of a former incarnation.
-  private func unfold(_ facts: inout [AuditFact]) {
-    var hasFormer = false
-    for index in facts.indices {
-      let fact = facts[index]
-      if fact.kind == .request, fact.statement != 0 {
-        if rules.isPresent(fact) { facts.append(fact.entry) } else { facts[index].statement = 0 }
-      } else if fact.kind.isOfJournal, !rules.isPresent(fact) {
-        hasFormer = true
-      }
-    }
-    if hasFormer { facts.removeAll { $0.kind.isOfJournal && !rules.isPresent($0) } }
   }
 
   /// Attributes the statements at a bound's position to the removal with that bound.
@@ -75,8 +58,8 @@ struct RequestJudge {
   }
 
   /// Judges all facts of one id.
-  private func judge(_ facts: ArraySlice<AuditFact>, _ findings: inout AuditFindings, _ handOn: (AuditFact) -> Void) {
-    facts.forEachRun(of: \.source) { judgeRequest($0, of: facts, &findings, handOn) }
+  private func judge(_ facts: ArraySlice<AuditFact>, _ findings: inout AuditFindings) {
+    facts.forEachRun(of: \.source) { judgeRequest($0, of: facts, &findings) }
     if facts.count(where: \.isNewShow) > 1, facts.contains(where: { $0.kind == .request }) {
       judgeShows(facts.filter(\.isNewShow), &findings)
     }
@@ -84,9 +67,7 @@ struct RequestJudge {
 
   // MARK: A request
 
-  private func judgeRequest(
-    _ facts: ArraySlice<AuditFact>, of all: ArraySlice<AuditFact>, _ findings: inout AuditFindings, _ handOn: (AuditFact) -> Void
-  ) {
+  private func judgeRequest(_ facts: ArraySlice<AuditFact>, of all: ArraySlice<AuditFact>, _ findings: inout AuditFindings) {
     var events = facts.startIndex
     while events < facts.endIndex, facts[events].kind == .request { events += 1 }
     let records = facts[..<events]
@@ -106,7 +87,7 @@ struct RequestJudge {
       request.earliestEnd = record.flags.contains(.isRedrive) ? record.number : min(request.earliestEnd, record.number)
       if record.flags.contains(.isRedrive) { request.isRedriven = true }
       if rules.isUnreadable(record) { request.isDead = true }
-      if record.offset == record.sourceOffset, record.partition == record.sourcePartition { request.hasFirst = true }
+      if record.isFirst { request.hasFirst = true }
     }
 
     if request.isForUser { request.journal = JournalPages(facts[events...]) }
@@ -115,10 +96,9 @@ struct RequestJudge {
       findings.repeats += repeats(run)
       guard run.first?.device != 0 else { return run.forEach { request.take($0) } }
       devices += 1
-      judgeDevice(run, request, &findings, handOn)
+      judgeDevice(run, request, &findings)
     }
-    if request.isFiring, let onFiring, let fate = fate(of: request, facts[events...]) { onFiring(first, fate) }
-    if let onEnd { findEnds(first, facts[events...], onEnd) }
+    tellSchedules(request, records, facts[events...])
     judgeLimit(request, records, facts[events...], &findings)
     if judgeRest(request, devices: devices, &findings) { judgeJournal(request, records, facts[events...], &findings) }
   }
@@ -134,9 +114,7 @@ struct RequestJudge {
     let isTold = statements.contains { $0.outcome == .rejected && $0.flags.contains(.isBeyondLimit) }
     guard isTold || records.contains(where: { $0.flags.contains(.isBeyondLimit) }) else { return }
     // A replay is not counted.
-    let counted = records.filter {
-      $0.flags.contains(.isRedrive) || $0.offset == $0.sourceOffset && $0.partition == $0.sourcePartition
-    }
+    let counted = records.filter { $0.flags.contains(.isRedrive) || $0.isFirst }
     guard request.hasFirst, !counted.contains(where: { $0.flags.contains(.isLimitUnknown) }) else { return }
     if isTold {
       guard !counted.contains(where: { $0.flags.contains(.isBeyondLimit) }) else { return }
@@ -155,14 +133,20 @@ struct RequestJudge {
     return statements.contains { $0.outcome == .expired && $0.flags.contains(.isSkipped) } ? .skipped : .fired
   }
 
-  /// Finds the end of the request's own schedule, and the schedules that the request ended.
-  private func findEnds(_ request: AuditFact, _ statements: ArraySlice<AuditFact>, _ onEnd: (ScheduleFact) -> Void) {
+  /// Tells the effect of a firing, the end of the request's own schedule, and the schedules that the request ended.
+  private func tellSchedules(_ request: Request, _ records: ArraySlice<AuditFact>, _ statements: ArraySlice<AuditFact>) {
+    func tell(_ statement: ScheduleFact.Statement, of schedule: UInt64, _ fact: AuditFact, at offset: Int64) {
+      onSchedule(ScheduleFact(schedule: schedule, statement: statement, partition: fact.partition, offset: offset))
+    }
+    if request.isFiring, let record = records.first(where: \.isFirst), let fate = fate(of: request, statements) {
+      tell(.effect(fate), of: record.statement, record, at: record.offset)
+    }
+    let own = records.first.flatMap { $0.flags.contains(.isLater) ? $0.statement : nil }
     for fact in statements {
-      if let superseded = fact.superseded {
-        onEnd(ScheduleFact(schedule: superseded, statement: .superseded, partition: fact.partition, offset: fact.number))
-      } else if request.flags.contains(.isLater), fact.outcome?.endingOfSchedule != nil {
-        let end = ScheduleFact.Statement.ended(at: fact.time)
-        onEnd(ScheduleFact(schedule: .init(request), statement: end, partition: fact.partition, offset: fact.offset))
+      if fact.outcome == .carriedOut || fact.outcome == .scheduled, fact.statement != 0 {
+        tell(.superseded, of: fact.statement, fact, at: fact.number)
+      } else if let own, fact.outcome?.endingOfSchedule != nil {
+        tell(.ended(at: fact.time), of: own, fact, at: fact.offset)
       }
     }
   }
@@ -219,7 +203,7 @@ struct RequestJudge {
       findings.inFlight += missing
     } else {
       findings.lost += missing
-      if let record = request.facts.first, rules.isAudited(record) { onLost?(record) }
+      if let record = request.facts.first, rules.isAudited(record) { onLost(record) }
       let detail =
         request.addressed.map { "no outcome of \(missing) of \(ReadableText.count($0, "device"))" }
         ?? (devices == 0 ? "" : "the number of its devices is unknown")
@@ -311,9 +295,7 @@ struct RequestJudge {
 
   // MARK: A request on a device
 
-  private func judgeDevice(
-    _ run: ArraySlice<AuditFact>, _ request: Request, _ findings: inout AuditFindings, _ handOn: (AuditFact) -> Void
-  ) {
+  private func judgeDevice(_ run: ArraySlice<AuditFact>, _ request: Request, _ findings: inout AuditFindings) {
     let device = run[run.startIndex].device
     var (kept, keepings): (AuditFact?, Int) = (nil, 0)
     let lastKept = run.last { $0.outcome == .queued }
@@ -458,6 +440,9 @@ struct RequestJudge {
 }
 
 extension AuditFact {
+  /// Whether it is the first record of its request.
+  fileprivate var isFirst: Bool { offset == sourceOffset && partition == sourcePartition }
+
   /// Whether a request was read and judged, whatever became of it.
   fileprivate var tellsOfPassage: Bool {
     switch kind {

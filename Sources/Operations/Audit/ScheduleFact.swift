@@ -4,15 +4,6 @@ import Notifications
 ///
 /// It is the element of spill files and the input of the judge of occurrences.
 struct ScheduleFact: Sendable, Hashable {
-  /// The request that scheduled.
-  ///
-  /// It has the hash of its apns-id, and the place of its first record.
-  struct Schedule: Sendable, Hashable {
-    let id: UInt64
-    let partition: UInt32
-    let offset: UInt64
-  }
-
   /// The trigger of the request, in milliseconds.
   struct Trigger: Sendable, Hashable {
     /// The time of the record, at which an interval begins.
@@ -48,7 +39,6 @@ struct ScheduleFact: Sendable, Hashable {
     var zone: UInt64
     /// The partition of the request that scheduled. The cluster writes firings only there.
     var home: Int32
-    var fate = Fate.unknown
   }
 
   /// The content of a statement.
@@ -57,28 +47,24 @@ struct ScheduleFact: Sendable, Hashable {
     case request(Trigger)
     /// A record that fires an occurrence.
     case firing(Firing)
+    /// What the firing of this record did. Without it the firing took no effect.
+    case effect(Fate)
     /// A record whose request ended the schedule, according to the journal.
     case superseded
     /// An event of this time states that the schedule was replaced, canceled or evicted.
     case ended(at: Int64)
   }
 
-  var schedule: Schedule
+  /// The schedule: see ``schedule(_:)``.
+  var schedule: UInt64
   var statement: Statement
   /// The position of the record of `requests`; for an event, its own.
   var partition: Int32
   var offset: Int64
-}
 
-extension ScheduleFact.Schedule {
-  /// Creates the schedule that a revision and an apns-id name.
-  init(_ reference: JournalReference) {
-    self.init(id: reference.id.hash64, partition: reference.revision.sourcePartition, offset: reference.revision.offset)
-  }
-
-  /// Creates the schedule of a request.
-  init(_ request: AuditFact) {
-    self.init(id: request.id.hash64, partition: UInt32(clamping: request.sourcePartition), offset: UInt64(clamping: request.sourceOffset))
+  /// The hash of a schedule, by the apns-id of the request that scheduled and the position of its first record. It is not 0.
+  static func schedule(_ request: JournalReference) -> UInt64 {
+    max(1, request.id.hash64 ^ UInt64(request.revision.sourcePartition) << 48 ^ request.revision.offset)
   }
 }
 

@@ -59,8 +59,8 @@ package struct Violation: Sendable, Hashable {
 
   /// A record of the violation.
   package struct Place: Sendable, Hashable {
-    /// The topics that records are read from.
-    package enum Topic: Sendable, Hashable {
+    /// The topics that records are read from, by their names without the prefix.
+    package enum Topic: String, Sendable, Hashable {
       /// The requests.
       case requests
       /// The journal.
@@ -68,7 +68,7 @@ package struct Violation: Sendable, Hashable {
       /// The events.
       case events
       /// The dead letters.
-      case deadLetters
+      case deadLetters = "dead-letters"
     }
 
     /// The topic.
@@ -93,12 +93,8 @@ package struct Violation: Sendable, Hashable {
 }
 
 extension AuditFact {
-  /// Its record, and for a request its record of the journal.
-  var places: [Violation.Place] {
-    let place = Violation.Place(topic: topic, partition: partition, offset: offset)
-    guard kind == .request else { return [place] }
-    return [place, Violation.Place(topic: .journal, partition: partition, offset: Int64(clamping: statement) - 1)]
-  }
+  /// Its record.
+  var place: Violation.Place { Violation.Place(topic: topic, partition: partition, offset: offset) }
 
   private var topic: Violation.Place.Topic {
     switch kind {

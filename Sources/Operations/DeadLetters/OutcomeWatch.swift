@@ -191,8 +191,7 @@ package actor OutcomeWatch: LoopActor {
           let event = try? Event(headers: record.texts, value: record.value ?? .nothing), event.id == id
         else { return }
         for place in places where found.followed[place]?.isMeant(by: event) == true {
-          found.followed[place]?.timeline.add(
-            event, topic: topic, partition: record.partition, offset: record.offset, timestamp: record.timestamp)
+          found.followed[place]?.timeline.add(event, at: SourceCoordinates(record))
         }
       }
     }

@@ -10,10 +10,8 @@ package enum RequestQuestion: Sendable {
   case request(NotificationID)
   /// Requests whose header `apns-id` has this text, which is not a UUID. They were rejected and have derived ids.
   case written(String)
-  /// The latest requests for a person and the person's devices, of one application or of all.
-  case person(Name, application: Name?, limit: Int)
-  /// The latest requests with this target.
-  case target(Name, application: Name?, limit: Int)
+  /// The latest requests for this target, of one application or of all. A person's devices belong to the person.
+  case latest(Name, application: Name?, limit: Int)
 }
 
 /// The result of a search.

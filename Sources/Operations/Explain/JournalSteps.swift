@@ -10,9 +10,6 @@ struct JournalSteps {
     let step: TimelineStep
     let id: NotificationID
     let request: SourcePosition
-    let identifier: Name?
-    /// Nil if it is not a verdict.
-    let revision: Revision?
   }
 
   private(set) var steps: [Judged] = []
@@ -23,8 +20,6 @@ struct JournalSteps {
   private init() {}
 
   /// Reads a record's statements about these requests; none if it is not a journal record.
-  ///
-  /// An entry with another timestamp than the request at its offset is of a former topic.
   init(_ record: RecordView, of requests: [PublishedRequest]) {
     guard let value = record.value, let journal = try? JournalRecord(headers: record.texts, value: value) else {
       self.init()
@@ -38,41 +33,28 @@ struct JournalSteps {
     let requests = requests.filter { $0.source.position.partition == place.position.partition }
     guard !requests.isEmpty else { return }
     try? journal.forEachEntry(in: value, partition: place.position.partition) { entry in
-      for request in requests {
+      for request in requests where entry.isAbout(request.source.position) {
         let position = request.source.position
-        if case .unreadable(let count) = entry.content {
-          // This program can read it, but the worker could not.
-          guard position.offset >= entry.offset, position.offset - entry.offset < count else { continue }
-          self.requests.insert(position)
-          let step = TimelineStep(
-            name: Outcome.unreadable.name, time: entry.timestamp, topic: place.topic, partition: place.position.partition,
-            offset: place.position.offset, worker: journal.worker)
-          steps.append(Judged(step: step, id: request.id, request: position, identifier: nil, revision: nil))
-          continue
-        }
-        guard entry.offset == position.offset, Timestamp.bounded(entry.timestamp) == Timestamp.bounded(position.timestamp) else { continue }
         self.requests.insert(position)
-        func step(_ name: String, _ device: String?, _ details: [TimelineStep.Detail]) -> TimelineStep {
-          TimelineStep(
+        func add(_ name: String, _ device: String? = nil, _ details: [TimelineStep.Detail] = [], _ outcome: Outcome? = nil) {
+          let step = TimelineStep(
             name: name, time: max(journal.judgedAt, entry.timestamp), topic: place.topic, partition: place.position.partition,
-            offset: place.position.offset, device: device, worker: journal.worker, details: details)
+            offset: place.position.offset, device: device, worker: journal.worker, details: details, outcome: outcome)
+          steps.append(Judged(step: step, id: request.id, request: position))
         }
-        func add(_ judgement: JournalJudgement, _ device: String?) {
+        func judge(_ judgement: JournalJudgement, _ device: String?) {
           // An event tells the others.
           guard judgement.verdict.event == nil else { return }
-          let identifier = request.identifier ?? Name(request.id.description)
           let isIgnored = judgement.verdict == .replayed && request.firing != nil && request.origin == nil
-          var step = step(isIgnored ? TimelineStep.ignored : judgement.verdict.name, device, Self.details(judgement, of: request))
-          step.outcome = judgement.verdict
-          steps.append(Judged(step: step, id: request.id, request: position, identifier: identifier, revision: judgement.revision))
+          let name = isIgnored ? TimelineStep.ignored : judgement.verdict.name
+          add(name, device, Self.details(judgement, of: request), judgement.verdict)
         }
         switch entry.content {
-        case .request(let judgement): add(judgement, judgement.verdict == .replayed ? nil : request.device)
-        case .page(let page): for device in page.devices { add(device.judgement, device.token.text) }
-        case .extensions(let passed):
-          let step = step(TimelineStep.extensions, nil, passed.map(TimelineStep.Detail.init))
-          steps.append(Judged(step: step, id: request.id, request: position, identifier: nil, revision: nil))
-        case .unreadable: break
+        case .request(let judgement): judge(judgement, judgement.verdict == .replayed ? nil : request.device)
+        case .page(let page): for device in page.devices { judge(device.judgement, device.token.text) }
+        case .extensions(let passed): add(TimelineStep.extensions, nil, passed.map(TimelineStep.Detail.init))
+        // This program can read it, but the worker could not.
+        case .unreadable: add(Outcome.unreadable.name)
         }
       }
     }
@@ -98,6 +80,14 @@ struct JournalSteps {
   }
 }
 
+extension JournalEntry {
+  /// Whether it speaks of the request at this position. An entry with another timestamp is of a former topic.
+  fileprivate func isAbout(_ position: SourcePosition) -> Bool {
+    if case .unreadable(let count) = content { return position.offset >= offset && position.offset - offset < count }
+    return offset == position.offset && Timestamp.bounded(timestamp) == Timestamp.bounded(position.timestamp)
+  }
+}
+
 extension TimelineStep.Detail {
   /// The detail of a service extension.
   fileprivate init(_ passed: JournalEntry.PassedExtension) {
@@ -108,9 +98,4 @@ extension TimelineStep.Detail {
 extension PublishedRequest {
   /// The device's token, for a `device:` target.
   var device: String? { target.token?.text }
-}
-
-extension Timeline {
-  /// Adds a journal record's statements about the requests that were added before.
-  mutating func add(journal record: RecordView, _ rules: RequestRules) { add(JournalSteps(record, of: records)) }
 }

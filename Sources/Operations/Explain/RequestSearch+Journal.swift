@@ -2,7 +2,7 @@ import Kafka
 import Notifications
 import Worker
 
-/// The journal's statements about the request and its successors.
+/// The journal's statements about the requests, and about those that replaced them.
 extension RequestSearch {
   /// How long the journal is read after a request's entry. A lane may have rewound and judged it again.
   private static let judgedAgain: Int64 = 10 * 60_000
@@ -29,72 +29,21 @@ extension RequestSearch {
     }
   }
 
-  // MARK: Successors
-
-  /// The journal entry of a request that may have replaced this one.
-  private typealias Successor = (position: SourcePosition, device: String?, judgement: JournalJudgement, step: TimelineStep)
-
-  /// Finds newer revisions of waiting notifications. The oldest of them replaced it, even if a killed worker emitted no event.
+  /// Finds the newer revisions that replaced waiting notifications, even if a killed worker emitted no event.
   func readReplacements() async throws(KafkaError) {
-    let waiting = timelines.values.flatMap { timeline in timeline.waiting.map { (id: timeline.id, former: $0) } }
-    guard let since = waiting.map(\.former.since).min() else { return }
-    var requests = try await readNewer(than: waiting.map(\.former), since: since)
-    let successors = try await readSuccessors(of: Set(waiting.map(\.id)), requests, since: since)
-    let unread = successors.map(\.position).filter { position in !requests.contains { $0.source.position == position } }
-    let places = try await admin.places(of: unread, in: rules.topics.requests)
-    try await reader.read(at: places, "requests") { [self] record in requests.append(PublishedRequest(record, rules)) }
-    for (id, former) in waiting {
-      let newer = successors.compactMap { successor -> (revision: Revision, step: TimelineStep)? in
-        guard let request = requests.first(where: { $0.source.position == successor.position }), request.id != id,
-          (successor.device ?? request.device) == former.device, former.revision < successor.judgement.revision,
-          successor.judgement.other?.id == id || request.identifier == former.identifier
-        else { return nil }
-        var step = successor.step
-        step.device = former.device
-        step.details = [TimelineStep.Detail("by", request.id.description)]
-        return (successor.judgement.revision, step)
-      }
-      if let oldest = newer.min(by: { $0.revision < $1.revision }) { timelines[id]?.add(oldest.step) }
-    }
-  }
-
-  /// Reads later requests of the same identifier in the request's partition, where all requests of a target lie.
-  private func readNewer(than waiting: [Timeline.Waiting], since: Int64) async throws(KafkaError) -> [PublishedRequest] {
-    let partitions = Set(timelines.values.flatMap(\.records).map(\.source.position.partition))
-    let identifiers = Set(waiting.map(\.identifier))
-    let stretches = try await admin.stretches(of: rules.topics.requests, TimeRange(from: since - Self.clocks))
-      .filter { partitions.contains($0.partition.partition) }
-    var newer: [PublishedRequest] = []
-    try await reader.read(stretches, "newer requests") { [self] record in
-      // A removal may name it in its body.
-      let collapse = record.header(.collapseID).map { identifiers.contains(Name($0)) }
-      guard collapse ?? (record.header(.operation) != nil) else { return }
-      let request = PublishedRequest(record, rules)
-      if request.identifier.map(identifiers.contains) == true { newer.append(request) }
-    }
-    return newer
-  }
-
-  /// Reads the journal on these requests, and on any that superseded one of those ids.
-  private func readSuccessors(
-    of ids: Set<NotificationID>, _ requests: [PublishedRequest], since: Int64
-  ) async throws(KafkaError) -> [Successor] {
+    let waiting = timelines.values.filter(\.mayBeReplaced)
+    guard let since = waiting.compactMap(\.published).min() else { return }
+    let ids = Set(waiting.map(\.id))
     let stretches = try await admin.stretches(of: rules.topics.journal, TimeRange(from: since - Self.clocks))
-    let known = Set(requests.map(\.source.position))
-    var successors: [Successor] = []
-    try await reader.read(stretches, "the journal") { [self] record in
+    var found: [(former: NotificationID, position: SourcePosition, step: TimelineStep)] = []
+    try await reader.read(stretches, "the journal") { record in
       guard let value = record.value, let journal = try? JournalRecord(headers: record.texts, value: value) else { return }
       try? journal.forEachEntry(in: value, partition: record.partition) { entry in
-        let position = SourcePosition(partition: record.partition, offset: entry.offset, timestamp: entry.timestamp)
         func take(_ judgement: JournalJudgement, _ device: String?) {
-          guard judgement.verdict == .queued, judgement.other.map({ ids.contains($0.id) }) == true || known.contains(position) else {
-            return
-          }
-          let step = TimelineStep(
-            name: TimelineStep.replaced, time: max(journal.judgedAt, entry.timestamp), topic: rules.topics.journal,
-            partition: record.partition,
-            offset: record.offset, worker: journal.worker, outcome: .collapsed)
-          successors.append((position, device, judgement, step))
+          guard judgement.verdict == .queued, let former = judgement.other?.id, ids.contains(former) else { return }
+          var step = TimelineStep(TimelineStep.replaced, record, device: device)
+          (step.time, step.worker, step.outcome) = (max(journal.judgedAt, entry.timestamp), journal.worker, .collapsed)
+          found.append((former, SourcePosition(partition: record.partition, offset: entry.offset, timestamp: entry.timestamp), step))
         }
         switch entry.content {
         case .request(let judgement): take(judgement, nil)
@@ -103,6 +52,15 @@ extension RequestSearch {
         }
       }
     }
-    return successors
+    let places = try await admin.places(of: found.map(\.position), in: rules.topics.requests)
+    try await reader.read(at: places, "requests") { [self] record in
+      let request = PublishedRequest(record, rules)
+      for (former, position, step) in found where position == request.source.position {
+        var step = step
+        step.device = step.device ?? request.device
+        step.details = [TimelineStep.Detail("by", request.id.description)]
+        timelines[former]?.add(step)
+      }
+    }
   }
 }

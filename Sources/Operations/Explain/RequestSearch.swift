@@ -17,8 +17,6 @@ final class RequestSearch {
   let reader: TopicReader
   /// The requests whose journal was read.
   var journaled: Set<SourcePosition> = []
-  /// The offsets of the events that were read.
-  private var covered: [TopicPartition: Range<Int64>] = [:]
 
   /// The largest difference of the clocks of brokers and workers, in milliseconds.
   static let clocks: Int64 = 5 * 60_000
@@ -45,25 +43,25 @@ final class RequestSearch {
       try await searchRequests(range, atMost: Self.maximumOfOneText, onlyNewest: true) { record in
         record.header(.id).map { $0.elementsEqual(text.utf8) } == true
       }
-    case .person(let user, let application, let limit):
-      let person: Name = "user:\(user)"
-      var devices = TargetDevices(of: [person], application: application)
-      try await devices.read(rules.topics.devices, reader, admin)
-      try await searchRequests([person] + devices[person].keys.map { "device:\($0)" }, application, limit, range)
-    case .target(let target, let application, let limit):
-      try await searchRequests([target], application, limit, range)
+    case .latest(let target, let application, let limit):
+      var targets: Set = [target]
+      if target.starts(with: "user:") {
+        var devices = TargetDevices(of: targets, application: application)
+        try await devices.read(rules.topics.devices, reader, admin)
+        targets.formUnion(devices[target].keys.map { "device:\($0)" })
+      }
+      try await searchRequests(targets, application, limit, range)
     }
     guard hasFound else { return }
     try await readRequests()
     if case .request(let id) = question { try await readOccurrences(of: id) }
     try await readJournal()
-    try await readOtherEvents()
+    try await readEvents()
     // A second publication of the id is known only by its own events.
     try await readRequests()
     try await readJournal()
     try await readReplacements()
     try await readDeadLetters()
-    try await readRegistrations()
     try await readStanding()
     if case .request = question { try await readRoutes() }
   }
@@ -91,7 +89,12 @@ final class RequestSearch {
     guard !hasFound else { return }
     let events = try await admin.stretches(
       of: rules.topics.events, TimeRange(from: range.from.map { $0 - Self.clocks }, to: range.to.map { $0 + Self.firstEvent }))
-    for stretches in parts(of: events, likely: target) where !hasFound { try await searchEvents(stretches) }
+    for stretches in parts(of: events, likely: target) where !hasFound {
+      var rounds = Backwards(stretches)
+      // All since its publication are read when that is known.
+      while !hasFound, let round = rounds.next() { try await readEvents(round) }
+      note(rules.topics.events, stretches)
+    }
   }
 
   /// The partitions of a topic that probably have records about a target, then the others.
@@ -111,55 +114,29 @@ final class RequestSearch {
     return Set(keys.map { TopicPartition.number(ofKey: $0.text, of: count) })
   }
 
-  /// Goes back in time until it finds events of the request. Older events, and those elsewhere, are read when the publication is known.
-  private func searchEvents(_ stretches: [TopicStretch]) async throws(KafkaError) {
-    guard !stretches.isEmpty else { return }
-    var rounds = Backwards(stretches)
-    while !hasFound, let round = rounds.next() { try await readEvents(round) }
-    note(rules.topics.events, stretches)
-  }
-
   private func readEvents(_ stretches: [TopicStretch]) async throws(KafkaError) {
     try await reader.read(stretches, "events") { [self] record in
       guard let id = record.header(EventHeader.subject.rawValue).flatMap(NotificationID.init(text:)), timelines[id] != nil,
         let event = try? Event(headers: record.texts, value: record.value ?? .nothing), event.id == id
       else { return }
-      timelines[id]?.add(
-        event, topic: rules.topics.events, partition: record.partition, offset: record.offset, timestamp: record.timestamp)
-    }
-    for stretch in stretches {
-      let before = covered[stretch.partition] ?? stretch.offsets
-      covered[stretch.partition] =
-        min(before.lowerBound, stretch.offsets.lowerBound)..<max(before.upperBound, stretch.offsets.upperBound)
+      timelines[id]?.add(event, at: SourceCoordinates(record))
     }
   }
 
-  /// Reads the events since the publication that the search did not read.
-  private func readOtherEvents() async throws(KafkaError) {
+  /// Reads the events since the publication.
+  private func readEvents() async throws(KafkaError) {
     let all = try await admin.stretches(of: rules.topics.events, TimeRange(from: published.map { $0 - Self.clocks }))
     // A person's devices may lie in any partition.
     let targets = timelines.values.flatMap(\.targets)
     let isOnDevices = !targets.isEmpty && targets.allSatisfy { $0.token != nil }
     let wanted = targets.reduce(into: Set<Int32>()) { $0.formUnion(partitions(of: $1, all.count)) }
-    let relevant = all.filter { !isOnDevices || wanted.contains($0.partition.partition) }
-    // What lies before the events that were read, then what lies behind them.
-    try await readEvents(
-      relevant.map { stretch in
-        let end = covered[stretch.partition]?.lowerBound ?? .max
-        return TopicStretch(stretch.partition, stretch.offsets.lowerBound, min(stretch.offsets.upperBound, end))
-      })
-    try await readEvents(
-      relevant.map { stretch in
-        let begin = covered[stretch.partition]?.upperBound ?? .max
-        return TopicStretch(stretch.partition, max(stretch.offsets.lowerBound, begin), stretch.offsets.upperBound)
-      })
+    try await readEvents(all.filter { !isOnDevices || wanted.contains($0.partition.partition) })
   }
 
   // MARK: Requests
 
   /// Finds the newest requests with one of these targets.
-  private func searchRequests(_ targets: [Name], _ application: Name?, _ limit: Int, _ range: TimeRange) async throws(KafkaError) {
-    let targets = Set(targets)
+  private func searchRequests(_ targets: Set<Name>, _ application: Name?, _ limit: Int, _ range: TimeRange) async throws(KafkaError) {
     try await searchRequests(range, atMost: limit) { [rules] record in
       let written = Name(record.header(.target) ?? record.key ?? .nothing)
       // A token counts in either case.
@@ -235,17 +212,6 @@ final class RequestSearch {
       // The id may derive from the letter's source.
       let id = rules.withRecord(record, from: letter.source) { RequestEnvelope($0).id }
       if open[id] != nil { timelines[id]?.add(TimelineStep(letter, record)) }
-    }
-  }
-
-  /// Finds the applications that the targets have devices for, if the request had no recipient. It probably names the wrong one.
-  private func readRegistrations() async throws(KafkaError) {
-    let targets = Set(timelines.values.compactMap(\.targetWithoutDevice))
-    guard !targets.isEmpty else { return }
-    var devices = TargetDevices(of: targets)
-    try await devices.read(rules.topics.devices, reader, admin)
-    for (id, timeline) in timelines {
-      if let target = timeline.targetWithoutDevice { timelines[id]?.add(registered: devices.applications(of: target)) }
     }
   }
 

@@ -1,5 +1,7 @@
+import JSON
 import Kafka
 package import Notifications
+import Worker
 
 /// Builds the explanation of a request from its records, which may come in any order. A value.
 package struct Timeline: Sendable {
@@ -7,20 +9,9 @@ package struct Timeline: Sendable {
     var step: TimelineStep
     var eventID: String?
     var source: SourceCoordinates?
-    var identifier: Name?
-    var revision: Revision?
     /// The record that the journal speaks of.
     var request: SourcePosition?
     var application: Name?
-  }
-
-  /// A notification that waits in a mailbox, as far as is known.
-  struct Waiting {
-    let device: String
-    let identifier: Name
-    let revision: Revision
-    /// When it was queued, in milliseconds since 1970.
-    let since: Int64
   }
 
   private struct Place: Hashable {
@@ -38,8 +29,6 @@ package struct Timeline: Sendable {
   private(set) var records: [PublishedRequest] = []
   private var entries: [Entry] = []
   private var places: Set<Place> = []
-  /// The applications that its target has devices for, if they were read.
-  private var registered: [RegisteredApplication]?
 
   /// Makes a timeline without records.
   package init(_ id: NotificationID) { self.id = id }
@@ -69,15 +58,26 @@ package struct Timeline: Sendable {
     add(Entry(step: step, application: request.application))
   }
 
-  /// Adds an event with its place.
-  package mutating func add(_ event: Event, topic: String, partition: Int32, offset: Int64, timestamp: Int64) {
+  /// Adds an event from this place.
+  package mutating func add(_ event: Event, at place: SourceCoordinates) {
     let step = TimelineStep(
-      name: event.type?.name ?? event.typeName, time: event.time ?? timestamp, topic: topic, partition: partition, offset: offset,
-      device: event.device, worker: event.worker, details: other(event.id) + event.details, outcome: event.type)
-    add(
-      Entry(
-        step: step, eventID: event.eventID, source: event.source, identifier: event.identifier, revision: event.revision,
-        application: event.application))
+      name: event.type?.name ?? event.typeName, time: event.time ?? place.position.timestamp, topic: place.topic,
+      partition: place.position.partition, offset: place.position.offset, device: event.device, worker: event.worker,
+      details: other(event.id) + event.details, outcome: event.type)
+    add(Entry(step: step, eventID: event.eventID, source: event.source, application: event.application))
+  }
+
+  /// Adds a record of any topic that speaks of it. The journal's statements count only for the requests that were added before.
+  mutating func add(_ record: RecordView, _ rules: RequestRules) {
+    switch record.topic {
+    case rules.topics.requests: add(PublishedRequest(record, rules))
+    case rules.topics.journal: add(JournalSteps(record, of: records))
+    case rules.topics.events:
+      guard let event = try? Event(headers: record.texts, value: record.value ?? .nothing) else { return }
+      add(event, at: SourceCoordinates(record))
+    default:
+      if let letter = DeadLetter(headers: record.texts) { add(TimelineStep(letter, record)) }
+    }
   }
 
   /// Adds the journal's statements about its requests; others are ignored.
@@ -90,11 +90,7 @@ package struct Timeline: Sendable {
         topic: judgement.step.topic, partition: judgement.step.partition, offset: judgement.step.offset, entry: judgement.request.offset,
         device: way.map { Name($0) })
       let eventID = "\(judgement.step.name) \(judgement.request) \(way ?? "")"
-      add(
-        Entry(
-          step: judgement.step, eventID: eventID, identifier: judgement.identifier, revision: judgement.revision, request: judgement.request
-        ),
-        at: place)
+      add(Entry(step: judgement.step, eventID: eventID, request: judgement.request), at: place)
     }
   }
 
@@ -105,9 +101,6 @@ package struct Timeline: Sendable {
   private func other(_ other: NotificationID?) -> [TimelineStep.Detail] {
     other.map { $0 == id ? [] : [TimelineStep.Detail("apnsId", $0.description)] } ?? []
   }
-
-  /// Adds the applications that its target has devices for.
-  mutating func add(registered: [RegisteredApplication]) { self.registered = registered }
 
   // MARK: Records to find
 
@@ -133,17 +126,9 @@ package struct Timeline: Sendable {
       ?? entries.compactMap { ($0.source?.position.timestamp).map(Timestamp.bounded) }.filter { $0 > 0 }.min()
   }
 
-  /// The newest revision at each device that waits and may have been replaced.
-  var waiting: [Waiting] {
-    let open = Set(devices(steps(), end: nil, now: 0).filter { $0.outcome == .queued }.map(\.device))
-    var newest: [Name: Waiting] = [:]
-    for entry in entries where entry.step.outcome == .queued {
-      guard let device = entry.step.device, open.contains(device), let identifier = entry.identifier, identifier != Name(id.description),
-        let revision = entry.revision, let time = entry.step.time, newest[Name(device)].map({ $0.revision < revision }) ?? true
-      else { continue }
-      newest[Name(device)] = Waiting(device: device, identifier: identifier, revision: revision, since: Timestamp.bounded(time))
-    }
-    return Array(newest.values)
+  /// Whether a newer request may have replaced it in the mailbox in which it waits.
+  var mayBeReplaced: Bool {
+    records.contains { $0.identifier != nil } && devices(steps(), end: nil, now: 0).contains { $0.outcome == .queued }
   }
 
   /// The targets of its records.
@@ -151,17 +136,6 @@ package struct Timeline: Sendable {
 
   /// Whether it may be in the dead letters.
   var mayBeDead: Bool { !entries.contains { $0.step.outcome.map { $0 != .rejected && $0 != .replayed } ?? false } }
-
-  /// Its target, if it found no device of its application there.
-  var targetWithoutDevice: Name? {
-    let target = records.last.map { $0.target.token.map { "device:\($0)" } ?? $0.target }
-    let found = entries.contains { entry in
-      // One unregistered device of a person says nothing of the others.
-      entry.step.outcome == .unregistered && (entry.step.device == nil || target?.token != nil)
-        || entry.step.outcome == .rejected && entry.step.detail("reason") == RejectionReason.deviceTokenNotForTopic.rawValue
-    }
-    return found ? target : nil
-  }
 
   // MARK: The explanation
 
@@ -179,7 +153,6 @@ package struct Timeline: Sendable {
     explanation.state = state(explanation, end: end)
     // What it has scheduled goes to devices, and not the request.
     if explanation.state == .scheduled { explanation.devices = [] }
-    explanation.registered = registered
     explanation.applications = Set(records.compactMap(\.application) + entries.compactMap(\.application))
     return explanation
   }
@@ -238,9 +211,9 @@ package struct Timeline: Sendable {
     let filtered = explanation.steps.last { $0.outcome == .filtered && $0.device == nil }
     if !devices.isEmpty {
       let open = devices.count { !$0.isFinal }
-      let addressed = explanation.steps.filter { $0.outcome == .addressed }.compactMap { $0.detail("devices").flatMap(Int.init) }.max()
+      let addressed = explanation.steps.filter { $0.outcome == .addressed }.compactMap { $0.detail("devices").flatMap { Int32($0) } }.max()
       // Devices of a stopped application are not looked up.
-      let missing = filtered == nil ? max(0, (addressed ?? 0) - devices.count) : 0
+      let missing = filtered == nil ? max(0, Int(addressed ?? 0) - devices.count) : 0
       let unsummed = filtered == nil && records.contains { $0.target.token == nil && $0.broken == nil } && addressed == nil
       if open + missing == 0, !unsummed { return .ended }
       return .underWay(open: open + missing, of: devices.count + missing, end: end)
@@ -277,27 +250,28 @@ extension TimelineStep {
   /// The value of a detail.
   package func detail(_ name: String) -> String? { details.first { $0.name == name }?.value }
 
+  /// Makes a step of the time and the place of a record.
+  init(_ name: String, _ record: RecordView, device: String? = nil, details: [Detail] = []) {
+    self.init(
+      name: name, time: record.timestamp, topic: record.topic, partition: record.partition, offset: record.offset, device: device,
+      details: details)
+  }
+
   /// Makes the step of a dead letter.
   init(_ letter: DeadLetter, _ record: RecordView) {
     self.init(
-      name: Self.deadLetter, time: record.timestamp, topic: record.topic, partition: record.partition, offset: record.offset,
-      details: [Detail("reason", letter.reason), Detail("tries", String(letter.tries))])
-    if let error = letter.error { details.append(Detail("error", error)) }
+      Self.deadLetter, record, details: .present([("reason", letter.reason), ("tries", String(letter.tries)), ("error", letter.error)]))
   }
 
   /// Makes the step of a dead letter's state.
   init(_ state: LetterState, _ record: RecordView) {
     self.init(
-      name: state.kind.rawValue, time: record.timestamp, topic: record.topic, partition: record.partition, offset: record.offset,
-      details: [Detail("letter", state.letter.description), Detail("by", state.by)])
-    if let note = state.note { details.append(Detail("note", note)) }
+      state.kind.rawValue, record, details: .present([("letter", state.letter.description), ("by", state.by), ("note", state.note)]))
   }
 
   /// Makes the step of a delivery to a lane: the device was connected there.
   init(routed record: RecordView) {
-    self.init(
-      name: Self.routed, time: record.timestamp, topic: record.topic, partition: record.partition, offset: record.offset,
-      device: record.key.flatMap { DeviceToken(packed: $0)?.text })
+    self.init(Self.routed, record, device: record.key.flatMap { DeviceToken(packed: $0)?.text })
   }
 
   /// The order of steps of the same time.
@@ -313,42 +287,36 @@ extension TimelineStep {
 
 extension PublishedRequest {
   var details: [TimelineStep.Detail] {
-    var details = [TimelineStep.Detail("target", target.text)]
-    func add(_ name: String, _ value: String?) { if let value { details.append(TimelineStep.Detail(name, value)) } }
-    add("application", application?.text)
-    add("identifier", identifier?.text)
-    if operation != "notify" { add("operation", operation) }
-    add("schedule", firing?.schedule.description)
-    add("due", firing.map { Timestamp.text($0.due) })
-    add("zone", firing.flatMap { $0.zone == "" ? nil : $0.zone.text })
-    add("until", end.map(Timestamp.text))
-    if isDerivedID { add("id", "derived from where the record lies") }
-    add("breaks", broken)
-    add("unknown", unknown.isEmpty ? nil : unknown.joined(separator: ", "))
-    add("origin", origin.map { "\($0.topic)/\($0.position.partition)@\($0.position.offset)" })
-    return details
+    .present([
+      ("target", target.text), ("application", application?.text), ("identifier", identifier?.text),
+      ("operation", operation == "notify" ? nil : operation), ("schedule", firing?.schedule.description),
+      ("due", firing.map { Timestamp.text($0.due) }), ("zone", firing.flatMap { $0.zone == "" ? nil : $0.zone.text }),
+      ("until", end.map(Timestamp.text)), ("id", isDerivedID ? "derived from where the record lies" : nil), ("breaks", broken),
+      ("unknown", unknown.isEmpty ? nil : unknown.joined(separator: ", ")),
+      ("origin", origin.map { "\($0.topic)/\($0.position.partition)@\($0.position.offset)" }),
+    ])
   }
 }
 
 extension Event {
+  /// The members of its value that a step does not show otherwise, and that a person needs.
   var details: [TimelineStep.Detail] {
-    var details: [TimelineStep.Detail] = []
-    func add(_ name: String, _ value: String?) { if let value { details.append(TimelineStep.Detail(name, value)) } }
-    add("devices", devices.map(String.init))
-    add("by", by?.description)
-    add("reason", reason)
-    add("skipped", skipped.map(String.init))
-    add("detail", detail)
-    add("field", field)
-    add("rule", rule)
-    add("retryAfter", retryAfter.map(Timestamp.text))
-    add("response", response)
-    add("action", action?.text)
-    add("userText", userText)
-    add("dynamic", isDynamic ? "true" : nil)
-    add("unanswered", isUnanswered ? "true" : nil)
-    add("at", at.map(Timestamp.text))
-    return details
+    let members = (try? JSONValue(parsing: json))?.members ?? []
+    return members.filter { !Self.shown.contains($0.key) }.map { member in
+      let value = member.value["apnsId"] ?? member.value
+      return TimelineStep.Detail(member.key, value.stringValue ?? value.text)
+    }
+  }
+
+  private static let shown: Set = [
+    "identifier", "device", "target", "application", "user", "source", "revision", "extensions", "worker", "registration", "offset",
+  ]
+}
+
+extension [TimelineStep.Detail] {
+  /// The details that have a value.
+  fileprivate static func present(_ details: [(name: String, value: String?)]) -> Self {
+    details.compactMap { detail in detail.value.map { TimelineStep.Detail(detail.name, $0) } }
   }
 }
 

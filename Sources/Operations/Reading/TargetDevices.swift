@@ -2,14 +2,6 @@ package import Kafka
 package import Notifications
 package import Worker
 
-/// An application that a request's target has registered devices for.
-package struct RegisteredApplication: Sendable, Equatable {
-  /// The application's bundle id.
-  package var application: Name
-  /// The number of devices.
-  package var devices: Int
-}
-
 /// The registered devices of some targets, by the topic `devices`. A value.
 package struct TargetDevices: Sendable {
   private let targets: Set<Name>
@@ -50,12 +42,5 @@ package struct TargetDevices: Sendable {
     let wanted = known.filter(targets.contains)
     for target in wanted { devices[target, default: [:]][token] = application }
     if !wanted.isEmpty { memberships[token] = wanted }
-  }
-
-  /// The applications of a target, by their names.
-  func applications(of target: Name) -> [RegisteredApplication] {
-    var counts: [Name: Int] = [:]
-    for application in self[target].values { counts[application, default: 0] += 1 }
-    return counts.sorted { $0.key < $1.key }.map { RegisteredApplication(application: $0.key, devices: $0.value) }
   }
 }

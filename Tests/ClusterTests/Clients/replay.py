@@ -185,7 +185,7 @@ async def unfinished(arguments, folder):
         for device in devices:
             shown += device.times
         expect(set(shown) == set(names) and max(shown.values()) == 1, "each is shown once", len(shown))
-        await audit(arguments, is_complete=lambda report: report["outcomes"].get("pending", 0) == 0)
+        await audit(arguments, is_complete=lambda report: report["outcomes"].get("queued", 0) == 0)
         await emptied_and_rebuilt(redis, cluster, transform, fan_out)
         expect(waiting(redis) == 0, "a rebuilding brings none of it back, though all of it was published twice", waiting(redis))
         say(lost=len(gone), forgotten=int(forgotten), audit=await audit(arguments))
