@@ -91,10 +91,8 @@ extension Device {
         now: { [weak connection] in connection?.now ?? 0 },
         askForLink: { [weak connection] frame throws(DeviceError) in try connection?.askForLinks([frame]) },
         download: { [weak self] media in self?.assumeIsolated { $0.attachmentTask { await $0.attachments?.download(media, to: disk) } } },
-        arrived: { [weak self] media in self?.assumeIsolated { $0.measureImages(with: media) } },
         sweep: { [weak self] in self?.assumeIsolated { $0.attachmentTask { await $0.attachments?.sweep(from: disk) } } }))
     attachments = fetcher
-    connection.memory.listsChanged = { [weak self] in self?.assumeIsolated { $0.listsChanged() } }
   }
 
   /// Notifications have come into a list, or have left one.
@@ -120,7 +118,7 @@ extension Device {
         if attachmentTasks == 0 { continuation.resume() } else { whenAttachmentsEnd = continuation }
       }
     }
-    attachments?.closeClients()
+    attachments?.closeClient()
     attachments = nil
     let disk = attachmentDisk
     attachmentDisk = nil

@@ -41,7 +41,8 @@ extension Device {
   public func respond(to identifier: Name, action: Name, userText: String? = nil) async throws(DeviceError) -> String {
     if let response = try await respondInPanel(identifier, action, userText) { return response }
     let (connection, notification) = try delivered(identifier)
-    try judge(action, userText, notification, connection)
+    let name = notification.content.categoryIdentifier.map { "its category '\($0)'" }
+    try Self.judge(action, userText, connection.category(of: notification), of: name)
     return try await send(action, userText, notification, connection)
   }
 
@@ -166,24 +167,20 @@ extension Device {
     return (connection, notification)
   }
 
-  /// Applies the cluster's own rules, so that the person sees at once why a response is refused.
-  private func judge(
-    _ action: Name, _ userText: String?, _ notification: DeliveredNotification, _ connection: DeviceConnection
-  ) throws(DeviceError) {
-    let (category, known) = (notification.content.categoryIdentifier, connection.category(of: notification))
-    let verdict = DeliveredCategory(known).judge(action: action, userText: userText)
-    guard case .refused(let reason, _) = verdict else { return }
-    let actions = known?.actions ?? []
+  /// Throws why the cluster would refuse a response, by its own rules, so that the person sees it at once.
+  ///
+  /// - Parameter name: says whose actions these are; nil if the notification names no category.
+  static func judge(_ action: Name, _ userText: String?, _ category: NotificationCategory?, of name: String?) throws(DeviceError) {
+    guard case .refused(let reason, _) = DeliveredCategory(category).judge(action: action, userText: userText) else { return }
     switch reason {
     case .unknownCategory:
       throw DeviceError(
         .noCategory,
-        category.map { "its category '\($0)' is not registered by this device: register it, or open the notification" }
+        name.map { "\($0) is not registered by this device: register it, or open the notification" }
           ?? "the notification has no category, so it offers no actions: publish it with one that the device registers, or open it")
     case .unknownAction:
-      let names = actions.map(\.identifier.text).joined(separator: ", ")
-      throw DeviceError(
-        .noSuchAction, "its category '\(category?.text ?? "")' has no action '\(action)'; it has: \(names.isEmpty ? "none" : names)")
+      let names = (category?.actions ?? []).map(\.identifier.text).joined(separator: ", ")
+      throw DeviceError(.noSuchAction, "\(name ?? "it") has no action '\(action)'; it has: \(names.isEmpty ? "none" : names)")
     case .missingUserText: throw DeviceError(.wrongText, "the action '\(action)' takes text: say which")
     case .unexpectedUserText: throw DeviceError(.wrongText, "the action '\(action)' takes no text")
     case .userTextTooLong: throw DeviceError(.wrongText, "the text has more than \(Registration.userTextBytes) bytes")

@@ -47,10 +47,8 @@ extension Device {
 
   /// Passes a stored response to the program. It counts as taken when the program returns, or when the time of the call is over.
   func pass(_ response: StoredResponse, to delegate: any UserNotificationCenterDelegate) {
-    let (frame, center) = (response.frame, userNotificationCenter)
-    let notification = DeliveredNotification(
-      response.notification, ServiceExtensions(chain: configuration.extensions, locale: configuration.hello.locale))
-    call(.response(frame.response, notification)) {
+    let (frame, notification, center) = (response.frame, response.notification, userNotificationCenter)
+    call(notification, response: frame.response) {
       await delegate.userNotificationCenter(
         center,
         didReceive: NotificationResponse(
@@ -101,38 +99,28 @@ extension Device {
     case .shown(let notification), .updated(let notification), .silent(let notification):
       guard notification.content.isContentAvailable, !notification.isLocal else { return }
       let center = userNotificationCenter
-      call(.wake(notification)) { await delegate.userNotificationCenter(center, didReceiveBackground: notification) }
+      call(notification) { await delegate.userNotificationCenter(center, didReceiveBackground: notification) }
     default: break
     }
   }
 
-  private func call(_ reason: ProgramCalls.Reason, _ body: @escaping @Sendable () async -> Void) {
-    guard let number = calls.begin(reason, now: loop.milliseconds()) else { return tell(.unhandled(reason.notification)) }
-    startCallTimer()
+  /// Calls the delegate for a notification, and waits for it no longer than it may take.
+  private func call(_ notification: DeliveredNotification, response: String? = nil, _ body: @escaping @Sendable () async -> Void) {
+    guard calls.count < Self.maximumCalls else { return tell(.unhandled(notification)) }
+    let number = calls.add(on: loop, milliseconds: configuration.delegateMilliseconds, late: true) { [weak self] isLate in
+      self?.assumeIsolated { device in
+        if isLate { device.tell(.unhandled(notification)) }
+        if let response { device.connection?.memory.told(response) }
+      }
+    }
     Task(executorPreference: loop) {
       await body()
       await self.returned(number)
     }
   }
 
-  private func returned(_ number: Int) { finish(calls.end(number).map { [$0] } ?? []) }
+  private func returned(_ number: Int) { calls.end(number, false) }
 
-  private func callsAreOver() {
-    let over = calls.expire(now: loop.milliseconds())
-    for reason in over { tell(.unhandled(reason.notification)) }
-    finish(over)
-  }
-
-  private func finish(_ reasons: [ProgramCalls.Reason]) {
-    for case .response(let id, _) in reasons { connection?.memory.told(id) }
-    startCallTimer()
-  }
-
-  private func startCallTimer() {
-    guard connection != nil else { return }
-    let timer = callTimer ?? Timer(on: loop) { [weak self] in self?.assumeIsolated { $0.callsAreOver() } }
-    callTimer = timer
-    guard let deadline = calls.deadline else { return timer.stop() }
-    timer.start(after: Int(clamping: deadline - min(deadline, loop.milliseconds())))
-  }
+  /// How many calls may run at once.
+  private static var maximumCalls: Int { 1_000 }
 }

@@ -30,7 +30,8 @@ extension Device {
       try setAuthorization(authorization)
     }
     // Another call may have stored the answer.
-    try await changesAreStored()
+    _ = try running()
+    try await flush()
     switch authorization.status {
     case .authorized, .provisional, .ephemeral: return true
     case .denied, .notDetermined: return false
@@ -39,12 +40,7 @@ extension Device {
 
   func setNotificationCategories(_ categories: [NotificationCategory]) async throws(DeviceError) {
     try setCategories(categories)
-    try await changesAreStored()
-  }
-
-  private func changesAreStored() async throws(DeviceError) {
-    let connection = try running()
-    try await stored { (body) throws(DeviceError) in connection.memory.writer.whenDurable(body) }
+    try await flush()
   }
 
   func add(_ request: NotificationRequest) async throws(DeviceError) {
@@ -74,18 +70,17 @@ extension Device {
     !(configuration.hello.platform.map { PresentationOptions.areBadgesOnly(on: $0) } ?? false)
   }
 
-  func removePending(_ identifiers: [Name]) { connection?.memory.removePending(identifiers) }
-
-  func removeAllPending() { removePending(pending.map(\.identifier)) }
-
   /// Returns when the state file has all changes so far. Throws if it does not take them, which also ends the device.
   public func flush() async throws(DeviceError) {
     guard let connection else { return }
     try await stored { connection.memory.writer.whenDurable($0) }
   }
 
-  /// Returns when the state file has all changes so far, or the device has ended with the event `failed`.
-  func settled() async { try? await flush() }
+  /// Makes a change, and returns when the state file has it, or the device has ended with the event `failed`.
+  func settled(_ change: @Sendable (isolated Device) -> Void) async {
+    change(self)
+    try? await flush()
+  }
 
   /// Begins something that the database must have, and returns when it has it.
   func stored(_ begin: (_ body: @escaping (DeviceError?) -> Void) throws(DeviceError) -> Void) async throws(DeviceError) {

@@ -27,16 +27,13 @@ public actor Device: LoopActor {
   private var client: WebSocketClient?
   /// The person is being asked for the authorization.
   var prompt: Task<Bool, Never>?
-  /// The calls of the delegate that have not returned, and the timer of their ends.
-  var calls: ProgramCalls
-  var callTimer: Timer?
+  /// The calls of the delegate that have not returned. Each ends with whether it is late.
+  let calls = TimedCalls<Bool>()
   private(set) var database: DeviceDatabase?
   /// Looks for commands of other processes.
   var commandTimer: Timer?
   /// Whether commands are being read.
   var isLooking = false
-  /// Whether a command could not be carried out yet.
-  var hasUndone = false
   /// The place of the last command that was carried out.
   var lastCommand: Int64 = 0
   /// The notification that the person has expanded.
@@ -67,7 +64,6 @@ public actor Device: LoopActor {
   public init(_ configuration: DeviceConfiguration, on loop: EventLoop, _ tell: @escaping @Sendable (DeviceEvent) -> Void) {
     self.configuration = configuration
     delegateInForce = Mutex(configuration.delegate)
-    calls = ProgramCalls(milliseconds: configuration.delegateMilliseconds)
     // The watch takes no offer of a longer lease.
     leases = WatchLeases(
       milliseconds: min(UInt64(clamping: configuration.watchConnectivity?.leaseMilliseconds ?? 0), WatchMessage.longestMilliseconds))
@@ -106,7 +102,8 @@ public actor Device: LoopActor {
         path: name,
         owner: .init(
           token: configuration.hello.device.text, application: configuration.hello.application, person: configuration.hello.user,
-          adoptsToken: configuration.makesToken),
+          adoptsToken: configuration.makesToken,
+          extensions: ServiceExtensions(chain: configuration.extensions, locale: configuration.hello.locale)),
         limits: configuration.stateLimits)
       do throws(DeviceError) {
         state = try await database.open()
@@ -136,6 +133,7 @@ public actor Device: LoopActor {
     takeDelegate()
     connection.restore(state)
     if let path = configuration.stateFile { await startAttachments(path, connection) }
+    connection.memory.listsChanged = { [weak self] in self?.assumeIsolated { $0.listsChanged() } }
     startWatch(connection)
     // Nothing may wait after this: what another process has removed while no device ran must not become due meanwhile.
     let commands = await newCommands()
@@ -175,8 +173,7 @@ public actor Device: LoopActor {
     await withCheckedContinuation { continuation in connection.stop { continuation.resume() } }
     self.connection = nil
     client = nil
-    callTimer?.close()
-    callTimer = nil
+    calls.close()
     let database = database
     // No call may reach the database's thread after its end: it would never return.
     self.database = nil

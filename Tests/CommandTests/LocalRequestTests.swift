@@ -34,72 +34,47 @@ import Testing
       #expect(shown["identifier"] == "now" && shown["local"] == true && shown["payload"]?["shop"] == 7)
       #expect(first.contains { $0["event"] == "error" && $0["message"]?.stringValue?.contains("trigger") == true })
       let second = try await Self.events(
-        carillon, #"{"command":"pending"}"#, #"{"command":"cancel","identifiers":["egg"]}"#, #"{"command":"list"}"#,
-        #"{"command":"open","identifier":"now"}"#)
-      let pending = try #require(second.first { $0["event"] == "pending" }?["requests"]?.elements)
-      #expect(pending.map { $0["identifier"] } == ["tea", "egg"])
-      #expect(pending.first?["trigger"]?["timeInterval"]?.doubleValue == 3600)
+        carillon, #"{"command":"cancel","identifiers":["egg"]}"#, #"{"command":"list"}"#, #"{"command":"open","identifier":"now"}"#)
       let list = try #require(second.first { $0["event"] == "list" })
       #expect(list["delivered"]?.elements?.map { $0["identifier"] } == ["now"])
       #expect(list["pending"]?.elements?.map { $0["identifier"] } == ["tea"])
-      let third = try await Self.events(carillon, #"{"command":"list"}"#, #"{"command":"cancel"}"#, #"{"command":"pending"}"#)
+      #expect(list["pending"]?[0]?["trigger"]?["timeInterval"]?.doubleValue == 3600)
+      let third = try await Self.events(carillon, #"{"command":"cancel"}"#, #"{"command":"list"}"#)
       #expect(third.first { $0["event"] == "list" }?["delivered"] == [])
-      #expect(third.first { $0["event"] == "pending" }?["requests"] == [])
+      #expect(third.first { $0["event"] == "list" }?["pending"] == [])
     }
-  }
-
-  @Test func `a notification is expanded, its panel is drawn, and an action of it closes the panel`() async throws {
-    try await CarillonCommand.with { carillon in
-      let add = #"{"command":"add","identifier":"tea","payload":{"aps":{"alert":"Tea","category":"reply"}}}"#
-      let events = try await Self.events(
-        carillon, add, #"{"command":"expand","identifier":"tea"}"#, #"{"command":"tap","control":"none"}"#, #"{"command":"media"}"#,
-        #"{"command":"act","identifier":"tea","action":"like"}"#, #"{"command":"collapse"}"#, #"{"command":"expand","identifier":"tea"}"#)
-      let panel = try #require(events.first { $0["event"] == "done" && $0["command"] == "expand" })
-      #expect(panel["title"] == "com.example" && panel["showsDefaultContent"] == true && panel["actions"] == ["reply", "like"])
-      #expect(events.filter { $0["event"] == "error" }.map { $0["code"] } == ["noSuchControl", "noSuchControl", "noSuchNotification"])
-      #expect(events.filter { $0["event"] == "panelClosed" }.map { $0["identifier"] } == ["tea"])
-      let typed = try await carillon.run(
-        Self.alone.filter { $0 != "--json" }, environment: ["NO_COLOR": "1"], input: "add tea Tea\nexpand tea\ncollapse\n")
-      #expect(typed.output.contains("│ Tea") && typed.output.contains("-- the panel of tea is closed"), "\(typed.output)")
-    }
-  }
-
-  @Test func `the panel of a player plays and pauses, and takes taps and texts`() async throws {
-    try await CarillonCommand.with { carillon in
-      let events = try await Self.events(
-        carillon, #"{"command":"add","identifier":"song","payload":{"aps":{"alert":"Song","category":"player"}}}"#,
-        #"{"command":"expand","identifier":"song"}"#, #"{"command":"media"}"#, #"{"command":"tap","control":"next"}"#,
-        #"{"command":"tap","control":"note","text":"A flute"}"#, #"{"command":"media"}"#, #"{"command":"collapse"}"#)
-      #expect(events.allSatisfy { $0["event"] != "error" }, "\(events.map(\.text))")
-      let closed = try #require(events.first { $0["event"] == "panelClosed" })
-      #expect(
-        closed["lines"] == ["It pauses.", "It plays.", "The next one.", "Note: A flute", "It pauses."] && closed["mediaPlays"] == false)
-    }
-  }
-
-  @Test func `what is typed at a panel is read`() throws {
-    #expect(try DeviceInstruction(typed: "expand 1") == .expand(.number(1)))
-    #expect(try DeviceInstruction(typed: "tap go") == .tap("go", text: nil))
-    #expect(try DeviceInstruction(typed: "tap field I bring  cake ") == .tap("field", text: "I bring  cake"))
-    #expect(try DeviceInstruction(typed: "media") == .media)
-    #expect(try DeviceInstruction(typed: "collapse") == .collapse)
-    for line in ["expand", "tap"] { #expect(throws: InstructionError.self) { try DeviceInstruction(typed: line) } }
   }
 
   @Test func `a list of identifiers that is none is refused, and cancels nothing`() throws {
-    for command: JSONValue in ["cancel", "remove"] {
-      for wrong: JSONValue in ["tea", [5], ["tea", nil], ["a": 1], 7] {
-        #expect(throws: InstructionError.self) { try DeviceInstruction(json: ["command": command, "identifiers": wrong]) }
-      }
+    func identifiers(_ value: JSONValue) throws -> [Name]? {
+      try DeviceInstruction(value: ["command": "cancel", "identifiers": value]).identifiers { $0 == 7 ? "seven" : nil }
     }
-    #expect(try DeviceInstruction(json: ["command": "cancel", "identifiers": ["tea"]]) == .cancel(["tea"]))
-    #expect(try DeviceInstruction(json: ["command": "cancel"]) == .cancel([]))
+    for wrong: JSONValue in ["tea", [5], ["tea", nil], ["a": 1], 7] { #expect(throws: InstructionError.self) { try identifiers(wrong) } }
+    #expect(try identifiers(["tea", 7]) == ["tea", "seven"])
+    #expect(try DeviceInstruction(value: ["command": "cancel"]).identifiers { _ in nil } == nil)
+  }
+
+  @Test func `what is typed is what a script writes`() throws {
+    let expected: [(String, JSONValue)] = [
+      ("act 1 reply  thank  you ", ["command": "act", "identifier": 1, "action": "reply", "userText": "thank  you"]),
+      ("act order-7 like", ["command": "act", "identifier": "order-7", "action": "like"]),
+      ("RM a 2", ["command": "remove", "identifiers": ["a", 2]]), ("remove all", ["command": "remove-all"]),
+      ("cancel 2", ["command": "cancel", "identifiers": ["2"]]), ("cancel all", ["command": "cancel"]),
+      ("settings sound off", ["command": "settings", "change": ["sound": false]]),
+      ("settings status denied", ["command": "settings", "change": ["status": "denied"]]),
+      ("settings zone Europe/Rome", ["command": "settings", "timeZone": "Europe/Rome"]), ("settings", ["command": "show-settings"]),
+      ("state locked", ["command": "state", "state": "locked"]),
+    ]
+    for (line, value) in expected { #expect(try DeviceInstruction(typed: line)?.value == value, "\(line)") }
+    #expect(try DeviceInstruction(typed: "  ") == nil)
+    for line in ["open", "act 1", "reply 1", "remove", "settings sound", "settings sound maybe", "settings none on", "expand 1"] {
+      #expect(throws: InstructionError.self) { try DeviceInstruction(typed: line) }
+    }
   }
 
   @Test func `a typed local request is read with its time`() throws {
     func request(_ line: String) throws -> NotificationRequest? {
-      guard case .add(let request)? = try DeviceInstruction(typed: line) else { return nil }
-      return request
+      try DeviceInstruction(typed: line)?.request()
     }
     var nine = CalendarUnits()
     (nine[.hour], nine[.minute]) = (9, 30)

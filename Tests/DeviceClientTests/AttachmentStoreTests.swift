@@ -632,7 +632,7 @@ private actor StandingFetcher {
         on: loop, AttachmentFolder(path: "/none"), milliseconds: 3_600_000, AttachmentLedger(limit: 1 << 20),
         .init(
           tell: { event in self.tell(event) }, kept: { self.kept }, now: { Self.now }, askForLink: { _ in }, download: { _ in },
-          arrived: { _ in }, sweep: {}))
+          sweep: {}))
     self.fetcher = fetcher
     _ = fetcher.listsChanged()
     fetcher.take(.shown(notification))

@@ -97,7 +97,7 @@ import Testing
         _ = try await database.open()
         let response = StoredResponse(
           frame: ResponseFrame(response: "r", receipt: "x", identifier: "i", action: "a", at: number),
-          notification: .init(frame: frame, takenAt: number, presentation: []), isUnsent: true, isUntold: true)
+          notification: listed, isUnsent: true, isUntold: true)
         try await database.commit([
           .took("x", at: number), .noted(identifier: "a", revision: "b", at: number), .listed(listed, isPending: true),
           .listed(listed, isPending: false), .waiting("score", anchor: number, after: number), .response(response), .badge(Int(number)),

@@ -69,38 +69,37 @@ import Testing
     }
   }
 
-  @Test(arguments: 0..<(isComplete ? 20 : 4)) func `each call ends once, by its return or its time, and no more run than may`(
-    _ seed: UInt64
-  ) {
-    var random = SeededRandom(seed: seed)
-    var calls = ProgramCalls(milliseconds: 30)
-    var running: [(number: Int, id: String, deadline: UInt64)] = []
-    var now: UInt64 = 0
-    for step in 0..<3_000 {
-      now += UInt64.random(in: 0...1, using: &random) * UInt64.random(in: 0...2, using: &random)
-      switch Int.random(in: 0..<(step > 2_000 ? 4 : 40), using: &random) {
-      case 0:
-        let over = running.filter { $0.deadline <= now }.map(\.id)
-        running.removeAll { $0.deadline <= now }
-        #expect(calls.expire(now: now).map { if case .response(let id, _) = $0 { id } else { "" } } == over)
-      case 1:
-        guard let call = running.randomElement(using: &random) else { continue }
-        running.removeAll { $0.number == call.number }
-        #expect(calls.end(call.number).map { if case .response(let id, _) = $0 { id } else { "" } } == call.id)
-        #expect(calls.end(call.number) == nil)
-      default:
-        let number = calls.begin(.response("\(step)", Self.notification), now: now)
-        #expect((number == nil) == (running.count == ProgramCalls.limit))
-        if let number { running.append((number, "\(step)", now + 30)) }
+  /// Calls on a loop of their own, and the ends that each has had.
+  private actor Calls: LoopActor {
+    nonisolated let loop = EventLoop(name: "calls")
+    private let calls = TimedCalls<Bool>()
+    private var numbers: [Int: Int] = [:]
+    private(set) var ends: [Int: [Bool]] = [:]
+    var count: Int { calls.count }
+
+    func add(_ id: Int, milliseconds: Int) {
+      numbers[id] = calls.add(on: loop, milliseconds: milliseconds, late: true) { isLate in
+        self.assumeIsolated { $0.ends[id, default: []].append(isLate) }
       }
-      #expect(calls.deadline == running.map(\.deadline).min())
     }
+
+    func end(_ id: Int) { if let number = numbers[id] { calls.end(number, false) } }
+
+    func close() { calls.close() }
   }
 
-  private static let notification: DeliveredNotification = {
-    guard let frame = try? notifyFrame(notify(1, id: "one", revision: "1")) else { preconditionFailure("the frame is one") }
-    return DeviceDatabase.listed(frame, at: 1)
-  }()
+  @Test func `each call ends once, by its return or its time`() async {
+    let calls = Calls()
+    for id in 0..<300 { await calls.add(id, milliseconds: id % 3 == 0 ? 0 : 3_600_000) }
+    for id in 0..<300 where id % 3 == 1 { await calls.end(id) }
+    await eventually("the time of the late ones is over") { await calls.count == 100 }
+    for id in 0..<300 where id % 3 < 2 { await calls.end(id) }
+    let ends = await calls.ends
+    #expect(ends.count == 200 && ends.allSatisfy { $0.value == [$0.key % 3 == 0] })
+    await calls.close()
+    #expect(await calls.count == 0)
+    await calls.loop.close()
+  }
 
   // MARK: On a device
 

@@ -409,39 +409,6 @@ import Testing
     }
   }
 
-  @Test func `the closing waits for a call that has not reached the file's thread`() async throws {
-    try await Self.with { path, _, url in
-      let device = Self.device(url, path)
-      try await device.device.start()
-      await device.close()
-      let file = SharedStateFile(path, Self.application, StateLimits(), nil, zone: "UTC")
-      let gate = AsyncStream.makeStream(of: Void.self)
-      let (began, returned) = (Returned(), Returned())
-      Task.detached {
-        let result = await file.call {
-          began.add()
-          for await _ in gate.stream { break }
-          // Nothing runs it when the thread has ended.
-          return await file.open().map { .failure($0) } ?? .success(())
-        }
-        if case .success = result { returned.add() }
-      }
-      await eventually("the call has begun") { began.count.withLock { $0 } == 1 }
-      let closed = Returned()
-      Task.detached {
-        await file.close()
-        closed.add()
-      }
-      await eventually("later calls are refused") {
-        if case .failure = await file.call({ Result<Void, DeviceError>.success(()) }) { true } else { false }
-      }
-      for _ in 0..<1_000 { await Task.yield() }
-      #expect(closed.count.withLock { $0 } == 0)
-      gate.continuation.yield()
-      await eventually("both return") { returned.count.withLock { $0 } == 1 && closed.count.withLock { $0 } == 1 }
-    }
-  }
-
   /// How many calls have returned.
   private final class Returned: Sendable {
     let count = Mutex(0)

@@ -60,16 +60,16 @@ extension DeviceDatabase {
       path: path, owner: Owner(token: DeviceUnderTest.token, application: "com.example.shop", person: person), limits: limits)
   }
 
-  /// Opens it; returns the state without the clock, which is another on each machine.
+  /// Opens it; returns the state without the clock, which is another on each machine, and without the application.
   func openForTests() throws(DeviceError) -> StoredState {
     var state = try open()
-    state.clock = nil
+    (state.clock, state.application) = (nil, "")
     return state
   }
 
   /// A notification as the store lists it.
   static func listed(_ frame: NotifyFrame, at time: Int64) -> DeliveredNotification {
-    DeliveredNotification(.init(frame: frame, takenAt: time, presentation: [.list]), ServiceExtensions(chain: nil, locale: nil))
+    DeliveredNotification(frame, takenAt: time, isLocal: false, ServiceExtensions(chain: nil, locale: nil)).shown([.list])
   }
 
   nonisolated func closeForTests() async {
@@ -94,23 +94,25 @@ struct NaiveState {
       state.revisions.append(.init(identifier: identifier, revision: revision, at: at))
     case .listed(let new, let isPending):
       unlist([new.identifier], isPending)
-      let listed = StoredState.Listed(
-        frame: new.frame, takenAt: new.takenAt, presentation: new.presentation, isLocal: new.isLocal,
-        after: isPending ? new.takenAt : 0, changed: new.changed)
-      if isPending { state.pending.append(listed) } else { state.delivered.append(listed) }
+      if isPending {
+        state.pending.append(.init(notification: new, anchor: new.takenAt, after: new.takenAt))
+      } else {
+        state.delivered.append(new)
+      }
     case .waiting(let identifier, let anchor, let after):
-      for index in state.pending.indices where state.pending[index].frame.identifier == identifier {
-        (state.pending[index].takenAt, state.pending[index].after) = (anchor, after)
+      for index in state.pending.indices where state.pending[index].notification.identifier == identifier {
+        let waiting = state.pending[index].notification.taken(at: anchor)
+        state.pending[index] = .init(notification: waiting, anchor: anchor, after: after)
       }
     case .unlisted(let identifiers, let isPending): unlist(identifiers, isPending)
     case .extending(let new):
-      state.extending.removeAll { $0.frame.identifier == new.identifier }
-      state.extending.append(.init(frame: new.frame, takenAt: new.takenAt))
+      state.extending.removeAll { $0.notification.identifier == new.identifier }
+      state.extending.append(.init(notification: new))
     case .extensionBegan(let identifier, let isBegun):
-      for index in state.extending.indices where state.extending[index].frame.identifier == identifier {
+      for index in state.extending.indices where state.extending[index].notification.identifier == identifier {
         state.extending[index].isBegun = isBegun
       }
-    case .extended(let identifiers): state.extending.removeAll { identifiers.contains($0.frame.identifier) }
+    case .extended(let identifiers): state.extending.removeAll { identifiers.contains($0.notification.identifier) }
     case .hello(let hello): state.hello = hello
     case .carriedOut: break
     case .forgotPerson:
@@ -145,9 +147,9 @@ struct NaiveState {
 
   private mutating func unlist(_ identifiers: [Name], _ isPending: Bool) {
     if isPending {
-      state.pending.removeAll { identifiers.contains($0.frame.identifier) }
+      state.pending.removeAll { identifiers.contains($0.notification.identifier) }
     } else {
-      state.delivered.removeAll { identifiers.contains($0.frame.identifier) }
+      state.delivered.removeAll { identifiers.contains($0.identifier) }
     }
   }
 }
@@ -193,7 +195,7 @@ struct RandomState {
     case 9: number(0...1) == 0 ? .registration(personal()) : .hello(decided())
     case 7: .forgot(before: number(0...1_000_000_000_000), ids: number(0...5), identifiers: number(0...5))
     default:
-      .listed(DeliveredNotification(listed(), ServiceExtensions(chain: nil, locale: nil)), isPending: number(0...1) == 0)
+      .listed(listed(), isPending: number(0...1) == 0)
     }
   }
 
@@ -236,10 +238,11 @@ struct RandomState {
     return registration
   }
 
-  private mutating func listed() -> StoredState.Listed {
-    StoredState.Listed(
-      frame: notification(), takenAt: number(0...Int64.max), presentation: PresentationOptions(rawValue: number(0...63)),
-      isLocal: number(0...1) == 0, changed: number(0...1) == 0 ? notification() : nil)
+  private mutating func listed() -> DeliveredNotification {
+    let notification = DeliveredNotification(
+      notification(), takenAt: number(0...Int64.max), isLocal: number(0...1) == 0, ServiceExtensions(chain: nil, locale: nil)
+    ).shown(PresentationOptions(rawValue: number(0...63)))
+    return number(0...1) == 0 ? notification.changed(to: self.notification()) : notification
   }
 
   /// One of a few names: some with line breaks and NUL, some that Unicode takes for one another.

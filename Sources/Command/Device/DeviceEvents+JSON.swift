@@ -42,8 +42,8 @@ extension DeviceEvent {
       Self.event("extensionFailed", ["identifier": notification, "message": reason])
     case .activated(let identifier): Self.event("activated", ["identifier": identifier])
     case .unhandled(let notification): Self.event("unhandled", notification.members)
-    case .panel(let panel): Self.event("panel", panel.members)
-    case .panelClosed(let panel): Self.event("panelClosed", panel.members)
+    // No instruction expands a notification.
+    case .panel(let panel), .panelClosed(let panel): Self.event("panel", ["identifier": panel.identifier])
     case .accepted(let subject): Self.event("accepted", ["\(subject.member.name)": subject.member.id])
     case .refused(let frame):
       Self.event(
@@ -75,34 +75,8 @@ extension DeliveredNotification {
       "sound": content.sound?.name, "category": content.categoryIdentifier, "threadIdentifier": content.threadIdentifier,
       "pushType": frame.pushType, "priority": frame.priority, "expiration": frame.expiration, "traceparent": frame.traceparent,
       "presentation": presentation.names, "at": takenAt, "payload": content.payload, "local": isLocal ? true : nil,
+      "trigger": frame.trigger.flatMap { try? JSONValue(parsing: $0) },
       "attachments": attachments.isEmpty ? nil : attachments.map(\.object),
     ]
-  }
-}
-
-extension NotificationPreview {
-  /// The texts, without the empty ones.
-  var object: JSONValue {
-    .object([("title", title), ("subtitle", subtitle), ("body", body)].filter { !$0.1.isEmpty }.map { .init($0.0, $0.1) })
-  }
-}
-
-extension Panel {
-  /// The members of a panel in events.
-  var members: JSONValue.Members {
-    [
-      "identifier": identifier, "title": title, "showsDefaultContent": showsDefaultContent, "lines": lines.map(\.text),
-      "controls": controls.map(\.object), "firstResponder": firstResponder, "initialSizeRatio": initialSizeRatio,
-      "preferredSize": preferredSize.map { JSONValue.object(["width": $0.width, "height": $0.height]) },
-      "actions": actions.map(\.identifier), "mediaPlays": mediaButton?.isPlaying,
-    ]
-  }
-}
-
-extension PanelControl {
-  fileprivate var object: JSONValue {
-    let named = JSONValue.object(["identifier": identifier, "title": title])
-    guard case .textField(let placeholder, let buttonTitle) = kind else { return named }
-    return named.appending(["placeholder": placeholder, "buttonTitle": buttonTitle])
   }
 }

@@ -1,148 +1,96 @@
+import Calendars
 import DeviceClient
 import JSON
 import Notifications
 
-/// An instruction to the device, from a person or a script.
-enum DeviceInstruction: Sendable, Equatable {
-  /// The notification that is meant.
-  enum Reference: Sendable, Equatable {
-    /// The number that it was shown with.
-    case number(Int)
-    /// Its identifier.
-    case identifier(Name)
-  }
+/// An instruction to the device, as a script writes it:
+/// `{"command": "act", "identifier": "order-7", "action": "reply", "userText": "thank you"}`.
+///
+/// What a person types becomes the same object. There a number is that of the notification on the screen.
+struct DeviceInstruction: Sendable, Equatable {
+  /// The object.
+  let value: JSONValue
 
-  /// A change of a setting.
-  enum Setting: Sendable, Equatable {
-    case authorization(Authorization)
-    case status(Authorization.Status)
-    case option(Authorization.Option, Bool)
-    case previews(Authorization.Previews)
-    case locale(String?, timeZone: String?)
-  }
-
-  case list
-  /// Add a local request.
-  case add(NotificationRequest)
-  /// List the requests that wait.
-  case pending
-  /// Remove requests that wait; all without names.
-  case cancel([Name])
-  case open(Reference)
-  case act(Reference, action: Name, userText: String?)
-  /// Reply with the first text action of the category.
-  case reply(Reference, text: String)
-  case dismiss(Reference)
-  /// Open its panel.
-  case expand(Reference)
-  case collapse
-  /// Tap a control of the panel.
-  case tap(Name, text: String?)
-  /// Tap the panel's button that plays and pauses.
-  case media
-  case remove([Reference])
-  case removeAll
-  case fire(Reference)
-  /// Get new links to its attachments.
-  case links(Reference)
-  case settings([Setting])
-  case showSettings
-  /// Set the person's quiet hours; nil to remove them.
-  case quiet(QuietHours?)
-  /// Set the state of the program; nil to show it.
-  case state(ApplicationState?)
-  /// Go to the application's own settings, from a notification or from none.
-  case openSettings(Reference?)
-  case categories([NotificationCategory])
-  /// Answer the question whether the application may show notifications.
-  case answer(Bool)
-  case unregister
-  case connect
-  case help
-  case quit
+  /// The word for what is to be done.
+  var command: String? { value["command"]?.stringValue }
 }
 
-/// Why typed text is not an instruction.
+/// Why a line is not an instruction.
 struct InstructionError: Error, CustomStringConvertible {
   let description: String
 }
 
+// MARK: What is typed
+
 extension DeviceInstruction {
+  /// The members that the words of a typed line are, in their order, and how many of them it needs.
+  private static let forms: [String: (needed: Int, members: [String])] = [
+    "list": (0, []), "allow": (0, []), "deny": (0, []), "unregister": (0, []), "connect": (0, []), "help": (0, []), "quit": (0, []),
+    "open": (1, ["identifier"]), "dismiss": (1, ["identifier"]), "fire": (1, ["identifier"]), "links": (1, ["identifier"]),
+    "act": (2, ["identifier", "action", "userText"]), "reply": (2, ["identifier", "userText"]), "state": (0, ["state"]),
+    "quiet": (3, ["from", "to", "timeZone"]),
+  ]
+  /// Other words for commands.
+  private static let synonyms = ["ls": "list", "rm": "remove", "set": "settings", "?": "help", "exit": "quit"]
+
   /// Reads a typed line; nil for an empty one.
   init?(typed line: String) throws(InstructionError) {
-    let words = line.split(whereSeparator: \.isWhitespace)
-    guard let first = words.first else { return nil }
-    let rest = words.dropFirst().map(String.init)
-    func reference(_ usage: String) throws(InstructionError) -> Reference {
-      guard let word = rest.first else { throw InstructionError(description: "say which: \(usage)") }
-      return Reference(word)
-    }
-    switch first.lowercased() {
-    case "list", "ls": self = .list
-    case "add": self = .add(try Self.request(line, rest))
-    case "pending": self = .pending
-    case "cancel":
-      guard !rest.isEmpty else { throw InstructionError(description: "say which: cancel IDENTIFIER…, or cancel all") }
-      self = .cancel(rest == ["all"] ? [] : rest.map { Name($0) })
-    case "open": self = .open(try reference("open N"))
-    case "act":
-      let reference = try reference("act N ACTION [TEXT]")
-      guard rest.count > 1 else { throw InstructionError(description: "say which action: act N ACTION [TEXT]") }
-      self = .act(reference, action: Name(rest[1]), userText: Self.text(line, after: 3))
-    case "reply":
-      let reference = try reference("reply N TEXT")
-      guard let text = Self.text(line, after: 2) else { throw InstructionError(description: "say what: reply N TEXT") }
-      self = .reply(reference, text: text)
-    case "dismiss": self = .dismiss(try reference("dismiss N"))
-    case "expand": self = .expand(try reference("expand N"))
-    case "collapse": self = .collapse
-    case "tap":
-      guard let control = rest.first else { throw InstructionError(description: "say which control: tap CONTROL [TEXT]") }
-      self = .tap(Name(control), text: Self.text(line, after: 2))
-    case "media": self = .media
-    case "remove", "rm":
-      _ = try reference("remove N…, or remove all")
-      self = rest == ["all"] ? .removeAll : .remove(rest.map { Reference($0) })
-    case "fire": self = .fire(try reference("fire IDENTIFIER"))
-    case "links": self = .links(try reference("links N"))
-    case "settings", "set": self = rest.isEmpty ? .showSettings : .settings([try Self.setting(rest)])
-    case "quiet": self = rest.isEmpty ? .showSettings : .quiet(try Self.quietHours(rest))
-    case "state":
-      let state = rest.first.flatMap(ApplicationState.init(rawValue:))
-      guard rest.isEmpty || state != nil else { throw InstructionError(description: Self.states) }
-      self = .state(state)
-    case "app-settings": self = .openSettings(rest.first.map { Reference($0) })
-    case "allow", "deny": self = .answer(first.lowercased() == "allow")
-    case "unregister": self = .unregister
-    case "connect": self = .connect
-    case "help", "?": self = .help
-    case "quit", "exit": self = .quit
-    default: throw InstructionError(description: "'\(first)' is not a command; type help")
+    let words = line.split(whereSeparator: \.isWhitespace).map(String.init)
+    guard let first = words.first?.lowercased() else { return nil }
+    let (command, rest) = (Self.synonyms[first] ?? first, Array(words.dropFirst()))
+    switch (command, rest) {
+    case ("add", _): self.init(command, try Self.request(line, rest))
+    case ("settings", []), ("quiet", []): self.init("show-settings")
+    case ("settings", _): self.init(command, [try Self.setting(rest)])
+    case ("quiet", ["off"]), ("cancel", ["all"]): self.init(command)
+    case ("remove", ["all"]): self.init("remove-all")
+    case ("cancel", _), ("remove", _):
+      guard !rest.isEmpty else { throw Self.incomplete(command) }
+      // What waits has no number.
+      self.init(command, [.init("identifiers", rest.map { command == "cancel" ? .string($0) : Self.reference($0) })])
+    default:
+      guard let form = Self.forms[command] else { throw InstructionError(description: "'\(words[0])' is not a command; type help") }
+      guard rest.count >= form.needed else { throw Self.incomplete(command) }
+      let members = zip(form.members, rest).enumerated().map { place, part -> JSONValue.Member in
+        switch part.0 {
+        case "identifier": .init(part.0, Self.reference(part.1))
+        case "userText": .init(part.0, Self.text(line, after: place + 1))
+        default: .init(part.0, part.1)
+        }
+      }
+      self.init(command, members)
     }
   }
 
-  private static let states = "state: one of \(ApplicationState.allCases.map(\.rawValue).joined(separator: ", "))"
+  private init(_ command: String, _ members: [JSONValue.Member] = []) { value = .object([.init("command", command)] + members) }
 
-  /// Reads `add IDENTIFIER [in SECONDS | every SECONDS | at HH:MM | daily HH:MM] TEXT`.
-  private static func request(_ line: String, _ words: [String]) throws(InstructionError) -> NotificationRequest {
-    let usage = "add IDENTIFIER [in SECONDS | every SECONDS | at HH:MM | daily HH:MM] TEXT"
-    guard let identifier = words.first else { throw InstructionError(description: "say what: \(usage)") }
-    var trigger: NotificationTrigger?
+  /// The error of a line that lacks a word, with the line of the help.
+  private static func incomplete(_ command: String) -> InstructionError {
+    let usage = DeviceText.help.split(separator: "\n").first { $0.hasPrefix(command + " ") } ?? ""
+    return InstructionError(description: "say more: \(usage.split(separator: " ").joined(separator: " "))")
+  }
+
+  /// A number, or else an identifier.
+  private static func reference(_ word: String) -> JSONValue { Int64(word).map { .integer($0) } ?? .string(word) }
+
+  /// Reads `add NAME [in SECONDS | every SECONDS | at HH:MM | daily HH:MM] TEXT`.
+  private static func request(_ line: String, _ words: [String]) throws(InstructionError) -> [JSONValue.Member] {
+    guard let identifier = words.first else { throw incomplete("add") }
+    var trigger: JSONValue?
     let when = words.count > 2 ? words[1] : ""
     switch when {
     case "in", "every":
-      guard let seconds = Double(words[2]) else { throw InstructionError(description: "'\(words[2])' is no number of seconds: \(usage)") }
-      trigger = .timeInterval(seconds, repeats: when == "every")
+      guard let seconds = Double(words[2]) else { throw InstructionError(description: "'\(words[2])' is no number of seconds") }
+      trigger = .object(["type": "timeInterval", "timeInterval": seconds, "repeats": when == "every"])
     case "at", "daily":
-      let minutes = try minutes(ofDay: words[2], usage)
-      var units = CalendarUnits()
-      (units[.hour], units[.minute]) = (minutes / 60, minutes % 60)
-      trigger = .calendar(units, repeats: when == "daily")
+      let minutes = try minutes(ofDay: words[2])
+      let components = JSONValue.object(["hour": minutes / 60, "minute": minutes % 60])
+      trigger = .object(["type": "calendar", "dateComponents": components, "repeats": when == "daily"])
     default: break
     }
-    guard let text = text(line, after: trigger == nil ? 2 : 4) else { throw InstructionError(description: "say what: \(usage)") }
-    return NotificationRequest(
-      identifier: Name(identifier), content: NotificationContent(body: text, sound: "default"), trigger: trigger)
+    guard let text = text(line, after: trigger == nil ? 2 : 4) else { throw incomplete("add") }
+    let members = [JSONValue.Member("identifier", identifier), .init("payload", NotificationContent(body: text, sound: "default").payload)]
+    return members + (trigger.map { [.init("trigger", $0)] } ?? [])
   }
 
   /// The text after the first words of a line, with its inner spaces; nil if there is none.
@@ -153,124 +101,85 @@ extension DeviceInstruction {
     return rest.isEmpty ? nil : String(rest)
   }
 
-  private static func setting(_ words: [String]) throws(InstructionError) -> Setting {
-    let usage =
-      "settings status \(Authorization.Status.allCases.map(\.rawValue).joined(separator: "|")), settings alert|sound|badge|… on|off, settings previews \(Authorization.Previews.allCases.map(\.rawValue).joined(separator: "|")), settings locale de_AT, settings zone Europe/Vienna"
-    guard words.count == 2 else { throw InstructionError(description: usage) }
-    let (name, value) = (words[0], words[1])
+  private static func setting(_ words: [String]) throws(InstructionError) -> JSONValue.Member {
+    let (name, value) = (words[0], words.count == 2 ? words[1] : "")
+    let isOn: [String: Bool] = ["on": true, "off": false, "true": true, "false": false]
     switch name {
-    case "status":
-      if let status = Authorization.Status(rawValue: value) { return .status(status) }
-    case "previews":
-      if let previews = Authorization.Previews(rawValue: value) { return .previews(previews) }
-    case "locale": return .locale(value, timeZone: nil)
-    case "zone", "time-zone": return .locale(nil, timeZone: value)
+    case _ where value.isEmpty: break
+    case "status", "previews": return .init("change", JSONValue.object([.init(name, value)]))
+    case "locale": return .init("locale", value)
+    case "zone", "time-zone": return .init("timeZone", value)
     default:
-      let isOn: [String: Bool] = ["on": true, "off": false, "true": true, "false": false]
-      if let option = Authorization.Option(rawValue: name), let isOn = isOn[value] { return .option(option, isOn) }
+      guard Authorization.Option(rawValue: name) != nil, let isOn = isOn[value] else { break }
+      return .init("change", JSONValue.object([.init(name, isOn)]))
     }
-    throw InstructionError(description: usage)
+    throw InstructionError(
+      description:
+        "settings status \(Authorization.Status.allCases.map(\.rawValue).joined(separator: "|")), settings alert|sound|badge|… on|off, settings previews \(Authorization.Previews.allCases.map(\.rawValue).joined(separator: "|")), settings locale de_AT, settings zone Europe/Vienna"
+    )
   }
 }
 
-extension DeviceInstruction.Reference {
-  /// Reads a number, or else an identifier.
-  init(_ word: String) { self = Int(word).map { .number($0) } ?? .identifier(Name(word)) }
-}
+// MARK: Its members
 
 extension DeviceInstruction {
-  /// Reads a line of a script: `{"command": "act", "identifier": "order-7", "action": "reply", "userText": "thank you"}`.
-  init(json value: JSONValue) throws(InstructionError) {
-    func text(_ key: String) -> String? { value[key]?.stringValue }
-    func identifier() throws(InstructionError) -> Reference {
-      guard let identifier = value["identifier"]?.nameValue else {
-        throw InstructionError(description: "identifier: which notification is meant?")
-      }
-      return .identifier(identifier)
-    }
-    func identifiers() throws(InstructionError) -> [Name]? {
-      guard let value = value["identifiers"] else { return nil }
-      let names = value.elements?.compactMap(\.nameValue)
-      guard let names, names.count == value.elements?.count else {
-        throw InstructionError(description: "identifiers: a list of texts")
-      }
-      return names
-    }
-    switch text("command") {
-    case "list": self = .list
-    case "add": self = .add(try Self.request(value))
-    case "pending": self = .pending
-    case "cancel": self = .cancel(try identifiers() ?? [])
-    case "open": self = .open(try identifier())
-    case "act":
-      guard let action = value["action"]?.nameValue else { throw InstructionError(description: "action: which one?") }
-      self = .act(try identifier(), action: action, userText: text("userText"))
-    case "reply":
-      guard let userText = text("userText") ?? text("text") else { throw InstructionError(description: "userText: what is the answer?") }
-      self = .reply(try identifier(), text: userText)
-    case "dismiss": self = .dismiss(try identifier())
-    case "expand": self = .expand(try identifier())
-    case "collapse": self = .collapse
-    case "tap":
-      guard let control = value["control"]?.nameValue else { throw InstructionError(description: "control: which one?") }
-      self = .tap(control, text: text("text"))
-    case "media": self = .media
-    case "remove":
-      if let names = try identifiers() {
-        self = .remove(names.map { .identifier($0) })
-      } else {
-        self = .remove([try identifier()])
-      }
-    case "remove-all": self = .removeAll
-    case "fire": self = .fire(try identifier())
-    case "links": self = .links(try identifier())
-    case "settings": self = .settings(try Self.settings(value))
-    case "quiet":
-      let words = ["from", "to", "timeZone"].compactMap(text)
-      self = .quiet(try Self.quietHours(words.isEmpty ? ["off"] : words))
-    case "categories":
-      do throws(FieldError) {
-        self = .categories(try DeviceShapes.categories(value["categories"] ?? .null))
-      } catch { throw InstructionError(description: "\(error)") }
-    case "state":
-      guard let state = text("state").flatMap(ApplicationState.init(rawValue:)) else { throw InstructionError(description: Self.states) }
-      self = .state(state)
-    case "app-settings": self = .openSettings(value["identifier"]?.nameValue.map { .identifier($0) })
-    case "unregister": self = .unregister
-    case "connect": self = .connect
-    case "quit": self = .quit
-    default:
-      throw InstructionError(
-        description:
-          "command: one of list, add, pending, cancel, open, act, reply, dismiss, expand, collapse, tap, media, remove, remove-all, fire, links, settings, quiet, state, app-settings, categories, unregister, connect, quit"
-      )
-    }
+  /// The notification that is meant.
+  ///
+  /// - Parameter numbered: returns the identifier of a number on the screen.
+  func identifier(_ numbered: (Int) -> Name?) throws(InstructionError) -> Name { try Self.identifier(value["identifier"], numbered) }
+
+  /// The notifications that are meant; nil if it names none.
+  func identifiers(_ numbered: (Int) -> Name?) throws(InstructionError) -> [Name]? {
+    guard let value = value["identifiers"] else { return nil }
+    guard let elements = value.elements else { throw InstructionError(description: "identifiers: a list of texts") }
+    return try elements.map { (element) throws(InstructionError) in try Self.identifier(element, numbered) }
   }
 
-  /// Reads `{"command": "add", "identifier": "tea", "payload": {"aps": {"alert": "Tea"}}, "trigger": {"type": "timeInterval", …}}`.
-  private static func request(_ value: JSONValue) throws(InstructionError) -> NotificationRequest {
-    guard let identifier = value["identifier"]?.nameValue else { throw InstructionError(description: "identifier: what is its name?") }
+  private static func identifier(_ value: JSONValue?, _ numbered: (Int) -> Name?) throws(InstructionError) -> Name {
+    if let name = value?.nameValue { return name }
+    guard let number = value?.integerValue else { throw InstructionError(description: "identifier: which notification is meant?") }
+    guard let name = numbered(Int(number)) else { throw InstructionError(description: "no notification has the number \(number)") }
+    return name
+  }
+
+  /// A member with a text that it cannot do without.
+  func text(_ member: String) throws(InstructionError) -> String {
+    guard let text = value[member]?.stringValue else { throw InstructionError(description: "\(member): which one?") }
+    return text
+  }
+
+  /// The local request of `{"identifier": "tea", "payload": {"aps": {"alert": "Tea"}}, "trigger": {"type": "timeInterval", …}}`.
+  func request() throws(InstructionError) -> NotificationRequest {
     guard let payload = value["payload"], payload.members != nil else {
       throw InstructionError(description: "payload: an object with aps, as a request of the cluster has it")
     }
-    var trigger: NotificationTrigger?
-    if let text = value["trigger"]?.text {
-      trigger = NotificationTrigger(json: text)
-      if trigger == nil { throw InstructionError(description: "trigger: an object as in the header trigger of a request") }
-    }
-    return NotificationRequest(identifier: identifier, content: NotificationContent(payload), trigger: trigger)
+    let trigger = value["trigger"]?.text
+    do throws(Rejection) {
+      _ = try trigger?.withBytes { bytes throws(Rejection) in try Trigger(bytes) }
+    } catch { throw InstructionError(description: "\(error.field): \(error.rule)") }
+    return NotificationRequest(
+      identifier: Name(try text("identifier")), content: NotificationContent(payload),
+      trigger: trigger.flatMap { NotificationTrigger(json: $0) })
   }
 
-  private static func settings(_ value: JSONValue) throws(InstructionError) -> [Setting] {
-    var settings: [Setting] = []
-    if let authorization = value["authorization"] {
-      do throws(FieldError) {
-        settings.append(.authorization(try DeviceShapes.authorization(authorization)))
-      } catch { throw InstructionError(description: "\(error)") }
+  /// The person's quiet hours; nil to remove them.
+  func quietHours() throws(InstructionError) -> QuietHours? {
+    let words = ["from", "to", "timeZone"].compactMap { value[$0]?.stringValue }
+    if words.isEmpty { return nil }
+    guard words.count == 3 else { throw Self.incomplete("quiet") }
+    let (from, to) = (try Self.minutes(ofDay: words[0]), try Self.minutes(ofDay: words[1]))
+    guard QuietCalendar.isZone(words[2]) else {
+      throw InstructionError(description: "there is no time zone '\(words[2])' such as in quiet 22:00 07:00 Europe/Rome")
     }
-    let (locale, timeZone) = (value["locale"]?.stringValue, value["timeZone"]?.stringValue)
-    if locale != nil || timeZone != nil { settings.append(.locale(locale, timeZone: timeZone)) }
-    guard !settings.isEmpty else { throw InstructionError(description: "settings: give authorization, locale or timeZone") }
-    return settings
+    return QuietHours(from: from, to: to, timeZone: words[2])
+  }
+
+  /// Reads a wall-clock time such as `09:30`: minutes since midnight.
+  private static func minutes(ofDay text: String) throws(InstructionError) -> Int {
+    let parts = text.split(separator: ":", omittingEmptySubsequences: false).map { Int($0) }
+    guard parts.count == 2, let hour = parts[0], let minute = parts[1], (0..<24).contains(hour), (0..<60).contains(minute) else {
+      throw InstructionError(description: "'\(text)' is no time: write 'daily 09:30' or 'quiet 22:00 07:00 Europe/Rome'")
+    }
+    return hour * 60 + minute
   }
 }

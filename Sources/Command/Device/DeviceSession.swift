@@ -44,7 +44,6 @@ actor DeviceSession: LoopActor {
   /// - Parameter started: called when the device can execute instructions.
   func run(_ started: @Sendable () -> Void) async throws -> ExitCode {
     var configuration = configuration
-    configuration.delegate = LocalResponses(output, isJSON: behaviour.isJSON)
     if behaviour.canAsk { configuration.authorizationPrompt = { [weak self] _ in await self?.ask() ?? false } }
     let device = Device(configuration, on: loop) { [weak self] event in self?.assumeIsolated { $0.received(event) } }
     self.device = device
@@ -81,10 +80,15 @@ actor DeviceSession: LoopActor {
 
   /// Gives the reader two seconds for the last lines; returns how many bytes it does not get.
   private func lostOutput() async -> Int {
-    let patience = Timer(on: loop) { [output] in output.stopWaiting() }
-    patience.start(after: 2_000)
-    await output.waitForReader(bytes: 0)
-    patience.close()
+    let (timer, end) = (Timer(on: loop), loop.milliseconds() + 2_000)
+    await withCheckedContinuation { continuation in
+      timer.handler = { [loop, output] in
+        guard output.isWritten || loop.milliseconds() >= end else { return }
+        timer.close()
+        continuation.resume()
+      }
+      timer.start(after: 0, repeating: 10)
+    }
     return output.lost
   }
 
@@ -143,7 +147,7 @@ actor DeviceSession: LoopActor {
     default: break
     }
     if behaviour.isJSON {
-      output.json(json(event).text)
+      output.json(event.json.text)
     } else {
       showText(event)
     }
@@ -153,16 +157,6 @@ actor DeviceSession: LoopActor {
   /// What may be drawn of a notification at this moment. The device runs on this loop, too.
   private func preview(_ notification: DeliveredNotification) -> NotificationPreview? {
     device?.assumeIsolated { $0.preview(of: notification) }
-  }
-
-  private func json(_ event: DeviceEvent) -> JSONValue {
-    var json = event.json
-    switch event {
-    case .shown(let notification), .updated(let notification):
-      if let preview = preview(notification), preview.isHidden { json.set("preview", preview.object) }
-    default: break
-    }
-    return json
   }
 
   private func show(_ notification: DeliveredNotification, mark: String) {
@@ -177,7 +171,6 @@ actor DeviceSession: LoopActor {
     switch event {
     case .shown(let notification): shown(notification, mark: "")
     case .updated(let notification): shown(notification, mark: "(replaced)")
-    case .panel(let panel): output.line(panel.text(isColored: text.isStyled))
     case .closed where ending != nil: break
     default: if let line = text.event(event) { output.line("-- \(line)") }
     }
@@ -199,24 +192,14 @@ actor DeviceSession: LoopActor {
 
   /// Executes a line of standard input.
   func perform(line: String) async {
-    await output.waitForReader(bytes: DeviceOutput.instructionBytes)
-    guard ending == nil else { return }
-    do throws(InstructionError) {
-      if behaviour.isJSON {
-        let value: JSONValue
-        do throws(JSONError) { value = try JSONValue(parsing: line) } catch { throw InstructionError(description: "\(error)") }
-        await perform(try DeviceInstruction(json: value), command: value["command"]?.stringValue ?? "")
-      } else if let instruction = try DeviceInstruction(typed: line) {
-        await perform(instruction, command: "")
-      }
-    } catch {
-      show("error", ["message": error.description], "!! \(DeviceText.plain(error.description))")
-    }
-  }
-
-  private func perform(_ instruction: DeviceInstruction, command: String) async {
-    guard let device else { return }
+    await output.waitForReader()
+    guard ending == nil, let device else { return }
+    var command: String?
     do {
+      let read: DeviceInstruction? =
+        try behaviour.isJSON ? DeviceInstruction(value: JSONValue(parsing: line)) : DeviceInstruction(typed: line)
+      guard let instruction = read else { return }
+      command = instruction.command
       let done = try await act(instruction, device)
       // What is done outlives the program.
       if done != nil { try await device.flush() }
@@ -225,127 +208,108 @@ actor DeviceSession: LoopActor {
       }
     } catch {
       let code = (error as? DeviceError)?.code.rawValue
-      show(
-        "error", ["command": command, "code": code, "message": "\(error)"],
-        "!! \(DeviceText.plain("\(error)"))")
+      show("error", ["command": command, "code": code, "message": "\(error)"], "!! \(DeviceText.plain("\(error)"))")
     }
     text.keep(await device.delivered)
   }
 
   /// Executes an instruction. Answers the result for a script; nil if it was reported already.
   private func act(_ instruction: DeviceInstruction, _ device: Device) async throws -> JSONValue.Members? {
-    switch instruction {
-    case .list: await list(device)
-    case .add(let request):
-      try await device.userNotificationCenter.add(request)
+    let center = device.userNotificationCenter
+    switch instruction.command {
+    case "list": await list(device)
+    case "add":
+      let request = try instruction.request()
+      try await center.add(request)
       return ["identifier": request.identifier]
-    case .pending: await listPending(device)
-    case .cancel(let identifiers):
-      let center = device.userNotificationCenter
-      if identifiers.isEmpty {
-        await center.removeAllPendingNotificationRequests()
-      } else {
+    case "cancel":
+      if let identifiers = try instruction.identifiers(text.identifier) {
         await center.removePendingNotificationRequests(withIdentifiers: identifiers)
+      } else {
+        await center.removeAllPendingNotificationRequests()
       }
       return [:]
-    case .open(let reference): return sent(try await device.open(try identifier(reference)))
-    case .act(let reference, let action, let userText):
-      return sent(try await device.respond(to: try identifier(reference), action: action, userText: userText))
-    case .reply(let reference, let userText): return sent(try await reply(try identifier(reference), userText, device))
-    case .dismiss(let reference):
-      let response = try await device.dismiss(try identifier(reference))
+    case "open": return sent(try await device.open(try identifier(instruction)))
+    case "act":
+      let (action, userText) = (Name(try instruction.text("action")), instruction.value["userText"]?.stringValue)
+      return sent(try await device.respond(to: try identifier(instruction), action: action, userText: userText))
+    case "reply": return sent(try await reply(try identifier(instruction), try instruction.text("userText"), device))
+    case "dismiss":
+      let response = try await device.dismiss(try identifier(instruction))
       if response == nil, !behaviour.isJSON { output.line("-- dismissed; its category does not ask to be told") }
       return sent(response)
-    case .expand(let reference):
-      let panel = try await device.expand(try identifier(reference))
-      if !behaviour.isJSON { output.line(panel.text(isColored: text.isStyled)) }
-      return panel.members
-    case .collapse:
-      await device.collapse()
-      return [:]
-    case .tap(let control, let text):
-      try await device.tap(control, text: text)
-      return [:]
-    case .media:
-      try await device.tapMediaButton()
-      return [:]
-    case .remove(let references):
-      let identifiers = try references.map { try identifier($0) }
+    case "remove":
+      let identifiers = try instruction.identifiers(text.identifier) ?? [identifier(instruction)]
       return removed(await device.remove(identifiers))
-    case .removeAll: return removed(await device.removeAll())
-    case .fire(let reference):
-      let identifier = try identifier(reference)
+    case "remove-all": return removed(await device.removeAll())
+    case "fire":
+      let identifier = try identifier(instruction)
       guard try await device.fire(identifier) else { throw InstructionError(description: "no notification '\(identifier)' waits") }
       return ["identifier": identifier]
-    case .links(let reference):
-      return ["requests": try await device.renewLinks(of: try identifier(reference))]
-    case .settings(let settings): return ["requests": try await change(settings, device)]
-    case .showSettings: await showSettings(device)
-    case .quiet(let hours): return ["requests": [try await device.setQuietHours(hours)]]
-    case .state(let state):
-      if let state { await device.setState(state) }
+    case "links": return ["requests": try await device.renewLinks(of: try identifier(instruction))]
+    case "settings": return ["requests": try await change(instruction.value, device)]
+    case "quiet": return ["requests": [try await device.setQuietHours(try instruction.quietHours())]]
+    case "state":
+      if let state = instruction.value["state"] {
+        guard let state = state.stringValue.flatMap(ApplicationState.init(rawValue:)) else {
+          throw InstructionError(description: "state: one of \(ApplicationState.allCases.map(\.rawValue).joined(separator: ", "))")
+        }
+        await device.setState(state)
+      }
       let present = await device.state.rawValue
       if !behaviour.isJSON { output.line("-- the program is in the state \(present)") }
       return ["state": present]
-    case .openSettings(let reference):
-      try await device.openSettings(for: try reference.map { try identifier($0) })
-      return [:]
-    case .categories(let new):
+    case "categories":
+      let new = try DeviceShapes.categories(instruction.value["categories"] ?? .null)
       let request = try await device.setCategories(new)
       categories = new
       return ["requests": [request]]
-    case .answer(let isAllowed):
-      guard let question else { throw InstructionError(description: "nothing is asked at the moment: change it by settings status") }
-      self.question = nil
-      question.resume(returning: isAllowed)
-    case .unregister: return ["requests": [try await device.unregister()]]
-    case .connect:
+    case "unregister": return ["requests": [try await device.unregister()]]
+    case "connect":
       await device.reconnect()
       return [:]
-    case .help: output.line(DeviceText.help)
-    case .quit: end(.success(.done))
+    case "quit": end(.success(.done))
+    case "help" where !behaviour.isJSON: output.line(DeviceText.help)
+    case "show-settings" where !behaviour.isJSON: await showSettings(device)
+    case "allow" where !behaviour.isJSON, "deny" where !behaviour.isJSON:
+      guard let question else { throw InstructionError(description: "nothing is asked at the moment: change it by settings status") }
+      self.question = nil
+      question.resume(returning: instruction.command == "allow")
+    default:
+      throw InstructionError(
+        description:
+          "command: one of list, add, cancel, open, act, reply, dismiss, remove, remove-all, fire, links, settings, quiet, state, categories, unregister, connect, quit"
+      )
     }
     return nil
   }
 
-  private func identifier(_ reference: DeviceInstruction.Reference) throws -> Name {
-    switch reference {
-    case .identifier(let identifier): return identifier
-    case .number(let number):
-      guard let identifier = text.identifier(number) else {
-        throw InstructionError(description: "no notification has the number \(number)")
-      }
-      return identifier
-    }
+  private func identifier(_ instruction: DeviceInstruction) throws(InstructionError) -> Name {
+    try instruction.identifier(text.identifier)
   }
 
   /// Takes the first action of the notification's category that takes text.
   private func reply(_ identifier: Name, _ userText: String, _ device: Device) async throws -> String {
     let category = await device.delivered.first { $0.identifier == identifier }?.content.categoryIdentifier
     let known = await device.categories.first { $0.identifier == category }
-    if let known, !known.actions.contains(where: { $0.textInput != nil }) {
-      throw InstructionError(description: "its category '\(known.identifier)' has no action that takes text")
-    }
-    // Without a notification or a category the device reports the error.
+    // Without a notification, a category or such an action the device reports the error.
     let action = known?.actions.first { $0.textInput != nil }?.identifier ?? "reply"
     return try await device.respond(to: identifier, action: action, userText: userText)
   }
 
-  private func change(_ settings: [DeviceInstruction.Setting], _ device: Device) async throws -> [String] {
-    var requests: [String] = []
-    for setting in settings {
-      var authorization = await device.authorization ?? Authorization(status: .authorized)
-      switch setting {
-      case .authorization(let new): authorization = new
-      case .status(let status): authorization.status = status
-      case .option(let option, let isAllowed): authorization.options[option] = isAllowed
-      case .previews(let previews): authorization.previews = previews
-      case .locale(let locale, let timeZone):
-        requests.append(try await device.setLocale(locale, timeZone: timeZone))
-        continue
-      }
-      requests.append(try await device.setAuthorization(authorization))
+  /// Changes what `settings` names; returns the requests' ids.
+  private func change(_ settings: JSONValue, _ device: Device) async throws -> [String] {
+    var (authorization, requests) = (settings["authorization"], [String]())
+    if let change = settings["change"] {
+      let present = await device.authorization ?? Authorization(status: .authorized)
+      var changed = try present.jsonBytes.withUnsafeBytes { try JSONValue(parsing: $0) }
+      changed.merge(change)
+      authorization = changed
     }
+    if let authorization { requests.append(try await device.setAuthorization(try DeviceShapes.authorization(authorization))) }
+    let (locale, timeZone) = (settings["locale"]?.stringValue, settings["timeZone"]?.stringValue)
+    if locale != nil || timeZone != nil { requests.append(try await device.setLocale(locale, timeZone: timeZone)) }
+    guard !requests.isEmpty else { throw InstructionError(description: "settings: give authorization, locale or timeZone") }
     return requests
   }
 
@@ -366,28 +330,13 @@ actor DeviceSession: LoopActor {
       return
     }
     for notification in delivered { show(notification, mark: notification.isLocal ? "(local)" : "") }
-    for notification in pending { output.line("-- waits: \(DeviceText.plain(notification.identifier))") }
+    for notification in pending {
+      let text = notification.content.title.isEmpty ? notification.content.body : notification.content.title
+      let facts = [notification.identifier.text, text, notification.frame.trigger ?? ""].map { DeviceText.plain($0) }
+      output.line("-- waits: \(facts.joined(separator: ", "))")
+    }
     if delivered.isEmpty { output.line("-- nothing is in the list") }
     if badge > 0 { output.line("-- badge \(badge)") }
-  }
-
-  private func listPending(_ device: Device) async {
-    let requests = await device.userNotificationCenter.pendingNotificationRequests()
-    guard !behaviour.isJSON else {
-      let objects = requests.map { request in
-        JSONValue.object([
-          "identifier": request.identifier, "payload": request.content.payload,
-          "trigger": (request.trigger?.json).flatMap { try? JSONValue(parsing: $0) },
-        ])
-      }
-      return output.json(DeviceEvent.event("pending", ["requests": objects]).text)
-    }
-    for request in requests {
-      let text = request.content.title.isEmpty ? request.content.body : request.content.title
-      output.line(
-        "-- waits: \(DeviceText.plain(request.identifier)), \(DeviceText.plain(text)), \(DeviceText.plain(request.trigger?.json ?? ""))")
-    }
-    if requests.isEmpty { output.line("-- nothing waits") }
   }
 
   private func showSettings(_ device: Device) async {
@@ -404,33 +353,5 @@ actor DeviceSession: LoopActor {
 
   private func show(_ event: String, _ members: JSONValue.Members, _ line: String) {
     if behaviour.isJSON { output.json(DeviceEvent.event(event, members).text) } else { output.line(line) }
-  }
-}
-
-/// Tells what the person did with local notifications, which the cluster never hears.
-private final class LocalResponses: UserNotificationCenterDelegate {
-  private let output: DeviceOutput
-  private let isJSON: Bool
-
-  init(_ output: DeviceOutput, isJSON: Bool) { (self.output, self.isJSON) = (output, isJSON) }
-
-  func userNotificationCenter(_ center: UserNotificationCenter, willPresent notification: DeliveredNotification) -> PresentationOptions {
-    .all
-  }
-
-  func userNotificationCenter(_ center: UserNotificationCenter, didReceive response: NotificationResponse) async {
-    guard response.notification.isLocal else { return }
-    let identifier = response.notification.identifier
-    if isJSON {
-      output.json(
-        DeviceEvent.event(
-          "responded",
-          [
-            "response": response.id, "identifier": identifier, "action": response.actionIdentifier, "userText": response.userText,
-          ]
-        ).text)
-    } else {
-      output.line("-- the program has the response to \(DeviceText.plain(identifier)); it stays on the device")
-    }
   }
 }

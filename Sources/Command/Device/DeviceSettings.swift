@@ -33,7 +33,7 @@ enum DeviceSettings {
     "The person's permission for notifications, until it is changed; --state keeps the change.")
   static let categories = Setting<String?>(
     "device.categories", .file,
-    "The application's categories, as a JSON array. Absent: reply, with the actions reply, which takes text, and like; and player, whose panel has a media button and controls."
+    "The application's categories, as a JSON array. Absent: reply, with the actions reply, which takes text, and like."
   )
   static let registration = SettingGroup(
     "Registration", [], advanced: [environment, locale, authorization, categories])
@@ -47,14 +47,11 @@ enum DeviceSettings {
     "Ends with exit code 3 after this time without a welcome. Absent: it tries without a limit.")
   static let untilEOF = Setting(
     "device.until-eof", .boolean, default: false, "Ends with standard input, also with --json or without a terminal.")
-  static let decryptionKey = Setting<String?>(
-    "device.decrypt-key", .file,
-    "The file of keys for encrypted-content of mutable notifications, as for 'decrypt' of the workers. It may also have this device's own key. Absent: notifications are shown as received."
-  )
   static let extensions = Setting<String?>(
     "device.extensions", .file,
-    "The file of service extensions: those of the application that run on the device change what it shows. Absent: none but --decrypt-key.")
-  static let behaviour = SettingGroup("Behaviour", [state, decryptionKey, extensions, acknowledges, connectTimeout, untilEOF])
+    "The file of service extensions: those of the application that run on the device change what it shows. Absent: notifications are shown as received."
+  )
+  static let behaviour = SettingGroup("Behaviour", [state, extensions, acknowledges, connectTimeout, untilEOF])
 
   /// Makes the configuration from the settings.
   static func configuration(_ values: SettingValues) throws -> DeviceConfiguration {
@@ -65,9 +62,7 @@ enum DeviceSettings {
       device: values[token], application: values[app], credential: try credential(values), user: values[user], platform: "linux",
       environment: values[environment], locale: values[locale],
       authorization: Authorization(status: values[authorization], options: [.alert: true, .sound: true, .badge: true]),
-      categories: try values.file(categories, limit: 1 << 20).map { try categories(in: $0) } ?? [
-        SampleCategory.reply, PlayerExtension.category,
-      ])
+      categories: try values.file(categories, limit: 1 << 20).map { try categories(in: $0) } ?? [sampleCategory])
     // The cluster would say the same, but only after a connection.
     do { _ = try hello.jsonBytes.withUnsafeBytes { try DeviceFrame($0) } } catch let error as DeviceFrameError {
       throw UsageError(.wrongValue, "the device cannot say hello like this: \(error.field): \(error.rule)")
@@ -76,8 +71,7 @@ enum DeviceSettings {
     configuration.certificateAuthorities = try values.file(authorities, limit: 1 << 20)?.bytes
     if values[credentialFile] != nil { configuration.credential = { try? credential(values) } }
     configuration.stateFile = values[state]
-    configuration.contentExtensions = [PlayerExtension.declaration]
-    configuration.extensions = try decrypt(values) ?? chain(values)
+    configuration.extensions = try chain(values)
     configuration.acknowledges = values[acknowledges]
     configuration.tracesFrames = values[AnswerSettings.json]
     return configuration
@@ -88,19 +82,6 @@ enum DeviceSettings {
     return try ExtensionsInForce.read(path, at: .device).chain(application: NameHash.hash(values[app]))
   }
 
-  private static func decrypt(_ values: SettingValues) throws -> ExtensionChain? {
-    guard let file = try values.file(decryptionKey, limit: DecryptionKeys.maximumFileBytes) else { return nil }
-    guard values[extensions] == nil else { throw UsageError(.contradiction, "give --decrypt-key or --extensions, not both") }
-    if file.isExposed { StandardError.line("others can read the device's keys: chmod 600 \(file.path)") }
-    let keys: DecryptionKeys
-    do {
-      keys = try file.bytes.withUnsafeBytes { try DecryptionKeys(parsing: $0) }
-    } catch {
-      throw UsageError(.malformedFile, "--decrypt-key: \(file.path): \(error)")
-    }
-    return ExtensionChain(application: values[app], steps: [ExtensionChain.Step(name: "decrypt", work: Decrypt(keys))])
-  }
-
   private static func credential(_ values: SettingValues) throws -> String? {
     guard let file = try values.file(credentialFile, limit: 65_536) else { return values[credential] }
     guard values[credential] == nil else { throw UsageError(.contradiction, "give --credential or --credential-file, not both") }
@@ -108,6 +89,14 @@ enum DeviceSettings {
     guard !text.isEmpty else { throw UsageError(.wrongValue, "\(file.path) has no credential in it") }
     return text
   }
+
+  /// The default category, so that there is something to try.
+  private static let sampleCategory = NotificationCategory(
+    identifier: "reply", options: [.customDismissAction],
+    actions: [
+      NotificationAction(identifier: "reply", title: "Reply", textInput: .init(buttonTitle: "Send", placeholder: "Your answer")),
+      NotificationAction(identifier: "like", title: "Like"),
+    ])
 
   private static func categories(in file: InputFile) throws -> [NotificationCategory] {
     do {
@@ -117,17 +106,6 @@ enum DeviceSettings {
       throw UsageError(.wrongValue, "\(file.path): \(error)")
     }
   }
-}
-
-/// The default categories of the device, so that there is something to try.
-enum SampleCategory {
-  static let reply = NotificationCategory(
-    identifier: "reply", options: [.customDismissAction],
-    actions: [
-      NotificationAction(
-        identifier: "reply", title: "Reply", textInput: .init(buttonTitle: "Send", placeholder: "Your answer")),
-      NotificationAction(identifier: "like", title: "Like"),
-    ])
 }
 
 extension SettingKind where Value == String {

@@ -15,25 +15,19 @@ struct DeviceText {
   private var lastNumber = 0
 
   static let help = """
-    list                     what was delivered, the newest first
+    list                     what was delivered, the newest first, and what waits for a time or a place
     add NAME [WHEN] TEXT     adds a local notification, at once or WHEN: in 60, every 3600, at 09:30, daily 09:30
-    pending                  the notifications that wait for a time or a place
     cancel NAME… | cancel all  they do not wait any more
     open N                   opens it (the default action)
     act N ACTION [TEXT]      takes an action of its category
     reply N TEXT             takes the action of its category that takes text
     dismiss N                dismisses it; told only if its category asks for that
-    expand N                 opens its panel, with its actions and what the application's content extension draws
-    tap CONTROL [TEXT]       taps a control of the panel, after the text was typed into it
-    media                    taps the panel's button that plays and pauses
-    collapse                 closes the panel; its notification stays in the list
     remove N… | remove all   takes it off the list; nothing is told
     fire IDENTIFIER          shows a notification that waits: the device is at its place
     links N                  new links to its attachments: those that it came with are good for a while
     settings [NAME VALUE]    shows all settings, or changes what notifications may do, previews, the locale, the time zone
     quiet FROM TO ZONE       the person's quiet hours, such as quiet 22:00 07:00 Europe/Rome; quiet off removes them
     state [STATE]            shows or sets what the program is doing: foreground, background, locked
-    app-settings [N]         goes to the application's own settings, from a notification or from none
     allow | deny             answers whether notifications are wanted, when that is asked
     connect                  reconnects after the cluster has told it to stay away
     unregister               signs out, and ends
@@ -129,7 +123,7 @@ struct DeviceText {
   /// Renders another event; nil if a person need not see it.
   func event(_ event: DeviceEvent) -> String? {
     switch event {
-    case .frame, .shown, .updated, .panel: nil
+    case .frame, .shown, .updated, .panel, .panelClosed: nil
     case .connected(let welcome, let url): "connected to \(url) (session \(Self.plain(welcome.session)))"
     case .closed(let code, let reason, let wait):
       "connection closed: \(CloseCode(rawValue: code).map { "\($0.name) (\(code))" } ?? "\(code)")"
@@ -152,7 +146,6 @@ struct DeviceText {
       "the service extension has not finished \(Self.plain(notification)): \(Self.plain(reason))"
     case .activated(let identifier): "the program comes to the foreground, because of \(Self.plain(identifier))"
     case .unhandled(let notification): "the program has not taken \(Self.plain(notification.identifier)) in time"
-    case .panelClosed(let panel): "the panel of \(Self.plain(panel.identifier)) is closed"
     case .accepted(.response): "the cluster has the response"
     case .accepted(.request): "the cluster has the change"
     case .refused(let frame):

@@ -1,3 +1,4 @@
+internal import Glibc
 internal import HTTP
 internal import Notifications
 
@@ -13,24 +14,21 @@ final class AttachmentDownload {
   /// Fetches the file and gives it its name; from a task on the client's loop.
   func run(_ client: HTTPClient, _ url: String, milliseconds: Int, into disk: AttachmentDisk) async throws(AttachmentFailure) {
     let body = try begin(client, url, milliseconds)
-    let file: Int
+    let written: AttachmentFolder.Written
+    var begun: AttachmentWriter?
     do throws(AttachmentFailure) {
-      file = try await disk.begin().get()
-    } catch {
-      body.cancel()
-      throw error
-    }
-    do throws(AttachmentFailure) {
-      while let piece = await body.next() { try await disk.append(piece, to: file).get() }
+      let file = try await disk.call { folder throws(AttachmentFailure) in try folder.begin() }.get()
+      begun = file
+      while let piece = await body.next() { try await disk.call { _ throws(AttachmentFailure) in try file.append(piece) }.get() }
       try check(body.result)
+      written = try await disk.call { _ throws(AttachmentFailure) in try file.finish() }.get()
     } catch {
       body.cancel()
-      await disk.discard(file)
+      _ = await disk.call { [begun] _ in begun?.discard() }
       throw error
     }
-    let written = try await disk.finish(file).get()
     guard written.media == media, failure == nil else {
-      await disk.remove([written.path])
+      _ = await disk.call { _ in unlink(written.path) }
       throw failure ?? AttachmentFailure(.wrongContent, "its content is not what the notification says: its type or its hash differs")
     }
     try await disk.call { folder throws(AttachmentFailure) in try folder.keep(written) }.get()

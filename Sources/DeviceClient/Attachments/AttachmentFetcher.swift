@@ -1,4 +1,5 @@
 internal import EventLoop
+internal import Glibc
 internal import HTTP
 internal import Notifications
 
@@ -18,8 +19,6 @@ final class AttachmentFetcher {
     let askForLink: (LinkFrame) throws(DeviceError) -> Void
     /// Begins a task that calls `download` with this file.
     let download: (Media) -> Void
-    /// Takes that a file of a notification has come.
-    let arrived: (Media) -> Void
     /// Begins a task that calls `sweep`.
     let sweep: () -> Void
   }
@@ -47,13 +46,12 @@ final class AttachmentFetcher {
 
     let media: Media
     private(set) var users: [User] = []
-    var deadline: UInt64
     var phase = Phase.waitingForLink(request: nil)
     var wasRenewed = false
     /// Whether a task downloads the file. It ends the reservation of its bytes then, since it may still write them.
     var isRunning = false
 
-    init(_ media: Media, deadline: UInt64) { (self.media, self.deadline) = (media, deadline) }
+    init(_ media: Media) { self.media = media }
 
     /// Adds an attachment, in place of one of the identifier's former notification.
     func add(_ user: User) {
@@ -83,7 +81,7 @@ final class AttachmentFetcher {
   private(set) var ledger: AttachmentLedger
   private var showings = Showings<DeviceEvent>()
   private var fetches: [Media: Fetch] = [:]
-  private var clients: [String: HTTPClient] = [:]
+  private var client: HTTPClient?
   private var timer: Timer?
   private var isComplete = false
   private var isSweeping = false
@@ -97,7 +95,7 @@ final class AttachmentFetcher {
     timer = Timer(on: loop) { [weak self] in self?.timeIsOver() }
   }
 
-  /// Tells all events that wait, and cancels all downloads. When their tasks have ended, `closeClients` follows.
+  /// Tells all events that wait, and cancels all downloads. When their tasks have ended, `closeClient` follows.
   func close() {
     isClosed = true
     for waiting in showings.waiting { tellWithout(waiting) }
@@ -108,9 +106,9 @@ final class AttachmentFetcher {
   }
 
   /// Closes the connections to the servers of links.
-  func closeClients() {
-    for client in clients.values { client.close() }
-    clients = [:]
+  func closeClient() {
+    client?.close()
+    client = nil
   }
 
   // MARK: Events
@@ -184,8 +182,8 @@ final class AttachmentFetcher {
   func sweep(from disk: AttachmentDisk) async {
     isSweeping = false
     // The disk gets the names in this turn. So a file that is given one of them later is written after the removal.
-    let paths = ledger.sweep().map(folder.file)
-    if !paths.isEmpty { await disk.remove(paths) }
+    let removed = ledger.sweep()
+    _ = await disk.call { folder in for hash in removed { unlink(folder.file(hash)) } }
   }
 
   /// Asks for the links that could not be asked for, and after a crash fetches what is missing.
@@ -211,19 +209,17 @@ final class AttachmentFetcher {
       let user = Fetch.User(showing: NotificationShowing(notification), attachment: linked.attachment.identifier, link: link)
       if let fetch = fetches[media] {
         fetch.add(user)
-        fetch.deadline = loop.milliseconds() + UInt64(milliseconds)
         missing.insert(media)
       } else if let failure = refusal(media) {
         failures.append(user.missing(failure))
       } else {
-        let fetch = Fetch(media, deadline: loop.milliseconds() + UInt64(milliseconds))
+        let fetch = Fetch(media)
         fetch.add(user)
         fetches[media] = fetch
         missing.insert(media)
         if let link = fetch.takeLink() { begin(fetch, link) } else { renew(fetch) }
       }
     }
-    startTimer()
     return (missing, failures)
   }
 
@@ -254,7 +250,9 @@ final class AttachmentFetcher {
     ledger.pin(media.hash)
     var problem: AttachmentFailure?
     do throws(AttachmentFailure) {
-      try await download.run(try client(of: link.url), link.url, milliseconds: milliseconds, into: disk)
+      let client = client ?? makeClient()
+      self.client = client
+      try await download.run(client, link.url, milliseconds: milliseconds, into: disk)
     } catch { problem = error }
     ledger.close(media.hash)
     guard let failure = problem else {
@@ -276,7 +274,6 @@ final class AttachmentFetcher {
       cancel(fetch)
       end(fetch, nil)
     }
-    owner.arrived(media)
     beginSweep()
   }
 
@@ -331,29 +328,14 @@ final class AttachmentFetcher {
     tellWaiting(waiting.showing)
   }
 
-  /// The client for the host of a link. The cluster names the host, so any address is allowed.
-  private func client(of url: String) throws(AttachmentFailure) -> HTTPClient {
-    guard let address = (try? HTTPURL(url))?.address, let hosts = try? HTTPHostRule(["\(address)"]),
-      let all = try? [IPNetwork("0.0.0.0/0"), IPNetwork("::/0")]
-    else { throw AttachmentFailure(.unreachable, "its link cannot be used: it is no URL") }
-    if let client = clients["\(address)"] { return client }
-    for (address, client) in clients where clients.count >= Self.maximumClients && client.inFlight == 0 {
-      client.close()
-      clients[address] = nil
-    }
-    guard clients.count < Self.maximumClients else {
-      throw AttachmentFailure(.unreachable, "too many hosts serve attachments at this moment")
-    }
-    var configuration = HTTPClientConfiguration(hosts: hosts)
-    configuration.addresses = HTTPAddressRule(admitting: all)
+  /// Makes the client for all links. The cluster names their hosts, so any host and any address is allowed.
+  private func makeClient() -> HTTPClient {
+    var configuration = HTTPClientConfiguration(hosts: .any)
+    if let all = try? [IPNetwork("0.0.0.0/0"), IPNetwork("::/0")] { configuration.addresses = HTTPAddressRule(admitting: all) }
     configuration.schemes = [.https, .http]
-    configuration.maximumConnections = 4
-    let client = HTTPClient(on: loop, configuration: configuration)
-    clients["\(address)"] = client
-    return client
+    (configuration.maximumConnections, configuration.maximumConnectionsPerHost) = (32, 4)
+    return HTTPClient(on: loop, configuration: configuration)
   }
-
-  private static let maximumClients = 8
 
   // MARK: Time
 
@@ -369,20 +351,12 @@ final class AttachmentFetcher {
   }
 
   private func timeIsOver() {
-    let now = loop.milliseconds()
-    for fetch in fetches.values where fetch.deadline <= now {
-      cancel(fetch)
-      end(fetch, Self.late)
-    }
-    // Those that wait for a file with a later deadline are shown without it.
-    for waiting in showings.over(now: now) { tellWithout(waiting) }
+    for waiting in showings.over(now: loop.milliseconds()) { tellWithout(waiting) }
     startTimer()
   }
 
   private func startTimer() {
-    guard let deadline = [showings.deadline, fetches.values.map(\.deadline).min()].compactMap({ $0 }).min() else {
-      return timer?.stop() ?? ()
-    }
+    guard let deadline = showings.deadline else { return timer?.stop() ?? () }
     timer?.start(after: Int(clamping: deadline - min(deadline, loop.milliseconds())))
   }
 

@@ -151,8 +151,8 @@ struct AttachmentFolder: Sendable {
   }
 }
 
-/// A file that is being written. It belongs to one thread.
-final class AttachmentWriter {
+/// A file that is being written. It is unchecked Sendable: the thread of the disk alone uses it, one call after another.
+final class AttachmentWriter: @unchecked Sendable {
   private let folder: AttachmentFolder
   private let path: String
   private var descriptor: Int32

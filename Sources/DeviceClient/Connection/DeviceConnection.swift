@@ -50,9 +50,10 @@ final class DeviceConnection {
   /// Asks the owner to connect, with this as the handler. The owner calls `failed` if it cannot.
   private let connect: () -> Void
   private var whenEnded: [() -> Void] = []
-  private let welcomes = WelcomeWaiters()
+  /// Calls of the program that wait for the cluster's welcome. They end with it, or with the reason why none will come.
+  private let welcomes = TimedCalls<DeviceError?>()
   /// Sends a response from a watch to its phone; nil if this is no watch.
-  var sendToPhone: ((ResponseFrame, StoredState.Listed) -> Void)?
+  var sendToPhone: ((ResponseFrame, DeliveredNotification) -> Void)?
 
   init(
     _ configuration: DeviceConfiguration, on loop: EventLoop, commit: (([StateChange]) -> Void)?, connect: @escaping () -> Void,
@@ -107,7 +108,7 @@ final class DeviceConnection {
   func stop(_ body: @escaping () -> Void) {
     whenEnded.append(body)
     isStopping = true
-    welcomes.finish(DeviceError(.notRunning, "the device is closed"))
+    welcomes.endAll(DeviceError(.notRunning, "the device is closed"))
     connectTimer?.stop()
     sendAcknowledgements()
     switch phase {
@@ -173,7 +174,7 @@ final class DeviceConnection {
     switch error {
     case .url, .authorities:
       phase = .idle
-      welcomes.finish(DeviceError(.configuration, error.description))
+      welcomes.endAll(DeviceError(.configuration, error.description))
       tell?(.unreachable(error.description, reconnectAfter: nil))
       return
     case .refused(_, _, _, let seconds?): atLeast = min(max(seconds, 0), 3600) * 1000
@@ -220,7 +221,7 @@ final class DeviceConnection {
     let wait = plan.ended(code: code, sessionMilliseconds: stood, jitter: .random(in: 0...1))
     if isStopping || wait == nil {
       phase = .idle
-      welcomes.finish(DeviceError(.refused, "the cluster does not take the device (close code \(code)): \(reason)"))
+      welcomes.endAll(DeviceError(.refused, "the cluster does not take the device (close code \(code)): \(reason)"))
       tell?(.closed(code: code, reason: reason, reconnectAfter: nil))
       if isGone, !isStopping {
         if !registration.isSigningOut { forgetPerson() }
@@ -273,7 +274,7 @@ final class DeviceConnection {
     phase = .open(connection, since: loop.milliseconds(), welcome)
     deadlineTimer?.start(after: 5_000)
     tell?(.connected(welcome, url: url))
-    welcomes.finish(nil)
+    welcomes.endAll(nil)
     for request in answered { tell?(.accepted(.request(request.text))) }
     sendChanges()
     sendResponses()
@@ -452,7 +453,11 @@ final class DeviceConnection {
       guard failure == nil, let self else { return body(failure ?? DeviceError(.notRunning, "the device is closed")) }
       guard !isStopping else { return body(DeviceError(.notRunning, "the device is closed")) }
       if case .open = phase { return body(nil) }
-      welcomes.add(on: loop, body)
+      let late = DeviceError(
+        .notConnected,
+        "the cluster has not welcomed the device within \(Self.welcomeMilliseconds / 1000) s: the device keeps trying, and you may call again"
+      )
+      welcomes.add(on: loop, milliseconds: Self.welcomeMilliseconds, late: late, body)
       begin()
     }
   }
@@ -472,6 +477,8 @@ final class DeviceConnection {
   }
 
   private static let maximumLinks = 64
+  /// How long a call waits for a welcome.
+  private static let welcomeMilliseconds = 60_000
 }
 
 extension DeviceConnection: WebSocketHandler {

@@ -61,13 +61,7 @@ public final class ContentExtensionContext {
   /// How the media button is drawn; nil for none.
   public var mediaPlayPauseButtonType: MediaButton.Kind? {
     get { state.panel.mediaButton?.kind }
-    set {
-      change { panel in
-        let isPlaying = panel.mediaButton?.isPlaying ?? false
-        panel.mediaButton = newValue.map { MediaButton($0) }
-        panel.mediaButton?.isPlaying = isPlaying
-      }
-    }
+    set { change { panel in panel.mediaButton = newValue.map { MediaButton($0, isPlaying: panel.mediaButton?.isPlaying ?? false) } } }
   }
 
   /// Shows that media play, without a tap on the button or after one.

@@ -49,7 +49,6 @@ extension Device {
     openPanel = open
     perform(context.state.begin(), open)
     open.drawn = context.panel
-    measureImages(open)
     return context.panel
   }
 
@@ -67,6 +66,11 @@ extension Device {
   public func tapMediaButton() throws(DeviceError) {
     let open = try expanded()
     perform(try open.context.state.tapMediaButton(), open)
+  }
+
+  /// Opens a file for the extension of this panel; nil if the panel is closed, or the file is not there.
+  func openFile(_ media: Media, panel number: Int) -> String? {
+    openPanel?.context.number == number ? attachments?.open(media) : nil
   }
 
   private func expanded() throws(DeviceError) -> OpenPanel {
@@ -169,10 +173,8 @@ extension Device {
     guard let open = openPanel else { return }
     switch event {
     case .shown(let notification), .updated(let notification):
-      let former = open.context.panel.notification
       perform(open.context.state.received(notification), open)
       panelChanged(open.context.number)
-      if openPanel === open, !open.context.panel.notification.isSame(former) { measureImages(open) }
     case .removed(_, let notifications): closePanel(of: notifications.map(\.identifier))
     default: break
     }
@@ -231,18 +233,7 @@ extension Device {
 extension PanelState {
   /// Checks an action of the person by what the panel offers; returns whether it is one that the extension has added.
   func judge(_ action: Name, _ userText: String?) throws(DeviceError) -> Bool {
-    if let userText, userText.utf8.count > Registration.userTextBytes {
-      throw DeviceError(.wrongText, "the text has more than \(Registration.userTextBytes) bytes")
-    }
-    let offered = panel.actions.first { $0.identifier == action }
-    guard offered != nil || action == NotificationAction.defaultIdentifier || action == NotificationAction.dismissIdentifier else {
-      let names = panel.actions.map(\.identifier.text).joined(separator: ", ")
-      throw DeviceError(.noSuchAction, "its panel has no action '\(action)'; it has: \(names.isEmpty ? "none" : names)")
-    }
-    switch (offered?.textInput, userText) {
-    case (nil, _?): throw DeviceError(.wrongText, "the action '\(action)' takes no text")
-    case (_?, nil): throw DeviceError(.wrongText, "the action '\(action)' takes text: say which")
-    default: return offered.map { isDynamic($0) } ?? false
-    }
+    try Device.judge(action, userText, NotificationCategory(identifier: "", actions: panel.actions), of: "its panel")
+    return panel.actions.first { $0.identifier == action }.map { isDynamic($0) } ?? false
   }
 }

@@ -35,18 +35,12 @@ extension Panel: CustomStringConvertible {
     return "┌\(rule)┐\n" + boxes.joined(separator: "\n├\(rule)┤\n") + "\n└\(rule)┘"
   }
 
-  /// The place of an attachment: what it is, in a frame with the proportions of the image as far as there is room.
+  /// The place of an attachment: what it is, in a frame.
   private func picture(_ attachment: NotificationAttachment) -> [String] {
-    let size = pixelSizes[attachment.identifier]
-    let texts =
-      [Self.plain(attachment.identifier.text), "\(attachment.media.type.name)"] + (size.map { ["\($0) pixels"] } ?? [])
-      + ["\(attachment.media.size) bytes"]
+    let texts = [Self.plain(attachment.identifier.text), "\(attachment.media.type.name)", "\(attachment.media.size) bytes"]
     let width = max(texts.map(\.count).max() ?? 0, 28)
-    // A character is twice as high as it is wide.
-    let height = size.map { min(width * $0.height / (2 * $0.width), 12) } ?? 0
     let rule = String(repeating: "─", count: width + 2)
-    let rows = texts + Array(repeating: "", count: max(height - texts.count, 0))
-    return ["╭\(rule)╮"] + rows.map { "│ \($0)\(String(repeating: " ", count: width - $0.count)) │" } + ["╰\(rule)╯"]
+    return ["╭\(rule)╮"] + texts.map { "│ \($0)\(String(repeating: " ", count: width - $0.count)) │" } + ["╰\(rule)╯"]
   }
 
   /// Text from outside with a space for each character that could control a terminal.

@@ -10,8 +10,6 @@ public struct Panel: Sendable, Equatable {
   public internal(set) var showsDefaultContent = true
   /// The attachments that the extension draws above its lines.
   public internal(set) var pictures: [Name] = []
-  /// The sizes of the notification's images, by attachment. They come with the event `panel` when they were read from the store.
-  public internal(set) var pixelSizes: [Name: PixelSize] = [:]
   /// The extension's own content.
   public internal(set) var lines: [PanelLine] = []
   /// The extension's own controls; none without the declaration of interaction.
@@ -80,8 +78,10 @@ public struct MediaButton: Sendable, Hashable {
   /// How it is drawn.
   public var kind: Kind
   /// Whether it pauses, since the media play.
-  public internal(set) var isPlaying = false
+  public internal(set) var isPlaying: Bool
 
   /// A button.
-  public init(_ kind: Kind) { self.kind = kind }
+  public init(_ kind: Kind) { self.init(kind, isPlaying: false) }
+
+  init(_ kind: Kind, isPlaying: Bool) { (self.kind, self.isPlaying) = (kind, isPlaying) }
 }

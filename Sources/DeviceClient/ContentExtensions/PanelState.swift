@@ -66,7 +66,7 @@ struct PanelState {
     if notification.identifier == panel.identifier {
       // Its actions and its extension are another category's.
       guard content.categoryIdentifier == panel.notification.content.categoryIdentifier else { return close() }
-      (panel.notification, panel.pixelSizes) = (notification, [:])
+      panel.notification = notification
     } else {
       let thread = panel.notification.content.threadIdentifier
       guard thread != nil, thread == content.threadIdentifier else { return [] }
@@ -177,11 +177,6 @@ struct PanelState {
   }
 
   // MARK: The extension's content
-
-  /// The sizes of a notification's images were read.
-  mutating func measured(_ notification: DeliveredNotification, _ sizes: [Name: PixelSize]) {
-    if isOpen, panel.notification.isSame(notification) { panel.pixelSizes = sizes }
-  }
 
   /// Changes what the extension draws, by what it has declared.
   mutating func change(_ body: (inout Panel) -> Void) {

@@ -23,13 +23,6 @@ public struct DeliveredNotification: Sendable, Equatable {
     content = isLocal ? NotificationContent(payload: frame.payload) : extensions.content(of: frame)
   }
 
-  /// One that was shown before, as the database has it.
-  init(_ stored: StoredState.Listed, _ extensions: ServiceExtensions) {
-    self.init(stored.frame, takenAt: stored.takenAt, isLocal: stored.isLocal, extensions)
-    presentation = stored.presentation
-    if let frame = stored.changed { self = changed(to: frame) }
-  }
-
   /// The request's identifier.
   public var identifier: Name { frame.identifier }
   /// The attachments, in the order in which they are shown.

@@ -360,13 +360,10 @@ public struct NotificationStore {
   mutating func restore(_ state: StoredState) {
     for taken in state.ids { ids.set((), for: taken.id, at: taken.at) }
     for newest in state.revisions { revisions.set(newest.revision, for: newest.identifier, at: newest.at) }
-    delivered = state.delivered.reversed().map { DeliveredNotification($0, extensions) }
-    for listed in state.pending {
-      let notification = DeliveredNotification(listed, extensions)
-      _ = table.add(.init(notification: notification, anchor: listed.takenAt, after: listed.after))
-    }
+    delivered = state.delivered.reversed()
+    for entry in state.pending { _ = table.add(entry) }
     (badge, floor) = (state.badge, state.floor)
-    extending = state.extending.map { DeliveredNotification($0.frame, takenAt: $0.takenAt, isLocal: false, extensions) }
+    extending = state.extending.map(\.notification)
   }
 
   // MARK: Parts

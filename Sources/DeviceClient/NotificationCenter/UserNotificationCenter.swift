@@ -78,14 +78,12 @@ public struct UserNotificationCenter: Sendable {
 
   /// Removes requests that wait.
   public func removePendingNotificationRequests(withIdentifiers identifiers: [Name]) async {
-    await device.removePending(identifiers)
-    await device.settled()
+    await device.settled { $0.connection?.memory.removePending(identifiers) }
   }
 
   /// Removes all requests that wait.
   public func removeAllPendingNotificationRequests() async {
-    await device.removeAllPending()
-    await device.settled()
+    await device.settled { $0.connection?.memory.removePending($0.pending.map(\.identifier)) }
   }
 
   // MARK: Delivered notifications
@@ -98,13 +96,11 @@ public struct UserNotificationCenter: Sendable {
 
   /// Removes notifications from the list, without a response. They do not come back.
   public func removeDeliveredNotifications(withIdentifiers identifiers: [Name]) async {
-    await device.remove(identifiers)
-    await device.settled()
+    await device.settled { $0.remove(identifiers) }
   }
 
   /// Removes all notifications from the list.
   public func removeAllDeliveredNotifications() async {
-    await device.removeAll()
-    await device.settled()
+    await device.settled { $0.removeAll() }
   }
 }

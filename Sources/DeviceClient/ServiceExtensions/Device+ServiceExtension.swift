@@ -20,7 +20,8 @@ extension Device {
         program?.keep { notification in memory?.store.extending.contains { $0.isSame(notification) } ?? false }
       }
     }
-    for (notification, stored) in zip(memory.store.extending, state.extending) {
+    for stored in state.extending {
+      let notification = stored.notification
       if let serviceExtension, !stored.isBegun {
         serviceExtension.add(notification)
       } else {

@@ -25,35 +25,28 @@ extension Device {
   /// Reads the commands that other processes have stored since the last call.
   func newCommands() async -> Commands {
     // A file that is locked at this moment, or damaged, shows itself at the next change of the device's own.
-    guard let database, case .success(let commands) = await database.newCommands(after: lastCommand, force: hasUndone) else { return [] }
+    guard let database, case .success(let commands) = await database.newCommands(after: lastCommand) else { return [] }
     return commands
   }
 
   /// Does what other processes have asked for. The command leaves the database with its effect, so it is done once.
   func carryOut(_ commands: Commands) {
     guard let connection, !commands.isEmpty else { return }
-    hasUndone = false
     for (place, command) in commands where place > lastCommand {
       let former = delivered
       do throws(DeviceError) {
         try connection.carryOut(command, place)
       } catch {
         // Too much waits for the disk. Later commands keep their order.
-        hasUndone = true
         return
       }
       lastCommand = place
       if case .removeDelivered(let showings)? = command {
-        closePanel(ofRemoved: showings.map(\.identifier))
         let listed = delivered
+        closePanel(of: showings.map(\.identifier).filter { removed in !listed.contains { $0.identifier == removed } })
         tellPhone(ofCleared: former.filter { one in !listed.contains { $0.isSame(one) } })
       }
     }
-  }
-
-  private func closePanel(ofRemoved identifiers: [Name]) {
-    let listed = delivered.map(\.identifier)
-    closePanel(of: identifiers.filter { !listed.contains($0) })
   }
 }
 

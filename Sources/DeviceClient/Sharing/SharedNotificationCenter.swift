@@ -143,7 +143,7 @@ extension UserNotificationCenter {
     in stateFile: String, application: Name, limits: StateLimits = StateLimits(), extensions: ExtensionChain? = nil, timeZone: Name? = nil
   ) async throws(DeviceError) -> SharedNotificationCenter {
     let file = SharedStateFile(stateFile, application, limits, extensions, zone: timeZone)
-    guard let error = await file.open() else { return SharedNotificationCenter(file) }
+    guard case .failure(let error) = await file.open() else { return SharedNotificationCenter(file) }
     await file.close()
     throw error
   }

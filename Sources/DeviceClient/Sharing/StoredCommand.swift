@@ -20,12 +20,7 @@ enum StoredCommand: Sendable, Equatable {
   static let maximumBytes = 4 << 20
 
   /// Whether a later command of its kind makes it needless.
-  var isReplaceable: Bool {
-    switch self {
-    case .badge, .categories: true
-    case .add, .removePending, .removeDelivered: false
-    }
-  }
+  var isReplaceable: Bool { ["badge", "categories"].contains(kind) }
 
   // MARK: The database
 

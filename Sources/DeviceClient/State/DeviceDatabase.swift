@@ -12,6 +12,8 @@ actor DeviceDatabase: LoopActor {
     var person: Name?
     /// Whether the device takes the token of a file that exists.
     var adoptsToken = false
+    /// They change what is shown of its notifications.
+    var extensions = ServiceExtensions(chain: nil, locale: nil)
   }
 
   nonisolated let loop: EventLoop
@@ -21,8 +23,6 @@ actor DeviceDatabase: LoopActor {
   private let owner: Owner
   private let limits: StateLimits
   private var connection: SQLiteConnection?
-  /// SQLite's number of the file's content when commands were read last. It changes with each commit of another process.
-  private var dataVersion: Int64?
   private var lock: StateLock?
   /// About how many bytes SQLite's log has.
   private var logBytes = 0
@@ -66,14 +66,13 @@ actor DeviceDatabase: LoopActor {
   }
 
   private func read(_ connection: SQLiteConnection) throws(DeviceError) -> StoredState {
-    let lists = try StateFile.lists(connection, path)
-    var state = lists.state
-    guard owner.adoptsToken || state.token == DeviceToken(owner.token), lists.application == owner.application else {
+    var state = try StateFile.lists(connection, path, owner.extensions)
+    guard owner.adoptsToken || state.token == DeviceToken(owner.token), state.application == owner.application else {
       throw DeviceError(.stateUnusable, "the state file \(path) belongs to another device or application: name another file")
     }
     if let former = state.registration.person, former != owner.person {
       try connection.transaction { () throws(DeviceError) in try forgetPerson(connection) }
-      state = try StateFile.lists(connection, path).state
+      state = try StateFile.lists(connection, path, owner.extensions)
     }
     let clock = ElapsedClock(after: state.clock)
     if clock != state.clock {
@@ -83,22 +82,15 @@ actor DeviceDatabase: LoopActor {
         try connection.run("INSERT OR REPLACE INTO clock VALUES (1, ?, ?)", .text(clock.boot), .integer(clock.offset))
       }
     }
-    try StateFile.history(&state, connection, path)
+    try StateFile.history(&state, connection, path, owner.extensions)
     return state
   }
 
-  /// Reads the commands of other processes after a place, if another process has changed the file since the last call.
-  ///
-  /// - Parameter force: whether they are read in any case.
-  func newCommands(after place: Int64, force: Bool) -> Result<[(place: Int64, command: StoredCommand?)], DeviceError> {
+  /// Reads the commands of other processes after a place.
+  func newCommands(after place: Int64) -> Result<[(place: Int64, command: StoredCommand?)], DeviceError> {
     Result { () throws(DeviceError) in
       guard let connection else { return [] }
-      let version = try connection.integer("PRAGMA data_version")
-      guard force || version != dataVersion else { return [] }
-      let commands = try StateFile.commands(after: place, connection)
-      // After as many as are read at a time there may be more.
-      dataVersion = commands.count < StoredCommand.maximum ? version : nil
-      return commands
+      return try StateFile.commands(after: place, connection)
     }
   }
 
@@ -132,7 +124,7 @@ actor DeviceDatabase: LoopActor {
         """,
         .text(notification.identifier.text), .flag(isPending), .flag(notification.isLocal), .integer(notification.takenAt),
         .integer(isPending ? notification.takenAt : 0), .integer(Int64(notification.presentation.rawValue)),
-        .bytes(notification.frame.jsonBytes), .frame(notification.changed))
+        .bytes(notification.frame.jsonBytes), .bytes(notification.changed?.jsonBytes))
     case .extending(let notification):
       try connection.run(
         "INSERT OR REPLACE INTO extending (identifier, at, begun, frame) VALUES (?, ?, 0, ?)", .text(notification.identifier.text),
@@ -156,13 +148,10 @@ actor DeviceDatabase: LoopActor {
       try connection.run(
         "UPDATE registration SET registered = ?, environment = ?, settings = ?, categories = ?, person = ?, sign_out = ?",
         .flag(registration.isRegistered),
-        registration.environment.map { .text($0.rawValue) } ?? .null, registration.settings.map { .bytes($0) } ?? .null,
-        registration.categoriesFrame.map { .bytes($0) } ?? .null, registration.person.map { .text($0.text) } ?? .null,
-        registration.signOutRequest.map { .text($0.text) } ?? .null)
+        .text(registration.environment?.rawValue), .bytes(registration.settings), .bytes(registration.categoriesFrame),
+        .text(registration.person?.text), .text(registration.signOutRequest?.text))
     case .hello(let hello):
-      try connection.run(
-        "UPDATE device SET settings = ?, categories = ?", hello.settings.map { .bytes($0) } ?? .null,
-        hello.categoriesFrame.map { .bytes($0) } ?? .null)
+      try connection.run("UPDATE device SET settings = ?, categories = ?", .bytes(hello.settings), .bytes(hello.categoriesFrame))
     case .carriedOut(let place): try connection.run("DELETE FROM commands WHERE place = ?", .integer(place))
     case .badge(let number): try connection.run("UPDATE device SET badge = ?", .integer(Int64(number)))
     case .response(let response):
@@ -174,10 +163,10 @@ actor DeviceDatabase: LoopActor {
         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         """,
         .text(frame.response), .text(frame.receipt), .text(frame.identifier.text), .text(frame.action.text),
-        frame.userText.map { .text($0) } ?? .null, frame.at.map { .integer($0) } ?? .null, .flag(frame.isDynamic),
+        .text(frame.userText), frame.at.map { .integer($0) } ?? .null, .flag(frame.isDynamic),
         .flag(response.isUnsent), .flag(response.isUntold), .flag(notification.isLocal), .integer(notification.takenAt),
         .integer(Int64(notification.presentation.rawValue)), .bytes(notification.frame.jsonBytes),
-        .frame(notification.changed), .integer(response.stage.rawValue), .flag(response.isLocked), .text(response.optionsText))
+        .bytes(notification.changed?.jsonBytes), .integer(response.stage.rawValue), .flag(response.isLocked), .text(response.optionsText))
     case .released: try connection.run("UPDATE responses SET locked = 0 WHERE locked = 1")
     case .withdrawn(let response): try connection.run("DELETE FROM responses WHERE response = ?", .text(response))
     case .forwarded(let response, let isUnanswered, let isLocked):
@@ -219,9 +208,4 @@ actor DeviceDatabase: LoopActor {
     lock?.release()
     lock = nil
   }
-}
-
-extension SQLiteValue {
-  /// A frame, or NULL.
-  fileprivate static func frame(_ frame: NotifyFrame?) -> SQLiteValue { frame.map { .bytes($0.jsonBytes) } ?? .null }
 }

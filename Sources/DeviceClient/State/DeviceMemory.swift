@@ -35,7 +35,7 @@ final class DeviceMemory {
   /// What the device has told the cluster of itself, as the database has it for other processes.
   private var hello = StoredRegistration()
   /// On a watch: the notifications of the responses that its phone has not stored, by the responses' ids.
-  private(set) var unsettled: [Name: StoredState.Listed] = [:]
+  private(set) var unsettled: [Name: DeliveredNotification] = [:]
   private let isWatch: Bool
   /// The device's own clocks.
   private(set) var clock = ElapsedClock(after: nil)
@@ -215,7 +215,7 @@ final class DeviceMemory {
         .tooManyWaiting, "\(outbox.waiting.count) responses wait for the cluster's answer already: try again when it has come")
     }
     return StoredResponse(
-      frame: frame, notification: .init(notification), isUnsent: !notification.isLocal,
+      frame: frame, notification: notification, isUnsent: !notification.isLocal,
       // The phone's program gets what the person does on the watch with the phone's notifications.
       isUntold: didReceive != nil && !(isWatch && !notification.isLocal), stage: stage, isLocked: isLocked, options: options)
   }
@@ -248,9 +248,8 @@ final class DeviceMemory {
       writer.append([.withdrawn(id)])
     }
     // A newer one of its identifier, which came meanwhile, stays. An occurrence of a repeating trigger has the same id, and another time.
-    let (identifier, former) = (response.frame.identifier, response.notification)
-    let listed = store.notification(identifier).map { NotificationShowing($0) }
-    if end != .kept, listed == NotificationShowing(former) { _ = store.clear([identifier]) }
+    let identifier = response.frame.identifier
+    if end != .kept, store.notification(identifier)?.isSame(response.notification) == true { _ = store.clear([identifier]) }
     save()
     guard isForwarded, !response.isLocked else { return }
     writer.whenDurable { [weak self, response] failure in

@@ -10,6 +10,12 @@ enum SQLiteValue {
 
   /// The UTF-8 of a text. Texts from outside are stored as bytes, so that SQLite compares bytes.
   static func text(_ text: String) -> SQLiteValue { .bytes(Array(text.utf8)) }
+
+  /// A text, or NULL.
+  static func text(_ text: String?) -> SQLiteValue { text.map { .text($0) } ?? .null }
+
+  /// Bytes, or NULL.
+  static func bytes(_ bytes: [UInt8]?) -> SQLiteValue { bytes.map { .bytes($0) } ?? .null }
 }
 
 /// An open SQLite database. It blocks, and belongs to the thread that made it.

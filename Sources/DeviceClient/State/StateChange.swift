@@ -80,7 +80,7 @@ struct StoredResponse: Sendable, Equatable {
   }
 
   var frame: ResponseFrame
-  var notification: StoredState.Listed
+  var notification: DeliveredNotification
   /// Whether the cluster has not answered it. One to a local notification is never sent.
   var isUnsent: Bool
   /// Whether the program's delegate has not taken it.
@@ -125,22 +125,9 @@ struct StoredState: Sendable, Equatable {
     var at: Int64
   }
 
-  /// A notification in a list.
-  struct Listed: Sendable, Equatable {
-    var frame: NotifyFrame
-    var takenAt: Int64
-    var presentation: PresentationOptions
-    var isLocal = false
-    /// Where the search for its next occurrence begins, if it waits.
-    var after: Int64 = 0
-    /// The frame as the program's service extension has changed it; nil if it has changed nothing.
-    var changed: NotifyFrame?
-  }
-
   /// A notification that waits for the program's service extension.
   struct Extending: Sendable, Equatable {
-    var frame: NotifyFrame
-    var takenAt: Int64
+    var notification: DeliveredNotification
     /// Whether the extension has been given it.
     var isBegun = false
   }
@@ -150,9 +137,9 @@ struct StoredState: Sendable, Equatable {
   /// The newest revision of each identifier, the oldest first.
   var revisions: [Newest] = []
   /// The delivered notifications, the oldest first.
-  var delivered: [Listed] = []
+  var delivered: [DeliveredNotification] = []
   /// The notifications that wait, the oldest first.
-  var pending: [Listed] = []
+  var pending: [PendingTable.Entry] = []
   /// The notifications that wait for the program's service extension, the oldest first.
   var extending: [Extending] = []
   /// The responses that the cluster or the program has not taken, the oldest first.
@@ -165,19 +152,12 @@ struct StoredState: Sendable, Equatable {
   var clock: ElapsedClock?
   /// The token of the file's device.
   var token: DeviceToken?
+  /// The application of the file's device.
+  var application: Name = ""
   /// What the person and the program have decided for the device.
   var registration = StoredRegistration()
   /// What the device has told the cluster of itself.
   var hello = StoredRegistration()
-}
-
-extension StoredState.Listed {
-  /// A notification as the database has it.
-  init(_ notification: DeliveredNotification) {
-    self.init(
-      frame: notification.frame, takenAt: notification.takenAt, presentation: notification.presentation, isLocal: notification.isLocal,
-      changed: notification.changed)
-  }
 }
 
 extension NotifyFrame {

@@ -2,12 +2,6 @@ internal import Notifications
 
 /// The tables of a device's state file, for the device and for other processes. All calls block.
 enum StateFile {
-  /// The lists of a state file, and whose it is.
-  struct Lists {
-    var state = StoredState()
-    var application: Name = ""
-  }
-
   // MARK: Opening
 
   /// Checks that a database is a device's, of a version that this program knows; returns whether it is empty.
@@ -71,7 +65,9 @@ enum StateFile {
   // MARK: Reading
 
   /// Reads the lists, and what the person and the program have decided; not what only the device's own process needs.
-  static func lists(_ connection: SQLiteConnection, _ path: String) throws(DeviceError) -> Lists {
+  static func lists(
+    _ connection: SQLiteConnection, _ path: String, _ extensions: ServiceExtensions
+  ) throws(DeviceError) -> StoredState {
     let tables = try connection.integer("SELECT count(*) FROM sqlite_schema WHERE name IN ('device', 'registration', 'commands')")
     guard tables == 3 else { throw DeviceError.damaged(path, "a table is missing") }
     for table in ["device", "registration"] {
@@ -79,36 +75,38 @@ enum StateFile {
         throw DeviceError.damaged(path, "the table \(table) has not one row")
       }
     }
-    var lists = Lists()
+    var state = StoredState()
     try connection.rows("SELECT token, application, badge, floor, settings, categories FROM device") { row in
-      lists.state.token = DeviceToken(row.text(0))
-      lists.application = Name(row.text(1))
-      lists.state.badge = Int(row.integer(2))
-      lists.state.floor = row.isNull(3) ? nil : Name(row.text(3))
-      lists.state.hello = StoredRegistration(settings: row.bytes(4), categories: row.bytes(5))
+      state.token = DeviceToken(row.text(0))
+      state.application = Name(row.text(1))
+      state.badge = Int(row.integer(2))
+      state.floor = row.isNull(3) ? nil : Name(row.text(3))
+      state.hello = StoredRegistration(settings: row.bytes(4), categories: row.bytes(5))
     }
     try connection.rows("SELECT registered, environment, settings, categories, person, sign_out FROM registration") { row in
-      lists.state.registration = StoredRegistration(settings: row.bytes(2), categories: row.bytes(3))
-      lists.state.registration.isRegistered = row.integer(0) != 0
-      lists.state.registration.environment = DeviceEnvironment(rawValue: row.text(1))
-      lists.state.registration.person = row.isNull(4) ? nil : Name(row.text(4))
-      lists.state.registration.signOutRequest = row.isNull(5) ? nil : Name(row.text(5))
+      state.registration = StoredRegistration(settings: row.bytes(2), categories: row.bytes(3))
+      state.registration.isRegistered = row.integer(0) != 0
+      state.registration.environment = DeviceEnvironment(rawValue: row.text(1))
+      state.registration.person = row.isNull(4) ? nil : Name(row.text(4))
+      state.registration.signOutRequest = row.isNull(5) ? nil : Name(row.text(5))
     }
     if try connection.integer("SELECT count(*) FROM sqlite_schema WHERE name = 'clock'") == 1 {
-      try connection.rows("SELECT boot, offset FROM clock") { lists.state.clock = ElapsedClock(boot: $0.text(0), offset: $0.integer(1)) }
+      try connection.rows("SELECT boot, offset FROM clock") { state.clock = ElapsedClock(boot: $0.text(0), offset: $0.integer(1)) }
     }
     var unreadable = 0
     try connection.rows("SELECT pending, local, at, presentation, frame, changed, after FROM notifications ORDER BY place") { row in
-      guard var listed = listed(row, 1) else { return unreadable += 1 }
-      listed.after = row.integer(6)
-      if row.integer(0) == 0 { lists.state.delivered.append(listed) } else { lists.state.pending.append(listed) }
+      guard let listed = listed(row, 1, extensions) else { return unreadable += 1 }
+      guard row.integer(0) == 1 else { return state.delivered.append(listed) }
+      state.pending.append(.init(notification: listed, anchor: listed.takenAt, after: row.integer(6)))
     }
     guard unreadable == 0 else { throw unread(path, unreadable) }
-    return lists
+    return state
   }
 
   /// Reads the rest of the state, which only the device's own process needs.
-  static func history(_ state: inout StoredState, _ connection: SQLiteConnection, _ path: String) throws(DeviceError) {
+  static func history(
+    _ state: inout StoredState, _ connection: SQLiteConnection, _ path: String, _ extensions: ServiceExtensions
+  ) throws(DeviceError) {
     var read = state
     try connection.rows("SELECT id, at FROM ids ORDER BY place") {
       read.ids.append(.init(id: Name($0.text(0)), at: $0.integer(1)))
@@ -119,7 +117,8 @@ enum StateFile {
     var unreadable = 0
     try connection.rows("SELECT at, begun, frame FROM extending ORDER BY place") { row in
       guard let frame = NotifyFrame(stored: row.bytes(2)) else { return unreadable += 1 }
-      read.extending.append(.init(frame: frame, takenAt: row.integer(0), isBegun: row.integer(1) != 0))
+      let notification = DeliveredNotification(frame, takenAt: row.integer(0), isLocal: false, extensions)
+      read.extending.append(.init(notification: notification, isBegun: row.integer(1) != 0))
     }
     try connection.rows(
       """
@@ -128,7 +127,9 @@ enum StateFile {
       FROM responses ORDER BY place
       """
     ) { row in
-      guard let notification = listed(row, 9), let stage = StoredResponse.Stage(rawValue: row.integer(14)) else { return unreadable += 1 }
+      guard let notification = listed(row, 9, extensions), let stage = StoredResponse.Stage(rawValue: row.integer(14)) else {
+        return unreadable += 1
+      }
       let frame = ResponseFrame(
         response: row.text(0), receipt: row.text(1), identifier: Name(row.text(2)), action: Name(row.text(3)),
         userText: row.isNull(4) ? nil : row.text(4), at: row.isNull(5) ? nil : row.integer(5), isDynamic: row.integer(6) != 0)
@@ -146,13 +147,14 @@ enum StateFile {
   }
 
   /// The notification in five columns: whether it is local, its time, how it is shown, its frame, and the changed one.
-  private static func listed(_ row: SQLiteRow, _ column: Int32) -> StoredState.Listed? {
-    let changed = row.isNull(column + 4) ? nil : NotifyFrame(stored: row.bytes(column + 4))
-    guard let frame = NotifyFrame(stored: row.bytes(column + 3)), changed != nil || row.isNull(column + 4) else { return nil }
-    return StoredState.Listed(
-      frame: frame, takenAt: row.integer(column + 1),
-      presentation: PresentationOptions(rawValue: UInt8(truncatingIfNeeded: row.integer(column + 2))),
-      isLocal: row.integer(column) != 0, changed: changed)
+  private static func listed(_ row: SQLiteRow, _ column: Int32, _ extensions: ServiceExtensions) -> DeliveredNotification? {
+    guard let frame = NotifyFrame(stored: row.bytes(column + 3)) else { return nil }
+    let ways = PresentationOptions(rawValue: UInt8(truncatingIfNeeded: row.integer(column + 2)))
+    let notification = DeliveredNotification(
+      frame, takenAt: row.integer(column + 1), isLocal: row.integer(column) != 0, extensions
+    ).shown(ways)
+    guard !row.isNull(column + 4) else { return notification }
+    return NotifyFrame(stored: row.bytes(column + 4)).map { notification.changed(to: $0) }
   }
 
   // MARK: Commands of other processes

@@ -28,7 +28,6 @@ extension Device {
     guard let watch = configuration.watchConnectivity else { return }
     let timer = Timer(on: loop) { [weak self] in self?.assumeIsolated { $0.watchTimerFired() } }
     watchTimer = timer
-    connection.memory.listsChanged = { [weak self] in self?.assumeIsolated { $0.listsChanged() } }
     guard watch.side == .watch else {
       connection.memory.hoursChanged = { [weak self] in self?.assumeIsolated { $0.sendHours() } }
       return
@@ -207,12 +206,5 @@ extension DeviceConnection {
     frame.attachments.removeAll { $0.link == nil }
     frame.trigger = nil
     return frame
-  }
-}
-
-extension NotificationShowing {
-  /// The showing of a notification in the database.
-  init(_ listed: StoredState.Listed) {
-    self.init(identifier: listed.frame.identifier, id: Name(listed.frame.id), takenAt: listed.takenAt)
   }
 }

@@ -20,7 +20,13 @@ public struct HTTPHostRule: Sendable, Hashable {
     }
   }
 
-  private let patterns: [Pattern]
+  /// Nil if any host is allowed.
+  private let patterns: [Pattern]?
+
+  /// Allows any host: for URLs of a trusted sender.
+  public static let any = HTTPHostRule()
+
+  private init() { patterns = nil }
 
   /// Reads the patterns. Without any, no host is allowed.
   public init(_ patterns: [String]) throws(HTTPTextFailure) {
@@ -46,8 +52,8 @@ public struct HTTPHostRule: Sendable, Hashable {
   }
 
   /// The hosts that are allowed one by one: names and numbers in the form of URLs.
-  var hosts: [String] { patterns.filter { !$0.isBelow }.map(\.host) }
+  var hosts: [String] { (patterns ?? []).filter { !$0.isBelow }.map(\.host) }
 
   /// Whether requests to this URL's host and port are allowed.
-  func admits(_ url: HTTPURL) -> Bool { patterns.contains { $0.admits(url) } }
+  func admits(_ url: HTTPURL) -> Bool { patterns?.contains { $0.admits(url) } ?? true }
 }

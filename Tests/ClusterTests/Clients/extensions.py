@@ -512,41 +512,41 @@ async def unopened(arguments, folder):
     async with on_one_redis(arguments, folder) as (redis, cluster):
         await start(cluster, file)
         fan_out = await cluster.started("fan-out", "--listen", "127.0.0.1:0")
-        for flag, name, mark in (("--extensions", "extensions.json", "[device] [workers] "), ("--decrypt-key", "device-keys.json", "[workers] ")):
-            token = os.urandom(32).hex()
-            device = await asyncio.create_subprocess_exec(
-                arguments.binary, "device", "--devices", fan_out.addresses["devices"], "--token", token, "--app", APPLICATION, flag,
-                os.path.join(at_home, name), "--json", stdout=asyncio.subprocess.PIPE, stdin=asyncio.subprocess.PIPE, limit=1 << 20)
-            events = []
+        token = os.urandom(32).hex()
+        device = await asyncio.create_subprocess_exec(
+            arguments.binary, "device", "--devices", fan_out.addresses["devices"], "--token", token, "--app", APPLICATION, "--extensions",
+            os.path.join(at_home, "extensions.json"), "--json", stdout=asyncio.subprocess.PIPE, stdin=asyncio.subprocess.PIPE, limit=1 << 20)
+        events = []
 
-            async def read():
-                async for line in device.stdout:
-                    events.append(json.loads(line))
+        async def read():
+            async for line in device.stdout:
+                events.append(json.loads(line))
 
-            reading = asyncio.create_task(read())
-            try:
-                await until(lambda: any(each.get("event") == "connected" for each in events), "the device is connected", lambda: events[-3:])
-                target, text = "device:" + token, "plaintext " + token[:8]
-                sealed = http_ece.encrypt(text.encode(), private_key=ec.generate_private_key(ec.SECP256R1()), dh=public, auth_secret=secret,
-                                          version="aes128gcm")
-                wanted = {publisher.sealed(target, sealed): text, publisher.sealed(target, seal(text, shared, "home")): text,
-                          publisher.sealed(target, seal(text, os.urandom(16), "home")): PUBLISHED["body"]}
-                await publisher.flush()
+        reading = asyncio.create_task(read())
+        try:
+            await until(lambda: any(each.get("event") == "connected" for each in events), "the device is connected", lambda: events[-3:])
+            target, text = "device:" + token, "plaintext " + token[:8]
+            sealed = http_ece.encrypt(text.encode(), private_key=ec.generate_private_key(ec.SECP256R1()), dh=public, auth_secret=secret,
+                                      version="aes128gcm")
+            wanted = {publisher.sealed(target, sealed): text, publisher.sealed(target, seal(text, shared, "home")): text,
+                      publisher.sealed(target, seal(text, os.urandom(16), "home")): PUBLISHED["body"]}
+            await publisher.flush()
 
-                def shown():
-                    return {each["id"]: each for each in events if each.get("event") == "shown"}
+            def shown():
+                return {each["id"]: each for each in events if each.get("event") == "shown"}
 
-                await until(lambda: set(wanted) <= set(shown()), "the device shows all", lambda: events[-3:])
-                for each, body in wanted.items():
-                    expect(shown()[each]["body"] == body and shown()[each]["title"] == mark + PUBLISHED["title"], "as only it can", shown()[each])
-                came = [each["frame"] for each in events if each.get("frame", {}).get("type") == "notify"]
-                expect({frame["id"] for frame in came} == set(wanted), "and nothing else came", came)
-                expect(all("encrypted-content" in frame["payload"] for frame in came), "and it came sealed", came)
-                expect(text not in json.dumps(came), "with no plaintext in it", came)
-            finally:
-                device.kill()
-                await device.wait()
-                await reading
+            await until(lambda: set(wanted) <= set(shown()), "the device shows all", lambda: events[-3:])
+            for each, body in wanted.items():
+                title = "[device] [workers] " + PUBLISHED["title"]
+                expect(shown()[each]["body"] == body and shown()[each]["title"] == title, "as only it can", shown()[each])
+            came = [each["frame"] for each in events if each.get("frame", {}).get("type") == "notify"]
+            expect({frame["id"] for frame in came} == set(wanted), "and nothing else came", came)
+            expect(all("encrypted-content" in frame["payload"] for frame in came), "and it came sealed", came)
+            expect(text not in json.dumps(came), "with no plaintext in it", came)
+        finally:
+            device.kill()
+            await device.wait()
+            await reading
         say(audit=await audit(arguments))
 
 

@@ -140,7 +140,9 @@ final class CaseDevice {
     stored.floor = state["floor"]?.nameValue
     stored.badge = Int(state["badge"]?.integerValue ?? 0)
     stored.delivered = try (state["list"]?.elements ?? []).reversed().map(listed)
-    stored.pending = try (state["pending"]?.elements ?? []).map(listed)
+    stored.pending = try (state["pending"]?.elements ?? []).map(listed).map {
+      .init(notification: $0, anchor: $0.takenAt, after: $0.takenAt)
+    }
     for response in state["responses"]?.elements ?? [] {
       var text = response.text
       guard case .response(let frame) = try text.withUTF8({ try DeviceFrame(UnsafeRawBufferPointer($0)) }) else {
@@ -149,7 +151,7 @@ final class CaseDevice {
       let notification = try notifyFrame(notify(1, id: frame.response, frame.identifier.text, revision: "0"))
       stored.responses.append(
         StoredResponse(
-          frame: frame, notification: .init(frame: notification, takenAt: 0, presentation: []), isUnsent: true, isUntold: false))
+          frame: frame, notification: DeviceDatabase.listed(notification, at: 0), isUnsent: true, isUntold: false))
     }
     return stored
   }
@@ -160,12 +162,12 @@ final class CaseDevice {
     return (parts.prefix(names).compactMap(\.nameValue), at)
   }
 
-  private static func listed(_ value: JSONValue) throws -> StoredState.Listed {
+  private static func listed(_ value: JSONValue) throws -> DeliveredNotification {
     guard let frame = value["frame"], let takenAt = value["takenAt"]?.integerValue else { throw CaseError("in a list: \(value.text)") }
     let presentation = PresentationOptions(words: (value["presentation"]?.elements ?? []).compactMap(\.stringValue))
-    return StoredState.Listed(
-      frame: try notifyFrame(frame), takenAt: takenAt, presentation: presentation, isLocal: value["local"]?.boolValue ?? false,
-      after: takenAt)
+    return DeliveredNotification(
+      try notifyFrame(frame), takenAt: takenAt, isLocal: value["local"]?.boolValue ?? false, ServiceExtensions(chain: nil, locale: nil)
+    ).shown(presentation)
   }
 }
 
