@@ -116,6 +116,12 @@ actor TestSchedules {
 
   func settle(_ record: ScheduleRecord, of key: ScheduleKey) async throws { try await call { $0.settle(record, of: key, $1) } }
 
+  func restore() async throws {
+    try await call { schedules, then in
+      schedules.restoreDueTimes(in: 0, of: 0, now: 1_000) { error in then(error.map { .failure($0) } ?? .success(())) }
+    }
+  }
+
   /// Gives a state the version after this program's, and a right checksum. Answers its bytes.
   func makeNewer(_ key: ScheduleKey) async throws -> [UInt8] {
     let hash = "s{0}\(key.application)/\(key.target)"
@@ -149,6 +155,12 @@ actor TestSchedules {
           throw StoreError(.faulty, "nobody else has changed it")
         }
       }
+    }
+  }
+
+  func remove(_ names: [[UInt8]]) async throws {
+    try await call { schedules, then in
+      schedules.remove(unreadable: names, in: 0, of: 0) { error in then(error.map { .failure($0) } ?? .success(())) }
     }
   }
 }
@@ -402,7 +414,11 @@ actor TestSchedules {
       #expect(try await test.write(Self.record(1, due: 5), of: key, replacing: .none) == .changed(state))
       #expect(try await test.write(Self.record(1, due: 5), of: key, replacing: state) == .written(oldest: nil))
       try await test.command("ZADD", "t{0}0", "1", "no schedule", "2.5", .bytes(key.bytes))
-      #expect(try await test.due() == Self.due([key]), "what names no schedule is left out, and the schedule itself says when it is due")
+      let due = try await test.due()
+      #expect(due.unreadable == [Array("no schedule".utf8)])
+      #expect(due.schedules == [key], "the schedule itself says when it is due")
+      try await test.remove(due.unreadable)
+      #expect(try await test.due().unreadable.isEmpty)
       try await test.command("DEL", "s{0}com.example.shop/user:ada")
       try await test.command("SET", "s{0}com.example.shop/user:ada", "x")
       do {
@@ -413,7 +429,7 @@ actor TestSchedules {
   }
 
   @Test(arguments: ["due", "write"])
-  func `due times that were replaced by something else are missing`(first: String) async throws {
+  func `due times that were replaced by something else are missing until they are restored`(first: String) async throws {
     try await TestSchedules.with { test in
       let keys = try ["a", "b", "c", "d"].map { try Self.key($0) }
       for (number, key) in keys.prefix(3).enumerated() {
@@ -429,8 +445,11 @@ actor TestSchedules {
       for _ in 0..<2 {
         let due = try await test.due()
         #expect(due.areMissing && due.schedules == (first == "write" ? [keys[3]] : []))
-        #expect(due.followUps == [keys[0]], "what has ended is followed up")
       }
+      try await test.restore()
+      let due = try await test.due()
+      #expect(due.schedules == (first == "write" ? Array(keys[1...]) : Array(keys[1...2])) && !due.areMissing)
+      #expect(due.followUps == [keys[0]], "what has ended is followed up")
       #expect(try await test.due(1).schedules.count == 1, "the other partition has its own")
     }
   }
@@ -443,7 +462,16 @@ actor TestSchedules {
       let state = try await test.read(newer)
       #expect(state.newerVersion == 2 && !state.isUnreadable && !state.isMissing && state.record == nil)
       #expect(try await test.pending("user:ada").map(\.state.newerVersion) == [2, nil])
-      #expect(try await test.due().schedules == [newer, own])
+      // A restoration cannot know when it is due: the mark stays for a newer program.
+      try await test.command("DEL", "t{0}0")
+      try await test.command("SET", "t{0}0", "x")
+      #expect(try await test.due().areMissing)
+      do {
+        try await test.restore()
+        Issue.record("the due times are not complete")
+      } catch { #expect((error as? StoreError)?.code == .newer(.schedule)) }
+      let due = try await test.due()
+      #expect(due.areMissing && due.schedules == [own])
       #expect(try await test.command("HGET", "s{0}com.example.shop/user:ada", "newer").bytes == bytes)
     }
   }

@@ -8,7 +8,7 @@ import Worker
 @testable import Store
 @testable import Transform
 
-/// What somebody else has put in the place of the schedules in Redis: it is told by its key, and stops no other schedule.
+/// What somebody else has put in the place of the schedules in Redis: it is mended, or told by its key, and stops no other schedule.
 @Suite struct DamagedScheduleTests {
   private static func schedule(_ token: String, _ identifier: String, seconds: Double, _ lane: TransformFixture) async throws {
     let headers: [TestRecord.Header] = [
@@ -19,24 +19,28 @@ import Worker
       [TestRecord(key: "device:\(token)", #"{"aps":{"alert":"x"}}"#, headers: headers, partition: 0)], to: lane.topics.requests)
   }
 
-  @Test func `due times that were replaced by something else ask for a rebuild, and hold no other schedule up`() async throws {
+  @Test func `due times that were replaced by something else are restored from the schedules, and told meanwhile`() async throws {
     try await TransformFixture.with { lane in
-      let tokens = TransformFixture.tokens(in: [(0, 2), (1, 1)])
+      let tokens = TransformFixture.tokens(in: [(0, 1), (1, 1)])
       try await lane.register(tokens, for: "ada")
-      for token in [tokens[0], tokens[2]] { try await Self.schedule(token, "soon", seconds: 30, lane) }
-      await lane.eventually("they are scheduled") { lane.count(.scheduled) == 2 }
+      for token in tokens { try await Self.schedule(token, "soon", seconds: 30, lane) }
+      try await Self.schedule(tokens[0], "later", seconds: 3_600, lane)
+      await lane.eventually("they are scheduled") { lane.count(.scheduled) == 3 }
       let key = TransformFixture.keys.dueTimes(0, partition: 0)
+      // Without SCAN the due times cannot be restored.
+      try await lane.probe.command("ACL", "SETUSER", "default", "-scan")
       try await lane.probe.command("DEL", .text(key))
       try await lane.probe.command("SET", .text(key), "x")
-      await lane.eventually("what is due in another bucket is shown") { try await lane.waiting(tokens[2]) == 1 }
-      await lane.eventually("the lane is not ready, names the key and the partition, and says what to do") {
-        let told = lane.health.json
-        return !lane.health.isReady && told.contains(key) && told.contains("partitions 0 do not fire") && told.contains("carillon rebuild")
+      await lane.eventually("what is due in another bucket is shown") { try await lane.waiting(tokens[1]) == 1 }
+      await lane.eventually("the lane is not ready, and names the key and the partition") {
+        !lane.health.isReady && lane.health.json.contains(key) && lane.health.json.contains("partitions 0 do not fire")
       }
-      try await Self.schedule(tokens[1], "new", seconds: 30, lane)
-      await lane.eventually("what is scheduled now is shown") { try await lane.waiting(tokens[1]) == 1 }
       #expect(try await lane.waiting(tokens[0]) == 0)
-      #expect(!lane.health.isReady)
+      try await lane.probe.command("ACL", "SETUSER", "default", "+scan")
+      await lane.eventually("what is due is shown") { try await lane.waiting(tokens[0]) == 1 }
+      await lane.eventually("the lane is ready") { lane.health.isReady }
+      let left = try await lane.probe.command("ZRANGE", .text(key), 0, -1).array ?? []
+      #expect(left.count == 1, "only what is due later has a due time: \(left)")
     }
   }
 
@@ -114,7 +118,7 @@ import Worker
       let name = try await lane.probe.command("ZRANGE", .text(key), 0, 0).array?.first?.bytes ?? []
       try await lane.probe.command("ZADD", .text(key), "2.5", .bytes(name), "1", "no schedule")
       await lane.eventually("it is shown") { try await lane.waiting(token) == 1 }
-      await lane.eventually("it is due no more") { try await lane.probe.command("ZSCORE", .text(key), .bytes(name)) == .null }
+      await lane.eventually("nothing is due any more") { try await lane.probe.command("EXISTS", .text(key)).integer == 0 }
     }
   }
 

@@ -50,6 +50,13 @@ public final class Schedules {
       (head, floorBytes) = (Array(bytes.prefix(ScheduleRecord.headBytes)), Array(floor))
     }
 
+    /// The partition whose due times contain a schedule that a newer program has written. The form of the head never changes.
+    var newerPartition: UInt32? {
+      guard newerVersion != nil, head.count == ScheduleRecord.headBytes else { return nil }
+      let partition = head[14..<18].reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
+      return Revision(timestamp: 0, partition: partition, offset: 0).sourcePartition
+    }
+
     /// The partition whose due times contain the schedule; nil if none does.
     fileprivate var partition: UInt32? { record?.newest.revision.sourcePartition }
   }
@@ -76,14 +83,18 @@ public final class Schedules {
 
   /// The due schedules and follow-ups of a place.
   public struct Due: Sendable, Equatable {
-    /// The due schedules, earliest first. Members that name no schedule, which another program wrote, are left out.
+    /// The due schedules, earliest first.
     public var schedules: [ScheduleKey] = []
-    /// Whether due times are missing, because the key held other data. Only a rebuild restores them.
+    /// Members of the due times that do not name a schedule. Another program wrote them.
+    public var unreadable: [[UInt8]] = []
+    /// Whether due times are missing, because the key held other data. `restoreDueTimes` writes them again.
     public var areMissing = false
     /// Whether the due times may be those of another version of the time zone database. `note(zoneData:)` ends this.
     public var areOutdated = false
     /// Ended schedules whose follow-up is due.
     public var followUps: [ScheduleKey] = []
+    /// Members of the follow-ups that do not name a schedule.
+    public var unreadableFollowUps: [[UInt8]] = []
     /// Whether there may be more of them than the answer has.
     public var isFull = false
     /// Whether there may be more follow-ups than the answer has.
@@ -267,6 +278,19 @@ public final class Schedules {
       then(answer.flatMap { Due.read($0, count) }.mapError { $0.about(shards.keys.dueTimes(bucket, partition: partition)) })
     }
   }
+
+  /// Removes unreadable members of the due times or follow-ups. They would otherwise stay first in the list.
+  public func remove(
+    unreadable names: [[UInt8]], amongFollowUps: Bool = false, in bucket: Int, of partition: UInt32,
+    _ then: @escaping (StoreError?) -> Void
+  ) {
+    guard !names.isEmpty else { return then(nil) }
+    calls.command.begin("ZREM")
+    let keys = shards.keys
+    calls.command.append(amongFollowUps ? keys.followUps(bucket, partition: partition) : keys.dueTimes(bucket, partition: partition))
+    for name in names { calls.command.append(name) }
+    calls.sendWrite(over: shards.shard(of: bucket), then)
+  }
 }
 
 extension Schedules.Due {
@@ -279,14 +303,19 @@ extension Schedules.Due {
     }
     var due = Schedules.Due()
     let names = stride(from: 0, to: found.count, by: 2).compactMap { found[$0]?.bytes }
-    due.schedules = names.compactMap { ScheduleKey($0) }
+    (due.schedules, due.unreadable) = keys(names.filter { !$0.isEmpty })
     due.areMissing = names.contains { $0.isEmpty }
-    due.followUps = (0..<ended.count).compactMap { ended[$0]?.bytes.flatMap { ScheduleKey($0) } }
+    (due.followUps, due.unreadableFollowUps) = keys((0..<ended.count).compactMap { ended[$0]?.bytes })
     (due.isFull, due.hasMoreFollowUps) = (names.count >= count, ended.count >= count)
     let times = [next.isEmpty ? nil : milliseconds(reply[1]) ?? .max, nextFollowUp.isEmpty ? nil : milliseconds(reply[3]) ?? .max]
     due.areOutdated = reply[5]?.integer == 1
     due.next = times.compactMap { $0 }.min()
     return .success(due)
+  }
+
+  /// Reads names; answers apart those that no schedule has.
+  private static func keys(_ names: [UnsafeRawBufferPointer]) -> ([ScheduleKey], unreadable: [[UInt8]]) {
+    (names.compactMap { ScheduleKey($0) }, names.filter { ScheduleKey($0) == nil }.map { Array($0) })
   }
 
   /// Reads a score. The workers write whole numbers only.

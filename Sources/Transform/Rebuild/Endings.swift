@@ -9,16 +9,22 @@ final class Endings {
     let device: String
     let revision: Revision
     let id: NotificationID
+    /// The device has the notification, so the mailbox must not keep it under any revision.
+    let isTaken: Bool
   }
 
   private let mailboxes: Mailboxes
+  private let verdicts: JournaledVerdicts
   private var endings: [Ending] = []
   /// Deletions that Redis has not answered.
   private(set) var deletions = 0
   /// Called when Redis has answered a deletion.
   var onAnswer: (StoreError?) -> Void = { _ in }
 
-  init(_ mailboxes: Mailboxes) { self.mailboxes = mailboxes }
+  /// How many entries of a mailbox one call reads.
+  private static let pageEntries = 256
+
+  init(_ mailboxes: Mailboxes, _ verdicts: JournaledVerdicts) { (self.mailboxes, self.verdicts) = (mailboxes, verdicts) }
 
   /// How many endings wait for their requests.
   var count: Int { endings.count }
@@ -30,10 +36,10 @@ final class Endings {
   ///
   /// - Parameter time: of the event's record.
   func take(_ event: Event, at time: Int64) -> Bool {
-    guard event.type?.endsMailboxEntry == true, let id = event.id, let device = event.device, let revision = event.revision else {
-      return false
-    }
-    endings.append(Ending(time: time, device: device, revision: revision, id: id))
+    guard let type = event.type, let id = event.id, let device = event.device, let revision = event.revision else { return false }
+    if type == .duplicate { verdicts.foundRepeat(of: id.windowHash, at: device) }
+    guard type.endsMailboxEntry else { return false }
+    endings.append(Ending(time: time, device: device, revision: revision, id: id, isTaken: type.isTaken))
     earliest = min(earliest, time)
     return true
   }
@@ -57,10 +63,34 @@ final class Endings {
   }
 
   private func delete(_ ending: Ending) {
+    begin { mailboxes.delete(ending.revision, ofRequest: ending.id, of: ending.device, $0) }
+    if ending.isTaken, verdicts.mayRepeat(ending.id.windowHash, at: ending.device) { deleteOthers(ending, skipping: 0) }
+  }
+
+  /// Deletes entries of the same apns-id, which the mailbox has under other revisions.
+  private func deleteOthers(_ ending: Ending, skipping skipped: Int) {
     deletions += 1
-    mailboxes.delete(ending.revision, ofRequest: ending.id, of: ending.device) { [self] error in
-      deletions -= 1
-      onAnswer(error)
+    mailboxes.page(of: ending.device, count: Self.pageEntries, skipping: skipped) { [self] answer in
+      guard case .success(let entries) = answer else { return answered(answer.error) }
+      var others: [Revision] = []
+      _ = entries.forEach { revision, entry, _ in if entry.id == ending.id { others.append(revision) } }
+      if !others.isEmpty { begin { mailboxes.delete(others, of: ending.device, $0) } }
+      if entries.count == Self.pageEntries { deleteOthers(ending, skipping: skipped + entries.count - others.count) }
+      answered(nil)
     }
   }
+
+  private func begin(_ delete: (@escaping (StoreError?) -> Void) -> Void) {
+    deletions += 1
+    delete { [self] in answered($0) }
+  }
+
+  private func answered(_ error: StoreError?) {
+    deletions -= 1
+    onAnswer(error)
+  }
+}
+
+extension Result {
+  fileprivate var error: Failure? { if case .failure(let error) = self { error } else { nil } }
 }

@@ -87,7 +87,7 @@ final class RebuildCore: ConsumerHandler {
     self.logger = logger
     shards = Shards(on: loop, settings.store, clientName: "carillon-rebuild", isRebuilding: true)
     markers = Markers(shards)
-    endings = Endings(Mailboxes(shards))
+    endings = Endings(Mailboxes(shards), verdicts)
     schedules = RebuiltSchedules(
       Schedules(shards, Schedules.Limits(dueTimesOfPartition: .max, lifetimeMilliseconds: settings.longestLifetime * 1000)),
       DeviceFacts(shards, Recipients(shards)), now: WallClock.milliseconds)

@@ -22,6 +22,7 @@ final class Firings {
   private var table: DueTable
   /// What keeps schedules from firing.
   let condition: ScheduleCondition
+  private let repair: DueTimesRepair
   private let timer: Timer
   /// Whether firings are held back: Redis may lack schedules, replacements or cancels.
   private(set) var isHeld = true
@@ -49,7 +50,7 @@ final class Firings {
   }
 
   /// Called with each error of Redis, such as a lost bucket or a refused write.
-  var onError: (StoreError) -> Void = { _ in } { didSet { zoneData.onError = onError } }
+  var onError: (StoreError) -> Void = { _ in } { didSet { (zoneData.onError, repair.onError) = (onError, onError) } }
   /// Whether a request is being applied to a schedule.
   var isChanging: (ScheduleKey) -> Bool = { _ in false }
 
@@ -62,6 +63,8 @@ final class Firings {
     (self.condition, self.metrics, self.logger) = (condition, metrics, logger)
     table = DueTable(buckets: buckets)
     timer = Timer(on: loop)
+    repair = DueTimesRepair(on: loop, schedules, condition, logger)
+    repair.onRestored = { [unowned self] in looksAgain(at: $0) }
     zoneData.number = { [unowned self] in
       last &+= 1
       return last
@@ -200,14 +203,10 @@ final class Firings {
   private func came(_ due: Schedules.Due, to question: DueTable.Question, _ now: Int64) {
     let place = question.place
     var hasFired = false
+    repair.remove(due.unreadable, at: place)
+    repair.remove(due.unreadableFollowUps, amongFollowUps: true, at: place)
     for key in due.followUps { followUps.begin(key, at: place) }
-    if due.areMissing {
-      let key = schedules.nameOfDueTimes(place.bucket, UInt32(place.partition))
-      let reason = "\(key) held something else, and its due times are missing: empty Redis, and run 'carillon rebuild'"
-      condition.found(.dueTimes(place), at: place, StoreError(.faulty, reason))
-    } else {
-      condition.mended(.dueTimes(place))
-    }
+    if due.areMissing { repair.restore(place) } else { condition.mended(.dueTimes(place)) }
     if due.areOutdated { zoneData.begin(place) }
     condition.keep(Set(due.schedules + due.followUps), at: place)
     ignored.keep(Set(due.schedules), at: place)

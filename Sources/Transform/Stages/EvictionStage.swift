@@ -11,6 +11,8 @@ final class EvictionStage {
   private let metrics: TransformMetrics
   private let logger: Logger
   private var evictions = Evictions()
+  /// Whether the last call to Redis failed. The next answer of Redis resets it.
+  private var hasFailed = false
   /// How many entries a mailbox keeps.
   private let bounds: MailboxBounds
 
@@ -25,7 +27,16 @@ final class EvictionStage {
   func found(_ token: UnsafeRawBufferPointer, _ ending: Evictions.Ending) {
     // A rebuild has no events, and without its event no entry ends.
     guard !outcomes.isSilent else { return }
+    hasFailed = false
     if let number = evictions.begin(token, ending) { delete([], of: String(decoding: token, as: UTF8.self), number, ending) }
+    beginWaiting()
+  }
+
+  /// Begins the cancellations that wait, as many as there is room for.
+  private func beginWaiting() {
+    while !hasFailed, let (number, device, ending) = evictions.next() {
+      delete([], of: String(decoding: device, as: UTF8.self), number, ending)
+    }
   }
 
   /// Begins to end entries of a device's mailbox.
@@ -51,7 +62,7 @@ final class EvictionStage {
 
   /// The event of an eviction's entry is in Kafka, or is not; after the last one the entries are deleted.
   func reported(_ number: Int, failed: Bool) {
-    guard let eviction = evictions.reported(number, failed: failed) else { return }
+    guard let eviction = evictions.reported(number, failed: failed) else { return beginWaiting() }
     delete(eviction.revisions, of: String(decoding: eviction.token, as: UTF8.self), number, eviction.ending)
   }
 
@@ -67,10 +78,17 @@ final class EvictionStage {
     guard let token = evictions.ended(number) else { return }
     switch answer {
     case .success(let overflow):
+      hasFailed = false
+      // First, since an overflow that finds no place now is found again.
+      beginWaiting()
       // A newer removal may have come meanwhile, and what stands between the two is canceled by that one.
       let ending = overflow.floor.map { .canceled(by: $0.id) } ?? ending
       token.withUnsafeBytes { begin($0, overflow, ending) }
-    case .failure(let error): errors.tell(error)
+    case .failure(let error):
+      hasFailed = true
+      // Redis has not looked at it.
+      if error.code == .unavailable || error.code == .overloaded { evictions.wait(token, ending) }
+      errors.tell(error)
     }
   }
 }

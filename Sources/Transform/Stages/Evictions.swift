@@ -7,7 +7,7 @@ import Worker
 ///
 /// Each device has one eviction at a time; the next follows until no entry is left to end. Until then the entries stay in the mailbox. An
 /// eviction may be forgotten at any moment: a later request for the device finds an overflow again, and the device's session cancels the
-/// entries that a removal has left.
+/// entries that a removal has left. Since that may come late, a cancellation waits where there is no place for it.
 struct Evictions: ~Copyable {
   /// How entries end.
   enum Ending {
@@ -31,8 +31,13 @@ struct Evictions: ~Copyable {
   private var devices: Set<[UInt8]> = []
   /// Events of all evictions that are not yet durable.
   private var pending = 0
+  /// Cancellations without a place, oldest first, each device once.
+  private var waiting: ArraySlice<(device: [UInt8], ending: Ending)> = []
+  private var waitingDevices: Set<[UInt8]> = []
   /// Maximum number of devices with an eviction at a time.
   static let maximum = 256
+  /// Maximum number of cancellations that wait, about 3 MB. The devices' sessions cancel what further ones would.
+  static let waitingMaximum = 16_384
   /// No eviction begins or goes on with so many events that are not yet durable. Each may add a thousand: what the producer holds besides, the
   /// outcomes of requests, is to have most of its room.
   private static let pendingMaximum = 16_384
@@ -43,8 +48,25 @@ struct Evictions: ~Copyable {
   /// Begins an eviction whose entries are yet to be read; nil if the device has one already, or too many devices have one.
   mutating func begin(_ token: UnsafeRawBufferPointer, _ ending: Ending) -> Int? {
     let device = Array(token)
-    guard !isFull, devices.insert(device).inserted else { return nil }
+    guard !isFull, devices.insert(device).inserted else {
+      wait(device, ending)
+      return nil
+    }
     return slots.add(Eviction(token: device, ending: ending, revisions: []))
+  }
+
+  /// Lets a device wait for its turn, unless it is an overflow, which a later request finds again.
+  mutating func wait(_ device: [UInt8], _ ending: Ending) {
+    guard case .canceled = ending, waiting.count < Self.waitingMaximum, waitingDevices.insert(device).inserted else { return }
+    waiting.append((device, ending))
+  }
+
+  /// Begins the oldest cancellation that waits, if there is a place for it. Its entries are yet to be read.
+  mutating func next() -> (number: Int, device: [UInt8], ending: Ending)? {
+    guard !isFull, let first = waiting.first, devices.insert(first.device).inserted else { return nil }
+    waiting.removeFirst()
+    waitingDevices.remove(first.device)
+    return (slots.add(Eviction(token: first.device, ending: first.ending, revisions: [])), first.device, first.ending)
   }
 
   /// Begins an eviction of entries, unless the device has one already, or too many devices have one.
@@ -59,7 +81,10 @@ struct Evictions: ~Copyable {
   ) -> [[UInt8]] {
     guard overflow.count > 0 else { return [] }
     let device = Array(token)
-    guard !isFull, !devices.contains(device) else { return [] }
+    guard !isFull, !devices.contains(device) else {
+      wait(device, ending)
+      return []
+    }
     var entries: [(revision: Revision, entry: DeliveryEntryView)] = []
     let unreadable = overflow.forEach { revision, entry, _ in entries.append((revision, entry)) }
     let number = slots.add(Eviction(token: device, ending: ending, revisions: entries.map(\.revision)))

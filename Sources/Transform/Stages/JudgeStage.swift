@@ -120,6 +120,9 @@ final class JudgeStage: JudgeHandler {
     metrics.count(judgement.verdict)
     // An occurrence of a device's schedule ends where the device has another person. A person's request still has the other devices.
     if judgement.verdict == .wrongUser, inFlight[slot].recipients == nil { judgement.verdict = .filtered }
+    if let journaled, judgement.verdict == .duplicate {
+      request.arena.bytes.withUnsafeBytes { journaled.foundRepeat(of: request.entry.id, at: $0[request.token]) }
+    }
     if judgement.verdict == .queued, let presence = application.presence { deliver(request, judgement.revision, to: presence) }
     let emitted = emit(judgement, of: request)
     guard case .done = emitted, !inFlight[slot].judged(judgement) else { return emitted }
