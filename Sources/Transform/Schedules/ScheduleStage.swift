@@ -14,7 +14,7 @@ final class ScheduleStage: Stage {
   private let applier: ScheduleApplier
   private let devices: DeviceFacts
   private var lines: [Scope: Line] = [:]
-  /// Those whose first job has not begun.
+  /// The targets and applications whose next job has not begun.
   private var unbegun: ArraySlice<Scope> = []
   /// The number of running jobs.
   private var running = 0

@@ -48,7 +48,7 @@ final class VariantPassages {
         finding += 1
         next()
       }
-      // A slice retains what was before it.
+      // An empty slice retains the elements that were taken from it.
       if waiting.isEmpty { waiting = [] }
       isBeginning = false
     }
